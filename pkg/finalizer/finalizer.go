@@ -1,0 +1,70 @@
+package finalizer
+
+import "slices"
+
+// Name is a finalizer that this project may add and remove. Every other
+// finalizer on an object belongs to somebody else and is left alone.
+type Name string
+
+const (
+	// External keeps a PersistentVolume until its CSI driver has deleted the
+	// volume (KEP-2644, "CSI Driver volumes").
+	External Name = "external-provisioner.volume.kubernetes.io/finalizer"
+	// InTree keeps a PersistentVolume until its in-tree plugin has deleted the
+	// volume (KEP-2644, "In-Tree Plugin volumes").
+	InTree Name = "kubernetes.io/pv-controller"
+	// VolumeProtection keeps a PersistentVolume while it is bound.
+	VolumeProtection Name = "kubernetes.io/pv-protection"
+	// ClaimProtection keeps a PersistentVolumeClaim while a pod uses it.
+	ClaimProtection Name = "kubernetes.io/pvc-protection"
+)
+
+// Holder says who removes a finalizer and what he waits for.
+type Holder struct {
+	// Component is the program that removes the finalizer.
+	Component string
+	// Until completes the sentence "the object is kept until ...".
+	Until string
+}
+
+var holders = map[Name]Holder{
+	External:         {Component: "provisioner", Until: "the CSI driver has deleted the volume"},
+	InTree:           {Component: "pv-controller", Until: "the in-tree plugin has deleted the volume"},
+	VolumeProtection: {Component: "pv-controller", Until: "the volume is no longer bound to a claim"},
+	ClaimProtection:  {Component: "pv-controller", Until: "no pod uses the claim"},
+}
+
+// HolderOf returns the holder of a finalizer, and false for one that is not ours.
+func HolderOf(name string) (Holder, bool) {
+	holder, ours := holders[Name(name)]
+	return holder, ours
+}
+
+// Has says whether the list contains the finalizer.
+func Has(list []string, name Name) bool {
+	return slices.Contains(list, string(name))
+}
+
+// With returns the list with the finalizer at its end, or the list itself if it
+// is there already.
+func With(list []string, name Name) []string {
+	if Has(list, name) {
+		return list
+	}
+	return append(slices.Clip(list), string(name))
+}
+
+// Without returns the list without the finalizer, however often it occurs, or
+// the list itself if it does not occur. A list that becomes empty is nil.
+func Without(list []string, name Name) []string {
+	if !Has(list, name) {
+		return list
+	}
+	var rest []string
+	for _, other := range list {
+		if other != string(name) {
+			rest = append(rest, other)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,64 @@
+package patch_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/exeunt-io/exeunt/pkg/patch"
+)
+
+func TestAnnotateCreatesTheMapOnlyWhereThereIsNone(t *testing.T) {
+	bare := &metav1.ObjectMeta{UID: "u", ResourceVersion: "3"}
+	annotated := &metav1.ObjectMeta{UID: "u", ResourceVersion: "3", Annotations: map[string]string{"x": "y"}}
+	annotation := map[string]string{"pv.kubernetes.io/bound~by": "yes"}
+	for name, tc := range map[string]struct {
+		object metav1.Object
+		want   string
+	}{
+		"without annotations": {bare, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"add","path":"/metadata/annotations","value":{"pv.kubernetes.io/bound~by":"yes"}}]`},
+		"with annotations":    {annotated, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"add","path":"/metadata/annotations/pv.kubernetes.io~1bound~0by","value":"yes"}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := patch.For(tc.object).Annotate(tc.object, annotation).Bytes()
+			if err != nil || string(got) != tc.want {
+				t.Errorf("got  %s (%v)\nwant %s", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAPatchOfTestsAloneIsEmpty(t *testing.T) {
+	object := &metav1.ObjectMeta{UID: "u"}
+	if !patch.ForVersion(object).Empty() {
+		t.Error("a patch that only tests is not empty")
+	}
+	if patch.For(object).Remove("/metadata/finalizers").Empty() {
+		t.Error("a patch that removes is empty")
+	}
+}
+
+func TestIsStaleTellsAFailedTestFromAnInvalidObject(t *testing.T) {
+	resource := schema.GroupResource{Resource: "persistentvolumes"}
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a failed test":   {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "v", "testing value failed", 0, false), true},
+		"a conflict":      {apierrors.NewConflict(resource, "v", errors.New("modified")), true},
+		"invalid objects": {apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolume"}, "v", field.ErrorList{field.Forbidden(field.NewPath("spec"), "immutable")}), false},
+		"not found":       {apierrors.NewNotFound(resource, "v"), false},
+		"none":            {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := patch.IsStale(tc.err); got != tc.want {
+				t.Errorf("IsStale(%v) = %v, want %v", tc.err, got, tc.want)
+			}
+		})
+	}
+}
