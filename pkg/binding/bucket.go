@@ -1,0 +1,173 @@
+package binding
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// IsFree says whether a volume may be found for any claim: Available, without a
+// reference to a claim, and not being deleted.
+func IsFree(volume *v1.PersistentVolume) bool {
+	return volume.Spec.ClaimRef == nil && volume.Status.Phase == v1.VolumeAvailable && volume.DeletionTimestamp == nil
+}
+
+// bucketKey is what must be equal between a volume and its claim.
+type bucketKey struct {
+	class, attributesClass string
+	mode                   v1.PersistentVolumeMode
+}
+
+// candidate is a free volume.
+type candidate struct {
+	name     string
+	key      bucketKey
+	capacity resource.Quantity
+	modes    []v1.PersistentVolumeAccessMode
+	labels   labels.Set
+}
+
+func newCandidate(volume *v1.PersistentVolume) *candidate {
+	return &candidate{
+		name: volume.Name,
+		key: bucketKey{
+			class:           VolumeClass(volume),
+			attributesClass: deref(volume.Spec.VolumeAttributesClassName, ""),
+			mode:            deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem),
+		},
+		capacity: *capacity(volume),
+		modes:    volume.Spec.AccessModes,
+		labels:   volume.Labels,
+	}
+}
+
+// same says whether the volume is as it was when the candidate was made.
+func (c *candidate) same(volume *v1.PersistentVolume) bool {
+	now := newCandidate(volume)
+	return c.key == now.key && c.capacity.Cmp(now.capacity) == 0 &&
+		slices.Equal(c.modes, now.modes) && labels.Equals(c.labels, now.labels)
+}
+
+// waiter is a claim that looks for a volume.
+type waiter struct {
+	claim    string
+	key      bucketKey
+	request  resource.Quantity
+	modes    []v1.PersistentVolumeAccessMode
+	selector labels.Selector
+}
+
+func newWaiter(claim *v1.PersistentVolumeClaim) (*waiter, error) {
+	w := &waiter{
+		claim: claim.Namespace + "/" + claim.Name,
+		key: bucketKey{
+			class:           ClaimClass(claim),
+			attributesClass: deref(claim.Spec.VolumeAttributesClassName, ""),
+			mode:            deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem),
+		},
+		request: request(claim),
+		modes:   claim.Spec.AccessModes,
+	}
+	if claim.Spec.Selector == nil {
+		return w, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(claim.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("parse selector of claim %s: %w", w.claim, err)
+	}
+	w.selector = selector
+	return w, nil
+}
+
+func (w *waiter) accepts(c *candidate) bool {
+	return c.capacity.Cmp(w.request) >= 0 && offersModes(c.modes, w.modes) &&
+		(w.selector == nil || w.selector.Matches(c.labels))
+}
+
+// bucket holds candidates by capacity and waiters by request, both ascending.
+type bucket struct {
+	candidates []*candidate
+	waiters    []*waiter
+}
+
+func compareCandidates(a, b *candidate) int {
+	if order := a.capacity.Cmp(b.capacity); order != 0 {
+		return order
+	}
+	return strings.Compare(a.name, b.name)
+}
+
+func compareWaiters(a, b *waiter) int {
+	if order := a.request.Cmp(b.request); order != 0 {
+		return order
+	}
+	return strings.Compare(a.claim, b.claim)
+}
+
+func (b *bucket) insert(c *candidate) {
+	at, _ := slices.BinarySearchFunc(b.candidates, c, compareCandidates)
+	b.candidates = slices.Insert(b.candidates, at, c)
+}
+
+func (b *bucket) remove(c *candidate) {
+	if at, found := slices.BinarySearchFunc(b.candidates, c, compareCandidates); found {
+		b.candidates = slices.Delete(b.candidates, at, at+1)
+	}
+}
+
+func (b *bucket) await(w *waiter) {
+	at, _ := slices.BinarySearchFunc(b.waiters, w, compareWaiters)
+	b.waiters = slices.Insert(b.waiters, at, w)
+}
+
+func (b *bucket) forget(w *waiter) {
+	if at, found := slices.BinarySearchFunc(b.waiters, w, compareWaiters); found {
+		b.waiters = slices.Delete(b.waiters, at, at+1)
+	}
+}
+
+func (b *bucket) empty() bool {
+	return len(b.candidates) == 0 && len(b.waiters) == 0
+}
+
+// smallest returns the first candidate that is large enough and satisfies the waiter.
+func (b *bucket) smallest(w *waiter, usable func(*candidate) bool) *candidate {
+	from, _ := slices.BinarySearchFunc(b.candidates, w.request, func(c *candidate, request resource.Quantity) int {
+		return orBefore(c.capacity.Cmp(request))
+	})
+	for _, c := range b.candidates[from:] {
+		if usable(c) && w.accepts(c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// neediest returns the waiter with the largest request that the candidate satisfies.
+func (b *bucket) neediest(c *candidate) *waiter {
+	to, _ := slices.BinarySearchFunc(b.waiters, c.capacity, func(w *waiter, capacity resource.Quantity) int {
+		if w.request.Cmp(capacity) <= 0 {
+			return -1
+		}
+		return 1
+	})
+	for at := to - 1; at >= 0; at-- {
+		if b.waiters[at].accepts(c) {
+			return b.waiters[at]
+		}
+	}
+	return nil
+}
+
+// orBefore makes a search find the first of equal elements.
+func orBefore(order int) int {
+	if order < 0 {
+		return -1
+	}
+	return 1
+}

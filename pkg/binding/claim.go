@@ -1,0 +1,226 @@
+package binding
+
+// Class is what the class of an unbound claim allows.
+type Class int
+
+const (
+	// NoClass: the claim asks for none, and none is the default.
+	NoClass Class = iota
+	// DefaultExists: the claim's author chose none, and a default class exists.
+	DefaultExists
+	// NoSuchClass: the class does not exist.
+	NoSuchClass
+	// Delayed: the class waits for the first consumer, and no node is selected.
+	Delayed
+	// NoProvisioner: no provisioner can serve the class.
+	NoProvisioner
+	// Provisionable: an external provisioner serves the class.
+	Provisionable
+)
+
+// Status is the status of a claim as it stands, compared with what it should be.
+type Status int
+
+const (
+	// OtherStatus: none of those below.
+	OtherStatus Status = iota
+	// StatusPending: phase Pending and nothing else set.
+	StatusPending
+	// StatusBound: phase Bound with the volume's access modes and a capacity.
+	StatusBound
+	// StatusLost: phase Lost.
+	StatusLost
+)
+
+// ClaimState is what is known of one claim.
+type ClaimState struct {
+	// Completed: the claim carries BindCompleted.
+	Completed bool
+	// Named: the claim names a volume.
+	Named bool
+	// Deleting: the claim has a deletion timestamp.
+	Deleting bool
+	// Volume is the volume that the claim names, that refers to it or that was
+	// found for it, in this order.
+	Volume Relation
+	// VolumeBound: the phase of that volume is Bound.
+	VolumeBound bool
+	// Class is meaningful for a claim without a volume.
+	Class Class
+	// Dynamic: dynamic provisioning is enabled.
+	Dynamic bool
+	// Requested: the provisioner of the class has been asked.
+	Requested bool
+	// Status is the claim's status.
+	Status Status
+	// Confirmed: the volume was read from the API server, not from a cache.
+	Confirmed bool
+}
+
+// ClaimAction is the one thing to do next for a claim.
+type ClaimAction int
+
+// The steps of binding, in their order, and what is done where there is no volume.
+const (
+	// Wait changes nothing.
+	Wait ClaimAction = iota
+	// BindVolume lets the volume refer to the claim.
+	BindVolume
+	// MarkVolumeBound sets the volume's phase.
+	MarkVolumeBound
+	// BindClaim lets the claim name the volume.
+	BindClaim
+	// MarkBound sets the claim's status Bound.
+	MarkBound
+	// MarkPending sets the claim's status Pending.
+	MarkPending
+	// ConfirmVolume reads the volume from the API server and decides again.
+	ConfirmVolume
+	// MarkLost sets the claim's status Lost.
+	MarkLost
+	// AssignClass gives the claim the default class.
+	AssignClass
+	// RequestVolume asks the provisioner of the class for a volume.
+	RequestVolume
+)
+
+// ClaimDecision is an action and why it is taken.
+type ClaimDecision struct {
+	Action ClaimAction
+	Reason Reason
+}
+
+// Reason says why; the shell makes events of some.
+type Reason string
+
+// The reasons of this package.
+const (
+	// Binding: a volume was found and the pair is being bound.
+	Binding Reason = "Binding"
+	// IsBound: the pair is bound.
+	IsBound Reason = "Bound"
+	// VolumeMissing: the claim waits for the volume that it names.
+	VolumeMissing Reason = "VolumeMissing"
+	// VolumeUnfit: the volume that the claim names cannot serve it.
+	VolumeUnfit Reason = "VolumeMismatch"
+	// VolumeTaken: the volume that the claim names belongs to another claim.
+	VolumeTaken Reason = "VolumeTaken"
+	// ReferenceLost: a bound claim no longer names a volume.
+	ReferenceLost Reason = "ReferenceLost"
+	// VolumeLost: the volume of a bound claim is gone.
+	VolumeLost Reason = "ClaimLost"
+	// Misbound: the volume of a bound claim refers to another claim.
+	Misbound Reason = "ClaimMisbound"
+	// ClaimDeleting: a claim that is being deleted gets no volume.
+	ClaimDeleting Reason = "ClaimDeleting"
+	// DefaultClass: the default class is assigned.
+	DefaultClass Reason = "DefaultClass"
+	// NothingFits: no volume fits, and no class is set.
+	NothingFits Reason = "FailedBinding"
+	// AwaitsConsumer: the class waits for the first consumer.
+	AwaitsConsumer Reason = "WaitForFirstConsumer"
+	// ClassMissing: the class does not exist.
+	ClassMissing Reason = "ClassMissing"
+	// ProvisionerMissing: nothing here can provision for the class.
+	ProvisionerMissing Reason = "ProvisionerMissing"
+	// ProvisioningOff: dynamic provisioning is disabled.
+	ProvisioningOff Reason = "ProvisioningOff"
+	// AwaitsProvisioner: an external provisioner was asked.
+	AwaitsProvisioner Reason = "ExternalProvisioning"
+)
+
+// DecideClaim returns the next step for one claim.
+func DecideClaim(s ClaimState) ClaimDecision {
+	switch {
+	case s.Completed && !s.Named:
+		return lost(s, ReferenceLost)
+	case s.Completed && s.Volume == Missing:
+		return lost(s, VolumeLost)
+	case s.Completed && (s.Volume == Foreign || s.Volume == Prebound):
+		return lost(s, Misbound)
+	case s.Completed || s.Volume.refersToClaim():
+		return bind(s)
+	case s.Deleting:
+		return ClaimDecision{Wait, ClaimDeleting}
+	case s.Named:
+		return decideNamed(s)
+	case s.Volume == Free:
+		return bind(s)
+	}
+	return decideUnserved(s)
+}
+
+// lost alarms the user only after a live read: a cache may lag behind the claim.
+func lost(s ClaimState, reason Reason) ClaimDecision {
+	switch {
+	case s.Status == StatusLost:
+		return ClaimDecision{Wait, reason}
+	case s.Named && !s.Confirmed:
+		return ClaimDecision{ConfirmVolume, reason}
+	}
+	return ClaimDecision{MarkLost, reason}
+}
+
+// bind takes the next of the four steps.
+func bind(s ClaimState) ClaimDecision {
+	switch {
+	case s.Volume != Ours:
+		return ClaimDecision{BindVolume, Binding}
+	case !s.VolumeBound:
+		return ClaimDecision{MarkVolumeBound, Binding}
+	case !s.Completed || !s.Named:
+		return ClaimDecision{BindClaim, Binding}
+	case s.Status != StatusBound:
+		return ClaimDecision{MarkBound, Binding}
+	}
+	return ClaimDecision{Wait, IsBound}
+}
+
+// decideNamed serves a claim whose author asked for one volume.
+func decideNamed(s ClaimState) ClaimDecision {
+	switch s.Volume {
+	case Missing:
+		return pending(s, VolumeMissing)
+	case Unfit:
+		return pending(s, VolumeUnfit)
+	case Foreign:
+		return pending(s, VolumeTaken)
+	case Free, Prebound, Ours:
+	}
+	return bind(s)
+}
+
+// decideUnserved serves a claim for which there is no volume.
+func decideUnserved(s ClaimState) ClaimDecision {
+	switch s.Class {
+	case DefaultExists:
+		return ClaimDecision{AssignClass, DefaultClass}
+	case Delayed:
+		return pending(s, AwaitsConsumer)
+	case NoClass:
+		return pending(s, NothingFits)
+	case NoSuchClass, NoProvisioner, Provisionable:
+	}
+	return decideProvisioning(s)
+}
+
+func decideProvisioning(s ClaimState) ClaimDecision {
+	switch {
+	case !s.Dynamic:
+		return pending(s, ProvisioningOff)
+	case s.Class == NoSuchClass:
+		return pending(s, ClassMissing)
+	case s.Class == NoProvisioner:
+		return pending(s, ProvisionerMissing)
+	case !s.Requested:
+		return ClaimDecision{RequestVolume, AwaitsProvisioner}
+	}
+	return ClaimDecision{Wait, AwaitsProvisioner}
+}
+
+func pending(s ClaimState, reason Reason) ClaimDecision {
+	if s.Status == StatusPending {
+		return ClaimDecision{Wait, reason}
+	}
+	return ClaimDecision{MarkPending, reason}
+}

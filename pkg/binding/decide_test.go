@@ -1,0 +1,201 @@
+package binding
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+func TestDecideClaim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state ClaimState
+		want  ClaimDecision
+	}{
+		"a free volume was found: it is bound first":                  {ClaimState{Volume: Free, Status: StatusPending}, ClaimDecision{BindVolume, Binding}},
+		"a provisioned volume refers to the claim: its phase is next": {ClaimState{Volume: Ours, Status: StatusPending}, ClaimDecision{MarkVolumeBound, Binding}},
+		"then the claim names it":                                     {ClaimState{Volume: Ours, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
+		"then the claim's status":                                     {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusPending}, ClaimDecision{MarkBound, Binding}},
+		"then there is nothing left":                                  {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{Wait, IsBound}},
+		"a pre-bound volume gets the UID":                             {ClaimState{Volume: Prebound, Status: StatusPending}, ClaimDecision{BindVolume, Binding}},
+		"the named volume is free":                                    {ClaimState{Named: true, Volume: Free, Status: StatusPending}, ClaimDecision{BindVolume, Binding}},
+		"the named volume does not exist":                             {ClaimState{Named: true, Status: StatusPending}, ClaimDecision{Wait, VolumeMissing}},
+		"the named volume cannot serve":                               {ClaimState{Named: true, Volume: Unfit, Status: StatusPending}, ClaimDecision{Wait, VolumeUnfit}},
+		"the named volume is another's":                               {ClaimState{Named: true, Volume: Foreign, Status: StatusPending}, ClaimDecision{Wait, VolumeTaken}},
+		"a bound claim whose volume came unbound is bound again":      {ClaimState{Completed: true, Named: true, Volume: Free, Status: StatusBound}, ClaimDecision{BindVolume, Binding}},
+		"a bound claim without name is lost":                          {ClaimState{Completed: true, Status: StatusBound}, ClaimDecision{MarkLost, ReferenceLost}},
+		"a bound claim whose volume a cache lacks: first a live look": {ClaimState{Completed: true, Named: true, Status: StatusBound}, ClaimDecision{ConfirmVolume, VolumeLost}},
+		"a bound claim whose volume is gone is lost":                  {ClaimState{Completed: true, Named: true, Status: StatusBound, Confirmed: true}, ClaimDecision{MarkLost, VolumeLost}},
+		"a lost claim is reported once":                               {ClaimState{Completed: true, Named: true, Status: StatusLost}, ClaimDecision{Wait, VolumeLost}},
+		"a bound claim whose volume is another's is lost":             {ClaimState{Completed: true, Named: true, Volume: Foreign, Confirmed: true}, ClaimDecision{MarkLost, Misbound}},
+		"a claim that is being deleted gets no volume":                {ClaimState{Deleting: true, Volume: Free, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
+		"nor is one provisioned for it":                               {ClaimState{Deleting: true, Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
+		"but the one made for it is bound, so that it is reclaimed":   {ClaimState{Deleting: true, Volume: Ours, Status: StatusPending}, ClaimDecision{MarkVolumeBound, Binding}},
+		"nothing fits and no class is set":                            {ClaimState{Status: StatusPending}, ClaimDecision{Wait, NothingFits}},
+		"the default class is assigned":                               {ClaimState{Class: DefaultExists, Status: StatusPending}, ClaimDecision{AssignClass, DefaultClass}},
+		"the class waits for a consumer":                              {ClaimState{Class: Delayed, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsConsumer}},
+		"the class waits, but a volume was reserved for the claim":    {ClaimState{Class: Delayed, Volume: Prebound, Status: StatusPending}, ClaimDecision{BindVolume, Binding}},
+		"the class does not exist":                                    {ClaimState{Class: NoSuchClass, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClassMissing}},
+		"nobody can provision for the class":                          {ClaimState{Class: NoProvisioner, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ProvisionerMissing}},
+		"the provisioner is asked":                                    {ClaimState{Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsProvisioner}},
+		"the provisioner was asked":                                   {ClaimState{Class: Provisionable, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsProvisioner}},
+		"provisioning is switched off":                                {ClaimState{Class: Provisionable, Status: StatusPending}, ClaimDecision{Wait, ProvisioningOff}},
+		"a status left over from elsewhere becomes Pending":           {ClaimState{Status: OtherStatus}, ClaimDecision{MarkPending, NothingFits}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := DecideClaim(tc.state); got != tc.want {
+				t.Errorf("DecideClaim(%+v) = %v, want %v", tc.state, got, tc.want)
+			}
+		})
+	}
+}
+
+// claimStates yields every value of ClaimState.
+func claimStates(yield func(ClaimState) bool) {
+	for bits := range 1 << 7 {
+		on := func(i int) bool { return bits>>i&1 == 1 }
+		for volume := Missing; volume <= Foreign; volume++ {
+			for class := NoClass; class <= Provisionable; class++ {
+				for status := OtherStatus; status <= StatusLost; status++ {
+					s := ClaimState{
+						Completed: on(0), Named: on(1), Deleting: on(2), VolumeBound: on(3), Dynamic: on(4),
+						Requested: on(5), Confirmed: on(6), Volume: volume, Class: class, Status: status,
+					}
+					if !yield(s) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// step returns the state after the action was carried out.
+func step(s ClaimState, action ClaimAction) ClaimState {
+	switch action {
+	case BindVolume:
+		s.Volume = Ours
+	case MarkVolumeBound:
+		s.VolumeBound = true
+	case BindClaim:
+		s.Completed, s.Named = true, true
+	case MarkBound:
+		s.Status = StatusBound
+	case MarkPending:
+		s.Status = StatusPending
+	case MarkLost:
+		s.Status = StatusLost
+	case ConfirmVolume:
+		s.Confirmed = true
+	case AssignClass:
+		s.Class = Provisionable
+	case RequestVolume:
+		s.Requested = true
+	case Wait:
+	}
+	return s
+}
+
+func TestEveryClaimSettlesAfterAtMostFourSteps(t *testing.T) {
+	for start := range claimStates {
+		s, steps := start, 0
+		for ; DecideClaim(s).Action != Wait; steps++ {
+			if steps == 4 {
+				t.Fatalf("%+v does not settle: %+v", start, s)
+			}
+			next := step(s, DecideClaim(s).Action)
+			if next == s {
+				t.Fatalf("%v changes nothing in %+v", DecideClaim(s), s)
+			}
+			s = next
+		}
+	}
+}
+
+func TestAnotherClaimsVolumeIsNeverBound(t *testing.T) {
+	for s := range claimStates {
+		action := DecideClaim(s).Action
+		writes := action == BindVolume || action == MarkVolumeBound || action == BindClaim || action == MarkBound
+		if writes && (s.Volume == Foreign || s.Volume == Missing || s.Volume == Unfit && !s.Completed) {
+			t.Errorf("%v in %+v", DecideClaim(s), s)
+		}
+	}
+}
+
+func TestDecideVolume(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state VolumeState
+		want  VolumeAction
+	}{
+		"nobody claims it":                                     {VolumeState{Claimant: NoClaimant}, MarkAvailable},
+		"nobody claims it and it says so":                      {VolumeState{Claimant: NoClaimant, Phase: PhaseAvailable}, Leave},
+		"the reference was cleared by an administrator":        {VolumeState{Claimant: NoClaimant, Phase: PhaseReleased}, MarkAvailable},
+		"the claim names it":                                   {VolumeState{Claimant: BoundHere, Phase: PhaseAvailable}, MarkBoundPhase},
+		"the claim names no volume yet":                        {VolumeState{Claimant: Unbound, Phase: PhaseAvailable}, WakeClaim},
+		"the claim's mode differs":                             {VolumeState{Claimant: Incompatible}, ReportMismatch},
+		"the cache says the claim is gone: first a live look":  {VolumeState{Claimant: Gone, Phase: PhaseBound}, ConfirmClaim},
+		"the claim is gone":                                    {VolumeState{Claimant: Gone, Phase: PhaseBound, Confirmed: true}, Release},
+		"the claim is gone and it is Released":                 {VolumeState{Claimant: Gone, Phase: PhaseReleased}, Leave},
+		"Failed is not overwritten":                            {VolumeState{Claimant: Gone, Phase: PhaseFailed, Confirmed: true}, Leave},
+		"made for a claim that took another volume":            {VolumeState{Claimant: BoundElsewhere, Phase: PhaseAvailable, Disposable: true, Confirmed: true}, Release},
+		"a static or Retain loser is given back, its data too": {VolumeState{Claimant: BoundElsewhere, Phase: PhaseAvailable, Confirmed: true}, GiveBack},
+		"but only after a live look":                           {VolumeState{Claimant: BoundElsewhere, Phase: PhaseAvailable}, ConfirmClaim},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := DecideVolume(tc.state); got != tc.want {
+				t.Errorf("DecideVolume(%+v) = %v, want %v", tc.state, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAVolumeIsReleasedOnlyAfterALiveReadOfItsClaim(t *testing.T) {
+	for claimant := NoClaimant; claimant <= BoundElsewhere; claimant++ {
+		for phase := PhasePending; phase <= PhaseFailed; phase++ {
+			for bits := range 4 {
+				s := VolumeState{Claimant: claimant, Phase: phase, Disposable: bits&1 == 1, Confirmed: bits&2 == 2}
+				action := DecideVolume(s)
+				takesAway := action == Release || action == GiveBack
+				if takesAway && (!s.Confirmed || claimant != Gone && claimant != BoundElsewhere) {
+					t.Errorf("%v in %+v", action, s)
+				}
+				if action == ConfirmClaim && s.Confirmed {
+					t.Errorf("confirms for ever: %+v", s)
+				}
+			}
+		}
+	}
+}
+
+func TestMismatchSaysWhyTheNamedVolumeCannotServe(t *testing.T) {
+	claim := waitingClaim("c", "1Gi")
+	if why := Mismatch(freeVolume("a", "1Gi"), claim); why != "" {
+		t.Errorf("a fitting volume: %q", why)
+	}
+	for name, volume := range map[string]*v1.PersistentVolume{
+		"too small":   freeVolume("a", "1Mi"),
+		"other class": freeVolume("a", "1Gi", inClass("slow")),
+	} {
+		if Mismatch(volume, claim) == "" {
+			t.Errorf("%s: no reason given", name)
+		}
+	}
+}
+
+func TestReservedPrefersTheVolumeThatNamesTheUID(t *testing.T) {
+	claim := waitingClaim("c", "1Gi")
+	refer := func(uid string) func(*v1.PersistentVolume) {
+		return func(v *v1.PersistentVolume) {
+			v.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "c"}
+			if uid != "" {
+				v.Spec.ClaimRef.UID = claim.UID
+			}
+		}
+	}
+	byName, byUID := freeVolume("a", "1Gi", refer("")), freeVolume("b", "5Gi", refer("c"))
+	if got := Reserved([]*v1.PersistentVolume{byName, byUID}, claim); got != byUID {
+		t.Errorf("Reserved = %v, want %s", got, byUID.Name)
+	}
+	if got := Reserved([]*v1.PersistentVolume{freeVolume("a", "1Mi", refer(""))}, claim); got != nil {
+		t.Errorf("a volume that is too small was taken: %s", got.Name)
+	}
+}

@@ -1,0 +1,228 @@
+package binding
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func freeVolume(name, size string, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
+	volume := &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
+		Spec: v1.PersistentVolumeSpec{
+			Capacity:    v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)},
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+		},
+		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeAvailable},
+	}
+	for _, f := range change {
+		f(volume)
+	}
+	return volume
+}
+
+func waitingClaim(name, size string, change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
+	claim := &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
+		Spec: v1.PersistentVolumeClaimSpec{
+			Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}},
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+		},
+	}
+	for _, f := range change {
+		f(claim)
+	}
+	return claim
+}
+
+func inClass(class string) func(*v1.PersistentVolume) {
+	return func(volume *v1.PersistentVolume) { volume.Spec.StorageClassName = class }
+}
+
+func labelled(key, value string) func(*v1.PersistentVolume) {
+	return func(volume *v1.PersistentVolume) { volume.Labels = map[string]string{key: value} }
+}
+
+func TestTakeFindsTheSmallestVolumeThatSatisfiesTheClaim(t *testing.T) {
+	block := v1.PersistentVolumeBlock
+	gold := "gold"
+	for name, tc := range map[string]struct {
+		volumes []*v1.PersistentVolume
+		claim   *v1.PersistentVolumeClaim
+		want    string
+	}{
+		"the smallest that is large enough": {
+			[]*v1.PersistentVolume{freeVolume("a", "10Gi"), freeVolume("b", "2Gi"), freeVolume("c", "1Gi")}, waitingClaim("c", "1500Mi"), "b"},
+		"of equal ones the first by name": {
+			[]*v1.PersistentVolume{freeVolume("b", "1Gi"), freeVolume("a", "1Gi")}, waitingClaim("c", "1Gi"), "a"},
+		"none is large enough": {
+			[]*v1.PersistentVolume{freeVolume("a", "1Gi")}, waitingClaim("c", "2Gi"), ""},
+		"the class must be equal": {
+			[]*v1.PersistentVolume{freeVolume("a", "1Gi", inClass("slow"))}, waitingClaim("c", "1Gi"), ""},
+		"the beta annotation of the class counts": {
+			[]*v1.PersistentVolume{freeVolume("a", "1Gi", inClass("slow"))},
+			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
+				c.Annotations = map[string]string{v1.BetaStorageClassAnnotation: "slow"}
+			}), "a"},
+		"access modes must be a superset": {
+			[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", func(v *v1.PersistentVolume) {
+				v.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany, v1.ReadWriteOnce}
+			})},
+			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
+				c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}
+			}), "b"},
+		"the volume mode must be equal": {
+			[]*v1.PersistentVolume{freeVolume("a", "1Gi")},
+			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block }), ""},
+		"the attributes class must be equal": {
+			[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", func(v *v1.PersistentVolume) { v.Spec.VolumeAttributesClassName = &gold })},
+			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &gold }), "b"},
+		"the selector must match": {
+			[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", labelled("tier", "x"))},
+			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
+				c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "x"}}
+			}), "b"},
+		"a volume that is being deleted is not free": {
+			[]*v1.PersistentVolume{freeVolume("a", "1Gi", func(v *v1.PersistentVolume) { v.DeletionTimestamp = &metav1.Time{} })}, waitingClaim("c", "1Gi"), ""},
+		"a volume that is claimed is not free": {
+			[]*v1.PersistentVolume{freeVolume("a", "1Gi", func(v *v1.PersistentVolume) { v.Spec.ClaimRef = &v1.ObjectReference{} })}, waitingClaim("c", "1Gi"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := NewIndex(func(string) {})
+			for _, volume := range tc.volumes {
+				x.Put(volume)
+			}
+			if got, err := x.Take(tc.claim); err != nil || got != tc.want {
+				t.Errorf("Take = %q, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestTwoClaimsNeverTakeOneVolume(t *testing.T) {
+	x := NewIndex(func(string) {})
+	x.Put(freeVolume("a", "1Gi"))
+	first, _ := x.Take(waitingClaim("c1", "1Gi"))
+	second, _ := x.Take(waitingClaim("c2", "1Gi"))
+	if first != "a" || second != "" {
+		t.Errorf("taken: %q and %q, want a and none", first, second)
+	}
+}
+
+func TestAVolumeThatIsGivenBackWakesTheNextClaim(t *testing.T) {
+	var woken []string
+	x := NewIndex(func(claim string) { woken = append(woken, claim) })
+	x.Put(freeVolume("a", "1Gi"))
+	for _, name := range []string{"c1", "c2"} {
+		if _, err := x.Take(waitingClaim(name, "1Gi")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.Leave("ns/c1")
+	if len(woken) != 1 || woken[0] != "ns/c2" {
+		t.Errorf("woken %v, want ns/c2", woken)
+	}
+}
+
+func TestANewVolumeWakesOneClaimNotAll(t *testing.T) {
+	woken := 0
+	x := NewIndex(func(string) { woken++ })
+	for i := range 100 {
+		if _, err := x.Take(waitingClaim(fmt.Sprint(i), "1Gi")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.Put(freeVolume("a", "1Gi"))
+	if woken != 1 {
+		t.Errorf("one volume woke %d claims", woken)
+	}
+}
+
+func TestANonsenseSelectorIsAnErrorThatNamesTheClaim(t *testing.T) {
+	x := NewIndex(func(string) {})
+	_, err := x.Take(waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
+		c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}
+	}))
+	if err == nil {
+		t.Error("a selector with an unknown operator was accepted")
+	}
+	if volumes, claims := x.Len(); volumes != 0 || claims != 0 {
+		t.Errorf("the index keeps %d volumes and %d claims", volumes, claims)
+	}
+}
+
+// check asserts the invariant of Index.
+func check(t *testing.T, x *Index, woken map[string]bool) {
+	t.Helper()
+	offered := map[string]bool{}
+	for claim, c := range x.offered {
+		offered[c.name] = offered[c.name] || woken[claim]
+	}
+	for _, c := range x.volumes {
+		if x.reservers[c.name] != "" || offered[c.name] {
+			continue
+		}
+		for _, w := range x.waiters {
+			if w.key == c.key && w.accepts(c) {
+				t.Fatalf("claim %s waits although volume %s is free", w.claim, c.name)
+			}
+		}
+	}
+	for claim, c := range x.taken {
+		if x.reservers[c.name] != claim || x.volumes[c.name] != c {
+			t.Fatalf("reservation of %s by %s is not mutual", c.name, claim)
+		}
+	}
+}
+
+func TestNoClaimWaitsForAVolumeThatIsFree(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		woken := map[string]bool{}
+		x := NewIndex(func(claim string) { woken[claim] = true })
+		size := func() string { return fmt.Sprintf("%dGi", 1+random.IntN(4)) }
+		for range 200 {
+			number := random.IntN(8)
+			claim, volume := fmt.Sprintf("c%d", number), fmt.Sprintf("v%d", number)
+			switch random.IntN(5) {
+			case 0:
+				x.Put(freeVolume(volume, size(), labelled("tier", fmt.Sprint(random.IntN(2)))))
+			case 1:
+				x.Drop(volume)
+			case 2:
+				delete(woken, "ns/"+claim)
+				x.Leave("ns/" + claim)
+			default:
+				delete(woken, "ns/"+claim)
+				selective := func(c *v1.PersistentVolumeClaim) {
+					if number%2 == 0 {
+						c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "1"}}
+					}
+				}
+				if _, err := x.Take(waitingClaim(claim, size(), selective)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check(t, x, woken)
+		}
+	}
+}
+
+func BenchmarkTakeAmongTenThousand(b *testing.B) {
+	x := NewIndex(func(string) {})
+	for i := range 10_000 {
+		x.Put(freeVolume(fmt.Sprintf("v%05d", i), fmt.Sprintf("%dMi", 1+i%100)))
+	}
+	claim := waitingClaim("c", "50Mi")
+	for b.Loop() {
+		if name, err := x.Take(claim); err != nil || name == "" {
+			b.Fatal(name, err)
+		}
+		x.Leave("ns/c")
+	}
+}

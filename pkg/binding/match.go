@@ -1,0 +1,82 @@
+package binding
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Mismatch says why a volume cannot serve a claim that asks for it by name, as
+// the end of a sentence; it is "" if it can.
+func Mismatch(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) string {
+	switch {
+	case volume.DeletionTimestamp != nil:
+		return "the volume is being deleted"
+	case capacity(volume).Cmp(request(claim)) < 0:
+		return "the volume is smaller than requested"
+	case VolumeClass(volume) != ClaimClass(claim):
+		return "storageClassName differs"
+	case !sameAttributesClass(volume, claim):
+		return "volumeAttributesClassName differs"
+	case !SameMode(volume, claim):
+		return "volumeMode differs"
+	case !offersModes(volume.Spec.AccessModes, claim.Spec.AccessModes):
+		return "the volume lacks an access mode that is requested"
+	}
+	return ""
+}
+
+// Reserved returns the volume that refers to the claim and can serve it, nil if
+// there is none. Volumes are those whose claimRef has the claim's name; class and
+// selector do not matter, for whoever wrote the reference chose on purpose.
+func Reserved(volumes []*v1.PersistentVolume, claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
+	var best *v1.PersistentVolume
+	for _, volume := range volumes {
+		fits := RelationOf(volume, claim).refersToClaim() && volume.DeletionTimestamp == nil &&
+			capacity(volume).Cmp(request(claim)) >= 0 && SameMode(volume, claim) &&
+			sameAttributesClass(volume, claim) && offersModes(volume.Spec.AccessModes, claim.Spec.AccessModes)
+		if fits && (best == nil || before(volume, best)) {
+			best = volume
+		}
+	}
+	return best
+}
+
+// before orders candidates: one that names the claim's UID comes first, then the
+// smaller one, then by name.
+func before(a, b *v1.PersistentVolume) bool {
+	if aUID, bUID := a.Spec.ClaimRef.UID != "", b.Spec.ClaimRef.UID != ""; aUID != bUID {
+		return aUID
+	}
+	if order := capacity(a).Cmp(*capacity(b)); order != 0 {
+		return order < 0
+	}
+	return a.Name < b.Name
+}
+
+// SameMode says whether both are block devices or both are file systems.
+func SameMode(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
+	return deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem)
+}
+
+func sameAttributesClass(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
+	return deref(volume.Spec.VolumeAttributesClassName, "") == deref(claim.Spec.VolumeAttributesClassName, "")
+}
+
+func offersModes(offered, requested []v1.PersistentVolumeAccessMode) bool {
+	for _, mode := range requested {
+		if !slices.Contains(offered, mode) {
+			return false
+		}
+	}
+	return true
+}
+
+func capacity(volume *v1.PersistentVolume) *resource.Quantity {
+	return volume.Spec.Capacity.Storage()
+}
+
+func request(claim *v1.PersistentVolumeClaim) resource.Quantity {
+	return *claim.Spec.Resources.Requests.Storage()
+}

@@ -1,0 +1,107 @@
+package binding
+
+// Claimant is what is known of the claim that a volume refers to.
+type Claimant int
+
+const (
+	// NoClaimant: the volume refers to no claim, or to one without UID.
+	NoClaimant Claimant = iota
+	// Gone: no claim with that UID exists.
+	Gone
+	// Unbound: the claim exists and names no volume yet.
+	Unbound
+	// Incompatible: like Unbound, but the volume modes differ.
+	Incompatible
+	// BoundHere: the claim names this volume.
+	BoundHere
+	// BoundElsewhere: the claim names another volume.
+	BoundElsewhere
+)
+
+// VolumePhase is the phase of a volume.
+type VolumePhase int
+
+// The phases of the API; a volume without phase is PhasePending.
+const (
+	PhasePending VolumePhase = iota
+	PhaseAvailable
+	PhaseBound
+	PhaseReleased
+	PhaseFailed
+)
+
+// VolumeState is what is known of one volume and its claim.
+type VolumeState struct {
+	Claimant Claimant
+	Phase    VolumePhase
+	// Disposable: provisioned for its claim, with policy Delete.
+	Disposable bool
+	// Confirmed: the claim was read from the API server, not from a cache.
+	Confirmed bool
+}
+
+// VolumeAction is the one thing to do next for a volume.
+type VolumeAction int
+
+const (
+	// Leave changes nothing.
+	Leave VolumeAction = iota
+	// MarkAvailable sets the phase Available.
+	MarkAvailable
+	// MarkBoundPhase sets the phase Bound.
+	MarkBoundPhase
+	// ConfirmClaim reads the claim from the API server and decides again.
+	ConfirmClaim
+	// Release sets the phase Released.
+	Release
+	// GiveBack takes back the reference to the claim: wholly if a controller
+	// wrote it, else only its UID.
+	GiveBack
+	// WakeClaim has the claim looked at, which finishes the binding.
+	WakeClaim
+	// ReportMismatch tells both objects' users that the volume modes differ.
+	ReportMismatch
+)
+
+// DecideVolume returns the next step for one volume. A volume is released only
+// after a live read of its claim: a cache that is stale, empty or wound back
+// must never be believed when it says that a claim is gone.
+func DecideVolume(s VolumeState) VolumeAction {
+	switch s.Claimant {
+	case NoClaimant:
+		return toPhase(s, PhaseAvailable, MarkAvailable)
+	case Gone:
+		return release(s)
+	case Unbound:
+		return WakeClaim
+	case Incompatible:
+		return ReportMismatch
+	case BoundHere:
+		return toPhase(s, PhaseBound, MarkBoundPhase)
+	case BoundElsewhere:
+	}
+	switch {
+	case s.Disposable:
+		return release(s)
+	case !s.Confirmed:
+		return ConfirmClaim
+	}
+	return GiveBack
+}
+
+func toPhase(s VolumeState, phase VolumePhase, action VolumeAction) VolumeAction {
+	if s.Phase == phase {
+		return Leave
+	}
+	return action
+}
+
+func release(s VolumeState) VolumeAction {
+	switch {
+	case s.Phase == PhaseReleased || s.Phase == PhaseFailed:
+		return Leave
+	case !s.Confirmed:
+		return ConfirmClaim
+	}
+	return Release
+}

@@ -1,0 +1,42 @@
+package csimock
+
+import (
+	"cmp"
+	"slices"
+)
+
+// catalog holds records by ID and by name. Everything but sorted takes
+// constant time.
+type catalog[T interface{ record() *Record }] struct {
+	byID   map[string]T
+	byName map[string]T
+}
+
+// newCatalog returns an empty catalog.
+func newCatalog[T interface{ record() *Record }]() catalog[T] {
+	return catalog[T]{byID: map[string]T{}, byName: map[string]T{}}
+}
+
+// add puts a record in; one without a name is found by its ID only.
+func (c catalog[T]) add(item T) {
+	c.byID[item.record().ID] = item
+	if name := item.record().Name; name != "" {
+		c.byName[name] = item
+	}
+}
+
+// remove takes a record out.
+func (c catalog[T]) remove(item T) {
+	delete(c.byID, item.record().ID)
+	delete(c.byName, item.record().Name)
+}
+
+// sorted returns all records, oldest first.
+func (c catalog[T]) sorted() []T {
+	items := make([]T, 0, len(c.byID))
+	for _, item := range c.byID {
+		items = append(items, item)
+	}
+	slices.SortFunc(items, func(a, b T) int { return cmp.Compare(a.record().Sequence, b.record().Sequence) })
+	return items
+}

@@ -1,0 +1,110 @@
+package csimock
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// The general size limits of CSI fields.
+const (
+	maxStringBytes = 128
+	maxMapBytes    = 4 << 10
+)
+
+// checkText requires a string of at most maxStringBytes that has no control
+// characters, as CSI asks of names and identifiers.
+func checkText(field, value string) error {
+	if value == "" {
+		return status.Errorf(codes.InvalidArgument, "%s is required", field)
+	}
+	return checkOptionalText(field, value, maxStringBytes)
+}
+
+// checkOptionalText is checkText for a field that may be empty, with the
+// field's own limit in bytes.
+func checkOptionalText(field, value string, limit int) error {
+	if len(value) > limit {
+		return status.Errorf(codes.InvalidArgument, "%s has %d bytes, at most %d are allowed", field, len(value), limit)
+	}
+	if strings.ContainsFunc(value, banned) {
+		return status.Errorf(codes.InvalidArgument, "%s contains a control character", field)
+	}
+	return nil
+}
+
+// banned reports whether CSI bans the character from names: the control
+// characters other than tab, line feed and carriage return.
+func banned(r rune) bool {
+	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r <= 0x9f
+}
+
+// checkNode requires the ID of a node.
+func checkNode(id string) error {
+	if id == "" {
+		return status.Error(codes.InvalidArgument, "node_id is required")
+	}
+	return checkOptionalText("node_id", id, maxNodeIDBytes)
+}
+
+// checkPath requires an absolute path.
+func checkPath(field, value string) error {
+	switch {
+	case value == "":
+		return status.Errorf(codes.InvalidArgument, "%s is required", field)
+	case !filepath.IsAbs(value):
+		return status.Errorf(codes.InvalidArgument, "%s %q must be an absolute path", field, value)
+	case strings.ContainsRune(value, 0):
+		return status.Errorf(codes.InvalidArgument, "%s contains a zero byte", field)
+	}
+	return nil
+}
+
+// checkMap refuses a map above the size limit of CSI.
+func checkMap(field string, values map[string]string) error {
+	size := 0
+	for key, value := range values {
+		size += len(key) + len(value)
+	}
+	if size > maxMapBytes {
+		return status.Errorf(codes.InvalidArgument, "%s has %d bytes, at most %d are allowed", field, size, maxMapBytes)
+	}
+	return nil
+}
+
+// checkMutable refuses mutable parameters that no volume of this driver has,
+// or that have no value.
+func (d *Driver) checkMutable(parameters map[string]string) error {
+	if len(parameters) > 0 && !d.config.Capabilities.Has(Modify) {
+		return status.Error(codes.InvalidArgument, "mutable_parameters is set, but the driver does not have MODIFY_VOLUME")
+	}
+	for key, value := range parameters {
+		if !slices.Contains(d.config.MutableParameters, key) {
+			return status.Errorf(codes.InvalidArgument, "mutable parameter %q is not known, known are %s", key, strings.Join(d.config.MutableParameters, ", "))
+		}
+		if value == "" {
+			return status.Errorf(codes.InvalidArgument, "mutable parameter %q has no value", key)
+		}
+	}
+	return checkMap("mutable_parameters", parameters)
+}
+
+// checkRange refuses a capacity range that is no range; nil is none and fine.
+func checkRange(wanted *csi.CapacityRange) error {
+	required, limit := wanted.GetRequiredBytes(), wanted.GetLimitBytes()
+	switch {
+	case wanted == nil:
+		return nil
+	case required < 0 || limit < 0:
+		return status.Errorf(codes.InvalidArgument, "capacity_range must not be negative, got %d to %d bytes", required, limit)
+	case required == 0 && limit == 0:
+		return status.Error(codes.InvalidArgument, "capacity_range must have required_bytes or limit_bytes")
+	case limit > 0 && limit < required:
+		return status.Errorf(codes.InvalidArgument, "capacity_range has a limit of %d bytes below the required %d", limit, required)
+	}
+	return nil
+}

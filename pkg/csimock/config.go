@@ -1,0 +1,100 @@
+package csimock
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+)
+
+// The values that stand in for the fields of a Config left empty.
+const (
+	DefaultName     = "csimock.exeunt.io"
+	DefaultNodeID   = "csimock-node"
+	DefaultCapacity = int64(1) << 40 // bytes: 1 TiB
+)
+
+// maxNodeIDBytes is the limit that NodeGetInfoResponse.node_id has in CSI.
+const maxNodeIDBytes = 256
+
+// driverName is the format of GetPluginInfoResponse.name in CSI.
+var driverName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,61}[a-zA-Z0-9])?$`)
+
+// Config describes a driver. The zero value is a usable driver.
+type Config struct {
+	// Name is the name the driver reports; DefaultName if empty.
+	Name string
+	// NodeID names the node whose Node service this is; DefaultNodeID if empty.
+	NodeID string
+	// OtherNodes are further nodes that volumes can be published to.
+	OtherNodes []string
+	// MaxVolumesPerNode limits how many volumes can be published to one node;
+	// 0 is no limit.
+	MaxVolumesPerNode int64
+	// Capabilities is what the driver can do; nil is DefaultCapabilities().
+	Capabilities Capabilities
+	// Capacity is the size of the pool in bytes; DefaultCapacity if 0.
+	Capacity int64
+	// Topologies are the places the driver can put a volume in, each a map of
+	// segments. The first is that of this node. With Topology on and none
+	// given, there is one place, {"csimock/zone": "local"}.
+	Topologies []map[string]string
+	// MutableParameters are the keys that volumes can be modified with;
+	// "iops" and "throughput" if empty.
+	MutableParameters []string
+	// StateFile keeps the volumes across restarts; empty keeps them in memory
+	// only.
+	StateFile string
+	// CallLog is a file that one JSON line per finished call is appended to;
+	// empty is none.
+	CallLog string
+	// Faults are in force from the start.
+	Faults []Fault
+}
+
+// withDefaults returns the configuration with its empty fields filled in.
+func (c Config) withDefaults() Config {
+	if c.Name == "" {
+		c.Name = DefaultName
+	}
+	if c.NodeID == "" {
+		c.NodeID = DefaultNodeID
+	}
+	if c.Capabilities == nil {
+		c.Capabilities = DefaultCapabilities()
+	}
+	if c.Capacity == 0 {
+		c.Capacity = DefaultCapacity
+	}
+	if len(c.MutableParameters) == 0 {
+		c.MutableParameters = []string{"iops", "throughput"}
+	}
+	if len(c.Topologies) == 0 && c.Capabilities.Has(Topology) {
+		c.Topologies = []map[string]string{{"csimock/zone": "local"}}
+	}
+	return c
+}
+
+// validate refuses what CSI does not allow a driver to say about itself.
+func (c Config) validate() error {
+	if !driverName.MatchString(c.Name) {
+		return fmt.Errorf("driver name %q must be 1 to 63 letters, digits, dashes and dots, with a letter or digit at both ends", c.Name)
+	}
+	for _, node := range append([]string{c.NodeID}, c.OtherNodes...) {
+		if node == "" || len(node) > maxNodeIDBytes {
+			return fmt.Errorf("node ID %q must have 1 to %d bytes", node, maxNodeIDBytes)
+		}
+	}
+	if c.MaxVolumesPerNode < 0 {
+		return fmt.Errorf("maximum of volumes per node must not be negative, got %d", c.MaxVolumesPerNode)
+	}
+	if c.Capacity < 0 {
+		return fmt.Errorf("capacity must not be negative, got %d bytes", c.Capacity)
+	}
+	if len(c.Topologies) > 0 && !c.Capabilities.Has(Topology) {
+		return errors.New("topologies are given, but the capability topology is off")
+	}
+	if err := c.Capabilities.validate(); err != nil {
+		return err
+	}
+	return validateTopologies(c.Topologies)
+}

@@ -1,0 +1,99 @@
+package csimock
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Driver is a CSI driver. All its methods may be called at any time, from any
+// number of goroutines.
+type Driver struct {
+	config Config
+	store  *store
+	state  *stateFile
+	faults script
+	calls  *callLog
+}
+
+// New returns a driver that serves nobody yet, with the volumes that its state
+// file holds. It fails if the configuration is not valid, or if the state file
+// or the call log cannot be used.
+func New(config Config) (*Driver, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, fmt.Errorf("configure driver: %w", err)
+	}
+	d := &Driver{config: config, state: &stateFile{path: config.StateFile, driver: config.Name}}
+	if err := d.faults.add(config.Faults); err != nil {
+		return nil, err
+	}
+	var err error
+	if d.store, err = d.state.load(); err != nil {
+		return nil, err
+	}
+	if err := d.state.save(d.store); err != nil {
+		return nil, err
+	}
+	if d.calls, err = openCallLog(config.CallLog); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Name returns the name that the driver reports.
+func (d *Driver) Name() string { return d.config.Name }
+
+// Inject adds faults behind those in force. The first that fits a call and has
+// times left strikes. It refuses unknown methods and faults without effect.
+func (d *Driver) Inject(faults ...Fault) error { return d.faults.add(faults) }
+
+// ClearFaults ends all faults for the calls that begin from now on.
+func (d *Driver) ClearFaults() { d.faults.clear() }
+
+// Calls returns the finished calls, oldest first. Of more than 131072 calls,
+// only the last 65536 or more are still known.
+func (d *Driver) Calls() []Call { return d.calls.all() }
+
+// Volumes returns a copy of all volumes, oldest first.
+func (d *Driver) Volumes() []Volume {
+	d.store.Lock()
+	defer d.store.Unlock()
+	all := d.store.volumes.sorted()
+	volumes := make([]Volume, 0, len(all))
+	for _, v := range all {
+		volumes = append(volumes, v.clone())
+	}
+	return volumes
+}
+
+// Snapshots returns a copy of all snapshots, oldest first.
+func (d *Driver) Snapshots() []Snapshot {
+	d.store.Lock()
+	defer d.store.Unlock()
+	all := d.store.snapshots.sorted()
+	snapshots := make([]Snapshot, 0, len(all))
+	for _, s := range all {
+		snapshots = append(snapshots, *s)
+	}
+	return snapshots
+}
+
+// Close closes the call log. Calls after it fail if there is one.
+func (d *Driver) Close() error {
+	if err := d.calls.close(); err != nil {
+		return fmt.Errorf("close call log: %w", err)
+	}
+	return nil
+}
+
+// countVolumes returns how many volumes there are.
+func (d *Driver) countVolumes() int {
+	d.store.Lock()
+	defer d.store.Unlock()
+	return len(d.store.volumes.byID)
+}
+
+// knowsNode reports whether volumes can be published to the node.
+func (d *Driver) knowsNode(id string) bool {
+	return id == d.config.NodeID || slices.Contains(d.config.OtherNodes, id)
+}

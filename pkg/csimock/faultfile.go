@@ -1,0 +1,102 @@
+package csimock
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"sigs.k8s.io/yaml"
+)
+
+// faultEntry is a Fault as a file spells it.
+type faultEntry struct {
+	Method  string `json:"method"`
+	Code    string `json:"code"`
+	Times   int    `json:"times"`
+	Latency string `json:"latency"`
+	Hang    bool   `json:"hang"`
+	After   bool   `json:"after"`
+}
+
+// LoadFaults reads a YAML or JSON file with a list of faults, such as
+//
+//   - method: DeleteVolume
+//     code: Unavailable
+//     times: 2
+//     latency: 100ms
+//
+// with hang and after as further fields. Anything in it that is not understood
+// is an error that names the file and the entry.
+func LoadFaults(path string) ([]Fault, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read faults: %w", err)
+	}
+	var entries []json.RawMessage
+	if err := yaml.UnmarshalStrict(data, &entries); err != nil {
+		return nil, fmt.Errorf("read faults %s: want a list of faults: %w", path, err)
+	}
+	faults := make([]Fault, 0, len(entries))
+	for i, entry := range entries {
+		fault, err := parseFault(entry)
+		if err != nil {
+			return nil, fmt.Errorf("read faults %s: entry %d: %w", path, i+1, err)
+		}
+		faults = append(faults, fault)
+	}
+	return faults, nil
+}
+
+// parseFault reads one entry of a file, converted to JSON.
+func parseFault(data []byte) (Fault, error) {
+	var entry faultEntry
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&entry); err != nil {
+		return Fault{}, fmt.Errorf("decode fault: %w", err)
+	}
+	code, err := parseCode(entry.Code)
+	if err != nil {
+		return Fault{}, err
+	}
+	latency, err := parseLatency(entry.Latency)
+	if err != nil {
+		return Fault{}, err
+	}
+	fault := Fault{
+		Method: entry.Method, Code: code, Times: entry.Times,
+		Latency: latency, Hang: entry.Hang, After: entry.After,
+	}
+	return fault, fault.validate()
+}
+
+// parseCode reads the name of a gRPC code, as Go spells it (NotFound) or as
+// the gRPC documentation does (NOT_FOUND); no name is OK.
+func parseCode(name string) (codes.Code, error) {
+	if name == "" {
+		return codes.OK, nil
+	}
+	plain := strings.ReplaceAll(name, "_", "")
+	for code := codes.OK; code <= codes.Unauthenticated; code++ {
+		if strings.EqualFold(code.String(), plain) {
+			return code, nil
+		}
+	}
+	return codes.OK, fmt.Errorf("unknown code %q, a known one is Unavailable", name)
+}
+
+// parseLatency reads a duration such as 100ms; none is 0.
+func parseLatency(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	latency, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("read latency: %w", err)
+	}
+	return latency, nil
+}

@@ -1,0 +1,80 @@
+package csimock
+
+import (
+	"context"
+	"path"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// intercept answers one call and logs it before the answer leaves. Once
+// serving is done, what still waits in a fault is interrupted.
+func (d *Driver) intercept(serving context.Context) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		began := time.Now()
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(serving, func() { cancel(errStopping) })()
+		method := path.Base(info.FullMethod)
+		response, err := d.answer(ctx, method, request, handler)
+		call := Call{
+			Time: time.Now(), Method: method, Code: status.Code(err).String(),
+			Volume: volumeOf(request, response), Name: nameOf(request),
+			DurationMS: time.Since(began).Milliseconds(),
+		}
+		if logged := d.calls.append(call, d.countVolumes); logged != nil {
+			return nil, status.Error(codes.Internal, logged.Error())
+		}
+		if err != nil {
+			return nil, err
+		}
+		return response, nil
+	}
+}
+
+// answer runs the handler and the faults around it. A response that comes with
+// an error is for the log only.
+func (d *Driver) answer(ctx context.Context, method string, request any, handler grpc.UnaryHandler) (any, error) {
+	if !d.config.Capabilities.hasAll(gates[method]) {
+		return nil, status.Errorf(codes.Unimplemented, "%s is switched off, it needs the capabilities %v", method, gates[method])
+	}
+	fault, struck := d.faults.take(method)
+	if struck && !fault.After {
+		if err := fault.strike(ctx); err != nil {
+			return nil, err
+		}
+	}
+	response, err := handler(ctx, request)
+	if saved := d.state.save(d.store); saved != nil {
+		return response, status.Error(codes.Internal, saved.Error())
+	}
+	if err == nil && struck && fault.After {
+		err = fault.strike(ctx)
+	}
+	return response, err
+}
+
+// volumeOf returns the ID of the volume that a call is about, if it has one.
+func volumeOf(request, response any) string {
+	switch about := request.(type) {
+	case interface{ GetVolumeId() string }:
+		return about.GetVolumeId()
+	case interface{ GetSourceVolumeId() string }:
+		return about.GetSourceVolumeId()
+	}
+	created, _ := response.(*csi.CreateVolumeResponse)
+	return created.GetVolume().GetVolumeId()
+}
+
+// nameOf returns the name that a request asks for, if it has one.
+func nameOf(request any) string {
+	named, ok := request.(interface{ GetName() string })
+	if !ok {
+		return ""
+	}
+	return named.GetName()
+}

@@ -1,0 +1,128 @@
+package csimock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+)
+
+// grace is how long Serve lets the calls in progress finish.
+const grace = 3 * time.Second
+
+// SocketPath returns the path in an endpoint: a plain path, unix:path or
+// unix:///path.
+func SocketPath(endpoint string) (string, error) {
+	path, found := strings.CutPrefix(endpoint, "unix://")
+	if !found {
+		path = strings.TrimPrefix(endpoint, "unix:")
+	}
+	if path == "" || strings.Contains(path, "://") {
+		return "", fmt.Errorf("endpoint %q must be a path, unix:path or unix:///path", endpoint)
+	}
+	return path, nil
+}
+
+// Listen opens the unix socket of an endpoint. It removes a socket that nobody
+// serves any more, and refuses one that somebody serves or a file that is no
+// socket. Closing the listener removes the socket.
+func Listen(endpoint string) (net.Listener, error) {
+	path, err := SocketPath(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if err := removeStaleSocket(path); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("open socket: %w", err)
+	}
+	return listener, nil
+}
+
+// removeStaleSocket removes what an earlier server left at the path.
+func removeStaleSocket(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at socket: %w", err)
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%s exists and is not a socket", path)
+	}
+	if connection, err := net.Dial("unix", path); err == nil {
+		return errors.Join(fmt.Errorf("socket %s is served by another program", path), connection.Close())
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("remove stale socket: %w", err)
+	}
+	return nil
+}
+
+// Serve answers calls on the listener until ctx is done, and closes it. It
+// then interrupts the faults that hang, gives the calls in progress three
+// seconds to finish, and returns nil.
+func (d *Driver) Serve(ctx context.Context, listener net.Listener) error {
+	server := grpc.NewServer(grpc.UnaryInterceptor(d.intercept(ctx)))
+	csi.RegisterIdentityServer(server, &identityServer{driver: d})
+	csi.RegisterControllerServer(server, &controllerServer{Driver: d})
+	csi.RegisterGroupControllerServer(server, &groupServer{Driver: d})
+	csi.RegisterNodeServer(server, &nodeServer{Driver: d})
+	defer context.AfterFunc(ctx, func() { stop(server) })()
+	if err := server.Serve(listener); err != nil {
+		return fmt.Errorf("serve CSI: %w", err)
+	}
+	return nil
+}
+
+// stop ends the server, within grace even if a call does not finish.
+func stop(server *grpc.Server) {
+	defer time.AfterFunc(grace, server.Stop).Stop()
+	server.GracefulStop()
+}
+
+// Server is a driver that is serving a socket.
+type Server struct {
+	*Driver
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // set before done is closed
+}
+
+// Start makes a driver and serves it on the socket until ctx is done or Stop
+// is called. Clients can connect as soon as it returns.
+func Start(ctx context.Context, config Config, socket string) (*Server, error) {
+	driver, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := Listen(socket)
+	if err != nil {
+		return nil, errors.Join(err, driver.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &Server{Driver: driver, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		s.err = errors.Join(driver.Serve(ctx, listener), driver.Close())
+	}()
+	return s, nil
+}
+
+// Stop ends the server, waits for that and returns what went wrong. It may be
+// called more than once.
+func (s *Server) Stop() error {
+	s.cancel()
+	<-s.done
+	return s.err
+}

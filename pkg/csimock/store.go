@@ -1,0 +1,97 @@
+package csimock
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"sync"
+)
+
+// store is everything the driver remembers. The lock is held by the handlers,
+// from their first look to their last change, so that each call is atomic.
+type store struct {
+	sync.Mutex
+	// version counts changes, so that the state file knows when it is behind.
+	version uint64
+	// sequence is the last one given to a record.
+	sequence  uint64
+	volumes   catalog[*Volume]
+	snapshots catalog[*Snapshot]
+	groups    catalog[*Group]
+	// used is the sum of the capacities of all volumes, in bytes.
+	used int64
+	// attached counts the volumes published to each node.
+	attached map[string]int64
+}
+
+// newStore returns an empty store.
+func newStore() *store {
+	return &store{
+		version:   1,
+		volumes:   newCatalog[*Volume](),
+		snapshots: newCatalog[*Snapshot](),
+		groups:    newCatalog[*Group](),
+		attached:  map[string]int64{},
+	}
+}
+
+// newRecord returns the record of something new. Its ID begins with kind and
+// holds the sequence, which makes it unique in this store, and random digits,
+// which keep it apart from the IDs of an earlier store that was lost.
+func (s *store) newRecord(kind, name string) Record {
+	s.sequence++
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead
+	return Record{
+		ID:       fmt.Sprintf("%s-%06d-%s", kind, s.sequence, hex.EncodeToString(random[:])),
+		Name:     name,
+		Sequence: s.sequence,
+	}
+}
+
+// addVolume puts a volume in and takes its capacity from the pool.
+func (s *store) addVolume(v *Volume) {
+	s.volumes.add(v)
+	s.used += v.Capacity
+	for node := range v.Published {
+		s.attached[node]++
+	}
+	s.version++
+}
+
+// removeVolume takes a volume out and gives its capacity back.
+func (s *store) removeVolume(v *Volume) {
+	s.volumes.remove(v)
+	s.used -= v.Capacity
+	s.version++
+}
+
+// resizeVolume changes the capacity of a volume to the given bytes.
+func (s *store) resizeVolume(v *Volume, capacity int64) {
+	s.used += capacity - v.Capacity
+	v.Capacity = capacity
+	s.version++
+}
+
+// publishVolume records that the volume is published to a new node.
+func (s *store) publishVolume(v *Volume, node string, p Publication) {
+	put(&v.Published, node, p)
+	s.attached[node]++
+	s.version++
+}
+
+// unpublishVolume records that the volume is no longer published to a node
+// that it was published to.
+func (s *store) unpublishVolume(v *Volume, node string) {
+	delete(v.Published, node)
+	s.attached[node]--
+	s.version++
+}
+
+// put sets a key of a map that may not exist yet.
+func put[V any](m *map[string]V, key string, value V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[key] = value
+}

@@ -1,0 +1,88 @@
+package reclaim
+
+// State is what the provisioner knows of one volume.
+type State struct {
+	// Honor is the gate HonorPVReclaimPolicy.
+	Honor bool
+	// Owned: the volume belongs to the driver that this provisioner serves.
+	Owned bool
+	// Policy and Phase are the volume's own.
+	Policy Policy
+	Phase  Phase
+	// Deleting: the volume has a deletion timestamp.
+	Deleting bool
+	// Protected: the volume carries the finalizer External.
+	Protected bool
+	// Claim is meaningful where Confirmed; before, NoClaim or ClaimHolds tell
+	// whether the volume refers to a claim.
+	Claim Claim
+	// Attached: the driver publishes volumes, and a VolumeAttachment names this one.
+	Attached bool
+	// Shared: another PersistentVolume has the same driver and volume handle.
+	Shared bool
+	// Deleted: the driver has reported success for DeleteVolume, for this UID.
+	Deleted bool
+	// Confirmed: volume and claim were read from the API server, not from a cache.
+	Confirmed bool
+}
+
+// Decide returns the provisioner's next step for one volume.
+func Decide(s State) Decision {
+	switch {
+	case !s.Owned:
+		return Decision{Wait, NotOurs}
+	case !s.Honor && s.Protected:
+		return Decision{Unprotect, GateOff}
+	case !s.Honor && s.Deleting:
+		return Decision{Wait, GateOff}
+	case s.Policy == OtherPolicy:
+		return Decision{Wait, UnknownPolicy}
+	case s.Policy != Delete && s.Protected:
+		return Decision{Unprotect, PolicyKeepsData}
+	case s.Policy != Delete:
+		return Decision{Wait, PolicyKeepsData}
+	case s.Phase == Bound:
+		return decideBound(s)
+	case s.Phase == Released || s.Phase == Failed:
+		return decideReleased(s)
+	}
+	return decideUnclaimed(s)
+}
+
+func decideBound(s State) Decision {
+	switch {
+	case s.Protected || !s.Honor:
+		return Decision{Wait, StillClaimed}
+	case s.Deleting:
+		return Decision{Wait, TooLateToProtect}
+	}
+	return Decision{Protect, PolicyMayDelete}
+}
+
+// decideUnclaimed keeps a volume that nobody claims from hanging in Terminating.
+func decideUnclaimed(s State) Decision {
+	if s.Deleting && s.Protected && s.Claim == NoClaim {
+		return Decision{Unprotect, NeverClaimed}
+	}
+	return Decision{Wait, NeverClaimed}
+}
+
+func decideReleased(s State) Decision {
+	switch {
+	case s.Deleted && !s.Deleting:
+		return Decision{DeleteObject, AlreadyReclaimed}
+	case s.Deleted && s.Protected:
+		return Decision{Unprotect, AlreadyReclaimed}
+	case s.Deleted || s.Deleting && !s.Protected:
+		return Decision{Wait, AlreadyReclaimed}
+	case s.Shared:
+		return Decision{Wait, HandleShared}
+	case s.Attached:
+		return Decision{Wait, StillAttached}
+	case !s.Confirmed:
+		return Decision{Confirm, ClaimReleased}
+	case s.Claim.Released():
+		return Decision{DeleteVolume, ClaimReleased}
+	}
+	return Decision{Wait, StillClaimed}
+}

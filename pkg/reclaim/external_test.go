@@ -1,0 +1,114 @@
+package reclaim_test
+
+import (
+	"testing"
+
+	. "github.com/exeunt-io/exeunt/pkg/reclaim"
+)
+
+func TestDecide(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state State
+		want  Decision
+	}{
+		"a volume of another driver is never touched, finalizer or not": {State{Honor: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Protected: true, Confirmed: true}, Decision{Wait, NotOurs}},
+
+		"a bound volume with policy Delete gets the finalizer":              {State{Honor: true, Owned: true, Policy: Delete, Phase: Bound, Claim: ClaimHolds}, Decision{Protect, PolicyMayDelete}},
+		"a bound volume that is being deleted can no longer get it":         {State{Honor: true, Owned: true, Policy: Delete, Phase: Bound, Claim: ClaimHolds, Deleting: true}, Decision{Wait, TooLateToProtect}},
+		"a Retain volume is created without, and none appears":              {State{Honor: true, Owned: true, Policy: Retain, Phase: Bound, Claim: ClaimHolds}, Decision{Wait, PolicyKeepsData}},
+		"an Available volume gets none":                                     {State{Honor: true, Owned: true, Policy: Delete, Phase: Available}, Decision{Wait, NeverClaimed}},
+		"a Pending volume gets none":                                        {State{Honor: true, Owned: true, Policy: Delete, Phase: Pending}, Decision{Wait, NeverClaimed}},
+		"a Released volume gets none, it is reclaimed":                      {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimHolds}, Decision{Confirm, ClaimReleased}},
+		"a Failed volume gets none, it is reclaimed":                        {State{Honor: true, Owned: true, Policy: Delete, Phase: Failed, Claim: ClaimHolds}, Decision{Confirm, ClaimReleased}},
+		"a bound volume with the finalizer is left alone":                   {State{Honor: true, Owned: true, Policy: Delete, Phase: Bound, Claim: ClaimHolds, Protected: true}, Decision{Wait, StillClaimed}},
+		"a bound volume with the finalizer that is deleted waits":           {State{Honor: true, Owned: true, Policy: Delete, Phase: Bound, Claim: ClaimHolds, Protected: true, Deleting: true}, Decision{Wait, StillClaimed}},
+		"Retain with the finalizer loses it":                                {State{Honor: true, Owned: true, Policy: Retain, Phase: Bound, Protected: true}, Decision{Unprotect, PolicyKeepsData}},
+		"Recycle with the finalizer loses it":                               {State{Honor: true, Owned: true, Policy: Recycle, Phase: Released, Protected: true}, Decision{Unprotect, PolicyKeepsData}},
+		"a released Retain volume is never deleted":                         {State{Honor: true, Owned: true, Policy: Retain, Phase: Released, Claim: ClaimGone, Confirmed: true}, Decision{Wait, PolicyKeepsData}},
+		"a policy of tomorrow is not guessed at":                            {State{Honor: true, Owned: true, Phase: Released, Claim: ClaimGone, Protected: true, Confirmed: true}, Decision{Wait, UnknownPolicy}},
+		"an Available volume with the finalizer does not hang when deleted": {State{Honor: true, Owned: true, Policy: Delete, Phase: Available, Protected: true, Deleting: true}, Decision{Unprotect, NeverClaimed}},
+
+		"released: first a live look at volume and claim":           {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimHolds, Protected: true}, Decision{Confirm, ClaimReleased}},
+		"released and confirmed: the volume is deleted":             {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Protected: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
+		"the same for a volume deleted before its claim":            {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Protected: true, Deleting: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
+		"the same for a claim that is bound elsewhere":              {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimElsewhere, Protected: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
+		"the same for a Failed volume":                              {State{Honor: true, Owned: true, Policy: Delete, Phase: Failed, Claim: ClaimGone, Deleting: true, Protected: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
+		"a claim that turns out to exist keeps its volume":          {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimHolds, Protected: true, Confirmed: true}, Decision{Wait, StillClaimed}},
+		"deleted in the storage system: then the object":            {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Protected: true, Deleted: true, Confirmed: true}, Decision{DeleteObject, AlreadyReclaimed}},
+		"and then the finalizer; the driver is not called again":    {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Protected: true, Deleting: true, Deleted: true}, Decision{Unprotect, AlreadyReclaimed}},
+		"released, being deleted, no finalizer: already reclaimed":  {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Deleting: true, Confirmed: true}, Decision{Wait, AlreadyReclaimed}},
+		"an attached volume is not deleted":                         {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Protected: true, Attached: true, Confirmed: true}, Decision{Wait, StillAttached}},
+		"two volumes that share a handle: the other's data is kept": {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Protected: true, Shared: true, Confirmed: true}, Decision{Wait, HandleShared}},
+		"off: any volume of ours with the finalizer loses it":       {State{Owned: true, Policy: Delete, Phase: Bound, Protected: true}, Decision{Unprotect, GateOff}},
+		"off: a released volume is reclaimed as today":              {State{Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
+		"off: a volume deleted before its claim leaks as today":     {State{Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Deleting: true, Confirmed: true}, Decision{Wait, GateOff}},
+		"off: a bound volume gets no finalizer":                     {State{Owned: true, Policy: Delete, Phase: Bound, Claim: ClaimHolds}, Decision{Wait, StillClaimed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Decide(tc.state); got != tc.want {
+				t.Errorf("Decide(%+v) = %v, want %v", tc.state, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestDataIsDestroyedOnlyInAConfirmedReleasedDeleteState(t *testing.T) {
+	destroyed := 0
+	for s := range externalStates {
+		if Decide(s).Action != DeleteVolume {
+			continue
+		}
+		destroyed++
+		safe := s.Owned && s.Confirmed && s.Policy == Delete && s.Claim.Released() &&
+			(s.Phase == Released || s.Phase == Failed) && !s.Attached && !s.Shared && !s.Deleted
+		if !safe {
+			t.Errorf("data destroyed in %+v", s)
+		}
+	}
+	if destroyed == 0 {
+		t.Error("no state destroys data: the test proves nothing")
+	}
+}
+
+func TestAVolumeIsNeverStuckTerminating(t *testing.T) {
+	for s := range externalStates {
+		reclaimable := s.Owned && s.Deleting && s.Protected && s.Phase != Bound && s.Policy != OtherPolicy
+		waitsForSomebody := s.Attached || s.Shared || s.Claim == ClaimHolds
+		// The phase of a volume whose claim has just gone is the pv-controller's to set first.
+		awaitsPhase := (s.Phase == Pending || s.Phase == Available) && s.Claim != NoClaim
+		awaitsPhase = awaitsPhase || s.Claim == NoClaim && (s.Phase == Released || s.Phase == Failed) && s.Confirmed
+		if reclaimable && !waitsForSomebody && !awaitsPhase && Decide(s).Action == Wait {
+			t.Errorf("stuck: %+v, %v", s, Decide(s))
+		}
+	}
+}
+
+func TestAFinalizerIsNeverAddedWhereTheServerOrTheRowsRefuse(t *testing.T) {
+	for s := range externalStates {
+		if Decide(s).Action == Protect && (s.Deleting || s.Protected || !s.Honor || s.Phase != Bound || s.Policy != Delete) {
+			t.Errorf("finalizer added in %+v", s)
+		}
+	}
+}
+
+func TestEveryWriteChangesSomething(t *testing.T) {
+	for s := range externalStates {
+		switch d := Decide(s); d.Action {
+		case Unprotect:
+			if !s.Protected {
+				t.Errorf("removes what is not there: %+v", s)
+			}
+		case DeleteObject:
+			if s.Deleting {
+				t.Errorf("deletes what is being deleted: %+v", s)
+			}
+		case Confirm:
+			if s.Confirmed {
+				t.Errorf("confirms for ever: %+v", s)
+			}
+		case Fail, RecycleVolume:
+			t.Errorf("%v is not the provisioner's: %+v", d, s)
+		case Wait, Protect, DeleteVolume:
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package reclaim
+
+// Policy is what happens to a volume once its claim is gone.
+type Policy int
+
+// The reclaim policies of the API; OtherPolicy stands for any value that this
+// version does not know, and never leads to a write.
+const (
+	OtherPolicy Policy = iota
+	Retain
+	Recycle
+	Delete
+)
+
+// Phase is the phase of a volume; a volume that has no phase yet is Pending.
+type Phase int
+
+// The phases of the API.
+const (
+	Pending Phase = iota
+	Available
+	Bound
+	Released
+	Failed
+)
+
+// Claim is what is known of the claim that a volume was bound to, by its UID.
+type Claim int
+
+const (
+	// NoClaim: the volume refers to no claim.
+	NoClaim Claim = iota
+	// ClaimHolds: the claim exists and the volume may be the one it uses.
+	ClaimHolds
+	// ClaimElsewhere: the claim exists and is bound to another volume.
+	ClaimElsewhere
+	// ClaimGone: no claim with that UID exists.
+	ClaimGone
+)
+
+// Released says whether the claim has let go of the volume.
+func (c Claim) Released() bool {
+	return c == ClaimGone || c == ClaimElsewhere
+}
+
+// Action is the one thing to do next; executing it twice does no harm.
+type Action int
+
+const (
+	// Wait changes nothing.
+	Wait Action = iota
+	// Protect adds the finalizer.
+	Protect
+	// Unprotect removes the finalizer.
+	Unprotect
+	// Confirm reads the volume and its claim from the API server and decides again.
+	Confirm
+	// DeleteVolume deletes the volume in the storage system.
+	DeleteVolume
+	// DeleteObject deletes the PersistentVolume.
+	DeleteObject
+	// Fail sets the phase Failed.
+	Fail
+	// RecycleVolume scrubs the volume, so that it can be claimed again.
+	RecycleVolume
+)
+
+// Decision is an action and why it is taken.
+type Decision struct {
+	Action Action
+	Reason Reason
+}
+
+// Reason says why an action is taken. Its text serves as label of metrics and in logs.
+type Reason string
+
+// The reasons of this package.
+const (
+	// NotOurs: another component reclaims the volume.
+	NotOurs Reason = "NotOurs"
+	// PolicyKeepsData: the policy is Retain or Recycle.
+	PolicyKeepsData Reason = "PolicyKeepsData"
+	// PolicyMayDelete: a bound volume with policy Delete must not vanish before its data.
+	PolicyMayDelete Reason = "PolicyMayDelete"
+	// UnknownPolicy: the policy is none that this version knows.
+	UnknownPolicy Reason = "VolumeUnknownReclaimPolicy"
+	// GateOff: HonorPVReclaimPolicy is switched off.
+	GateOff Reason = "GateOff"
+	// StillClaimed: the volume is bound, or its claim exists.
+	StillClaimed Reason = "StillClaimed"
+	// NeverClaimed: no claim was ever bound to the volume.
+	NeverClaimed Reason = "NeverClaimed"
+	// StillAttached: the volume is attached to a node.
+	StillAttached Reason = "StillAttached"
+	// HandleShared: another PersistentVolume names the same volume handle.
+	HandleShared Reason = "VolumeHandleShared"
+	// TooLateToProtect: the volume was being deleted before its finalizer came.
+	TooLateToProtect Reason = "TooLateToProtect"
+	// ClaimReleased: the claim is gone, or bound to another volume.
+	ClaimReleased Reason = "ClaimReleased"
+	// AlreadyReclaimed: the volume was deleted in the storage system.
+	AlreadyReclaimed Reason = "AlreadyReclaimed"
+	// NoPlugin: no plugin can delete the volume.
+	NoPlugin Reason = "NoPlugin"
+)

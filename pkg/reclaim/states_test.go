@@ -1,0 +1,85 @@
+package reclaim_test
+
+import (
+	"iter"
+
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+)
+
+var (
+	policies = []reclaim.Policy{reclaim.OtherPolicy, reclaim.Retain, reclaim.Recycle, reclaim.Delete}
+	phases   = []reclaim.Phase{reclaim.Pending, reclaim.Available, reclaim.Bound, reclaim.Released, reclaim.Failed}
+	claims   = []reclaim.Claim{reclaim.NoClaim, reclaim.ClaimHolds, reclaim.ClaimElsewhere, reclaim.ClaimGone}
+)
+
+// flags yields every assignment of n booleans.
+func flags(n int) iter.Seq[[]bool] {
+	return func(yield func([]bool) bool) {
+		for bits := range 1 << n {
+			values := make([]bool, n)
+			for i := range values {
+				values[i] = bits>>i&1 == 1
+			}
+			if !yield(values) {
+				return
+			}
+		}
+	}
+}
+
+// externalStates yields every value of State.
+func externalStates(yield func(reclaim.State) bool) {
+	for f := range flags(8) {
+		for _, policy := range policies {
+			for _, phase := range phases {
+				for _, claim := range claims {
+					s := reclaim.State{
+						Honor: f[0], Owned: f[1], Deleting: f[2], Protected: f[3], Attached: f[4],
+						Shared: f[5], Deleted: f[6], Confirmed: f[7], Policy: policy, Phase: phase, Claim: claim,
+					}
+					if !yield(s) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// inTreeStates yields every value of InTreeState.
+func inTreeStates(yield func(reclaim.InTreeState) bool) {
+	for f := range flags(5) {
+		for _, plugin := range []reclaim.Plugin{reclaim.External, reclaim.Missing, reclaim.Deletes} {
+			for _, policy := range policies {
+				for _, claim := range claims {
+					s := reclaim.InTreeState{
+						Honor: f[0], Deleting: f[1], Protected: f[2], Deleted: f[3], Confirmed: f[4],
+						Plugin: plugin, Policy: policy, Claim: claim,
+					}
+					if !yield(s) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// marksStates yields every value of MarksState.
+func marksStates(yield func(reclaim.MarksState) bool) {
+	for f := range flags(4) {
+		for origin := reclaim.Static; origin <= reclaim.ByExternal; origin++ {
+			for _, policy := range policies {
+				for migrated := reclaim.MigratedNowhere; migrated <= reclaim.MigratedWrong; migrated++ {
+					s := reclaim.MarksState{
+						Honor: f[0], Deleting: f[1], InTree: f[2], External: f[3],
+						Origin: origin, Policy: policy, Migrated: migrated,
+					}
+					if !yield(s) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
