@@ -3,7 +3,9 @@ package csimock
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -110,8 +112,11 @@ func ReadCalls(path string) ([]Call, error) {
 	reader := bufio.NewReader(file)
 	for {
 		line, err := reader.ReadBytes('\n')
-		if err != nil {
+		if errors.Is(err, io.EOF) {
 			return calls, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read call log: %w", err)
 		}
 		var call Call
 		if err := json.Unmarshal(line, &call); err != nil {

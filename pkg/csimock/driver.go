@@ -1,14 +1,12 @@
 package csimock
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Driver is a CSI driver. All its methods may be called at any time, from any
 // number of goroutines.
 type Driver struct {
 	config Config
+	nodes  map[string]struct{} // those that volumes can be published to
 	store  *store
 	state  *stateFile
 	faults script
@@ -23,7 +21,14 @@ func New(config Config) (*Driver, error) {
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("configure driver: %w", err)
 	}
-	d := &Driver{config: config, state: &stateFile{path: config.StateFile, driver: config.Name}}
+	d := &Driver{
+		config: config,
+		nodes:  map[string]struct{}{config.NodeID: {}},
+		state:  &stateFile{path: config.StateFile, driver: config.Name},
+	}
+	for _, node := range config.OtherNodes {
+		d.nodes[node] = struct{}{}
+	}
 	if err := d.faults.add(config.Faults); err != nil {
 		return nil, err
 	}
@@ -91,9 +96,4 @@ func (d *Driver) countVolumes() int {
 	d.store.Lock()
 	defer d.store.Unlock()
 	return len(d.store.volumes.byID)
-}
-
-// knowsNode reports whether volumes can be published to the node.
-func (d *Driver) knowsNode(id string) bool {
-	return id == d.config.NodeID || slices.Contains(d.config.OtherNodes, id)
 }

@@ -98,6 +98,11 @@ func (v *Volume) inUse() bool {
 	return len(v.Published)+len(v.Staged)+len(v.Targets) > 0
 }
 
+// nodes returns the IDs of the nodes that the volume is published to, sorted.
+func (v *Volume) nodes() []string {
+	return slices.Sorted(maps.Keys(v.Published))
+}
+
 // serves reports whether the volume can be used as wanted.
 func (v *Volume) serves(wanted Access) bool {
 	return slices.ContainsFunc(v.Access, func(a Access) bool { return a.serves(wanted) })

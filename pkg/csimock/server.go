@@ -74,12 +74,12 @@ func removeStaleSocket(path string) error {
 // seconds to finish, and returns nil.
 func (d *Driver) Serve(ctx context.Context, listener net.Listener) error {
 	server := grpc.NewServer(grpc.UnaryInterceptor(d.intercept(ctx)))
-	csi.RegisterIdentityServer(server, &identityServer{driver: d})
+	csi.RegisterIdentityServer(server, &identityServer{Driver: d})
 	csi.RegisterControllerServer(server, &controllerServer{Driver: d})
 	csi.RegisterGroupControllerServer(server, &groupServer{Driver: d})
 	csi.RegisterNodeServer(server, &nodeServer{Driver: d})
 	defer context.AfterFunc(ctx, func() { stop(server) })()
-	if err := server.Serve(listener); err != nil {
+	if err := server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve CSI: %w", err)
 	}
 	return nil
@@ -123,6 +123,11 @@ func Start(ctx context.Context, config Config, socket string) (*Server, error) {
 // called more than once.
 func (s *Server) Stop() error {
 	s.cancel()
+	return s.Wait()
+}
+
+// Wait waits until the server has ended and returns what went wrong.
+func (s *Server) Wait() error {
 	<-s.done
 	return s.err
 }

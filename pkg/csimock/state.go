@@ -14,8 +14,8 @@ import (
 // stateVersion is the format of the state file that this package writes.
 const stateVersion = 1
 
-// state is the content of the state file.
-type state struct {
+// document is the content of the state file.
+type document struct {
 	Version   int         `json:"version"`
 	Driver    string      `json:"driver"`
 	Sequence  uint64      `json:"sequence"`
@@ -81,7 +81,7 @@ func (s *store) encode(driver string, saved uint64) (uint64, []byte, error) {
 	if s.version == saved {
 		return saved, nil, nil
 	}
-	data, err := json.MarshalIndent(state{
+	data, err := json.MarshalIndent(document{
 		Version:   stateVersion,
 		Driver:    driver,
 		Sequence:  s.sequence,
@@ -97,7 +97,7 @@ func (s *store) encode(driver string, saved uint64) (uint64, []byte, error) {
 
 // decodeState reads the content of a state file written for the named driver.
 func decodeState(data []byte, driver string) (*store, error) {
-	var content state
+	var content document
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&content); err != nil {
@@ -117,10 +117,13 @@ func decodeState(data []byte, driver string) (*store, error) {
 }
 
 // fill puts the records of a state file into an empty store.
-func (s *store) fill(content state) error {
+func (s *store) fill(content document) error {
 	for _, v := range content.Volumes {
 		if err := admit(s.volumes, v, s.sequence); err != nil {
 			return err
+		}
+		if v.Capacity < 0 {
+			return fmt.Errorf("volume %q has a negative capacity", v.ID)
 		}
 		s.addVolume(v)
 	}
@@ -135,6 +138,18 @@ func (s *store) fill(content state) error {
 			return err
 		}
 		s.groups.add(group)
+	}
+	return s.checkGroups()
+}
+
+// checkGroups refuses a group whose snapshots are not all there.
+func (s *store) checkGroups() error {
+	for _, group := range s.groups.byID {
+		for _, id := range group.Snapshots {
+			if _, found := s.snapshots.byID[id]; !found {
+				return fmt.Errorf("snapshot %q of group %q is missing", id, group.ID)
+			}
+		}
 	}
 	return nil
 }

@@ -88,6 +88,66 @@ func (s *store) unpublishVolume(v *Volume, node string) {
 	s.version++
 }
 
+// modifyVolume sets mutable parameters and leaves those not named.
+func (s *store) modifyVolume(v *Volume, parameters map[string]string) {
+	for key, value := range parameters {
+		put(&v.Mutable, key, value)
+	}
+	s.version++
+}
+
+// stageVolume records that the volume is staged at a path.
+func (s *store) stageVolume(v *Volume, path string, a Access) {
+	put(&v.Staged, path, a)
+	s.version++
+}
+
+// unstageVolume records that the volume is no longer staged at a path.
+func (s *store) unstageVolume(v *Volume, path string) {
+	delete(v.Staged, path)
+	s.version++
+}
+
+// publishTarget records that the volume is published at a target path.
+func (s *store) publishTarget(v *Volume, path string, p Publication) {
+	put(&v.Targets, path, p)
+	s.version++
+}
+
+// unpublishTarget records that the volume is no longer published at a target
+// path.
+func (s *store) unpublishTarget(v *Volume, path string) {
+	delete(v.Targets, path)
+	s.version++
+}
+
+// addSnapshot puts a snapshot in.
+func (s *store) addSnapshot(snapshot *Snapshot) {
+	s.snapshots.add(snapshot)
+	s.version++
+}
+
+// removeSnapshot takes a snapshot out.
+func (s *store) removeSnapshot(snapshot *Snapshot) {
+	s.snapshots.remove(snapshot)
+	s.version++
+}
+
+// addGroup puts a group in whose snapshots are in already.
+func (s *store) addGroup(g *Group) {
+	s.groups.add(g)
+	s.version++
+}
+
+// removeGroup takes a group out, with all its snapshots.
+func (s *store) removeGroup(g *Group) {
+	for _, id := range g.Snapshots {
+		s.snapshots.remove(s.snapshots.byID[id])
+	}
+	s.groups.remove(g)
+	s.version++
+}
+
 // put sets a key of a map that may not exist yet.
 func put[V any](m *map[string]V, key string, value V) {
 	if *m == nil {

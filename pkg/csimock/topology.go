@@ -1,6 +1,7 @@
 package csimock
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -21,7 +22,7 @@ var (
 func validateTopologies(topologies []map[string]string) error {
 	for _, segments := range topologies {
 		if len(segments) == 0 {
-			return fmt.Errorf("a topology must have at least one segment")
+			return errors.New("a topology must have at least one segment")
 		}
 		seen := map[string]bool{}
 		for key, value := range segments {

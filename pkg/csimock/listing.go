@@ -1,0 +1,103 @@
+package csimock
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// tokenPrefix begins the token of a page; the sequence of the last record of
+// the page before it follows.
+const tokenPrefix = "after-"
+
+// window is the part of a listing that a request asks for.
+type window struct {
+	after uint64 // the sequence that the page comes after
+	limit int    // how many entries it may have; 0 is all
+}
+
+// parseWindow reads the paging of a request. last is the highest sequence that
+// a token can hold; every other token is Aborted, as CSI asks.
+func parseWindow(token string, limit int32, last uint64) (window, error) {
+	if limit < 0 {
+		return window{}, status.Errorf(codes.InvalidArgument, "max_entries must not be negative, got %d", limit)
+	}
+	if token == "" {
+		return window{limit: int(limit)}, nil
+	}
+	digits, found := strings.CutPrefix(token, tokenPrefix)
+	after, err := strconv.ParseUint(digits, 10, 64)
+	if !found || err != nil || after > last {
+		return window{}, status.Errorf(codes.Aborted, "starting_token %q is not one of this listing", token)
+	}
+	return window{after: after, limit: int(limit)}, nil
+}
+
+// page returns the records in the window, and the token of the page behind it,
+// empty if that one is empty. The records are sorted. A page does not shift
+// when records before it come or go.
+func page[T interface{ record() *Record }](sorted []T, w window) ([]T, string) {
+	start := slices.IndexFunc(sorted, func(item T) bool { return item.record().Sequence > w.after })
+	if start < 0 {
+		return nil, ""
+	}
+	rest := sorted[start:]
+	if w.limit == 0 || len(rest) <= w.limit {
+		return rest, ""
+	}
+	last := rest[w.limit-1].record().Sequence
+	return rest[:w.limit], tokenPrefix + strconv.FormatUint(last, 10)
+}
+
+// ListVolumes returns a page of all volumes, oldest first.
+func (s *controllerServer) ListVolumes(_ context.Context, request *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+	s.store.Lock()
+	defer s.store.Unlock()
+	wanted, err := parseWindow(request.GetStartingToken(), request.GetMaxEntries(), s.store.sequence)
+	if err != nil {
+		return nil, err
+	}
+	volumes, next := page(s.store.volumes.sorted(), wanted)
+	response := &csi.ListVolumesResponse{NextToken: next}
+	for _, v := range volumes {
+		response.Entries = append(response.Entries, &csi.ListVolumesResponse_Entry{
+			Volume: s.describe(v),
+			Status: &csi.ListVolumesResponse_VolumeStatus{
+				PublishedNodeIds: v.nodes(),
+				VolumeCondition:  s.condition(),
+			},
+		})
+	}
+	return response, nil
+}
+
+// ListSnapshots returns a page of all snapshots, oldest first, or of those
+// that match.
+func (s *controllerServer) ListSnapshots(_ context.Context, request *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
+	s.store.Lock()
+	defer s.store.Unlock()
+	wanted, err := parseWindow(request.GetStartingToken(), request.GetMaxEntries(), s.store.sequence)
+	if err != nil {
+		return nil, err
+	}
+	matching := slices.DeleteFunc(s.store.snapshots.sorted(), func(snapshot *Snapshot) bool {
+		return !snapshot.matches(request)
+	})
+	snapshots, next := page(matching, wanted)
+	response := &csi.ListSnapshotsResponse{NextToken: next}
+	for _, snapshot := range snapshots {
+		response.Entries = append(response.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: snapshot.describe()})
+	}
+	return response, nil
+}
+
+// matches reports whether the snapshot is one that the request asks for.
+func (s *Snapshot) matches(request *csi.ListSnapshotsRequest) bool {
+	id, source := request.GetSnapshotId(), request.GetSourceVolumeId()
+	return (id == "" || id == s.ID) && (source == "" || source == s.Volume)
+}

@@ -1,0 +1,40 @@
+// Package features holds the feature gates that both programs share.
+package features
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/component-base/featuregate"
+)
+
+// HonorPVReclaimPolicy makes the reclaim policy of a volume hold whichever of
+// volume and claim is deleted first (KEP-2644). Off means exactly the behaviour
+// without the KEP: a volume that is deleted before its claim leaks.
+const HonorPVReclaimPolicy featuregate.Feature = "HonorPVReclaimPolicy"
+
+// NewGate returns a gate with the defaults; every program has one of its own.
+func NewGate() (featuregate.MutableFeatureGate, error) {
+	gate := featuregate.NewFeatureGate()
+	specs := map[featuregate.Feature]featuregate.FeatureSpec{
+		HonorPVReclaimPolicy: {Default: true, PreRelease: featuregate.Beta},
+	}
+	if err := gate.Add(specs); err != nil {
+		return nil, fmt.Errorf("add feature gates: %w", err)
+	}
+	return gate, nil
+}
+
+// Set applies the values of the flag --feature-gates. The error of an unknown
+// gate names those that exist.
+func Set(gate featuregate.MutableFeatureGate, values map[string]bool) error {
+	for name := range values {
+		if _, known := gate.GetAll()[featuregate.Feature(name)]; !known && name != "AllAlpha" && name != "AllBeta" {
+			return fmt.Errorf("--feature-gates: unknown gate %q; known: %s", name, strings.Join(gate.KnownFeatures(), ", "))
+		}
+	}
+	if err := gate.SetFromMap(values); err != nil {
+		return fmt.Errorf("--feature-gates: %w", err)
+	}
+	return nil
+}
