@@ -50,7 +50,6 @@ func runSanity(t *testing.T, counted verdicts) {
 		t.Fatal(err)
 	}
 	config := sanity.NewTestConfig()
-	config.Address = "unix:" + socket
 	config.TargetPath = filepath.Join(directory, "targets")
 	config.StagingPath = filepath.Join(directory, "staging")
 	config.TestNodeVolumeAttachLimit = true
@@ -58,10 +57,12 @@ func runSanity(t *testing.T, counted verdicts) {
 	config.TestSnapshotParameters = map[string]string{"keep": "7d"}
 	config.TestVolumeMutableParameters = map[string]string{"iops": "3000"}
 	specs := sanity.GinkgoTest(&config)
+	// Without an address in the configuration, csi-sanity uses the connection
+	// it is given. Its own way to connect misses the moment at times.
+	specs.Conn = dial(t, socket)
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	ginkgo.ReportAfterEach(func(report ginkgo.SpecReport) { counted[report.State]++ })
 	ginkgo.RunSpecs(t, "csi-sanity")
-	specs.Finalize()
 	if err := server.Stop(); err != nil {
 		t.Error(err)
 	}

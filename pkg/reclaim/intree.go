@@ -4,9 +4,11 @@ package reclaim
 type Plugin int
 
 const (
-	// External: a component outside of this program reclaims the volume: a CSI
-	// driver, another provisioner, or the driver that the plugin migrated to.
-	External Plugin = iota
+	// Migrated: the CSI driver that the plugin is migrated to does everything.
+	Migrated Plugin = iota
+	// External: a CSI driver or another provisioner deletes the volume; nobody
+	// recycles it.
+	External
 	// Missing: the volume is an in-tree one, and no plugin here can delete it.
 	Missing
 	// Deletes: a plugin here can delete the volume.
@@ -37,7 +39,7 @@ type InTreeState struct {
 // DecideInTree returns the pv-controller's next step towards reclaiming one volume.
 func DecideInTree(s InTreeState) Decision {
 	switch {
-	case s.Plugin == External:
+	case s.Plugin == Migrated:
 		return Decision{Wait, NotOurs}
 	case !s.Claim.Released():
 		return Decision{Wait, StillClaimed}
@@ -45,6 +47,10 @@ func DecideInTree(s InTreeState) Decision {
 		return Decision{Fail, UnknownPolicy}
 	case s.Policy == Retain:
 		return Decision{Wait, PolicyKeepsData}
+	case s.Policy == Delete && s.Plugin == External:
+		return Decision{Wait, NotOurs}
+	case s.Policy == Recycle && s.Plugin != Deletes:
+		return Decision{Fail, NoPlugin}
 	case s.Policy == Recycle:
 		return confirmed(s, RecycleVolume)
 	}

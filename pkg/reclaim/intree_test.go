@@ -22,6 +22,8 @@ func TestDecideInTree(t *testing.T) {
 		"the claim is back with the same UID: the plugin is not called": {InTreeState{Honor: true, Plugin: Deletes, Policy: Delete, Claim: ClaimHolds, Confirmed: true}, Decision{Wait, StillClaimed}},
 		"the claim is bound elsewhere: reclaimed":                       {InTreeState{Honor: true, Plugin: Deletes, Policy: Delete, Claim: ClaimElsewhere, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
 		"an external name, CSI or a migrated volume: the provisioner's": {InTreeState{Honor: true, Plugin: External, Policy: Delete, Claim: ClaimGone, Confirmed: true}, Decision{Wait, NotOurs}},
+		"a migrated volume: the driver does everything":                 {InTreeState{Honor: true, Plugin: Migrated, Policy: Recycle, Claim: ClaimGone, Confirmed: true}, Decision{Wait, NotOurs}},
+		"nobody recycles a CSI volume: Failed":                          {InTreeState{Honor: true, Plugin: External, Policy: Recycle, Claim: ClaimGone}, Decision{Fail, NoPlugin}},
 		"Retain keeps the data":                                         {InTreeState{Honor: true, Plugin: Deletes, Policy: Retain, Claim: ClaimGone, Confirmed: true}, Decision{Wait, PolicyKeepsData}},
 		"Recycle scrubs after a live look":                              {InTreeState{Honor: true, Plugin: Deletes, Policy: Recycle, Claim: ClaimGone, Confirmed: true}, Decision{RecycleVolume, ClaimReleased}},
 		"an unknown policy: Failed, never deleted":                      {InTreeState{Honor: true, Plugin: Deletes, Claim: ClaimGone, Confirmed: true}, Decision{Fail, UnknownPolicy}},
@@ -43,7 +45,7 @@ func TestThePluginIsCalledOnlyInAConfirmedReleasedState(t *testing.T) {
 		}
 		called++
 		policy := map[Action]Policy{DeleteVolume: Delete, RecycleVolume: Recycle}[action]
-		if !s.Confirmed || !s.Claim.Released() || s.Policy != policy || s.Plugin == External || s.Deleted && action == DeleteVolume {
+		if !s.Confirmed || !s.Claim.Released() || s.Policy != policy || s.Plugin == External || s.Plugin == Migrated || s.Deleted && action == DeleteVolume {
 			t.Errorf("plugin called in %+v", s)
 		}
 	}
@@ -54,7 +56,7 @@ func TestThePluginIsCalledOnlyInAConfirmedReleasedState(t *testing.T) {
 
 func TestAnInTreeVolumeIsNeverStuckTerminating(t *testing.T) {
 	for s := range inTreeStates {
-		reclaimable := s.Deleting && s.Protected && s.Plugin != External && s.Claim.Released() && s.Policy == Delete && s.Honor
+		reclaimable := s.Deleting && s.Protected && s.Plugin != External && s.Plugin != Migrated && s.Claim.Released() && s.Policy == Delete && s.Honor
 		if reclaimable && DecideInTree(s).Action == Wait {
 			t.Errorf("stuck: %+v", s)
 		}

@@ -16,13 +16,13 @@ const (
 	ByExternal
 )
 
-// Migrated is the migrated-to annotation of a volume.
-type Migrated int
+// MigratedTo is the migrated-to annotation of a volume.
+type MigratedTo int
 
 // The annotation is absent, names the driver that the plugin is migrated to, or
 // anything else.
 const (
-	MigratedNowhere Migrated = iota
+	MigratedNowhere MigratedTo = iota
 	MigratedRight
 	MigratedWrong
 )
@@ -36,7 +36,7 @@ type MarksState struct {
 	Deleting bool
 	// InTree and External: the volume carries that finalizer.
 	InTree, External bool
-	Migrated         Migrated
+	Migrated         MigratedTo
 }
 
 // Marks are the changes to one volume's finalizers and migrated-to annotation.

@@ -103,3 +103,13 @@ const (
 	// NoPlugin: no plugin can delete the volume.
 	NoPlugin Reason = "NoPlugin"
 )
+
+// PolicyOf returns the policy with the name that the API gives it.
+func PolicyOf(name string) Policy {
+	return map[string]Policy{"Retain": Retain, "Recycle": Recycle, "Delete": Delete}[name]
+}
+
+// PhaseOf returns the phase with the name that the API gives it.
+func PhaseOf(name string) Phase {
+	return map[string]Phase{"Available": Available, "Bound": Bound, "Released": Released, "Failed": Failed}[name]
+}

@@ -49,7 +49,7 @@ func externalStates(yield func(reclaim.State) bool) {
 // inTreeStates yields every value of InTreeState.
 func inTreeStates(yield func(reclaim.InTreeState) bool) {
 	for f := range flags(5) {
-		for _, plugin := range []reclaim.Plugin{reclaim.External, reclaim.Missing, reclaim.Deletes} {
+		for _, plugin := range []reclaim.Plugin{reclaim.Migrated, reclaim.External, reclaim.Missing, reclaim.Deletes} {
 			for _, policy := range policies {
 				for _, claim := range claims {
 					s := reclaim.InTreeState{

@@ -1,0 +1,222 @@
+package controller
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/protection"
+)
+
+// Names of the indexes of the caches.
+const (
+	// byVolume finds claims by the volume that they name.
+	byVolume = "volume"
+	// byClass finds claims without a volume by their class.
+	byClass = "class"
+	// byClaim finds volumes by the key of the claim that they refer to, and pods
+	// by those that they use.
+	byClaim = "claim"
+)
+
+// Caches are the informers that the reconcilers of the pv-controller share,
+// without managed fields, and of pods only what counts here.
+type Caches struct {
+	Claims, Volumes, Classes, Pods cache.SharedIndexInformer
+}
+
+// NewCaches registers the informers with the factory; it does not start them.
+func NewCaches(factory informers.SharedInformerFactory) (*Caches, error) {
+	c := &Caches{
+		Claims:  factory.Core().V1().PersistentVolumeClaims().Informer(),
+		Volumes: factory.Core().V1().PersistentVolumes().Informer(),
+		Classes: factory.Storage().V1().StorageClasses().Informer(),
+		Pods:    factory.Core().V1().Pods().Informer(),
+	}
+	for informer, indexers := range map[cache.SharedIndexInformer]cache.Indexers{
+		c.Claims:  {byVolume: claimVolume, byClass: waitingClass},
+		c.Volumes: {byClaim: volumeClaim},
+		c.Pods:    {byClaim: podClaims},
+	} {
+		if err := informer.AddIndexers(indexers); err != nil {
+			return nil, fmt.Errorf("add indexes: %w", err)
+		}
+	}
+	for informer, transform := range map[cache.SharedIndexInformer]cache.TransformFunc{
+		c.Claims: StripManagedFields, c.Volumes: StripManagedFields, c.Classes: StripManagedFields, c.Pods: trimPod,
+	} {
+		if err := informer.SetTransform(transform); err != nil {
+			return nil, fmt.Errorf("set transform: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// Synced are the functions that say whether the caches are filled.
+func (c *Caches) Synced() []cache.InformerSynced {
+	return []cache.InformerSynced{c.Claims.HasSynced, c.Volumes.HasSynced, c.Classes.HasSynced, c.Pods.HasSynced}
+}
+
+// Claim returns the claim with the key namespace/name, nil if there is none.
+func (c *Caches) Claim(key string) *v1.PersistentVolumeClaim {
+	return get[*v1.PersistentVolumeClaim](c.Claims, key)
+}
+
+// Volume returns the volume, nil if there is none.
+func (c *Caches) Volume(name string) *v1.PersistentVolume {
+	return get[*v1.PersistentVolume](c.Volumes, name)
+}
+
+// Class returns the storage class, nil if there is none.
+func (c *Caches) Class(name string) *storagev1.StorageClass {
+	return get[*storagev1.StorageClass](c.Classes, name)
+}
+
+// AllClasses returns every storage class.
+func (c *Caches) AllClasses() []*storagev1.StorageClass {
+	return typed[*storagev1.StorageClass](c.Classes.GetStore().List())
+}
+
+// VolumesOf returns the volumes whose claimRef names the claim.
+func (c *Caches) VolumesOf(claim string) []*v1.PersistentVolume {
+	return indexed[*v1.PersistentVolume](c.Volumes, byClaim, claim)
+}
+
+// ClaimsNaming returns the claims that name the volume.
+func (c *Caches) ClaimsNaming(volume string) []*v1.PersistentVolumeClaim {
+	return indexed[*v1.PersistentVolumeClaim](c.Claims, byVolume, volume)
+}
+
+// ClaimsWaitingFor returns the claims of the class ("" for none) that name no volume.
+func (c *Caches) ClaimsWaitingFor(class string) []*v1.PersistentVolumeClaim {
+	return indexed[*v1.PersistentVolumeClaim](c.Claims, byClass, class)
+}
+
+// PodsOf returns the pods that refer to the claim.
+func (c *Caches) PodsOf(claim string) []*v1.Pod {
+	return indexed[*v1.Pod](c.Pods, byClaim, claim)
+}
+
+// Key returns the namespace/name of an object.
+func Key(object metav1.Object) string {
+	return cache.MetaObjectToName(object).String()
+}
+
+// ClaimKey returns the namespace/name of the claim that a volume refers to, ""
+// if it refers to none.
+func ClaimKey(volume *v1.PersistentVolume) string {
+	if volume.Spec.ClaimRef == nil {
+		return ""
+	}
+	return volume.Spec.ClaimRef.Namespace + "/" + volume.Spec.ClaimRef.Name
+}
+
+// ClaimsOf returns the keys of the claims that a pod refers to.
+func ClaimsOf(pod *v1.Pod) []string {
+	keys := protection.ClaimNames(pod)
+	for i, name := range keys {
+		keys[i] = pod.Namespace + "/" + name
+	}
+	return keys
+}
+
+func get[T any](informer cache.SharedIndexInformer, key string) T {
+	var none T
+	object, found, err := informer.GetStore().GetByKey(key)
+	if err != nil || !found {
+		return none
+	}
+	return object.(T)
+}
+
+func indexed[T any](informer cache.SharedIndexInformer, index, value string) []T {
+	objects, err := informer.GetIndexer().ByIndex(index, value)
+	if err != nil {
+		return nil
+	}
+	return typed[T](objects)
+}
+
+func typed[T any](objects []any) []T {
+	result := make([]T, 0, len(objects))
+	for _, object := range objects {
+		result = append(result, object.(T))
+	}
+	return result
+}
+
+func claimVolume(object any) ([]string, error) {
+	claim, ok := object.(*v1.PersistentVolumeClaim)
+	if !ok || claim.Spec.VolumeName == "" {
+		return nil, nil
+	}
+	return []string{claim.Spec.VolumeName}, nil
+}
+
+func waitingClass(object any) ([]string, error) {
+	claim, ok := object.(*v1.PersistentVolumeClaim)
+	if !ok || claim.Spec.VolumeName != "" {
+		return nil, nil
+	}
+	return []string{binding.ClaimClass(claim)}, nil
+}
+
+func volumeClaim(object any) ([]string, error) {
+	volume, ok := object.(*v1.PersistentVolume)
+	if !ok || volume.Spec.ClaimRef == nil {
+		return nil, nil
+	}
+	return []string{ClaimKey(volume)}, nil
+}
+
+func podClaims(object any) ([]string, error) {
+	pod, ok := object.(*v1.Pod)
+	if !ok {
+		return nil, nil
+	}
+	return ClaimsOf(pod), nil
+}
+
+// StripManagedFields is a transform that drops what no reconciler reads. It runs
+// before the object is shared.
+func StripManagedFields(object any) (any, error) {
+	if accessor, ok := object.(metav1.Object); ok {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// trimPod keeps what says which claims a pod uses and whether it was scheduled.
+// It runs before the object is shared.
+func trimPod(object any) (any, error) {
+	pod, ok := object.(*v1.Pod)
+	if !ok {
+		return object, nil
+	}
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+		},
+		Spec:   v1.PodSpec{NodeName: pod.Spec.NodeName, Volumes: claimVolumes(pod)},
+		Status: v1.PodStatus{Phase: pod.Status.Phase},
+	}, nil
+}
+
+func claimVolumes(pod *v1.Pod) []v1.Volume {
+	var volumes []v1.Volume
+	for _, volume := range pod.Spec.Volumes {
+		switch {
+		case volume.PersistentVolumeClaim != nil:
+			volumes = append(volumes, volume)
+		case volume.Ephemeral != nil: // the name alone tells which claim is meant
+			volumes = append(volumes, v1.Volume{Name: volume.Name, VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}})
+		}
+	}
+	return volumes
+}

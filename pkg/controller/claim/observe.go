@@ -1,0 +1,180 @@
+package claim
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+)
+
+// pair is a claim and the volume that it names, that refers to it or that was
+// found for it. The objects are never changed.
+type pair struct {
+	claim     *v1.PersistentVolumeClaim
+	volume    *v1.PersistentVolume
+	confirmed bool
+}
+
+func (p *pair) volumeName() string {
+	if p.volume == nil {
+		return ""
+	}
+	return p.volume.Name
+}
+
+// observe returns nil if the claim is gone, or if the caches lag behind own
+// writes: the event of that write has the claim looked at again.
+func (c *Controller) observe(key string) (*pair, error) {
+	claim := c.Caches.Claim(key)
+	if claim == nil {
+		c.index.Leave(key)
+		return nil, nil
+	}
+	if !c.Versions.Fresh(claim) {
+		return nil, nil
+	}
+	volume, err := c.volumeFor(claim)
+	if err != nil {
+		c.Reporter.Report(claim, controller.Warn(failedBinding, "Cannot look for a volume: "+err.Error()))
+		return nil, nil
+	}
+	if volume != nil && !c.Versions.Fresh(volume) {
+		c.index.Leave(key)
+		return nil, nil
+	}
+	return &pair{claim: claim, volume: volume}, nil
+}
+
+// volumeFor returns the volume that the claim names or that refers to it, or
+// else takes one from the index.
+func (c *Controller) volumeFor(claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
+	key := controller.Key(claim)
+	if claim.Spec.VolumeName != "" {
+		c.index.Leave(key)
+		return c.Caches.Volume(claim.Spec.VolumeName), nil
+	}
+	if reserved := binding.Reserved(c.Caches.VolumesOf(key), claim); reserved != nil || completed(claim) || claim.DeletionTimestamp != nil {
+		c.index.Leave(key)
+		return reserved, nil
+	}
+	if c.delaysBinding(claim) {
+		c.index.Leave(key)
+		return nil, nil
+	}
+	name, err := c.index.Take(claim)
+	if name == "" || err != nil {
+		return nil, err
+	}
+	return c.Caches.Volume(name), nil
+}
+
+func (p *pair) state(c *Controller) binding.ClaimState {
+	s := binding.ClaimState{
+		Completed: completed(p.claim),
+		Named:     p.claim.Spec.VolumeName != "",
+		Deleting:  p.claim.DeletionTimestamp != nil,
+		Volume:    binding.RelationOf(p.volume, p.claim),
+		Dynamic:   c.Dynamic,
+		Status:    statusOf(p.claim, p.volume),
+		Confirmed: p.confirmed,
+	}
+	if p.volume != nil {
+		s.VolumeBound = p.volume.Status.Phase == v1.VolumeBound
+		if s.Volume == binding.Free && s.Named && !s.Completed && binding.Mismatch(p.volume, p.claim) != "" {
+			s.Volume = binding.Unfit
+		}
+		return s
+	}
+	s.Class = c.classOf(p.claim)
+	s.Requested = s.Class == binding.Provisionable && c.requested(p.claim)
+	return s
+}
+
+func completed(claim *v1.PersistentVolumeClaim) bool {
+	_, done := claim.Annotations[binding.BindCompleted]
+	return done
+}
+
+// statusOf compares the status with what it should be for its phase.
+func statusOf(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) binding.Status {
+	status := &claim.Status
+	bare := status.AccessModes == nil && status.Capacity == nil && status.CurrentVolumeAttributesClassName == nil
+	switch {
+	case status.Phase == v1.ClaimPending && bare:
+		return binding.StatusPending
+	case status.Phase == v1.ClaimLost && bare:
+		return binding.StatusLost
+	case status.Phase == v1.ClaimBound && volume != nil && slices.Equal(status.AccessModes, volume.Spec.AccessModes):
+		return binding.StatusBound
+	}
+	return binding.OtherStatus
+}
+
+func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) binding.Class {
+	name := binding.ClaimClass(claim)
+	if name == "" {
+		if !binding.ClassChosen(claim) && defaultClass(c.Caches.AllClasses()) != nil {
+			return binding.DefaultExists
+		}
+		return binding.NoClass
+	}
+	class := c.Caches.Class(name)
+	if class == nil {
+		return binding.NoSuchClass
+	}
+	if _, selected := claim.Annotations[binding.SelectedNode]; delays(class) && !selected {
+		return binding.Delayed
+	}
+	if _, known := c.Provisioner(class.Provisioner); !known {
+		return binding.NoProvisioner
+	}
+	return binding.Provisionable
+}
+
+// delaysBinding says whether the scheduler, not this controller, picks the volume.
+func (c *Controller) delaysBinding(claim *v1.PersistentVolumeClaim) bool {
+	class := c.Caches.Class(binding.ClaimClass(claim))
+	return class != nil && delays(class)
+}
+
+func delays(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+func (c *Controller) requested(claim *v1.PersistentVolumeClaim) bool {
+	name := c.provisionerOf(claim)
+	return claim.Annotations[binding.StorageProvisioner] == name
+}
+
+// provisionerOf is the name that is asked for a volume; the class is known to exist.
+func (c *Controller) provisionerOf(claim *v1.PersistentVolumeClaim) string {
+	class := c.Caches.Class(binding.ClaimClass(claim))
+	if class == nil {
+		return ""
+	}
+	name, _ := c.Provisioner(class.Provisioner)
+	return name
+}
+
+// defaultClass is the newest of those marked as default, of equal age the first
+// by name; nil if none is.
+func defaultClass(classes []*storagev1.StorageClass) *storagev1.StorageClass {
+	var best *storagev1.StorageClass
+	for _, class := range classes {
+		switch {
+		case !isDefault(class):
+		case best == nil, best.CreationTimestamp.Before(&class.CreationTimestamp),
+			best.CreationTimestamp.Equal(&class.CreationTimestamp) && class.Name < best.Name:
+			best = class
+		}
+	}
+	return best
+}
+
+func isDefault(class *storagev1.StorageClass) bool {
+	return class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" ||
+		class.Annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true"
+}

@@ -1,0 +1,89 @@
+package claim
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+)
+
+// watch says which change has which claim looked at.
+func (c *Controller) watch() error {
+	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
+		c.Caches.Claims:  controller.OnChange(c.claimChanged, c.claimGone),
+		c.Caches.Volumes: controller.OnChange(c.volumeChanged, c.volumeGone),
+		c.Caches.Classes: controller.OnChange(c.classChanged, func(*storagev1.StorageClass) {}),
+		c.Caches.Pods:    controller.OnChange(c.podChanged, c.podGone),
+	} {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return fmt.Errorf("add handler: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c *Controller) claimChanged(_, claim *v1.PersistentVolumeClaim) {
+	c.loop.Enqueue(controller.Key(claim))
+}
+
+func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
+	c.Versions.Forget(claim.UID)
+	c.Reporter.Forget(claim.UID)
+	c.loop.Enqueue(controller.Key(claim))
+}
+
+func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
+	if c.Versions.Fresh(volume) {
+		c.index.Put(volume)
+	}
+	c.enqueueClaimsOf(volume)
+}
+
+func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
+	c.Versions.Forget(volume.UID)
+	c.index.Drop(volume.Name)
+	c.enqueueClaimsOf(volume)
+}
+
+func (c *Controller) enqueueClaimsOf(volume *v1.PersistentVolume) {
+	if key := controller.ClaimKey(volume); key != "" {
+		c.loop.Enqueue(key)
+	}
+	for _, claim := range c.Caches.ClaimsNaming(volume.Name) {
+		c.loop.Enqueue(controller.Key(claim))
+	}
+}
+
+// classChanged wakes the claims of a class, and those without one if the class
+// may be their default.
+func (c *Controller) classChanged(_, class *storagev1.StorageClass) {
+	names := []string{class.Name}
+	if isDefault(class) {
+		names = append(names, "")
+	}
+	for _, name := range names {
+		for _, claim := range c.Caches.ClaimsWaitingFor(name) {
+			c.loop.Enqueue(controller.Key(claim))
+		}
+	}
+}
+
+// podChanged keeps the event of a claim that waits for its consumer true.
+func (c *Controller) podChanged(old, pod *v1.Pod) {
+	if old == nil || old.Spec.NodeName != pod.Spec.NodeName {
+		c.podGone(pod)
+	}
+}
+
+func (c *Controller) podGone(pod *v1.Pod) {
+	for _, key := range controller.ClaimsOf(pod) {
+		claim := c.Caches.Claim(key)
+		if claim != nil && claim.Spec.VolumeName == "" && binding.ClaimClass(claim) != "" {
+			c.loop.Enqueue(key)
+		}
+	}
+}

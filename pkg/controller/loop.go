@@ -1,0 +1,93 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/patch"
+)
+
+// Loop runs a reconciler with several workers, one worker per key at a time.
+type Loop struct {
+	name      string
+	queue     workqueue.TypedRateLimitingInterface[string]
+	reconcile func(ctx context.Context, key string) error
+}
+
+// Backoff bounds the time between two tries of one key that fails.
+type Backoff struct {
+	First, Most time.Duration
+}
+
+// NewLoop returns a loop whose queue carries the name in its metrics.
+func NewLoop(name string, backoff Backoff, reconcile func(ctx context.Context, key string) error) *Loop {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](backoff.First, backoff.Most)
+	return &Loop{
+		name:      name,
+		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: name}),
+		reconcile: reconcile,
+	}
+}
+
+// Enqueue has the key reconciled soon, once, however often it is enqueued.
+func (l *Loop) Enqueue(key string) {
+	l.queue.Add(key)
+}
+
+// Run reconciles with so many workers until the context ends, and returns when
+// the last worker has finished what it was doing.
+func (l *Loop) Run(ctx context.Context, workers int) {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for l.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	l.queue.ShutDown()
+	running.Wait()
+}
+
+func (l *Loop) next(ctx context.Context) bool {
+	key, stopped := l.queue.Get()
+	if stopped {
+		return false
+	}
+	defer l.queue.Done(key)
+	if ctx.Err() != nil {
+		return false
+	}
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "queue", l.name, "key", key)
+	err := l.guarded(klog.NewContext(ctx, logger), key)
+	switch {
+	case err == nil:
+		l.queue.Forget(key)
+		return true
+	case ctx.Err() != nil:
+		return false
+	case patch.IsStale(err):
+		logger.V(4).Info("Object changed meanwhile, looking again", "err", err)
+	default:
+		logger.Error(err, "Reconciling failed, trying again")
+	}
+	l.queue.AddRateLimited(key)
+	return true
+}
+
+// guarded turns a panic into an error, so that one bad object does not stop the others.
+func (l *Loop) guarded(ctx context.Context, key string) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			utilruntime.HandleErrorWithContext(ctx, nil, "Reconciling panicked", "cause", cause)
+			err = fmt.Errorf("reconcile %s: panic: %v", key, cause)
+		}
+	}()
+	return l.reconcile(ctx, key)
+}

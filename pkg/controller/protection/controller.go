@@ -1,0 +1,131 @@
+package protection
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/protection"
+)
+
+// Config is what the reconciler works with.
+type Config struct {
+	Client   kubernetes.Interface
+	Caches   *controller.Caches
+	Versions *controller.Versions
+}
+
+// Controller protects claims that pods use.
+type Controller struct {
+	caches   *controller.Caches
+	versions *controller.Versions
+	writer   *controller.Writer
+	pods     *livePods
+	loop     *controller.Loop
+}
+
+// New returns the reconciler and registers it with the caches.
+func New(config Config) (*Controller, error) {
+	c := &Controller{
+		caches:   config.Caches,
+		versions: config.Versions,
+		writer:   controller.NewWriter(config.Client, config.Versions),
+		pods:     newLivePods(config.Client),
+	}
+	c.loop = controller.NewLoop("pvcprotection", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile)
+	if err := c.watch(); err != nil {
+		return nil, fmt.Errorf("watch for claim protection: %w", err)
+	}
+	return c, nil
+}
+
+// Run reconciles claims with so many workers until the context ends.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	c.loop.Run(ctx, workers)
+}
+
+// Reconcile adds or removes the finalizer of one claim, or leaves it.
+func (c *Controller) Reconcile(ctx context.Context, key string) error {
+	claim := c.caches.Claim(key)
+	if claim == nil || !c.versions.Fresh(claim) {
+		return nil
+	}
+	state := protection.ClaimState{
+		Deleting:  claim.DeletionTimestamp != nil,
+		Protected: finalizer.Has(claim.Finalizers, finalizer.ClaimProtection),
+		Used:      usedByAny(c.caches.PodsOf(key), claim),
+	}
+	action := protection.DecideClaim(state)
+	if action == protection.Confirm {
+		pods, err := c.pods.List(ctx, claim.Namespace)
+		if err != nil {
+			return err
+		}
+		state.Used, state.Confirmed = usedByAny(pods, claim), true
+		action = protection.DecideClaim(state)
+	}
+	return c.execute(ctx, claim, action)
+}
+
+func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClaim, action protection.Action) error {
+	ours := []finalizer.Name{finalizer.ClaimProtection}
+	var change finalizer.Change
+	switch action {
+	case protection.Protect:
+		change.Add = ours
+	case protection.Unprotect:
+		change.Remove = ours
+		klog.FromContext(ctx).V(2).Info("No pod uses the claim, letting it go")
+	case protection.Wait, protection.Confirm:
+		return nil
+	}
+	_, err := c.writer.Claim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
+	return err
+}
+
+func usedByAny(pods []*v1.Pod, claim *v1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return protection.Uses(pod, claim) })
+}
+
+func (c *Controller) watch() error {
+	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
+		c.caches.Claims: controller.OnChange(c.claimChanged, func(*v1.PersistentVolumeClaim) {}),
+		c.caches.Pods:   controller.OnChange(c.podChanged, c.podGone),
+	} {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return fmt.Errorf("add handler: %w", err)
+		}
+	}
+	return nil
+}
+
+// claimChanged leaves alone the claims that are neither going nor unprotected.
+func (c *Controller) claimChanged(_, claim *v1.PersistentVolumeClaim) {
+	if claim.DeletionTimestamp != nil || !finalizer.Has(claim.Finalizers, finalizer.ClaimProtection) {
+		c.loop.Enqueue(controller.Key(claim))
+	}
+}
+
+// podChanged: a pod can let go of its claims before its object is gone.
+func (c *Controller) podChanged(old, pod *v1.Pod) {
+	if old != nil && old.DeletionGracePeriodSeconds != pod.DeletionGracePeriodSeconds {
+		c.podGone(pod)
+	}
+}
+
+func (c *Controller) podGone(pod *v1.Pod) {
+	for _, key := range controller.ClaimsOf(pod) {
+		if claim := c.caches.Claim(key); claim != nil && claim.DeletionTimestamp != nil {
+			c.loop.Enqueue(key)
+		}
+	}
+}

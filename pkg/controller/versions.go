@@ -1,0 +1,62 @@
+package controller
+
+import (
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// Versions remembers the newest version of each object that this process wrote,
+// so that no reconciler acts on a cache that lags behind its own writes. The
+// watch event of that very write has the object looked at again. It is safe for
+// concurrent use.
+type Versions struct {
+	mu      sync.Mutex
+	written map[types.UID]string
+}
+
+// NewVersions returns an empty memory.
+func NewVersions() *Versions {
+	return &Versions{written: map[types.UID]string{}}
+}
+
+// Wrote records the object that a write returned.
+func (v *Versions) Wrote(object metav1.Object) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	uid := object.GetUID()
+	if older(v.written[uid], object.GetResourceVersion()) {
+		v.written[uid] = object.GetResourceVersion()
+	}
+}
+
+// Fresh says whether the cached object is at least as new as the last own write.
+func (v *Versions) Fresh(cached metav1.Object) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	uid := cached.GetUID()
+	written, known := v.written[uid]
+	if !known {
+		return true
+	}
+	if older(cached.GetResourceVersion(), written) {
+		return false
+	}
+	delete(v.written, uid)
+	return true
+}
+
+// Forget drops the memory of an object that is gone.
+func (v *Versions) Forget(uid types.UID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.written, uid)
+}
+
+// older says whether version a precedes b; a version that cannot be compared does.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil || order < 0
+}

@@ -1,0 +1,154 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/protection"
+)
+
+// observation is a volume and the claim that has the name it refers to.
+type observation struct {
+	volume    *v1.PersistentVolume
+	claim     *v1.PersistentVolumeClaim
+	confirmed bool
+}
+
+func (o observation) state() binding.VolumeState {
+	_, provisioned := o.volume.Annotations[binding.ProvisionedBy]
+	return binding.VolumeState{
+		Claimant:   claimantOf(o.volume, o.claim),
+		Phase:      phaseOf(o.volume),
+		Disposable: provisioned && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
+		Confirmed:  o.confirmed,
+	}
+}
+
+func phaseOf(volume *v1.PersistentVolume) binding.VolumePhase {
+	return map[v1.PersistentVolumePhase]binding.VolumePhase{
+		v1.VolumeAvailable: binding.PhaseAvailable,
+		v1.VolumeBound:     binding.PhaseBound,
+		v1.VolumeReleased:  binding.PhaseReleased,
+		v1.VolumeFailed:    binding.PhaseFailed,
+	}[volume.Status.Phase]
+}
+
+// setPhase decides and executes until the phase is right; it returns the volume
+// as it is then.
+func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
+	for {
+		action := binding.DecideVolume(o.state())
+		var err error
+		switch action {
+		case binding.Leave:
+			return o.volume, nil
+		case binding.ConfirmClaim:
+			o, err = c.confirm(ctx, o)
+		case binding.MarkAvailable:
+			o.volume, err = c.writePhase(ctx, o.volume, v1.VolumeAvailable, "")
+		case binding.MarkBoundPhase:
+			o.volume, err = c.writePhase(ctx, o.volume, v1.VolumeBound, "")
+		case binding.Release:
+			klog.FromContext(ctx).V(2).Info("Claim is gone, releasing volume", "claim", controller.ClaimKey(o.volume), "policy", o.volume.Spec.PersistentVolumeReclaimPolicy)
+			o.volume, err = c.writePhase(ctx, o.volume, v1.VolumeReleased, "")
+		case binding.GiveBack:
+			o.volume, err = c.giveBack(ctx, o.volume)
+		case binding.WakeClaim:
+			c.WakeClaim(controller.ClaimKey(o.volume))
+			return o.volume, nil
+		case binding.ReportMismatch:
+			c.reportMismatch(o)
+			return o.volume, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// confirm reads the claim live, whatever the cache says of it.
+func (c *Controller) confirm(ctx context.Context, o observation) (observation, error) {
+	ref := o.volume.Spec.ClaimRef
+	claim, err := c.Client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		claim = nil
+	case err != nil:
+		return o, fmt.Errorf("read claim %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	return observation{volume: o.volume, claim: claim, confirmed: true}, nil
+}
+
+// writePhase sets the phase, and in the same write takes pv-protection off a
+// volume that is being deleted and no longer bound. It fails as stale if phase,
+// claim or finalizers changed meanwhile.
+func (c *Controller) writePhase(ctx context.Context, volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, message string) (*v1.PersistentVolume, error) {
+	change := patch.For(volume).Test("/status/phase", string(volume.Status.Phase))
+	switch ref := volume.Spec.ClaimRef; {
+	case ref == nil:
+		change.Test("/metadata/resourceVersion", volume.ResourceVersion)
+	case ref.UID != "":
+		change.Test("/spec/claimRef/uid", string(ref.UID))
+	}
+	change.Set("/status/phase", string(phase))
+	if volume.Status.Message != message {
+		change.Set("/status/message", message)
+	}
+	guard := protectionOf(volume)
+	guard.Bound = phase == v1.VolumeBound
+	if protection.DecideVolume(guard) == protection.Unprotect {
+		finalizer.Edit(change, volume, finalizer.Change{Remove: []finalizer.Name{finalizer.VolumeProtection}})
+	}
+	return c.writer.Volume(ctx, volume, change, "status")
+}
+
+// giveBack takes back a binding that lost to another volume: wholly where a
+// controller chose the claim, else only its UID, so that the volume stays
+// reserved for the name.
+func (c *Controller) giveBack(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	change := patch.ForVersion(volume)
+	if _, ours := volume.Annotations[binding.BoundByController]; ours {
+		change.Remove("/spec/claimRef").Remove("/metadata/annotations/" + patch.Escape(binding.BoundByController))
+	} else {
+		change.Remove("/spec/claimRef/uid")
+	}
+	return c.writer.Volume(ctx, volume, change)
+}
+
+func (c *Controller) reportMismatch(o observation) {
+	c.Reporter.Report(o.volume, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to claim %q: volumeMode differs", o.claim.Name)))
+	c.Reporter.Report(o.claim, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to volume %q: volumeMode differs", o.volume.Name)))
+}
+
+// protect adds or removes pv-protection where the phase was right already.
+func (c *Controller) protect(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	var change finalizer.Change
+	switch protection.DecideVolume(protectionOf(volume)) {
+	case protection.Protect:
+		change.Add = []finalizer.Name{finalizer.VolumeProtection}
+	case protection.Unprotect:
+		change.Remove = []finalizer.Name{finalizer.VolumeProtection}
+	case protection.Wait, protection.Confirm:
+		return volume, nil
+	}
+	guarded := patch.For(volume).Test("/status/phase", string(volume.Status.Phase))
+	return c.writer.Volume(ctx, volume, finalizer.Edit(guarded, volume, change))
+}
+
+func protectionOf(volume *v1.PersistentVolume) protection.VolumeState {
+	return protection.VolumeState{
+		Deleting:  volume.DeletionTimestamp != nil,
+		Protected: finalizer.Has(volume.Finalizers, finalizer.VolumeProtection),
+		Bound:     volume.Status.Phase == v1.VolumeBound,
+	}
+}

@@ -1,0 +1,59 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/pkg/patch"
+)
+
+// Writer sends patches of claims and volumes and remembers their versions.
+type Writer struct {
+	client   kubernetes.Interface
+	versions *Versions
+}
+
+// NewWriter returns a writer that records its writes in versions.
+func NewWriter(client kubernetes.Interface, versions *Versions) *Writer {
+	return &Writer{client: client, versions: versions}
+}
+
+// Volume patches a volume and returns it as it is now. Subresource is "" or
+// "status". An empty patch is not sent.
+func (w *Writer) Volume(ctx context.Context, volume *v1.PersistentVolume, p *patch.Patch, subresource ...string) (*v1.PersistentVolume, error) {
+	if p.Empty() {
+		return volume, nil
+	}
+	body, err := p.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("encode patch of volume %s: %w", volume.Name, err)
+	}
+	now, err := w.client.CoreV1().PersistentVolumes().Patch(ctx, volume.Name, types.JSONPatchType, body, metav1.PatchOptions{}, subresource...)
+	if err != nil {
+		return nil, fmt.Errorf("patch volume %s: %w", volume.Name, err)
+	}
+	w.versions.Wrote(now)
+	return now, nil
+}
+
+// Claim patches a claim and returns it as it is now, as Volume does for volumes.
+func (w *Writer) Claim(ctx context.Context, claim *v1.PersistentVolumeClaim, p *patch.Patch, subresource ...string) (*v1.PersistentVolumeClaim, error) {
+	if p.Empty() {
+		return claim, nil
+	}
+	body, err := p.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("encode patch of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	now, err := w.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.JSONPatchType, body, metav1.PatchOptions{}, subresource...)
+	if err != nil {
+		return nil, fmt.Errorf("patch claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	w.versions.Wrote(now)
+	return now, nil
+}

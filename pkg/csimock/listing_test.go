@@ -1,0 +1,145 @@
+package csimock_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+)
+
+// listed returns the IDs on one page of volumes and the token of the next.
+func listed(t *testing.T, driver clients, token string, limit int32) ([]string, string) {
+	t.Helper()
+	response, err := driver.ListVolumes(t.Context(), &csi.ListVolumesRequest{StartingToken: token, MaxEntries: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, entry := range response.GetEntries() {
+		ids = append(ids, entry.GetVolume().GetVolumeId())
+	}
+	return ids, response.GetNextToken()
+}
+
+func TestPagesHoldEveryVolumeOnce(t *testing.T) {
+	for limit := int32(0); limit <= 6; limit++ {
+		t.Run(fmt.Sprintf("with at most %d on a page", limit), func(t *testing.T) {
+			_, driver := start(t, everything())
+			var want, got []string
+			for i := range 5 {
+				want = append(want, create(t, driver, volumeRequest(fmt.Sprintf("volume-%d", i))))
+			}
+			for token := ""; ; {
+				ids, next := listed(t, driver, token, limit)
+				got = append(got, ids...)
+				if token = next; token == "" {
+					break
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the pages hold %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// This is what the one spec asks that csi-sanity has switched off: a token
+// survives that everything on its page goes, and later pages have the new.
+func TestPagesStayTrue(t *testing.T) {
+	_, driver := start(t, everything())
+	for i := range 3 {
+		create(t, driver, volumeRequest(fmt.Sprintf("volume-%d", i)))
+	}
+	all, _ := listed(t, driver, "", 0)
+	first, token := listed(t, driver, "", 2)
+	for _, id := range first {
+		deleteVolume(t, driver, id)
+	}
+	added := create(t, driver, volumeRequest("added"))
+	got, next := listed(t, driver, token, 0)
+	if want := []string{all[2], added}; !slices.Equal(got, want) || next != "" {
+		t.Errorf("the second page holds %v and goes on at %q, want %v", got, next, want)
+	}
+}
+
+func TestListSnapshotsFilters(t *testing.T) {
+	_, driver := start(t, everything())
+	one, two := create(t, driver, volumeRequest("one")), create(t, driver, volumeRequest("two"))
+	first, second := takeSnapshot(t, driver, "first", one), takeSnapshot(t, driver, "second", one)
+	third := takeSnapshot(t, driver, "third", two)
+	for name, tc := range map[string]struct {
+		request *csi.ListSnapshotsRequest
+		want    []string
+	}{
+		"nothing in particular is all":         {&csi.ListSnapshotsRequest{}, []string{first, second, third}},
+		"a source volume is its snapshots":     {&csi.ListSnapshotsRequest{SourceVolumeId: one}, []string{first, second}},
+		"a snapshot is that one":               {&csi.ListSnapshotsRequest{SnapshotId: third}, []string{third}},
+		"a snapshot of another volume is none": {&csi.ListSnapshotsRequest{SnapshotId: third, SourceVolumeId: one}, nil},
+		"a page of a source volume is a part":  {&csi.ListSnapshotsRequest{SourceVolumeId: one, MaxEntries: 1}, []string{first}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, err := driver.ListSnapshots(t.Context(), tc.request)
+			expectCode(t, err, codes.OK)
+			var got []string
+			for _, entry := range response.GetEntries() {
+				got = append(got, entry.GetSnapshot().GetSnapshotId())
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("the list holds %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestListVolumesRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		request *csi.ListVolumesRequest
+		want    codes.Code
+	}{
+		"a token of something else":       {&csi.ListVolumesRequest{StartingToken: "tomorrow"}, codes.Aborted},
+		"a token with a sign in it":       {&csi.ListVolumesRequest{StartingToken: "after--1"}, codes.Aborted},
+		"a token it can never have given": {&csi.ListVolumesRequest{StartingToken: "after-99"}, codes.Aborted},
+		"a negative number of entries":    {&csi.ListVolumesRequest{MaxEntries: -1}, codes.InvalidArgument},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, driver := start(t, everything())
+			_, err := driver.ListVolumes(t.Context(), tc.request)
+			expectCode(t, err, tc.want)
+		})
+	}
+}
+
+// Whatever comes in as a handle or a token, the answer is one that CSI knows,
+// and the volume that was there is still there.
+func FuzzHandlesAndTokens(f *testing.F) {
+	for _, seed := range []string{"", "vol-000001-00000000", "after-1", "after-18446744073709551616", "\x00", "💾", "../../etc"} {
+		f.Add(seed)
+	}
+	server, driver := start(f, csimock.Config{Capabilities: csimock.AllCapabilities()})
+	create(f, driver, volumeRequest("kept"))
+	allowed := []codes.Code{codes.OK, codes.InvalidArgument, codes.NotFound, codes.Aborted}
+	f.Fuzz(func(t *testing.T, text string) {
+		if text == server.Volumes()[0].ID {
+			return
+		}
+		_, deleted := driver.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: text})
+		_, got := driver.ControllerGetVolume(t.Context(), &csi.ControllerGetVolumeRequest{VolumeId: text})
+		_, listed := driver.ListVolumes(t.Context(), &csi.ListVolumesRequest{StartingToken: text})
+		_, unstaged := driver.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: text, StagingTargetPath: text})
+		for _, err := range []error{deleted, got, listed, unstaged} {
+			// gRPC itself refuses, as Internal, what is not UTF-8.
+			if !slices.Contains(allowed, status.Code(err)) && utf8.ValidString(text) {
+				t.Errorf("%q is answered with %v", text, err)
+			}
+		}
+		if len(server.Volumes()) != 1 {
+			t.Errorf("%q deleted a volume", text)
+		}
+	})
+}

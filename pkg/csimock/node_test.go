@@ -1,0 +1,193 @@
+package csimock_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+)
+
+// staged makes a volume for all that the tests do with it, publishes it to the
+// node and stages it in a directory; it returns both.
+func staged(t testing.TB, driver clients, how *csi.VolumeCapability) (id, staging string) {
+	t.Helper()
+	request := volumeRequest("one")
+	request.VolumeCapabilities = []*csi.VolumeCapability{single(), how}
+	id, staging = create(t, driver, request), t.TempDir()
+	attach := at(csimock.DefaultNodeID, how, false)
+	attach.VolumeId = id
+	if _, err := driver.ControllerPublishVolume(t.Context(), attach); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := driver.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
+		VolumeId: id, StagingTargetPath: staging, VolumeCapability: how,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return id, staging
+}
+
+func TestNodePublishMakesTheTargetAndUnpublishRemovesIt(t *testing.T) {
+	for name, how := range map[string]*csi.VolumeCapability{
+		"a directory for a mounted volume": single(),
+		"a file for a block volume":        raw(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, driver := start(t, everything())
+			id, staging := staged(t, driver, how)
+			target := filepath.Join(t.TempDir(), "target")
+			if _, err := driver.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{
+				VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: how,
+			}); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(target)
+			if err != nil || info.IsDir() != (how.GetMount() != nil) {
+				t.Errorf("the target is %v (%v)", info, err)
+			}
+			if _, err := driver.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(target); !os.IsNotExist(err) {
+				t.Errorf("the target is still there (%v)", err)
+			}
+		})
+	}
+}
+
+func TestNodePublishVolumeAgain(t *testing.T) {
+	sharing := mounted(csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER)
+	for name, tc := range map[string]struct {
+		how      *csi.VolumeCapability
+		target   string
+		readOnly bool
+		want     codes.Code
+	}{
+		"at the same path is done already":             {single(), "first", false, codes.OK},
+		"at the same path but read-only is a conflict": {single(), "first", true, codes.AlreadyExists},
+		"at another path is refused for one writer":    {single(), "second", false, codes.FailedPrecondition},
+		"at another path is fine for many writers":     {sharing, "second", false, codes.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, driver := start(t, everything())
+			id, staging := staged(t, driver, tc.how)
+			directory := t.TempDir()
+			request := &csi.NodePublishVolumeRequest{
+				VolumeId: id, StagingTargetPath: staging, VolumeCapability: tc.how, TargetPath: filepath.Join(directory, "first"),
+			}
+			_, err := driver.NodePublishVolume(t.Context(), request)
+			expectCode(t, err, codes.OK)
+			request.TargetPath, request.Readonly = filepath.Join(directory, tc.target), tc.readOnly
+			_, err = driver.NodePublishVolume(t.Context(), request)
+			expectCode(t, err, tc.want)
+		})
+	}
+}
+
+func TestNodePublishVolumeRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*testing.T, *csi.NodePublishVolumeRequest)
+		want   codes.Code
+	}{
+		"a relative target":             {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.TargetPath = "target" }, codes.InvalidArgument},
+		"no staging path":               {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.StagingTargetPath = "" }, codes.FailedPrecondition},
+		"a path where it is not staged": {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.StagingTargetPath = "/nowhere" }, codes.FailedPrecondition},
+		"a use it was not made for":     {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.VolumeCapability = raw() }, codes.FailedPrecondition},
+		"a volume that does not exist":  {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.VolumeId = "vol-9" }, codes.NotFound},
+		"a target in a place that does not exist": {func(_ *testing.T, r *csi.NodePublishVolumeRequest) {
+			r.TargetPath = filepath.Join(r.TargetPath, "deeper")
+		}, codes.FailedPrecondition},
+		"a directory with something in it": {func(t *testing.T, r *csi.NodePublishVolumeRequest) {
+			if err := os.MkdirAll(filepath.Join(r.TargetPath, "precious"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, codes.FailedPrecondition},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, driver := start(t, everything())
+			id, staging := staged(t, driver, single())
+			request := &csi.NodePublishVolumeRequest{
+				VolumeId: id, StagingTargetPath: staging, TargetPath: filepath.Join(t.TempDir(), "target"), VolumeCapability: single(),
+			}
+			tc.change(t, request)
+			_, err := driver.NodePublishVolume(t.Context(), request)
+			expectCode(t, err, tc.want)
+		})
+	}
+}
+
+func TestNodeStageVolumeRefuses(t *testing.T) {
+	directory := t.TempDir()
+	for name, tc := range map[string]struct {
+		request *csi.NodeStageVolumeRequest
+		want    codes.Code
+	}{
+		"a volume that is not at the node": {&csi.NodeStageVolumeRequest{StagingTargetPath: directory, VolumeCapability: single()}, codes.FailedPrecondition},
+		"a path that is not a directory":   {&csi.NodeStageVolumeRequest{StagingTargetPath: "/nowhere", VolumeCapability: single()}, codes.FailedPrecondition},
+		"a use that it was not made for":   {&csi.NodeStageVolumeRequest{StagingTargetPath: directory, VolumeCapability: raw()}, codes.FailedPrecondition},
+		"a relative path":                  {&csi.NodeStageVolumeRequest{StagingTargetPath: "here", VolumeCapability: single()}, codes.InvalidArgument},
+		"a request without a volume":       {&csi.NodeStageVolumeRequest{VolumeId: "-", StagingTargetPath: directory, VolumeCapability: single()}, codes.NotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, driver := start(t, everything())
+			id := create(t, driver, volumeRequest("one"))
+			if tc.request.GetVolumeId() == "" {
+				tc.request.VolumeId = id
+			}
+			if tc.want != codes.FailedPrecondition || tc.request.GetStagingTargetPath() != directory || tc.request.GetVolumeCapability().GetBlock() != nil {
+				publish(t, driver, id)
+			}
+			_, err := driver.NodeStageVolume(t.Context(), tc.request)
+			expectCode(t, err, tc.want)
+		})
+	}
+}
+
+func TestVolumeIsUnstagedLast(t *testing.T) {
+	_, driver := start(t, everything())
+	id, staging := staged(t, driver, single())
+	target := filepath.Join(t.TempDir(), "target")
+	_, err := driver.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{
+		VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: single(),
+	})
+	expectCode(t, err, codes.OK)
+	unstage := &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging}
+	_, err = driver.NodeUnstageVolume(t.Context(), unstage)
+	expectCode(t, err, codes.FailedPrecondition)
+	_, err = driver.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target})
+	expectCode(t, err, codes.OK)
+	for range 2 {
+		_, err = driver.NodeUnstageVolume(t.Context(), unstage)
+		expectCode(t, err, codes.OK)
+	}
+}
+
+func TestUnpublishLeavesOtherPathsAlone(t *testing.T) {
+	_, driver := start(t, everything())
+	id, _ := staged(t, driver, single())
+	precious := t.TempDir()
+	_, err := driver.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: precious})
+	expectCode(t, err, codes.OK)
+	if _, err := os.Stat(precious); err != nil {
+		t.Errorf("a path where the volume never was is gone: %v", err)
+	}
+}
+
+func TestStatsAndExpansionNeedTheVolumeAtThePath(t *testing.T) {
+	_, driver := start(t, everything())
+	id, staging := staged(t, driver, single())
+	stats, err := driver.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: id, VolumePath: staging})
+	expectCode(t, err, codes.OK)
+	if got := stats.GetUsage()[0].GetTotal(); got != gib {
+		t.Errorf("the volume has %d bytes, want 1 GiB", got)
+	}
+	_, err = driver.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: id, VolumePath: "/nowhere"})
+	expectCode(t, err, codes.NotFound)
+	expand := &csi.NodeExpandVolumeRequest{VolumeId: id, VolumePath: staging, CapacityRange: &csi.CapacityRange{RequiredBytes: 2 * gib}}
+	_, err = driver.NodeExpandVolume(t.Context(), expand)
+	expectCode(t, err, codes.OutOfRange) // the controller has not expanded it
+}
