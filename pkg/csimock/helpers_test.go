@@ -1,6 +1,8 @@
 package csimock_test
 
 import (
+	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
@@ -59,7 +62,21 @@ func shortDir(t testing.TB) string {
 // dial connects to a socket until the test ends.
 func dial(t testing.TB, socket string) *grpc.ClientConn {
 	t.Helper()
-	connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	return connect(t, "unix:"+socket)
+}
+
+// dialMemory connects to a listener without a socket until the test ends.
+func dialMemory(t testing.TB, listener *bufconn.Listener) *grpc.ClientConn {
+	t.Helper()
+	return connect(t, "passthrough:memory", grpc.WithContextDialer(
+		func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) },
+	))
+}
+
+// connect opens a connection until the test ends.
+func connect(t testing.TB, target string, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	connection, err := grpc.NewClient(target, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}

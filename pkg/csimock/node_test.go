@@ -123,23 +123,21 @@ func TestNodePublishVolumeRefuses(t *testing.T) {
 func TestNodeStageVolumeRefuses(t *testing.T) {
 	directory := t.TempDir()
 	for name, tc := range map[string]struct {
-		request *csi.NodeStageVolumeRequest
-		want    codes.Code
+		published bool
+		request   *csi.NodeStageVolumeRequest
+		want      codes.Code
 	}{
-		"a volume that is not at the node": {&csi.NodeStageVolumeRequest{StagingTargetPath: directory, VolumeCapability: single()}, codes.FailedPrecondition},
-		"a path that is not a directory":   {&csi.NodeStageVolumeRequest{StagingTargetPath: "/nowhere", VolumeCapability: single()}, codes.FailedPrecondition},
-		"a use that it was not made for":   {&csi.NodeStageVolumeRequest{StagingTargetPath: directory, VolumeCapability: raw()}, codes.FailedPrecondition},
-		"a relative path":                  {&csi.NodeStageVolumeRequest{StagingTargetPath: "here", VolumeCapability: single()}, codes.InvalidArgument},
-		"a request without a volume":       {&csi.NodeStageVolumeRequest{VolumeId: "-", StagingTargetPath: directory, VolumeCapability: single()}, codes.NotFound},
+		"a volume that is not at the node": {false, &csi.NodeStageVolumeRequest{StagingTargetPath: directory, VolumeCapability: single()}, codes.FailedPrecondition},
+		"a path that is not a directory":   {true, &csi.NodeStageVolumeRequest{StagingTargetPath: "/nowhere", VolumeCapability: single()}, codes.FailedPrecondition},
+		"a use that it was not made for":   {true, &csi.NodeStageVolumeRequest{StagingTargetPath: directory, VolumeCapability: raw()}, codes.FailedPrecondition},
+		"a relative path":                  {true, &csi.NodeStageVolumeRequest{StagingTargetPath: "here", VolumeCapability: single()}, codes.InvalidArgument},
+		"a request without a capability":   {true, &csi.NodeStageVolumeRequest{StagingTargetPath: directory}, codes.InvalidArgument},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())
-			id := create(t, driver, volumeRequest("one"))
-			if tc.request.GetVolumeId() == "" {
-				tc.request.VolumeId = id
-			}
-			if tc.want != codes.FailedPrecondition || tc.request.GetStagingTargetPath() != directory || tc.request.GetVolumeCapability().GetBlock() != nil {
-				publish(t, driver, id)
+			tc.request.VolumeId = create(t, driver, volumeRequest("one"))
+			if tc.published {
+				publish(t, driver, tc.request.GetVolumeId())
 			}
 			_, err := driver.NodeStageVolume(t.Context(), tc.request)
 			expectCode(t, err, tc.want)

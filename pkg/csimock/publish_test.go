@@ -11,6 +11,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
+// attempts are calls in a row to publish one volume.
+type attempts []*csi.ControllerPublishVolumeRequest
+
 // at asks to publish a volume to a node in the given way.
 func at(node string, how *csi.VolumeCapability, readOnly bool) *csi.ControllerPublishVolumeRequest {
 	return &csi.ControllerPublishVolumeRequest{NodeId: node, VolumeCapability: how, Readonly: readOnly}
@@ -22,22 +25,22 @@ func TestControllerPublishVolume(t *testing.T) {
 	writers := mounted(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)
 	const here, there = csimock.DefaultNodeID, "other-node"
 	for name, tc := range map[string]struct {
-		calls []*csi.ControllerPublishVolumeRequest
+		calls attempts
 		want  codes.Code
 	}{
-		"to a node is done":                            {[]*csi.ControllerPublishVolumeRequest{at(here, single(), false)}, codes.OK},
-		"again is done already":                        {[]*csi.ControllerPublishVolumeRequest{at(here, single(), false), at(here, single(), false)}, codes.OK},
-		"again but read-only is a conflict":            {[]*csi.ControllerPublishVolumeRequest{at(here, single(), false), at(here, single(), true)}, codes.AlreadyExists},
-		"to a node that does not exist is refused":     {[]*csi.ControllerPublishVolumeRequest{at("nowhere", single(), false)}, codes.NotFound},
-		"to a node without an ID is refused":           {[]*csi.ControllerPublishVolumeRequest{at("", single(), false)}, codes.InvalidArgument},
-		"without a capability is refused":              {[]*csi.ControllerPublishVolumeRequest{at(here, nil, false)}, codes.InvalidArgument},
-		"in a way it was not made for is refused":      {[]*csi.ControllerPublishVolumeRequest{at(here, raw(), false)}, codes.InvalidArgument},
-		"to a second node is refused for one writer":   {[]*csi.ControllerPublishVolumeRequest{at(here, single(), false), at(there, single(), false)}, codes.FailedPrecondition},
-		"to a second node is fine for readers":         {[]*csi.ControllerPublishVolumeRequest{at(here, readers, true), at(there, readers, true)}, codes.OK},
-		"to a second node is fine for many writers":    {[]*csi.ControllerPublishVolumeRequest{at(here, writers, false), at(there, writers, false)}, codes.OK},
-		"to a second writer is refused for one writer": {[]*csi.ControllerPublishVolumeRequest{at(here, oneWriter, false), at(there, oneWriter, false)}, codes.FailedPrecondition},
-		"to a reader beside the one writer is fine":    {[]*csi.ControllerPublishVolumeRequest{at(here, oneWriter, false), at(there, oneWriter, true)}, codes.OK},
-		"to many beside a single node is refused":      {[]*csi.ControllerPublishVolumeRequest{at(here, single(), false), at(there, writers, false)}, codes.FailedPrecondition},
+		"to a node is done":                            {attempts{at(here, single(), false)}, codes.OK},
+		"again is done already":                        {attempts{at(here, single(), false), at(here, single(), false)}, codes.OK},
+		"again but read-only is a conflict":            {attempts{at(here, single(), false), at(here, single(), true)}, codes.AlreadyExists},
+		"to a node that does not exist is refused":     {attempts{at("nowhere", single(), false)}, codes.NotFound},
+		"to a node without an ID is refused":           {attempts{at("", single(), false)}, codes.InvalidArgument},
+		"without a capability is refused":              {attempts{at(here, nil, false)}, codes.InvalidArgument},
+		"in a way it was not made for is refused":      {attempts{at(here, raw(), false)}, codes.InvalidArgument},
+		"to a second node is refused for one writer":   {attempts{at(here, single(), false), at(there, single(), false)}, codes.FailedPrecondition},
+		"to a second node is fine for readers":         {attempts{at(here, readers, true), at(there, readers, true)}, codes.OK},
+		"to a second node is fine for many writers":    {attempts{at(here, writers, false), at(there, writers, false)}, codes.OK},
+		"to a second writer is refused for one writer": {attempts{at(here, oneWriter, false), at(there, oneWriter, false)}, codes.FailedPrecondition},
+		"to a reader beside the one writer is fine":    {attempts{at(here, oneWriter, false), at(there, oneWriter, true)}, codes.OK},
+		"to many beside a single node is refused":      {attempts{at(here, single(), false), at(there, writers, false)}, codes.FailedPrecondition},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())

@@ -1,8 +1,11 @@
 package csimock_test
 
 import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,36 +13,33 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// verdicts counts the specs of csi-sanity by how they ended.
-type verdicts map[types.SpecState]int
+// sanitySocket is the environment variable that makes this test binary run
+// csi-sanity against the driver on the socket, and nothing else. Ginkgo runs
+// a suite once per process only, and not at all with -count.
+const sanitySocket = "CSIMOCK_SANITY_SOCKET"
 
-// sanityVerdicts runs csi-sanity once per process, which is all that Ginkgo
-// allows; with -count the later rounds judge the first one again.
-var sanityVerdicts sync.Once
-
-// firstVerdicts is what sanityVerdicts found.
-var firstVerdicts = verdicts{}
+func TestMain(m *testing.M) {
+	socket := os.Getenv(sanitySocket)
+	if socket == "" {
+		os.Exit(m.Run())
+	}
+	flag.Parse()
+	if !runSanity(socket) {
+		os.Exit(1)
+	}
+}
 
 // The one pending spec is switched off in the source of csi-test itself.
 // TestPagesStayTrue covers what it would ask.
 func TestSanity(t *testing.T) {
-	sanityVerdicts.Do(func() { runSanity(t, firstVerdicts) })
-	t.Logf("specs of csi-sanity: %v", firstVerdicts)
-	want := verdicts{types.SpecStatePassed: 91, types.SpecStatePending: 1}
-	if diff := cmp.Diff(want, firstVerdicts); diff != "" {
-		t.Errorf("specs of csi-sanity (-want +got):\n%s", diff)
-	}
-}
-
-// runSanity runs csi-sanity against a driver that can do everything, over a
-// unix socket, and counts how the specs end.
-func runSanity(t *testing.T, counted verdicts) {
 	directory := t.TempDir()
-	socket := filepath.Join(directory, "csi.sock")
+	socket, report := filepath.Join(directory, "csi.sock"), filepath.Join(directory, "report.json")
 	server, err := csimock.Start(t.Context(), csimock.Config{
 		Capabilities:      csimock.AllCapabilities(),
 		MaxVolumesPerNode: 5,
@@ -49,21 +49,69 @@ func runSanity(t *testing.T, counted verdicts) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	command := exec.CommandContext(t.Context(), os.Args[0], "-ginkgo.no-color", "-ginkgo.json-report="+report)
+	command.Env = append(os.Environ(), sanitySocket+"="+socket)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Errorf("csi-sanity: %v\n%s", err, output)
+	}
+	got := countSpecs(t, report)
+	t.Logf("specs of csi-sanity: %v", got)
+	if diff := cmp.Diff(map[string]int{"passed": 91, "pending": 1}, got); diff != "" {
+		t.Errorf("specs of csi-sanity (-want +got):\n%s", diff)
+	}
+	if left := server.Volumes(); len(left) != 0 {
+		t.Errorf("csi-sanity has left %d volumes behind", len(left))
+	}
+	if err := server.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// runSanity runs csi-sanity with everything it can be configured to ask, and
+// reports whether all of it passed.
+func runSanity(socket string) bool {
 	config := sanity.NewTestConfig()
-	config.TargetPath = filepath.Join(directory, "targets")
-	config.StagingPath = filepath.Join(directory, "staging")
+	config.TargetPath = filepath.Join(filepath.Dir(socket), "targets")
+	config.StagingPath = filepath.Join(filepath.Dir(socket), "staging")
 	config.TestNodeVolumeAttachLimit = true
 	config.TestVolumeParameters = map[string]string{"tier": "gold"}
 	config.TestSnapshotParameters = map[string]string{"keep": "7d"}
 	config.TestVolumeMutableParameters = map[string]string{"iops": "3000"}
 	specs := sanity.GinkgoTest(&config)
+	connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		panic(err)
+	}
 	// Without an address in the configuration, csi-sanity uses the connection
 	// it is given. Its own way to connect misses the moment at times.
-	specs.Conn = dial(t, socket)
+	specs.Conn = connection
+	defer specs.Finalize()
 	gomega.RegisterFailHandler(ginkgo.Fail)
-	ginkgo.ReportAfterEach(func(report ginkgo.SpecReport) { counted[report.State]++ })
-	ginkgo.RunSpecs(t, "csi-sanity")
-	if err := server.Stop(); err != nil {
-		t.Error(err)
+	return ginkgo.RunSpecs(silent{}, "csi-sanity")
+}
+
+// silent is told about failures, which RunSpecs reports as well.
+type silent struct{}
+
+// Fail does nothing.
+func (silent) Fail() {}
+
+// countSpecs counts the specs in a report of Ginkgo by how they ended.
+func countSpecs(t *testing.T, file string) map[string]int {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
+	var reports []types.Report
+	if err := json.Unmarshal(content, &reports); err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]int{}
+	for _, report := range reports {
+		for _, spec := range report.SpecReports.WithLeafNodeType(types.NodeTypeIt) {
+			counted[spec.State.String()]++
+		}
+	}
+	return counted
 }

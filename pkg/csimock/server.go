@@ -17,6 +17,9 @@ import (
 // grace is how long Serve lets the calls in progress finish.
 const grace = 3 * time.Second
 
+// maxSocketPath is how many bytes Linux allows in the path of a unix socket.
+const maxSocketPath = 107
+
 // SocketPath returns the path in an endpoint: a plain path, unix:path or
 // unix:///path.
 func SocketPath(endpoint string) (string, error) {
@@ -26,6 +29,9 @@ func SocketPath(endpoint string) (string, error) {
 	}
 	if path == "" || strings.Contains(path, "://") {
 		return "", fmt.Errorf("endpoint %q must be a path, unix:path or unix:///path", endpoint)
+	}
+	if len(path) > maxSocketPath {
+		return "", fmt.Errorf("socket path %q has %d bytes, at most %d are allowed", path, len(path), maxSocketPath)
 	}
 	return path, nil
 }

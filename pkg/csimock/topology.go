@@ -48,7 +48,7 @@ func validateSegment(key, value string) error {
 		return fmt.Errorf("topology key %q must look like zone or example.com/zone", key)
 	}
 	if !topologyName.MatchString(value) {
-		return fmt.Errorf("value %q of topology key %q must be 1 to 63 letters, digits, dashes, underscores and dots, with a letter or digit at both ends", value, key)
+		return fmt.Errorf("value %q of topology key %q must have 1 to 63 letters, digits, dashes, underscores and dots", value, key)
 	}
 	return nil
 }

@@ -1,0 +1,56 @@
+// The program pv-controller binds claims to volumes, keeps their phases, releases
+// volumes whose claim is gone and protects both while they are used. It replaces
+// three loops of kube-controller-manager.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/cli"
+	"k8s.io/component-base/version"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/restclient"
+	_ "k8s.io/component-base/metrics/prometheus/workqueue"
+)
+
+func main() {
+	command, err := newCommand()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pv-controller:", err)
+		os.Exit(1)
+	}
+	os.Exit(cli.Run(command))
+}
+
+func newCommand() (*cobra.Command, error) {
+	options, err := newOptions()
+	if err != nil {
+		return nil, err
+	}
+	command := &cobra.Command{
+		Use:   "pv-controller",
+		Short: "Bind claims to volumes and reclaim them in order",
+		Long: "pv-controller binds PersistentVolumeClaims to PersistentVolumes, keeps the phases of both,\n" +
+			"releases volumes whose claim is gone and protects both while they are in use.\n" +
+			"It replaces the loops persistentvolume-binder-controller, persistentvolume-protection-controller\n" +
+			"and persistentvolumeclaim-protection-controller of kube-controller-manager.",
+		Args:         cobra.NoArgs,
+		Version:      version.Get().GitVersion,
+		SilenceUsage: true,
+		RunE: func(_ *cobra.Command, _ []string) error {
+			if err := options.complete(); err != nil {
+				return err
+			}
+			ctx, stop := program.SignalContext("pv-controller")
+			defer stop()
+			return run(ctx, options)
+		},
+	}
+	options.addFlags(command.Flags())
+	return command, nil
+}

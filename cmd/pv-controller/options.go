@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	componentconfig "k8s.io/component-base/config"
+	componentoptions "k8s.io/component-base/config/options"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+)
+
+// options are the flags of the program.
+type options struct {
+	*program.Options
+	leader componentconfig.LeaderElectionConfiguration
+	// claimWorkers and volumeWorkers are how many objects of a kind are worked on at once.
+	claimWorkers, volumeWorkers int
+	dynamic                     bool
+}
+
+func newOptions() (*options, error) {
+	common, err := program.NewOptions()
+	if err != nil {
+		return nil, err
+	}
+	return &options{
+		Options: common,
+		leader: componentconfig.LeaderElectionConfiguration{
+			LeaderElect:       true,
+			ResourceLock:      "leases",
+			ResourceName:      "pv-controller",
+			ResourceNamespace: metav1.NamespaceSystem,
+			LeaseDuration:     metav1.Duration{Duration: 15 * time.Second},
+			RenewDeadline:     metav1.Duration{Duration: 10 * time.Second},
+			RetryPeriod:       metav1.Duration{Duration: 2 * time.Second},
+		},
+		claimWorkers:  16,
+		volumeWorkers: 16,
+		dynamic:       true,
+	}, nil
+}
+
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	o.AddFlags(flags)
+	componentoptions.BindLeaderElectionFlags(&o.leader, flags)
+	flags.IntVar(&o.claimWorkers, "concurrent-claim-syncs", o.claimWorkers, "claims that are worked on at once")
+	flags.IntVar(&o.volumeWorkers, "concurrent-volume-syncs", o.volumeWorkers, "volumes that are worked on at once")
+	flags.BoolVar(&o.dynamic, "enable-dynamic-provisioning", o.dynamic, "ask provisioners for volumes where none fits")
+}
+
+func (o *options) complete() error {
+	if o.claimWorkers < 1 || o.volumeWorkers < 1 {
+		return errors.New("--concurrent-claim-syncs and --concurrent-volume-syncs must be at least 1")
+	}
+	return o.Complete()
+}

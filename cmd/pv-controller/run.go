@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	csitranslation "k8s.io/csi-translation-lib"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/claim"
+	"github.com/exeunt-io/exeunt/pkg/controller/protection"
+	"github.com/exeunt-io/exeunt/pkg/controller/volume"
+)
+
+// eventSource is the component that upstream's events of these loops name.
+const eventSource = "persistentvolume-controller"
+
+// run works until the context ends. The caches are filled before the lease is
+// held, so that a standby takes over at once.
+func run(ctx context.Context, options *options) error {
+	clients, err := options.Clients("pv-controller")
+	if err != nil {
+		return err
+	}
+	factory := informers.NewSharedInformerFactory(clients.Objects, 0)
+	caches, err := controller.NewCaches(factory)
+	if err != nil {
+		return err
+	}
+	recorder, stopEvents := program.Recorder(ctx, clients.Events, eventSource)
+	defer stopEvents()
+	controllers, err := wire(options, clients, caches, controller.NewReporter(recorder))
+	if err != nil {
+		return err
+	}
+	factory.StartWithContext(ctx)
+	defer factory.Shutdown()
+	klog.FromContext(ctx).Info("Filling caches", "HonorPVReclaimPolicy", options.Honor())
+	if !cache.WaitForCacheSync(ctx.Done(), caches.Synced()...) {
+		return nil
+	}
+	return program.Lead(ctx, options.leader, clients.Leases, func(ctx context.Context) error {
+		controllers.run(ctx, options)
+		return nil
+	})
+}
+
+type controllers struct {
+	claims     *claim.Controller
+	volumes    *volume.Controller
+	protection *protection.Controller
+}
+
+func wire(options *options, clients *program.Clients, caches *controller.Caches, reporter *controller.Reporter) (*controllers, error) {
+	versions := controller.NewVersions()
+	claims, claimsErr := claim.New(claim.Config{
+		Client: clients.Objects, Caches: caches, Versions: versions, Reporter: reporter,
+		Provisioner: provisionerOf, Dynamic: options.dynamic,
+	})
+	if claimsErr != nil {
+		return nil, claimsErr
+	}
+	volumes, volumesErr := volume.New(volume.Config{
+		Client: clients.Objects, Caches: caches, Versions: versions, Reporter: reporter,
+		MigratedTo: migratedTo, WakeClaim: claims.Enqueue, Honor: options.Honor(),
+	})
+	protected, protectionErr := protection.New(protection.Config{Client: clients.Objects, Caches: caches, Versions: versions})
+	return &controllers{claims, volumes, protected}, errors.Join(volumesErr, protectionErr)
+}
+
+// run works until the context ends and every worker has finished its object.
+func (c *controllers) run(ctx context.Context, options *options) {
+	klog.FromContext(ctx).Info("Working", "claimWorkers", options.claimWorkers, "volumeWorkers", options.volumeWorkers)
+	var running sync.WaitGroup
+	running.Go(func() { c.claims.Run(ctx, options.claimWorkers) })
+	running.Go(func() { c.volumes.Run(ctx, options.volumeWorkers) })
+	running.Go(func() { c.protection.Run(ctx, options.claimWorkers) })
+	running.Wait()
+}
+
+// provisionerOf is the external provisioner that serves the name in a class. A
+// migrated in-tree plugin is served by its CSI driver; other in-tree names by nobody.
+func provisionerOf(name string) (string, bool) {
+	if driver, migrated := migratedTo(name); migrated {
+		return driver, true
+	}
+	return name, !strings.HasPrefix(name, "kubernetes.io/")
+}
+
+func migratedTo(plugin string) (string, bool) {
+	translator := csitranslation.New()
+	if !translator.IsMigratableIntreePluginByName(plugin) {
+		return "", false
+	}
+	driver, err := translator.GetCSINameFromInTreeName(plugin)
+	return driver, err == nil
+}

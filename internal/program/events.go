@@ -1,0 +1,19 @@
+package program
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+)
+
+// Recorder returns a recorder whose events carry the component's name, and a
+// function that sends what is left and stops.
+func Recorder(ctx context.Context, client kubernetes.Interface, component string) (record.EventRecorder, func()) {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&corev1.EventSinkImpl{Interface: client.CoreV1().Events(v1.NamespaceAll)})
+	return broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: component}), broadcaster.Shutdown
+}

@@ -1,0 +1,87 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	componentconfig "k8s.io/component-base/config"
+	"k8s.io/klog/v2"
+)
+
+// ErrLeaseLost: another process holds the lease, so this one must stop.
+var ErrLeaseLost = errors.New("the leader lease was lost; stopping, so that two do not act at once")
+
+// Lead runs the function while this process holds the lease, and returns once it
+// has ended. When the context ends, the function ends first and the lease is
+// released after it, so that a standby takes over at once. It returns
+// [ErrLeaseLost] if the lease went to somebody else.
+func Lead(ctx context.Context, config componentconfig.LeaderElectionConfiguration, client kubernetes.Interface, run func(context.Context) error) error {
+	if !config.LeaderElect {
+		return run(ctx)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("read host name for the leader lease: %w", err)
+	}
+	lock, err := resourcelock.New(config.ResourceLock, config.ResourceNamespace, config.ResourceName,
+		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())})
+	if err != nil {
+		return fmt.Errorf("set up the leader lease: %w", err)
+	}
+	return hold(ctx, config, lock, run)
+}
+
+func hold(ctx context.Context, config componentconfig.LeaderElectionConfiguration, lock resourcelock.Interface, run func(context.Context) error) error {
+	// The lease outlives ctx until run has ended: whoever gets it must not meet a
+	// worker of ours that is still writing.
+	holding, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
+	stopWaiting := context.AfterFunc(ctx, func() { release() })
+	result := make(chan error, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:            lock,
+		LeaseDuration:   config.LeaseDuration.Duration,
+		RenewDeadline:   config.RenewDeadline.Duration,
+		RetryPeriod:     config.RetryPeriod.Duration,
+		ReleaseOnCancel: true,
+		Name:            config.ResourceName,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				if !stopWaiting() { // stopped just before it became the leader
+					result <- nil
+					return
+				}
+				working, stop := context.WithCancel(leading)
+				defer stop()
+				defer context.AfterFunc(ctx, stop)()
+				result <- run(working)
+				release()
+			},
+			OnStoppedLeading: func() { klog.FromContext(ctx).Info("No longer the leader") },
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("set up leader election: %w", err)
+	}
+	elector.Run(holding)
+	if ctx.Err() == nil {
+		select {
+		case err := <-result:
+			return err
+		default:
+			return ErrLeaseLost
+		}
+	}
+	select {
+	case err := <-result:
+		return err
+	default:
+		return nil
+	}
+}

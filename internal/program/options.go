@@ -1,0 +1,103 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/featuregate"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/features"
+)
+
+// Options are the flags that both programs have.
+type Options struct {
+	// Kubeconfig is a file; empty means the service account of the pod.
+	Kubeconfig string
+	// Master is the address of the API server, which overrides the kubeconfig's.
+	Master string
+	// QPS and Burst bound the requests of this client per second; 0 means that
+	// fairness is left to the API server.
+	QPS   float32
+	Burst int
+	// Logging is how and how much is logged.
+	Logging *logsapi.LoggingConfiguration
+
+	gates map[string]bool
+	gate  featuregate.MutableFeatureGate
+}
+
+// NewOptions returns the defaults.
+func NewOptions() (*Options, error) {
+	gate, err := features.NewGate()
+	if err != nil {
+		return nil, err
+	}
+	return &Options{Logging: logsapi.NewLoggingConfiguration(), gates: map[string]bool{}, gate: gate}, nil
+}
+
+// AddFlags registers the flags.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; without it, the service account of the pod is used")
+	flags.StringVar(&o.Master, "master", o.Master, "address of the API server; overrides the one in the kubeconfig")
+	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "most requests per second to the API server; 0 leaves fairness to the server")
+	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "most requests to the API server at once, where --kube-api-qps is set")
+	flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "comma-separated list of gate=true|false; gates:\n"+string(features.HonorPVReclaimPolicy)+"=true|false (default true)")
+	logsapi.AddFlags(o.Logging, flags)
+}
+
+// Complete checks the flags and applies gates and logging.
+func (o *Options) Complete() error {
+	switch {
+	case o.QPS < 0 || o.Burst < 0:
+		return errors.New("--kube-api-qps and --kube-api-burst must not be negative")
+	case o.Burst > 0 && o.QPS == 0:
+		return errors.New("--kube-api-burst has an effect only together with --kube-api-qps")
+	}
+	if err := features.Set(o.gate, o.gates); err != nil {
+		return err
+	}
+	if err := logsapi.ValidateAndApply(o.Logging, nil); err != nil {
+		return fmt.Errorf("set up logging: %w", err)
+	}
+	return nil
+}
+
+// Honor is the gate HonorPVReclaimPolicy.
+func (o *Options) Honor() bool {
+	return o.gate.Enabled(features.HonorPVReclaimPolicy)
+}
+
+// Clients are the clients of one program. Each has a budget of its own, so that
+// a flood of events does not hold up a write, nor a write the lease.
+type Clients struct {
+	Objects, Events, Leases kubernetes.Interface
+}
+
+// Clients connects to the API server as the user agent.
+func (o *Options) Clients(agent string) (*Clients, error) {
+	config, err := clientcmd.BuildConfigFromFlags(o.Master, o.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("load kubeconfig %q given by --kubeconfig: %w", o.Kubeconfig, err)
+	}
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	config.QPS, config.Burst = -1, 0
+	if o.QPS > 0 {
+		config.QPS, config.Burst = o.QPS, max(o.Burst, 1)
+	}
+	var clients Clients
+	for suffix, client := range map[string]*kubernetes.Interface{"": &clients.Objects, "-events": &clients.Events, "-leases": &clients.Leases} {
+		made, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), agent+suffix))
+		if err != nil {
+			return nil, fmt.Errorf("connect to the API server: %w", err)
+		}
+		*client = made
+	}
+	return &clients, nil
+}

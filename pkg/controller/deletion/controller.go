@@ -1,0 +1,189 @@
+package deletion
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+)
+
+// Driver deletes volumes in the storage system.
+type Driver interface {
+	Name() string
+	// DeleteVolume returns nil if the volume no longer exists.
+	DeleteVolume(ctx context.Context, handle string, secrets map[string]string) error
+}
+
+// Translator knows the in-tree volumes that the driver serves.
+type Translator interface {
+	// Handle returns the driver's handle for an in-tree volume.
+	Handle(ctx context.Context, volume *v1.PersistentVolume) (string, error)
+}
+
+// Config is what the reconciler works with.
+type Config struct {
+	Client kubernetes.Interface
+	// Volumes are all volumes of the cluster.
+	Volumes cache.SharedIndexInformer
+	// Attachments are the VolumeAttachments; nil for a driver that does not publish.
+	Attachments cache.SharedIndexInformer
+	Driver      Driver
+	Translator  Translator
+	Reporter    *controller.Reporter
+	Metrics     metrics.Metrics
+	// Backoff bounds the time between two tries of a deletion that fails.
+	Backoff controller.Backoff
+	// Honor is the gate HonorPVReclaimPolicy.
+	Honor bool
+	// Poke has the library look at a volume again; used while the gate is off.
+	Poke func(volume *v1.PersistentVolume)
+}
+
+// Controller reclaims volumes.
+type Controller struct {
+	Config
+	versions *controller.Versions
+	writer   *controller.Writer
+	memory   *memory
+	loop     *controller.Loop
+}
+
+// Names of the indexes.
+const (
+	byHandle = "handle"
+	byVolume = "volume"
+)
+
+// New returns the reconciler and registers it with the caches.
+func New(config Config) (*Controller, error) {
+	versions := controller.NewVersions()
+	c := &Controller{
+		Config:   config,
+		versions: versions,
+		writer:   controller.NewWriter(config.Client, versions),
+		memory:   newMemory(),
+	}
+	c.loop = controller.NewLoop("volumes", config.Backoff, c.Reconcile)
+	if err := c.watch(); err != nil {
+		return nil, fmt.Errorf("watch for deletion: %w", err)
+	}
+	return c, nil
+}
+
+// Run reconciles volumes with so many workers until the context ends.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	c.loop.Run(ctx, workers)
+}
+
+// Reconcile observes one volume and takes step after step until there is nothing
+// left to do but wait.
+func (c *Controller) Reconcile(ctx context.Context, name string) error {
+	volume := c.cached(name)
+	if volume == nil || !c.versions.Fresh(volume) {
+		return nil
+	}
+	o := c.observe(volume)
+	for {
+		decision := reclaim.Decide(o.state)
+		if decision.Action == reclaim.Wait {
+			c.report(volume, decision.Reason)
+			return nil
+		}
+		klog.FromContext(ctx).V(4).Info("Decided on volume", "reason", decision.Reason)
+		next, err := c.execute(ctx, o, decision.Action)
+		if err != nil || next == nil {
+			return err
+		}
+		o = *next
+	}
+}
+
+func (c *Controller) cached(name string) *v1.PersistentVolume {
+	object, found, err := c.Volumes.GetStore().GetByKey(name)
+	if err != nil || !found {
+		return nil
+	}
+	volume, _ := object.(*v1.PersistentVolume)
+	return volume
+}
+
+func (c *Controller) watch() error {
+	if err := c.Volumes.AddIndexers(cache.Indexers{byHandle: handleOf}); err != nil {
+		return fmt.Errorf("add index: %w", err)
+	}
+	if _, err := c.Volumes.AddEventHandler(controller.OnChange(c.volumeChanged, c.volumeGone)); err != nil {
+		return fmt.Errorf("add handler: %w", err)
+	}
+	if c.Attachments == nil {
+		return nil
+	}
+	if err := c.Attachments.AddIndexers(cache.Indexers{byVolume: attachedVolume}); err != nil {
+		return fmt.Errorf("add index: %w", err)
+	}
+	kept := func(_, _ *storagev1.VolumeAttachment) {}
+	if _, err := c.Attachments.AddEventHandler(controller.OnChange(kept, c.attachmentGone)); err != nil {
+		return fmt.Errorf("add handler: %w", err)
+	}
+	return nil
+}
+
+func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
+	if c.Honor && c.owns(volume) {
+		c.loop.Enqueue(volume.Name)
+	}
+}
+
+// volumeGone wakes the volumes that shared its handle.
+func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
+	c.versions.Forget(volume.UID)
+	c.memory.forget(volume.UID)
+	c.Reporter.Forget(volume.UID)
+	for _, other := range c.sharing(volume) {
+		c.volumeChanged(nil, other)
+	}
+}
+
+func (c *Controller) attachmentGone(attachment *storagev1.VolumeAttachment) {
+	name := attachment.Spec.Source.PersistentVolumeName
+	if name == nil {
+		return
+	}
+	volume := c.cached(*name)
+	switch {
+	case volume == nil || !c.owns(volume):
+	case c.Honor:
+		c.loop.Enqueue(volume.Name)
+	default:
+		c.Poke(volume)
+	}
+}
+
+func handleOf(object any) ([]string, error) {
+	volume, ok := object.(*v1.PersistentVolume)
+	if !ok || volume.Spec.CSI == nil {
+		return nil, nil
+	}
+	return []string{volume.Spec.CSI.Driver + "\x00" + volume.Spec.CSI.VolumeHandle}, nil
+}
+
+func attachedVolume(object any) ([]string, error) {
+	attachment, ok := object.(*storagev1.VolumeAttachment)
+	if !ok || attachment.Spec.Source.PersistentVolumeName == nil {
+		return nil, nil
+	}
+	return []string{*attachment.Spec.Source.PersistentVolumeName}, nil
+}
+
+// since is how long ago the start was, in seconds, for the metrics.
+func since(start time.Time) float64 {
+	return time.Since(start).Seconds()
+}

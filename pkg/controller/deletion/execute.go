@@ -1,0 +1,155 @@
+package deletion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+)
+
+// volumeFailedDelete is the reason of the event that upstream has too: scripts and
+// alerts match it.
+const volumeFailedDelete = "VolumeFailedDelete"
+
+// execute carries out one action and returns what is known afterwards, or nil if
+// nothing is left to be done now.
+func (c *Controller) execute(ctx context.Context, o observation, action reclaim.Action) (*observation, error) {
+	switch action {
+	case reclaim.Confirm:
+		return c.confirm(ctx, o)
+	case reclaim.Protect:
+		return c.edit(ctx, o, finalizer.Change{Add: []finalizer.Name{finalizer.External}})
+	case reclaim.Unprotect:
+		return c.edit(ctx, o, finalizer.Change{Remove: []finalizer.Name{finalizer.External}})
+	case reclaim.DeleteVolume:
+		return c.after(o, c.deleteVolume(ctx, o.volume))
+	case reclaim.DeleteObject:
+		return c.after(o, c.deleteObject(ctx, o.volume))
+	case reclaim.Wait, reclaim.Fail, reclaim.RecycleVolume:
+	}
+	return nil, nil
+}
+
+// after returns the observation with what is remembered since.
+func (c *Controller) after(o observation, err error) (*observation, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &observation{volume: o.volume, state: c.stateOf(o.volume, o.state.Claim, o.state.Confirmed)}, nil
+}
+
+// edit changes the finalizers. What the decision rests on is tested by the server:
+// policy and phase must be those observed.
+func (c *Controller) edit(ctx context.Context, o observation, change finalizer.Change) (*observation, error) {
+	guarded := patch.For(o.volume).
+		Test("/spec/persistentVolumeReclaimPolicy", string(o.volume.Spec.PersistentVolumeReclaimPolicy)).
+		Test("/status/phase", string(o.volume.Status.Phase))
+	volume, err := c.writer.Volume(ctx, o.volume, finalizer.Edit(guarded, o.volume, change))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, c.failed(o.volume, err)
+	}
+	return &observation{volume: volume, state: c.stateOf(volume, o.state.Claim, o.state.Confirmed)}, nil
+}
+
+// deleteVolume calls the driver. Success is remembered for the volume's UID.
+func (c *Controller) deleteVolume(ctx context.Context, volume *v1.PersistentVolume) error {
+	start := time.Now()
+	class := volume.Spec.StorageClassName
+	if err := c.call(ctx, volume); err != nil {
+		c.Metrics.PersistentVolumeDeleteFailedTotal.WithLabelValues(class).Inc()
+		return c.failed(volume, err)
+	}
+	c.memory.note(volume.UID, func(d *done) { d.volumeDeleted = true })
+	c.Metrics.PersistentVolumeDeleteTotal.WithLabelValues(class).Inc()
+	c.Metrics.PersistentVolumeDeleteDurationSeconds.WithLabelValues(class).Observe(since(start))
+	klog.FromContext(ctx).V(2).Info("Volume deleted in the storage system")
+	return nil
+}
+
+func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume) error {
+	handle, err := c.handle(ctx, volume)
+	if err != nil {
+		return err
+	}
+	secrets, err := c.secrets(ctx, volume)
+	if err != nil {
+		return err
+	}
+	if err := c.Driver.DeleteVolume(ctx, handle, secrets); err != nil {
+		return fmt.Errorf("delete volume %q with driver %s: %w", handle, c.Driver.Name(), err)
+	}
+	return nil
+}
+
+func (c *Controller) handle(ctx context.Context, volume *v1.PersistentVolume) (string, error) {
+	if volume.Spec.CSI == nil {
+		return c.Translator.Handle(ctx, volume)
+	}
+	if volume.Spec.CSI.VolumeHandle == "" {
+		return "", errors.New("the volume has no volume handle")
+	}
+	return volume.Spec.CSI.VolumeHandle, nil
+}
+
+// secrets reads the secret that the volume names for its deletion. The driver is
+// not called without it.
+func (c *Controller) secrets(ctx context.Context, volume *v1.PersistentVolume) (map[string]string, error) {
+	namespace, name := volume.Annotations[provision.DeletionSecretNamespace], volume.Annotations[provision.DeletionSecretName]
+	if name == "" && namespace == "" {
+		return nil, nil
+	}
+	secret, err := c.Client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the deletion secret %s/%s of the volume: %w", namespace, name, err)
+	}
+	values := make(map[string]string, len(secret.Data))
+	for key, value := range secret.Data {
+		values[key] = string(value)
+	}
+	return values, nil
+}
+
+// deleteObject deletes this very PersistentVolume.
+func (c *Controller) deleteObject(ctx context.Context, volume *v1.PersistentVolume) error {
+	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(volume.UID))}
+	err := c.Client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, options)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return c.failed(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
+	}
+	c.memory.note(volume.UID, func(d *done) { d.objectDeleted = true })
+	return nil
+}
+
+// failed tells the user why the volume still exists; an object that merely
+// changed meanwhile is not worth a word.
+func (c *Controller) failed(volume *v1.PersistentVolume, err error) error {
+	if !patch.IsStale(err) {
+		c.Reporter.Always(volume, controller.Warn(volumeFailedDelete, err.Error()))
+	}
+	return err
+}
+
+// report tells the user on whom a volume waits that should be gone, or that it
+// will leave its data behind.
+func (c *Controller) report(volume *v1.PersistentVolume, reason reclaim.Reason) {
+	switch others := c.sharing(volume); {
+	case reason == reclaim.HandleShared && len(others) > 0:
+		c.Reporter.Report(volume, controller.Warn(string(reason), fmt.Sprintf("The volume is not deleted, for volume %q has the same handle", others[0].Name)))
+	case reason == reclaim.TooLateToProtect:
+		c.Reporter.Report(volume, controller.Warn(string(reason), "The volume was deleted before its finalizer came; its data will stay behind in the storage system once the claim is gone"))
+	}
+}

@@ -1,0 +1,125 @@
+package deletion
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+)
+
+// observation is a volume and what is known of it.
+type observation struct {
+	volume *v1.PersistentVolume
+	state  reclaim.State
+}
+
+// observe looks at the caches only.
+func (c *Controller) observe(volume *v1.PersistentVolume) observation {
+	claim := reclaim.NoClaim
+	if ref := volume.Spec.ClaimRef; ref != nil && ref.UID != "" {
+		claim = reclaim.ClaimHolds
+	}
+	return observation{volume: volume, state: c.stateOf(volume, claim, false)}
+}
+
+func (c *Controller) stateOf(volume *v1.PersistentVolume, claim reclaim.Claim, confirmed bool) reclaim.State {
+	remembered := c.memory.of(volume.UID)
+	return reclaim.State{
+		Honor:     c.Honor,
+		Owned:     c.owns(volume),
+		Policy:    reclaim.PolicyOf(string(volume.Spec.PersistentVolumeReclaimPolicy)),
+		Phase:     reclaim.PhaseOf(string(volume.Status.Phase)),
+		Deleting:  volume.DeletionTimestamp != nil || remembered.objectDeleted,
+		Protected: finalizer.Has(volume.Finalizers, finalizer.External),
+		Claim:     claim,
+		Attached:  c.attached(volume),
+		Shared:    len(c.sharing(volume)) > 0,
+		Deleted:   remembered.volumeDeleted,
+		Confirmed: confirmed,
+	}
+}
+
+// owns says whether the volume is this driver's to reclaim: by the name of who
+// provisioned it or of the driver it was migrated to, or, for a static volume, by
+// its CSI driver.
+func (c *Controller) owns(volume *v1.PersistentVolume) bool {
+	driver := c.Driver.Name()
+	if volume.Annotations[binding.MigratedTo] == driver {
+		return true
+	}
+	if provisioner, dynamic := volume.Annotations[binding.ProvisionedBy]; dynamic {
+		return provisioner == driver
+	}
+	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == driver
+}
+
+func (c *Controller) attached(volume *v1.PersistentVolume) bool {
+	if c.Attachments == nil {
+		return false
+	}
+	attachments, err := c.Attachments.GetIndexer().ByIndex(byVolume, volume.Name)
+	return err != nil || len(attachments) > 0
+}
+
+// sharing returns the other volumes with the same driver and handle.
+func (c *Controller) sharing(volume *v1.PersistentVolume) []*v1.PersistentVolume {
+	keys, err := handleOf(volume)
+	if err != nil || len(keys) == 0 {
+		return nil
+	}
+	objects, err := c.Volumes.GetIndexer().ByIndex(byHandle, keys[0])
+	if err != nil {
+		return nil
+	}
+	var others []*v1.PersistentVolume
+	for _, object := range objects {
+		if other, ok := object.(*v1.PersistentVolume); ok && other.Name != volume.Name {
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+// confirm reads volume and claim from the API server. It returns nil if the
+// volume is gone, or another one has its name.
+func (c *Controller) confirm(ctx context.Context, o observation) (*observation, error) {
+	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, o.volume.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read volume %s: %w", o.volume.Name, err)
+	case volume.UID != o.volume.UID:
+		return nil, nil
+	}
+	claim, err := c.readClaim(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
+	return &observation{volume: volume, state: c.stateOf(volume, claim, true)}, nil
+}
+
+func (c *Controller) readClaim(ctx context.Context, volume *v1.PersistentVolume) (reclaim.Claim, error) {
+	ref := volume.Spec.ClaimRef
+	if ref == nil || ref.UID == "" {
+		return reclaim.NoClaim, nil
+	}
+	claim, err := c.Client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return reclaim.ClaimGone, nil
+	case err != nil:
+		return reclaim.ClaimHolds, fmt.Errorf("read claim %s/%s of volume %s: %w", ref.Namespace, ref.Name, volume.Name, err)
+	case claim.UID != ref.UID:
+		return reclaim.ClaimGone, nil
+	case claim.Spec.VolumeName != "" && claim.Spec.VolumeName != volume.Name:
+		return reclaim.ClaimElsewhere, nil
+	}
+	return reclaim.ClaimHolds, nil
+}

@@ -1,0 +1,155 @@
+// Package csi calls a CSI driver over its socket: it finds out what the driver is
+// called and can do, gives every call a deadline, and logs requests stripped of
+// secrets. It decides nothing.
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/kubernetes-csi/csi-lib-utils/connection"
+	"github.com/kubernetes-csi/csi-lib-utils/metrics"
+	"github.com/kubernetes-csi/csi-lib-utils/rpc"
+	"google.golang.org/grpc"
+	"k8s.io/klog/v2"
+)
+
+// Config is how a driver is reached.
+type Config struct {
+	// Address is the path of the socket, or unix://PATH.
+	Address string
+	// Timeout bounds one call.
+	Timeout time.Duration
+	// Wait bounds the time until the driver answers for the first time; 0 is for ever.
+	Wait time.Duration
+	// Metrics counts the calls.
+	Metrics metrics.CSIMetricsManager
+}
+
+// Driver is a connection to a driver that has answered.
+type Driver struct {
+	name       string
+	timeout    time.Duration
+	connection *grpc.ClientConn
+	plugin     rpc.PluginCapabilitySet
+	controller rpc.ControllerCapabilitySet
+}
+
+// errWaited is the cause that ends the wait for a driver.
+var errWaited = errors.New("it did not answer in time")
+
+// Connect waits until the driver answers and says that it is ready. Its errors
+// name the socket and what to look at.
+func Connect(ctx context.Context, config Config) (*Driver, error) {
+	address, err := addressOf(config.Address)
+	if err != nil {
+		return nil, err
+	}
+	if config.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, config.Wait, errWaited)
+		defer cancel()
+	}
+	klog.FromContext(ctx).Info("Waiting for the CSI driver", "address", address)
+	connected, err := connection.Connect(ctx, address, config.Metrics, connection.WithTimeout(0))
+	if err != nil {
+		return nil, unreachable(ctx, address, config.Wait, err)
+	}
+	driver := &Driver{timeout: config.Timeout, connection: connected}
+	if err := driver.ask(ctx); err != nil {
+		return nil, errors.Join(unreachable(ctx, address, config.Wait, err), connected.Close())
+	}
+	config.Metrics.SetDriverName(driver.name)
+	return driver, nil
+}
+
+func unreachable(ctx context.Context, address string, wait time.Duration, err error) error {
+	if errors.Is(context.Cause(ctx), errWaited) {
+		return fmt.Errorf("no CSI driver answered at %s within %s; see whether it runs and listens there (--csi-address): %w", address, wait, err)
+	}
+	return fmt.Errorf("talk to the CSI driver at %s: %w", address, err)
+}
+
+// addressOf makes a path absolute, so that it cannot be taken for a host name.
+func addressOf(address string) (string, error) {
+	path := strings.TrimPrefix(address, "unix://")
+	if path == "" {
+		return "", errors.New("--csi-address is empty; give the path of the driver's socket")
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("resolve --csi-address %q: %w", address, err)
+	}
+	return "unix://" + absolute, nil
+}
+
+// ask probes the driver and reads its name and capabilities.
+func (d *Driver) ask(ctx context.Context) error {
+	if err := rpc.ProbeForever(ctx, d.connection, d.timeout); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	var err error
+	if d.name, err = rpc.GetDriverName(ctx, d.connection); err != nil {
+		return fmt.Errorf("read driver name: %w", err)
+	}
+	if d.plugin, err = rpc.GetPluginCapabilities(ctx, d.connection); err != nil {
+		return fmt.Errorf("read plugin capabilities of driver %s: %w", d.name, err)
+	}
+	if d.controller, err = rpc.GetControllerCapabilities(ctx, d.connection); err != nil {
+		return fmt.Errorf("read controller capabilities of driver %s: %w", d.name, err)
+	}
+	return nil
+}
+
+// Name is the driver's own.
+func (d *Driver) Name() string { return d.name }
+
+// CreatesVolumes says whether the driver can create and delete volumes.
+func (d *Driver) CreatesVolumes() bool {
+	return d.plugin[spec.PluginCapability_Service_CONTROLLER_SERVICE] &&
+		d.controller[spec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME]
+}
+
+// Publishes says whether volumes are attached to nodes by the driver's controller.
+func (d *Driver) Publishes() bool {
+	return d.controller[spec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME]
+}
+
+// HasTopology says whether not every node can reach every volume.
+func (d *Driver) HasTopology() bool {
+	return d.plugin[spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS]
+}
+
+// TellsWriters says whether the driver tells one writer from one node of writers.
+func (d *Driver) TellsWriters() bool {
+	return d.controller[spec.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER]
+}
+
+// CreateVolume asks for a volume. Errors are those of gRPC, unchanged: their code
+// says whether the driver may still be at it.
+func (d *Driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	return spec.NewControllerClient(d.connection).CreateVolume(ctx, request)
+}
+
+// DeleteVolume deletes the volume with the handle; success for one that does not
+// exist is the driver's duty. Errors are those of gRPC, unchanged.
+func (d *Driver) DeleteVolume(ctx context.Context, handle string, secrets map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	_, err := spec.NewControllerClient(d.connection).DeleteVolume(ctx, &spec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets})
+	return err
+}
+
+// Close ends the connection.
+func (d *Driver) Close() error {
+	return d.connection.Close()
+}
