@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+)
+
+// options are the flags of the program.
+type options struct {
+	*program.Options
+	// csiAddress is the driver's socket; timeout bounds one call, driverWait the
+	// time until its first answer.
+	csiAddress          string
+	timeout, driverWait time.Duration
+	workers             int
+	// retryStart and retryMax bound the time between two tries of one object.
+	retryStart, retryMax time.Duration
+	httpEndpoint         string
+	metricsPath          string
+	defaultFSType        string
+}
+
+func newOptions() (*options, error) {
+	common, err := program.NewOptions()
+	if err != nil {
+		return nil, err
+	}
+	return &options{
+		Options:     common,
+		csiAddress:  "/run/csi/socket",
+		timeout:     10 * time.Second,
+		driverWait:  10 * time.Minute,
+		workers:     100,
+		retryStart:  time.Second,
+		retryMax:    5 * time.Minute,
+		metricsPath: "/metrics",
+	}, nil
+}
+
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	o.AddFlags(flags)
+	flags.StringVar(&o.csiAddress, "csi-address", o.csiAddress, "path of the CSI driver's socket")
+	flags.DurationVar(&o.timeout, "timeout", o.timeout, "longest time for one call of the driver")
+	flags.DurationVar(&o.driverWait, "driver-wait", o.driverWait, "longest time to wait for the driver's first answer; 0 waits for ever")
+	flags.IntVar(&o.workers, "worker-threads", o.workers, "claims, and volumes, that are worked on at once")
+	flags.DurationVar(&o.retryStart, "retry-interval-start", o.retryStart, "time until the first retry of what failed; it doubles from there on")
+	flags.DurationVar(&o.retryMax, "retry-interval-max", o.retryMax, "longest time between two tries")
+	flags.StringVar(&o.httpEndpoint, "http-endpoint", o.httpEndpoint, "address, such as :8080, that serves metrics and health; empty for none")
+	flags.StringVar(&o.metricsPath, "metrics-path", o.metricsPath, "path of the metrics at --http-endpoint")
+	flags.StringVar(&o.defaultFSType, "default-fstype", o.defaultFSType, "file system of volumes whose class names none")
+}
+
+func (o *options) complete() error {
+	switch {
+	case o.workers < 1:
+		return errors.New("--worker-threads must be at least 1")
+	case o.timeout <= 0:
+		return errors.New("--timeout must be longer than 0")
+	case o.driverWait < 0:
+		return errors.New("--driver-wait must not be negative")
+	case o.retryStart <= 0 || o.retryMax < o.retryStart:
+		return errors.New("--retry-interval-start must be longer than 0 and at most --retry-interval-max")
+	case len(o.metricsPath) == 0 || o.metricsPath[0] != '/':
+		return errors.New("--metrics-path must begin with /")
+	}
+	return o.Complete()
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/kubernetes-csi/csi-lib-utils/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
+	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/deletion"
+	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/csi"
+)
+
+// run works until the context ends.
+func run(ctx context.Context, options *options) error {
+	calls := metrics.NewCSIMetricsManagerWithOptions("", metrics.WithProcessStartTime(false))
+	counts := librarymetrics.New("controller")
+	if err := serve(ctx, options, calls, collectors(counts)); err != nil {
+		return err
+	}
+	clients, err := options.Clients("provisioner")
+	if err != nil {
+		return err
+	}
+	driver, err := csi.Connect(ctx, csi.Config{Address: options.csiAddress, Timeout: options.timeout, Wait: options.driverWait, Metrics: calls})
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
+	case !driver.CreatesVolumes():
+		return fmt.Errorf("driver %s at %s has no capability CREATE_DELETE_VOLUME, so there is nothing to provision with it", driver.Name(), options.csiAddress)
+	}
+	return provision(ctx, options, clients, driver, counts)
+}
+
+// provision runs the claim side and the volume side until the context ends.
+func provision(ctx context.Context, options *options, clients *program.Clients, driver *csi.Driver, counts librarymetrics.Metrics) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(clients.Objects, 0, informers.WithTransform(controller.StripManagedFields))
+	claims := factory.Core().V1().PersistentVolumeClaims().Informer()
+	classes := factory.Storage().V1().StorageClasses().Informer()
+	volumes := provisioning.NewVolumes(factory.Core().V1().PersistentVolumes().Informer(), options.Honor())
+	recorder, stopEvents := program.Recorder(ctx, clients.Events, driver.Name())
+	defer stopEvents()
+
+	backoff := controller.Backoff{First: options.retryStart, Most: options.retryMax}
+	deletions, err := deletion.New(deletion.Config{
+		Client: clients.Objects, Volumes: volumes.SharedIndexInformer, Attachments: attachments(factory, driver),
+		Driver: driver, Translator: translator{}, Reporter: controller.NewReporter(recorder), Metrics: counts,
+		Backoff: backoff, Honor: options.Honor(), Poke: volumes.Poke,
+	})
+	if err != nil {
+		return err
+	}
+	provisioner := &provisioning.Provisioner{Deletion: deletions, Driver: driver, DefaultFSType: options.defaultFSType, Honor: options.Honor()}
+	creations := library.NewProvisionController(klog.FromContext(ctx), clients.Objects, driver.Name(), provisioner,
+		library.LeaderElection(false),
+		library.Threadiness(options.workers),
+		library.ResyncPeriod(0),
+		library.FailedProvisionThreshold(0),
+		library.FailedDeleteThreshold(0),
+		library.RateLimiter(workqueue.NewItemExponentialFailureRateLimiter(backoff.First, backoff.Most)),
+		library.CreateProvisionedPVLimiter(workqueue.NewItemExponentialFailureRateLimiter(backoff.First, backoff.Most)),
+		library.AddFinalizer(false), // the finalizer is in the object that Provision returns
+		library.ClaimsInformer(claims),
+		library.ClassesInformer(classes),
+		library.VolumesInformer(volumes),
+		library.MetricsInstance(counts),
+	)
+
+	factory.StartWithContext(ctx)
+	defer factory.Shutdown()
+	klog.FromContext(ctx).Info("Filling caches", "driver", driver.Name(), "HonorPVReclaimPolicy", options.Honor())
+	for _, synced := range factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			return nil
+		}
+	}
+	klog.FromContext(ctx).Info("Working", "driver", driver.Name(), "workers", options.workers)
+	var running sync.WaitGroup
+	running.Go(func() { creations.Run(ctx) })
+	if options.Honor() {
+		running.Go(func() { deletions.Run(ctx, options.workers) })
+	}
+	running.Wait()
+	return nil
+}
+
+// attachments is the informer of VolumeAttachments, nil for a driver that does
+// not publish volumes: then nothing is ever attached by it.
+func attachments(factory informers.SharedInformerFactory, driver *csi.Driver) cache.SharedIndexInformer {
+	if !driver.Publishes() {
+		return nil
+	}
+	return factory.Storage().V1().VolumeAttachments().Informer()
+}
+
+func collectors(counts librarymetrics.Metrics) []prometheus.Collector {
+	return []prometheus.Collector{
+		counts.PersistentVolumeClaimProvisionTotal,
+		counts.PersistentVolumeClaimProvisionFailedTotal,
+		counts.PersistentVolumeClaimProvisionDurationSeconds,
+		counts.PersistentVolumeDeleteTotal,
+		counts.PersistentVolumeDeleteFailedTotal,
+		counts.PersistentVolumeDeleteDurationSeconds,
+	}
+}

@@ -1,0 +1,17 @@
+// Package deploy carries the manifests of both programs, so that tests, the demo
+// and the operator's tool apply exactly what administrators do.
+package deploy
+
+import "embed"
+
+// Manifests are the YAML files, by their path below this folder.
+//
+//go:embed namespace.yaml pv-controller/*.yaml provisioner/*.yaml
+var Manifests embed.FS
+
+// The service accounts of the two programs and their namespace.
+const (
+	Namespace    = "exeunt-system"
+	PVController = "pv-controller"
+	Provisioner  = "provisioner"
+)
