@@ -2,6 +2,7 @@ package csimock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -101,7 +102,7 @@ func wait(ctx context.Context, latency time.Duration) error {
 
 // interruption returns the status of a call whose context is done.
 func interruption(ctx context.Context) error {
-	if context.Cause(ctx) == errStopping {
+	if errors.Is(context.Cause(ctx), errStopping) {
 		return errStopping
 	}
 	return status.FromContextError(ctx.Err()).Err()

@@ -21,7 +21,7 @@ type groupServer struct {
 
 // GroupControllerGetCapabilities returns what the GroupController service can
 // do.
-func (s *groupServer) GroupControllerGetCapabilities(context.Context, *csi.GroupControllerGetCapabilitiesRequest) (*csi.GroupControllerGetCapabilitiesResponse, error) {
+func (*groupServer) GroupControllerGetCapabilities(context.Context, *csi.GroupControllerGetCapabilitiesRequest) (*csi.GroupControllerGetCapabilitiesResponse, error) {
 	return &csi.GroupControllerGetCapabilitiesResponse{Capabilities: []*csi.GroupControllerServiceCapability{{
 		Type: &csi.GroupControllerServiceCapability_Rpc{Rpc: &csi.GroupControllerServiceCapability_RPC{
 			Type: csi.GroupControllerServiceCapability_RPC_CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT,
@@ -38,15 +38,30 @@ func (s *groupServer) CreateVolumeGroupSnapshot(_ context.Context, request *csi.
 	}
 	s.store.Lock()
 	defer s.store.Unlock()
-	group, found := s.store.groups.byName[request.GetName()]
-	if found {
-		if !slices.Equal(group.Volumes, sources) || !maps.Equal(group.Parameters, request.GetParameters()) {
-			return nil, status.Errorf(codes.AlreadyExists, "group snapshot %q already exists with other source volumes or parameters", request.GetName())
-		}
-	} else if group, err = s.takeGroup(request, sources); err != nil {
+	group, err := s.findGroup(request, sources)
+	if err != nil {
 		return nil, err
 	}
+	if group == nil {
+		if group, err = s.takeGroup(request, sources); err != nil {
+			return nil, err
+		}
+	}
 	return &csi.CreateVolumeGroupSnapshotResponse{GroupSnapshot: s.describeGroup(group)}, nil
+}
+
+// findGroup returns the group taken before for the same name, nil if there is
+// none, AlreadyExists if it is not what the request asks for. The store is
+// locked.
+func (s *groupServer) findGroup(request *csi.CreateVolumeGroupSnapshotRequest, sources []string) (*Group, error) {
+	group, found := s.store.groups.byName[request.GetName()]
+	if !found {
+		return nil, nil
+	}
+	if !slices.Equal(group.Volumes, sources) || !maps.Equal(group.Parameters, request.GetParameters()) {
+		return nil, status.Errorf(codes.AlreadyExists, "group snapshot %q already exists with other source volumes or parameters", group.Name)
+	}
+	return group, nil
 }
 
 // checkCreateGroup refuses a request that is not well formed, and returns the

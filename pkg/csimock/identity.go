@@ -31,7 +31,7 @@ func (s *identityServer) GetPluginCapabilities(context.Context, *csi.GetPluginCa
 }
 
 // Probe answers that the driver is ready; a fault on Probe makes it unhealthy.
-func (s *identityServer) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+func (*identityServer) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }
 

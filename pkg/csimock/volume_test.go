@@ -40,7 +40,7 @@ func TestCreateVolumeRefuses(t *testing.T) {
 		"a volume larger than the pool":          {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = 11 * gib }, codes.OutOfRange},
 		"a volume larger than what is left":      {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = 10 * gib }, codes.ResourceExhausted},
 		"parameters of more than 4 KiB":          {func(r *csi.CreateVolumeRequest) { r.Parameters = map[string]string{"k": strings.Repeat("v", 4096)} }, codes.InvalidArgument},
-		"a mutable parameter it does not have":   {func(r *csi.CreateVolumeRequest) { r.MutableParameters = map[string]string{"colour": "red"} }, codes.InvalidArgument},
+		"a mutable parameter it does not have":   {func(r *csi.CreateVolumeRequest) { r.MutableParameters = map[string]string{"size": "large"} }, codes.InvalidArgument},
 		"a mutable parameter without a value":    {func(r *csi.CreateVolumeRequest) { r.MutableParameters = map[string]string{"iops": ""} }, codes.InvalidArgument},
 		"a source of no kind":                    {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} }, codes.InvalidArgument},
 		"a source snapshot that is not there":    {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = fromSnapshot("snap-9") }, codes.NotFound},
