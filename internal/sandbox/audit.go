@@ -1,0 +1,87 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+)
+
+// Event is one finished request in the audit log of the API server.
+type Event struct {
+	// Time is when the request was answered, Duration how long that took.
+	Time     time.Time
+	Duration time.Duration
+	// User is who asked, UserAgent with which program.
+	User, UserAgent string
+	// Verb is what was asked: get, list, watch, create, update, patch, delete
+	// or deletecollection.
+	Verb string
+	// Group, Resource and Subresource are of what; Namespace and Name of which
+	// object. A request for no resource, such as /readyz, has none of them.
+	Group, Resource, Subresource, Namespace, Name string
+	// Code is the HTTP status of the answer.
+	Code int
+}
+
+// Writes says whether the request could change an object.
+func (e Event) Writes() bool {
+	switch e.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
+// UnmarshalJSON reads an event as the API server writes it.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	var line auditLine
+	if err := json.Unmarshal(text, &line); err != nil {
+		return err
+	}
+	*e = Event{
+		Time:        line.StageTimestamp,
+		Duration:    line.StageTimestamp.Sub(line.RequestReceivedTimestamp),
+		User:        line.User.Username,
+		UserAgent:   line.UserAgent,
+		Verb:        line.Verb,
+		Group:       line.ObjectRef.APIGroup,
+		Resource:    line.ObjectRef.Resource,
+		Subresource: line.ObjectRef.Subresource,
+		Namespace:   line.ObjectRef.Namespace,
+		Name:        line.ObjectRef.Name,
+		Code:        line.ResponseStatus.Code,
+	}
+	return nil
+}
+
+// auditLine is the part of an audit.k8s.io/v1 Event that an Event is made of.
+type auditLine struct {
+	RequestReceivedTimestamp time.Time
+	StageTimestamp           time.Time
+	Verb                     string
+	UserAgent                string
+	User                     struct{ Username string }
+	ObjectRef                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	ResponseStatus           struct{ Code int }
+}
+
+// ReadAudit returns the events in an audit log so far.
+func ReadAudit(path string) ([]Event, error) { return readAll[Event](path) }
+
+// FollowAudit yields the events in an audit log, those there and those to come,
+// until ctx ends.
+func FollowAudit(ctx context.Context, path string) iter.Seq2[Event, error] {
+	return follow[Event](ctx, path)
+}
+
+// ReadCalls returns the calls in the call log of a driver so far.
+func ReadCalls(path string) ([]csimock.Call, error) { return readAll[csimock.Call](path) }
+
+// FollowCalls yields the calls in the call log of a driver, those there and
+// those to come, until ctx ends.
+func FollowCalls(ctx context.Context, path string) iter.Seq2[csimock.Call, error] {
+	return follow[csimock.Call](ctx, path)
+}

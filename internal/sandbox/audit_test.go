@@ -1,0 +1,67 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// auditLines are two lines as kube-apiserver writes them: a request for an
+// object's subresource and one for no resource.
+const auditLines = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"1","stage":"ResponseComplete","requestURI":"/api/v1/persistentvolumes/pv/status","verb":"update","user":{"username":"system:serviceaccount:exeunt-system:pv-controller","groups":["system:serviceaccounts"]},"sourceIPs":["127.0.0.1"],"userAgent":"pv-controller/v0.1.0","objectRef":{"resource":"persistentvolumes","name":"pv","apiVersion":"v1","subresource":"status"},"responseStatus":{"metadata":{},"code":409},"requestReceivedTimestamp":"2026-01-02T03:04:05.000000Z","stageTimestamp":"2026-01-02T03:04:05.250000Z"}
+{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"2","stage":"ResponseComplete","requestURI":"/readyz","verb":"get","user":{"username":"kubernetes-admin"},"userAgent":"curl","responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-01-02T03:04:06.000000Z","stageTimestamp":"2026-01-02T03:04:06.000000Z"}
+`
+
+func TestReadAudit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	appendText(t, path, auditLines)
+	got, err := ReadAudit(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Event{{
+		Time:        time.Date(2026, 1, 2, 3, 4, 5, 250e6, time.UTC),
+		Duration:    250 * time.Millisecond,
+		User:        PVControllerAccount.Name(),
+		UserAgent:   "pv-controller/v0.1.0",
+		Verb:        "update",
+		Resource:    "persistentvolumes",
+		Subresource: "status",
+		Name:        "pv",
+		Code:        409,
+	}, {
+		Time:      time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC),
+		User:      "kubernetes-admin",
+		UserAgent: "curl",
+		Verb:      "get",
+		Code:      200,
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ReadAudit (-want +got):\n%s", diff)
+	}
+}
+
+func TestWrites(t *testing.T) {
+	for verb, want := range map[string]bool{
+		"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true,
+		"get": false, "list": false, "watch": false,
+	} {
+		if got := (Event{Verb: verb}).Writes(); got != want {
+			t.Errorf("%s writes: %t, want %t", verb, got, want)
+		}
+	}
+}
+
+func TestFollowCalls(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "calls")
+	appendText(t, path, `{"seq":3,"time":"2026-01-02T03:04:05Z","method":"CreateVolume","volume":"v1","name":"pvc-1","code":"OK","volumes":1,"duration_ms":7}`+"\n")
+	for call, err := range FollowCalls(patient(t), path) {
+		if err != nil || call.Seq != 3 || call.Method != "CreateVolume" || call.Volume != "v1" || call.DurationMS != 7 {
+			t.Errorf("call = %+v, %v", call, err)
+		}
+		return
+	}
+	t.Error("no call came")
+}

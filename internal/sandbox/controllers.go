@@ -1,0 +1,60 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"strconv"
+)
+
+// Controller says how a controller runs.
+type Controller struct {
+	// Name is what its log is called, to tell replicas apart. Empty means the
+	// name of the program.
+	Name string
+	// HonorReclaimPolicy is the feature gate HonorPVReclaimPolicy.
+	HonorReclaimPolicy bool
+	// Kubeconfig is whose rights it has. Empty means those of its own service
+	// account.
+	Kubeconfig string
+	// Args are further flags, which win over those that the sandbox gives.
+	Args []string
+}
+
+// StartPVController starts the controller that binds and protects volumes. It
+// leads without an election, unless Args say otherwise.
+func (c *ControlPlane) StartPVController(ctx context.Context, controller Controller) (*Process, error) {
+	args := []string{"--leader-elect=false"}
+	return c.startController(ctx, pvControllerProgram, PVControllerAccount, controller, args)
+}
+
+// StartProvisioner starts the controller that makes and deletes the volumes of
+// driver.
+func (c *ControlPlane) StartProvisioner(ctx context.Context, driver *Driver, controller Controller) (*Process, error) {
+	args := []string{"--csi-address=" + driver.Socket}
+	return c.startController(ctx, provisionerProgram, ProvisionerAccount, controller, args)
+}
+
+// startController starts program with args, those that every controller has
+// and the caller's.
+func (c *ControlPlane) startController(ctx context.Context, program string, account Identity, controller Controller, args []string) (*Process, error) {
+	path, err := c.config.Binaries.Path(program)
+	if err != nil {
+		return nil, err
+	}
+	if controller.Kubeconfig == "" {
+		if controller.Kubeconfig, err = c.Kubeconfig(ctx, account); err != nil {
+			return nil, err
+		}
+	}
+	args = append(args,
+		"--kubeconfig="+controller.Kubeconfig,
+		"--feature-gates=HonorPVReclaimPolicy="+strconv.FormatBool(controller.HonorReclaimPolicy))
+	name := cmp.Or(controller.Name, program)
+	return Start(ctx, Program{
+		Name:    name,
+		Path:    path,
+		Args:    append(args, controller.Args...),
+		LogFile: filepath.Join(c.config.Dir, name+".log"),
+	})
+}

@@ -1,0 +1,132 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Config says how a control plane runs.
+type Config struct {
+	// Binaries is where its program and those of the controllers are.
+	Binaries Binaries
+	// Dir keeps everything: data, logs and kubeconfig files. Started again on
+	// it, a control plane has the same objects and, as a rule, the same URL.
+	// The directory is made if need be.
+	Dir string
+	// Durable makes etcd flush every write to disk. Without it a crash of the
+	// machine loses data; a crash of the process never does.
+	Durable bool
+	// FeatureGates are those of the API server, as Name=true|false[,...].
+	FeatureGates string
+	// ExtraArgs are further flags of the API server, as key=value.
+	ExtraArgs []string
+}
+
+// ControlPlane is a running etcd and kube-apiserver.
+type ControlPlane struct {
+	*Process
+	// URL is where it serves.
+	URL string
+	// AuditLog is the file of JSON lines that has every finished request.
+	AuditLog string
+	// AdminKubeconfig is the file by which its holder may do everything.
+	AdminKubeconfig string
+
+	config  Config
+	program string
+	admin   *rest.Config
+	client  kubernetes.Interface
+}
+
+// StartControlPlane starts a control plane and returns once clients can use it.
+func StartControlPlane(ctx context.Context, config Config) (*ControlPlane, error) {
+	program, err := config.Binaries.Path(controlPlaneProgram)
+	if err != nil {
+		return nil, err
+	}
+	if config.Dir, err = filepath.Abs(config.Dir); err != nil {
+		return nil, fmt.Errorf("find directory of the control plane: %w", err)
+	}
+	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory of the control plane: %w", err)
+	}
+	plane := &ControlPlane{
+		AuditLog:        filepath.Join(config.Dir, "audit.log"),
+		AdminKubeconfig: filepath.Join(config.Dir, "admin.kubeconfig"),
+		config:          config,
+		program:         program,
+	}
+	plane.Process, err = Start(ctx, Program{
+		Name:      controlPlaneProgram,
+		Path:      program,
+		Args:      plane.args(),
+		LogFile:   filepath.Join(config.Dir, controlPlaneProgram+".log"),
+		ReadyLine: "controlplane: ready ",
+	})
+	if err != nil {
+		return nil, err
+	}
+	plane.URL = plane.ready
+	if err := plane.connect(); err != nil {
+		return nil, errors.Join(err, plane.Kill())
+	}
+	return plane, nil
+}
+
+// args returns the flags of the program.
+func (c *ControlPlane) args() []string {
+	args := []string{
+		"--data-dir=" + c.dataDir(),
+		"--kubeconfig-out=" + c.AdminKubeconfig,
+		"--audit-log=" + c.AuditLog,
+		"--feature-gates=" + c.config.FeatureGates,
+	}
+	if !c.config.Durable {
+		args = append(args, "--in-memory-speed")
+	}
+	for _, extra := range c.config.ExtraArgs {
+		args = append(args, "--extra-arg="+extra)
+	}
+	return args
+}
+
+// dataDir is the control plane's own directory.
+func (c *ControlPlane) dataDir() string { return filepath.Join(c.config.Dir, "data") }
+
+// connect makes the administrator's clients.
+func (c *ControlPlane) connect() (err error) {
+	if c.admin, err = LoadConfig(c.AdminKubeconfig); err != nil {
+		return err
+	}
+	if c.client, err = kubernetes.NewForConfig(c.admin); err != nil {
+		return fmt.Errorf("make admin client: %w", err)
+	}
+	return nil
+}
+
+// RESTConfig returns a copy of the administrator's client configuration.
+func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
+
+// Client returns the administrator's client.
+func (c *ControlPlane) Client() kubernetes.Interface { return c.client }
+
+// LoadConfig reads a client configuration from a kubeconfig and sets it to the
+// speed of a sandbox: protobuf, and no limit on requests.
+func LoadConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return config, nil
+}

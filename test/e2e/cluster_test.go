@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+)
+
+// setup says which programs run in a cluster. The zero value is ours, gate off.
+type setup struct {
+	// honor is the gate HonorPVReclaimPolicy of both programs of ours.
+	honor bool
+	// upstreamLoops and upstreamSidecar put upstream's programs in the place of ours.
+	upstreamLoops, upstreamSidecar bool
+	// driver are further flags of the mock driver, separated by spaces.
+	driver string
+}
+
+// cluster is a control plane with the programs of one setup.
+type cluster struct {
+	plane     *sandbox.ControlPlane
+	driver    *sandbox.Driver
+	processes []*sandbox.Process
+	client    kubernetes.Interface
+	dir       string
+}
+
+// Names of the storage classes; their policy is as their name says.
+const (
+	deleteClass = "delete"
+	retainClass = "retain"
+	waitClass   = "wait" // policy Delete, WaitForFirstConsumer
+)
+
+// start starts the cluster; what was started is stopped again if it fails.
+func start(ctx context.Context, how setup) (c *cluster, err error) {
+	dir, err := os.MkdirTemp("", "exeunt-e2e-")
+	if err != nil {
+		return nil, fmt.Errorf("make directory: %w", err)
+	}
+	c = &cluster{dir: dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.stop())
+		}
+	}()
+	if c.plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: binaries(), Dir: dir}); err != nil {
+		return c, err
+	}
+	c.client = c.plane.Client()
+	if err = sandbox.Apply(ctx, c.plane.RESTConfig(), deploy.Manifests); err != nil {
+		return c, err
+	}
+	if c.driver, err = sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: binaries(), Dir: dir, Args: strings.Fields(how.driver)}); err != nil {
+		return c, err
+	}
+	if err = c.startPrograms(ctx, how); err != nil {
+		return c, err
+	}
+	return c, c.createClasses(ctx)
+}
+
+func (c *cluster) startPrograms(ctx context.Context, how setup) error {
+	loops, sidecar := c.plane.StartPVController, c.plane.StartProvisioner
+	if how.upstreamLoops {
+		loops = c.startUpstreamLoops
+	}
+	if how.upstreamSidecar {
+		sidecar = c.startUpstreamSidecar
+	}
+	controller, err := loops(ctx, sandbox.Controller{HonorReclaimPolicy: how.honor})
+	if err != nil {
+		return err
+	}
+	c.processes = append(c.processes, controller)
+	provisioner, err := sidecar(ctx, c.driver, sandbox.Controller{HonorReclaimPolicy: how.honor})
+	if err != nil {
+		return err
+	}
+	c.processes = append(c.processes, provisioner)
+	return nil
+}
+
+func (c *cluster) createClasses(ctx context.Context) error {
+	immediate, wait := storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
+	for _, class := range []storagev1.StorageClass{
+		newClass(deleteClass, c.driver.DriverName, v1.PersistentVolumeReclaimDelete, immediate),
+		newClass(retainClass, c.driver.DriverName, v1.PersistentVolumeReclaimRetain, immediate),
+		newClass(waitClass, c.driver.DriverName, v1.PersistentVolumeReclaimDelete, wait),
+	} {
+		if _, err := c.client.StorageV1().StorageClasses().Create(ctx, &class, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create class %s: %w", class.Name, err)
+		}
+	}
+	return nil
+}
+
+func newClass(name, provisioner string, policy v1.PersistentVolumeReclaimPolicy, mode storagev1.VolumeBindingMode) storagev1.StorageClass {
+	return storagev1.StorageClass{
+		ObjectMeta:        metav1.ObjectMeta{Name: name},
+		Provisioner:       provisioner,
+		ReclaimPolicy:     &policy,
+		VolumeBindingMode: &mode,
+	}
+}
+
+// finish stops the cluster and says whether any of our programs was refused a
+// request or died.
+func (c *cluster) finish() error {
+	errs := []error{c.died(), c.forbidden()}
+	if err := errors.Join(errs...); err != nil {
+		return errors.Join(err, fmt.Errorf("its logs are kept in %s", c.dir), c.halt())
+	}
+	return c.stop()
+}
+
+// stop stops the processes and removes the directory.
+func (c *cluster) stop() error {
+	return errors.Join(c.halt(), os.RemoveAll(c.dir))
+}
+
+func (c *cluster) halt() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var errs []error
+	for _, process := range c.processes {
+		errs = append(errs, process.Stop(ctx))
+	}
+	if c.driver != nil {
+		errs = append(errs, c.driver.Stop(ctx))
+	}
+	if c.plane != nil {
+		errs = append(errs, c.plane.Stop(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *cluster) died() error {
+	for _, process := range c.processes {
+		select {
+		case <-process.Done():
+			return process.Err()
+		default:
+		}
+	}
+	return nil
+}
+
+// forbidden names the first request that a service account was refused.
+func (c *cluster) forbidden() error {
+	events, err := sandbox.ReadAudit(c.plane.AuditLog)
+	if err != nil {
+		return err
+	}
+	for _, event := range events {
+		if event.Code == 403 && strings.HasPrefix(event.User, "system:serviceaccount:"+deploy.Namespace) {
+			return fmt.Errorf("%s was forbidden to %s %s/%s %s", event.User, event.Verb, event.Resource, event.Subresource, event.Name)
+		}
+	}
+	return nil
+}
+
+// logOf returns the log of a process, to search it.
+func logOf(process *sandbox.Process) (string, error) {
+	text, err := os.ReadFile(filepath.Clean(process.LogFile()))
+	return string(text), err
+}
