@@ -76,8 +76,19 @@ func TestReclaimHonoursThePolicyInEveryOrder(t *testing.T) {
 	}
 }
 
-// travel takes one volume along its journey and looks at the world afterwards.
+// travel takes one volume along its journey and looks at the storage system afterwards.
 func travel(s *scene, j journey, honor bool) {
+	volume := s.depart(j, honor)
+	if j.reclaimed(honor) {
+		s.expectReclaimed(volume)
+		return
+	}
+	s.expectKept(volume)
+}
+
+// depart takes one volume along its journey until its object is gone.
+func (s *scene) depart(j journey, honor bool) *v1.PersistentVolume {
+	s.t.Helper()
 	volume := s.bind(j)
 	s.expectFinalizer(volume, honor && j.policy == v1.PersistentVolumeReclaimDelete)
 	if j.becomes != "" {
@@ -100,11 +111,7 @@ func travel(s *scene, j journey, honor bool) {
 	}
 	s.awaitClaimGone("claim")
 	s.awaitVolumeGone(volume.Name)
-	if j.reclaimed(honor) {
-		s.expectReclaimed(volume)
-		return
-	}
-	s.expectKept(volume)
+	return volume
 }
 
 // bind returns the volume of a claim named "claim", bound as the journey begins.
