@@ -6,15 +6,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/exeunt-io/exeunt/deploy"
 )
 
-// Namespace is where the controllers' service accounts are.
-const Namespace = "exeunt-system"
-
-// The service accounts of the controllers, as the manifests name them.
+// The service accounts of the controllers, whose rights are in the manifests.
 var (
-	PVControllerAccount = ServiceAccount(Namespace, pvControllerProgram)
-	ProvisionerAccount  = ServiceAccount(Namespace, provisionerProgram)
+	PVControllerAccount = ServiceAccount(deploy.Namespace, deploy.PVController)
+	ProvisionerAccount  = ServiceAccount(deploy.Namespace, deploy.Provisioner)
 )
 
 // Identity is a user that a control plane can vouch for.
