@@ -4,11 +4,7 @@
 package main
 
 import (
-	"fmt"
-	"os"
-
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/cli"
 	"k8s.io/component-base/version"
 
 	"github.com/exeunt-io/exeunt/internal/program"
@@ -19,12 +15,7 @@ import (
 )
 
 func main() {
-	command, err := newCommand()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "provisioner:", err)
-		os.Exit(1)
-	}
-	os.Exit(cli.Run(command))
+	program.Main("provisioner", newCommand)
 }
 
 func newCommand() (*cobra.Command, error) {
@@ -38,9 +29,8 @@ func newCommand() (*cobra.Command, error) {
 		Long: "provisioner makes volumes for PersistentVolumeClaims with the CSI driver that answers at\n" +
 			"--csi-address, and deletes them when their reclaim policy says so, whichever of volume and\n" +
 			"claim is deleted first. It takes the place of the csi-provisioner sidecar.",
-		Args:         cobra.NoArgs,
-		Version:      version.Get().GitVersion,
-		SilenceUsage: true,
+		Args:    cobra.NoArgs,
+		Version: version.Get().GitVersion,
 		RunE: func(_ *cobra.Command, _ []string) error {
 			if err := options.complete(); err != nil {
 				return err

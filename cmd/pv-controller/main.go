@@ -4,11 +4,7 @@
 package main
 
 import (
-	"fmt"
-	"os"
-
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/cli"
 	"k8s.io/component-base/version"
 
 	"github.com/exeunt-io/exeunt/internal/program"
@@ -19,12 +15,7 @@ import (
 )
 
 func main() {
-	command, err := newCommand()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "pv-controller:", err)
-		os.Exit(1)
-	}
-	os.Exit(cli.Run(command))
+	program.Main("pv-controller", newCommand)
 }
 
 func newCommand() (*cobra.Command, error) {
@@ -39,9 +30,8 @@ func newCommand() (*cobra.Command, error) {
 			"releases volumes whose claim is gone and protects both while they are in use.\n" +
 			"It replaces the loops persistentvolume-binder-controller, persistentvolume-protection-controller\n" +
 			"and persistentvolumeclaim-protection-controller of kube-controller-manager.",
-		Args:         cobra.NoArgs,
-		Version:      version.Get().GitVersion,
-		SilenceUsage: true,
+		Args:    cobra.NoArgs,
+		Version: version.Get().GitVersion,
 		RunE: func(_ *cobra.Command, _ []string) error {
 			if err := options.complete(); err != nil {
 				return err

@@ -81,9 +81,9 @@ type Clients struct {
 
 // Clients connects to the API server as the user agent.
 func (o *Options) Clients(agent string) (*Clients, error) {
-	config, err := clientcmd.BuildConfigFromFlags(o.Master, o.Kubeconfig)
+	config, err := o.restConfig()
 	if err != nil {
-		return nil, fmt.Errorf("load kubeconfig %q given by --kubeconfig: %w", o.Kubeconfig, err)
+		return nil, err
 	}
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
@@ -100,4 +100,19 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 		*client = made
 	}
 	return &clients, nil
+}
+
+func (o *Options) restConfig() (*rest.Config, error) {
+	if o.Kubeconfig == "" && o.Master == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("find the API server: give --kubeconfig outside of a cluster: %w", err)
+		}
+		return config, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags(o.Master, o.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("load kubeconfig %q given by --kubeconfig: %w", o.Kubeconfig, err)
+	}
+	return config, nil
 }

@@ -3,10 +3,10 @@ package controller
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -85,8 +85,7 @@ func (l *Loop) next(ctx context.Context) bool {
 func (l *Loop) guarded(ctx context.Context, key string) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			utilruntime.HandleErrorWithContext(ctx, nil, "Reconciling panicked", "cause", cause)
-			err = fmt.Errorf("reconcile %s: panic: %v", key, cause)
+			err = fmt.Errorf("reconcile %s: panic: %v\n%s", key, cause, debug.Stack())
 		}
 	}()
 	return l.reconcile(ctx, key)

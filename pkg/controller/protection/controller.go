@@ -39,7 +39,7 @@ func New(config Config) (*Controller, error) {
 		caches:   config.Caches,
 		versions: config.Versions,
 		writer:   controller.NewWriter(config.Client, config.Versions),
-		pods:     newLivePods(config.Client),
+		pods:     newLivePods(listPods(config.Client)),
 	}
 	c.loop = controller.NewLoop("pvcprotection", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile)
 	if err := c.watch(); err != nil {

@@ -14,7 +14,7 @@ import (
 // while a list runs share the next one: a list that started before a caller came
 // could miss a pod that the caller must know of.
 type livePods struct {
-	client kubernetes.Interface
+	list func(ctx context.Context, namespace string) ([]*v1.Pod, error)
 
 	mu      sync.Mutex
 	running map[string]*listing // by namespace
@@ -28,8 +28,8 @@ type listing struct {
 	err  error
 }
 
-func newLivePods(client kubernetes.Interface) *livePods {
-	return &livePods{client: client, running: map[string]*listing{}, waiting: map[string]*listing{}}
+func newLivePods(list func(ctx context.Context, namespace string) ([]*v1.Pod, error)) *livePods {
+	return &livePods{list: list, running: map[string]*listing{}, waiting: map[string]*listing{}}
 }
 
 // List returns the pods from a list that started after the call.
@@ -84,14 +84,17 @@ func (l *livePods) run(ctx context.Context, namespace string) {
 	}
 }
 
-func (l *livePods) list(ctx context.Context, namespace string) ([]*v1.Pod, error) {
-	found, err := l.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list pods of namespace %s: %w", namespace, err)
+// listPods lists the pods of a namespace from the API server.
+func listPods(client kubernetes.Interface) func(ctx context.Context, namespace string) ([]*v1.Pod, error) {
+	return func(ctx context.Context, namespace string) ([]*v1.Pod, error) {
+		found, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list pods of namespace %s: %w", namespace, err)
+		}
+		pods := make([]*v1.Pod, len(found.Items))
+		for i := range found.Items {
+			pods[i] = &found.Items[i]
+		}
+		return pods, nil
 	}
-	pods := make([]*v1.Pod, len(found.Items))
-	for i := range found.Items {
-		pods[i] = &found.Items[i]
-	}
-	return pods, nil
 }

@@ -1,0 +1,200 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+)
+
+// ClassName is the class of the volumes in a cluster.
+const ClassName = "exeunt-mock"
+
+// class is the manifest of the class.
+const class = `apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata:
+  name: ` + ClassName + `
+provisioner: ` + csimock.DefaultName + `
+reclaimPolicy: Delete
+volumeBindingMode: Immediate
+`
+
+// How many programs run: the control plane is started first and stopped last.
+const (
+	onlyPlane = iota + 1
+	onlyPlaneAndDriver
+)
+
+// ClusterConfig says how a cluster runs.
+type ClusterConfig struct {
+	// Binaries is where the programs are.
+	Binaries sandbox.Binaries
+	// Keep leaves the directory behind when the cluster stops.
+	Keep bool
+	// Progress is told what is being started, and what is kept.
+	Progress Progress
+	// Died is told why a program has ended that was not stopped. It is called
+	// from a goroutine of its own.
+	Died func(error)
+}
+
+// Cluster is a control plane and, once they are started, a mock driver and both
+// controllers.
+type Cluster struct {
+	config   ClusterConfig
+	dir      string
+	plane    *sandbox.ControlPlane
+	driver   *sandbox.Driver
+	programs []program
+}
+
+// program is a process that must not end before it is stopped.
+type program struct {
+	stop     func(context.Context) error
+	stopping chan struct{} // closed before stop is called
+}
+
+// StartCluster starts a control plane and applies the manifests of both
+// controllers.
+func StartCluster(ctx context.Context, config ClusterConfig) (*Cluster, error) {
+	dir, err := os.MkdirTemp("", "exeunt-")
+	if err != nil {
+		return nil, fmt.Errorf("make directory of the cluster: %w", err)
+	}
+	cluster := &Cluster{config: config, dir: dir}
+	err = config.Progress.Do("starting etcd and kube-apiserver", func() error {
+		return cluster.startPlane(ctx)
+	})
+	if err != nil {
+		return nil, errors.Join(err, cluster.Stop())
+	}
+	return cluster, nil
+}
+
+// startPlane starts the control plane.
+func (c *Cluster) startPlane(ctx context.Context) error {
+	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: c.config.Binaries, Dir: c.dir})
+	if err != nil {
+		return err
+	}
+	c.plane = plane
+	// Its data is of no use to anybody, so there is no need to wait until it has
+	// ended in order.
+	c.guard(plane.Process, func(context.Context) error { return plane.Kill() })
+	return sandbox.Apply(ctx, plane.RESTConfig(), deploy.Manifests)
+}
+
+// StartPrograms starts a mock driver with no volumes and both controllers, with
+// the gate HonorPVReclaimPolicy on or off.
+func (c *Cluster) StartPrograms(ctx context.Context, honor bool) error {
+	what := "starting csimock, and pv-controller and provisioner with " + gateName(honor)
+	return c.config.Progress.Do(what, func() error {
+		if err := c.startDriver(ctx); err != nil {
+			return err
+		}
+		return c.startControllers(ctx, sandbox.Controller{HonorReclaimPolicy: honor})
+	})
+}
+
+// startDriver starts a driver in a directory of its own, so that it begins with
+// no volumes.
+func (c *Cluster) startDriver(ctx context.Context) error {
+	dir, err := os.MkdirTemp(c.dir, "storage-")
+	if err != nil {
+		return fmt.Errorf("make directory of the driver: %w", err)
+	}
+	c.driver, err = sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: c.config.Binaries, Dir: dir})
+	if err != nil {
+		return err
+	}
+	c.guard(c.driver.Process, c.driver.Stop)
+	return nil
+}
+
+// startControllers starts both controllers.
+func (c *Cluster) startControllers(ctx context.Context, config sandbox.Controller) error {
+	controller, err := c.plane.StartPVController(ctx, config)
+	if err != nil {
+		return err
+	}
+	c.guard(controller, controller.Stop)
+	provisioner, err := c.plane.StartProvisioner(ctx, c.driver, config)
+	if err != nil {
+		return err
+	}
+	c.guard(provisioner, provisioner.Stop)
+	return nil
+}
+
+// guard has a process stopped with the cluster, and reported if it ends before.
+func (c *Cluster) guard(process *sandbox.Process, stop func(context.Context) error) {
+	guarded := program{stop: stop, stopping: make(chan struct{})}
+	c.programs = append(c.programs, guarded)
+	go func() {
+		select {
+		case <-guarded.stopping:
+		case <-process.Done():
+			c.config.Died(death(process))
+		}
+	}()
+}
+
+// death says how a process has ended.
+func death(process *sandbox.Process) error {
+	if err := process.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("run %s: it ended by itself", process.Name())
+}
+
+// ApplyClass puts the class into the cluster.
+func (c *Cluster) ApplyClass(ctx context.Context) error {
+	return sandbox.ApplyYAML(ctx, c.plane.RESTConfig(), []byte(class))
+}
+
+// Client returns the administrator's client.
+func (c *Cluster) Client() kubernetes.Interface { return c.plane.Client() }
+
+// Kubeconfig returns the file by which its holder may do everything.
+func (c *Cluster) Kubeconfig() string { return c.plane.AdminKubeconfig }
+
+// CallLog returns the file that has the calls of the driver.
+func (c *Cluster) CallLog() string { return c.driver.CallLog }
+
+// Gone returns a channel that is closed once the control plane has ended.
+func (c *Cluster) Gone() <-chan struct{} { return c.plane.Done() }
+
+// StopControllers stops both controllers and leaves the driver.
+func (c *Cluster) StopControllers() error { return c.stopAllBut(onlyPlaneAndDriver) }
+
+// StopPrograms stops both controllers and the driver.
+func (c *Cluster) StopPrograms() error { return c.stopAllBut(onlyPlane) }
+
+// Stop stops everything and removes the directory, unless it is to be kept.
+func (c *Cluster) Stop() error {
+	err := c.stopAllBut(0)
+	if c.config.Keep {
+		fmt.Fprintln(c.config.Progress.Out, "everything is kept in", c.dir)
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(c.dir))
+}
+
+// stopAllBut stops programs, the last first, until so many are left.
+func (c *Cluster) stopAllBut(count int) error {
+	var errs []error
+	for len(c.programs) > count {
+		last := c.programs[len(c.programs)-1]
+		c.programs = c.programs[:len(c.programs)-1]
+		close(last.stopping)
+		errs = append(errs, last.stop(context.Background()))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,168 @@
+package demo
+
+import (
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+)
+
+// Who is on the timeline, besides the programs.
+const (
+	you     = "you"
+	storage = "CSI driver"
+	watched = "state"
+)
+
+// adminUser is the user of the control plane's admin kubeconfig, which is the
+// demo's own.
+const adminUser = "kubernetes-admin"
+
+// The resources whose writes are shown.
+const (
+	volumes = "persistentvolumes"
+	claims  = "persistentvolumeclaims"
+)
+
+// nouns are what the resources are called, as kubectl does for short.
+var nouns = map[string]string{volumes: "PV", claims: "PVC"}
+
+// verbs say what a write does to its object.
+var verbs = map[string]string{
+	"create":           "creates",
+	"update":           "updates",
+	"patch":            "patches",
+	"delete":           "deletes",
+	"deletecollection": "deletes every",
+}
+
+// describeWrite returns the event of a request that wrote a volume or claim,
+// and false for any other request.
+func describeWrite(request sandbox.Event) (Event, bool) {
+	noun, shown := nouns[request.Resource]
+	if !shown || request.Group != "" || !request.Writes() {
+		return Event{}, false
+	}
+	what := verbs[request.Verb] + " "
+	if request.Subresource != "" {
+		what += request.Subresource + " of "
+	}
+	what = strings.TrimSpace(what + noun + " " + shorten(request.Name))
+	if request.Code >= 300 {
+		what += " → " + strconv.Itoa(request.Code)
+	}
+	return Event{
+		Kind:   Write,
+		Time:   request.Time.Add(-request.Duration),
+		Who:    nameOf(request.User),
+		What:   what,
+		Verb:   request.Verb,
+		Object: path.Join(request.Resource, request.Name, request.Subresource),
+		Code:   strconv.Itoa(request.Code),
+	}, true
+}
+
+// describeCall returns the event of a call that makes or deletes a volume, and
+// false for any other call.
+func describeCall(call csimock.Call) (Event, bool) {
+	if call.Method != "CreateVolume" && call.Method != "DeleteVolume" {
+		return Event{}, false
+	}
+	return Event{
+		Kind:    Call,
+		Time:    call.Time,
+		Who:     storage,
+		What:    strings.Join(strings.Fields(call.Method+" "+call.Volume+" → "+call.Code), " "),
+		Verb:    call.Method,
+		Object:  call.Volume,
+		Code:    call.Code,
+		Volumes: call.Volumes,
+	}, true
+}
+
+// describeVolume returns what a volume has become at the time now.
+func describeVolume(volume *v1.PersistentVolume, gone bool, now time.Time) Event {
+	return describeState(volumes, volume, string(volume.Status.Phase), gone, now)
+}
+
+// describeClaim returns what a claim has become at the time now.
+func describeClaim(claim *v1.PersistentVolumeClaim, gone bool, now time.Time) Event {
+	return describeState(claims, claim, string(claim.Status.Phase), gone, now)
+}
+
+// describeState returns what an object of a resource has become.
+func describeState(resource string, object metav1.Object, phase string, gone bool, now time.Time) Event {
+	event := Event{
+		Kind:   State,
+		Time:   now,
+		Who:    watched,
+		What:   nouns[resource] + " " + shorten(object.GetName()) + ": ",
+		Object: path.Join(resource, object.GetName()),
+	}
+	if gone {
+		event.Gone = true
+		event.What += "gone from the API"
+		return event
+	}
+	event.Phase = phase
+	event.Deleting = object.GetDeletionTimestamp() != nil
+	event.Finalizers = object.GetFinalizers()
+	event.What += strings.Join(facts(event), ", ")
+	return event
+}
+
+// facts are the parts of the sentence that says what a state is.
+func facts(state Event) []string {
+	var parts []string
+	if state.Phase != "" {
+		parts = append(parts, state.Phase)
+	}
+	if state.Deleting {
+		parts = append(parts, "Terminating")
+	}
+	if len(state.Finalizers) == 0 {
+		return append(parts, "held by nobody")
+	}
+	names := make([]string, 0, len(state.Finalizers))
+	for _, name := range state.Finalizers {
+		names = append(names, shortenFinalizer(name))
+	}
+	return append(parts, "held by "+strings.Join(names, " and "))
+}
+
+// nameOf returns what a user of the API server is called on the timeline.
+func nameOf(user string) string {
+	if user == adminUser {
+		return you
+	}
+	return strings.TrimPrefix(user, "system:serviceaccount:"+deploy.Namespace+":")
+}
+
+// shorten returns the name of a provisioned volume, pvc-<UID of the claim>, with
+// the first part of the UID only; any other name as it is.
+func shorten(name string) string {
+	if parts := strings.Split(name, "-"); len(parts) == 6 && parts[0] == "pvc" {
+		return parts[0] + "-" + parts[1]
+	}
+	return name
+}
+
+// shortenFinalizer returns what one of our finalizers is called for short, and
+// any other finalizer as it is.
+func shortenFinalizer(name string) string {
+	switch finalizer.Name(name) {
+	case finalizer.External:
+		return "external-provisioner"
+	case finalizer.InTree, finalizer.VolumeProtection, finalizer.ClaimProtection:
+		return path.Base(name)
+	}
+	return name
+}

@@ -1,0 +1,76 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Outcome is how a run ended.
+type Outcome struct {
+	// Gate is HonorPVReclaimPolicy in the run.
+	Gate bool `json:"gate"`
+	// Left are the handles of the volumes that the storage system still has,
+	// although nothing in the API speaks of them any more.
+	Left []string `json:"left"`
+}
+
+// Expected is how many volumes must be left: without the KEP, the one whose PV
+// was deleted before its claim.
+func (o Outcome) Expected() int {
+	if o.Gate {
+		return 0
+	}
+	return 1
+}
+
+// AsExpected says whether the run showed what it is there to show.
+func (o Outcome) AsExpected() bool { return len(o.Left) == o.Expected() }
+
+// Verdict is the outcome in a sentence.
+func (o Outcome) Verdict() string {
+	gate := gateName(o.Gate) + ": "
+	switch {
+	case !o.AsExpected():
+		return fmt.Sprintf("%s%s in the storage system, expected %d", gate, countLeft(o.Left), o.Expected())
+	case o.Gate:
+		return gate + countLeft(o.Left) + " in the storage system"
+	}
+	return fmt.Sprintf("%s%s behind in the storage system (%s): this is the leak", gate, countLeft(o.Left), strings.Join(o.Left, ", "))
+}
+
+// Why says how the run came to its outcome, if that is the expected one.
+func (o Outcome) Why() string {
+	switch {
+	case !o.AsExpected():
+		return ""
+	case o.Gate:
+		return "The finalizer external-provisioner kept the PV until the driver had deleted the volume."
+	}
+	return "Nothing kept the PV for the provisioner: it went before anybody called DeleteVolume."
+}
+
+// gateName names the gate and its value as the flag --feature-gates does.
+func gateName(on bool) string { return fmt.Sprintf("HonorPVReclaimPolicy=%t", on) }
+
+// countLeft says how many volumes are left.
+func countLeft(left []string) string {
+	if len(left) == 1 {
+		return "1 volume left"
+	}
+	return fmt.Sprintf("%d volumes left", len(left))
+}
+
+// unexpected returns an error that names the runs that did not show what they
+// are there to show, and nil if all did.
+func unexpected(outcomes []Outcome) error {
+	var verdicts []string
+	for _, outcome := range outcomes {
+		if !outcome.AsExpected() {
+			verdicts = append(verdicts, outcome.Verdict())
+		}
+	}
+	if len(verdicts) == 0 {
+		return nil
+	}
+	return fmt.Errorf("show the leak and its end: %s", strings.Join(verdicts, "; "))
+}

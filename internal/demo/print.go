@@ -1,0 +1,172 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"k8s.io/cli-runtime/pkg/printers"
+)
+
+// Printer shows a demo. Its errors are those of where it prints to.
+type Printer interface {
+	// Begin announces a run with the gate on or off.
+	Begin(gate bool) error
+	// Event shows a line of the timeline.
+	Event(event Event) error
+	// End shows how a run ended.
+	End(outcome Outcome) error
+	// Summarize compares the runs. It comes last.
+	Summarize(outcomes []Outcome) error
+}
+
+// NewTextPrinter returns a printer for people, with colour or without.
+func NewTextPrinter(out io.Writer, coloured bool) Printer {
+	return &textPrinter{out: out, paint: newPaint(coloured)}
+}
+
+// textPrinter prints a table that grows.
+type textPrinter struct {
+	out   io.Writer
+	paint paint
+	// stored is the number of volumes in the line before.
+	stored int
+}
+
+func (p *textPrinter) Begin(gate bool) error {
+	p.stored = 0
+	return p.print("",
+		p.paint(bold, gateName(gate)+": the PV is deleted before its PVC"),
+		p.paint(dim, "(VOLUMES: how many the storage system has; TIME in seconds)"),
+		"",
+		p.paint(dim, "  TIME  VOLUMES  WHO            WHAT"))
+}
+
+func (p *textPrinter) Event(event Event) error {
+	number := fmt.Sprintf("%7d", event.Volumes)
+	if event.Volumes != p.stored {
+		number = p.paint(bold, number)
+	}
+	p.stored = event.Volumes
+	time := p.paint(dim, fmt.Sprintf("%6.3f", event.Seconds))
+	who := fmt.Sprintf("%-13s", event.Who)
+	return p.print(fmt.Sprintf("%s  %s  %s  %s", time, number, p.paint(colours[event.Who], who), p.paint(p.colourOf(event), event.What)))
+}
+
+// colourOf returns the colour of what an event says.
+func (p *textPrinter) colourOf(event Event) colour {
+	switch {
+	case event.Kind == Step:
+		return bold
+	case event.Kind == Note:
+		return cyan
+	case event.Kind == Write && strings.HasPrefix(event.Code, "2"):
+		return ""
+	case event.Kind == Write:
+		return red
+	}
+	return colours[event.Who]
+}
+
+func (p *textPrinter) End(outcome Outcome) error {
+	verdict := p.paint(p.colourOfOutcome(outcome), outcome.Verdict())
+	if why := outcome.Why(); why != "" {
+		return p.print("", verdict, why)
+	}
+	return p.print("", verdict)
+}
+
+// colourOfOutcome is green for a volume that is gone, yellow for the leak that
+// the demo is about, and red for what must not be.
+func (p *textPrinter) colourOfOutcome(outcome Outcome) colour {
+	switch {
+	case !outcome.AsExpected():
+		return red
+	case outcome.Gate:
+		return green
+	}
+	return yellow
+}
+
+func (p *textPrinter) Summarize(outcomes []Outcome) error {
+	if err := p.print(""); err != nil {
+		return err
+	}
+	table := printers.GetNewTabWriter(p.out)
+	fmt.Fprintln(table, "RUN\tVOLUMES LEFT\tEXPECTED\tRESULT")
+	for _, outcome := range outcomes {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", gateName(outcome.Gate), len(outcome.Left), outcome.Expected(), result(outcome))
+	}
+	return table.Flush()
+}
+
+// result is an outcome in a word or two.
+func result(outcome Outcome) string {
+	switch {
+	case !outcome.AsExpected():
+		return "NOT AS EXPECTED"
+	case outcome.Gate:
+		return "reclaimed"
+	}
+	return "leaked"
+}
+
+// print writes lines.
+func (p *textPrinter) print(lines ...string) error {
+	_, err := io.WriteString(p.out, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// NewJSONPrinter returns a printer for programs: one object per line for each
+// event, and a last one with the verdicts.
+func NewJSONPrinter(out io.Writer) Printer {
+	return jsonPrinter{json.NewEncoder(out)}
+}
+
+// jsonPrinter prints lines of JSON.
+type jsonPrinter struct{ encoder *json.Encoder }
+
+func (jsonPrinter) Begin(bool) error { return nil }
+
+func (p jsonPrinter) Event(event Event) error { return p.encoder.Encode(event) }
+
+func (jsonPrinter) End(Outcome) error { return nil }
+
+func (p jsonPrinter) Summarize(outcomes []Outcome) error {
+	return p.encoder.Encode(newSummary(outcomes))
+}
+
+// summary is the last object that a jsonPrinter prints.
+type summary struct {
+	Kind       string       `json:"kind"`
+	AsExpected bool         `json:"asExpected"`
+	Runs       []runSummary `json:"runs"`
+}
+
+// runSummary is what a summary says of one run.
+type runSummary struct {
+	Outcome
+	Gates       string `json:"featureGates"`
+	VolumesLeft int    `json:"volumesLeft"`
+	Expected    int    `json:"expected"`
+	AsExpected  bool   `json:"asExpected"`
+	Verdict     string `json:"verdict"`
+}
+
+// newSummary returns the summary of outcomes.
+func newSummary(outcomes []Outcome) summary {
+	all := summary{Kind: "verdict", AsExpected: unexpected(outcomes) == nil}
+	for _, outcome := range outcomes {
+		all.Runs = append(all.Runs, runSummary{
+			Outcome:     outcome,
+			Gates:       "HonorPVReclaimPolicy=" + strconv.FormatBool(outcome.Gate),
+			VolumesLeft: len(outcome.Left),
+			Expected:    outcome.Expected(),
+			AsExpected:  outcome.AsExpected(),
+			Verdict:     outcome.Verdict(),
+		})
+	}
+	return all
+}

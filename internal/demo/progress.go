@@ -1,0 +1,25 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// Progress says what is being started and how long that took.
+type Progress struct {
+	// Out gets it.
+	Out io.Writer
+}
+
+// Do does what is called so, and says so.
+func (p Progress) Do(what string, do func() error) error {
+	fmt.Fprintf(p.Out, "%s ... ", what)
+	begun := time.Now()
+	if err := do(); err != nil {
+		fmt.Fprintln(p.Out, "failed")
+		return err
+	}
+	fmt.Fprintf(p.Out, "%.1f s\n", time.Since(begun).Seconds())
+	return nil
+}

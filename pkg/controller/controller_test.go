@@ -1,0 +1,137 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+)
+
+func volume(name, version string) *v1.PersistentVolume {
+	return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-1", ResourceVersion: version}}
+}
+
+func TestALoopNeverWorksOnOneKeyTwiceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var busy, done atomic.Int32
+		loop := controller.NewLoop("test", controller.Backoff{First: time.Millisecond, Most: time.Second}, func(context.Context, string) error {
+			if busy.Add(1) > 1 {
+				t.Error("two workers on one key")
+			}
+			<-time.After(time.Second)
+			busy.Add(-1)
+			done.Add(1)
+			return nil
+		})
+		run(t, loop, 4)
+		for range 3 {
+			loop.Enqueue("key")
+			<-time.After(400 * time.Millisecond)
+		}
+		<-time.After(10 * time.Second)
+		if got := done.Load(); got != 2 {
+			t.Errorf("reconciled %d times, want twice: what came while it worked counts once", got)
+		}
+	})
+}
+
+func TestAKeyThatFailsIsTriedAgainWithBackoffAndAPanicStopsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var tries []time.Duration
+		start := time.Now()
+		loop := controller.NewLoop("test", controller.Backoff{First: time.Second, Most: 4 * time.Second}, func(_ context.Context, key string) error {
+			if key == "bad" {
+				panic("an object that nobody thought of")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			tries = append(tries, time.Since(start))
+			if len(tries) < 5 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		run(t, loop, 1)
+		loop.Enqueue("bad")
+		loop.Enqueue("key")
+		<-time.After(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		want := []time.Duration{0, 1 * time.Second, 3 * time.Second, 7 * time.Second, 11 * time.Second}
+		if len(tries) != len(want) {
+			t.Fatalf("tried at %v, want at %v", tries, want)
+		}
+		for i := range want {
+			if tries[i] != want[i] {
+				t.Errorf("try %d at %v, want at %v", i, tries[i], want[i])
+			}
+		}
+	})
+}
+
+// run runs the loop until the test ends.
+func run(t *testing.T, loop *controller.Loop, workers int) {
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { loop.Run(ctx, workers) })
+	t.Cleanup(func() { stop(); running.Wait() })
+}
+
+func TestACacheThatLagsBehindAnOwnWriteIsNotFresh(t *testing.T) {
+	versions := controller.NewVersions()
+	if !versions.Fresh(volume("v", "5")) {
+		t.Error("an object that was never written is not fresh")
+	}
+	versions.Wrote(volume("v", "10"))
+	versions.Wrote(volume("v", "8")) // the answer of an older write may come later
+	if versions.Fresh(volume("v", "9")) {
+		t.Error("a cache at 9 is fresh after a write of 10")
+	}
+	if !versions.Fresh(volume("v", "10")) || !versions.Fresh(volume("v", "11")) {
+		t.Error("a cache that has caught up is not fresh")
+	}
+	versions.Wrote(volume("v", "20"))
+	versions.Forget("uid-1")
+	if !versions.Fresh(volume("v", "9")) {
+		t.Error("a forgotten object still counts")
+	}
+}
+
+func TestAnObjectThatWaitsIsReportedOnce(t *testing.T) {
+	recorder := record.NewFakeRecorder(10)
+	reporter := controller.NewReporter(recorder)
+	waiting, failing := controller.Note("Waiting", "for someone"), controller.Warn("Failing", "no luck")
+	for _, event := range []controller.Event{waiting, waiting, failing, failing, waiting} {
+		reporter.Report(volume("v", "1"), event)
+	}
+	reporter.Forget("uid-1")
+	reporter.Report(volume("v", "1"), waiting)
+	reporter.Always(volume("v", "1"), waiting)
+	if got := len(recorder.Events); got != 5 {
+		t.Errorf("%d events, want 5: three changes, one after being forgotten, one that is always sent", got)
+	}
+}
+
+func TestAHandlerTellsNewFromOldAndReadsTombstones(t *testing.T) {
+	var changes, gone int
+	handler := controller.OnChange(func(_, _ *v1.PersistentVolume) { changes++ }, func(*v1.PersistentVolume) { gone++ })
+	handler.OnAdd(volume("v", "1"), false)
+	handler.OnUpdate(volume("v", "1"), volume("v", "1")) // a resync
+	handler.OnUpdate(volume("v", "1"), volume("v", "2"))
+	handler.OnDelete(volume("v", "2"))
+	handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "v", Obj: volume("v", "2")})
+	if changes != 2 || gone != 2 {
+		t.Errorf("%d changes and %d gone, want 2 and 2", changes, gone)
+	}
+}
