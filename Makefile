@@ -1,0 +1,126 @@
+# Everything is done by the go command, git and make. The first build compiles
+# etcd and kube-apiserver and takes minutes; later ones take seconds, for the go
+# command rebuilds only what changed.
+
+.DEFAULT_GOAL := help
+.SHELLFLAGS := -eu -c
+
+BIN := $(CURDIR)/bin
+PROGRAMS := pv-controller provisioner csimock exeunt
+MODULES := . test/controlplane test/upstream/kube-controller-manager test/upstream/csi-provisioner tools
+# The modules that hold Go files of ours.
+LINTED := . test/controlplane test/upstream/kube-controller-manager
+
+# All binaries are static and built alike, so that they share what is compiled.
+GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false
+# The race detector needs a C compiler; the go command says whether it has one.
+RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+# The version of our programs: the last tag, or v0.1.0, and the commit.
+DESCRIBED = $(shell git describe --always --tags --match 'v[0-9]*' --abbrev=12 2>/dev/null)
+VERSION = $(if $(filter v%,$(DESCRIBED)),$(shell echo '$(DESCRIBED)' | sed 's/-\([0-9]*\)-\(g[0-9a-f]*\)$$/+\1.\2/'),v0.1.0+$(or $(DESCRIBED),unknown))
+TREE_STATE = $(if $(shell git status --porcelain 2>/dev/null),dirty,clean)
+# The versions of Kubernetes and of upstream's sidecar: those in go.mod.
+KUBE_VERSION = $(shell cd test/controlplane && go list -m -f '{{.Version}}' k8s.io/kubernetes)
+KUBE_DATE = $(shell cd test/controlplane && go list -m -f '{{with .Time}}{{.Format "2006-01-02T15:04:05Z"}}{{end}}' k8s.io/kubernetes)
+SIDECAR := github.com/kubernetes-csi/external-provisioner/v6
+SIDECAR_VERSION = $(shell cd test/upstream/csi-provisioner && go list -m -f '{{.Version}}' $(SIDECAR))
+
+# version_flags sets what a Kubernetes program says of itself: the version $(1),
+# the state of the tree $(2), the commit $(3) and the build date $(4).
+COMPONENT := k8s.io/component-base/version
+version_flags = -s -w -X $(COMPONENT).gitVersion=$(1) -X $(COMPONENT).gitTreeState=$(2) \
+	-X $(COMPONENT).gitCommit=$(3) -X $(COMPONENT).buildDate=$(or $(4),1970-01-01T00:00:00Z) \
+	-X $(COMPONENT).gitMajor=$(call number,1,$(1)) -X $(COMPONENT).gitMinor=$(call number,2,$(1)) \
+	-X k8s.io/client-go/pkg/version.gitVersion=$(1) -X k8s.io/client-go/pkg/version.gitCommit=$(3)
+number = $(patsubst v%,%,$(word $(1),$(subst ., ,$(2))))
+KUBE_FLAGS = $(call version_flags,$(KUBE_VERSION),clean,unknown,$(KUBE_DATE))
+OUR_FLAGS = $(call version_flags,$(VERSION),$(TREE_STATE),$(or $(shell git rev-parse HEAD 2>/dev/null),unknown),)
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: programs controlplane ## Build all programs into bin/ (the first time about 8 minutes on two cores)
+
+.PHONY: programs
+programs: ## Build only our programs: pv-controller, provisioner, csimock, exeunt
+	@echo "building $(PROGRAMS) $(VERSION) (the first time about a minute)"
+	@$(GO_BUILD) -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
+
+.PHONY: controlplane
+controlplane: ## Build only the control plane for demos and tests
+	@echo "building controlplane, which is etcd and kube-apiserver $(KUBE_VERSION) (the first time about 7 minutes)"
+	@cd test/controlplane && $(GO_BUILD) -ldflags '$(KUBE_FLAGS)' -o $(BIN)/controlplane .
+
+.PHONY: build-upstream
+build-upstream: upstream-controller-manager upstream-provisioner ## Build the upstream programs to compare with (the first time about 5 minutes)
+
+.PHONY: upstream-controller-manager
+upstream-controller-manager: controlplane # which compiles most of it
+	@echo "building upstream kube-controller-manager $(KUBE_VERSION) (the first time about 2 minutes)"
+	@cd test/upstream/kube-controller-manager && \
+		$(GO_BUILD) -ldflags '$(KUBE_FLAGS)' -o $(BIN)/upstream/kube-controller-manager .
+
+.PHONY: upstream-provisioner
+upstream-provisioner:
+	@echo "building upstream csi-provisioner $(SIDECAR_VERSION) (the first time about 3 minutes)"
+	@cd test/upstream/csi-provisioner && \
+		$(GO_BUILD) -ldflags '-s -w -X main.version=$(SIDECAR_VERSION)' -o $(BIN)/upstream/csi-provisioner $(SIDECAR)/cmd/csi-provisioner
+
+.PHONY: demo
+demo: build ## Build, then show the product at work on a real API server
+	@$(BIN)/exeunt demo
+
+.PHONY: test
+test: ## Run all tests: unit tests, those of the control plane, end-to-end tests
+	@$(MAKE) --no-print-directory test-unit
+	@$(MAKE) --no-print-directory test-controlplane
+	@$(MAKE) --no-print-directory e2e
+
+.PHONY: test-unit
+test-unit: ## Run the unit tests, with the race detector if there is a C compiler
+	@$(if $(RACE),,echo "there is no C compiler: the unit tests run without the race detector")
+	@echo "testing the packages (the first time about 4 minutes)"
+	@packages=$$(go list ./...); go test $(RACE) -timeout 30m $$(echo "$$packages" | grep -v /test/e2e)
+
+.PHONY: test-controlplane
+test-controlplane: controlplane ## Test the control plane
+	@echo "testing the control plane (the first time about 4 minutes)"
+	@cd test/controlplane && packages=$$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) && \
+		EXEUNT_BIN=$(BIN) go test $(RACE) -timeout 30m $$packages
+
+.PHONY: e2e
+e2e: build build-upstream ## Run the end-to-end tests against a real API server
+	@echo "running the end-to-end tests"
+	@EXEUNT_BIN=$(BIN) go test ./test/e2e/... -count=1 -timeout 60m
+
+.PHONY: verify
+verify: verify-format verify-modules verify-lint ## Check formatting, go.mod files and lint rules
+
+.PHONY: verify-format
+verify-format:
+	@echo "checking formatting"
+	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+		if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on: $$unformatted"; exit 1; fi
+
+.PHONY: verify-modules
+verify-modules:
+	@for module in $(MODULES); do \
+		echo "checking go.mod and go.sum of $$module"; (cd $$module && go mod tidy -diff); \
+	done
+
+.PHONY: verify-lint
+verify-lint:
+	@echo "building golangci-lint (the first time about 4 minutes)"
+	@cd tools && $(GO_BUILD) -o $(BIN)/tools/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@for module in $(LINTED); do \
+		echo "linting $$module (the first time minutes, if it was not built before)"; \
+		(cd $$module && CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath" \
+			$(BIN)/tools/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); \
+	done
+
+.PHONY: clean
+clean: ## Remove what was built
+	@rm -rf $(BIN)

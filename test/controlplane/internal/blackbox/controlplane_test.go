@@ -1,0 +1,212 @@
+package blackbox
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// apiServerVersion is what go.mod pins.
+const apiServerVersion = "v1.36.3"
+
+func TestTellsItsTrueVersion(t *testing.T) {
+	t.Parallel()
+	version, err := start(t, "").admin(t).Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version.GitVersion != apiServerVersion || version.Major != "1" || version.Minor != "36" {
+		t.Errorf("version = %+v, want %s", version, apiServerVersion)
+	}
+}
+
+func TestTwoRunSideBySide(t *testing.T) {
+	t.Parallel()
+	one, two := start(t, ""), start(t, "")
+	if one.url == two.url {
+		t.Fatalf("both serve on %s", one.url)
+	}
+	createConfigMap(t, one.admin(t), "mark")
+	_, err := two.admin(t).CoreV1().ConfigMaps("default").Get(deadline(t), "mark", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("get what the other holds: %v, want not found", err)
+	}
+}
+
+func TestUsersGetWhatRBACGrants(t *testing.T) {
+	t.Parallel()
+	bob := filepath.Join(t.TempDir(), "bob")
+	robot := filepath.Join(t.TempDir(), "robot")
+	plane := start(t, "", "--user", "bob,devs="+bob, "--service-account", "lab/robot="+robot)
+	for name, tc := range map[string]struct {
+		kubeconfig string
+		allowed    bool
+	}{
+		"the administrator may do everything":      {filepath.Join(plane.dir, "admin.kubeconfig"), true},
+		"a named user may do nothing":              {bob, false},
+		"a service account may do nothing":         {robot, false},
+		"a user in system:masters may do it":       {plane.kubeconfig(t, "--user", "eve", "--group", "system:masters"), true},
+		"a user made later may do nothing":         {plane.kubeconfig(t, "--user", "carol"), false},
+		"a service account made later may do none": {plane.kubeconfig(t, "--service-account", "lab/late"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := client(t, tc.kubeconfig).CoreV1().Secrets("default").List(deadline(t), metav1.ListOptions{})
+			if (err == nil) != tc.allowed || (err != nil && !apierrors.IsForbidden(err)) {
+				t.Errorf("list secrets: %v, want allowed %t", err, tc.allowed)
+			}
+		})
+	}
+}
+
+func TestRestartKeepsObjectsAndAddress(t *testing.T) {
+	t.Parallel()
+	first := start(t, "")
+	createConfigMap(t, first.admin(t), "mark")
+	first.stop(t)
+	minted := first.kubeconfig(t, "--user", "eve", "--group", "system:masters")
+
+	second := start(t, first.dir)
+	if second.url != first.url {
+		t.Errorf("%s became %s", first.url, second.url)
+	}
+	if _, err := client(t, minted).CoreV1().ConfigMaps("default").Get(deadline(t), "mark", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDirectoryInUseIsRefused(t *testing.T) {
+	t.Parallel()
+	plane := start(t, "")
+	output, err := command(t, "--data-dir", plane.dir).CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "another control plane is using it") {
+		t.Errorf("second start on %s: %v, %s", plane.dir, err, output)
+	}
+}
+
+func TestPodNeedsNoServiceAccount(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "pod"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
+	}
+	if _, err := start(t, "").admin(t).CoreV1().Pods("default").Create(deadline(t), pod, metav1.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAuditLogHasALinePerRequest(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "audit.log")
+	plane := start(t, "", "--audit-log", file)
+	createConfigMap(t, client(t, plane.kubeconfig(t, "--user", "eve", "--group", "system:masters")), "mark")
+	plane.stop(t)
+	var creates int
+	for _, event := range readAudit(t, file) {
+		if event.Level != "Metadata" || event.Stage == "RequestReceived" || event.Stage == "ResponseStarted" {
+			t.Errorf("event of level %s at stage %s", event.Level, event.Stage)
+		}
+		if event.User.Username == "eve" && event.Verb == "create" && event.ObjectRef.Resource == "configmaps" {
+			creates++
+		}
+	}
+	if creates != 1 {
+		t.Errorf("%d events for one request", creates)
+	}
+}
+
+func TestStopLeavesNothing(t *testing.T) {
+	t.Parallel()
+	temporary := t.TempDir()
+	plane := &controlPlane{readyFile: filepath.Join(t.TempDir(), "ready"), exited: make(chan struct{})}
+	command := command(t, "--ready-file", plane.readyFile)
+	command.Env = append(os.Environ(), "TMPDIR="+temporary)
+	plane.run(t, command)
+	if content, err := os.ReadFile(plane.readyFile); string(content) != plane.url+"\n" {
+		t.Errorf("ready file holds %q, %v, want %s", content, err, plane.url)
+	}
+	plane.stop(t)
+	if plane.exitErr != nil {
+		t.Errorf("stop: %v, want exit code 0", plane.exitErr)
+	}
+	if err := syscall.Kill(-command.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("signal the process group: %v, want that none is left", err)
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) != 0 {
+		t.Errorf("left in the temporary directory: %v, %v", left, err)
+	}
+	if _, err := os.Stat(plane.readyFile); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("stat ready file: %v, want it gone", err)
+	}
+}
+
+func TestMistakesGetOneSentence(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a misspelt flag":           {[]string{"--dta-dir", "x"}, "unknown flag: --dta-dir, see controlplane --help"},
+		"a misspelt command":        {[]string{"kubeconfg"}, `unknown command "kubeconfg", did you mean kubeconfig?`},
+		"an unknown API flag":       {[]string{"--extra-arg", "nonsense=1"}, "parse flags of kube-apiserver: unknown flag: --nonsense"},
+		"an unknown feature gate":   {[]string{"--feature-gates", "Foo=true"}, "set feature gates: unrecognized feature gate: Foo"},
+		"a user without a file":     {[]string{"--user", "bob"}, `parse "bob": the file is missing, want WHO=FILE`},
+		"a directory without a key": {[]string{"kubeconfig", "--data-dir", "/nonexistent", "--user", "bob", "--out", "x"}, "find control plane: none has ever run on /nonexistent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, err := command(t, tc.args...).CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+				t.Errorf("run: %v, want exit code 1", err)
+			}
+			if got := strings.TrimSpace(string(output)); got != "controlplane: "+tc.want {
+				t.Errorf("output = %s\nwant controlplane: %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// createConfigMap creates an object to recognize a control plane by.
+func createConfigMap(t *testing.T, client kubernetes.Interface, name string) {
+	t.Helper()
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := client.CoreV1().ConfigMaps("default").Create(deadline(t), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// auditEvent is what the tests read of a line of the audit log.
+type auditEvent struct {
+	Level, Stage, Verb string
+	User               struct{ Username string }
+	ObjectRef          struct{ Resource string }
+}
+
+// readAudit returns the events in file.
+func readAudit(t *testing.T, file string) []auditEvent {
+	t.Helper()
+	log, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	var events []auditEvent
+	for decoder := json.NewDecoder(bufio.NewReader(log)); decoder.More(); {
+		var event auditEvent
+		if err := decoder.Decode(&event); err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, event)
+	}
+	return events
+}

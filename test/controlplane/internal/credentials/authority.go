@@ -1,0 +1,127 @@
+package credentials
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+const (
+	// leafLifetime is how long a signed certificate is valid. Servers get a
+	// new one at every start.
+	leafLifetime = 365 * 24 * time.Hour
+	// clockSkew is how far a certificate's validity reaches back.
+	clockSkew = time.Hour
+)
+
+// Authority is a certificate authority.
+type Authority struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+// KeyPair is a certificate and its private key, both PEM encoded.
+type KeyPair struct {
+	Cert, Key []byte
+}
+
+// OpenAuthority reads the authority called name from its files in directory.
+// It fails with fs.ErrNotExist where there is none yet.
+func OpenAuthority(directory, name string) (*Authority, error) {
+	certs, err := certutil.CertsFromFile(certFile(directory, name))
+	if err != nil {
+		return nil, fmt.Errorf("read certificate authority %s: %w", name, err)
+	}
+	private, err := keyutil.PrivateKeyFromFile(keyFile(directory, name))
+	if err != nil {
+		return nil, fmt.Errorf("read key of certificate authority %s: %w", name, err)
+	}
+	key, ok := private.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("read key of certificate authority %s: a %T cannot sign", name, private)
+	}
+	return &Authority{cert: certs[0], key: key}, nil
+}
+
+// EnsureAuthority opens the authority called name in directory, or makes one.
+func EnsureAuthority(directory, name string) (*Authority, error) {
+	if _, err := os.Stat(certFile(directory, name)); !errors.Is(err, fs.ErrNotExist) {
+		return OpenAuthority(directory, name)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generate key of certificate authority %s: %w", name, err)
+	}
+	cert, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: name}, key)
+	if err != nil {
+		return nil, fmt.Errorf("sign certificate authority %s: %w", name, err)
+	}
+	pair, err := encode(cert.Raw, key)
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{cert: cert, key: key}, pair.Write(directory, name)
+}
+
+// CertificatePEM returns the authority's own certificate, which is what others
+// need to trust it.
+func (a *Authority) CertificatePEM() []byte {
+	return encodeCertificate(a.cert.Raw)
+}
+
+// SignServer returns a certificate for a server at the given names and
+// addresses.
+func (a *Authority) SignServer(names []string, addresses []net.IP) (KeyPair, error) {
+	return a.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: names[0]},
+		DNSNames:    names,
+		IPAddresses: addresses,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+}
+
+// SignClient returns a certificate by which its holder is identity.
+func (a *Authority) SignClient(identity Identity) (KeyPair, error) {
+	return a.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: identity.User, Organization: identity.Groups},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+}
+
+// sign completes template and signs it for a new key.
+func (a *Authority) sign(template *x509.Certificate) (KeyPair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return KeyPair{}, fmt.Errorf("generate key of %s: %w", template.Subject.CommonName, err)
+	}
+	template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return KeyPair{}, fmt.Errorf("choose serial number for %s: %w", template.Subject.CommonName, err)
+	}
+	now := time.Now()
+	template.NotBefore, template.NotAfter = now.Add(-clockSkew), now.Add(leafLifetime)
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	raw, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		return KeyPair{}, fmt.Errorf("sign certificate of %s: %w", template.Subject.CommonName, err)
+	}
+	return encode(raw, key)
+}
+
+// certFile and keyFile say where a pair called name lies.
+func certFile(directory, name string) string { return filepath.Join(directory, name+".crt") }
+func keyFile(directory, name string) string  { return filepath.Join(directory, name+".key") }
