@@ -53,30 +53,17 @@ func provision(ctx context.Context, options *options, clients *program.Clients, 
 	recorder, stopEvents := program.Recorder(ctx, clients.Events, driver.Name())
 	defer stopEvents()
 
-	backoff := controller.Backoff{First: options.retryStart, Most: options.retryMax}
 	deletions, err := deletion.New(deletion.Config{
 		Client: clients.Objects, Volumes: volumes.SharedIndexInformer, Attachments: attachments(factory, driver),
 		Driver: driver, Translator: translator{}, Reporter: controller.NewReporter(recorder), Metrics: counts,
-		Backoff: backoff, Honor: options.Honor(), Poke: volumes.Poke,
+		Backoff: controller.Backoff{First: options.retryStart, Most: options.retryMax}, Honor: options.Honor(), Poke: volumes.Poke,
 	})
 	if err != nil {
 		return err
 	}
 	provisioner := &provisioning.Provisioner{Deletion: deletions, Driver: driver, DefaultFSType: options.defaultFSType, Honor: options.Honor()}
-	creations := library.NewProvisionController(klog.FromContext(ctx), clients.Objects, driver.Name(), provisioner,
-		library.LeaderElection(false),
-		library.Threadiness(options.workers),
-		library.ResyncPeriod(0),
-		library.FailedProvisionThreshold(0),
-		library.FailedDeleteThreshold(0),
-		library.RateLimiter(workqueue.NewItemExponentialFailureRateLimiter(backoff.First, backoff.Most)),
-		library.CreateProvisionedPVLimiter(workqueue.NewItemExponentialFailureRateLimiter(backoff.First, backoff.Most)),
-		library.AddFinalizer(false), // the finalizer is in the object that Provision returns
-		library.ClaimsInformer(claims),
-		library.ClassesInformer(classes),
-		library.VolumesInformer(volumes),
-		library.MetricsInstance(counts),
-	)
+	creations := library.NewProvisionController(klog.FromContext(ctx), clients.Objects, driver.Name(), provisioner, append(libraryOptions(options, counts),
+		library.ClaimsInformer(claims), library.ClassesInformer(classes), library.VolumesInformer(volumes))...)
 
 	factory.StartWithContext(ctx)
 	defer factory.Shutdown()
@@ -94,6 +81,26 @@ func provision(ctx context.Context, options *options, clients *program.Clients, 
 	}
 	running.Wait()
 	return nil
+}
+
+// libraryOptions set the library up to keep the queue of claims and nothing else:
+// no re-sync, no leader election, no finalizers. The finalizer External is in the
+// object that Provision returns.
+func libraryOptions(options *options, counts librarymetrics.Metrics) []func(*library.ProvisionController) error {
+	limiter := func() workqueue.TypedRateLimiter[any] {
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[any](options.retryStart, options.retryMax)
+	}
+	return []func(*library.ProvisionController) error{
+		library.LeaderElection(false),
+		library.Threadiness(options.workers),
+		library.ResyncPeriod(0),
+		library.FailedProvisionThreshold(0),
+		library.FailedDeleteThreshold(0),
+		library.RateLimiter(limiter()),
+		library.CreateProvisionedPVLimiter(limiter()),
+		library.AddFinalizer(false),
+		library.MetricsInstance(counts),
+	}
 }
 
 // attachments is the informer of VolumeAttachments, nil for a driver that does

@@ -37,13 +37,24 @@ func Lead(ctx context.Context, config componentconfig.LeaderElectionConfiguratio
 	return hold(ctx, config, lock, run)
 }
 
+// hold leads until the context ends or the lease is lost. The lease outlives the
+// context until run has ended: whoever gets it must not meet a worker of ours that
+// is still writing.
 func hold(ctx context.Context, config componentconfig.LeaderElectionConfiguration, lock resourcelock.Interface, run func(context.Context) error) error {
-	// The lease outlives ctx until run has ended: whoever gets it must not meet a
-	// worker of ours that is still writing.
 	holding, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
-	stopWaiting := context.AfterFunc(ctx, func() { release() })
+	stopWaiting := context.AfterFunc(ctx, release)
 	result := make(chan error, 1)
+	lead := func(leading context.Context) {
+		defer release()
+		if !stopWaiting() { // stopped just before it became the leader
+			return
+		}
+		working, stop := context.WithCancel(leading)
+		defer stop()
+		defer context.AfterFunc(ctx, stop)()
+		result <- run(working)
+	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            lock,
 		LeaseDuration:   config.LeaseDuration.Duration,
@@ -52,17 +63,7 @@ func hold(ctx context.Context, config componentconfig.LeaderElectionConfiguratio
 		ReleaseOnCancel: true,
 		Name:            config.ResourceName,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) {
-				if !stopWaiting() { // stopped just before it became the leader
-					result <- nil
-					return
-				}
-				working, stop := context.WithCancel(leading)
-				defer stop()
-				defer context.AfterFunc(ctx, stop)()
-				result <- run(working)
-				release()
-			},
+			OnStartedLeading: lead,
 			OnStoppedLeading: func() { klog.FromContext(ctx).Info("No longer the leader") },
 		},
 	})
@@ -70,18 +71,18 @@ func hold(ctx context.Context, config componentconfig.LeaderElectionConfiguratio
 		return fmt.Errorf("set up leader election: %w", err)
 	}
 	elector.Run(holding)
-	if ctx.Err() == nil {
-		select {
-		case err := <-result:
-			return err
-		default:
-			return ErrLeaseLost
-		}
-	}
+	return outcome(ctx, result)
+}
+
+// outcome is what run returned; without that, the lease was lost or never held.
+func outcome(ctx context.Context, result <-chan error) error {
 	select {
 	case err := <-result:
 		return err
 	default:
+	}
+	if ctx.Err() != nil {
 		return nil
 	}
+	return ErrLeaseLost
 }

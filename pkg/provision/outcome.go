@@ -18,6 +18,7 @@ func OutcomeOf(code codes.Code) Outcome {
 	switch code {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted:
 		return Unknown
+	default:
+		return Final
 	}
-	return Final
 }

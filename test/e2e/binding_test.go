@@ -105,7 +105,7 @@ func TestAClaimThatWaitsForItsConsumerIsServedOnceANodeIsSelected(t *testing.T) 
 
 func TestAClaimWithoutClassGetsTheDefaultClassWhenItComes(t *testing.T) {
 	t.Parallel()
-	s := enter(t, shared(t, setup{honor: true, driver: "--capacity=1Gi"})) // a cluster of its own: the default is everybody's
+	s := enter(t, shared(t, setup{honor: true, driver: "--with=publish"})) // a cluster of its own: the default is everybody's
 	claim := s.newClaim("claim", "")
 	claim.Spec.StorageClassName = nil
 	_, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).Create(s.ctx, claim, metav1.CreateOptions{})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -23,6 +22,8 @@ type setup struct {
 	honor bool
 	// upstreamLoops and upstreamSidecar put upstream's programs in the place of ours.
 	upstreamLoops, upstreamSidecar bool
+	// elected runs two replicas of the pv-controller, of which one leads.
+	elected bool
 	// driver are further flags of the mock driver, separated by spaces.
 	driver string
 }
@@ -79,16 +80,44 @@ func (c *cluster) startPrograms(ctx context.Context, how setup) error {
 	if how.upstreamSidecar {
 		sidecar = c.startUpstreamSidecar
 	}
-	controller, err := loops(ctx, sandbox.Controller{HonorReclaimPolicy: how.honor})
-	if err != nil {
-		return err
+	controllers := []sandbox.Controller{{HonorReclaimPolicy: how.honor}}
+	if how.elected {
+		controllers = replicas(how.honor)
 	}
-	c.processes = append(c.processes, controller)
+	for _, controller := range controllers {
+		process, err := loops(ctx, controller)
+		if err != nil {
+			return err
+		}
+		c.processes = append(c.processes, process)
+	}
 	provisioner, err := sidecar(ctx, c.driver, sandbox.Controller{HonorReclaimPolicy: how.honor})
 	if err != nil {
 		return err
 	}
 	c.processes = append(c.processes, provisioner)
+	return nil
+}
+
+func replicas(honor bool) []sandbox.Controller {
+	args := []string{"--leader-elect=true"}
+	return []sandbox.Controller{
+		{Name: "pv-controller-0", HonorReclaimPolicy: honor, Args: args},
+		{Name: "pv-controller-1", HonorReclaimPolicy: honor, Args: args},
+	}
+}
+
+// leader returns the replica that leads: the one whose log says that it works.
+func (c *cluster) leader(s *scene) *sandbox.Process {
+	s.t.Helper()
+	for _, process := range c.processes {
+		text, err := os.ReadFile(process.LogFile())
+		s.must(err, "read log")
+		if strings.Contains(string(text), `"Working" logger="pv-controller"`) {
+			return process
+		}
+	}
+	s.t.Fatal("no replica leads")
 	return nil
 }
 
@@ -150,7 +179,9 @@ func (c *cluster) died() error {
 	for _, process := range c.processes {
 		select {
 		case <-process.Done():
-			return process.Err()
+			if err := process.Err(); err != nil {
+				return err
+			}
 		default:
 		}
 	}
@@ -169,10 +200,4 @@ func (c *cluster) forbidden() error {
 		}
 	}
 	return nil
-}
-
-// logOf returns the log of a process, to search it.
-func logOf(process *sandbox.Process) (string, error) {
-	text, err := os.ReadFile(filepath.Clean(process.LogFile()))
-	return string(text), err
 }

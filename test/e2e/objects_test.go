@@ -115,8 +115,12 @@ func (s *scene) setPolicy(volume string, policy v1.PersistentVolumeReclaimPolicy
 	s.must(err, "change reclaim policy")
 }
 
-// await watches one object of the kind until the condition holds.
-func await[T runtime.Object](s *scene, kind T, resource, namespace, name, what string, holds func(object T, exists bool) bool) T {
+// named is one object of the core API.
+type named struct{ resource, namespace, name string }
+
+// await watches one object of the kind until the condition holds; what completes
+// the sentence "waiting until NAME ...".
+func await[T runtime.Object](s *scene, kind T, which named, what string, holds func(object T, exists bool) bool) T {
 	s.t.Helper()
 	var last T
 	met := func(object runtime.Object, exists bool) (bool, error) {
@@ -129,34 +133,34 @@ func await[T runtime.Object](s *scene, kind T, resource, namespace, name, what s
 		}
 		return met(nil, false)
 	}
-	source := cache.NewListWatchFromClient(s.client.CoreV1().RESTClient(), resource, namespace, fields.OneTermEqualSelector("metadata.name", name))
+	source := cache.NewListWatchFromClient(s.client.CoreV1().RESTClient(), which.resource, which.namespace, fields.OneTermEqualSelector("metadata.name", which.name))
 	_, err := watchtools.UntilWithSync(s.ctx, source, kind, precondition, func(event watch.Event) (bool, error) {
 		return met(event.Object, event.Type != watch.Deleted)
 	})
 	if err != nil {
-		s.t.Fatalf("waiting until %s %s: %v; last seen: %+v", name, what, err, last)
+		s.t.Fatalf("waiting until %s %s: %v; last seen: %+v", which.name, what, err, last)
 	}
 	return last
 }
 
 func (s *scene) awaitVolume(name, what string, holds func(*v1.PersistentVolume) bool) *v1.PersistentVolume {
 	s.t.Helper()
-	return await(s, &v1.PersistentVolume{}, "persistentvolumes", "", name, what, func(v *v1.PersistentVolume, exists bool) bool { return exists && holds(v) })
+	return await(s, &v1.PersistentVolume{}, named{"persistentvolumes", "", name}, what, func(v *v1.PersistentVolume, exists bool) bool { return exists && holds(v) })
 }
 
 func (s *scene) awaitVolumeGone(name string) {
 	s.t.Helper()
-	await(s, &v1.PersistentVolume{}, "persistentvolumes", "", name, "is gone", func(_ *v1.PersistentVolume, exists bool) bool { return !exists })
+	await(s, &v1.PersistentVolume{}, named{"persistentvolumes", "", name}, "is gone", func(_ *v1.PersistentVolume, exists bool) bool { return !exists })
 }
 
 func (s *scene) awaitClaim(name, what string, holds func(*v1.PersistentVolumeClaim) bool) *v1.PersistentVolumeClaim {
 	s.t.Helper()
-	return await(s, &v1.PersistentVolumeClaim{}, "persistentvolumeclaims", s.namespace, name, what, func(c *v1.PersistentVolumeClaim, exists bool) bool { return exists && holds(c) })
+	return await(s, &v1.PersistentVolumeClaim{}, named{"persistentvolumeclaims", s.namespace, name}, what, func(c *v1.PersistentVolumeClaim, exists bool) bool { return exists && holds(c) })
 }
 
 func (s *scene) awaitClaimGone(name string) {
 	s.t.Helper()
-	await(s, &v1.PersistentVolumeClaim{}, "persistentvolumeclaims", s.namespace, name, "is gone", func(_ *v1.PersistentVolumeClaim, exists bool) bool { return !exists })
+	await(s, &v1.PersistentVolumeClaim{}, named{"persistentvolumeclaims", s.namespace, name}, "is gone", func(_ *v1.PersistentVolumeClaim, exists bool) bool { return !exists })
 }
 
 // awaitBound returns the volume that the claim is bound to, once both say so.
