@@ -70,7 +70,6 @@ func (c *Controller) deleteVolume(ctx context.Context, volume *v1.PersistentVolu
 	start := time.Now()
 	class := volume.Spec.StorageClassName
 	if err := c.call(ctx, volume); err != nil {
-		c.Metrics.PersistentVolumeDeleteFailedTotal.WithLabelValues(class).Inc()
 		return c.failed(volume, err)
 	}
 	c.memory.note(volume.UID, func(d *done) { d.volumeDeleted = true })
@@ -134,10 +133,11 @@ func (c *Controller) deleteObject(ctx context.Context, volume *v1.PersistentVolu
 	return nil
 }
 
-// failed tells the user why the volume still exists; an object that merely
-// changed meanwhile is not worth a word.
+// failed counts the failure and tells the user why the volume still exists; an
+// object that merely changed meanwhile is not worth a word.
 func (c *Controller) failed(volume *v1.PersistentVolume, err error) error {
 	if !patch.IsStale(err) {
+		c.Metrics.PersistentVolumeDeleteFailedTotal.WithLabelValues(volume.Spec.StorageClassName).Inc()
 		c.Reporter.Always(volume, controller.Warn(volumeFailedDelete, err.Error()))
 	}
 	return err

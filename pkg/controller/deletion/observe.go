@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
@@ -45,18 +44,8 @@ func (c *Controller) stateOf(volume *v1.PersistentVolume, claim reclaim.Claim, c
 	}
 }
 
-// owns says whether the volume is this driver's to reclaim: by the name of who
-// provisioned it or of the driver it was migrated to, or, for a static volume, by
-// its CSI driver.
 func (c *Controller) owns(volume *v1.PersistentVolume) bool {
-	driver := c.Driver.Name()
-	if volume.Annotations[binding.MigratedTo] == driver {
-		return true
-	}
-	if provisioner, dynamic := volume.Annotations[binding.ProvisionedBy]; dynamic {
-		return provisioner == driver
-	}
-	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == driver
+	return reclaim.Owns(c.Driver.Name(), volume)
 }
 
 func (c *Controller) attached(volume *v1.PersistentVolume) bool {

@@ -3,7 +3,6 @@ package volume
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -21,9 +20,6 @@ const (
 	volumeFailedRecycle        = "VolumeFailedRecycle"
 	volumeUnknownReclaimPolicy = "VolumeUnknownReclaimPolicy"
 )
-
-// inTreePrefix starts the names of all in-tree plugins.
-const inTreePrefix = "kubernetes.io/"
 
 // mark writes the in-tree finalizer and the migrated-to annotation, in one patch.
 func (c *Controller) mark(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
@@ -53,32 +49,16 @@ func (c *Controller) mark(ctx context.Context, volume *v1.PersistentVolume) (*v1
 }
 
 func (c *Controller) marksState(volume *v1.PersistentVolume) (reclaim.MarksState, string) {
-	state := reclaim.MarksState{
+	driver, migrated := c.MigratedTo(volume.Annotations[binding.ProvisionedBy])
+	return reclaim.MarksState{
 		Honor:    c.Honor,
+		Origin:   reclaim.OriginOf(volume, migrated, false),
 		Policy:   policyOf(volume),
 		Deleting: volume.DeletionTimestamp != nil,
 		InTree:   finalizer.Has(volume.Finalizers, finalizer.InTree),
 		External: finalizer.Has(volume.Finalizers, finalizer.External),
-	}
-	plugin, provisioned := volume.Annotations[binding.ProvisionedBy]
-	driver, migrated := c.MigratedTo(plugin)
-	switch {
-	case !provisioned:
-		state.Origin = reclaim.Static
-	case migrated:
-		state.Origin = reclaim.ByMigratedPlugin
-	case strings.HasPrefix(plugin, inTreePrefix):
-		state.Origin = reclaim.ByMissingPlugin
-	default:
-		state.Origin = reclaim.ByExternal
-	}
-	switch named, present := volume.Annotations[binding.MigratedTo]; {
-	case present && migrated && named == driver:
-		state.Migrated = reclaim.MigratedRight
-	case present:
-		state.Migrated = reclaim.MigratedWrong
-	}
-	return state, driver
+		Migrated: reclaim.MigratedToOf(volume, driver),
+	}, driver
 }
 
 // reclaim takes the pv-controller's part once the claim has let go: none for
@@ -89,7 +69,7 @@ func (c *Controller) reclaim(ctx context.Context, volume *v1.PersistentVolume) (
 	}
 	decision := reclaim.DecideInTree(reclaim.InTreeState{
 		Honor:     c.Honor,
-		Plugin:    pluginOf(volume),
+		Plugin:    reclaim.PluginOf(volume, false),
 		Policy:    policyOf(volume),
 		Deleting:  volume.DeletionTimestamp != nil,
 		Protected: finalizer.Has(volume.Finalizers, finalizer.InTree),
@@ -119,19 +99,6 @@ func failure(volume *v1.PersistentVolume, reason reclaim.Reason) controller.Even
 		return controller.Warn(volumeFailedRecycle, "No plugin here can recycle the volume; its data is left as it is")
 	}
 	return controller.Warn(volumeFailedDelete, "No plugin here can delete the volume; its data is left as it is")
-}
-
-// pluginOf says who reclaims the volume.
-func pluginOf(volume *v1.PersistentVolume) reclaim.Plugin {
-	provisioner := volume.Annotations[binding.ProvisionedBy]
-	_, migrated := volume.Annotations[binding.MigratedTo]
-	switch {
-	case migrated:
-		return reclaim.Migrated
-	case volume.Spec.CSI != nil, provisioner != "" && !strings.HasPrefix(provisioner, inTreePrefix):
-		return reclaim.External
-	}
-	return reclaim.Missing
 }
 
 func policyOf(volume *v1.PersistentVolume) reclaim.Policy {

@@ -1,0 +1,69 @@
+package reclaim
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+)
+
+// inTreePrefix starts the names of all in-tree plugins.
+const inTreePrefix = "kubernetes.io/"
+
+// Owns says whether the volume is the driver's to reclaim: by the name of who
+// provisioned it or of the driver that it was migrated to, or, for a static
+// volume, by its CSI driver.
+func Owns(driver string, volume *v1.PersistentVolume) bool {
+	if volume.Annotations[binding.MigratedTo] == driver {
+		return true
+	}
+	if provisioner, dynamic := volume.Annotations[binding.ProvisionedBy]; dynamic {
+		return provisioner == driver
+	}
+	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == driver
+}
+
+// OriginOf says who made the volume. Migrated tells whether the plugin that made
+// it is migrated to CSI, deletes whether a plugin here can delete for it.
+func OriginOf(volume *v1.PersistentVolume, migrated, deletes bool) Origin {
+	plugin, provisioned := volume.Annotations[binding.ProvisionedBy]
+	switch {
+	case !provisioned:
+		return Static
+	case migrated:
+		return ByMigratedPlugin
+	case !strings.HasPrefix(plugin, inTreePrefix):
+		return ByExternal
+	case deletes:
+		return ByPlugin
+	}
+	return ByMissingPlugin
+}
+
+// MigratedToOf compares the migrated-to annotation of the volume with the driver
+// that its plugin is migrated to, "" for none.
+func MigratedToOf(volume *v1.PersistentVolume, driver string) MigratedTo {
+	switch named, present := volume.Annotations[binding.MigratedTo]; {
+	case !present:
+		return MigratedNowhere
+	case driver != "" && named == driver:
+		return MigratedRight
+	}
+	return MigratedWrong
+}
+
+// PluginOf says who reclaims the volume. Deletes tells whether a plugin here can
+// delete it.
+func PluginOf(volume *v1.PersistentVolume, deletes bool) Plugin {
+	provisioner := volume.Annotations[binding.ProvisionedBy]
+	switch _, migrated := volume.Annotations[binding.MigratedTo]; {
+	case migrated:
+		return Migrated
+	case volume.Spec.CSI != nil, provisioner != "" && !strings.HasPrefix(provisioner, inTreePrefix):
+		return External
+	case deletes:
+		return Deletes
+	}
+	return Missing
+}
