@@ -29,6 +29,7 @@ func serve(ctx context.Context, options *options, calls metrics.CSIMetricsManage
 	calls.WithAdditionalRegistry(prometheus.Gatherers{registry, legacyregistry.DefaultGatherer}).RegisterToServer(mux, options.metricsPath)
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	klog.FromContext(ctx).Info("Serving metrics and health", "address", listener.Addr().String(), "path", options.metricsPath)
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

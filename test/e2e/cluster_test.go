@@ -30,11 +30,12 @@ type setup struct {
 
 // cluster is a control plane with the programs of one setup.
 type cluster struct {
-	plane     *sandbox.ControlPlane
-	driver    *sandbox.Driver
-	processes []*sandbox.Process
-	client    kubernetes.Interface
-	dir       string
+	plane       *sandbox.ControlPlane
+	driver      *sandbox.Driver
+	provisioner *sandbox.Process
+	processes   []*sandbox.Process // the provisioner among them
+	client      kubernetes.Interface
+	dir         string
 }
 
 // Names of the storage classes; their policy is as their name says.
@@ -91,11 +92,12 @@ func (c *cluster) startPrograms(ctx context.Context, how setup) error {
 		}
 		c.processes = append(c.processes, process)
 	}
-	provisioner, err := sidecar(ctx, c.driver, sandbox.Controller{HonorReclaimPolicy: how.honor})
+	var err error
+	c.provisioner, err = sidecar(ctx, c.driver, sandbox.Controller{HonorReclaimPolicy: how.honor, Args: []string{"--http-endpoint=127.0.0.1:0"}})
 	if err != nil {
 		return err
 	}
-	c.processes = append(c.processes, provisioner)
+	c.processes = append(c.processes, c.provisioner)
 	return nil
 }
 

@@ -2,6 +2,10 @@ package e2e
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,6 +33,39 @@ func TestADeletionThatFailsKeepsTheFinalizerAndIsTriedAgain(t *testing.T) {
 	if calls := s.calls("DeleteVolume", handle(volume)); calls != 4 {
 		t.Errorf("DeleteVolume was called %d times, want 4: two failures, one answer lost, one success", calls)
 	}
+	metrics := s.metrics()
+	for _, line := range []string{
+		`controller_persistentvolume_delete_failed_total{class="delete"} 3`,
+		`controller_persistentvolume_delete_total{class="delete"} 1`,
+		`controller_persistentvolumeclaim_provision_total{class="delete",source=""} 1`,
+		`grpc_status_code="Unavailable",method_name="/csi.v1.Controller/DeleteVolume"`,
+	} {
+		if !strings.Contains(metrics, line) {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+}
+
+// metricsAddress finds in the provisioner's log where it serves its metrics.
+var metricsAddress = regexp.MustCompile(`"Serving metrics and health".* address="([^"]+)"`)
+
+// metrics returns what the provisioner serves at /metrics.
+func (s *scene) metrics() string {
+	s.t.Helper()
+	text, err := os.ReadFile(s.provisioner.LogFile())
+	s.must(err, "read the provisioner's log")
+	found := metricsAddress.FindSubmatch(text)
+	if found == nil {
+		s.t.Fatalf("the provisioner does not say where it serves metrics:\n%s", text)
+	}
+	request, err := http.NewRequestWithContext(s.ctx, http.MethodGet, "http://"+string(found[1])+"/metrics", nil)
+	s.must(err, "make request")
+	response, err := http.DefaultClient.Do(request)
+	s.must(err, "read metrics")
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	s.must(err, "read metrics")
+	return string(body)
 }
 
 func TestAnAttachedVolumeIsDeletedOnceItIsDetached(t *testing.T) {

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// pluginName is the file name by which kubectl finds the program as a plugin.
+const pluginName = "kubectl-exeunt"
+
+// newCommand returns the command with its subcommands; program is the name of
+// the file that was started.
+func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Command {
+	command := &cobra.Command{
+		Use:           "exeunt",
+		Short:         "Delete it in Kubernetes, and it is gone",
+		Args:          rejectUnknown,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	if program == pluginName {
+		command.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl exeunt"}
+	}
+	command.SetOut(streams.Out)
+	command.SetErr(streams.ErrOut)
+	command.SuggestionsMinimumDistance = 2
+	command.CompletionOptions.DisableDefaultCmd = true
+	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		return fmt.Errorf("%w, see %s --help", err, command.CommandPath())
+	})
+	command.AddCommand(newDemoCommand(streams), newSandboxCommand(streams), newVersionCommand(streams))
+	return command
+}
+
+// rejectUnknown refuses a word that is no subcommand, and names the one that
+// was probably meant.
+func rejectUnknown(command *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	hint := "see " + command.CommandPath() + " --help"
+	if meant := command.SuggestionsFor(words[0]); len(meant) > 0 {
+		hint = "did you mean " + meant[0] + "?"
+	}
+	return fmt.Errorf("unknown command %q, %s", words[0], hint)
+}
+
+// noArguments refuses any word after a subcommand.
+func noArguments(command *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes no arguments, not %q, see %[1]s --help", command.CommandPath(), words[0])
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/exeunt-io/exeunt/internal/demo"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+)
+
+// demoFlags are the flags of "exeunt demo".
+type demoFlags struct {
+	binDir  string
+	gate    string
+	output  string
+	timeout time.Duration
+	keep    bool
+}
+
+// newDemoCommand returns "exeunt demo".
+func newDemoCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	var flags demoFlags
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Show a volume that is deleted before its claim, with the gate on and off",
+		Long: "demo starts a real API server, a mock storage system and both controllers, deletes a\n" +
+			"PersistentVolume before its claim, and shows who does what. It does so with the gate\n" +
+			"HonorPVReclaimPolicy on, and again with the gate off, where the volume stays behind.\n" +
+			"The exit status is 0 only if the first run leaves no volume and the second exactly that one.",
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config, err := flags.config(streams)
+			if err != nil {
+				return err
+			}
+			return demo.Run(command.Context(), config)
+		},
+	}
+	set := command.Flags()
+	set.StringVar(&flags.binDir, "bin-dir", "", "directory of the programs to start (default: the one of this program)")
+	set.StringVar(&flags.gate, "gate", "both", "which runs to show: both, on or off")
+	set.StringVarP(&flags.output, "output", "o", "", "json prints one object per line, and the verdicts last; empty prints for people")
+	set.DurationVar(&flags.timeout, "timeout", 2*time.Minute, "longest time for the whole demo")
+	set.BoolVar(&flags.keep, "keep", false, "keep data and logs, and print where they are")
+	return command
+}
+
+// config checks the flags and returns what they ask for.
+func (f demoFlags) config(streams genericiooptions.IOStreams) (demo.Config, error) {
+	config := demo.Config{
+		Binaries: sandbox.Binaries{Dir: f.binDir},
+		Timeout:  f.timeout,
+		Keep:     f.keep,
+		Progress: demo.Progress{Out: streams.ErrOut},
+	}
+	switch f.gate {
+	case "both":
+		config.Gates = []bool{true, false}
+	case "on":
+		config.Gates = []bool{true}
+	case "off":
+		config.Gates = []bool{false}
+	default:
+		return config, fmt.Errorf("--gate must be both, on or off, not %q", f.gate)
+	}
+	switch f.output {
+	case "":
+		config.Printer = demo.NewTextPrinter(streams.Out, demo.Coloured(streams.Out))
+	case "json":
+		config.Printer = demo.NewJSONPrinter(streams.Out)
+	default:
+		return config, fmt.Errorf("--output must be json or be left out, not %q", f.output)
+	}
+	if f.timeout <= 0 {
+		return config, errors.New("--timeout must be longer than 0")
+	}
+	return config, nil
+}
