@@ -52,13 +52,15 @@ type Cluster struct {
 	dir      string
 	plane    *sandbox.ControlPlane
 	driver   *sandbox.Driver
-	programs []program
+	programs []*program
 }
 
 // program is a process that must not end before it is stopped.
 type program struct {
 	stop     func(context.Context) error
 	stopping chan struct{} // closed before stop is called
+	watched  chan struct{} // closed once nobody waits for its death any more
+	died     bool          // it ended before; set when watched is closed
 }
 
 // StartCluster starts a control plane and applies the manifests of both
@@ -135,15 +137,27 @@ func (c *Cluster) startControllers(ctx context.Context, config sandbox.Controlle
 
 // guard has a process stopped with the cluster, and reported if it ends before.
 func (c *Cluster) guard(process *sandbox.Process, stop func(context.Context) error) {
-	guarded := program{stop: stop, stopping: make(chan struct{})}
+	guarded := &program{stop: stop, stopping: make(chan struct{}), watched: make(chan struct{})}
 	c.programs = append(c.programs, guarded)
 	go func() {
+		defer close(guarded.watched)
 		select {
 		case <-guarded.stopping:
 		case <-process.Done():
+			guarded.died = true
 			c.config.Died(death(process))
 		}
 	}()
+}
+
+// end stops the program. Its death is no error here if it was reported before.
+func (p *program) end() error {
+	close(p.stopping)
+	<-p.watched
+	if err := p.stop(context.Background()); !p.died {
+		return err
+	}
+	return nil
 }
 
 // death says how a process has ended.
@@ -193,8 +207,7 @@ func (c *Cluster) stopAllBut(count int) error {
 	for len(c.programs) > count {
 		last := c.programs[len(c.programs)-1]
 		c.programs = c.programs[:len(c.programs)-1]
-		close(last.stopping)
-		errs = append(errs, last.stop(context.Background()))
+		errs = append(errs, last.end())
 	}
 	return errors.Join(errs...)
 }

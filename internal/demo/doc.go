@@ -7,6 +7,7 @@
 //
 //	kind    source                              time
 //	step    the demo, before it does something  now
+//	check   the same, to be sure of the verdict now
 //	note    what a step found                   now
 //	write   the audit log of the API server     when the request was received
 //	call    the call log of the driver          when the call was finished

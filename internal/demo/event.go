@@ -8,6 +8,8 @@ type Kind string
 const (
 	// Step is what the demo, as an administrator, is about to do.
 	Step Kind = "step"
+	// Check is a step that only makes sure of the verdict.
+	Check Kind = "check"
 	// Note is what a step found.
 	Note Kind = "note"
 	// Write is a write of a volume or claim, from the API server's audit log.

@@ -25,8 +25,8 @@ type objects struct {
 	told    map[string]string // what was told last, by object
 }
 
-// watchObjects watches until ctx ends, and tells what objects become. It returns
-// once it knows all that there are. stop waits until the watch is over.
+// watchObjects watches, and tells what objects become, until ctx ends or stop is
+// called. It returns once it knows all objects that there are.
 func watchObjects(ctx context.Context, client kubernetes.Interface, tell func(Event)) (watched *objects, stop func(), err error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core := factory.Core().V1()
@@ -42,14 +42,17 @@ func watchObjects(ctx context.Context, client kubernetes.Interface, tell func(Ev
 			return nil, nil, fmt.Errorf("watch objects: %w", err)
 		}
 	}
-	factory.StartWithContext(ctx)
-	for _, synced := range factory.WaitForCacheSyncWithContext(ctx).Synced {
-		if !synced {
-			factory.Shutdown()
-			return nil, nil, fmt.Errorf("watch objects: %w", context.Cause(ctx))
-		}
+	ctx, cancel := context.WithCancel(ctx)
+	stop = func() {
+		cancel()
+		factory.Shutdown()
 	}
-	return watched, factory.Shutdown, nil
+	factory.StartWithContext(ctx)
+	if err := factory.WaitForCacheSyncWithContext(ctx).AsError(); err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("watch objects: %w", err)
+	}
+	return watched, stop, nil
 }
 
 // handler returns what is called with every change.

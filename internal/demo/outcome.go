@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -9,29 +10,31 @@ import (
 type Outcome struct {
 	// Gate is HonorPVReclaimPolicy in the run.
 	Gate bool `json:"gate"`
+	// Volume is the handle of the volume whose PV was deleted before its claim.
+	Volume string `json:"volume"`
 	// Left are the handles of the volumes that the storage system still has,
 	// although nothing in the API speaks of them any more.
 	Left []string `json:"left"`
 }
 
-// Expected is how many volumes must be left: without the KEP, the one whose PV
-// was deleted before its claim.
-func (o Outcome) Expected() int {
+// Expected are the handles of the volumes that must be left: without the KEP,
+// that of the volume whose PV was deleted before its claim.
+func (o Outcome) Expected() []string {
 	if o.Gate {
-		return 0
+		return nil
 	}
-	return 1
+	return []string{o.Volume}
 }
 
 // AsExpected says whether the run showed what it is there to show.
-func (o Outcome) AsExpected() bool { return len(o.Left) == o.Expected() }
+func (o Outcome) AsExpected() bool { return slices.Equal(o.Left, o.Expected()) }
 
 // Verdict is the outcome in a sentence.
 func (o Outcome) Verdict() string {
 	gate := gateName(o.Gate) + ": "
 	switch {
 	case !o.AsExpected():
-		return fmt.Sprintf("%s%s in the storage system, expected %d", gate, countLeft(o.Left), o.Expected())
+		return fmt.Sprintf("%s%s in the storage system %q, expected %q", gate, countLeft(o.Left), o.Left, o.Expected())
 	case o.Gate:
 		return gate + countLeft(o.Left) + " in the storage system"
 	}
@@ -44,9 +47,9 @@ func (o Outcome) Why() string {
 	case !o.AsExpected():
 		return ""
 	case o.Gate:
-		return "The finalizer external-provisioner kept the PV until the driver had deleted the volume."
+		return "The finalizer external-provisioner held the PV until the driver had deleted the volume."
 	}
-	return "Nothing kept the PV for the provisioner: it went before anybody called DeleteVolume."
+	return "Nothing held the PV for the provisioner: it went before anybody called DeleteVolume."
 }
 
 // gateName names the gate and its value as the flag --feature-gates does.

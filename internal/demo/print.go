@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"k8s.io/cli-runtime/pkg/printers"
@@ -31,34 +30,52 @@ func NewTextPrinter(out io.Writer, coloured bool) Printer {
 type textPrinter struct {
 	out   io.Writer
 	paint paint
-	// stored is the number of volumes in the line before.
-	stored int
+	// volumes is their number in the line before.
+	volumes int
+	// checking is that a check was printed. From there on only the checks and
+	// what they make the storage system do is of interest.
+	checking bool
 }
 
 func (p *textPrinter) Begin(gate bool) error {
-	p.stored = 0
+	p.volumes, p.checking = 0, false
 	return p.print("",
 		p.paint(bold, gateName(gate)+": the PV is deleted before its PVC"),
-		p.paint(dim, "(VOLUMES: how many the storage system has; TIME in seconds)"),
 		"",
-		p.paint(dim, "  TIME  VOLUMES  WHO            WHAT"))
+		p.paint(dim, "SECONDS  STORED  WHO            WHAT    (STORED: volumes in the storage system)"))
 }
 
 func (p *textPrinter) Event(event Event) error {
-	number := fmt.Sprintf("%7d", event.Volumes)
-	if event.Volumes != p.stored {
-		number = p.paint(bold, number)
+	p.checking = p.checking || event.Kind == Check
+	if p.checking && event.Kind != Check && event.Kind != Call {
+		return nil
 	}
-	p.stored = event.Volumes
-	time := p.paint(dim, fmt.Sprintf("%6.3f", event.Seconds))
-	who := fmt.Sprintf("%-13s", event.Who)
-	return p.print(fmt.Sprintf("%s  %s  %s  %s", time, number, p.paint(colours[event.Who], who), p.paint(p.colourOf(event), event.What)))
+	lines := []string{p.line(event)}
+	if event.Kind == Step || event.Kind == Check {
+		lines = append([]string{""}, lines...)
+	}
+	return p.print(lines...)
+}
+
+// line returns the line of an event.
+func (p *textPrinter) line(event Event) string {
+	stored := fmt.Sprintf("%6d", event.Volumes)
+	if event.Volumes != p.volumes {
+		stored = p.paint(bold, fmt.Sprintf("%6s", fmt.Sprintf("%d → %d", p.volumes, event.Volumes)))
+	}
+	p.volumes = event.Volumes
+	return strings.Join([]string{
+		p.paint(dim, fmt.Sprintf("%7.3f", event.Seconds)),
+		stored,
+		p.paint(colours[event.Who], fmt.Sprintf("%-13s", event.Who)),
+		p.paint(p.colourOf(event), event.What),
+	}, "  ")
 }
 
 // colourOf returns the colour of what an event says.
 func (p *textPrinter) colourOf(event Event) colour {
 	switch {
-	case event.Kind == Step:
+	case event.Kind == Step || event.Kind == Check:
 		return bold
 	case event.Kind == Note:
 		return cyan
@@ -97,7 +114,7 @@ func (p *textPrinter) Summarize(outcomes []Outcome) error {
 	table := printers.GetNewTabWriter(p.out)
 	fmt.Fprintln(table, "RUN\tVOLUMES LEFT\tEXPECTED\tRESULT")
 	for _, outcome := range outcomes {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", gateName(outcome.Gate), len(outcome.Left), outcome.Expected(), result(outcome))
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", gateName(outcome.Gate), len(outcome.Left), len(outcome.Expected()), result(outcome))
 	}
 	return table.Flush()
 }
@@ -161,9 +178,9 @@ func newSummary(outcomes []Outcome) summary {
 	for _, outcome := range outcomes {
 		all.Runs = append(all.Runs, runSummary{
 			Outcome:     outcome,
-			Gates:       "HonorPVReclaimPolicy=" + strconv.FormatBool(outcome.Gate),
+			Gates:       gateName(outcome.Gate),
 			VolumesLeft: len(outcome.Left),
-			Expected:    outcome.Expected(),
+			Expected:    len(outcome.Expected()),
 			AsExpected:  outcome.AsExpected(),
 			Verdict:     outcome.Verdict(),
 		})

@@ -1,0 +1,114 @@
+package demo
+
+import (
+	"context"
+	"time"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+)
+
+const (
+	// delay is how long an event is held back, for earlier ones that come late.
+	delay = 250 * time.Millisecond
+	// beat is how often a recorder looks for events that are due.
+	beat = 25 * time.Millisecond
+)
+
+// recorder takes the events of a run from all sources and prints them in order.
+type recorder struct {
+	timeline *Timeline
+	printer  Printer
+	// fail is told the first error of the printer, after which nothing is printed.
+	fail   func(error)
+	err    error
+	events chan Event
+	done   chan struct{}
+}
+
+// startRecorder returns a recorder at work. finish must be called.
+func startRecorder(timeline *Timeline, printer Printer, fail func(error)) *recorder {
+	r := &recorder{
+		timeline: timeline,
+		printer:  printer,
+		fail:     fail,
+		events:   make(chan Event),
+		done:     make(chan struct{}),
+	}
+	go r.record()
+	return r
+}
+
+// tell takes an event. It is for any goroutine, until finish is called.
+func (r *recorder) tell(event Event) { r.events <- event }
+
+// finish prints what is left and returns the error of the printer.
+func (r *recorder) finish() error {
+	close(r.events)
+	<-r.done
+	return r.err
+}
+
+// record prints events as they become due.
+func (r *recorder) record() {
+	defer close(r.done)
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	for {
+		select {
+		case event, open := <-r.events:
+			if !open {
+				r.print(r.timeline.Rest())
+				return
+			}
+			r.timeline.Add(event)
+		case now := <-ticker.C:
+			r.print(r.timeline.Before(now.Add(-delay)))
+		}
+	}
+}
+
+// print prints events, unless that failed before.
+func (r *recorder) print(events []Event) {
+	for _, event := range events {
+		if r.err != nil {
+			return
+		}
+		if r.err = r.printer.Event(event); r.err != nil {
+			r.fail(r.err)
+		}
+	}
+}
+
+// followWrites tells of the writes in an audit log until it finds the request
+// for the volume called last, or ctx ends.
+func followWrites(ctx context.Context, path, last string, tell func(Event)) error {
+	for request, err := range sandbox.FollowAudit(ctx, path) {
+		if err != nil {
+			return err
+		}
+		if request.Resource == volumes && request.Name == last {
+			return nil
+		}
+		if event, shown := describeWrite(request); shown {
+			tell(event)
+		}
+	}
+	return nil
+}
+
+// followCalls tells of the calls in the log of a driver until it finds the one
+// that listVolumes makes, or ctx ends.
+func followCalls(ctx context.Context, path string, tell func(Event)) error {
+	for call, err := range sandbox.FollowCalls(ctx, path) {
+		if err != nil {
+			return err
+		}
+		if call.Method == listMethod {
+			return nil
+		}
+		if event, shown := describeCall(call); shown {
+			tell(event)
+		}
+	}
+	return nil
+}
