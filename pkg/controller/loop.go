@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -19,6 +20,9 @@ type Loop struct {
 	queue     workqueue.TypedRateLimitingInterface[string]
 	reconcile func(ctx context.Context, key string) error
 }
+
+// ErrLagging: a cache is older than an own write. The key is tried again soon.
+var ErrLagging = errors.New("the cache lags behind an own write")
 
 // Backoff bounds the time between two tries of one key that fails.
 type Backoff struct {
@@ -72,7 +76,7 @@ func (l *Loop) next(ctx context.Context) bool {
 		return true
 	case ctx.Err() != nil:
 		return false
-	case patch.IsStale(err):
+	case patch.IsStale(err), errors.Is(err, ErrLagging):
 		logger.V(4).Info("Object changed meanwhile, looking again", "err", err)
 	default:
 		logger.Error(err, "Reconciling failed, trying again")

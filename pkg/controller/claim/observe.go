@@ -25,8 +25,9 @@ func (p *pair) volumeName() string {
 	return p.volume.Name
 }
 
-// observe returns nil if the claim is gone, or if the caches lag behind own
-// writes: the event of that write has the claim looked at again.
+// observe returns nil if the claim is gone, or if its cache lags behind an own
+// write: the event of that write has the claim looked at again. The event of a
+// volume may not, so that a volume that lags is an error.
 func (c *Controller) observe(key string) (*pair, error) {
 	claim := c.Caches.Claim(key)
 	if claim == nil {
@@ -42,8 +43,7 @@ func (c *Controller) observe(key string) (*pair, error) {
 		return nil, nil
 	}
 	if volume != nil && !c.Versions.Fresh(volume) {
-		c.index.Leave(key)
-		return nil, nil
+		return nil, controller.ErrLagging
 	}
 	return &pair{claim: claim, volume: volume}, nil
 }
