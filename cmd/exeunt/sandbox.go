@@ -18,18 +18,24 @@ import (
 // startTimeout is how long a cluster may take to start.
 const startTimeout = 2 * time.Minute
 
-// hint is what to try in a sandbox. The verbs are the class and the call log.
+// hint is what to try in a sandbox, to be copied as it is. Its verbs stand for the
+// class and the call log.
 const hint = `The cluster has a control plane, pv-controller, provisioner and a mock CSI driver; it has no nodes.
 Set KUBECONFIG in another terminal and try:
 
-  kubectl create -f - <<EOF
-  {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: mine}, spec: {storageClassName: %s,
-   accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
-  EOF
-  kubectl get pv,pvc
-  kubectl delete pv --all --wait=false   # the PV first
-  kubectl delete pvc mine                # then its claim
-  grep DeleteVolume %s
+kubectl create -f - <<EOF
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: mine}
+spec:
+  storageClassName: %s
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+EOF
+kubectl get pv,pvc                     # once more, if it is not bound yet
+kubectl delete pv --all --wait=false   # the PV first
+kubectl delete pvc mine                # then its claim
+grep DeleteVolume %s
 
 Ctrl-C stops everything and removes it.
 `

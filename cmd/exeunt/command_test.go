@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// execute runs the command as program with args, and returns what it prints to
+// standard output and its error.
+func execute(ctx context.Context, program string, args ...string) (string, error) {
+	streams, _, out, _ := genericiooptions.NewTestIOStreams()
+	command := newCommand(program, streams)
+	command.SetArgs(args)
+	err := command.ExecuteContext(ctx)
+	return out.String(), err
+}
+
+func TestCommandLineIsRefusedInASentence(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a command that does not exist":      {[]string{"fly"}, `unknown command "fly", see exeunt --help`},
+		"a command that is misspelt":         {[]string{"dmeo"}, `unknown command "dmeo", did you mean demo?`},
+		"a flag that does not exist":         {[]string{"demo", "--fast"}, "unknown flag: --fast, see exeunt demo --help"},
+		"an argument of the demo":            {[]string{"demo", "now"}, `exeunt demo takes no arguments, not "now", see exeunt demo --help`},
+		"another output":                     {[]string{"demo", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
+		"another gate":                       {[]string{"demo", "--gate=maybe"}, `--gate must be both, on or off, not "maybe"`},
+		"no time":                            {[]string{"demo", "--timeout=0s"}, "--timeout must be longer than 0"},
+		"a feature gate that does not exist": {[]string{"sandbox", "--feature-gates=Fly=true"}, `--feature-gates: unknown gate "Fly"`},
+		"a feature gate with no value":       {[]string{"sandbox", "--feature-gates=HonorPVReclaimPolicy=maybe"}, "see exeunt sandbox --help"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := execute(t.Context(), "exeunt", tc.args...)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || out != "" {
+				t.Errorf("error = %v, output %q; want %s in one line, and no output", err, out, tc.want)
+			}
+			if status := exitStatus(err); status != 1 {
+				t.Errorf("exit status = %d, want 1", status)
+			}
+		})
+	}
+}
+
+func TestProgramsThatAreNotBuiltAreNamed(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	for _, command := range []string{"demo", "sandbox"} {
+		_, err := execute(t.Context(), "exeunt", command, "--bin-dir", filepath.Join(temporary, "bin"))
+		if err == nil || !strings.Contains(err.Error(), "controlplane") || !strings.Contains(err.Error(), "make build") {
+			t.Errorf("exeunt %s: %v, want the program that is missing and how to get it", command, err)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(temporary, "*")); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+func TestASignalBeforeTheStartIsTheError(t *testing.T) {
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupt(signalError{syscall.SIGTERM})
+	for _, command := range []string{"demo", "sandbox"} {
+		if _, err := execute(ctx, "exeunt", command, "--bin-dir", t.TempDir()); exitStatus(err) != 143 {
+			t.Errorf("exeunt %s: %v, want exit status 143", command, err)
+		}
+	}
+}
+
+func TestVersionIsPrinted(t *testing.T) {
+	out, err := execute(t.Context(), "exeunt", "version")
+	if err != nil || !strings.HasPrefix(out, "exeunt v") {
+		t.Errorf("version = %q, %v", out, err)
+	}
+}
+
+func TestPluginIsCalledAsItsUserCallsIt(t *testing.T) {
+	for program, want := range map[string]string{"exeunt": "  exeunt [command]", "kubectl-exeunt": "  kubectl exeunt [command]"} {
+		if out, err := execute(t.Context(), program); err != nil || !strings.Contains(out, want) {
+			t.Errorf("help of %s = %v:\n%s\nwant %q", program, err, out, want)
+		}
+	}
+}
+
+func TestFlagsMakeTheConfigurationOfTheDemo(t *testing.T) {
+	streams, _, _, _ := genericiooptions.NewTestIOStreams()
+	for gate, want := range map[string][]bool{"both": {true, false}, "on": {true}, "off": {false}} {
+		flags := demoFlags{binDir: "bin", gate: gate, output: "json", timeout: time.Second, keep: true}
+		config, err := flags.config(streams)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(config.Gates, want) || config.Binaries.Dir != "bin" || config.Timeout != time.Second || !config.Keep || config.Printer == nil {
+			t.Errorf("configuration for --gate=%s is %+v", gate, config)
+		}
+	}
+}
+
+func TestSandboxHonoursThePolicyUnlessToldOtherwise(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gates map[string]bool
+		want  bool
+	}{
+		"by default":   {map[string]bool{}, true},
+		"switched off": {map[string]bool{"HonorPVReclaimPolicy": false}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := (sandboxFlags{gates: tc.gates}).honor(); err != nil || got != tc.want {
+				t.Errorf("honor = %v, %v; want %v", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestExitStatusSaysHowItEnded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want int
+	}{
+		"well":            {nil, 0},
+		"with an error":   {errors.New("broken"), 1},
+		"by Ctrl-C":       {signalError{syscall.SIGINT}, 130},
+		"by kill":         {fmt.Errorf("wait: %w", signalError{syscall.SIGTERM}), 143},
+		"and not cleanly": {errors.Join(signalError{syscall.SIGINT}, errors.New("stop driver")), 130},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := exitStatus(tc.err); got != tc.want {
+				t.Errorf("exit status = %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSignalsEndTheContextOnce(t *testing.T) {
+	ctx, stop := signalContext(t.Context())
+	defer stop()
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	var signalled signalError
+	if !errors.As(context.Cause(ctx), &signalled) || signalled.signal != syscall.SIGHUP {
+		t.Errorf("cause = %v, want the signal", context.Cause(ctx))
+	}
+}

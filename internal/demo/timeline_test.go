@@ -1,0 +1,100 @@
+package demo
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// begun is when the run of a test began.
+var begun = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// at returns the time so many milliseconds after the run began.
+func at(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
+
+// whats returns what events say.
+func whats(events []Event) []string {
+	var said []string
+	for _, event := range events {
+		said = append(said, event.What)
+	}
+	return said
+}
+
+func TestTimelineOrdersWhatIsDue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		added   []Event
+		instant time.Time
+		due     []string
+		rest    []string
+	}{
+		"nothing was added": {
+			instant: at(100),
+		},
+		"events come in order of time, not of arrival": {
+			added:   []Event{{What: "c", Time: at(30)}, {What: "a", Time: at(10)}, {What: "b", Time: at(20)}},
+			instant: at(100),
+			due:     []string{"a", "b", "c"},
+		},
+		"events of one time come in order of arrival": {
+			added:   []Event{{What: "step", Time: at(10)}, {What: "write", Time: at(10)}, {What: "first", Time: at(0)}},
+			instant: at(100),
+			due:     []string{"first", "step", "write"},
+		},
+		"what is not due yet is held back": {
+			added:   []Event{{What: "late", Time: at(50)}, {What: "early", Time: at(49)}},
+			instant: at(50),
+			due:     []string{"early"},
+			rest:    []string{"late"},
+		},
+		"what happened before the run is left out": {
+			added:   []Event{{What: "before", Time: at(-1)}, {What: "begin", Time: at(0)}},
+			instant: at(100),
+			due:     []string{"begin"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			timeline := NewTimeline(true, begun)
+			for _, event := range tc.added {
+				timeline.Add(event)
+			}
+			if got := whats(timeline.Before(tc.instant)); !slices.Equal(got, tc.due) {
+				t.Errorf("due are %q, want %q", got, tc.due)
+			}
+			if got := whats(timeline.Rest()); !slices.Equal(got, tc.rest) {
+				t.Errorf("the rest is %q, want %q", got, tc.rest)
+			}
+		})
+	}
+}
+
+func TestTimelineShowsWhatComesTooLate(t *testing.T) {
+	timeline := NewTimeline(true, begun)
+	timeline.Add(Event{What: "second", Time: at(20)})
+	timeline.Before(at(100))
+	timeline.Add(Event{What: "first", Time: at(10)})
+	if got, want := whats(timeline.Before(at(100))), []string{"first"}; !slices.Equal(got, want) {
+		t.Errorf("due are %q, want %q", got, want)
+	}
+}
+
+func TestTimelineCarriesTheNumberOfVolumesOn(t *testing.T) {
+	timeline := NewTimeline(false, begun)
+	for _, event := range []Event{
+		{Kind: Write, Time: at(0)},
+		{Kind: Call, Time: at(10), Volumes: 1},
+		{Kind: State, Time: at(20)},
+		{Kind: Call, Time: at(1500), Volumes: 0},
+	} {
+		timeline.Add(event)
+	}
+	events := append(timeline.Before(at(15)), timeline.Rest()...)
+	for i, want := range []struct {
+		volumes int
+		seconds float64
+	}{{0, 0}, {1, 0.01}, {1, 0.02}, {0, 1.5}} {
+		if got := events[i]; got.Volumes != want.volumes || got.Seconds != want.seconds || got.Gate {
+			t.Errorf("event %d is %+v, want %+v with the gate off", i, got, want)
+		}
+	}
+}
