@@ -80,6 +80,35 @@ func TestAKeyThatFailsIsTriedAgainWithBackoffAndAPanicStopsNobody(t *testing.T) 
 	})
 }
 
+func TestAStoppedLoopFinishesItsObjectAndTakesNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var finished, aborted atomic.Int32
+		loop := controller.NewLoop("test", controller.Backoff{First: time.Millisecond, Most: time.Second}, func(ctx context.Context, key string) error {
+			duration := map[string]time.Duration{"short": 2 * time.Second, "long": time.Minute}[key]
+			select {
+			case <-time.After(duration):
+				finished.Add(1)
+			case <-ctx.Done():
+				aborted.Add(1)
+			}
+			return nil
+		})
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		for _, key := range []string{"short", "long", "short-later"} {
+			loop.Enqueue(key)
+		}
+		start := time.Now()
+		loop.Run(ctx, 2)
+		if finished.Load() != 1 || aborted.Load() != 1 {
+			t.Errorf("%d finished and %d aborted, want one each", finished.Load(), aborted.Load())
+		}
+		if took := time.Since(start); took != 4*time.Second {
+			t.Errorf("stopped after %s, want the second until the stop and three of grace", took)
+		}
+	})
+}
+
 // run runs the loop until the test ends.
 func run(t *testing.T, loop *controller.Loop, workers int) {
 	ctx, stop := context.WithCancel(t.Context())

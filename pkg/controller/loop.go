@@ -44,22 +44,30 @@ func (l *Loop) Enqueue(key string) {
 	l.queue.Add(key)
 }
 
+// grace is how long a worker may go on with its object after the context has
+// ended: shorter than what is left of a lease that could not be renewed.
+const grace = 3 * time.Second
+
 // Run reconciles with so many workers until the context ends, and returns when
 // the last worker has finished what it was doing.
 func (l *Loop) Run(ctx context.Context, workers int) {
+	working, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
-			for l.next(ctx) {
+			for l.next(ctx, working) {
 			}
 		})
 	}
 	<-ctx.Done()
 	l.queue.ShutDown()
+	defer time.AfterFunc(grace, abort).Stop()
 	running.Wait()
 }
 
-func (l *Loop) next(ctx context.Context) bool {
+// next takes a key, unless ctx has ended, and reconciles it in the context working.
+func (l *Loop) next(ctx, working context.Context) bool {
 	key, stopped := l.queue.Get()
 	if stopped {
 		return false
@@ -69,7 +77,7 @@ func (l *Loop) next(ctx context.Context) bool {
 		return false
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "queue", l.name, "key", key)
-	err := l.guarded(klog.NewContext(ctx, logger), key)
+	err := l.guarded(klog.NewContext(working, logger), key)
 	switch {
 	case err == nil:
 		l.queue.Forget(key)
