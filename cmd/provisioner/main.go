@@ -5,7 +5,6 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/version"
 
 	"github.com/exeunt-io/exeunt/internal/program"
 
@@ -15,31 +14,11 @@ import (
 )
 
 func main() {
-	program.Main("provisioner", newCommand)
-}
-
-func newCommand() (*cobra.Command, error) {
-	options, err := newOptions()
-	if err != nil {
-		return nil, err
-	}
-	command := &cobra.Command{
+	program.Main(&cobra.Command{
 		Use:   "provisioner",
 		Short: "Make and delete volumes with one CSI driver",
 		Long: "provisioner makes volumes for PersistentVolumeClaims with the CSI driver that answers at\n" +
 			"--csi-address, and deletes them when their reclaim policy says so, whichever of volume and\n" +
 			"claim is deleted first. It takes the place of the csi-provisioner sidecar.",
-		Args:    cobra.NoArgs,
-		Version: version.Get().GitVersion,
-		RunE: func(_ *cobra.Command, _ []string) error {
-			if err := options.complete(); err != nil {
-				return err
-			}
-			ctx, stop := program.SignalContext("provisioner")
-			defer stop()
-			return run(ctx, options)
-		},
-	}
-	options.addFlags(command.Flags())
-	return command, nil
+	}, newOptions)
 }

@@ -24,7 +24,7 @@ type options struct {
 	defaultFSType        string
 }
 
-func newOptions() (*options, error) {
+func newOptions() (program.Work, error) {
 	common, err := program.NewOptions()
 	if err != nil {
 		return nil, err
@@ -41,8 +41,9 @@ func newOptions() (*options, error) {
 	}, nil
 }
 
-func (o *options) addFlags(flags *pflag.FlagSet) {
-	o.AddFlags(flags)
+// AddFlags registers the flags.
+func (o *options) AddFlags(flags *pflag.FlagSet) {
+	o.Options.AddFlags(flags)
 	flags.StringVar(&o.csiAddress, "csi-address", o.csiAddress, "path of the CSI driver's socket")
 	flags.DurationVar(&o.timeout, "timeout", o.timeout, "longest time for one call of the driver")
 	flags.DurationVar(&o.driverWait, "driver-wait", o.driverWait, "longest time to wait for the driver's first answer; 0 waits for ever")
@@ -54,7 +55,8 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.defaultFSType, "default-fstype", o.defaultFSType, "file system of volumes whose class names none")
 }
 
-func (o *options) complete() error {
+// Complete checks the flags.
+func (o *options) Complete() error {
 	switch {
 	case o.workers < 1:
 		return errors.New("--worker-threads must be at least 1")
@@ -67,5 +69,5 @@ func (o *options) complete() error {
 	case len(o.metricsPath) == 0 || o.metricsPath[0] != '/':
 		return errors.New("--metrics-path must begin with /")
 	}
-	return o.Complete()
+	return o.Options.Complete()
 }

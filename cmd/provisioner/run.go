@@ -21,27 +21,27 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csi"
 )
 
-// run works until the context ends.
-func run(ctx context.Context, options *options) error {
+// Run works until the context ends.
+func (o *options) Run(ctx context.Context) error {
 	calls := metrics.NewCSIMetricsManagerWithOptions("", metrics.WithProcessStartTime(false))
 	counts := librarymetrics.New("controller")
-	if err := serve(ctx, options, calls, collectors(counts)); err != nil {
+	if err := serve(ctx, o, calls, collectors(counts)); err != nil {
 		return err
 	}
-	clients, err := options.Clients("provisioner")
+	clients, err := o.Clients("provisioner")
 	if err != nil {
 		return err
 	}
-	driver, err := csi.Connect(ctx, csi.Config{Address: options.csiAddress, Timeout: options.timeout, Wait: options.driverWait, Metrics: calls})
+	driver, err := csi.Connect(ctx, csi.Config{Address: o.csiAddress, Timeout: o.timeout, Wait: o.driverWait, Metrics: calls})
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil:
 		return err
 	case !driver.CreatesVolumes():
-		return fmt.Errorf("driver %s at %s has no capability CREATE_DELETE_VOLUME, so there is nothing to provision with it", driver.Name(), options.csiAddress)
+		return fmt.Errorf("driver %s at %s has no capability CREATE_DELETE_VOLUME, so there is nothing to provision with it", driver.Name(), o.csiAddress)
 	}
-	return provision(ctx, options, clients, driver, counts)
+	return provision(ctx, o, clients, driver, counts)
 }
 
 // provision runs the claim side and the volume side until the context ends.

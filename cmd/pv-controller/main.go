@@ -5,7 +5,6 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/version"
 
 	"github.com/exeunt-io/exeunt/internal/program"
 
@@ -15,32 +14,12 @@ import (
 )
 
 func main() {
-	program.Main("pv-controller", newCommand)
-}
-
-func newCommand() (*cobra.Command, error) {
-	options, err := newOptions()
-	if err != nil {
-		return nil, err
-	}
-	command := &cobra.Command{
+	program.Main(&cobra.Command{
 		Use:   "pv-controller",
 		Short: "Bind claims to volumes and reclaim them in order",
 		Long: "pv-controller binds PersistentVolumeClaims to PersistentVolumes, keeps the phases of both,\n" +
 			"releases volumes whose claim is gone and protects both while they are in use.\n" +
 			"It replaces the loops persistentvolume-binder-controller, persistentvolume-protection-controller\n" +
 			"and persistentvolumeclaim-protection-controller of kube-controller-manager.",
-		Args:    cobra.NoArgs,
-		Version: version.Get().GitVersion,
-		RunE: func(_ *cobra.Command, _ []string) error {
-			if err := options.complete(); err != nil {
-				return err
-			}
-			ctx, stop := program.SignalContext("pv-controller")
-			defer stop()
-			return run(ctx, options)
-		},
-	}
-	options.addFlags(command.Flags())
-	return command, nil
+	}, newOptions)
 }

@@ -21,7 +21,7 @@ type options struct {
 	dynamic                     bool
 }
 
-func newOptions() (*options, error) {
+func newOptions() (program.Work, error) {
 	common, err := program.NewOptions()
 	if err != nil {
 		return nil, err
@@ -43,17 +43,19 @@ func newOptions() (*options, error) {
 	}, nil
 }
 
-func (o *options) addFlags(flags *pflag.FlagSet) {
-	o.AddFlags(flags)
+// AddFlags registers the flags.
+func (o *options) AddFlags(flags *pflag.FlagSet) {
+	o.Options.AddFlags(flags)
 	componentoptions.BindLeaderElectionFlags(&o.leader, flags)
 	flags.IntVar(&o.claimWorkers, "concurrent-claim-syncs", o.claimWorkers, "claims that are worked on at once")
 	flags.IntVar(&o.volumeWorkers, "concurrent-volume-syncs", o.volumeWorkers, "volumes that are worked on at once")
 	flags.BoolVar(&o.dynamic, "enable-dynamic-provisioning", o.dynamic, "ask provisioners for volumes where none fits")
 }
 
-func (o *options) complete() error {
+// Complete checks the flags.
+func (o *options) Complete() error {
 	if o.claimWorkers < 1 || o.volumeWorkers < 1 {
 		return errors.New("--concurrent-claim-syncs and --concurrent-volume-syncs must be at least 1")
 	}
-	return o.Complete()
+	return o.Options.Complete()
 }

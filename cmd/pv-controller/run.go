@@ -21,10 +21,10 @@ import (
 // eventSource is the component that upstream's events of these loops name.
 const eventSource = "persistentvolume-controller"
 
-// run works until the context ends. The caches are filled before the lease is
+// Run works until the context ends. The caches are filled before the lease is
 // held, so that a standby takes over at once.
-func run(ctx context.Context, options *options) error {
-	clients, err := options.Clients("pv-controller")
+func (o *options) Run(ctx context.Context) error {
+	clients, err := o.Clients("pv-controller")
 	if err != nil {
 		return err
 	}
@@ -35,18 +35,20 @@ func run(ctx context.Context, options *options) error {
 	}
 	recorder, stopEvents := program.Recorder(ctx, clients.Events, eventSource)
 	defer stopEvents()
-	controllers, err := wire(options, clients, caches, controller.NewReporter(recorder))
+	controllers, err := wire(o, clients, caches, controller.NewReporter(recorder))
 	if err != nil {
 		return err
 	}
-	factory.StartWithContext(ctx)
+	watching, stopWatching := context.WithCancel(ctx)
+	factory.StartWithContext(watching)
 	defer factory.Shutdown()
-	klog.FromContext(ctx).Info("Filling caches", "HonorPVReclaimPolicy", options.Honor())
+	defer stopWatching()
+	klog.FromContext(ctx).Info("Filling caches", "HonorPVReclaimPolicy", o.Honor())
 	if !cache.WaitForCacheSync(ctx.Done(), caches.Synced()...) {
 		return nil
 	}
-	return program.Lead(ctx, options.leader, clients.Leases, func(ctx context.Context) error {
-		controllers.run(ctx, options)
+	return program.Lead(ctx, o.leader, clients.Leases, func(ctx context.Context) error {
+		controllers.run(ctx, o)
 		return nil
 	})
 }

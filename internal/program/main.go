@@ -1,23 +1,52 @@
 package program
 
 import (
+	"context"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/component-base/cli"
+	"k8s.io/component-base/version"
 )
 
-// Main runs the command and exits: with 0, or with 1 after one sentence on stderr.
-func Main(name string, newCommand func() (*cobra.Command, error)) {
-	command, err := newCommand()
+// Work is what a program does, and the flags that say how.
+type Work interface {
+	// AddFlags registers the flags, whose defaults are set.
+	AddFlags(flags *pflag.FlagSet)
+	// Complete checks the flags. Its error names the flag at fault.
+	Complete() error
+	// Run works until the context ends, which is no error.
+	Run(ctx context.Context) error
+}
+
+// Main runs the work that newWork returns and exits: with 0, or with 1 after one
+// sentence on stderr. The command gives name and help.
+func Main(command *cobra.Command, newWork func() (Work, error)) {
+	work, err := newWork()
 	if err == nil {
-		command.SilenceErrors, command.SilenceUsage = true, true
+		complete(command, work)
 		err = cli.RunNoErrOutput(command)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", command.Name(), err)
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+func complete(command *cobra.Command, work Work) {
+	command.Args = cobra.NoArgs
+	command.Version = version.Get().GitVersion
+	command.SilenceErrors, command.SilenceUsage = true, true
+	work.AddFlags(command.Flags())
+	command.RunE = func(*cobra.Command, []string) error {
+		if err := work.Complete(); err != nil {
+			return err
+		}
+		ctx, stop := SignalContext(command.Name())
+		defer stop()
+		return work.Run(ctx)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -109,18 +110,17 @@ func replicas(honor bool) []sandbox.Controller {
 	}
 }
 
-// leader returns the replica that leads: the one whose log says that it works.
-func (c *cluster) leader(s *scene) *sandbox.Process {
+// logContains says whether the process has logged the text.
+func (s *scene) logContains(process *sandbox.Process, text string) bool {
 	s.t.Helper()
-	for _, process := range c.processes {
-		text, err := os.ReadFile(process.LogFile())
-		s.must(err, "read log")
-		if strings.Contains(string(text), `"Working" logger="pv-controller"`) {
-			return process
-		}
-	}
-	s.t.Fatal("no replica leads")
-	return nil
+	logged, err := os.ReadFile(process.LogFile())
+	s.must(err, "read log")
+	return strings.Contains(string(logged), text)
+}
+
+// forget leaves a process that died on purpose out of what is checked at the end.
+func (c *cluster) forget(process *sandbox.Process) {
+	c.processes = slices.DeleteFunc(c.processes, func(p *sandbox.Process) bool { return p == process })
 }
 
 func (c *cluster) createClasses(ctx context.Context) error {

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -108,19 +107,4 @@ func TestTwoVolumesWithOneHandleNeverCostTheOthersData(t *testing.T) {
 		t.Errorf("the event does not name the other volume: %s", message)
 	}
 	s.expectKept(mine)
-}
-
-func TestAStandbyTakesOverAtOnceWhenTheLeaderStops(t *testing.T) {
-	t.Parallel()
-	c := shared(t, setup{honor: true, elected: true})
-	s := enter(t, c)
-	for i := range 2 {
-		claim := fmt.Sprintf("claim-%d", i)
-		s.createClaim(claim, deleteClass)
-		s.awaitBound(claim)
-		if i == 0 {
-			leader := c.leader(s)
-			s.must(leader.Stop(s.ctx), "stop the leader")
-		}
-	}
 }
