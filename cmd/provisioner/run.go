@@ -49,14 +49,17 @@ func provision(ctx context.Context, options *options, clients *program.Clients, 
 	factory := informers.NewSharedInformerFactoryWithOptions(clients.Objects, 0, informers.WithTransform(controller.StripManagedFields))
 	claims := factory.Core().V1().PersistentVolumeClaims().Informer()
 	classes := factory.Storage().V1().StorageClasses().Informer()
-	volumes := provisioning.NewVolumes(factory.Core().V1().PersistentVolumes().Informer(), options.Honor())
+	volumes, err := provisioning.NewVolumes(factory.Core().V1().PersistentVolumes().Informer(), options.Honor())
+	if err != nil {
+		return fmt.Errorf("watch volumes: %w", err)
+	}
 	recorder, stopEvents := program.Recorder(ctx, clients.Events, driver.Name())
 	defer stopEvents()
 
 	deletions, err := deletion.New(deletion.Config{
 		Client: clients.Objects, Volumes: volumes.SharedIndexInformer, Attachments: attachments(factory, driver),
 		Driver: driver, Translator: translator{}, Reporter: controller.NewReporter(recorder), Metrics: counts,
-		Backoff: controller.Backoff{First: options.retryStart, Most: options.retryMax}, Honor: options.Honor(), Poke: volumes.Poke,
+		Backoff: controller.Backoff{First: options.retryStart, Most: options.retryMax}, Honor: options.Honor(), Requeue: volumes.Requeue,
 	})
 	if err != nil {
 		return err

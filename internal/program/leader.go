@@ -74,11 +74,14 @@ func hold(ctx context.Context, config componentconfig.LeaderElectionConfiguratio
 	return outcome(ctx, result)
 }
 
-// outcome is what run returned; without that, the lease was lost or never held.
+// outcome is the error of run, if it has one. Where nobody asked for the end, it
+// came because the lease was lost.
 func outcome(ctx context.Context, result <-chan error) error {
 	select {
 	case err := <-result:
-		return err
+		if err != nil {
+			return err
+		}
 	default:
 	}
 	if ctx.Err() != nil {

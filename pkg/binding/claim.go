@@ -138,14 +138,14 @@ func DecideClaim(s ClaimState) ClaimDecision {
 		return lost(s, VolumeLost)
 	case s.Completed && (s.Volume == Foreign || s.Volume == Prebound):
 		return lost(s, Misbound)
-	case s.Completed || s.Volume.refersToClaim():
+	case s.Completed || s.Volume == Ours:
 		return bind(s)
 	case s.Deleting:
 		return ClaimDecision{Wait, ClaimDeleting}
+	case s.Volume == Free || s.Volume == Prebound:
+		return bind(s)
 	case s.Named:
 		return decideNamed(s)
-	case s.Volume == Free:
-		return bind(s)
 	}
 	return decideUnserved(s)
 }
@@ -176,18 +176,16 @@ func bind(s ClaimState) ClaimDecision {
 	return ClaimDecision{Wait, IsBound}
 }
 
-// decideNamed serves a claim whose author asked for one volume.
+// decideNamed serves a claim whose author asked for a volume that it cannot have.
 func decideNamed(s ClaimState) ClaimDecision {
 	switch s.Volume {
-	case Missing:
-		return pending(s, VolumeMissing)
 	case Unfit:
 		return pending(s, VolumeUnfit)
 	case Foreign:
 		return pending(s, VolumeTaken)
-	case Free, Prebound, Ours:
+	case Missing, Free, Prebound, Ours:
 	}
-	return bind(s)
+	return pending(s, VolumeMissing)
 }
 
 // decideUnserved serves a claim for which there is no volume.

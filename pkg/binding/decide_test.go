@@ -30,6 +30,7 @@ func TestDecideClaim(t *testing.T) {
 		"a claim that is being deleted gets no volume":                {ClaimState{Deleting: true, Volume: Free, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
 		"nor is one provisioned for it":                               {ClaimState{Deleting: true, Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
 		"but the one made for it is bound, so that it is reclaimed":   {ClaimState{Deleting: true, Volume: Ours, Status: StatusPending}, ClaimDecision{MarkVolumeBound, Binding}},
+		"nor does it take the one reserved for the claim to come":     {ClaimState{Deleting: true, Volume: Prebound, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
 		"nothing fits and no class is set":                            {ClaimState{Status: StatusPending}, ClaimDecision{Wait, NothingFits}},
 		"the default class is assigned":                               {ClaimState{Class: DefaultExists, Status: StatusPending}, ClaimDecision{AssignClass, DefaultClass}},
 		"the class waits for a consumer":                              {ClaimState{Class: Delayed, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsConsumer}},
@@ -107,6 +108,14 @@ func TestEveryClaimSettlesAfterAtMostFourSteps(t *testing.T) {
 				t.Fatalf("%v changes nothing in %+v", DecideClaim(s), s)
 			}
 			s = next
+		}
+	}
+}
+
+func TestAClaimThatIsBeingDeletedTakesNoVolume(t *testing.T) {
+	for s := range claimStates {
+		if s.Deleting && !s.Completed && DecideClaim(s).Action == BindVolume {
+			t.Errorf("%v in %+v", DecideClaim(s), s)
 		}
 	}
 }

@@ -37,26 +37,28 @@ func NewIndex(wake func(claim string)) *Index {
 }
 
 // Put makes a volume known as free, or replaces what was known of it. A volume
-// that is not free (see [IsFree]) is dropped.
-func (x *Index) Put(volume *v1.PersistentVolume) {
+// that is not free (see [IsFree]) is dropped. It returns whether the volume is
+// free and was known to be exactly like this.
+func (x *Index) Put(volume *v1.PersistentVolume) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if known := x.volumes[volume.Name]; known != nil && IsFree(volume) && known.same(volume) {
-		return
+		return true
 	}
 	reserver := x.reservers[volume.Name]
 	x.drop(volume.Name)
 	if !IsFree(volume) {
-		return
+		return false
 	}
 	c := newCandidate(volume)
 	x.volumes[c.name] = c
 	x.bucket(c.key).insert(c)
 	if reserver != "" {
 		x.reserve(c, reserver)
-		return
+		return false
 	}
 	x.offer(c)
+	return false
 }
 
 // Drop makes the index forget a volume, for it is gone or claimed.

@@ -159,8 +159,11 @@ func TestAHandlerTellsNewFromOldAndReadsTombstones(t *testing.T) {
 	handler.OnUpdate(volume("v", "1"), volume("v", "1")) // a resync
 	handler.OnUpdate(volume("v", "1"), volume("v", "2"))
 	handler.OnDelete(volume("v", "2"))
+	again := volume("v", "3")
+	again.UID = "uid-2"
+	handler.OnUpdate(volume("v", "2"), again) // deleted and made again while nobody watched
 	handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "v", Obj: volume("v", "2")})
-	if changes != 2 || gone != 2 {
-		t.Errorf("%d changes and %d gone, want 2 and 2", changes, gone)
+	if changes != 3 || gone != 3 {
+		t.Errorf("%d changes and %d gone, want 3 and 3", changes, gone)
 	}
 }

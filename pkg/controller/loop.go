@@ -21,8 +21,8 @@ type Loop struct {
 	reconcile func(ctx context.Context, key string) error
 }
 
-// ErrLagging: a cache is older than an own write. The key is tried again soon.
-var ErrLagging = errors.New("the cache lags behind an own write")
+// ErrLagging: a cache is older than what is known otherwise. The key is tried again soon.
+var ErrLagging = errors.New("the cache lags behind the API server")
 
 // Backoff bounds the time between two tries of one key that fails.
 type Backoff struct {

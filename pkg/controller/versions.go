@@ -36,16 +36,8 @@ func (v *Versions) Wrote(object metav1.Object) {
 func (v *Versions) Fresh(cached metav1.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	uid := cached.GetUID()
-	written, known := v.written[uid]
-	if !known {
-		return true
-	}
-	if older(cached.GetResourceVersion(), written) {
-		return false
-	}
-	delete(v.written, uid)
-	return true
+	written, known := v.written[cached.GetUID()]
+	return !known || !older(cached.GetResourceVersion(), written)
 }
 
 // Forget drops the memory of an object that is gone.

@@ -37,7 +37,7 @@ func (w *Writer) Volume(ctx context.Context, volume *v1.PersistentVolume, p *pat
 	if err != nil {
 		return nil, fmt.Errorf("patch volume %s: %w", volume.Name, err)
 	}
-	w.versions.Wrote(now)
+	w.wrote(now)
 	return now, nil
 }
 
@@ -54,6 +54,16 @@ func (w *Writer) Claim(ctx context.Context, claim *v1.PersistentVolumeClaim, p *
 	if err != nil {
 		return nil, fmt.Errorf("patch claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	w.versions.Wrote(now)
+	w.wrote(now)
 	return now, nil
+}
+
+// wrote remembers the version; the write that took off the last finalizer was the
+// object's last one.
+func (w *Writer) wrote(now metav1.Object) {
+	if now.GetDeletionTimestamp() != nil && len(now.GetFinalizers()) == 0 {
+		w.versions.Forget(now.GetUID())
+		return
+	}
+	w.versions.Wrote(now)
 }

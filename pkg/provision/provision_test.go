@@ -16,9 +16,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-func wish(change ...func(*provision.Wish)) provision.Wish {
+func input(change ...func(*provision.Input)) provision.Input {
 	policy := v1.PersistentVolumeReclaimDelete
-	w := provision.Wish{
+	w := provision.Input{
 		Name: "pvc-1",
 		Claim: &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{
 			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
@@ -34,7 +34,7 @@ func wish(change ...func(*provision.Wish)) provision.Wish {
 }
 
 func TestRequestCarriesSizeModeAndTheDriversParametersOnly(t *testing.T) {
-	request, err := provision.Request(wish(func(w *provision.Wish) {
+	request, err := provision.Request(input(func(w *provision.Input) {
 		w.Class.Parameters["csi.storage.k8s.io/fstype"] = "xfs"
 		w.Class.MountOptions = []string{"noatime"}
 	}))
@@ -52,7 +52,7 @@ func TestRequestCarriesSizeModeAndTheDriversParametersOnly(t *testing.T) {
 
 func TestABlockClaimAsksForABlockVolume(t *testing.T) {
 	block := v1.PersistentVolumeBlock
-	request, err := provision.Request(wish(func(w *provision.Wish) { w.Claim.Spec.VolumeMode = &block; w.DefaultFSType = "ext4" }))
+	request, err := provision.Request(input(func(w *provision.Input) { w.Claim.Spec.VolumeMode = &block; w.DefaultFSType = "ext4" }))
 	if err != nil || request.VolumeCapabilities[0].GetBlock() == nil {
 		t.Errorf("request: %v, %v", request, err)
 	}
@@ -61,23 +61,23 @@ func TestABlockClaimAsksForABlockVolume(t *testing.T) {
 func TestWhatCannotBeServedIsRefusedWithASentence(t *testing.T) {
 	gold := "gold"
 	for name, tc := range map[string]struct {
-		change func(*provision.Wish)
+		change func(*provision.Input)
 		names  string
 	}{
-		"a selector":              {func(w *provision.Wish) { w.Claim.Spec.Selector = &metav1.LabelSelector{} }, "selector"},
-		"a data source":           {func(w *provision.Wish) { w.Claim.Spec.DataSource = &v1.TypedLocalObjectReference{} }, "data source"},
-		"an attributes class":     {func(w *provision.Wish) { w.Claim.Spec.VolumeAttributesClassName = &gold }, "VolumeAttributesClass"},
-		"a parameter of tomorrow": {func(w *provision.Wish) { w.Class.Parameters["csi.storage.k8s.io/new"] = "x" }, "csi.storage.k8s.io/new"},
-		"the file system twice": {func(w *provision.Wish) {
+		"a selector":              {func(w *provision.Input) { w.Claim.Spec.Selector = &metav1.LabelSelector{} }, "selector"},
+		"a data source":           {func(w *provision.Input) { w.Claim.Spec.DataSource = &v1.TypedLocalObjectReference{} }, "data source"},
+		"an attributes class":     {func(w *provision.Input) { w.Claim.Spec.VolumeAttributesClassName = &gold }, "VolumeAttributesClass"},
+		"a parameter of tomorrow": {func(w *provision.Input) { w.Class.Parameters["csi.storage.k8s.io/new"] = "x" }, "csi.storage.k8s.io/new"},
+		"the file system twice": {func(w *provision.Input) {
 			w.Class.Parameters["fstype"] = "a"
 			w.Class.Parameters["csi.storage.k8s.io/fstype"] = "b"
 		}, "twice"},
-		"a capacity of less than no": {func(w *provision.Wish) {
+		"a capacity of less than no": {func(w *provision.Input) {
 			w.Claim.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("-1")
 		}, "negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := provision.Request(wish(tc.change))
+			_, err := provision.Request(input(tc.change))
 			var refusal *provision.Refusal
 			if !errors.As(err, &refusal) || !strings.Contains(refusal.Sentence, tc.names) {
 				t.Errorf("Request = %v, want a refusal that names %q", err, tc.names)
@@ -97,7 +97,7 @@ func TestTheFinalizerIsInTheFirstWriteOfDeleteVolumesOnly(t *testing.T) {
 		"Delete, the gate off": {v1.PersistentVolumeReclaimDelete, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := wish(func(w *provision.Wish) { w.Class.ReclaimPolicy = &tc.policy })
+			w := input(func(w *provision.Input) { w.Class.ReclaimPolicy = &tc.policy })
 			request, err := provision.Request(w)
 			if err != nil {
 				t.Fatal(err)
@@ -114,7 +114,7 @@ func TestTheFinalizerIsInTheFirstWriteOfDeleteVolumesOnly(t *testing.T) {
 }
 
 func TestTopologyBecomesNodeAffinity(t *testing.T) {
-	w := wish()
+	w := input(func(w *provision.Input) { w.Topology = true })
 	request, err := provision.Request(w)
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +123,10 @@ func TestTopologyBecomesNodeAffinity(t *testing.T) {
 	terms := provision.Volume(w, request, made, "driver", true).Spec.NodeAffinity.Required.NodeSelectorTerms
 	if len(terms) != 2 || len(terms[0].MatchExpressions) != 2 || terms[0].MatchExpressions[0].Key != "rack" {
 		t.Errorf("terms: %+v", terms)
+	}
+	w.Topology = false
+	if got := provision.Volume(w, request, made, "driver", true).Spec.NodeAffinity; got != nil {
+		t.Errorf("a driver without topology got the affinity %v", got)
 	}
 }
 
@@ -140,8 +144,8 @@ func TestFlawNamesWhatCannotBeUsed(t *testing.T) {
 		"too small":                {&csi.Volume{VolumeId: "h", CapacityBytes: 9}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if flaw := provision.Flaw(request, tc.volume); (flaw != "") != tc.flawed {
-				t.Errorf("Flaw = %q", flaw)
+			if reason := provision.Unusable(request, tc.volume); (reason != "") != tc.flawed {
+				t.Errorf("Unusable = %q", reason)
 			}
 		})
 	}

@@ -34,8 +34,8 @@ const (
 	oldFSTypeParameter = "fstype"
 )
 
-// Wish is what a volume is made from.
-type Wish struct {
+// Input is what a volume is made from.
+type Input struct {
 	// Name is the name of the volume, which makes the request idempotent.
 	Name  string
 	Claim *v1.PersistentVolumeClaim
@@ -44,28 +44,30 @@ type Wish struct {
 	AccessMode csi.VolumeCapability_AccessMode_Mode
 	// DefaultFSType serves claims whose class names no file system; it may be empty.
 	DefaultFSType string
+	// Topology: the driver says that not every node reaches every volume.
+	Topology bool
 }
 
 // Request returns what to ask the driver for, or a [Refusal].
-func Request(w Wish) (*csi.CreateVolumeRequest, error) {
-	if err := refusal(w.Claim); err != nil {
+func Request(in Input) (*csi.CreateVolumeRequest, error) {
+	if err := refusal(in.Claim); err != nil {
 		return nil, err
 	}
-	parameters, fsType, err := parametersOf(w.Class)
+	parameters, fsType, err := parametersOf(in.Class)
 	if err != nil {
 		return nil, err
 	}
 	if fsType == "" {
-		fsType = w.DefaultFSType
+		fsType = in.DefaultFSType
 	}
-	size := w.Claim.Spec.Resources.Requests.Storage().Value()
+	size := in.Claim.Spec.Resources.Requests.Storage().Value()
 	if size < 0 {
 		return nil, refuse("The claim requests a negative capacity")
 	}
 	return &csi.CreateVolumeRequest{
-		Name:               w.Name,
+		Name:               in.Name,
 		CapacityRange:      &csi.CapacityRange{RequiredBytes: size},
-		VolumeCapabilities: []*csi.VolumeCapability{capability(w, fsType)},
+		VolumeCapabilities: []*csi.VolumeCapability{capability(in, fsType)},
 		Parameters:         parameters,
 	}, nil
 }
@@ -104,14 +106,14 @@ func parametersOf(class *storagev1.StorageClass) (parameters map[string]string, 
 	return parameters, fsType, nil
 }
 
-func capability(w Wish, fsType string) *csi.VolumeCapability {
-	result := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: w.AccessMode}}
-	if isBlock(w.Claim) {
+func capability(in Input, fsType string) *csi.VolumeCapability {
+	result := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: in.AccessMode}}
+	if isBlock(in.Claim) {
 		result.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
 		return result
 	}
 	result.AccessType = &csi.VolumeCapability_Mount{
-		Mount: &csi.VolumeCapability_MountVolume{FsType: fsType, MountFlags: w.Class.MountOptions},
+		Mount: &csi.VolumeCapability_MountVolume{FsType: fsType, MountFlags: in.Class.MountOptions},
 	}
 	return result
 }

@@ -17,8 +17,8 @@ const (
 	DeletionSecretNamespace = "volume.kubernetes.io/provisioner-deletion-secret-namespace"
 )
 
-// Flaw says what is wrong with the driver's volume, "" if it can be used.
-func Flaw(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
+// Unusable says what is wrong with the driver's volume, "" if it can be used.
+func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
 	const longest = 128 // bytes, CSI specification "Size Limits"
 	required := request.GetCapacityRange().GetRequiredBytes()
 	switch id := volume.GetVolumeId(); {
@@ -35,29 +35,31 @@ func Flaw(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
 // Volume returns the object for a volume that the driver made, without claimRef.
 // With honor (the gate HonorPVReclaimPolicy) and the policy Delete it carries the
 // finalizer External from its first write on (KEP-2644, "CSI Driver volumes").
-func Volume(w Wish, request *csi.CreateVolumeRequest, made *csi.Volume, driver string, honor bool) *v1.PersistentVolume {
+func Volume(in Input, request *csi.CreateVolumeRequest, made *csi.Volume, driver string, honor bool) *v1.PersistentVolume {
 	policy := v1.PersistentVolumeReclaimDelete
-	if w.Class.ReclaimPolicy != nil {
-		policy = *w.Class.ReclaimPolicy
+	if in.Class.ReclaimPolicy != nil {
+		policy = *in.Class.ReclaimPolicy
 	}
 	size := max(made.GetCapacityBytes(), request.GetCapacityRange().GetRequiredBytes())
 	volume := &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: w.Name,
+			Name: in.Name,
 			Annotations: map[string]string{
 				binding.ProvisionedBy: driver, DeletionSecretName: "", DeletionSecretNamespace: "",
 			},
 		},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: policy,
-			AccessModes:                   w.Claim.Spec.AccessModes,
+			AccessModes:                   in.Claim.Spec.AccessModes,
 			Capacity:                      v1.ResourceList{v1.ResourceStorage: *resource.NewQuantity(size, resource.BinarySI)},
-			MountOptions:                  w.Class.MountOptions,
-			VolumeMode:                    w.Claim.Spec.VolumeMode,
-			StorageClassName:              w.Class.Name,
-			NodeAffinity:                  affinity(made.GetAccessibleTopology()),
+			MountOptions:                  in.Class.MountOptions,
+			VolumeMode:                    in.Claim.Spec.VolumeMode,
+			StorageClassName:              in.Class.Name,
 			PersistentVolumeSource:        source(request, made, driver),
 		},
+	}
+	if in.Topology {
+		volume.Spec.NodeAffinity = affinity(made.GetAccessibleTopology())
 	}
 	if honor && policy == v1.PersistentVolumeReclaimDelete {
 		volume.Finalizers = finalizer.With(nil, finalizer.External)

@@ -57,15 +57,15 @@ func (c *Controller) Enqueue(claim string) {
 // Reconcile observes one claim and its volume and takes step after step until
 // there is nothing left to do but wait.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
-	p, err := c.observe(key)
-	for err == nil && p != nil {
-		decision := binding.DecideClaim(p.state(c))
+	o, err := c.observe(key)
+	for err == nil && o != nil {
+		decision := binding.DecideClaim(o.state(c))
 		if decision.Action == binding.Wait {
-			c.report(p, decision.Reason)
+			c.report(o, decision.Reason)
 			return nil
 		}
-		klog.FromContext(ctx).V(4).Info("Decided on claim", "reason", decision.Reason, "volume", p.volumeName())
-		p, err = c.execute(ctx, p, decision)
+		klog.FromContext(ctx).V(4).Info("Decided on claim", "reason", decision.Reason, "volume", o.volumeName())
+		o, err = c.execute(ctx, o, decision)
 	}
 	if err != nil {
 		c.index.Leave(key)

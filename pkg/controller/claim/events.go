@@ -25,29 +25,29 @@ const (
 
 // eventFor returns what the user reads of a claim that waits, false if there is
 // nothing to say.
-func (c *Controller) eventFor(p *pair, reason binding.Reason) (controller.Event, bool) {
-	class := binding.ClaimClass(p.claim)
+func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller.Event, bool) {
+	class := binding.ClaimClass(o.claim)
 	switch reason {
 	case binding.VolumeUnfit:
-		return controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to the requested volume %q: %s", p.claim.Spec.VolumeName, binding.Mismatch(p.volume, p.claim))), true
+		return controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to the requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
 	case binding.VolumeTaken:
-		return controller.Warn(failedBinding, fmt.Sprintf("The requested volume %q belongs to claim %s", p.claim.Spec.VolumeName, controller.ClaimKey(p.volume))), true
+		return controller.Warn(failedBinding, fmt.Sprintf("The requested volume %q belongs to claim %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
 	case binding.ReferenceLost:
 		return controller.Warn(claimLost, "The claim was bound and no longer names its volume; the data on it is out of reach"), true
 	case binding.VolumeLost:
-		return controller.Warn(claimLost, fmt.Sprintf("The claim is bound to volume %q, which no longer exists", p.claim.Spec.VolumeName)), true
+		return controller.Warn(claimLost, fmt.Sprintf("The claim is bound to volume %q, which no longer exists", o.claim.Spec.VolumeName)), true
 	case binding.Misbound:
-		return controller.Warn(claimMisbound, fmt.Sprintf("The claim is bound to volume %q, which belongs to claim %s", p.claim.Spec.VolumeName, controller.ClaimKey(p.volume))), true
+		return controller.Warn(claimMisbound, fmt.Sprintf("The claim is bound to volume %q, which belongs to claim %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
 	case binding.NothingFits:
 		return controller.Note(failedBinding, "No volume satisfies the claim, and no storage class is set that could provision one"), true
 	case binding.AwaitsConsumer:
-		return c.consumerEvent(p.claim), true
+		return c.consumerEvent(o.claim), true
 	case binding.ClassMissing:
 		return controller.Warn(provisioningFailed, fmt.Sprintf("The storage class %q does not exist", class)), true
 	case binding.ProvisionerMissing:
 		return controller.Warn(provisioningFailed, fmt.Sprintf("No volume satisfies the claim, and the provisioner of its storage class %q cannot make one here", class)), true
 	case binding.AwaitsProvisioner:
-		return controller.Note(externalProvisioning, fmt.Sprintf("Waiting for the external provisioner %q to create a volume, or for an administrator to provide one; if this takes long, see whether the provisioner runs and knows its driver", c.provisionerOf(p.claim))), true
+		return controller.Note(externalProvisioning, fmt.Sprintf("Waiting for the external provisioner %q to create a volume, or for an administrator to provide one; if this takes long, see whether the provisioner runs and knows its driver", c.provisionerOf(o.claim))), true
 	case binding.Binding, binding.IsBound, binding.VolumeMissing, binding.ClaimDeleting, binding.DefaultClass, binding.ProvisioningOff:
 	}
 	return controller.Event{}, false

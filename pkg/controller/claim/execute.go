@@ -15,97 +15,97 @@ import (
 
 const yes = "yes"
 
-// execute carries out one action and returns the pair as it is afterwards, or
+// execute carries out one action and returns what is known afterwards, or
 // nil if the claim should be looked at anew by the event of the write.
-func (c *Controller) execute(ctx context.Context, p *pair, decision binding.ClaimDecision) (*pair, error) {
+func (c *Controller) execute(ctx context.Context, o *observation, decision binding.ClaimDecision) (*observation, error) {
 	switch decision.Action {
 	case binding.BindVolume:
-		return c.bindVolume(ctx, p)
+		return c.bindVolume(ctx, o)
 	case binding.MarkVolumeBound:
-		return c.markVolumeBound(ctx, p)
+		return c.markVolumeBound(ctx, o)
 	case binding.BindClaim:
-		return c.bindClaim(ctx, p)
+		return c.bindClaim(ctx, o)
 	case binding.MarkBound:
-		return c.writeClaim(ctx, p, boundStatus(p.claim, p.volume), "status")
+		return c.writeClaim(ctx, o, boundStatus(o.claim, o.volume), "status")
 	case binding.MarkPending:
-		return c.writeClaim(ctx, p, bareStatus(p.claim, v1.ClaimPending), "status")
+		return c.writeClaim(ctx, o, bareStatus(o.claim, v1.ClaimPending), "status")
 	case binding.MarkLost:
-		return c.writeClaim(ctx, p, bareStatus(p.claim, v1.ClaimLost), "status")
+		return c.writeClaim(ctx, o, bareStatus(o.claim, v1.ClaimLost), "status")
 	case binding.ConfirmVolume:
-		return c.confirmVolume(ctx, p)
+		return c.confirmVolume(ctx, o)
 	case binding.AssignClass:
-		_, err := c.writeClaim(ctx, p, c.assignClass(p.claim))
+		_, err := c.writeClaim(ctx, o, c.assignClass(o.claim))
 		return nil, err
 	case binding.RequestVolume:
-		return c.writeClaim(ctx, p, c.requestVolume(p.claim))
+		return c.writeClaim(ctx, o, c.requestVolume(o.claim))
 	case binding.Wait:
 	}
 	return nil, nil
 }
 
-func (c *Controller) writeClaim(ctx context.Context, p *pair, change *patch.Patch, subresource ...string) (*pair, error) {
-	claim, err := c.writer.Claim(ctx, p.claim, change, subresource...)
+func (c *Controller) writeClaim(ctx context.Context, o *observation, change *patch.Patch, subresource ...string) (*observation, error) {
+	claim, err := c.writer.Claim(ctx, o.claim, change, subresource...)
 	if err != nil {
 		return nil, err
 	}
-	return &pair{claim: claim, volume: p.volume, confirmed: p.confirmed}, nil
+	return &observation{claim: claim, volume: o.volume, confirmed: o.confirmed}, nil
 }
 
-func (c *Controller) writeVolume(ctx context.Context, p *pair, change *patch.Patch, subresource ...string) (*pair, error) {
-	volume, err := c.writer.Volume(ctx, p.volume, change, subresource...)
+func (c *Controller) writeVolume(ctx context.Context, o *observation, change *patch.Patch, subresource ...string) (*observation, error) {
+	volume, err := c.writer.Volume(ctx, o.volume, change, subresource...)
 	if err != nil {
 		return nil, err
 	}
-	return &pair{claim: p.claim, volume: volume, confirmed: p.confirmed}, nil
+	return &observation{claim: o.claim, volume: volume, confirmed: o.confirmed}, nil
 }
 
 // bindVolume lets the volume refer to the claim by UID. Whoever chose the pair
 // before stays on record: the annotation is set only where a controller chose.
-func (c *Controller) bindVolume(ctx context.Context, p *pair) (*pair, error) {
-	change := patch.ForVersion(p.volume)
+func (c *Controller) bindVolume(ctx context.Context, o *observation) (*observation, error) {
+	change := patch.ForVersion(o.volume)
 	change.Set("/spec/claimRef", v1.ObjectReference{
 		Kind: "PersistentVolumeClaim", APIVersion: "v1",
-		Namespace: p.claim.Namespace, Name: p.claim.Name, UID: p.claim.UID, ResourceVersion: p.claim.ResourceVersion,
+		Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID, ResourceVersion: o.claim.ResourceVersion,
 	})
-	if binding.RelationOf(p.volume, p.claim) == binding.Free {
-		change.Annotate(p.volume, map[string]string{binding.BoundByController: yes})
+	if binding.RelationOf(o.volume, o.claim) == binding.Free {
+		change.Annotate(o.volume, map[string]string{binding.BoundByController: yes})
 	}
-	bound, err := c.writeVolume(ctx, p, change)
+	bound, err := c.writeVolume(ctx, o, change)
 	if err == nil {
-		c.index.Drop(p.volume.Name)
+		c.index.Drop(o.volume.Name)
 	}
 	return bound, err
 }
 
-func (c *Controller) markVolumeBound(ctx context.Context, p *pair) (*pair, error) {
-	change := patch.For(p.volume).Test("/spec/claimRef/uid", string(p.claim.UID)).
-		Test("/status/phase", string(p.volume.Status.Phase)).Set("/status/phase", string(v1.VolumeBound))
-	if p.volume.Status.Message != "" {
+func (c *Controller) markVolumeBound(ctx context.Context, o *observation) (*observation, error) {
+	change := patch.For(o.volume).Test("/spec/claimRef/uid", string(o.claim.UID)).
+		Test("/status/phase", string(o.volume.Status.Phase)).Set("/status/phase", string(v1.VolumeBound))
+	if o.volume.Status.Message != "" {
 		change.Set("/status/message", "")
 	}
-	return c.writeVolume(ctx, p, change, "status")
+	return c.writeVolume(ctx, o, change, "status")
 }
 
-func (c *Controller) bindClaim(ctx context.Context, p *pair) (*pair, error) {
-	change := patch.ForVersion(p.claim)
+func (c *Controller) bindClaim(ctx context.Context, o *observation) (*observation, error) {
+	change := patch.ForVersion(o.claim)
 	annotations := map[string]string{binding.BindCompleted: yes}
-	if p.claim.Spec.VolumeName == "" {
-		change.Set("/spec/volumeName", p.volume.Name)
+	if o.claim.Spec.VolumeName == "" {
+		change.Set("/spec/volumeName", o.volume.Name)
 		annotations[binding.BoundByController] = yes
 	}
-	return c.writeClaim(ctx, p, change.Annotate(p.claim, annotations))
+	return c.writeClaim(ctx, o, change.Annotate(o.claim, annotations))
 }
 
 // confirmVolume reads the named volume live, before a user is told that it is lost.
-func (c *Controller) confirmVolume(ctx context.Context, p *pair) (*pair, error) {
-	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, p.claim.Spec.VolumeName, metav1.GetOptions{})
+func (c *Controller) confirmVolume(ctx context.Context, o *observation) (*observation, error) {
+	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, o.claim.Spec.VolumeName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		volume = nil
 	case err != nil:
-		return nil, fmt.Errorf("read volume %s: %w", p.claim.Spec.VolumeName, err)
+		return nil, fmt.Errorf("read volume %s: %w", o.claim.Spec.VolumeName, err)
 	}
-	return &pair{claim: p.claim, volume: volume, confirmed: true}, nil
+	return &observation{claim: o.claim, volume: volume, confirmed: true}, nil
 }
 
 func (c *Controller) assignClass(claim *v1.PersistentVolumeClaim) *patch.Patch {
@@ -155,10 +155,10 @@ func shownCapacity(volume *v1.PersistentVolume) v1.ResourceList {
 }
 
 // report tells the user on whom or what a claim waits.
-func (c *Controller) report(p *pair, reason binding.Reason) {
-	if event, told := c.eventFor(p, reason); told {
-		c.Reporter.Report(p.claim, event)
+func (c *Controller) report(o *observation, reason binding.Reason) {
+	if event, told := c.eventFor(o, reason); told {
+		c.Reporter.Report(o.claim, event)
 		return
 	}
-	c.Reporter.Forget(p.claim.UID)
+	c.Reporter.Forget(o.claim.UID)
 }

@@ -10,25 +10,25 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// pair is a claim and the volume that it names, that refers to it or that was
+// observation is a claim and the volume that it names, that refers to it or that was
 // found for it. The objects are never changed.
-type pair struct {
+type observation struct {
 	claim     *v1.PersistentVolumeClaim
 	volume    *v1.PersistentVolume
 	confirmed bool
 }
 
-func (p *pair) volumeName() string {
-	if p.volume == nil {
+func (o *observation) volumeName() string {
+	if o.volume == nil {
 		return ""
 	}
-	return p.volume.Name
+	return o.volume.Name
 }
 
 // observe returns nil if the claim is gone, or if its cache lags behind an own
 // write: the event of that write has the claim looked at again. The event of a
 // volume may not, so that a volume that lags is an error.
-func (c *Controller) observe(key string) (*pair, error) {
+func (c *Controller) observe(key string) (*observation, error) {
 	claim := c.Caches.Claim(key)
 	if claim == nil {
 		c.index.Leave(key)
@@ -45,7 +45,7 @@ func (c *Controller) observe(key string) (*pair, error) {
 	if volume != nil && !c.Versions.Fresh(volume) {
 		return nil, controller.ErrLagging
 	}
-	return &pair{claim: claim, volume: volume}, nil
+	return &observation{claim: claim, volume: volume}, nil
 }
 
 // volumeFor returns the volume that the claim names or that refers to it, or
@@ -64,32 +64,44 @@ func (c *Controller) volumeFor(claim *v1.PersistentVolumeClaim) (*v1.PersistentV
 		c.index.Leave(key)
 		return nil, nil
 	}
-	name, err := c.index.Take(claim)
-	if name == "" || err != nil {
-		return nil, err
-	}
-	return c.Caches.Volume(name), nil
+	return c.take(claim)
 }
 
-func (p *pair) state(c *Controller) binding.ClaimState {
-	s := binding.ClaimState{
-		Completed: completed(p.claim),
-		Named:     p.claim.Spec.VolumeName != "",
-		Deleting:  p.claim.DeletionTimestamp != nil,
-		Volume:    binding.RelationOf(p.volume, p.claim),
-		Dynamic:   c.Dynamic,
-		Status:    statusOf(p.claim, p.volume),
-		Confirmed: p.confirmed,
+// take reserves a volume for the claim. The index may lag behind the cache: what
+// it hands out counts only if the cache knows the very same.
+func (c *Controller) take(claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
+	for {
+		name, err := c.index.Take(claim)
+		if name == "" || err != nil {
+			return nil, err
+		}
+		switch volume := c.Caches.Volume(name); {
+		case volume == nil:
+			c.index.Drop(name)
+		case !c.Versions.Fresh(volume), c.index.Put(volume):
+			return volume, nil
+		}
 	}
-	if p.volume != nil {
-		s.VolumeBound = p.volume.Status.Phase == v1.VolumeBound
-		if s.Volume == binding.Free && s.Named && !s.Completed && binding.Mismatch(p.volume, p.claim) != "" {
+}
+
+func (o *observation) state(c *Controller) binding.ClaimState {
+	s := binding.ClaimState{
+		Completed: completed(o.claim),
+		Named:     o.claim.Spec.VolumeName != "",
+		Deleting:  o.claim.DeletionTimestamp != nil,
+		Volume:    binding.RelationOf(o.volume, o.claim),
+		Dynamic:   c.Dynamic,
+		Status:    statusOf(o.claim, o.volume),
+		Confirmed: o.confirmed,
+	}
+	if o.volume != nil {
+		s.VolumeBound = o.volume.Status.Phase == v1.VolumeBound
+		if s.Volume == binding.Free && s.Named && !s.Completed && binding.Mismatch(o.volume, o.claim) != "" {
 			s.Volume = binding.Unfit
 		}
-		return s
 	}
-	s.Class = c.classOf(p.claim)
-	s.Requested = s.Class == binding.Provisionable && c.requested(p.claim)
+	s.Class = c.classOf(o.claim)
+	s.Requested = s.Class == binding.Provisionable && c.requested(o.claim)
 	return s
 }
 

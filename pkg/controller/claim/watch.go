@@ -36,16 +36,23 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 	c.loop.Enqueue(controller.Key(claim))
 }
 
-func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
-	if c.Versions.Fresh(volume) {
+// volumeChanged lets the index follow the cache and not the event: events come
+// late, and the index must never run backwards.
+func (c *Controller) volumeChanged(_, event *v1.PersistentVolume) {
+	switch volume := c.Caches.Volume(event.Name); {
+	case volume == nil:
+		c.index.Drop(event.Name)
+	case c.Versions.Fresh(volume):
 		c.index.Put(volume)
 	}
-	c.enqueueClaimsOf(volume)
+	c.enqueueClaimsOf(event)
 }
 
 func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	c.Versions.Forget(volume.UID)
-	c.index.Drop(volume.Name)
+	if c.Caches.Volume(volume.Name) == nil {
+		c.index.Drop(volume.Name)
+	}
 	c.enqueueClaimsOf(volume)
 }
 

@@ -44,8 +44,8 @@ type Config struct {
 	Backoff controller.Backoff
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
-	// Poke has the library look at a volume again; used while the gate is off.
-	Poke func(volume *v1.PersistentVolume)
+	// Requeue has the library look at a volume again; used while the gate is off.
+	Requeue func(volume *v1.PersistentVolume)
 }
 
 // Controller reclaims volumes.
@@ -96,14 +96,23 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		decision := reclaim.Decide(o.state)
 		if decision.Action == reclaim.Wait {
 			c.report(volume, decision.Reason)
+			c.forgetGone(volume)
 			return nil
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on volume", "reason", decision.Reason)
 		next, err := c.execute(ctx, o, decision.Action)
 		if err != nil || next == nil {
+			c.forgetGone(volume)
 			return err
 		}
 		o = *next
+	}
+}
+
+// forgetGone drops what was noted of a volume after its deletion was seen.
+func (c *Controller) forgetGone(volume *v1.PersistentVolume) {
+	if now := c.cached(volume.Name); now == nil || now.UID != volume.UID {
+		c.memory.forget(volume.UID)
 	}
 }
 
@@ -148,7 +157,18 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	c.memory.forget(volume.UID)
 	c.Reporter.Forget(volume.UID)
 	for _, other := range c.sharing(volume) {
-		c.volumeChanged(nil, other)
+		c.wake(other)
+	}
+}
+
+// wake has a volume of ours looked at, by whoever reclaims it.
+func (c *Controller) wake(volume *v1.PersistentVolume) {
+	switch {
+	case !c.owns(volume):
+	case c.Honor:
+		c.loop.Enqueue(volume.Name)
+	default:
+		c.Requeue(volume)
 	}
 }
 
@@ -157,13 +177,8 @@ func (c *Controller) attachmentGone(attachment *storagev1.VolumeAttachment) {
 	if name == nil {
 		return
 	}
-	volume := c.cached(*name)
-	switch {
-	case volume == nil || !c.owns(volume):
-	case c.Honor:
-		c.loop.Enqueue(volume.Name)
-	default:
-		c.Poke(volume)
+	if volume := c.cached(*name); volume != nil {
+		c.wake(volume)
 	}
 }
 
@@ -172,7 +187,11 @@ func handleOf(object any) ([]string, error) {
 	if !ok || volume.Spec.CSI == nil {
 		return nil, nil
 	}
-	return []string{volume.Spec.CSI.Driver + "\x00" + volume.Spec.CSI.VolumeHandle}, nil
+	return []string{handleKey(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)}, nil
+}
+
+func handleKey(driver, handle string) string {
+	return driver + "\x00" + handle
 }
 
 func attachedVolume(object any) ([]string, error) {

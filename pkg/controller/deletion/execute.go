@@ -59,8 +59,10 @@ func (c *Controller) edit(ctx context.Context, o observation, change finalizer.C
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
-	case err != nil:
+	case err != nil && len(change.Remove) > 0:
 		return nil, c.failed(o.volume, err)
+	case err != nil:
+		return nil, err
 	}
 	return &observation{volume: volume, state: c.stateOf(volume, o.state.Claim, o.state.Confirmed)}, nil
 }
@@ -95,13 +97,16 @@ func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume) erro
 }
 
 func (c *Controller) handle(ctx context.Context, volume *v1.PersistentVolume) (string, error) {
-	if volume.Spec.CSI == nil {
+	switch source := volume.Spec.CSI; {
+	case source == nil:
 		return c.Translator.Handle(ctx, volume)
-	}
-	if volume.Spec.CSI.VolumeHandle == "" {
+	case source.Driver != c.Driver.Name():
+		return "", fmt.Errorf("the volume was provisioned by driver %s and has a handle of driver %s, so neither is asked to delete it", c.Driver.Name(), source.Driver)
+	case source.VolumeHandle == "":
 		return "", errors.New("the volume has no volume handle")
+	default:
+		return source.VolumeHandle, nil
 	}
-	return volume.Spec.CSI.VolumeHandle, nil
 }
 
 // secrets reads the secret that the volume names for its deletion. The driver is

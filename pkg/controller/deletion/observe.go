@@ -56,6 +56,12 @@ func (c *Controller) attached(volume *v1.PersistentVolume) bool {
 	return err != nil || len(attachments) > 0
 }
 
+// Known says whether a PersistentVolume has the handle of this driver.
+func (c *Controller) Known(handle string) bool {
+	volumes, err := c.Volumes.GetIndexer().ByIndex(byHandle, handleKey(c.Driver.Name(), handle))
+	return err != nil || len(volumes) > 0
+}
+
 // sharing returns the other volumes with the same driver and handle.
 func (c *Controller) sharing(volume *v1.PersistentVolume) []*v1.PersistentVolume {
 	keys, err := handleOf(volume)

@@ -71,6 +71,9 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 			return err
 		}
 		state.Used, state.Confirmed = usedByAny(pods, claim), true
+		if state.Used { // by a pod that the cache does not know, so that no event may tell when it goes
+			return controller.ErrLagging
+		}
 		action = protection.DecideClaim(state)
 	}
 	return c.execute(ctx, claim, action)

@@ -1,10 +1,13 @@
 package provisioning
 
 import (
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 // Volumes is the informer of volumes as the library gets it. With Honor it calls
@@ -19,13 +22,14 @@ type Volumes struct {
 }
 
 // NewVolumes wraps the informer for the library.
-func NewVolumes(informer cache.SharedIndexInformer, honor bool) *Volumes {
-	const remembered = time.Minute // far longer than a watch event takes
-	return &Volumes{
-		SharedIndexInformer: informer,
-		honor:               honor,
-		store:               &store{Store: informer.GetStore(), made: cache.NewTTLStore(cache.MetaNamespaceKeyFunc, remembered)},
+func NewVolumes(informer cache.SharedIndexInformer, honor bool) (*Volumes, error) {
+	made := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	seen := func(volume *v1.PersistentVolume) { _ = made.Delete(volume) } // a store in memory does not fail
+	handler := controller.OnChange(func(_, volume *v1.PersistentVolume) { seen(volume) }, seen)
+	if _, err := informer.AddEventHandler(handler); err != nil {
+		return nil, fmt.Errorf("add handler: %w", err)
 	}
+	return &Volumes{SharedIndexInformer: informer, honor: honor, store: &store{Store: informer.GetStore(), made: made}}, nil
 }
 
 // AddEventHandlerWithResyncPeriod takes the library's handler.
@@ -40,8 +44,8 @@ func (v *Volumes) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHan
 // GetStore returns a store of which the library's own additions are part.
 func (v *Volumes) GetStore() cache.Store { return v.store }
 
-// Poke has the library look at a volume again.
-func (v *Volumes) Poke(volume *v1.PersistentVolume) {
+// Requeue has the library look at a volume again.
+func (v *Volumes) Requeue(volume *v1.PersistentVolume) {
 	if v.handler != nil {
 		v.handler.OnUpdate(volume, volume)
 	}
@@ -53,8 +57,14 @@ type store struct {
 	made cache.Store
 }
 
-// Add remembers a volume until the watch brings it.
-func (s *store) Add(object any) error { return s.made.Add(object) }
+// Add remembers a volume until the watch brings it. The cache is filled before
+// its handlers run: either it is there already, or a handler will forget it.
+func (s *store) Add(object any) error {
+	if _, seen, err := s.Store.Get(object); seen || err != nil {
+		return err
+	}
+	return s.made.Add(object)
+}
 
 // Update does nothing: the watch brings every change.
 func (s *store) Update(any) error { return nil }

@@ -24,8 +24,10 @@ type Driver interface {
 	DeleteVolume(ctx context.Context, handle string, secrets map[string]string) error
 }
 
-// Deletion is the volume side, of which the library asks while the gate is off.
+// Deletion is the volume side. The library asks it while the gate is off.
 type Deletion interface {
+	// Known says whether a PersistentVolume has the handle of this driver.
+	Known(handle string) bool
 	ShouldDelete(ctx context.Context, volume *v1.PersistentVolume) bool
 	Delete(ctx context.Context, volume *v1.PersistentVolume) error
 }
@@ -51,47 +53,49 @@ var (
 func (p *Provisioner) SupportsBlock(context.Context) bool { return true }
 
 // Provision makes a volume for a claim. Whether the driver may still be at it
-// after an error is in the state that it returns.
+// after an error is in the state that it returns; a refusal, for which the driver
+// was not asked, changes nothing in what an earlier call has left open.
 func (p *Provisioner) Provision(ctx context.Context, options library.ProvisionOptions) (*v1.PersistentVolume, library.ProvisioningState, error) {
-	wish, err := p.wish(options)
+	input, err := p.inputOf(options)
 	if err != nil {
-		return nil, library.ProvisioningFinished, err
+		return nil, library.ProvisioningNoChange, err
 	}
-	request, err := provision.Request(wish)
+	request, err := provision.Request(input)
 	if err != nil {
-		return nil, library.ProvisioningFinished, err
+		return nil, library.ProvisioningNoChange, err
 	}
 	response, err := p.Driver.CreateVolume(ctx, request)
 	if err != nil {
 		return nil, stateOf(err), fmt.Errorf("create volume with driver %s: %w", p.Driver.Name(), err)
 	}
 	made := response.GetVolume()
-	if flaw := provision.Flaw(request, made); flaw != "" {
-		return p.discard(ctx, made, flaw)
+	if reason := provision.Unusable(request, made); reason != "" {
+		return p.discard(ctx, made, reason)
 	}
-	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", wish.Name, "handle", made.GetVolumeId())
-	return provision.Volume(wish, request, made, p.Driver.Name(), p.Honor), library.ProvisioningFinished, nil
+	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", input.Name, "handle", made.GetVolumeId())
+	return provision.Volume(input, request, made, p.Driver.Name(), p.Honor), library.ProvisioningFinished, nil
 }
 
-func (p *Provisioner) wish(options library.ProvisionOptions) (provision.Wish, error) {
+func (p *Provisioner) inputOf(options library.ProvisionOptions) (provision.Input, error) {
 	mode, err := accessmodes.ToCSIAccessMode(options.PVC.Spec.AccessModes, p.Driver.TellsWriters())
 	if err != nil {
-		return provision.Wish{}, fmt.Errorf("translate access modes of the claim: %w", err)
+		return provision.Input{}, fmt.Errorf("translate access modes of the claim: %w", err)
 	}
 	if options.SelectedNode != nil && p.Driver.HasTopology() {
-		return provision.Wish{}, &provision.Refusal{Sentence: fmt.Sprintf("Driver %s has topology, and this provisioner cannot yet place a volume near node %s; use a storage class with volumeBindingMode Immediate", p.Driver.Name(), options.SelectedNode.Name)}
+		return provision.Input{}, &provision.Refusal{Sentence: fmt.Sprintf("Driver %s has topology, and this provisioner cannot yet place a volume near node %s; use a storage class with volumeBindingMode Immediate", p.Driver.Name(), options.SelectedNode.Name)}
 	}
-	return provision.Wish{
+	return provision.Input{
 		Name: options.PVName, Claim: options.PVC, Class: options.StorageClass,
-		AccessMode: mode, DefaultFSType: p.DefaultFSType,
+		AccessMode: mode, DefaultFSType: p.DefaultFSType, Topology: p.Driver.HasTopology(),
 	}, nil
 }
 
-// discard deletes a volume that cannot be used, so that it is not leaked. While
-// that fails, the outcome is unknown, and the library comes back.
-func (p *Provisioner) discard(ctx context.Context, made *spec.Volume, flaw string) (*v1.PersistentVolume, library.ProvisioningState, error) {
-	unusable := errors.New(flaw)
-	if made.GetVolumeId() == "" {
+// discard deletes a volume that cannot be used, so that it is not leaked, unless
+// the driver has returned the handle of a volume that is in use. While that fails,
+// the outcome is unknown, and the library comes back.
+func (p *Provisioner) discard(ctx context.Context, made *spec.Volume, reason string) (*v1.PersistentVolume, library.ProvisioningState, error) {
+	unusable := errors.New(reason)
+	if made.GetVolumeId() == "" || p.Known(made.GetVolumeId()) {
 		return nil, library.ProvisioningFinished, unusable
 	}
 	if err := p.Driver.DeleteVolume(ctx, made.GetVolumeId(), nil); err != nil {
