@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/deletion"
+	"github.com/exeunt-io/exeunt/pkg/controller/volume"
+)
+
+// These tests run our reconcilers in this process, on caches that they fill by
+// hand, against the real API server: what a cache says is never enough to destroy
+// data or to let go of a volume.
+
+// countingDriver deletes nothing and counts what it is asked.
+type countingDriver struct {
+	name    string
+	deleted []string
+}
+
+func (d *countingDriver) Name() string { return d.name }
+
+func (d *countingDriver) DeleteVolume(_ context.Context, handle string, _ map[string]string) error {
+	d.deleted = append(d.deleted, handle)
+	return nil
+}
+
+// foreign is a driver that no program in the cluster serves, so that nobody but
+// the test touches its volumes' finalizers.
+const foreign = "stale.example.com"
+
+// staleDeletion returns a provisioner's volume side whose cache knows only the volume.
+func staleDeletion(s *scene, cached *v1.PersistentVolume) (*deletion.Controller, *countingDriver) {
+	s.t.Helper()
+	driver := &countingDriver{name: foreign}
+	volumes := informers.NewSharedInformerFactory(s.client, 0).Core().V1().PersistentVolumes().Informer()
+	c, err := deletion.New(deletion.Config{
+		Client: s.client, Volumes: volumes, Driver: driver, Honor: true,
+		Reporter: controller.NewReporter(record.NewFakeRecorder(100)), Metrics: librarymetrics.New("stale"),
+		Backoff: controller.Backoff{First: time.Second, Most: time.Second},
+	})
+	s.must(err, "make controller")
+	s.must(volumes.GetStore().Add(cached), "fill cache")
+	return c, driver
+}
+
+// boundPair returns a static volume of the driver foreign and the claim it is bound to.
+func (s *scene) boundPair(policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
+	s.t.Helper()
+	s.createVolume("pair", policy, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = foreign })
+	s.createClaim("claim", s.namespace)
+	return s.awaitBound("claim")
+}
+
+func TestACacheThatSaysReleasedIsNeverBelieved(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	bound := s.boundPair(v1.PersistentVolumeReclaimDelete)
+	wrong := bound.DeepCopy()
+	wrong.Status.Phase = v1.VolumeReleased
+	c, driver := staleDeletion(s, wrong)
+	s.must(c.Reconcile(s.ctx, wrong.Name), "reconcile")
+	if len(driver.deleted) > 0 {
+		t.Errorf("the data of a bound volume was deleted: %v", driver.deleted)
+	}
+}
+
+func TestAReleasedVolumeWhoseClaimIsAliveIsNeverDeleted(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	bound := s.boundPair(v1.PersistentVolumeReclaimDelete)
+	wrong := s.setPhase(bound, v1.VolumeReleased) // by mistake, on the server itself
+	c, driver := staleDeletion(s, wrong)
+	s.must(c.Reconcile(s.ctx, wrong.Name), "reconcile")
+	if len(driver.deleted) > 0 {
+		t.Errorf("the data under a live claim was deleted: %v", driver.deleted)
+	}
+}
+
+func TestAPolicyTurnedToRetainSavesTheDataThoughTheCacheIsLate(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	bound := s.boundPair(v1.PersistentVolumeReclaimDelete)
+	s.deleteClaim("claim")
+	released := s.awaitVolume(bound.Name, "is released", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
+	s.setPolicy(bound.Name, v1.PersistentVolumeReclaimRetain)
+	c, driver := staleDeletion(s, released)
+	s.must(c.Reconcile(s.ctx, bound.Name), "reconcile")
+	if len(driver.deleted) > 0 {
+		t.Errorf("the data that the administrator saved was deleted: %v", driver.deleted)
+	}
+}
+
+func TestAVolumeOfTheSameNameIsNotTheOneThatTheCacheKnew(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	bound := s.boundPair(v1.PersistentVolumeReclaimDelete)
+	s.deleteClaim("claim")
+	released := s.awaitVolume(bound.Name, "is released", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
+	old := released.DeepCopy()
+	old.UID = "of-another-life"
+	c, driver := staleDeletion(s, old)
+	s.must(c.Reconcile(s.ctx, bound.Name), "reconcile")
+	if len(driver.deleted) > 0 {
+		t.Errorf("a volume of the same name was deleted: %v", driver.deleted)
+	}
+	// The true one is deleted, which shows that the test can fail.
+	c, driver = staleDeletion(s, released)
+	s.must(c.Reconcile(s.ctx, bound.Name), "reconcile")
+	if len(driver.deleted) != 1 {
+		t.Errorf("a released volume was deleted %d times, want once", len(driver.deleted))
+	}
+	s.awaitVolumeGone(bound.Name)
+}
+
+func TestAnEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	bound := s.boundPair(v1.PersistentVolumeReclaimDelete)
+	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.client, 0))
+	s.must(err, "make caches")
+	c, err := volume.New(volume.Config{
+		Client: s.client, Caches: caches, Versions: controller.NewVersions(), Honor: true,
+		Reporter:   controller.NewReporter(record.NewFakeRecorder(100)),
+		MigratedTo: func(string) (string, bool) { return "", false },
+		WakeClaim:  func(string) {},
+	})
+	s.must(err, "make controller")
+	fill(s, caches.Volumes, bound)
+	s.must(c.Reconcile(s.ctx, bound.Name), "reconcile")
+	now, err := s.client.CoreV1().PersistentVolumes().Get(s.ctx, bound.Name, metav1.GetOptions{})
+	s.must(err, "read volume")
+	if now.Status.Phase != v1.VolumeBound || now.ResourceVersion != bound.ResourceVersion {
+		t.Errorf("the volume was written: phase %s, version %s, was %s", now.Status.Phase, now.ResourceVersion, bound.ResourceVersion)
+	}
+}
+
+func fill(s *scene, informer cache.SharedIndexInformer, object any) {
+	s.t.Helper()
+	s.must(informer.GetStore().Add(object), "fill cache")
+}
+
+// setPhase writes a phase as no controller would.
+func (s *scene) setPhase(bound *v1.PersistentVolume, phase v1.PersistentVolumePhase) *v1.PersistentVolume {
+	s.t.Helper()
+	wrong := bound.DeepCopy()
+	wrong.Status.Phase = phase
+	written, err := s.client.CoreV1().PersistentVolumes().UpdateStatus(s.ctx, wrong, metav1.UpdateOptions{})
+	s.must(err, "write phase")
+	return written
+}
