@@ -150,7 +150,7 @@ func TestDecideVolume(t *testing.T) {
 		"but only after a live look":                           {VolumeState{Claimant: BoundElsewhere, Phase: PhaseAvailable}, ConfirmClaim},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := DecideVolume(tc.state); got != tc.want {
+			if got := DecideVolume(tc.state).Action; got != tc.want {
 				t.Errorf("DecideVolume(%+v) = %v, want %v", tc.state, got, tc.want)
 			}
 		})
@@ -162,7 +162,7 @@ func TestAVolumeIsReleasedOnlyAfterALiveReadOfItsClaim(t *testing.T) {
 		for phase := PhasePending; phase <= PhaseFailed; phase++ {
 			for bits := range 4 {
 				s := VolumeState{Claimant: claimant, Phase: phase, Disposable: bits&1 == 1, Confirmed: bits&2 == 2}
-				action := DecideVolume(s)
+				action := DecideVolume(s).Action
 				takesAway := action == Release || action == GiveBack
 				if takesAway && (!s.Confirmed || claimant != Gone && claimant != BoundElsewhere) {
 					t.Errorf("%v in %+v", action, s)

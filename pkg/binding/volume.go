@@ -63,23 +63,53 @@ const (
 	ReportMismatch
 )
 
+// VolumeDecision is an action and why it is taken.
+type VolumeDecision struct {
+	Action VolumeAction
+	Reason VolumeReason
+}
+
+// VolumeReason says why.
+type VolumeReason string
+
+// The reasons of decisions on volumes.
+const (
+	// Unclaimed: the volume refers to no claim.
+	Unclaimed VolumeReason = "Unclaimed"
+	// ClaimGone: the claim that the volume refers to does not exist.
+	ClaimGone VolumeReason = "ClaimGone"
+	// ClaimUnbound: the claim does not name the volume yet.
+	ClaimUnbound VolumeReason = "ClaimUnbound"
+	// ModesDiffer: claim and volume have different volume modes.
+	ModesDiffer VolumeReason = "VolumeMismatch"
+	// ClaimHere: the claim names the volume.
+	ClaimHere VolumeReason = "Bound"
+	// ClaimElsewhere: the claim names another volume.
+	ClaimElsewhere VolumeReason = "ClaimElsewhere"
+)
+
 // DecideVolume returns the next step for one volume. A volume is released only
 // after a live read of its claim: a cache that is stale, empty or wound back
 // must never be believed when it says that a claim is gone.
-func DecideVolume(s VolumeState) VolumeAction {
+func DecideVolume(s VolumeState) VolumeDecision {
 	switch s.Claimant {
 	case NoClaimant:
-		return toPhase(s, PhaseAvailable, MarkAvailable)
+		return VolumeDecision{toPhase(s, PhaseAvailable, MarkAvailable), Unclaimed}
 	case Gone:
-		return release(s)
+		return VolumeDecision{release(s), ClaimGone}
 	case Unbound:
-		return WakeClaim
+		return VolumeDecision{WakeClaim, ClaimUnbound}
 	case Incompatible:
-		return ReportMismatch
+		return VolumeDecision{ReportMismatch, ModesDiffer}
 	case BoundHere:
-		return toPhase(s, PhaseBound, MarkBoundPhase)
+		return VolumeDecision{toPhase(s, PhaseBound, MarkBoundPhase), ClaimHere}
 	case BoundElsewhere:
 	}
+	return VolumeDecision{loser(s), ClaimElsewhere}
+}
+
+// loser reclaims or gives back a volume whose claim took another one.
+func loser(s VolumeState) VolumeAction {
 	switch {
 	case s.Disposable:
 		return release(s)

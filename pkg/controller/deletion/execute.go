@@ -11,16 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
-
-// volumeFailedDelete is the reason of the event that upstream has too: scripts and
-// alerts match it.
-const volumeFailedDelete = "VolumeFailedDelete"
 
 // execute carries out one action and returns what is known afterwards, or nil if
 // nothing is left to be done now.
@@ -136,25 +131,4 @@ func (c *Controller) deleteObject(ctx context.Context, volume *v1.PersistentVolu
 	}
 	c.memory.note(volume.UID, func(d *done) { d.objectDeleted = true })
 	return nil
-}
-
-// failed counts the failure and tells the user why the volume still exists; an
-// object that merely changed meanwhile is not worth a word.
-func (c *Controller) failed(volume *v1.PersistentVolume, err error) error {
-	if !patch.IsStale(err) {
-		c.Metrics.PersistentVolumeDeleteFailedTotal.WithLabelValues(volume.Spec.StorageClassName).Inc()
-		c.Reporter.Always(volume, controller.Warn(volumeFailedDelete, err.Error()))
-	}
-	return err
-}
-
-// report tells the user on whom a volume waits that should be gone, or that it
-// will leave its data behind.
-func (c *Controller) report(volume *v1.PersistentVolume, reason reclaim.Reason) {
-	switch others := c.sharing(volume); {
-	case reason == reclaim.HandleShared && len(others) > 0:
-		c.Reporter.Report(volume, controller.Warn(string(reason), fmt.Sprintf("The volume is not deleted, for volume %q has the same handle", others[0].Name)))
-	case reason == reclaim.TooLateToProtect:
-		c.Reporter.Report(volume, controller.Warn(string(reason), "The volume was deleted before its finalizer came; its data will stay behind in the storage system once the claim is gone"))
-	}
 }

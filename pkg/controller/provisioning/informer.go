@@ -60,7 +60,7 @@ type store struct {
 // Add remembers a volume until the watch brings it. The cache is filled before
 // its handlers run: either it is there already, or a handler will forget it.
 func (s *store) Add(object any) error {
-	if _, seen, err := s.Store.Get(object); seen || err != nil {
+	if _, seen, err := s.Get(object); seen || err != nil {
 		return err
 	}
 	return s.made.Add(object)

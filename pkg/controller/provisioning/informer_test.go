@@ -12,7 +12,7 @@ func TestTheLibrarysOwnAdditionCountsUntilTheWatchBringsTheVolume(t *testing.T) 
 	watched, made := cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
 	s := &store{Store: watched, made: made}
 	own := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
-	real := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "uid"}}
+	brought := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "uid"}}
 	expect := func(what string, want any) {
 		t.Helper()
 		got, exists, err := s.GetByKey("v")
@@ -23,14 +23,14 @@ func TestTheLibrarysOwnAdditionCountsUntilTheWatchBringsTheVolume(t *testing.T) 
 	expect("nothing was made", nil)
 	must(t, s.Add(own))
 	expect("made", own)
-	must(t, watched.Add(real))
-	expect("the watch has brought it", real)
+	must(t, watched.Add(brought))
+	expect("the watch has brought it", brought)
 	must(t, made.Delete(own)) // what the handler does
-	must(t, watched.Delete(real))
+	must(t, watched.Delete(brought))
 	expect("the watch has seen it go", nil)
-	must(t, watched.Add(real))
+	must(t, watched.Add(brought))
 	must(t, s.Add(own)) // the library is late
-	must(t, watched.Delete(real))
+	must(t, watched.Delete(brought))
 	expect("it went after a late addition", nil)
 }
 

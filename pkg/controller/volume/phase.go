@@ -47,33 +47,43 @@ func phaseOf(volume *v1.PersistentVolume) binding.VolumePhase {
 func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
 	for {
-		action := binding.DecideVolume(o.state())
-		var err error
-		switch action {
+		decision := binding.DecideVolume(o.state())
+		switch decision.Action {
 		case binding.Leave:
 			return o.volume, nil
-		case binding.ConfirmClaim:
-			o, err = c.confirm(ctx, o)
-		case binding.MarkAvailable:
-			o.volume, err = c.writePhase(ctx, o.volume, v1.VolumeAvailable, "")
-		case binding.MarkBoundPhase:
-			o.volume, err = c.writePhase(ctx, o.volume, v1.VolumeBound, "")
-		case binding.Release:
-			klog.FromContext(ctx).V(2).Info("Claim is gone, releasing volume", "claim", controller.ClaimKey(o.volume), "policy", o.volume.Spec.PersistentVolumeReclaimPolicy)
-			o.volume, err = c.writePhase(ctx, o.volume, v1.VolumeReleased, "")
-		case binding.GiveBack:
-			o.volume, err = c.giveBack(ctx, o.volume)
 		case binding.WakeClaim:
 			c.WakeClaim(controller.ClaimKey(o.volume))
 			return o.volume, nil
 		case binding.ReportMismatch:
 			c.reportMismatch(o)
 			return o.volume, nil
+		default:
+			klog.FromContext(ctx).V(4).Info("Decided on volume", "reason", decision.Reason, "claim", controller.ClaimKey(o.volume))
 		}
-		if err != nil {
+		var err error
+		if o, err = c.execute(ctx, o, decision.Action); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// execute carries out one action and returns what is known afterwards.
+func (c *Controller) execute(ctx context.Context, o observation, action binding.VolumeAction) (observation, error) {
+	var err error
+	switch action {
+	case binding.ConfirmClaim:
+		return c.confirm(ctx, o)
+	case binding.MarkAvailable:
+		o.volume, err = c.writePhase(ctx, o.volume, v1.VolumeAvailable, "")
+	case binding.MarkBoundPhase:
+		o.volume, err = c.writePhase(ctx, o.volume, v1.VolumeBound, "")
+	case binding.Release:
+		o.volume, err = c.writePhase(ctx, o.volume, v1.VolumeReleased, "")
+	case binding.GiveBack:
+		o.volume, err = c.giveBack(ctx, o.volume)
+	case binding.Leave, binding.WakeClaim, binding.ReportMismatch:
+	}
+	return o, err
 }
 
 // confirm reads the claim live, whatever the cache says of it.
@@ -123,11 +133,6 @@ func (c *Controller) giveBack(ctx context.Context, volume *v1.PersistentVolume) 
 		change.Remove("/spec/claimRef/uid")
 	}
 	return c.writer.Volume(ctx, volume, change)
-}
-
-func (c *Controller) reportMismatch(o observation) {
-	c.Reporter.Report(o.volume, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to claim %q: volumeMode differs", o.claim.Name)))
-	c.Reporter.Report(o.claim, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to volume %q: volumeMode differs", o.volume.Name)))
 }
 
 // protect adds or removes pv-protection where the phase was right already.

@@ -2,7 +2,6 @@ package volume
 
 import (
 	"context"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -11,14 +10,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
-)
-
-// Event reasons, as in kube-controller-manager: scripts and alerts match them.
-const (
-	volumeMismatch             = "VolumeMismatch"
-	volumeFailedDelete         = "VolumeFailedDelete"
-	volumeFailedRecycle        = "VolumeFailedRecycle"
-	volumeUnknownReclaimPolicy = "VolumeUnknownReclaimPolicy"
 )
 
 // mark writes the in-tree finalizer and the migrated-to annotation, in one patch.
@@ -88,17 +79,6 @@ func (c *Controller) reclaim(ctx context.Context, volume *v1.PersistentVolume) (
 	}
 	c.Reporter.Report(volume, event)
 	return volume, nil
-}
-
-func failure(volume *v1.PersistentVolume, reason reclaim.Reason) controller.Event {
-	policy := volume.Spec.PersistentVolumeReclaimPolicy
-	switch {
-	case reason == reclaim.UnknownPolicy:
-		return controller.Warn(volumeUnknownReclaimPolicy, fmt.Sprintf("The reclaim policy %q is not known; the volume is left as it is", policy))
-	case policy == v1.PersistentVolumeReclaimRecycle:
-		return controller.Warn(volumeFailedRecycle, "No plugin here can recycle the volume; its data is left as it is")
-	}
-	return controller.Warn(volumeFailedDelete, "No plugin here can delete the volume; its data is left as it is")
 }
 
 func policyOf(volume *v1.PersistentVolume) reclaim.Policy {

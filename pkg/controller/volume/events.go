@@ -1,0 +1,36 @@
+package volume
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+)
+
+// Event reasons, as in kube-controller-manager: scripts and alerts match them.
+const (
+	volumeMismatch             = "VolumeMismatch"
+	volumeFailedDelete         = "VolumeFailedDelete"
+	volumeFailedRecycle        = "VolumeFailedRecycle"
+	volumeUnknownReclaimPolicy = "VolumeUnknownReclaimPolicy"
+)
+
+// failure says why a volume that should be reclaimed is Failed.
+func failure(volume *v1.PersistentVolume, reason reclaim.Reason) controller.Event {
+	policy := volume.Spec.PersistentVolumeReclaimPolicy
+	switch {
+	case reason == reclaim.UnknownPolicy:
+		return controller.Warn(volumeUnknownReclaimPolicy, fmt.Sprintf("The reclaim policy %q is not known; the volume is left as it is", policy))
+	case policy == v1.PersistentVolumeReclaimRecycle:
+		return controller.Warn(volumeFailedRecycle, "No plugin here can recycle the volume; its data is left as it is")
+	}
+	return controller.Warn(volumeFailedDelete, "No plugin here can delete the volume; its data is left as it is")
+}
+
+// reportMismatch tells both objects' users.
+func (c *Controller) reportMismatch(o observation) {
+	c.Reporter.Report(o.volume, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to claim %q: volumeMode differs", o.claim.Name)))
+	c.Reporter.Report(o.claim, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to volume %q: volumeMode differs", o.volume.Name)))
+}
