@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +121,26 @@ func TestAVolumeOfTheSameNameIsNotTheOneThatTheCacheKnew(t *testing.T) {
 		t.Errorf("a released volume was deleted %d times, want once", len(driver.deleted))
 	}
 	s.awaitVolumeGone(bound.Name)
+}
+
+func TestAHandleOfAnotherDriverIsNotDeletedWhateverTheAnnotationsSay(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	s.createVolume("copied", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+		v.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": foreign}
+		v.Spec.CSI.Driver = "another.example.com"
+	})
+	s.createClaim("claim", s.namespace)
+	bound := s.awaitBound("claim")
+	s.deleteClaim("claim")
+	released := s.awaitVolume(bound.Name, "is released", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
+	c, driver := staleDeletion(s, released)
+	if err := c.Reconcile(s.ctx, bound.Name); err == nil || !strings.Contains(err.Error(), "another.example.com") {
+		t.Errorf("Reconcile = %v, want an error that names the driver", err)
+	}
+	if len(driver.deleted) > 0 {
+		t.Errorf("the handle of another driver was deleted: %v", driver.deleted)
+	}
 }
 
 func TestAnEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
