@@ -142,12 +142,12 @@ func TestExitStatusSaysHowItEnded(t *testing.T) {
 func TestSignalsEndTheContextOnce(t *testing.T) {
 	ctx, stop := signalContext(t.Context())
 	defer stop()
-	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	<-ctx.Done()
 	var signalled signalError
-	if !errors.As(context.Cause(ctx), &signalled) || signalled.signal != syscall.SIGHUP {
+	if !errors.As(context.Cause(ctx), &signalled) || signalled.signal != syscall.SIGTERM {
 		t.Errorf("cause = %v, want the signal", context.Cause(ctx))
 	}
 }
