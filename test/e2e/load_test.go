@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,19 +27,19 @@ func TestTwoHundredVolumesDeletedBeforeTheirClaimsAreEachDeletedOnce(t *testing.
 	for i := range crowd {
 		s.createClaim(fmt.Sprintf("claim-%d", i), deleteClass)
 	}
-	volumes := s.awaitCrowdBound()
+	volumes := s.volumesOf(s.awaitCrowdBound(crowd))
 	for _, volume := range volumes {
 		s.deleteVolume(volume.Name)
 	}
 	s.must(s.client.CoreV1().PersistentVolumeClaims(s.namespace).DeleteCollection(s.ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "delete claims")
-	s.awaitCrowdGone(volumes)
+	s.awaitCrowdGone(namesOf(volumes))
 	s.expectOneCallEach(volumes)
 	s.expectFewConflicts(volumes)
 }
 
-// awaitCrowdBound watches until every claim of the test is bound, and returns
-// their volumes.
-func (s *scene) awaitCrowdBound() []*v1.PersistentVolume {
+// awaitCrowdBound watches until so many claims of the test are bound, and returns
+// the names of their volumes.
+func (s *scene) awaitCrowdBound(size int) []string {
 	s.t.Helper()
 	bound := map[string]string{}
 	source := cache.NewListWatchFromClient(s.client.CoreV1().RESTClient(), "persistentvolumeclaims", s.namespace, fields.Everything())
@@ -45,11 +47,16 @@ func (s *scene) awaitCrowdBound() []*v1.PersistentVolume {
 		if claim, ok := event.Object.(*v1.PersistentVolumeClaim); ok && claim.Status.Phase == v1.ClaimBound {
 			bound[claim.Name] = claim.Spec.VolumeName
 		}
-		return len(bound) == crowd, nil
+		return len(bound) == size, nil
 	})
-	s.must(err, fmt.Sprintf("wait until %d claims are bound (%d are)", crowd, len(bound)))
+	s.must(err, fmt.Sprintf("wait until %d claims are bound (%d are)", size, len(bound)))
+	return slices.Collect(maps.Values(bound))
+}
+
+func (s *scene) volumesOf(names []string) []*v1.PersistentVolume {
+	s.t.Helper()
 	var volumes []*v1.PersistentVolume
-	for _, name := range bound {
+	for _, name := range names {
 		volume, err := s.client.CoreV1().PersistentVolumes().Get(s.ctx, name, metav1.GetOptions{})
 		s.must(err, "read volume")
 		volumes = append(volumes, volume)
@@ -58,11 +65,11 @@ func (s *scene) awaitCrowdBound() []*v1.PersistentVolume {
 }
 
 // awaitCrowdGone watches until none of the volumes exists.
-func (s *scene) awaitCrowdGone(volumes []*v1.PersistentVolume) {
+func (s *scene) awaitCrowdGone(volumes []string) {
 	s.t.Helper()
 	left := map[string]bool{}
 	for _, volume := range volumes {
-		left[volume.Name] = true
+		left[volume] = true
 	}
 	source := cache.NewListWatchFromClient(s.client.CoreV1().RESTClient(), "persistentvolumes", "", fields.Everything())
 	_, err := watchtools.UntilWithSync(s.ctx, source, &v1.PersistentVolume{}, func(store cache.Store) (bool, error) {
@@ -79,6 +86,14 @@ func (s *scene) awaitCrowdGone(volumes []*v1.PersistentVolume) {
 		return len(left) == 0, nil
 	})
 	s.must(err, fmt.Sprintf("wait until all volumes are gone (%d are left)", len(left)))
+}
+
+func namesOf(volumes []*v1.PersistentVolume) []string {
+	var names []string
+	for _, volume := range volumes {
+		names = append(names, volume.Name)
+	}
+	return names
 }
 
 // expectOneCallEach checks the driver's log: one call of each method per volume.

@@ -41,7 +41,7 @@ func binaries() sandbox.Binaries {
 }
 
 // shared returns the running cluster of that kind.
-func shared(t *testing.T, how setup) *cluster {
+func shared(t testing.TB, how setup) *cluster {
 	t.Helper()
 	clusters.Lock()
 	defer clusters.Unlock()

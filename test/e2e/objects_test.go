@@ -25,13 +25,13 @@ import (
 // scene is one test's part of a cluster: a namespace of its own.
 type scene struct {
 	*cluster
-	t         *testing.T
+	t         testing.TB
 	ctx       context.Context
 	namespace string
 }
 
 // enter makes a namespace for the test.
-func enter(t *testing.T, c *cluster) *scene {
+func enter(t testing.TB, c *cluster) *scene {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)

@@ -47,7 +47,7 @@ func (c *cluster) startUpstream(ctx context.Context, program string, user sandbo
 	return sandbox.Start(ctx, sandbox.Program{
 		Name:    program,
 		Path:    path,
-		Args:    append(args, "--kubeconfig="+kubeconfig, "--kube-api-qps=500", "--kube-api-burst=500"),
+		Args:    append(args, "--kubeconfig="+kubeconfig, "--kube-api-qps=5000", "--kube-api-burst=5000"),
 		LogFile: filepath.Join(c.dir, program+".log"),
 	})
 }

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+)
+
+func TestMetricsAreServedToThoseWhomTheAPIServerAllows(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	url := s.startStandby()
+	admin, anonymous := s.plane.RESTConfig(), rest.AnonymousClientConfig(s.plane.RESTConfig())
+	for name, tc := range map[string]struct {
+		who      *rest.Config
+		path     string
+		status   int
+		contains string
+	}{
+		"a standby is alive":              {anonymous, "/livez", http.StatusOK, "ok"},
+		"nobody":                          {anonymous, "/metrics", http.StatusForbidden, "system:anonymous"},
+		"a forged token":                  {s.bearer("forged"), "/metrics", http.StatusUnauthorized, ""},
+		"a token without rights":          {s.bearer(s.token()), "/metrics", http.StatusForbidden, "system:serviceaccount:" + s.namespace},
+		"a user without rights":           {s.user(sandbox.User("visitor")), "/metrics", http.StatusForbidden, "visitor"},
+		"the monitoring group, by RBAC":   {s.user(sandbox.User("prometheus", "system:monitoring")), "/metrics", http.StatusOK, `workqueue_depth{name="claims"} `},
+		"an administrator, by his groups": {admin, "/flagz", http.StatusOK, "leader-elect-resource-name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, body, err := read(s.ctx, tc.who, url+tc.path)
+			s.must(err, "read "+tc.path)
+			if status != tc.status || !strings.Contains(body, tc.contains) {
+				t.Errorf("%s answers %d, want %d and %q in:\n%.500s", tc.path, status, tc.status, tc.contains, body)
+			}
+			if strings.Contains(body, "pv_collector_") {
+				t.Errorf("a standby counts the volumes that the leader counts")
+			}
+		})
+	}
+}
+
+// startStandby starts a pv-controller that serves and never acts, because somebody
+// else holds its lease. It returns its address once it is ready. Who asks it is
+// looked up with the rights of the service account.
+func (s *scene) startStandby() string {
+	s.t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "standby"}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity:       ptr.To("somebody else"),
+		LeaseDurationSeconds: ptr.To[int32](3600),
+		AcquireTime:          ptr.To(metav1.NowMicro()),
+		RenewTime:            ptr.To(metav1.NowMicro()),
+	}}
+	_, err := s.client.CoordinationV1().Leases(s.namespace).Create(s.ctx, lease, metav1.CreateOptions{})
+	s.must(err, "create lease")
+	account, err := s.plane.Kubeconfig(s.ctx, sandbox.PVControllerAccount)
+	s.must(err, "write kubeconfig")
+	for {
+		port := s.freePort()
+		process, err := s.plane.StartPVController(s.ctx, sandbox.Controller{
+			Name: fmt.Sprintf("pv-controller-standby-%d", port), HonorReclaimPolicy: true, Kubeconfig: s.plane.AdminKubeconfig,
+			Args: []string{
+				"--leader-elect=true", "--leader-elect-resource-name=standby", "--leader-elect-resource-namespace=" + s.namespace,
+				"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+				"--authentication-kubeconfig=" + account, "--authorization-kubeconfig=" + account,
+			},
+		})
+		s.must(err, "start standby")
+		url := fmt.Sprintf("https://127.0.0.1:%d", port)
+		if s.awaitReady(process, url) {
+			return url
+		}
+	}
+}
+
+// freePort returns a port that was free a moment ago.
+func (s *scene) freePort() int {
+	s.t.Helper()
+	listener, err := new(net.ListenConfig).Listen(s.ctx, "tcp", "127.0.0.1:0")
+	s.must(err, "find a free port")
+	s.must(listener.Close(), "give the port back")
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// awaitReady waits for the process, which is stopped with the test. It returns
+// false if somebody else took the port meanwhile, of which the process dies.
+func (s *scene) awaitReady(process *sandbox.Process, url string) bool {
+	s.t.Helper()
+	s.t.Cleanup(func() { _ = process.Stop(context.Background()) })
+	ready := false
+	err := wait.PollUntilContextCancel(s.ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-process.Done():
+			return true, nil
+		default:
+		}
+		status, _, err := read(ctx, rest.AnonymousClientConfig(s.plane.RESTConfig()), url+"/readyz")
+		ready = err == nil && status == http.StatusOK
+		return ready, nil
+	})
+	s.must(err, "await the standby")
+	if !ready && !s.logContains(process, "address already in use") {
+		s.t.Fatalf("the standby died: %v", process.Err())
+	}
+	return ready
+}
+
+// read returns status and body of the answer to the holder of a configuration. The
+// certificate is one that the server has signed itself.
+func read(ctx context.Context, who *rest.Config, url string) (status int, body string, err error) {
+	config := rest.CopyConfig(who)
+	config.Insecure, config.CAData, config.CAFile = true, nil, ""
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return 0, "", fmt.Errorf("make client: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", fmt.Errorf("make request: %w", err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, "", fmt.Errorf("send request: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, "", fmt.Errorf("read answer: %w", err)
+	}
+	return response.StatusCode, string(text), nil
+}
+
+// bearer is who holds the token.
+func (s *scene) bearer(token string) *rest.Config {
+	config := rest.AnonymousClientConfig(s.plane.RESTConfig())
+	config.BearerToken = token
+	return config
+}
+
+// user is who holds a certificate for the identity.
+func (s *scene) user(identity sandbox.Identity) *rest.Config {
+	s.t.Helper()
+	file, err := s.plane.Kubeconfig(s.ctx, identity)
+	s.must(err, "write kubeconfig")
+	config, err := sandbox.LoadConfig(file)
+	s.must(err, "read kubeconfig")
+	return config
+}
+
+// token returns a token of a service account that may do nothing.
+func (s *scene) token() string {
+	s.t.Helper()
+	accounts := s.client.CoreV1().ServiceAccounts(s.namespace)
+	_, err := accounts.Create(s.ctx, &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "visitor"}}, metav1.CreateOptions{})
+	s.must(err, "create service account")
+	request, err := accounts.CreateToken(s.ctx, "visitor", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	s.must(err, "create token")
+	return request.Status.Token
+}
