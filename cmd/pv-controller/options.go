@@ -10,12 +10,14 @@ import (
 	componentoptions "k8s.io/component-base/config/options"
 
 	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/internal/program/serving"
 )
 
 // options are the flags of the program.
 type options struct {
 	*program.Options
-	leader componentconfig.LeaderElectionConfiguration
+	serving *serving.Options
+	leader  componentconfig.LeaderElectionConfiguration
 	// claimWorkers and volumeWorkers are how many objects of a kind are worked on at once.
 	claimWorkers, volumeWorkers int
 	dynamic                     bool
@@ -28,6 +30,7 @@ func newOptions() (program.Work, error) {
 	}
 	return &options{
 		Options: common,
+		serving: serving.NewOptions("pv-controller"),
 		leader: componentconfig.LeaderElectionConfiguration{
 			LeaderElect:       true,
 			ResourceLock:      "leases",
@@ -46,6 +49,7 @@ func newOptions() (program.Work, error) {
 // AddFlags registers the flags.
 func (o *options) AddFlags(flags *pflag.FlagSet) {
 	o.Options.AddFlags(flags)
+	o.serving.AddFlags(flags)
 	componentoptions.BindLeaderElectionFlags(&o.leader, flags)
 	flags.IntVar(&o.claimWorkers, "concurrent-claim-syncs", o.claimWorkers, "claims that are worked on at once")
 	flags.IntVar(&o.volumeWorkers, "concurrent-volume-syncs", o.volumeWorkers, "volumes that are worked on at once")
@@ -56,6 +60,9 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 func (o *options) Complete() error {
 	if o.claimWorkers < 1 || o.volumeWorkers < 1 {
 		return errors.New("--concurrent-claim-syncs and --concurrent-volume-syncs must be at least 1")
+	}
+	if err := o.serving.Complete(o.Kubeconfig); err != nil {
+		return err
 	}
 	return o.Options.Complete()
 }

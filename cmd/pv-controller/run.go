@@ -3,17 +3,24 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
+	"time"
 
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/component-base/metrics/legacyregistry"
 	csitranslation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/internal/program/serving"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/claim"
+	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/controller/protection"
 	"github.com/exeunt-io/exeunt/pkg/controller/volume"
 )
@@ -33,6 +40,12 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)
+	stopServing, err := o.serving.Serve(checks(caches, watchdog))
+	if err != nil {
+		return err
+	}
+	defer stopServing()
 	recorder, stopEvents := program.Recorder(ctx, clients.Events, eventSource)
 	defer stopEvents()
 	controllers, err := wire(o, clients, caches, controller.NewReporter(recorder))
@@ -47,10 +60,39 @@ func (o *options) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), caches.Synced()...) {
 		return nil
 	}
-	return program.Lead(ctx, o.leader, clients.Leases, func(ctx context.Context) error {
+	return program.Lead(ctx, o.leader, clients.Leases, watchdog, func(ctx context.Context) error {
+		if err := registerMetrics(caches); err != nil {
+			return err
+		}
 		controllers.run(ctx, o)
 		return nil
 	})
+}
+
+// unrenewed is how long after its end a lease that is still acted upon is no
+// reason yet to have the process restarted.
+const unrenewed = 20 * time.Second
+
+// checks say whether the caches are filled, and whether the lease is held that is
+// acted upon.
+func checks(caches *controller.Caches, watchdog *leaderelection.HealthzAdaptor) serving.Checks {
+	return serving.Checks{Live: []healthz.HealthChecker{watchdog}, Ready: serving.InformerSync(map[string]cache.InformerSynced{
+		"claims":  caches.Claims.HasSynced,
+		"volumes": caches.Volumes.HasSynced,
+		"classes": caches.Classes.HasSynced,
+		"pods":    caches.Pods.HasSynced,
+	})}
+}
+
+// registerMetrics has volumes and claims counted. The leader alone counts them, so
+// that a sum over all replicas is right.
+func registerMetrics(caches *controller.Caches) error {
+	counts := metrics.NewCollector(caches.Volumes.GetStore(), caches.Claims.GetStore())
+	err := errors.Join(legacyregistry.CustomRegister(counts), claim.RegisterMetrics(legacyregistry.Register))
+	if err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
 }
 
 type controllers struct {

@@ -20,8 +20,9 @@ var ErrLeaseLost = errors.New("the leader lease was lost; stopping, so that two 
 // Lead runs the function while this process holds the lease, and returns once it
 // has ended. When the context ends, the function ends first and the lease is
 // released after it, so that a standby takes over at once. It returns
-// [ErrLeaseLost] if the lease went to somebody else.
-func Lead(ctx context.Context, config componentconfig.LeaderElectionConfiguration, client kubernetes.Interface, run func(context.Context) error) error {
+// [ErrLeaseLost] if the lease went to somebody else. The watchdog learns of the
+// election, to tell when this process goes on with a lease that it did not renew.
+func Lead(ctx context.Context, config componentconfig.LeaderElectionConfiguration, client kubernetes.Interface, watchdog *leaderelection.HealthzAdaptor, run func(context.Context) error) error {
 	if !config.LeaderElect {
 		return run(ctx)
 	}
@@ -34,13 +35,13 @@ func Lead(ctx context.Context, config componentconfig.LeaderElectionConfiguratio
 	if err != nil {
 		return fmt.Errorf("set up the leader lease: %w", err)
 	}
-	return hold(ctx, config, lock, run)
+	return hold(ctx, config, lock, watchdog, run)
 }
 
 // hold leads until the context ends or the lease is lost. The lease outlives the
 // context until run has ended: whoever gets it must not meet a worker of ours that
 // is still writing.
-func hold(ctx context.Context, config componentconfig.LeaderElectionConfiguration, lock resourcelock.Interface, run func(context.Context) error) error {
+func hold(ctx context.Context, config componentconfig.LeaderElectionConfiguration, lock resourcelock.Interface, watchdog *leaderelection.HealthzAdaptor, run func(context.Context) error) error {
 	holding, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	stopWaiting := context.AfterFunc(ctx, release)
@@ -70,6 +71,7 @@ func hold(ctx context.Context, config componentconfig.LeaderElectionConfiguratio
 	if err != nil {
 		return fmt.Errorf("set up leader election: %w", err)
 	}
+	watchdog.SetLeaderElection(elector)
 	elector.Run(holding)
 	return outcome(ctx, result)
 }

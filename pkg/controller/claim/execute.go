@@ -35,6 +35,7 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 		return c.confirmVolume(ctx, o)
 	case binding.AssignClass:
 		_, err := c.writeClaim(ctx, o, c.assignClass(o.claim))
+		countAssignment(err)
 		return nil, err
 	case binding.RequestVolume:
 		return c.writeClaim(ctx, o, c.requestVolume(o.claim))

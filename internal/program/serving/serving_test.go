@@ -1,0 +1,149 @@
+package serving
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/tools/cache"
+)
+
+// endpoint is what answers on a port of its own.
+type endpoint struct {
+	t      *testing.T
+	url    string
+	client *http.Client
+}
+
+// serve serves the checks with the flags until the test ends.
+func serve(t *testing.T, checks Checks, flags ...string) *endpoint {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := parsed(t, append(flags, "--secure-port=1", "--authentication-skip-lookup=true")...)
+	options.secure.Listener = listener // the port is that of the listener
+	if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
+		t.Fatal(err)
+	}
+	stop, err := options.Serve(checks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	// The certificate is one that the server has just signed itself.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &endpoint{t, "https://" + listener.Addr().String(), &http.Client{Transport: transport}}
+}
+
+func parsed(t *testing.T, flags ...string) *Options {
+	t.Helper()
+	options, set := NewOptions("program"), pflag.NewFlagSet("program", pflag.ContinueOnError)
+	options.AddFlags(set)
+	if err := set.Parse(flags); err != nil {
+		t.Fatal(err)
+	}
+	return options
+}
+
+// get returns status and body of the answer to the holder of a token, "" for none.
+func (s *endpoint) get(path, token string) (status int, body string) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func TestOnlyWhomTheAPIServerKnowsAndAllowsReadsMetrics(t *testing.T) {
+	s := serve(t, Checks{Ready: InformerSync(map[string]cache.InformerSynced{"claims": func() bool { return false }})})
+	for name, tc := range map[string]struct {
+		path, token string
+		status      int
+		contains    string
+	}{
+		"nobody reads metrics":                      {"/metrics", "", http.StatusForbidden, "system:anonymous"},
+		"an unknown token is refused":               {"/metrics", "forged", http.StatusUnauthorized, ""},
+		"a known user without rights is refused":    {"/metrics", "visitor", http.StatusForbidden, "visitor"},
+		"who may read metrics does":                 {"/metrics", reader, http.StatusOK, "go_goroutines"},
+		"and flags":                                 {"/flagz", reader, http.StatusOK, "secure-port"},
+		"flags are not for everybody":               {"/flagz", "", http.StatusForbidden, ""},
+		"health is for everybody":                   {"/healthz", "", http.StatusOK, "ok"},
+		"liveness is for everybody":                 {"/livez", "", http.StatusOK, "ok"},
+		"a failed check is named to everybody":      {"/readyz", "", http.StatusInternalServerError, "[-]informer-sync-claims failed"},
+		"why it failed is not for everybody":        {"/readyz/informer-sync-claims", "", http.StatusForbidden, ""},
+		"why it failed is for those who may see it": {"/readyz/informer-sync-claims", reader, http.StatusInternalServerError, errFilling.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, body := s.get(tc.path, tc.token)
+			if status != tc.status || !strings.Contains(body, tc.contains) {
+				t.Errorf("%s answers %d %q, want %d and %q", tc.path, status, body, tc.status, tc.contains)
+			}
+		})
+	}
+}
+
+func TestReadyOnceEveryCacheIsFilled(t *testing.T) {
+	var claims, volumes atomic.Bool
+	s := serve(t, Checks{Ready: InformerSync(map[string]cache.InformerSynced{"claims": claims.Load, "volumes": volumes.Load})})
+	s.expect("/readyz", http.StatusInternalServerError, "[-]informer-sync-claims failed", "[-]informer-sync-volumes failed")
+	claims.Store(true)
+	s.expect("/readyz", http.StatusInternalServerError, "[+]informer-sync-claims ok", "[-]informer-sync-volumes failed")
+	s.expect("/readyz?exclude=informer-sync", http.StatusOK, "ok")
+	volumes.Store(true)
+	s.expect("/readyz", http.StatusOK, "ok")
+}
+
+func TestWhatShouldNotGoOnIsNotLive(t *testing.T) {
+	stuck := healthz.NamedCheck("lease", func(*http.Request) error { return io.ErrUnexpectedEOF })
+	s := serve(t, Checks{Live: []healthz.HealthChecker{stuck}})
+	s.expect("/healthz", http.StatusInternalServerError, "[-]lease failed")
+	s.expect("/livez", http.StatusInternalServerError, "[-]lease failed")
+	s.expect("/readyz", http.StatusOK, "ok")
+}
+
+func (s *endpoint) expect(path string, status int, contains ...string) {
+	s.t.Helper()
+	got, body := s.get(path, "")
+	if got != status {
+		s.t.Errorf("%s answers %d %q, want %d", path, got, body, status)
+	}
+	for _, text := range contains {
+		if !strings.Contains(body, text) {
+			s.t.Errorf("%s answers %q, which lacks %q", path, body, text)
+		}
+	}
+}
+
+func TestNothingIsServedWithoutAPort(t *testing.T) {
+	options := parsed(t)
+	if err := options.Complete("/does/not/exist"); err != nil {
+		t.Fatal(err)
+	}
+	stop, err := options.Serve(Checks{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+}
