@@ -6,7 +6,7 @@ import "embed"
 
 // Manifests are the YAML files, by their path below this folder.
 //
-//go:embed namespace.yaml pv-controller/*.yaml provisioner/*.yaml
+//go:embed namespace.yaml pv-controller/*rbac.yaml pv-controller/deployment.yaml provisioner/rbac.yaml
 var Manifests embed.FS
 
 // The service accounts of the two programs and their namespace.
