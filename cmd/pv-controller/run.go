@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
+	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/claim"
 	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
@@ -112,7 +114,7 @@ func wire(options *options, clients *program.Clients, caches *controller.Caches,
 	}
 	volumes, volumesErr := volume.New(volume.Config{
 		Client: clients.Objects, Caches: caches, Versions: versions, Reporter: reporter,
-		MigratedTo: migratedTo, WakeClaim: claims.Enqueue, Honor: options.Honor(),
+		MigratedTo: migratedVolume, WakeClaim: claims.Enqueue, Honor: options.Honor(),
 	})
 	protected, protectionErr := protection.New(protection.Config{Client: clients.Objects, Caches: caches, Versions: versions})
 	return &controllers{claims, volumes, protected}, errors.Join(volumesErr, protectionErr)
@@ -135,6 +137,19 @@ func provisionerOf(name string) (string, bool) {
 		return driver, true
 	}
 	return name, !strings.HasPrefix(name, "kubernetes.io/")
+}
+
+// migratedVolume is the driver of the plugin that provisioned the volume, or that a
+// static volume is of.
+func migratedVolume(volume *v1.PersistentVolume) (string, bool) {
+	if plugin, provisioned := volume.Annotations[binding.ProvisionedBy]; provisioned {
+		return migratedTo(plugin)
+	}
+	plugin, err := csitranslation.New().GetInTreePluginNameFromSpec(volume, nil)
+	if err != nil {
+		return "", false // of no plugin that was ever migrated
+	}
+	return migratedTo(plugin)
 }
 
 func migratedTo(plugin string) (string, bool) {

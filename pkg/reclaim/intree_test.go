@@ -77,6 +77,7 @@ func TestDecideMarks(t *testing.T) {
 		"a migrated plugin without the finalizer External":          {MarksState{Honor: true, Origin: ByMigratedPlugin, Policy: Delete, InTree: true, Migrated: MigratedRight}, Marks{RemoveInTree: true}},
 		"a migrated plugin whose annotation names another driver":   {MarksState{Honor: true, Origin: ByMigratedPlugin, Policy: Retain, Migrated: MigratedWrong}, Marks{SetMigrated: true}},
 		"an external name: External is not ours to touch":           {MarksState{Honor: true, Origin: ByExternal, Policy: Delete, External: true}, Marks{}},
+		"a static volume of a migrated plugin: the driver's":        {MarksState{Honor: true, Origin: StaticMigrated, Policy: Delete}, Marks{SetMigrated: true}},
 		"a static in-tree volume":                                   {MarksState{Honor: true, Origin: Static, Policy: Delete}, Marks{}},
 		"Retain loses the finalizer":                                {MarksState{Honor: true, Origin: ByPlugin, Policy: Retain, InTree: true}, Marks{RemoveInTree: true}},
 		"Recycle loses the finalizer":                               {MarksState{Honor: true, Origin: ByPlugin, Policy: Recycle, InTree: true}, Marks{RemoveInTree: true}},
@@ -119,7 +120,7 @@ func TestAHandOverLeavesNoGap(t *testing.T) {
 		after := apply(s, DecideMarks(s))
 		guarded := s.InTree || s.External
 		lost := guarded && !after.InTree && !after.External && s.Honor && s.Policy == Delete
-		migratedAlone := s.Origin == ByMigratedPlugin || s.Origin == ByExternal // the provisioner adds External itself
+		migratedAlone := s.Origin == ByMigratedPlugin || s.Origin == StaticMigrated || s.Origin == ByExternal // the provisioner adds External itself
 		if lost && !migratedAlone && !s.Deleting {
 			t.Errorf("%+v ends without a finalizer: %+v", s, after)
 		}

@@ -14,6 +14,8 @@ const (
 	ByMigratedPlugin
 	// ByExternal: provisioned under the name of an external provisioner.
 	ByExternal
+	// StaticMigrated: made by a person, for an in-tree plugin that is migrated to CSI.
+	StaticMigrated
 )
 
 // MigratedTo is the migrated-to annotation of a volume.
@@ -57,7 +59,7 @@ func (m Marks) None() bool {
 func DecideMarks(s MarksState) Marks {
 	var m Marks
 	switch s.Origin {
-	case ByMigratedPlugin:
+	case ByMigratedPlugin, StaticMigrated:
 		m.RemoveInTree = s.InTree
 		m.SetMigrated = s.Migrated != MigratedRight
 		return m

@@ -24,11 +24,13 @@ func Owns(driver string, volume *v1.PersistentVolume) bool {
 	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == driver
 }
 
-// OriginOf says who made the volume. Migrated tells whether the plugin that made
-// it is migrated to CSI, deletes whether a plugin here can delete for it.
+// OriginOf says who made the volume. Migrated tells whether the in-tree plugin that
+// made it, or that a static volume is of, is migrated to CSI, deletes whether a plugin here can delete for it.
 func OriginOf(volume *v1.PersistentVolume, migrated, deletes bool) Origin {
 	plugin, provisioned := volume.Annotations[binding.ProvisionedBy]
 	switch {
+	case !provisioned && migrated && volume.Spec.CSI == nil:
+		return StaticMigrated
 	case !provisioned:
 		return Static
 	case migrated:

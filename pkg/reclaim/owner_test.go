@@ -53,6 +53,7 @@ func TestOriginOf(t *testing.T) {
 		want              Origin
 	}{
 		"nobody provisioned it":               {"", false, false, Static},
+		"a person, of a migrated plugin":      {"", true, false, StaticMigrated},
 		"an external name":                    {"d", false, false, ByExternal},
 		"an in-tree plugin that can delete":   {"kubernetes.io/host-path", false, true, ByPlugin},
 		"an in-tree name without a deleter":   {"kubernetes.io/rbd", false, false, ByMissingPlugin},
@@ -68,6 +69,12 @@ func TestOriginOf(t *testing.T) {
 				t.Errorf("OriginOf = %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestAStaticCSIVolumeIsNotMigratedWhateverIsSaid(t *testing.T) {
+	if got := OriginOf(made("d", nil), true, false); got != Static {
+		t.Errorf("OriginOf = %v, want %v", got, Static)
 	}
 }
 

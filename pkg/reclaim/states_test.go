@@ -68,7 +68,7 @@ func inTreeStates(yield func(reclaim.InTreeState) bool) {
 // marksStates yields every value of MarksState.
 func marksStates(yield func(reclaim.MarksState) bool) {
 	for f := range flags(4) {
-		for origin := reclaim.Static; origin <= reclaim.ByExternal; origin++ {
+		for origin := reclaim.Static; origin <= reclaim.StaticMigrated; origin++ {
 			for _, policy := range policies {
 				for migrated := reclaim.MigratedNowhere; migrated <= reclaim.MigratedWrong; migrated++ {
 					s := reclaim.MarksState{

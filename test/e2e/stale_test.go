@@ -152,7 +152,7 @@ func TestAnEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
 	c, err := volume.New(volume.Config{
 		Client: s.client, Caches: caches, Versions: controller.NewVersions(), Honor: true,
 		Reporter:   controller.NewReporter(record.NewFakeRecorder(100)),
-		MigratedTo: func(string) (string, bool) { return "", false },
+		MigratedTo: func(*v1.PersistentVolume) (string, bool) { return "", false },
 		WakeClaim:  func(string) {},
 	})
 	s.must(err, "make controller")

@@ -19,9 +19,9 @@ type Config struct {
 	Caches   *controller.Caches
 	Versions *controller.Versions
 	Reporter *controller.Reporter
-	// MigratedTo returns the CSI driver that serves an in-tree plugin, and false
-	// for a plugin that is not migrated.
-	MigratedTo func(plugin string) (driver string, migrated bool)
+	// MigratedTo returns the CSI driver that serves the in-tree plugin of a volume,
+	// and false for a volume whose plugin is not migrated.
+	MigratedTo func(volume *v1.PersistentVolume) (driver string, migrated bool)
 	// WakeClaim has a claim looked at, by its key.
 	WakeClaim func(claim string)
 	// Honor is the gate HonorPVReclaimPolicy.

@@ -40,7 +40,7 @@ func (c *Controller) mark(ctx context.Context, volume *v1.PersistentVolume) (*v1
 }
 
 func (c *Controller) marksState(volume *v1.PersistentVolume) (reclaim.MarksState, string) {
-	driver, migrated := c.MigratedTo(volume.Annotations[binding.ProvisionedBy])
+	driver, migrated := c.MigratedTo(volume)
 	return reclaim.MarksState{
 		Honor:    c.Honor,
 		Origin:   reclaim.OriginOf(volume, migrated, false),
