@@ -77,9 +77,6 @@ func FollowAudit(ctx context.Context, path string) iter.Seq2[Event, error] {
 	return follow[Event](ctx, path)
 }
 
-// ReadCalls returns the calls in the call log of a driver so far.
-func ReadCalls(path string) ([]csimock.Call, error) { return readAll[csimock.Call](path) }
-
 // FollowCalls yields the calls in the call log of a driver, those there and
 // those to come, until ctx ends.
 func FollowCalls(ctx context.Context, path string) iter.Seq2[csimock.Call, error] {

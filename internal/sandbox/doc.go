@@ -15,5 +15,5 @@
 //
 // What the programs did is read from two files of JSON lines: the audit log of
 // the control plane (FollowAudit, ReadAudit) and the call log of the driver
-// (FollowCalls, ReadCalls).
+// (FollowCalls).
 package sandbox

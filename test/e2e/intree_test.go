@@ -18,12 +18,12 @@ func TestAStaticVolumeOfAMigratedPluginIsLeftToItsDriver(t *testing.T) {
 	s.createClaim("claim", s.namespace)
 	s.awaitBound("claim")
 	s.deleteClaim("claim")
-	released := s.awaitVolume(volume.Name, "is released", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
+	released := s.awaitVolume(volume.Name, "is released", isReleased)
 	if driver := released.Annotations[binding.MigratedTo]; driver != "pd.csi.storage.gke.io" {
 		t.Errorf("the volume is migrated to %q, want the driver of its plugin", driver)
 	}
 	s.passQueues()
-	s.awaitVolume(volume.Name, "stays released", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
+	s.awaitVolume(volume.Name, "stays released", isReleased)
 }
 
 func TestAnInTreeVolumeThatNobodyCanDeleteIsFailedAndKept(t *testing.T) {

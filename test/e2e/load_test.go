@@ -16,6 +16,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
 // crowd is how many claims are made at once.
@@ -99,7 +100,7 @@ func namesOf(volumes []*v1.PersistentVolume) []string {
 // expectOneCallEach checks the driver's log: one call of each method per volume.
 func (s *scene) expectOneCallEach(volumes []*v1.PersistentVolume) {
 	s.t.Helper()
-	all, err := sandbox.ReadCalls(s.driver.CallLog)
+	all, err := csimock.ReadCalls(s.driver.CallLog)
 	s.must(err, "read call log")
 	created, deleted := map[string]int{}, map[string]int{}
 	for _, call := range all {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
 // scene is one test's part of a cluster: a namespace of its own.
@@ -233,7 +233,7 @@ func (s *scene) stored(handle string) bool {
 // calls counts the calls of the method for the volume.
 func (s *scene) calls(method, handle string) int {
 	s.t.Helper()
-	all, err := sandbox.ReadCalls(s.driver.CallLog)
+	all, err := csimock.ReadCalls(s.driver.CallLog)
 	s.must(err, "read call log")
 	count := 0
 	for _, call := range all {

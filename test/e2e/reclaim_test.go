@@ -100,7 +100,7 @@ func (s *scene) depart(j journey, honor bool) *v1.PersistentVolume {
 		s.deleteClaim("claim")
 	case claimThenVolume:
 		s.deleteClaim("claim")
-		s.awaitVolume(volume.Name, "is released", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
+		s.awaitVolume(volume.Name, "is released", isReleased)
 		s.deleteVolume(volume.Name)
 	case volumeThenClaim:
 		s.deleteVolume(volume.Name)

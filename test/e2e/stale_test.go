@@ -54,18 +54,28 @@ func staleDeletion(s *scene, cached *v1.PersistentVolume) (*deletion.Controller,
 	return c, driver
 }
 
-// boundPair returns a static volume of the driver foreign and the claim it is bound to.
-func (s *scene) boundPair(policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
+// boundPair returns a static volume of the driver foreign that is bound to a claim.
+func (s *scene) boundPair() *v1.PersistentVolume {
 	s.t.Helper()
-	s.createVolume("pair", policy, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = foreign })
+	s.createVolume("pair", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = foreign })
 	s.createClaim("claim", s.namespace)
 	return s.awaitBound("claim")
 }
 
+// releasedVolume returns a static volume of the driver foreign whose claim is gone.
+func (s *scene) releasedVolume() *v1.PersistentVolume {
+	s.t.Helper()
+	bound := s.boundPair()
+	s.deleteClaim("claim")
+	return s.awaitVolume(bound.Name, "is released", isReleased)
+}
+
+func isReleased(volume *v1.PersistentVolume) bool { return volume.Status.Phase == v1.VolumeReleased }
+
 func TestACacheThatSaysReleasedIsNeverBelieved(t *testing.T) {
 	t.Parallel()
 	s := enter(t, shared(t, setup{honor: true}))
-	bound := s.boundPair(v1.PersistentVolumeReclaimDelete)
+	bound := s.boundPair()
 	wrong := bound.DeepCopy()
 	wrong.Status.Phase = v1.VolumeReleased
 	c, driver := staleDeletion(s, wrong)
@@ -78,7 +88,7 @@ func TestACacheThatSaysReleasedIsNeverBelieved(t *testing.T) {
 func TestAReleasedVolumeWhoseClaimIsAliveIsNeverDeleted(t *testing.T) {
 	t.Parallel()
 	s := enter(t, shared(t, setup{honor: true}))
-	bound := s.boundPair(v1.PersistentVolumeReclaimDelete)
+	bound := s.boundPair()
 	wrong := s.setPhase(bound, v1.VolumeReleased) // by mistake, on the server itself
 	c, driver := staleDeletion(s, wrong)
 	s.must(c.Reconcile(s.ctx, wrong.Name), "reconcile")
@@ -90,12 +100,10 @@ func TestAReleasedVolumeWhoseClaimIsAliveIsNeverDeleted(t *testing.T) {
 func TestAPolicyTurnedToRetainSavesTheDataThoughTheCacheIsLate(t *testing.T) {
 	t.Parallel()
 	s := enter(t, shared(t, setup{honor: true}))
-	bound := s.boundPair(v1.PersistentVolumeReclaimDelete)
-	s.deleteClaim("claim")
-	released := s.awaitVolume(bound.Name, "is released", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
-	s.setPolicy(bound.Name, v1.PersistentVolumeReclaimRetain)
+	released := s.releasedVolume()
+	s.setPolicy(released.Name, v1.PersistentVolumeReclaimRetain)
 	c, driver := staleDeletion(s, released)
-	s.must(c.Reconcile(s.ctx, bound.Name), "reconcile")
+	s.must(c.Reconcile(s.ctx, released.Name), "reconcile")
 	if len(driver.deleted) > 0 {
 		t.Errorf("the data that the administrator saved was deleted: %v", driver.deleted)
 	}
@@ -104,23 +112,21 @@ func TestAPolicyTurnedToRetainSavesTheDataThoughTheCacheIsLate(t *testing.T) {
 func TestAVolumeOfTheSameNameIsNotTheOneThatTheCacheKnew(t *testing.T) {
 	t.Parallel()
 	s := enter(t, shared(t, setup{honor: true}))
-	bound := s.boundPair(v1.PersistentVolumeReclaimDelete)
-	s.deleteClaim("claim")
-	released := s.awaitVolume(bound.Name, "is released", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
+	released := s.releasedVolume()
 	old := released.DeepCopy()
 	old.UID = "of-another-life"
 	c, driver := staleDeletion(s, old)
-	s.must(c.Reconcile(s.ctx, bound.Name), "reconcile")
+	s.must(c.Reconcile(s.ctx, released.Name), "reconcile")
 	if len(driver.deleted) > 0 {
 		t.Errorf("a volume of the same name was deleted: %v", driver.deleted)
 	}
 	// The true one is deleted, which shows that the test can fail.
 	c, driver = staleDeletion(s, released)
-	s.must(c.Reconcile(s.ctx, bound.Name), "reconcile")
+	s.must(c.Reconcile(s.ctx, released.Name), "reconcile")
 	if len(driver.deleted) != 1 {
 		t.Errorf("a released volume was deleted %d times, want once", len(driver.deleted))
 	}
-	s.awaitVolumeGone(bound.Name)
+	s.awaitVolumeGone(released.Name)
 }
 
 func TestAHandleOfAnotherDriverIsNotDeletedWhateverTheAnnotationsSay(t *testing.T) {
@@ -133,7 +139,7 @@ func TestAHandleOfAnotherDriverIsNotDeletedWhateverTheAnnotationsSay(t *testing.
 	s.createClaim("claim", s.namespace)
 	bound := s.awaitBound("claim")
 	s.deleteClaim("claim")
-	released := s.awaitVolume(bound.Name, "is released", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
+	released := s.awaitVolume(bound.Name, "is released", isReleased)
 	c, driver := staleDeletion(s, released)
 	if err := c.Reconcile(s.ctx, bound.Name); err == nil || !strings.Contains(err.Error(), "another.example.com") {
 		t.Errorf("Reconcile = %v, want an error that names the driver", err)
@@ -146,7 +152,7 @@ func TestAHandleOfAnotherDriverIsNotDeletedWhateverTheAnnotationsSay(t *testing.
 func TestAnEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
 	t.Parallel()
 	s := enter(t, shared(t, setup{honor: true}))
-	bound := s.boundPair(v1.PersistentVolumeReclaimDelete)
+	bound := s.boundPair()
 	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.client, 0))
 	s.must(err, "make caches")
 	c, err := volume.New(volume.Config{
