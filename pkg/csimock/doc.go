@@ -31,6 +31,6 @@
 // What it does not do: it stores no data and mounts nothing. A target path is
 // an ordinary directory, or a file for a block volume, made by
 // NodePublishVolume and removed with its contents by NodeUnpublishVolume. The
-// alpha RPCs GetSnapshot and SnapshotMetadata are not implemented: csi-sanity
-// v5.4.0 refuses a driver that advertises them.
+// alpha RPCs GetSnapshot and SnapshotMetadata are left out: csi-sanity v5.4.0
+// refuses a driver that advertises them.
 package csimock

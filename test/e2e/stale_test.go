@@ -54,6 +54,15 @@ func staleDeletion(s *scene, cached *v1.PersistentVolume) (*deletion.Controller,
 	return c, driver
 }
 
+// deletedBy returns the handles that the volume side deletes on a cache that knows
+// only the volume.
+func (s *scene) deletedBy(cached *v1.PersistentVolume) []string {
+	s.t.Helper()
+	c, driver := staleDeletion(s, cached)
+	s.must(c.Reconcile(s.ctx, cached.Name), "reconcile")
+	return driver.deleted
+}
+
 // boundPair returns a static volume of the driver foreign that is bound to a claim.
 func (s *scene) boundPair() *v1.PersistentVolume {
 	s.t.Helper()
@@ -78,10 +87,8 @@ func TestACacheThatSaysReleasedIsNeverBelieved(t *testing.T) {
 	bound := s.boundPair()
 	wrong := bound.DeepCopy()
 	wrong.Status.Phase = v1.VolumeReleased
-	c, driver := staleDeletion(s, wrong)
-	s.must(c.Reconcile(s.ctx, wrong.Name), "reconcile")
-	if len(driver.deleted) > 0 {
-		t.Errorf("the data of a bound volume was deleted: %v", driver.deleted)
+	if deleted := s.deletedBy(wrong); len(deleted) > 0 {
+		t.Errorf("the data of a bound volume was deleted: %v", deleted)
 	}
 }
 
@@ -90,10 +97,8 @@ func TestAReleasedVolumeWhoseClaimIsAliveIsNeverDeleted(t *testing.T) {
 	s := enter(t, shared(t, setup{honor: true}))
 	bound := s.boundPair()
 	wrong := s.setPhase(bound, v1.VolumeReleased) // by mistake, on the server itself
-	c, driver := staleDeletion(s, wrong)
-	s.must(c.Reconcile(s.ctx, wrong.Name), "reconcile")
-	if len(driver.deleted) > 0 {
-		t.Errorf("the data under a live claim was deleted: %v", driver.deleted)
+	if deleted := s.deletedBy(wrong); len(deleted) > 0 {
+		t.Errorf("the data under a live claim was deleted: %v", deleted)
 	}
 }
 
@@ -102,10 +107,8 @@ func TestAPolicyTurnedToRetainSavesTheDataThoughTheCacheIsLate(t *testing.T) {
 	s := enter(t, shared(t, setup{honor: true}))
 	released := s.releasedVolume()
 	s.setPolicy(released.Name, v1.PersistentVolumeReclaimRetain)
-	c, driver := staleDeletion(s, released)
-	s.must(c.Reconcile(s.ctx, released.Name), "reconcile")
-	if len(driver.deleted) > 0 {
-		t.Errorf("the data that the administrator saved was deleted: %v", driver.deleted)
+	if deleted := s.deletedBy(released); len(deleted) > 0 {
+		t.Errorf("the data that the administrator saved was deleted: %v", deleted)
 	}
 }
 
@@ -115,16 +118,12 @@ func TestAVolumeOfTheSameNameIsNotTheOneThatTheCacheKnew(t *testing.T) {
 	released := s.releasedVolume()
 	old := released.DeepCopy()
 	old.UID = "of-another-life"
-	c, driver := staleDeletion(s, old)
-	s.must(c.Reconcile(s.ctx, released.Name), "reconcile")
-	if len(driver.deleted) > 0 {
-		t.Errorf("a volume of the same name was deleted: %v", driver.deleted)
+	if deleted := s.deletedBy(old); len(deleted) > 0 {
+		t.Errorf("a volume of the same name was deleted: %v", deleted)
 	}
 	// The true one is deleted, which shows that the test can fail.
-	c, driver = staleDeletion(s, released)
-	s.must(c.Reconcile(s.ctx, released.Name), "reconcile")
-	if len(driver.deleted) != 1 {
-		t.Errorf("a released volume was deleted %d times, want once", len(driver.deleted))
+	if deleted := s.deletedBy(released); len(deleted) != 1 {
+		t.Errorf("a released volume was deleted %d times, want once", len(deleted))
 	}
 	s.awaitVolumeGone(released.Name)
 }
