@@ -64,7 +64,8 @@ func provision(ctx context.Context, options *options, clients *program.Clients, 
 	if err != nil {
 		return err
 	}
-	provisioner := &provisioning.Provisioner{Deletion: deletions, Driver: driver, DefaultFSType: options.defaultFSType, Honor: options.Honor()}
+	inputs := provisioning.NewInputs(provisioning.InputsConfig{Driver: driver, DefaultFSType: options.defaultFSType})
+	provisioner := &provisioning.Provisioner{Deletion: deletions, Driver: driver, Inputs: inputs, Honor: options.Honor()}
 	creations := library.NewProvisionController(klog.FromContext(ctx), clients.Objects, driver.Name(), provisioner, append(libraryOptions(options, counts),
 		library.ClaimsInformer(claims), library.ClassesInformer(classes), library.VolumesInformer(volumes))...)
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
-	"github.com/kubernetes-csi/csi-lib-utils/accessmodes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
@@ -37,8 +37,8 @@ type Provisioner struct {
 	Deletion
 	// Driver makes the volumes.
 	Driver Driver
-	// DefaultFSType serves claims whose class names no file system; it may be empty.
-	DefaultFSType string
+	// Inputs gathers what a volume is made from.
+	Inputs *Inputs
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 }
@@ -56,7 +56,7 @@ func (p *Provisioner) SupportsBlock(context.Context) bool { return true }
 // after an error is in the state that it returns; a refusal, for which the driver
 // was not asked, changes nothing in what an earlier call has left open.
 func (p *Provisioner) Provision(ctx context.Context, options library.ProvisionOptions) (*v1.PersistentVolume, library.ProvisioningState, error) {
-	input, err := p.inputOf(options)
+	input, err := p.Inputs.For(ctx, options)
 	if err != nil {
 		return nil, library.ProvisioningNoChange, err
 	}
@@ -66,28 +66,16 @@ func (p *Provisioner) Provision(ctx context.Context, options library.ProvisionOp
 	}
 	response, err := p.Driver.CreateVolume(ctx, request)
 	if err != nil {
+		p.remember(options.PVC.UID, input, err)
 		return nil, stateOf(err), fmt.Errorf("create volume with driver %s: %w", p.Driver.Name(), err)
 	}
+	p.Inputs.Forget(options.PVC.UID)
 	made := response.GetVolume()
 	if reason := provision.Unusable(request, made); reason != "" {
 		return p.discard(ctx, made, reason)
 	}
 	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", input.Name, "handle", made.GetVolumeId())
 	return provision.Volume(input, request, made, p.Driver.Name(), p.Honor), library.ProvisioningFinished, nil
-}
-
-func (p *Provisioner) inputOf(options library.ProvisionOptions) (provision.Input, error) {
-	mode, err := accessmodes.ToCSIAccessMode(options.PVC.Spec.AccessModes, p.Driver.TellsWriters())
-	if err != nil {
-		return provision.Input{}, fmt.Errorf("translate access modes of the claim: %w", err)
-	}
-	if options.SelectedNode != nil && p.Driver.HasTopology() {
-		return provision.Input{}, &provision.Refusal{Sentence: fmt.Sprintf("Driver %s has topology, and this provisioner cannot yet place a volume near node %s; use a storage class with volumeBindingMode Immediate", p.Driver.Name(), options.SelectedNode.Name)}
-	}
-	return provision.Input{
-		Name: options.PVName, Claim: options.PVC, Class: options.StorageClass,
-		AccessMode: mode, DefaultFSType: p.DefaultFSType, Topology: p.Driver.HasTopology(),
-	}, nil
 }
 
 // discard deletes a volume that cannot be used, so that it is not leaked, unless
@@ -102,6 +90,15 @@ func (p *Provisioner) discard(ctx context.Context, made *spec.Volume, reason str
 		return nil, library.ProvisioningInBackground, fmt.Errorf("delete volume that cannot be used (%w): %w", unusable, err)
 	}
 	return nil, library.ProvisioningFinished, unusable
+}
+
+// remember has the same volume asked for again while the driver may be at it.
+func (p *Provisioner) remember(claim types.UID, input provision.Input, err error) {
+	if stateOf(err) == library.ProvisioningInBackground {
+		p.Inputs.Keep(claim, input)
+		return
+	}
+	p.Inputs.Forget(claim)
 }
 
 func stateOf(err error) library.ProvisioningState {
