@@ -7,6 +7,8 @@
 //	kubernetes.io/pv-controller                        pv-controller    the in-tree plugin has deleted the volume
 //	kubernetes.io/pv-protection                        pv-controller    the volume is no longer bound
 //	kubernetes.io/pvc-protection                       pv-controller    no pod uses the claim
+//	exeunt.io/provisioning                             provisioner, and the volume made for the claim is
+//	                                                   pv-controller    recorded or deleted
 //
 // Set operations never change the slice they are given and keep the order of
 // all other finalizers. Writes are JSON patches that test the whole list as it

@@ -17,6 +17,9 @@ const (
 	VolumeProtection Name = "kubernetes.io/pv-protection"
 	// ClaimProtection keeps a PersistentVolumeClaim while a pod uses it.
 	ClaimProtection Name = "kubernetes.io/pvc-protection"
+	// Provisioning keeps a PersistentVolumeClaim while a CSI driver may have a volume
+	// for it that no PersistentVolume records.
+	Provisioning Name = "exeunt.io/provisioning"
 )
 
 // Holder says who removes a finalizer and what he waits for.
@@ -32,6 +35,7 @@ var holders = map[Name]Holder{
 	InTree:           {Component: "pv-controller", Until: "the in-tree plugin has deleted the volume"},
 	VolumeProtection: {Component: "pv-controller", Until: "the volume is no longer bound to a claim"},
 	ClaimProtection:  {Component: "pv-controller", Until: "no pod uses the claim"},
+	Provisioning:     {Component: "provisioner", Until: "the volume made for the claim is recorded or deleted"},
 }
 
 // HolderOf returns the holder of a finalizer, and false for one that is not ours.

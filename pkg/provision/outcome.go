@@ -8,15 +8,15 @@ type Outcome int
 const (
 	// Final: there is no volume, and the driver does not make one any more.
 	Final Outcome = iota
-	// Unknown: the driver may still be making the volume. The same request must be
-	// repeated until the outcome is known, or the volume would be forgotten.
+	// Unknown: there may be a volume, or the driver may still be making it. The
+	// request must be repeated until the outcome is known, or it would be forgotten.
 	Unknown
 )
 
 // OutcomeOf returns what the code of an error says (CSI specification, "Error Scheme").
 func OutcomeOf(code codes.Code) Outcome {
 	switch code {
-	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted:
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted, codes.AlreadyExists:
 		return Unknown
 	default:
 		return Final

@@ -152,7 +152,7 @@ func TestFlawNamesWhatCannotBeUsed(t *testing.T) {
 }
 
 func TestOutcomeOfEveryCode(t *testing.T) {
-	unknown := map[codes.Code]bool{codes.Canceled: true, codes.DeadlineExceeded: true, codes.Unavailable: true, codes.Aborted: true}
+	unknown := map[codes.Code]bool{codes.Canceled: true, codes.DeadlineExceeded: true, codes.Unavailable: true, codes.Aborted: true, codes.AlreadyExists: true}
 	for code := codes.OK; code <= codes.Unauthenticated; code++ {
 		if got := provision.OutcomeOf(code) == provision.Unknown; got != unknown[code] {
 			t.Errorf("OutcomeOf(%s): unknown %v, want %v", code, got, unknown[code])

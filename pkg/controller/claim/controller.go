@@ -30,12 +30,14 @@ type Controller struct {
 	Config
 	writer *controller.Writer
 	index  *binding.Index
-	loop   *controller.Loop
+	// holders are the provisioners that hold claims themselves.
+	holders *binding.Holders
+	loop    *controller.Loop
 }
 
 // New returns the reconciler and registers it with the caches.
 func New(config Config) (*Controller, error) {
-	c := &Controller{Config: config, writer: controller.NewWriter(config.Client, config.Versions)}
+	c := &Controller{Config: config, writer: controller.NewWriter(config.Client, config.Versions), holders: binding.NewHolders()}
 	c.loop = controller.NewLoop("claims", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile)
 	c.index = binding.NewIndex(c.loop.Enqueue)
 	if err := c.watch(); err != nil {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
@@ -94,7 +95,11 @@ func (c *Controller) bindClaim(ctx context.Context, o *observation) (*observatio
 		change.Set("/spec/volumeName", o.volume.Name)
 		annotations[binding.BoundByController] = yes
 	}
-	return c.writeClaim(ctx, o, change.Annotate(o.claim, annotations))
+	change.Annotate(o.claim, annotations)
+	if binding.MadeFor(o.volume, o.claim) { // nothing is open any more: the volume is recorded
+		finalizer.Edit(change, o.claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}})
+	}
+	return c.writeClaim(ctx, o, change)
 }
 
 // confirmVolume reads the named volume live, before a user is told that it is lost.
@@ -119,9 +124,13 @@ func (c *Controller) assignClass(claim *v1.PersistentVolumeClaim) *patch.Patch {
 
 func (c *Controller) requestVolume(claim *v1.PersistentVolumeClaim) *patch.Patch {
 	name := c.provisionerOf(claim)
-	return patch.ForVersion(claim).Annotate(claim, map[string]string{
+	change := patch.ForVersion(claim).Annotate(claim, map[string]string{
 		binding.StorageProvisioner: name, binding.BetaStorageProvisioner: name,
 	})
+	if c.holders.Holds(name) { // saves the provisioner a write
+		finalizer.Edit(change, claim, finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}})
+	}
+	return change
 }
 
 // bareStatus is the status of a claim that has no volume.

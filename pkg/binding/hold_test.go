@@ -1,0 +1,70 @@
+package binding_test
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+)
+
+func TestTheNewestVolumeOfAProvisionerTellsWhetherItHoldsClaims(t *testing.T) {
+	at := func(second int, annotations map[string]string) *v1.PersistentVolume {
+		return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(time.Unix(int64(second), 0)), Annotations: annotations}}
+	}
+	ours := map[string]string{binding.ProvisionedBy: "driver", binding.HoldsClaims: "true"}
+	theirs := map[string]string{binding.ProvisionedBy: "driver"}
+	migrated := map[string]string{binding.ProvisionedBy: "kubernetes.io/old", binding.MigratedTo: "driver", binding.HoldsClaims: "true"}
+	for name, tc := range map[string]struct {
+		volumes []*v1.PersistentVolume
+		want    bool
+	}{
+		"nothing is known of a provisioner without volumes":            {nil, false},
+		"a volume of ours tells":                                       {[]*v1.PersistentVolume{at(1, ours)}, true},
+		"a newer volume of another program in its place tells":         {[]*v1.PersistentVolume{at(1, ours), at(2, theirs)}, false},
+		"an older volume that is seen later tells nothing":             {[]*v1.PersistentVolume{at(2, ours), at(1, theirs)}, true},
+		"of two of one second the one without the mark tells":          {[]*v1.PersistentVolume{at(1, theirs), at(1, ours)}, false},
+		"of two of one second the one without the mark tells, turned":  {[]*v1.PersistentVolume{at(1, ours), at(1, theirs)}, false},
+		"a static volume tells nothing":                                {[]*v1.PersistentVolume{at(1, ours), at(2, nil)}, true},
+		"a volume of a plugin that was migrated counts for its driver": {[]*v1.PersistentVolume{at(1, migrated)}, true},
+		"a volume of another provisioner tells nothing":                {[]*v1.PersistentVolume{at(1, map[string]string{binding.ProvisionedBy: "other", binding.HoldsClaims: "true"})}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			holders := binding.NewHolders()
+			for _, volume := range tc.volumes {
+				holders.Saw(volume)
+			}
+			if got := holders.Holds("driver"); got != tc.want {
+				t.Errorf("Holds = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestOnlyAVolumeProvisionedForTheClaimWasMadeForIt(t *testing.T) {
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
+	for name, tc := range map[string]struct {
+		change func(*v1.PersistentVolume)
+		want   bool
+	}{
+		"provisioned for it":              {func(*v1.PersistentVolume) {}, true},
+		"made for another claim":          {func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID = "other" }, false},
+		"free":                            {func(v *v1.PersistentVolume) { v.Spec.ClaimRef = nil }, false},
+		"written by hand":                 {func(v *v1.PersistentVolume) { v.Annotations = nil }, false},
+		"chosen by the binder":            {func(v *v1.PersistentVolume) { v.Annotations[binding.BoundByController] = "yes" }, false},
+		"reserved before there was a UID": {func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID = "" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := &v1.PersistentVolume{
+				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{binding.ProvisionedBy: "driver"}},
+				Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{UID: "uid"}},
+			}
+			tc.change(volume)
+			if got := binding.MadeFor(volume, claim); got != tc.want {
+				t.Errorf("MadeFor = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
