@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 // options are the flags of the program.
@@ -19,9 +20,22 @@ type options struct {
 	workers             int
 	// retryStart and retryMax bound the time between two tries of one object.
 	retryStart, retryMax time.Duration
-	httpEndpoint         string
-	metricsPath          string
 	defaultFSType        string
+
+	serving  servingOptions
+	election electionOptions
+	cloning  cloningOptions
+}
+
+// topic is a part of the program that has flags of its own.
+type topic interface {
+	addFlags(flags *pflag.FlagSet)
+	// check returns an error that names the flag at fault.
+	check() error
+}
+
+func (o *options) topics() []topic {
+	return []topic{&o.serving, &o.election, &o.cloning}
 }
 
 func newOptions() (program.Work, error) {
@@ -30,14 +44,16 @@ func newOptions() (program.Work, error) {
 		return nil, err
 	}
 	return &options{
-		Options:     common,
-		csiAddress:  "/run/csi/socket",
-		timeout:     10 * time.Second,
-		driverWait:  10 * time.Minute,
-		workers:     100,
-		retryStart:  time.Second,
-		retryMax:    5 * time.Minute,
-		metricsPath: "/metrics",
+		Options:    common,
+		csiAddress: "/run/csi/socket",
+		timeout:    10 * time.Second,
+		driverWait: 10 * time.Minute,
+		workers:    100,
+		retryStart: time.Second,
+		retryMax:   5 * time.Minute,
+		serving:    servingOptions{metricsPath: "/metrics"},
+		election:   newElectionOptions(),
+		cloning:    cloningOptions{workers: 1},
 	}, nil
 }
 
@@ -50,9 +66,10 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.workers, "worker-threads", o.workers, "claims, and volumes, that are worked on at once")
 	flags.DurationVar(&o.retryStart, "retry-interval-start", o.retryStart, "time until the first retry of what failed; it doubles from there on")
 	flags.DurationVar(&o.retryMax, "retry-interval-max", o.retryMax, "longest time between two tries")
-	flags.StringVar(&o.httpEndpoint, "http-endpoint", o.httpEndpoint, "address, such as :8080, that serves metrics and health; empty for none")
-	flags.StringVar(&o.metricsPath, "metrics-path", o.metricsPath, "path of the metrics at --http-endpoint")
 	flags.StringVar(&o.defaultFSType, "default-fstype", o.defaultFSType, "file system of volumes whose class names none")
+	for _, topic := range o.topics() {
+		topic.addFlags(flags)
+	}
 }
 
 // Complete checks the flags.
@@ -66,8 +83,15 @@ func (o *options) Complete() error {
 		return errors.New("--driver-wait must not be negative")
 	case o.retryStart <= 0 || o.retryMax < o.retryStart:
 		return errors.New("--retry-interval-start must be longer than 0 and at most --retry-interval-max")
-	case len(o.metricsPath) == 0 || o.metricsPath[0] != '/':
-		return errors.New("--metrics-path must begin with /")
+	}
+	for _, topic := range o.topics() {
+		if err := topic.check(); err != nil {
+			return err
+		}
 	}
 	return o.Options.Complete()
+}
+
+func (o *options) backoff() controller.Backoff {
+	return controller.Backoff{First: o.retryStart, Most: o.retryMax}
 }

@@ -6,35 +6,98 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/kubernetes-csi/csi-lib-utils/metrics"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 )
 
-// serve answers for metrics and health at --http-endpoint until the context ends.
-func serve(ctx context.Context, options *options, calls metrics.CSIMetricsManager, own []prometheus.Collector) error {
-	if options.httpEndpoint == "" {
+// servingOptions say what is served over HTTP, and where.
+type servingOptions struct {
+	// endpoint and deprecated are two flags for one address; empty serves nothing.
+	endpoint, deprecated string
+	metricsPath          string
+	profile              bool
+}
+
+func (o *servingOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.endpoint, "http-endpoint", o.endpoint, "address, such as :8080, that serves metrics and health; empty for none")
+	flags.StringVar(&o.deprecated, "metrics-address", o.deprecated, "deprecated: the former name of --http-endpoint")
+	flags.StringVar(&o.metricsPath, "metrics-path", o.metricsPath, "path of the metrics at --http-endpoint")
+	flags.BoolVar(&o.profile, "enable-pprof", o.profile, "serve profiles of the program at --http-endpoint, below /debug/pprof/")
+}
+
+func (o *servingOptions) check() error {
+	switch {
+	case o.endpoint != "" && o.deprecated != "":
+		return errors.New("only one of --http-endpoint and --metrics-address can be given: they are two names of one flag")
+	case o.profile && o.address() == "":
+		return errors.New("--enable-pprof needs --http-endpoint, the address that the profiles are served at")
+	case len(o.metricsPath) == 0 || o.metricsPath[0] != '/':
+		return errors.New("--metrics-path must begin with /")
+	}
+	return nil
+}
+
+func (o *servingOptions) address() string {
+	return o.endpoint + o.deprecated // check allows one of them
+}
+
+// serve answers for metrics and health at --http-endpoint until the context ends,
+// whether this process leads or not.
+func serve(ctx context.Context, options *options, watchdog *leaderelection.HealthzAdaptor, calls metrics.CSIMetricsManager, own []prometheus.Collector) error {
+	address := options.serving.address()
+	if address == "" {
 		return nil
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", options.httpEndpoint)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("listen at --http-endpoint %s: %w", options.httpEndpoint, err)
+		return fmt.Errorf("listen at --http-endpoint %s: %w", address, err)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(own...)
 	mux := http.NewServeMux()
-	calls.WithAdditionalRegistry(prometheus.Gatherers{registry, legacyregistry.DefaultGatherer}).RegisterToServer(mux, options.metricsPath)
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	calls.WithAdditionalRegistry(prometheus.Gatherers{registry, legacyregistry.DefaultGatherer}).RegisterToServer(mux, options.serving.metricsPath)
+	handleHealth(mux, options, watchdog)
+	if options.serving.profile {
+		handleProfiles(mux)
+	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	klog.FromContext(ctx).Info("Serving metrics and health", "address", listener.Addr().String(), "path", options.metricsPath)
+	klog.FromContext(ctx).Info("Serving metrics and health", "address", listener.Addr().String(), "path", options.serving.metricsPath)
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			klog.FromContext(ctx).Error(err, "Serving metrics failed", "address", options.httpEndpoint)
+			klog.FromContext(ctx).Error(err, "Serving metrics failed", "address", address)
 		}
 	}()
 	return nil
+}
+
+// handleHealth says that the process lives and, where there is an election, that
+// it does not go on with a lease that it failed to renew.
+func handleHealth(mux *http.ServeMux, options *options, watchdog *leaderelection.HealthzAdaptor) {
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	if !options.election.enabled {
+		return
+	}
+	mux.HandleFunc("/healthz/leader-election", func(w http.ResponseWriter, r *http.Request) {
+		if err := watchdog.Check(r); err != nil {
+			http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
+			return
+		}
+		_, _ = fmt.Fprint(w, "ok")
+	})
+}
+
+func handleProfiles(mux *http.ServeMux) {
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 }

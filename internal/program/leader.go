@@ -17,12 +17,19 @@ import (
 // ErrLeaseLost: another process holds the lease, so this one must stop.
 var ErrLeaseLost = errors.New("the leader lease was lost; stopping, so that two do not act at once")
 
+// Election describes a lease that one of several processes holds.
+type Election struct {
+	componentconfig.LeaderElectionConfiguration
+	// Labels are put on the lease by whoever gets it.
+	Labels map[string]string
+}
+
 // Lead runs the function while this process holds the lease, and returns once it
 // has ended. When the context ends, the function ends first and the lease is
 // released after it, so that a standby takes over at once. It returns
 // [ErrLeaseLost] if the lease went to somebody else. The watchdog learns of the
 // election, to tell when this process goes on with a lease that it did not renew.
-func Lead(ctx context.Context, config componentconfig.LeaderElectionConfiguration, client kubernetes.Interface, watchdog *leaderelection.HealthzAdaptor, run func(context.Context) error) error {
+func Lead(ctx context.Context, config Election, client kubernetes.Interface, watchdog *leaderelection.HealthzAdaptor, run func(context.Context) error) error {
 	if !config.LeaderElect {
 		return run(ctx)
 	}
@@ -30,8 +37,8 @@ func Lead(ctx context.Context, config componentconfig.LeaderElectionConfiguratio
 	if err != nil {
 		return fmt.Errorf("read host name for the leader lease: %w", err)
 	}
-	lock, err := resourcelock.New(config.ResourceLock, config.ResourceNamespace, config.ResourceName,
-		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())})
+	lock, err := resourcelock.NewWithLabels(config.ResourceLock, config.ResourceNamespace, config.ResourceName,
+		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, config.Labels)
 	if err != nil {
 		return fmt.Errorf("set up the leader lease: %w", err)
 	}
@@ -41,7 +48,7 @@ func Lead(ctx context.Context, config componentconfig.LeaderElectionConfiguratio
 // hold leads until the context ends or the lease is lost. The lease outlives the
 // context until run has ended: whoever gets it must not meet a worker of ours that
 // is still writing.
-func hold(ctx context.Context, config componentconfig.LeaderElectionConfiguration, lock resourcelock.Interface, watchdog *leaderelection.HealthzAdaptor, run func(context.Context) error) error {
+func hold(ctx context.Context, config Election, lock resourcelock.Interface, watchdog *leaderelection.HealthzAdaptor, run func(context.Context) error) error {
 	holding, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	stopWaiting := context.AfterFunc(ctx, release)

@@ -122,6 +122,11 @@ func (d *Driver) Publishes() bool {
 	return d.controller[spec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME]
 }
 
+// Clones says whether the driver can make a volume from another one.
+func (d *Driver) Clones() bool {
+	return d.controller[spec.ControllerServiceCapability_RPC_CLONE_VOLUME]
+}
+
 // HasTopology says whether not every node can reach every volume.
 func (d *Driver) HasTopology() bool {
 	return d.plugin[spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS]

@@ -20,6 +20,10 @@ const (
 	// Provisioning keeps a PersistentVolumeClaim while a CSI driver may have a volume
 	// for it that no PersistentVolume records.
 	Provisioning Name = "exeunt.io/provisioning"
+	// CloneSource keeps a PersistentVolumeClaim while others are cloned from it.
+	CloneSource Name = "provisioner.storage.kubernetes.io/cloning-protection"
+	// SnapshotSource keeps a VolumeSnapshot while a volume is made from it.
+	SnapshotSource Name = "provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection"
 )
 
 // Holder says who removes a finalizer and what he waits for.
@@ -36,6 +40,8 @@ var holders = map[Name]Holder{
 	VolumeProtection: {Component: "pv-controller", Until: "the volume is no longer bound to a claim"},
 	ClaimProtection:  {Component: "pv-controller", Until: "no pod uses the claim"},
 	Provisioning:     {Component: "provisioner", Until: "the volume made for the claim is recorded or deleted"},
+	CloneSource:      {Component: "provisioner", Until: "no claim that waits for its volume is a clone of this one"},
+	SnapshotSource:   {Component: "provisioner", Until: "no claim that waits for its volume is made from the snapshot"},
 }
 
 // HolderOf returns the holder of a finalizer, and false for one that is not ours.

@@ -10,7 +10,12 @@
 //	volume  yes       yes        phase Bound               Wait
 //	volume  yes       yes        other phase               Unprotect
 //
-// A pod uses a claim from the moment it is scheduled until its object is gone, a
+//	source claim     deleting, no clone waits      Unprotect
+//	source snapshot  nothing in the cache waits    Confirm, by a live list of claims
+//	source snapshot  nothing in that list waits    Unprotect
+//
+// A source is what volumes are made from; the provisioner protects it before it
+// asks the driver. A pod uses a claim from the moment it is scheduled until its object is gone, a
 // finished pod included; a pod that was never scheduled does not hold it. For a
 // generic ephemeral volume, a pod that the kubelet is done with lets go earlier.
 package protection

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/record"
+	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/cloning"
+	"github.com/exeunt-io/exeunt/pkg/csi"
+)
+
+// wiring is what the controllers of the program stand on, and the controllers
+// themselves. Each topic that has a file wire_TOPIC.go adds its own.
+type wiring struct {
+	ctx      context.Context // of the program; it carries the logger
+	options  *options
+	clients  *program.Clients
+	driver   *csi.Driver
+	factory  informers.SharedInformerFactory
+	recorder record.EventRecorder
+	counts   librarymetrics.Metrics
+	// clones protects claims that are cloned; nil for a driver that clones nothing.
+	clones *cloning.Controller
+	// work are the controllers: each works until the context ends, while this
+	// process leads.
+	work []func(context.Context)
+}
+
+func newWiring(ctx context.Context, options *options, clients *program.Clients, driver *csi.Driver) *wiring {
+	return &wiring{
+		ctx: ctx, options: options, clients: clients, driver: driver,
+		factory: informers.NewSharedInformerFactoryWithOptions(clients.Objects, 0, informers.WithTransform(controller.StripManagedFields)),
+	}
+}
+
+// wire makes the controllers and registers them with the caches.
+func (w *wiring) wire() error {
+	for _, wire := range []func() error{w.wireCloning, w.wireVolumes} {
+		if err := wire(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package cloning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/protection"
+)
+
+// bySource finds the claims that wait for a clone by the claim it is made from.
+const bySource = "source"
+
+// Controller takes the finalizer off again.
+type Controller struct {
+	client   kubernetes.Interface
+	claims   cache.SharedIndexInformer
+	versions *controller.Versions
+	writer   *controller.Writer
+	loop     *controller.Loop
+}
+
+// New returns the controller and registers it with the cache of claims. Of every
+// claim, the cache must keep finalizers, deletion timestamp, data source and phase.
+func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Controller, error) {
+	versions := controller.NewVersions()
+	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions)}
+	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile)
+	if err := claims.AddIndexers(cache.Indexers{bySource: sourceOf}); err != nil {
+		return nil, fmt.Errorf("index claims by their source: %w", err)
+	}
+	if _, err := claims.AddEventHandler(controller.OnChange(c.changed, c.gone)); err != nil {
+		return nil, fmt.Errorf("watch claims for clones: %w", err)
+	}
+	return c, nil
+}
+
+// Run reconciles sources with so many workers until the context ends.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	c.loop.Run(ctx, workers)
+}
+
+// errLeaving: the finalizer cannot be added any more.
+var errLeaving = errors.New("it is being deleted")
+
+// Protect adds the finalizer to a claim that is about to be cloned. It fails if the
+// claim is gone or, without the finalizer, being deleted.
+func (c *Controller) Protect(ctx context.Context, source *v1.PersistentVolumeClaim) error {
+	err := c.protect(ctx, source)
+	if !patch.IsStale(err) {
+		return err
+	}
+	now, readErr := c.client.CoreV1().PersistentVolumeClaims(source.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
+	switch {
+	case readErr != nil:
+		return fmt.Errorf("read claim %s/%s to be cloned: %w", source.Namespace, source.Name, readErr)
+	case now.UID != source.UID:
+		return fmt.Errorf("protect claim %s/%s to be cloned: another claim has taken its name", source.Namespace, source.Name)
+	}
+	return c.protect(ctx, now)
+}
+
+func (c *Controller) protect(ctx context.Context, source *v1.PersistentVolumeClaim) error {
+	if finalizer.Has(source.Finalizers, finalizer.CloneSource) {
+		return nil
+	}
+	if source.DeletionTimestamp != nil {
+		return fmt.Errorf("protect claim %s/%s to be cloned: %w", source.Namespace, source.Name, errLeaving)
+	}
+	add := finalizer.Change{Add: []finalizer.Name{finalizer.CloneSource}}
+	_, err := c.writer.Claim(ctx, source, finalizer.Edit(patch.For(source), source, add))
+	return err
+}
+
+// Reconcile takes the finalizer off one claim, or leaves it.
+func (c *Controller) Reconcile(ctx context.Context, key string) error {
+	claim := c.cached(key)
+	if claim == nil || !c.versions.Fresh(claim) {
+		return nil
+	}
+	waiting, err := c.claims.GetIndexer().IndexKeys(bySource, key)
+	if err != nil {
+		return fmt.Errorf("find clones of claim %s: %w", key, err)
+	}
+	action := protection.DecideCloneSource(protection.SourceState{
+		Deleting:  claim.DeletionTimestamp != nil,
+		Protected: finalizer.Has(claim.Finalizers, finalizer.CloneSource),
+		Needed:    len(waiting) > 0,
+	})
+	if action != protection.Unprotect {
+		return nil
+	}
+	klog.FromContext(ctx).V(2).Info("No clone of the claim waits, letting it go")
+	remove := finalizer.Change{Remove: []finalizer.Name{finalizer.CloneSource}}
+	_, err = c.writer.Claim(ctx, claim, finalizer.Edit(patch.For(claim), claim, remove))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (c *Controller) cached(key string) *v1.PersistentVolumeClaim {
+	object, found, err := c.claims.GetStore().GetByKey(key)
+	if err != nil || !found {
+		return nil
+	}
+	claim, _ := object.(*v1.PersistentVolumeClaim)
+	return claim
+}
+
+// changed looks at a claim that may be let go, and at the one that this one needed
+// until now.
+func (c *Controller) changed(old, claim *v1.PersistentVolumeClaim) {
+	if claim.DeletionTimestamp != nil && finalizer.Has(claim.Finalizers, finalizer.CloneSource) {
+		c.loop.Enqueue(controller.Key(claim))
+	}
+	if old != nil && protection.NeededSource(old) != protection.NeededSource(claim) {
+		c.wake(old)
+	}
+}
+
+func (c *Controller) gone(claim *v1.PersistentVolumeClaim) {
+	c.versions.Forget(claim.UID)
+	c.wake(claim)
+}
+
+// wake looks at the claim that this one needed.
+func (c *Controller) wake(claim *v1.PersistentVolumeClaim) {
+	if source := protection.NeededSource(claim); source.Kind == protection.ClaimSource {
+		c.loop.Enqueue(source.Namespace + "/" + source.Name)
+	}
+}
+
+func sourceOf(object any) ([]string, error) {
+	claim, ok := object.(*v1.PersistentVolumeClaim)
+	if !ok {
+		return nil, nil
+	}
+	source := protection.NeededSource(claim)
+	if source.Kind != protection.ClaimSource {
+		return nil, nil
+	}
+	return []string{source.Namespace + "/" + source.Name}, nil
+}
