@@ -22,9 +22,10 @@ type options struct {
 	retryStart, retryMax time.Duration
 	defaultFSType        string
 
-	serving  servingOptions
-	election electionOptions
-	cloning  cloningOptions
+	serving   servingOptions
+	election  electionOptions
+	cloning   cloningOptions
+	snapshots snapshotOptions
 }
 
 // topic is a part of the program that has flags of its own.
@@ -35,7 +36,7 @@ type topic interface {
 }
 
 func (o *options) topics() []topic {
-	return []topic{&o.serving, &o.election, &o.cloning}
+	return []topic{&o.serving, &o.election, &o.cloning, &o.snapshots}
 }
 
 func newOptions() (program.Work, error) {
@@ -54,6 +55,7 @@ func newOptions() (program.Work, error) {
 		serving:    servingOptions{metricsPath: "/metrics"},
 		election:   newElectionOptions(),
 		cloning:    cloningOptions{workers: 1},
+		snapshots:  snapshotOptions{interval: 5 * time.Minute},
 	}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/cloning"
+	"github.com/exeunt-io/exeunt/pkg/controller/snapshots"
 	"github.com/exeunt-io/exeunt/pkg/csi"
 )
 
@@ -25,6 +26,9 @@ type wiring struct {
 	counts   librarymetrics.Metrics
 	// clones protects claims that are cloned; nil for a driver that clones nothing.
 	clones *cloning.Controller
+	// snapshots protects snapshots that volumes are made from; nil for a driver
+	// that makes none.
+	snapshots *snapshots.Controller
 	// work are the controllers: each works until the context ends, while this
 	// process leads.
 	work []func(context.Context)
@@ -39,7 +43,7 @@ func newWiring(ctx context.Context, options *options, clients *program.Clients, 
 
 // wire makes the controllers and registers them with the caches.
 func (w *wiring) wire() error {
-	for _, wire := range []func() error{w.wireCloning, w.wireVolumes} {
+	for _, wire := range []func() error{w.wireCloning, w.wireSnapshots, w.wireVolumes} {
 		if err := wire(); err != nil {
 			return err
 		}

@@ -77,6 +77,8 @@ func (o *Options) Honor() bool {
 // a flood of events does not hold up a write, nor a write the lease.
 type Clients struct {
 	Objects, Events, Leases kubernetes.Interface
+	// Config is for clients of another kind.
+	Config *rest.Config
 }
 
 // Clients connects to the API server as the user agent.
@@ -91,7 +93,7 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	if o.QPS > 0 {
 		config.QPS, config.Burst = o.QPS, max(o.Burst, 1)
 	}
-	var clients Clients
+	clients := Clients{Config: rest.AddUserAgent(rest.CopyConfig(config), agent)}
 	for suffix, client := range map[string]*kubernetes.Interface{"": &clients.Objects, "-events": &clients.Events, "-leases": &clients.Leases} {
 		made, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), agent+suffix))
 		if err != nil {

@@ -127,6 +127,11 @@ func (d *Driver) Clones() bool {
 	return d.controller[spec.ControllerServiceCapability_RPC_CLONE_VOLUME]
 }
 
+// Snapshots says whether the driver can make snapshots.
+func (d *Driver) Snapshots() bool {
+	return d.controller[spec.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT]
+}
+
 // HasTopology says whether not every node can reach every volume.
 func (d *Driver) HasTopology() bool {
 	return d.plugin[spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS]

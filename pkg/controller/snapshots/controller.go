@@ -1,0 +1,166 @@
+package snapshots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/protection"
+)
+
+// bySnapshot finds the claims that wait for a volume made from a snapshot by it.
+const bySnapshot = "snapshot"
+
+// Config is what the controller works with.
+type Config struct {
+	Client kubernetes.Interface
+	// Metadata reads and patches the metadata of snapshots.
+	Metadata metadata.Interface
+	// Claims must keep data source and phase.
+	Claims cache.SharedIndexInformer
+	// Interval is the time between two sweeps; 0 sweeps never.
+	Interval time.Duration
+}
+
+// Controller takes the finalizer off again.
+type Controller struct {
+	Config
+	loop *controller.Loop
+}
+
+// New returns the controller and registers it with the cache of claims.
+func New(config Config) (*Controller, error) {
+	c := &Controller{Config: config}
+	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Minute}, c.Reconcile)
+	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: snapshotOf}); err != nil {
+		return nil, fmt.Errorf("index claims by snapshot: %w", err)
+	}
+	changed := func(old, now *v1.PersistentVolumeClaim) {
+		if old != nil && protection.NeededSource(old) != protection.NeededSource(now) {
+			c.wake(old)
+		}
+	}
+	if _, err := c.Claims.AddEventHandler(controller.OnChange(changed, c.wake)); err != nil {
+		return nil, fmt.Errorf("watch claims for snapshots: %w", err)
+	}
+	return c, nil
+}
+
+// Run reconciles snapshots, and sweeps them, until the context ends.
+func (c *Controller) Run(ctx context.Context) {
+	if c.Interval > 0 {
+		go c.sweepAgainAndAgain(ctx)
+	}
+	c.loop.Run(ctx, 1)
+}
+
+// wake looks at the snapshot that the claim needed.
+func (c *Controller) wake(claim *v1.PersistentVolumeClaim) {
+	if source := protection.NeededSource(claim); source.Kind == protection.SnapshotSource {
+		c.loop.Enqueue(source.Namespace + "/" + source.Name)
+	}
+}
+
+// Reconcile takes the finalizer off one snapshot, or leaves it.
+func (c *Controller) Reconcile(ctx context.Context, key string) error {
+	needed, err := c.Claims.GetIndexer().IndexKeys(bySnapshot, key)
+	if err != nil {
+		return fmt.Errorf("find claims made from snapshot %s: %w", key, err)
+	}
+	state := protection.SourceState{Protected: true, Needed: len(needed) > 0}
+	if protection.DecideSnapshotSource(state) == protection.Wait { // so that waiting costs no request
+		return nil
+	}
+	snapshot, err := c.read(ctx, key)
+	if err != nil || snapshot == nil {
+		return err
+	}
+	state.Deleting = snapshot.DeletionTimestamp != nil
+	state.Protected = finalizer.Has(snapshot.Finalizers, finalizer.SnapshotSource)
+	action := protection.DecideSnapshotSource(state)
+	if action == protection.Confirm {
+		if state.Needed, err = c.neededLive(ctx, snapshot); err != nil {
+			return err
+		}
+		state.Confirmed = true
+		if state.Needed { // by a claim that the cache does not know, so that no event may tell when it goes
+			return controller.ErrLagging
+		}
+		action = protection.DecideSnapshotSource(state)
+	}
+	if action != protection.Unprotect {
+		return nil
+	}
+	return c.release(ctx, snapshot)
+}
+
+// read returns the metadata of a snapshot, nil if it is gone.
+func (c *Controller) read(ctx context.Context, key string) (*metav1.PartialObjectMetadata, error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("split key %q: %w", key, err)
+	}
+	snapshot, err := c.Metadata.Resource(Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), missesRights(ctx, err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read snapshot %s: %w", key, err)
+	}
+	return snapshot, nil
+}
+
+// neededLive says whether a claim waits for a volume made from the snapshot.
+// Claims of other namespaces count by the cache alone: that they may use the
+// snapshot takes a feature gate.
+func (c *Controller) neededLive(ctx context.Context, snapshot metav1.Object) (bool, error) {
+	claims, err := c.Client.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("list claims in namespace %s: %w", snapshot.GetNamespace(), err)
+	}
+	wanted := protection.Source{Kind: protection.SnapshotSource, Namespace: snapshot.GetNamespace(), Name: snapshot.GetName()}
+	for i := range claims.Items {
+		if protection.NeededSource(&claims.Items[i]) == wanted {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (c *Controller) release(ctx context.Context, snapshot *metav1.PartialObjectMetadata) error {
+	err := edit(ctx, c.Metadata, snapshot, finalizer.Change{Remove: []finalizer.Name{finalizer.SnapshotSource}})
+	switch {
+	case apierrors.IsNotFound(err), missesRights(ctx, err):
+		return nil
+	case err != nil:
+		return err
+	}
+	klog.FromContext(ctx).V(2).Info("No claim waits for a volume made from the snapshot, letting it go")
+	return nil
+}
+
+func snapshotOf(object any) ([]string, error) {
+	claim, ok := object.(*v1.PersistentVolumeClaim)
+	if !ok {
+		return nil, nil
+	}
+	source := protection.NeededSource(claim)
+	if source.Kind != protection.SnapshotSource {
+		return nil, nil
+	}
+	return []string{source.Namespace + "/" + source.Name}, nil
+}
+
+// errLeaving: the finalizer cannot be added any more.
+var errLeaving = errors.New("it is being deleted")
