@@ -8,6 +8,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 // Annotations that name the secret that DeleteVolume needs; a volume without one
@@ -59,7 +60,7 @@ func Volume(in Input, request *csi.CreateVolumeRequest, made *csi.Volume, driver
 		},
 	}
 	if in.Topology {
-		volume.Spec.NodeAffinity = affinity(made.GetAccessibleTopology())
+		volume.Spec.NodeAffinity = topology.Affinity(made.GetAccessibleTopology())
 	}
 	if honor && policy == v1.PersistentVolumeReclaimDelete {
 		volume.Finalizers = finalizer.With(nil, finalizer.External)

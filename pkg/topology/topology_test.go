@@ -1,0 +1,271 @@
+package topology_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/topology"
+)
+
+// node runs the driver; its labels are "key=value ..." and its keys all of them.
+func node(name, labels string) topology.Node {
+	n := topology.Node{Name: name, Labels: parse(labels)}
+	n.Keys = slices.Sorted(maps.Keys(n.Labels))
+	return n
+}
+
+func parse(text string) map[string]string {
+	segments := map[string]string{}
+	for _, pair := range strings.Fields(text) {
+		key, value, _ := strings.Cut(pair, "=")
+		segments[key] = value
+	}
+	return segments
+}
+
+func show(list []*csi.Topology) []string {
+	var shown []string
+	for _, place := range list {
+		var pairs []string
+		for _, key := range slices.Sorted(maps.Keys(place.GetSegments())) {
+			pairs = append(pairs, key+"="+place.GetSegments()[key])
+		}
+		shown = append(shown, strings.Join(pairs, " "))
+	}
+	return shown
+}
+
+func allow(key string, values ...string) v1.TopologySelectorLabelRequirement {
+	return v1.TopologySelectorLabelRequirement{Key: key, Values: values}
+}
+
+func term(requirements ...v1.TopologySelectorLabelRequirement) v1.TopologySelectorTerm {
+	return v1.TopologySelectorTerm{MatchLabelExpressions: requirements}
+}
+
+var zones = []topology.Node{node("n1", "zone=a"), node("n2", "zone=b"), node("n3", "zone=b"), node("n4", "zone=c")}
+
+func TestRequirement(t *testing.T) {
+	silent := node("silent", "zone=a")
+	silent.Keys = nil
+	unlabelled := node("bare", "zone=a")
+	unlabelled.Labels = nil
+	for name, tc := range map[string]struct {
+		in                   topology.Input
+		requisite, preferred []string
+		fails                string
+	}{
+		"Immediate asks for every place, in an order of the claim's own": {
+			in:        topology.Input{ClaimName: "data-web-1", Nodes: zones, Immediate: true},
+			requisite: []string{"zone=a", "zone=b", "zone=c"}, preferred: []string{"zone=b", "zone=c", "zone=a"},
+		},
+		"Immediate without --immediate-topology asks for nothing": {in: topology.Input{Nodes: zones}},
+		"Immediate asks for what the class allows, with or without the flag": {
+			in:        topology.Input{ClaimName: "c", Nodes: zones, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
+			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
+		},
+		"a class that allows nothing in particular does not restrict": {
+			in: topology.Input{ClaimName: "c", Nodes: zones, Immediate: true, Allowed: []v1.TopologySelectorTerm{term()}},
+		},
+		"values of several keys are combined": {
+			in: topology.Input{Selected: &topology.Node{Name: "n", Labels: parse("rack=2 zone=b"), Keys: []string{"zone", "rack"}},
+				Allowed: []v1.TopologySelectorTerm{term(allow("zone", "a", "b"), allow("rack", "1", "2"))}},
+			requisite: []string{"rack=1 zone=a", "rack=1 zone=b", "rack=2 zone=a", "rack=2 zone=b"},
+			preferred: []string{"rack=2 zone=b", "rack=1 zone=a", "rack=1 zone=b", "rack=2 zone=a"},
+		},
+		"a key that is asked for twice must have one value": {
+			in:        topology.Input{ClaimName: "c", Allowed: []v1.TopologySelectorTerm{term(allow("zone", "a", "b"), allow("zone", "b", "c"))}},
+			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
+		},
+		"a chosen node comes first, the others follow": {
+			in:        topology.Input{Nodes: zones, Selected: &zones[1]},
+			requisite: []string{"zone=a", "zone=b", "zone=c"}, preferred: []string{"zone=b", "zone=c", "zone=a"},
+		},
+		"strict asks for the chosen node's place alone": {
+			in:        topology.Input{Nodes: zones, Selected: &zones[1], Strict: true},
+			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
+		},
+		"strict, and the class allows the wider place": {
+			in: topology.Input{Selected: &topology.Node{Name: "n", Labels: parse("rack=2 zone=b"), Keys: []string{"zone", "rack"}},
+				Strict: true, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
+			requisite: []string{"rack=2 zone=b"}, preferred: []string{"rack=2 zone=b"},
+		},
+		"strict, and the class does not allow it": {
+			in:    topology.Input{Selected: &zones[0], Strict: true, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
+			fails: "zone=a",
+		},
+		"a chosen node that the class does not allow": {
+			in:    topology.Input{Selected: &zones[0], Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
+			fails: "n1",
+		},
+		"a chosen node without the driver":       {in: topology.Input{Nodes: zones, Selected: &silent}, fails: "silent"},
+		"a chosen node without labels":           {in: topology.Input{Nodes: zones, Selected: &unlabelled}, fails: "bare"},
+		"Immediate, and the driver runs nowhere": {in: topology.Input{Nodes: []topology.Node{silent}, Immediate: true}, fails: "no node"},
+		"Immediate, and no node has the labels":  {in: topology.Input{Nodes: []topology.Node{unlabelled}, Immediate: true}, fails: "zone"},
+		"a node with labels counts before the driver runs there": {
+			in:        topology.Input{ClaimName: "c", Nodes: []topology.Node{zones[1], silent}, Immediate: true},
+			requisite: []string{"zone=a", "zone=b"}, preferred: []string{"zone=a", "zone=b"},
+		},
+		"nodes that differ follow the majority": {
+			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
+				node("new", "rack=1 zone=a"), {Name: "o1", Labels: parse("zone=b"), Keys: []string{"zone"}}, {Name: "o2", Labels: parse("zone=c"), Keys: []string{"zone"}}}},
+			requisite: []string{"zone=a", "zone=b", "zone=c"}, preferred: []string{"zone=a", "zone=b", "zone=c"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := topology.Requirement(tc.in)
+			if tc.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.fails) {
+					t.Fatalf("Requirement = %v, %v, want an error that names %q", got, err, tc.fails)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.requisite, show(got.GetRequisite())); diff != "" {
+				t.Errorf("requisite: %s", diff)
+			}
+			if diff := cmp.Diff(tc.preferred, show(got.GetPreferred())); diff != "" {
+				t.Errorf("preferred: %s", diff)
+			}
+		})
+	}
+}
+
+// TestEveryRequirementKeepsTheInvariants makes clusters at random, from few names,
+// so that much coincides.
+func TestEveryRequirementKeepsTheInvariants(t *testing.T) {
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		in := randomInput(r)
+		got, err := topology.Requirement(in)
+		if err != nil || got == nil {
+			continue
+		}
+		requisite, preferred := show(got.GetRequisite()), show(got.GetPreferred())
+		if !slices.Equal(slices.Sorted(slices.Values(requisite)), slices.Sorted(slices.Values(preferred))) {
+			t.Fatalf("seed %d: preferred %v is no permutation of requisite %v", seed, preferred, requisite)
+		}
+		if len(slices.Compact(slices.Sorted(slices.Values(requisite)))) != len(requisite) || len(requisite) == 0 {
+			t.Fatalf("seed %d: requisite %v is empty or repeats itself", seed, requisite)
+		}
+		if in.Selected != nil && !topology.Place(got.GetPreferred()[0].GetSegments()).Contains(in.Selected.Labels) {
+			t.Fatalf("seed %d: %s comes first, the node is in %v", seed, preferred[0], in.Selected.Labels)
+		}
+		r.Shuffle(len(in.Nodes), func(i, j int) { in.Nodes[i], in.Nodes[j] = in.Nodes[j], in.Nodes[i] })
+		r.Shuffle(len(in.Allowed), func(i, j int) { in.Allowed[i], in.Allowed[j] = in.Allowed[j], in.Allowed[i] })
+		again, err := topology.Requirement(in)
+		if err != nil || !slices.Equal(show(again.GetPreferred()), preferred) {
+			t.Fatalf("seed %d: listed in another order: %v, %v, want %v", seed, show(again.GetPreferred()), err, preferred)
+		}
+	}
+}
+
+func randomInput(r *rand.Rand) topology.Input {
+	in := topology.Input{ClaimName: fmt.Sprintf("data-set-%d", r.IntN(9)), Strict: r.IntN(2) == 0, Immediate: r.IntN(2) == 0}
+	for i := range 1 + r.IntN(5) {
+		labels := fmt.Sprintf("zone=%c rack=%d", 'a'+r.IntN(3), r.IntN(2))
+		in.Nodes = append(in.Nodes, node(fmt.Sprintf("n%d", i), labels))
+	}
+	for range r.IntN(3) {
+		in.Allowed = append(in.Allowed, term(allow("zone", string('a'+rune(r.IntN(3))), string('a'+rune(r.IntN(3))))))
+	}
+	if r.IntN(2) == 0 {
+		in.Selected = &topology.Node{Name: "chosen", Labels: in.Nodes[0].Labels, Keys: in.Nodes[0].Keys}
+	}
+	return in
+}
+
+func TestReplicasOfAStatefulSetGoRoundThePlacesAndTheirClaimsMeet(t *testing.T) {
+	first := func(claim string) string {
+		got, err := topology.Requirement(topology.Input{ClaimName: claim, Nodes: zones, Immediate: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return show(got.GetPreferred())[0]
+	}
+	seen := map[string]bool{}
+	for ordinal := range 3 {
+		data, logs := first(fmt.Sprintf("data-web-%d", ordinal)), first(fmt.Sprintf("logs-web-%d", ordinal))
+		if data != logs {
+			t.Errorf("replica %d has its claims in %s and %s", ordinal, data, logs)
+		}
+		seen[data] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("three replicas are in %v only", seen)
+	}
+}
+
+func TestUnusable(t *testing.T) {
+	places := func(texts ...string) (list []*csi.Topology) {
+		for _, text := range texts {
+			list = append(list, &csi.Topology{Segments: parse(text)})
+		}
+		return list
+	}
+	wanted := &csi.TopologyRequirement{Requisite: places("zone=a", "zone=b")}
+	for name, tc := range map[string]struct {
+		required   *csi.TopologyRequirement
+		accessible []*csi.Topology
+		flawed     bool
+	}{
+		"where it was asked for":             {wanted, places("zone=b"), false},
+		"in a part of it":                    {wanted, places("zone=b rack=1"), false},
+		"there and elsewhere":                {wanted, places("zone=z", "zone=a"), false},
+		"everywhere":                         {wanted, nil, false},
+		"everywhere, said with no segments":  {wanted, places(""), false},
+		"nowhere that was asked for":         {wanted, places("zone=z", "zone=y rack=1"), true},
+		"somewhere, and nothing was asked":   {nil, places("zone=z"), false},
+		"a key that is no label":             {nil, places("a/b/c=z"), true},
+		"a value that is no label":           {nil, places("zone=*"), true},
+		"a value that is longer than labels": {nil, places("zone=" + strings.Repeat("z", 64)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if reason := topology.Unusable(tc.required, tc.accessible); (reason != "") != tc.flawed {
+				t.Errorf("Unusable = %q", reason)
+			}
+		})
+	}
+}
+
+func TestAffinityIsOneTermForEachPlace(t *testing.T) {
+	got := topology.Affinity([]*csi.Topology{{Segments: parse("zone=a rack=1")}, {}, {Segments: parse("zone=b")}})
+	terms := got.Required.NodeSelectorTerms
+	if len(terms) != 2 || len(terms[0].MatchExpressions) != 2 || terms[0].MatchExpressions[0].Key != "rack" || terms[1].MatchExpressions[0].Values[0] != "b" {
+		t.Errorf("terms: %+v", terms)
+	}
+	if topology.Affinity([]*csi.Topology{{}}) != nil {
+		t.Error("a place without segments restricts the nodes")
+	}
+}
+
+func FuzzTerms(f *testing.F) {
+	f.Add("zone", "a,b", "rack", "1,2", "zone=a rack=1", "data-web-0", true)
+	f.Add("", "", "zone", ",", "", "-4294967295", false)
+	f.Fuzz(func(t *testing.T, key, values, otherKey, otherValues, labels, claim string, strict bool) {
+		in := topology.Input{
+			ClaimName: claim, Strict: strict, Immediate: true, Nodes: []topology.Node{node("n", labels)},
+			Allowed: []v1.TopologySelectorTerm{term(allow(key, strings.Split(values, ",")...), allow(otherKey, strings.Split(otherValues, ",")...))},
+		}
+		for _, selected := range []*topology.Node{nil, &in.Nodes[0]} {
+			in.Selected = selected
+			got, err := topology.Requirement(in)
+			if err == nil && len(got.GetPreferred()) != len(got.GetRequisite()) {
+				t.Errorf("requisite %v, preferred %v", show(got.GetRequisite()), show(got.GetPreferred()))
+			}
+			if reason := topology.Unusable(got, got.GetPreferred()[:min(1, len(got.GetPreferred()))]); err == nil && reason != "" && !strings.Contains(reason, "no label") {
+				t.Errorf("what is preferred is refused: %s", reason)
+			}
+		}
+	})
+}
