@@ -1,0 +1,148 @@
+package intree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+const (
+	// HostPathName is the name of the plugin of host-path volumes.
+	HostPathName = prefix + "host-path"
+	// HostPathRoot is the directory that its volumes are below.
+	HostPathRoot = "/tmp"
+	// hostPathBase is where provisioned volumes are, in the root.
+	hostPathBase = "hostpath_pv"
+	// createdBy and hostPathCreator mark the volumes that the plugin has provisioned.
+	createdBy       = "kubernetes.io/createdby"
+	hostPathCreator = "hostpath-dynamic-provisioner"
+)
+
+// HostPath serves directories of the machine that the program runs on. It is
+// meant for tests and for clusters of one machine.
+type HostPath struct {
+	// Root is the directory below which volumes are provisioned and deleted.
+	Root string
+	// Provisions says whether the plugin may provision.
+	Provisions bool
+	// Recycling says what recycler pods look like.
+	Recycling Recycling
+}
+
+// Name implements [Plugin].
+func (h *HostPath) Name() string { return HostPathName }
+
+// Location implements [Plugin].
+func (h *HostPath) Location(volume *v1.PersistentVolume) string {
+	if source := volume.Spec.HostPath; source != nil && source.Path != "" {
+		return path.Clean(source.Path)
+	}
+	return ""
+}
+
+// Provision makes a directory of a name that was never used.
+func (h *HostPath) Provision(_ context.Context, request Request) (*v1.PersistentVolume, error) {
+	if err := h.refuse(request); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(h.Root)
+	if err != nil {
+		return nil, fmt.Errorf("open directory of host-path volumes: %w", err)
+	}
+	defer root.Close()
+	name := path.Join(hostPathBase, string(uuid.NewUUID()))
+	if err := root.MkdirAll(name, 0o750); err != nil {
+		return nil, fmt.Errorf("make directory of volume: %w", err)
+	}
+	modes := request.Claim.Spec.AccessModes
+	if len(modes) == 0 {
+		modes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
+	}
+	return &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: request.VolumeName, Annotations: map[string]string{createdBy: hostPathCreator}},
+		Spec: v1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: request.Policy(),
+			AccessModes:                   modes,
+			Capacity:                      v1.ResourceList{v1.ResourceStorage: request.Claim.Spec.Resources.Requests[v1.ResourceStorage]},
+			PersistentVolumeSource:        v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path.Join(h.Root, name)}},
+		},
+	}, nil
+}
+
+// refuse says why a request cannot be served.
+func (h *HostPath) refuse(request Request) error {
+	claim := request.Claim
+	switch mode := claim.Spec.VolumeMode; {
+	case !h.Provisions:
+		return fmt.Errorf("plugin %s: %w", HostPathName, ErrDisabled)
+	case mode != nil && *mode == v1.PersistentVolumeBlock:
+		return fmt.Errorf("plugin %s provisions no block volumes", HostPathName)
+	case len(request.Class.MountOptions) > 0:
+		return fmt.Errorf("plugin %s supports no mount options, and class %q has %v", HostPathName, request.Class.Name, request.Class.MountOptions)
+	case claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil:
+		return fmt.Errorf("plugin %s is not a CSI driver, and only those provision from a data source", HostPathName)
+	}
+	return nil
+}
+
+// Delete deletes the directory. It refuses every path that is not plainly below
+// the root.
+func (h *HostPath) Delete(_ context.Context, volume *v1.PersistentVolume) error {
+	if volume.Spec.HostPath == nil {
+		return fmt.Errorf("volume %s has no host path, so plugin %s cannot delete it", volume.Name, HostPathName)
+	}
+	name, err := h.below(volume.Spec.HostPath.Path)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(h.Root)
+	if err != nil {
+		return fmt.Errorf("open directory of host-path volumes: %w", err)
+	}
+	defer root.Close()
+	if err := withoutLinks(root, name); err != nil {
+		return err
+	}
+	if err := root.RemoveAll(name); err != nil {
+		return fmt.Errorf("delete directory of volume: %w", err)
+	}
+	return nil
+}
+
+// below returns the path relative to the root.
+func (h *HostPath) below(full string) (string, error) {
+	name, inside := strings.CutPrefix(strings.TrimSuffix(full, "/"), h.Root+"/")
+	if !inside || name != path.Clean(name) || !fs.ValidPath(name) || name == hostPathBase || name == "." {
+		return "", fmt.Errorf("plugin %s deletes only volumes below %s, and the volume is at %q", HostPathName, h.Root, full)
+	}
+	return name, nil
+}
+
+// withoutLinks returns an error if any part of the path is a symbolic link: the
+// data would be elsewhere.
+func withoutLinks(root *os.Root, name string) error {
+	for at := name; at != "."; at = path.Dir(at) {
+		info, err := root.Lstat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fmt.Errorf("look at the path of the volume: %w", err)
+		case info.Mode()&fs.ModeSymlink != 0:
+			return fmt.Errorf("plugin %s follows no symbolic links, and %q is one", HostPathName, path.Join(root.Name(), at))
+		}
+	}
+	return nil
+}
+
+// RecyclerPod implements [Recycler].
+func (h *HostPath) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
+	return h.Recycling.pod(volume, v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: volume.Spec.HostPath.Path}})
+}

@@ -1,0 +1,33 @@
+package intree
+
+import (
+	"path"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// NFSName is the name of the plugin of NFS volumes.
+const NFSName = prefix + "nfs"
+
+// NFS serves exported directories. It can neither provision nor delete them.
+type NFS struct {
+	// Recycling says what recycler pods look like.
+	Recycling Recycling
+}
+
+// Name implements [Plugin].
+func (n *NFS) Name() string { return NFSName }
+
+// Location implements [Plugin].
+func (n *NFS) Location(volume *v1.PersistentVolume) string {
+	if source := volume.Spec.NFS; source != nil {
+		return path.Join(source.Server, source.Path)
+	}
+	return ""
+}
+
+// RecyclerPod implements [Recycler].
+func (n *NFS) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
+	source := volume.Spec.NFS
+	return n.Recycling.pod(volume, v1.VolumeSource{NFS: &v1.NFSVolumeSource{Server: source.Server, Path: source.Path}})
+}

@@ -1,0 +1,65 @@
+package intree
+
+import (
+	"context"
+	"errors"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+)
+
+// Plugin serves the volumes of one kind of source.
+type Plugin interface {
+	// Name is what classes and volumes call the plugin, such as kubernetes.io/nfs.
+	Name() string
+	// Location says where the data of the volume is, as a path: the data of a
+	// volume contains that of every location below it. It is "" for a volume of
+	// another kind of source.
+	Location(volume *v1.PersistentVolume) string
+}
+
+// Provisioner is a plugin that makes volumes.
+type Provisioner interface {
+	Plugin
+	// Provision makes a volume. What it returns has name, source, capacity,
+	// access modes and reclaim policy; the caller adds what binds it to the claim.
+	Provision(ctx context.Context, request Request) (*v1.PersistentVolume, error)
+}
+
+// Deleter is a plugin that deletes volumes.
+type Deleter interface {
+	Plugin
+	// Delete deletes the volume's data; nil says that it is gone. An error that
+	// wraps [ErrInUse] says that it must be asked again later.
+	Delete(ctx context.Context, volume *v1.PersistentVolume) error
+}
+
+// Recycler is a plugin whose volumes are scrubbed by a pod.
+type Recycler interface {
+	Plugin
+	// RecyclerPod returns the pod that scrubs the volume.
+	RecyclerPod(volume *v1.PersistentVolume) *v1.Pod
+}
+
+// Request asks for a volume.
+type Request struct {
+	// VolumeName is the name of the PersistentVolume.
+	VolumeName string
+	Claim      *v1.PersistentVolumeClaim
+	Class      *storagev1.StorageClass
+}
+
+// Policy is the reclaim policy of the volume asked for.
+func (r Request) Policy() v1.PersistentVolumeReclaimPolicy {
+	if r.Class.ReclaimPolicy == nil {
+		return v1.PersistentVolumeReclaimDelete
+	}
+	return *r.Class.ReclaimPolicy
+}
+
+var (
+	// ErrDisabled: the plugin may not provision unless a flag says so.
+	ErrDisabled = errors.New("provisioning by this plugin is switched off")
+	// ErrInUse: the volume cannot be deleted yet, which is no failure.
+	ErrInUse = errors.New("the volume is still in use")
+)

@@ -1,0 +1,118 @@
+package intree
+
+import (
+	"path"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+)
+
+// prefix starts the names of all in-tree plugins.
+const prefix = "kubernetes.io/"
+
+// Set finds plugins by the names of provisioners and by the sources of volumes.
+type Set struct {
+	migration Migration
+	plugins   []Plugin
+}
+
+// NewSet returns the set of the plugins; migration says which plugins, these or
+// others, CSI drivers have taken over.
+func NewSet(migration Migration, plugins ...Plugin) *Set {
+	return &Set{migration: migration, plugins: plugins}
+}
+
+// ProvisionerFor returns the plugin that provisions for classes with the name,
+// and false if none here does, or if a CSI driver has taken over.
+func (s *Set) ProvisionerFor(name string) (Provisioner, bool) {
+	if _, migrated := s.migration.Driver(name); migrated {
+		return nil, false
+	}
+	provisioner, able := s.byName(name).(Provisioner)
+	return provisioner, able
+}
+
+// ExternalProvisioner returns who outside of this program is asked for volumes of
+// classes with the name: the CSI driver that has taken over an in-tree plugin, or
+// the name itself. It returns false for in-tree names that nobody outside serves.
+func (s *Set) ExternalProvisioner(name string) (string, bool) {
+	if driver, migrated := s.migration.Driver(name); migrated {
+		return driver, true
+	}
+	return name, !strings.HasPrefix(name, prefix)
+}
+
+// MigratedTo returns the CSI driver that has taken over the plugin that
+// provisioned the volume, or that a static volume is of.
+func (s *Set) MigratedTo(volume *v1.PersistentVolume) (driver string, migrated bool) {
+	plugin, provisioned := volume.Annotations[binding.ProvisionedBy]
+	if !provisioned {
+		if plugin = s.migration.PluginOf(volume); plugin == "" {
+			return "", false
+		}
+	}
+	return s.migration.Driver(plugin)
+}
+
+// DeleterFor returns the plugin that deletes the volume: the one that provisioned
+// it, or for a static volume the one of its source.
+func (s *Set) DeleterFor(volume *v1.PersistentVolume) (Deleter, bool) {
+	plugin := s.byName(volume.Annotations[binding.ProvisionedBy])
+	if volume.Annotations[binding.ProvisionedBy] == "" {
+		plugin = s.bySource(volume)
+	}
+	deleter, able := plugin.(Deleter)
+	return deleter, able
+}
+
+// RecyclerFor returns the plugin that recycles the volume.
+func (s *Set) RecyclerFor(volume *v1.PersistentVolume) (Recycler, bool) {
+	recycler, able := s.bySource(volume).(Recycler)
+	return recycler, able
+}
+
+// Location names the place of the volume's data among those of all plugins, "" if
+// no plugin here knows it.
+func (s *Set) Location(volume *v1.PersistentVolume) string {
+	plugin := s.bySource(volume)
+	if plugin == nil {
+		return ""
+	}
+	return plugin.Name() + ":" + plugin.Location(volume)
+}
+
+// Places returns the location of the volume's data and all locations above it:
+// whoever deletes one of them deletes this data.
+func (s *Set) Places(volume *v1.PersistentVolume) []string {
+	plugin := s.bySource(volume)
+	if plugin == nil {
+		return nil
+	}
+	at := plugin.Location(volume)
+	places := []string{plugin.Name() + ":" + at}
+	for above := path.Dir(at); above != at && above != "."; above = path.Dir(at) {
+		at = above
+		places = append(places, plugin.Name()+":"+at)
+	}
+	return places
+}
+
+func (s *Set) byName(name string) Plugin {
+	for _, plugin := range s.plugins {
+		if plugin.Name() == name {
+			return plugin
+		}
+	}
+	return nil
+}
+
+func (s *Set) bySource(volume *v1.PersistentVolume) Plugin {
+	for _, plugin := range s.plugins {
+		if plugin.Location(volume) != "" {
+			return plugin
+		}
+	}
+	return nil
+}
