@@ -46,6 +46,12 @@ func VolumeClass(volume *v1.PersistentVolume) string {
 	return volume.Spec.StorageClassName
 }
 
+// NeverBound says whether the claim was never bound to any volume.
+func NeverBound(claim *v1.PersistentVolumeClaim) bool {
+	_, completed := claim.Annotations[BindCompleted]
+	return claim.Spec.VolumeName == "" && !completed
+}
+
 func deref[T any](pointer *T, otherwise T) T {
 	if pointer == nil {
 		return otherwise

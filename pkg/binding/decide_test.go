@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestDecideClaim(t *testing.T) {
@@ -141,6 +143,10 @@ func TestDecideVolume(t *testing.T) {
 		"the claim names it":                                   {VolumeState{Claimant: BoundHere, Phase: PhaseAvailable}, MarkBoundPhase},
 		"the claim names no volume yet":                        {VolumeState{Claimant: Unbound, Phase: PhaseAvailable}, WakeClaim},
 		"the claim's mode differs":                             {VolumeState{Claimant: Incompatible}, ReportMismatch},
+		"deleted before it was bound: first a live look":       {VolumeState{Claimant: Unbound, Phase: PhaseAvailable, Disposable: true, Doomed: true}, ConfirmClaim},
+		"deleted before it was bound: reclaimed":               {VolumeState{Claimant: Unbound, Phase: PhasePending, Disposable: true, Doomed: true, Confirmed: true}, Release},
+		"deleted in the middle of the binding: it is finished": {VolumeState{Claimant: Unbound, Phase: PhaseBound, Disposable: true, Doomed: true, Confirmed: true}, WakeClaim},
+		"a person's volume deleted before it was bound":        {VolumeState{Claimant: Unbound, Phase: PhaseAvailable, Doomed: true, Confirmed: true}, WakeClaim},
 		"the cache says the claim is gone: first a live look":  {VolumeState{Claimant: Gone, Phase: PhaseBound}, ConfirmClaim},
 		"the claim is gone":                                    {VolumeState{Claimant: Gone, Phase: PhaseBound, Confirmed: true}, Release},
 		"the claim is gone and it is Released":                 {VolumeState{Claimant: Gone, Phase: PhaseReleased}, Leave},
@@ -160,11 +166,12 @@ func TestDecideVolume(t *testing.T) {
 func TestAVolumeIsReleasedOnlyAfterALiveReadOfItsClaim(t *testing.T) {
 	for claimant := NoClaimant; claimant <= BoundElsewhere; claimant++ {
 		for phase := PhasePending; phase <= PhaseFailed; phase++ {
-			for bits := range 4 {
-				s := VolumeState{Claimant: claimant, Phase: phase, Disposable: bits&1 == 1, Confirmed: bits&2 == 2}
+			for bits := range 8 {
+				s := VolumeState{Claimant: claimant, Phase: phase, Disposable: bits&1 == 1, Confirmed: bits&2 == 2, Doomed: bits&4 == 4}
 				action := DecideVolume(s).Action
 				takesAway := action == Release || action == GiveBack
-				if takesAway && (!s.Confirmed || claimant != Gone && claimant != BoundElsewhere) {
+				neverBound := s.Doomed && s.Disposable && phase != PhaseBound && (claimant == Unbound || claimant == Incompatible)
+				if takesAway && (!s.Confirmed || claimant != Gone && claimant != BoundElsewhere && !neverBound) {
 					t.Errorf("%v in %+v", action, s)
 				}
 				if action == ConfirmClaim && s.Confirmed {
@@ -187,6 +194,29 @@ func TestMismatchSaysWhyTheNamedVolumeCannotServe(t *testing.T) {
 		if Mismatch(volume, claim) == "" {
 			t.Errorf("%s: no reason given", name)
 		}
+	}
+}
+
+func TestReservedFinishesABindingThatHadBegunBeforeTheVolumeWasDeleted(t *testing.T) {
+	claim := waitingClaim("c", "1Gi")
+	for name, tc := range map[string]struct {
+		phase v1.PersistentVolumePhase
+		uid   types.UID
+		taken bool
+	}{
+		"the volume says Bound":               {v1.VolumeBound, claim.UID, true},
+		"the volume was never bound":          {v1.VolumePending, claim.UID, false},
+		"reserved by name, and not bound yet": {v1.VolumeBound, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := freeVolume("a", "1Gi", func(v *v1.PersistentVolume) {
+				v.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "c", UID: tc.uid}
+				v.DeletionTimestamp, v.Status.Phase = &metav1.Time{}, tc.phase
+			})
+			if got := Reserved([]*v1.PersistentVolume{volume}, claim); (got != nil) != tc.taken {
+				t.Errorf("Reserved = %v, want taken: %v", got, tc.taken)
+			}
+		})
 	}
 }
 

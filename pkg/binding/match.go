@@ -33,7 +33,7 @@ func Mismatch(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) stri
 func Reserved(volumes []*v1.PersistentVolume, claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
 	var best *v1.PersistentVolume
 	for _, volume := range volumes {
-		fits := RelationOf(volume, claim).refersToClaim() && volume.DeletionTimestamp == nil &&
+		fits := RelationOf(volume, claim).refersToClaim() && takeable(volume) &&
 			capacity(volume).Cmp(request(claim)) >= 0 && SameMode(volume, claim) &&
 			sameAttributesClass(volume, claim) && offersModes(volume.Spec.AccessModes, claim.Spec.AccessModes)
 		if fits && (best == nil || before(volume, best)) {
@@ -41,6 +41,13 @@ func Reserved(volumes []*v1.PersistentVolume, claim *v1.PersistentVolumeClaim) *
 		}
 	}
 	return best
+}
+
+// takeable says whether a volume that refers to a claim may still be bound to it.
+// One that says Bound may even if it is being deleted: the binding had begun.
+func takeable(volume *v1.PersistentVolume) bool {
+	begun := volume.Status.Phase == v1.VolumeBound && volume.Spec.ClaimRef.UID != ""
+	return volume.DeletionTimestamp == nil || begun
 }
 
 // before orders candidates: one that names the claim's UID comes first, then the

@@ -36,6 +36,8 @@ type VolumeState struct {
 	Phase    VolumePhase
 	// Disposable: provisioned for its claim, with policy Delete.
 	Disposable bool
+	// Doomed: the volume is being deleted, and the gate HonorPVReclaimPolicy is on.
+	Doomed bool
 	// Confirmed: the claim was read from the API server, not from a cache.
 	Confirmed bool
 }
@@ -80,6 +82,8 @@ const (
 	ClaimGone VolumeReason = "ClaimGone"
 	// ClaimUnbound: the claim does not name the volume yet.
 	ClaimUnbound VolumeReason = "ClaimUnbound"
+	// NeverBoundVolume: the volume was deleted before its claim was bound to it.
+	NeverBoundVolume VolumeReason = "VolumeDeletedBeforeBound"
 	// ModesDiffer: claim and volume have different volume modes.
 	ModesDiffer VolumeReason = "VolumeMismatch"
 	// ClaimHere: the claim names the volume.
@@ -97,15 +101,27 @@ func DecideVolume(s VolumeState) VolumeDecision {
 		return VolumeDecision{toPhase(s, PhaseAvailable, MarkAvailable), Unclaimed}
 	case Gone:
 		return VolumeDecision{release(s), ClaimGone}
-	case Unbound:
-		return VolumeDecision{WakeClaim, ClaimUnbound}
-	case Incompatible:
-		return VolumeDecision{ReportMismatch, ModesDiffer}
+	case Unbound, Incompatible:
+		return decideUnbound(s)
 	case BoundHere:
 		return VolumeDecision{toPhase(s, PhaseBound, MarkBoundPhase), ClaimHere}
 	case BoundElsewhere:
 	}
 	return VolumeDecision{loser(s), ClaimElsewhere}
+}
+
+// decideUnbound waits for the claim to take the volume. A volume that is deleted
+// before it says Bound can no longer be taken: if it was made for the claim it is
+// reclaimed, and the claim gets another one. Both this and the binding change the
+// phase from what was observed, so that only one of them can win.
+func decideUnbound(s VolumeState) VolumeDecision {
+	switch {
+	case s.Doomed && s.Disposable && s.Phase != PhaseBound:
+		return VolumeDecision{release(s), NeverBoundVolume}
+	case s.Claimant == Incompatible:
+		return VolumeDecision{ReportMismatch, ModesDiffer}
+	}
+	return VolumeDecision{WakeClaim, ClaimUnbound}
 }
 
 // loser reclaims or gives back a volume whose claim took another one.

@@ -81,7 +81,7 @@ func decideReleased(s State) Decision {
 		return Decision{Wait, StillAttached}
 	case !s.Confirmed:
 		return Decision{Confirm, ClaimReleased}
-	case s.Claim.Released():
+	case s.Claim.LetsGo(s.Deleting):
 		return Decision{DeleteVolume, ClaimReleased}
 	}
 	return Decision{Wait, StillClaimed}

@@ -34,6 +34,8 @@ func TestDecide(t *testing.T) {
 		"the same for a claim that is bound elsewhere":              {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimElsewhere, Protected: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
 		"the same for a Failed volume":                              {State{Honor: true, Owned: true, Policy: Delete, Phase: Failed, Claim: ClaimGone, Deleting: true, Protected: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
 		"a claim that turns out to exist keeps its volume":          {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimHolds, Protected: true, Confirmed: true}, Decision{Wait, StillClaimed}},
+		"deleted before it was ever bound: nobody has used it":      {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimUnbound, Protected: true, Deleting: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
+		"an unbound claim may still get a volume that stays":        {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimUnbound, Protected: true, Confirmed: true}, Decision{Wait, StillClaimed}},
 		"deleted in the storage system: then the object":            {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Protected: true, Deleted: true, Confirmed: true}, Decision{DeleteObject, AlreadyReclaimed}},
 		"and then the finalizer; the driver is not called again":    {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Protected: true, Deleting: true, Deleted: true}, Decision{Unprotect, AlreadyReclaimed}},
 		"released, being deleted, no finalizer: already reclaimed":  {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Deleting: true, Confirmed: true}, Decision{Wait, AlreadyReclaimed}},
@@ -59,7 +61,7 @@ func TestDataIsDestroyedOnlyInAConfirmedReleasedDeleteState(t *testing.T) {
 			continue
 		}
 		destroyed++
-		safe := s.Owned && s.Confirmed && s.Policy == Delete && s.Claim.Released() &&
+		safe := s.Owned && s.Confirmed && s.Policy == Delete && (s.Claim.Released() || s.Claim == ClaimUnbound && s.Deleting) &&
 			(s.Phase == Released || s.Phase == Failed) && !s.Attached && !s.Shared && !s.Deleted
 		if !safe {
 			t.Errorf("data destroyed in %+v", s)

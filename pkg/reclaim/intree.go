@@ -41,7 +41,7 @@ func DecideInTree(s InTreeState) Decision {
 	switch {
 	case s.Plugin == Migrated:
 		return Decision{Wait, NotOurs}
-	case !s.Claim.Released():
+	case !s.Claim.Released() && !(s.Policy == Delete && s.Claim.LetsGo(s.Deleting)):
 		return Decision{Wait, StillClaimed}
 	case s.Policy == OtherPolicy:
 		return Decision{Fail, UnknownPolicy}

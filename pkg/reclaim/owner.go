@@ -69,3 +69,20 @@ func PluginOf(volume *v1.PersistentVolume, deletes bool) Plugin {
 	}
 	return Missing
 }
+
+// ClaimOf compares a volume with the claim that has the name it refers to, nil if
+// there is none.
+func ClaimOf(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) Claim {
+	ref := volume.Spec.ClaimRef
+	switch {
+	case ref == nil || ref.UID == "":
+		return NoClaim
+	case claim == nil || claim.UID != ref.UID:
+		return ClaimGone
+	case claim.Spec.VolumeName != "" && claim.Spec.VolumeName != volume.Name:
+		return ClaimElsewhere
+	case binding.NeverBound(claim) && volume.Annotations[binding.ProvisionedBy] != "":
+		return ClaimUnbound
+	}
+	return ClaimHolds
+}

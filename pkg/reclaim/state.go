@@ -36,11 +36,19 @@ const (
 	ClaimElsewhere
 	// ClaimGone: no claim with that UID exists.
 	ClaimGone
+	// ClaimUnbound: the claim exists and was never bound; the volume was made for it.
+	ClaimUnbound
 )
 
 // Released says whether the claim has let go of the volume.
 func (c Claim) Released() bool {
 	return c == ClaimGone || c == ClaimElsewhere
+}
+
+// LetsGo says whether the volume may be reclaimed: its claim has let go of it, or
+// was never bound to it and never will be, for the volume is being deleted.
+func (c Claim) LetsGo(deleting bool) bool {
+	return c.Released() || c == ClaimUnbound && deleting
 }
 
 // Action is the one thing to do next; executing it twice does no harm.

@@ -9,7 +9,7 @@ import (
 var (
 	policies = []reclaim.Policy{reclaim.OtherPolicy, reclaim.Retain, reclaim.Recycle, reclaim.Delete}
 	phases   = []reclaim.Phase{reclaim.Pending, reclaim.Available, reclaim.Bound, reclaim.Released, reclaim.Failed}
-	claims   = []reclaim.Claim{reclaim.NoClaim, reclaim.ClaimHolds, reclaim.ClaimElsewhere, reclaim.ClaimGone}
+	claims   = []reclaim.Claim{reclaim.NoClaim, reclaim.ClaimHolds, reclaim.ClaimElsewhere, reclaim.ClaimGone, reclaim.ClaimUnbound}
 )
 
 // flags yields every assignment of n booleans.

@@ -108,13 +108,9 @@ func (c *Controller) readClaim(ctx context.Context, volume *v1.PersistentVolume)
 	claim, err := c.Client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return reclaim.ClaimGone, nil
+		claim = nil
 	case err != nil:
 		return reclaim.ClaimHolds, fmt.Errorf("read claim %s/%s of volume %s: %w", ref.Namespace, ref.Name, volume.Name, err)
-	case claim.UID != ref.UID:
-		return reclaim.ClaimGone, nil
-	case claim.Spec.VolumeName != "" && claim.Spec.VolumeName != volume.Name:
-		return reclaim.ClaimElsewhere, nil
 	}
-	return reclaim.ClaimHolds, nil
+	return reclaim.ClaimOf(volume, claim), nil
 }

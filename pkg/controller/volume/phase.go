@@ -23,12 +23,13 @@ type observation struct {
 	confirmed bool
 }
 
-func (o observation) state() binding.VolumeState {
+func (c *Controller) phaseState(o observation) binding.VolumeState {
 	_, provisioned := o.volume.Annotations[binding.ProvisionedBy]
 	return binding.VolumeState{
 		Claimant:   claimantOf(o.volume, o.claim),
 		Phase:      phaseOf(o.volume),
 		Disposable: provisioned && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
+		Doomed:     c.Honor && o.volume.DeletionTimestamp != nil,
 		Confirmed:  o.confirmed,
 	}
 }
@@ -47,7 +48,7 @@ func phaseOf(volume *v1.PersistentVolume) binding.VolumePhase {
 func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
 	for {
-		decision := binding.DecideVolume(o.state())
+		decision := binding.DecideVolume(c.phaseState(o))
 		switch decision.Action {
 		case binding.Leave:
 			return o.volume, nil
@@ -79,6 +80,7 @@ func (c *Controller) execute(ctx context.Context, o observation, action binding.
 		o.volume, err = c.writePhase(ctx, o.volume, v1.VolumeBound, "")
 	case binding.Release:
 		o.volume, err = c.writePhase(ctx, o.volume, v1.VolumeReleased, "")
+		c.reportNeverBound(o, err)
 	case binding.GiveBack:
 		o.volume, err = c.giveBack(ctx, o.volume)
 	case binding.Leave, binding.WakeClaim, binding.ReportMismatch:
