@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	componentconfig "k8s.io/component-base/config"
 	componentoptions "k8s.io/component-base/config/options"
+	"k8s.io/component-base/metrics"
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
@@ -21,6 +22,7 @@ type options struct {
 	// claimWorkers and volumeWorkers are how many objects of a kind are worked on at once.
 	claimWorkers, volumeWorkers int
 	dynamic                     bool
+	metrics                     *metrics.Options
 }
 
 func newOptions() (program.Work, error) {
@@ -43,6 +45,7 @@ func newOptions() (program.Work, error) {
 		claimWorkers:  16,
 		volumeWorkers: 16,
 		dynamic:       true,
+		metrics:       metrics.NewOptions(),
 	}, nil
 }
 
@@ -54,6 +57,9 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.claimWorkers, "concurrent-claim-syncs", o.claimWorkers, "claims that are worked on at once")
 	flags.IntVar(&o.volumeWorkers, "concurrent-volume-syncs", o.volumeWorkers, "volumes that are worked on at once")
 	flags.BoolVar(&o.dynamic, "enable-dynamic-provisioning", o.dynamic, "ask provisioners for volumes where none fits")
+	flags.StringVar(&o.ContentType, "kube-api-content-type", o.ContentType, "how requests to the API server are encoded: application/vnd.kubernetes.protobuf or application/json")
+	addMetricFlags(o.metrics, flags)
+	refuse(flags)
 }
 
 // Complete checks the flags.
@@ -62,6 +68,12 @@ func (o *options) Complete() error {
 		return errors.New("--concurrent-claim-syncs and --concurrent-volume-syncs must be at least 1")
 	}
 	if err := o.serving.Complete(o.Kubeconfig); err != nil {
+		return err
+	}
+	if err := checkLeaderElection(o.leader); err != nil {
+		return err
+	}
+	if err := applyMetrics(o.metrics); err != nil {
 		return err
 	}
 	return o.Options.Complete()

@@ -42,6 +42,9 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := o.show(); err != nil {
+		return err
+	}
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)
 	stopServing, err := o.serving.Serve(checks(caches, watchdog))
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/cli"
-	"k8s.io/component-base/version"
 )
 
 // Work is what a program does, and the flags that say how.
@@ -38,10 +37,15 @@ func Main(command *cobra.Command, newWork func() (Work, error)) {
 
 func complete(command *cobra.Command, work Work) {
 	command.Args = cobra.NoArgs
-	command.Version = version.Get().GitVersion
 	command.SilenceErrors, command.SilenceUsage = true, true
+	show := versionFlag("false")
+	show.add(command.Flags())
 	work.AddFlags(command.Flags())
+	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return flagError(command.Flags(), err) })
 	command.RunE = func(*cobra.Command, []string) error {
+		if printed, err := show.print(command.OutOrStdout(), command.Name()); printed || err != nil {
+			return err
+		}
 		if err := work.Complete(); err != nil {
 			return err
 		}

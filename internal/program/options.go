@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -25,6 +26,8 @@ type Options struct {
 	// fairness is left to the API server.
 	QPS   float32
 	Burst int
+	// ContentType is how requests are encoded.
+	ContentType string
 	// Logging is how and how much is logged.
 	Logging *logsapi.LoggingConfiguration
 
@@ -38,7 +41,7 @@ func NewOptions() (*Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Options{Logging: logsapi.NewLoggingConfiguration(), gates: map[string]bool{}, gate: gate}, nil
+	return &Options{ContentType: runtime.ContentTypeProtobuf, Logging: logsapi.NewLoggingConfiguration(), gates: map[string]bool{}, gate: gate}, nil
 }
 
 // AddFlags registers the flags.
@@ -58,6 +61,8 @@ func (o *Options) Complete() error {
 		return errors.New("--kube-api-qps and --kube-api-burst must not be negative")
 	case o.Burst > 0 && o.QPS == 0:
 		return errors.New("--kube-api-burst has an effect only together with --kube-api-qps")
+	case o.ContentType != runtime.ContentTypeProtobuf && o.ContentType != runtime.ContentTypeJSON:
+		return fmt.Errorf("--kube-api-content-type must be %s or %s", runtime.ContentTypeProtobuf, runtime.ContentTypeJSON)
 	}
 	if err := features.Set(o.gate, o.gates); err != nil {
 		return err
@@ -71,6 +76,15 @@ func (o *Options) Complete() error {
 // Honor is the gate HonorPVReclaimPolicy.
 func (o *Options) Honor() bool {
 	return o.gate.Enabled(features.HonorPVReclaimPolicy)
+}
+
+// Gates are all feature gates as they are.
+func (o *Options) Gates() map[string]bool {
+	gates := map[string]bool{}
+	for name := range o.gate.GetAll() {
+		gates[string(name)] = o.gate.Enabled(name)
+	}
+	return gates
 }
 
 // Clients are the clients of one program. Each has a budget of its own, so that
@@ -87,8 +101,8 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	config.ContentType = o.ContentType
+	config.AcceptContentTypes = o.ContentType + "," + runtime.ContentTypeJSON
 	config.QPS, config.Burst = -1, 0
 	if o.QPS > 0 {
 		config.QPS, config.Burst = o.QPS, max(o.Burst, 1)

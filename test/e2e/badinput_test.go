@@ -27,15 +27,17 @@ func TestAProgramThatCannotGoOnSaysWhatAndWhereAndFails(t *testing.T) {
 		args    []string
 		says    []string
 	}{
-		"pv-controller: unknown gate":            {"pv-controller", []string{"--kubeconfig=" + kubeconfig, "--feature-gates=HonourPVReclaimPolicy=true"}, []string{"HonourPVReclaimPolicy", "known:"}},
-		"provisioner: unknown gate":              {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--feature-gates=Nope=true"}, []string{"Nope", "known:"}},
-		"pv-controller: gate without a value":    {"pv-controller", []string{"--feature-gates=HonorPVReclaimPolicy"}, []string{"HonorPVReclaimPolicy"}},
-		"pv-controller: unreadable kubeconfig":   {"pv-controller", []string{"--kubeconfig=/nowhere/config"}, []string{"/nowhere/config", "--kubeconfig"}},
-		"provisioner: unreadable kubeconfig":     {"provisioner", []string{"--kubeconfig=/nowhere/config", "--csi-address=" + c.driver.Socket}, []string{"/nowhere/config", "--kubeconfig"}},
-		"pv-controller: a typo in a flag":        {"pv-controller", []string{"--kubeconfg=x"}, []string{"--kubeconfg"}},
-		"provisioner: a socket without driver":   {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=/nowhere/csi.sock", "--driver-wait=1s"}, []string{"/nowhere/csi.sock", "--csi-address"}},
-		"provisioner: a socket without answer":   {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=" + silent, "--driver-wait=1s", "--timeout=500ms"}, []string{silent, "--csi-address"}},
-		"provisioner: a limit that has no sense": {"provisioner", []string{"--worker-threads=0"}, []string{"--worker-threads"}},
+		"pv-controller: unknown gate":                   {"pv-controller", []string{"--kubeconfig=" + kubeconfig, "--feature-gates=HonourPVReclaimPolicy=true"}, []string{"HonourPVReclaimPolicy", "known:"}},
+		"provisioner: unknown gate":                     {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--feature-gates=Nope=true"}, []string{"Nope", "known:"}},
+		"pv-controller: gate without a value":           {"pv-controller", []string{"--feature-gates=HonorPVReclaimPolicy"}, []string{"HonorPVReclaimPolicy"}},
+		"pv-controller: unreadable kubeconfig":          {"pv-controller", []string{"--kubeconfig=/nowhere/config"}, []string{"/nowhere/config", "--kubeconfig"}},
+		"provisioner: unreadable kubeconfig":            {"provisioner", []string{"--kubeconfig=/nowhere/config", "--csi-address=" + c.driver.Socket}, []string{"/nowhere/config", "--kubeconfig"}},
+		"pv-controller: a typo in a flag":               {"pv-controller", []string{"--kubeconfg=x"}, []string{"--kubeconfg", "--kubeconfig?"}},
+		"pv-controller: a flag that stays where it was": {"pv-controller", []string{"--concurrent-gc-syncs", "5"}, []string{"--concurrent-gc-syncs", "garbage-collector-controller", "take it out here"}},
+		"pv-controller: a switch that has no sense":     {"pv-controller", []string{"--use-service-account-credentials"}, []string{"--use-service-account-credentials", "rbac.yaml"}},
+		"provisioner: a socket without driver":          {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=/nowhere/csi.sock", "--driver-wait=1s"}, []string{"/nowhere/csi.sock", "--csi-address"}},
+		"provisioner: a socket without answer":          {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=" + silent, "--driver-wait=1s", "--timeout=500ms"}, []string{silent, "--csi-address"}},
+		"provisioner: a limit that has no sense":        {"provisioner", []string{"--worker-threads=0"}, []string{"--worker-threads"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,7 +24,7 @@ import (
 func TestMetricsAreServedToThoseWhomTheAPIServerAllows(t *testing.T) {
 	t.Parallel()
 	s := enter(t, shared(t, setup{honor: true}))
-	url := s.startStandby()
+	standby, url := s.startStandby()
 	admin, anonymous := s.plane.RESTConfig(), rest.AnonymousClientConfig(s.plane.RESTConfig())
 	for name, tc := range map[string]struct {
 		who      *rest.Config
@@ -39,6 +39,11 @@ func TestMetricsAreServedToThoseWhomTheAPIServerAllows(t *testing.T) {
 		"a user without rights":           {s.user(sandbox.User("visitor")), "/metrics", http.StatusForbidden, "visitor"},
 		"the monitoring group, by RBAC":   {s.user(sandbox.User("prometheus", "system:monitoring")), "/metrics", http.StatusOK, `workqueue_depth{name="claims"} `},
 		"an administrator, by his groups": {admin, "/flagz", http.StatusOK, "leader-elect-resource-name"},
+		"his effective configuration":     {admin, "/configz", http.StatusOK, `"pv-controller":{"kind":"PVControllerConfiguration"`},
+		"nobody else's":                   {anonymous, "/configz", http.StatusForbidden, "system:anonymous"},
+		"a profile":                       {admin, "/debug/pprof/goroutine?debug=1", http.StatusOK, "goroutine profile"},
+		"a profile, for nobody":           {anonymous, "/debug/pprof/goroutine?debug=1", http.StatusForbidden, "system:anonymous"},
+		"which caches are filled":         {admin, "/readyz?verbose", http.StatusOK, "[+]informer-sync-volumes ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body, err := read(s.ctx, tc.who, url+tc.path)
@@ -49,14 +54,18 @@ func TestMetricsAreServedToThoseWhomTheAPIServerAllows(t *testing.T) {
 			if strings.Contains(body, "pv_collector_") {
 				t.Errorf("a standby counts the volumes that the leader counts")
 			}
+			if strings.Contains(body, "concurrent-gc-syncs") {
+				t.Errorf("a flag that is refused is shown as if it had a value")
+			}
 		})
 	}
+	s.expectJSON(standby)
 }
 
 // startStandby starts a pv-controller that serves and never acts, because somebody
-// else holds its lease. It returns its address once it is ready. Who asks it is
+// else holds its lease. It returns it and its address once it is ready. Who asks it is
 // looked up with the rights of the service account.
-func (s *scene) startStandby() string {
+func (s *scene) startStandby() (*sandbox.Process, string) {
 	s.t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "standby"}, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity:       ptr.To("somebody else"),
@@ -74,14 +83,14 @@ func (s *scene) startStandby() string {
 			Name: fmt.Sprintf("pv-controller-standby-%d", port), HonorReclaimPolicy: true, Kubeconfig: s.plane.AdminKubeconfig,
 			Args: []string{
 				"--leader-elect=true", "--leader-elect-resource-name=standby", "--leader-elect-resource-namespace=" + s.namespace,
-				"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+				"--logging-format=json", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 				"--authentication-kubeconfig=" + account, "--authorization-kubeconfig=" + account,
 			},
 		})
 		s.must(err, "start standby")
 		url := fmt.Sprintf("https://127.0.0.1:%d", port)
 		if s.awaitReady(process, url) {
-			return url
+			return process, url
 		}
 	}
 }

@@ -19,6 +19,7 @@ type Options struct {
 	secure         *apioptions.SecureServingOptions
 	authentication *apioptions.DelegatingAuthenticationOptions
 	authorization  *apioptions.DelegatingAuthorizationOptions
+	profiling      profiling
 	// own are the flags of these options, all those of the program.
 	own, all *pflag.FlagSet
 }
@@ -33,11 +34,13 @@ func NewOptions(program string) *Options {
 		own:            pflag.NewFlagSet("serving", pflag.ContinueOnError),
 	}
 	o.secure.BindPort = 0
+	o.profiling.Enabled = true
 	o.secure.ServerCert.CertDirectory, o.secure.ServerCert.PairName = "", program
 	o.secure.AddFlags(o.own)
 	o.authentication.AddFlags(o.own)
 	o.authorization.AddFlags(o.own)
-	o.own.Lookup(portFlag).Usage = "port that serves /healthz, /livez, /readyz, /metrics and /flagz with authentication and authorization; " +
+	o.profiling.addFlags(o.own)
+	o.own.Lookup(portFlag).Usage = "port that serves /healthz, /livez, /readyz, /metrics, /configz, /flagz and profiles with authentication and authorization; " +
 		"the default 0 serves nothing, so that several programs on one host never clash; 10270 is a good choice, beside 10257 of kube-controller-manager"
 	for _, name := range []string{"authentication-kubeconfig", "authorization-kubeconfig"} {
 		o.own.Lookup(name).Usage += " Without it, --kubeconfig or the service account of the pod is used."
@@ -80,7 +83,13 @@ func (o *Options) effective() error {
 	return err
 }
 
-// flagValues are the values of all flags of the program, by name.
+// flagValues are the values of all flags that the program serves, by name.
 func (o *Options) flagValues() cliflag.NamedFlagSets {
-	return cliflag.NamedFlagSets{FlagSets: map[string]*pflag.FlagSet{o.program: o.all}}
+	served := pflag.NewFlagSet(o.program, pflag.ContinueOnError)
+	o.all.VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			served.AddFlag(flag)
+		}
+	})
+	return cliflag.NamedFlagSets{FlagSets: map[string]*pflag.FlagSet{o.program: served}}
 }

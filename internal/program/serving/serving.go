@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/mux"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/component-base/configz"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/prometheus/slis"
 )
@@ -90,6 +91,8 @@ func (o *Options) handler(checks Checks) http.Handler {
 	healthz.InstallReadyzHandler(paths, append([]healthz.HealthChecker{healthz.PingHealthz}, checks.Ready...)...)
 	paths.Handle("/metrics", legacyregistry.Handler())
 	slis.SLIMetrics{}.Install(paths)
+	configz.InstallHandler(paths)
+	o.profiling.install(paths)
 	flagz.Install(paths, o.program, flagz.NamedFlagSetsReader{FlagSets: o.flagValues()})
 	return paths
 }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	componentconfig "k8s.io/component-base/config/v1alpha1"
+	"k8s.io/component-base/configz"
+	logsapi "k8s.io/component-base/logs/api/v1"
+)
+
+// effective is the configuration that the program runs with, as /configz shows it.
+// The fields are named as those of kube-controller-manager are.
+type effective struct {
+	metav1.TypeMeta  `json:",inline"`
+	FeatureGates     map[string]bool                               `json:"featureGates"`
+	ClientConnection componentconfig.ClientConnectionConfiguration `json:"clientConnection"`
+	LeaderElection   componentconfig.LeaderElectionConfiguration   `json:"leaderElection"`
+	Logging          *logsapi.LoggingConfiguration                 `json:"logging"`
+	Binder           binderConfiguration                           `json:"persistentVolumeBinderController"`
+}
+
+type binderConfiguration struct {
+	ConcurrentClaimSyncs      int  `json:"concurrentClaimSyncs"`
+	ConcurrentVolumeSyncs     int  `json:"concurrentVolumeSyncs"`
+	EnableDynamicProvisioning bool `json:"enableDynamicProvisioning"`
+}
+
+// DeepCopyObject returns the configuration itself, which nobody changes.
+func (e *effective) DeepCopyObject() runtime.Object { return e }
+
+func (o *options) effective() *effective {
+	return &effective{
+		TypeMeta:     metav1.TypeMeta{APIVersion: "pv-controller.config.exeunt.io/v1alpha1", Kind: "PVControllerConfiguration"},
+		FeatureGates: o.Gates(),
+		ClientConnection: componentconfig.ClientConnectionConfiguration{
+			Kubeconfig: o.Kubeconfig, ContentType: o.ContentType, QPS: o.QPS, Burst: int32(o.Burst),
+		},
+		LeaderElection: componentconfig.LeaderElectionConfiguration{
+			LeaderElect:       &o.leader.LeaderElect,
+			LeaseDuration:     o.leader.LeaseDuration,
+			RenewDeadline:     o.leader.RenewDeadline,
+			RetryPeriod:       o.leader.RetryPeriod,
+			ResourceLock:      o.leader.ResourceLock,
+			ResourceName:      o.leader.ResourceName,
+			ResourceNamespace: o.leader.ResourceNamespace,
+		},
+		Logging: o.Logging,
+		Binder: binderConfiguration{
+			ConcurrentClaimSyncs:      o.claimWorkers,
+			ConcurrentVolumeSyncs:     o.volumeWorkers,
+			EnableDynamicProvisioning: o.dynamic,
+		},
+	}
+}
+
+// show makes the configuration known to /configz.
+func (o *options) show() error {
+	shown, err := configz.New("pv-controller")
+	if err == nil {
+		err = shown.Set(o.effective())
+	}
+	if err != nil {
+		return fmt.Errorf("show configuration: %w", err)
+	}
+	return nil
+}
