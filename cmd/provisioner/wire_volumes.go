@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
-	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -18,49 +16,44 @@ import (
 
 // wireVolumes makes the two sides that make and delete volumes.
 func (w *wiring) wireVolumes() error {
-	volumes, err := provisioning.NewVolumes(w.factory.Core().V1().PersistentVolumes().Informer(), w.options.Honor())
-	if err != nil {
-		return fmt.Errorf("watch volumes: %w", err)
-	}
+	core, turns, reporter := w.factory.Core().V1(), &controller.Turns{}, controller.NewReporter(w.recorder)
 	deletions, err := deletion.New(deletion.Config{
-		Client: w.clients.Objects, Volumes: volumes.SharedIndexInformer, Attachments: w.attachments(),
-		Driver: w.driver, Translator: translator{}, Reporter: controller.NewReporter(w.recorder), Metrics: w.counts,
-		Backoff: w.options.backoff(), Honor: w.options.Honor(), Requeue: volumes.Requeue,
+		Client: w.clients.Objects, Volumes: core.PersistentVolumes().Informer(), Attachments: w.attachments(),
+		Driver: w.driver, Translator: translator{}, Reporter: reporter, Metrics: w.counts,
+		Backoff: w.options.backoff(), Honor: w.options.Honor(), Turns: turns,
 	})
 	if err != nil {
 		return err
 	}
 	inputs := provisioning.NewInputs(provisioning.InputsConfig{Driver: w.driver, DefaultFSType: w.options.defaultFSType})
-	provisioner := &provisioning.Provisioner{Deletion: deletions, Driver: w.driver, Inputs: inputs, Honor: w.options.Honor()}
-	creations := library.NewProvisionController(klog.FromContext(w.ctx), w.clients.Objects, w.driver.Name(), provisioner, append(w.libraryOptions(),
-		library.ClaimsInformer(w.factory.Core().V1().PersistentVolumeClaims().Informer()),
-		library.ClassesInformer(w.factory.Storage().V1().StorageClasses().Informer()),
-		library.VolumesInformer(volumes))...)
-	w.work = append(w.work, creations.Run)
-	if w.options.Honor() {
-		w.work = append(w.work, func(ctx context.Context) { deletions.Run(ctx, w.options.workers) })
+	creations, err := provisioning.New(provisioning.Config{
+		Client: w.clients.Objects,
+		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
+		Provisioner: &provisioning.Provisioner{Driver: w.driver, Inputs: inputs, Honor: w.options.Honor()},
+		Deletion:    deletions, Serves: w.serves, Node: w.node, VolumeName: volumeName,
+		Turns: turns, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Holds: w.options.Honor(),
+	})
+	if err != nil {
+		return err
 	}
+	w.work = append(w.work,
+		func(ctx context.Context) { creations.Run(ctx, w.options.workers) },
+		func(ctx context.Context) { deletions.Run(ctx, w.options.workers) })
 	return nil
 }
 
-// libraryOptions set the library up to keep the queue of claims and nothing else:
-// no re-sync, no leader election, no finalizers. The finalizer External is in the
-// object that Provision returns.
-func (w *wiring) libraryOptions() []func(*library.ProvisionController) error {
-	limiter := func() workqueue.TypedRateLimiter[any] {
-		return workqueue.NewTypedItemExponentialFailureRateLimiter[any](w.options.retryStart, w.options.retryMax)
-	}
-	return []func(*library.ProvisionController) error{
-		library.LeaderElection(false),
-		library.Threadiness(w.options.workers),
-		library.ResyncPeriod(0),
-		library.FailedProvisionThreshold(0),
-		library.FailedDeleteThreshold(0),
-		library.RateLimiter(limiter()),
-		library.CreateProvisionedPVLimiter(limiter()),
-		library.AddFinalizer(false),
-		library.MetricsInstance(w.counts),
-	}
+// serves says whether claims that name the provisioner are this program's.
+func (w *wiring) serves(provisioner string) bool {
+	return provisioner == w.driver.Name()
+}
+
+func (w *wiring) node(ctx context.Context, name string) (*v1.Node, error) {
+	return w.clients.Objects.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+}
+
+// volumeName is the name of the volume made for a claim, here and in the storage system.
+func volumeName(claim *v1.PersistentVolumeClaim) string {
+	return "pvc-" + string(claim.UID)
 }
 
 // attachments is the informer of VolumeAttachments, nil for a driver that does

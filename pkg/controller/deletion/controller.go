@@ -44,8 +44,8 @@ type Config struct {
 	Backoff controller.Backoff
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
-	// Requeue has the library look at a volume again; used while the gate is off.
-	Requeue func(volume *v1.PersistentVolume)
+	// Turns are shared with whoever makes volumes: one worker at a time has a volume.
+	Turns *controller.Turns
 }
 
 // Controller reclaims volumes.
@@ -87,6 +87,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 // Reconcile observes one volume and takes step after step until there is nothing
 // left to do but wait.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
+	defer c.Turns.Take(name)()
 	volume := c.cached(name)
 	if volume == nil || !c.versions.Fresh(volume) {
 		return nil
@@ -146,7 +147,7 @@ func (c *Controller) watch() error {
 }
 
 func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
-	if c.Honor && c.owns(volume) {
+	if c.owns(volume) {
 		c.loop.Enqueue(volume.Name)
 	}
 }
@@ -161,14 +162,10 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	}
 }
 
-// wake has a volume of ours looked at, by whoever reclaims it.
+// wake has a volume of ours looked at.
 func (c *Controller) wake(volume *v1.PersistentVolume) {
-	switch {
-	case !c.owns(volume):
-	case c.Honor:
+	if c.owns(volume) {
 		c.loop.Enqueue(volume.Name)
-	default:
-		c.Requeue(volume)
 	}
 }
 

@@ -1,11 +1,10 @@
 // Package deletion reclaims the volumes of one CSI driver: it executes what
 // [reclaim.Decide] decides. It alone writes the finalizer External and calls
-// DeleteVolume while the gate HonorPVReclaimPolicy is on.
+// DeleteVolume, also for volumes that were made for nothing ([Controller.Discard]).
 //
 // A volume is looked at when it changes and when a VolumeAttachment of it goes.
 // Before DeleteVolume, volume and claim are read live; after its success, which
 // is remembered by the volume's UID, only the API writes are retried.
 //
-// With the gate off, the library's own deletion runs, and [Controller.ShouldDelete]
-// answers for it from the same decisions.
+// With the gate off the same loop runs: [reclaim.Decide] knows what that means.
 package deletion

@@ -76,6 +76,11 @@ func (c *Controller) deleteVolume(ctx context.Context, volume *v1.PersistentVolu
 	return nil
 }
 
+// Discard deletes a volume in the storage system that no PersistentVolume records.
+func (c *Controller) Discard(ctx context.Context, volume *v1.PersistentVolume) error {
+	return c.call(ctx, volume)
+}
+
 func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume) error {
 	handle, err := c.handle(ctx, volume)
 	if err != nil {

@@ -42,3 +42,10 @@ func TestWhatTheDriverMayStillBeAtIsAskedForAgainUnchanged(t *testing.T) {
 		t.Errorf("tier %q after the outcome was known, want silver", got)
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

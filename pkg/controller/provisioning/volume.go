@@ -1,0 +1,171 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+)
+
+// ask calls the driver and remembers what is known of the volume since.
+func (c *Controller) ask(ctx context.Context, o *observation, s provision.State) (*observation, error) {
+	if s.Want == provision.Wanted {
+		c.reportStart(o)
+	}
+	c.note(o, func(e *entry) {
+		e.asked, e.claim, e.plan, e.node = provision.Pending, o.claim, o.plan, o.plan.selected
+	})
+	made, err := c.Provisioner.create(ctx, o.plan)
+	if err == nil {
+		err = c.impossible(made.volume, o)
+	}
+	if err != nil {
+		return c.failed(o, s, err)
+	}
+	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", handleOf(made.volume))
+	c.note(o, func(e *entry) {
+		e.asked, e.made, e.useless = provision.Made, c.complete(made.volume, o), made.useless
+	})
+	return o.next(o.claim), nil
+}
+
+// impossible refuses a volume of which nothing is to be deleted: one without a
+// handle, or with the handle of somebody else's.
+func (c *Controller) impossible(made *v1.PersistentVolume, o *observation) error {
+	switch handle := handleOf(made); {
+	case handle == "":
+		return status.Error(codes.Internal, "the driver returned no volume handle")
+	case c.Deletion.Known(handle) || !c.memory.reserve(handle, o.claim.UID):
+		return status.Errorf(codes.Internal, "the driver returned the volume handle %q, which another volume has", handle)
+	}
+	return nil
+}
+
+// failed notes what an error of the driver says. The request is kept while the
+// driver may be at it, unless there is a volume that was made with another one.
+func (c *Controller) failed(o *observation, s provision.State, err error) (*observation, error) {
+	code := status.Code(err)
+	asked := provision.After(provision.OutcomeOf(code), s.Want)
+	full := code == codes.ResourceExhausted && c.Provisioner.Driver.HasTopology()
+	c.note(o, func(e *entry) {
+		e.asked = asked
+		if asked != provision.Pending || code == codes.AlreadyExists {
+			e.plan = nil
+		}
+		if full {
+			e.unfit = o.claim.Annotations[binding.SelectedNode]
+		}
+	})
+	after := o.next(o.claim)
+	after.plan = nil
+	switch {
+	case asked == provision.Settled:
+		return after, nil
+	case s.Want == provision.Unwanted:
+		return nil, c.reportUnresolved(o, err)
+	}
+	c.count(o, err)
+	failure := c.reportFailure(o, fmt.Errorf("failed to provision volume with StorageClass %q: %w", binding.ClaimClass(o.claim), err))
+	if full && c.wantOf(after) == provision.Misplaced {
+		return after, nil
+	}
+	return nil, failure
+}
+
+// complete makes the object for the volume refer to the claim.
+func (c *Controller) complete(volume *v1.PersistentVolume, o *observation) *v1.PersistentVolume {
+	volume.Spec.ClaimRef = &v1.ObjectReference{
+		Kind: "PersistentVolumeClaim", APIVersion: "v1",
+		Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID, ResourceVersion: o.claim.ResourceVersion,
+	}
+	volume.Spec.StorageClassName = binding.ClaimClass(o.claim)
+	metav1.SetMetaDataAnnotation(&volume.ObjectMeta, binding.ProvisionedBy, o.plan.provisioner)
+	if c.Holds {
+		metav1.SetMetaDataAnnotation(&volume.ObjectMeta, binding.HoldsClaims, "true")
+	}
+	return volume
+}
+
+// save records the volume. That one of its name exists is success only if it is
+// this very volume.
+func (c *Controller) save(ctx context.Context, o *observation) (*observation, error) {
+	e, _ := c.memory.of(o.claim.UID)
+	c.note(o, func(e *entry) { e.seen = false })
+	_, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, e.made, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return c.compare(ctx, o)
+	}
+	if err != nil {
+		return nil, c.reportFailure(o, fmt.Errorf("create volume object %s: %w", o.name, err))
+	}
+	return c.saved(o), nil
+}
+
+// compare reads the volume that has the name.
+func (c *Controller) compare(ctx context.Context, o *observation) (*observation, error) {
+	after, err := c.readBoth(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if c.knownOf(after) == provision.Recorded {
+		return c.saved(o), nil
+	}
+	return after, nil
+}
+
+func (c *Controller) saved(o *observation) *observation {
+	e, _ := c.memory.of(o.claim.UID)
+	handle := handleOf(e.made)
+	c.note(o, func(e *entry) {
+		e.asked, e.saved, e.made, e.plan, e.useless, e.taken = provision.Settled, true, nil, nil, "", false
+	})
+	if e, _ := c.memory.of(o.claim.UID); e.seen {
+		c.memory.release(handle)
+	}
+	c.count(o, nil)
+	c.reportSuccess(o)
+	after := o.next(o.claim)
+	after.plan = nil
+	return after
+}
+
+// discard deletes a volume that nothing records. Why it cannot be used, if that is
+// why, is what the user reads.
+func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
+	e, _ := c.memory.of(o.claim.UID)
+	handle := handleOf(e.made)
+	if c.Deletion.Known(handle) {
+		c.reportRecordedElsewhere(o, handle)
+	} else if err := c.Deletion.Discard(ctx, e.made); err != nil {
+		return nil, c.reportCleanupFailed(o, err)
+	} else {
+		klog.FromContext(ctx).V(2).Info("Volume deleted in the storage system, for the claim does not want it", "volume", o.name, "handle", handle)
+	}
+	c.memory.release(handle)
+	c.note(o, func(e *entry) { e.asked, e.made, e.plan, e.useless = provision.Settled, nil, nil, "" })
+	after := o.next(o.claim)
+	after.plan = nil
+	if e.useless != "" && c.wantOf(after) == provision.Wanted {
+		err := errors.New(e.useless)
+		c.count(o, err)
+		return nil, c.reportFailure(o, err)
+	}
+	return after, nil
+}
+
+// handleOf is the volume's name in the storage system.
+func handleOf(volume *v1.PersistentVolume) string {
+	if volume.Spec.CSI == nil {
+		return ""
+	}
+	return volume.Spec.CSI.VolumeHandle
+}
