@@ -12,6 +12,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
+	"github.com/exeunt-io/exeunt/pkg/intree"
 )
 
 // options are the flags of the program.
@@ -22,7 +23,12 @@ type options struct {
 	// claimWorkers and volumeWorkers are how many objects of a kind are worked on at once.
 	claimWorkers, volumeWorkers int
 	dynamic                     bool
-	metrics                     *metrics.Options
+	// hostPath lets the host-path plugin provision.
+	hostPath bool
+	// lookAgain is the longest time until an object that waits is looked at though no
+	// event came.
+	lookAgain time.Duration
+	metrics   *metrics.Options
 }
 
 func newOptions() (program.Work, error) {
@@ -45,6 +51,7 @@ func newOptions() (program.Work, error) {
 		claimWorkers:  16,
 		volumeWorkers: 16,
 		dynamic:       true,
+		lookAgain:     15 * time.Second,
 		metrics:       metrics.NewOptions(),
 	}, nil
 }
@@ -58,6 +65,8 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.volumeWorkers, "concurrent-volume-syncs", o.volumeWorkers, "volumes that are worked on at once")
 	flags.BoolVar(&o.dynamic, "enable-dynamic-provisioning", o.dynamic, "ask provisioners for volumes where none fits")
 	flags.StringVar(&o.ContentType, "kube-api-content-type", o.ContentType, "how requests to the API server are encoded: application/vnd.kubernetes.protobuf or application/json")
+	flags.BoolVar(&o.hostPath, "enable-hostpath-provisioner", o.hostPath, "let the host-path plugin provision directories below "+intree.HostPathRoot+", for tests on a cluster of one machine; their data is lost with the machine")
+	flags.DurationVar(&o.lookAgain, "pvclaimbinder-sync-period", o.lookAgain, "longest time until a claim or volume that waits is looked at again though no event came; settled ones are left alone")
 	addMetricFlags(o.metrics, flags)
 	refuse(flags)
 }
@@ -66,6 +75,9 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 func (o *options) Complete() error {
 	if o.claimWorkers < 1 || o.volumeWorkers < 1 {
 		return errors.New("--concurrent-claim-syncs and --concurrent-volume-syncs must be at least 1")
+	}
+	if o.lookAgain <= 0 {
+		return errors.New("--pvclaimbinder-sync-period must be longer than 0")
 	}
 	if err := o.serving.Complete(o.Kubeconfig); err != nil {
 		return err

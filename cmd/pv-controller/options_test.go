@@ -28,14 +28,12 @@ var differs = map[string]string{
 
 // pending are the flags that are not served yet.
 var pending = map[string]bool{
-	"enable-hostpath-provisioner":                true,
 	"pv-recycler-increment-timeout-nfs":          true,
 	"pv-recycler-minimum-timeout-hostpath":       true,
 	"pv-recycler-minimum-timeout-nfs":            true,
 	"pv-recycler-pod-template-filepath-hostpath": true,
 	"pv-recycler-pod-template-filepath-nfs":      true,
 	"pv-recycler-timeout-increment-hostpath":     true,
-	"pvclaimbinder-sync-period":                  true,
 }
 
 func TestEveryFlagOfTheControllerManagerIsServedWithItsDefaultOrRefusedWithAReason(t *testing.T) {

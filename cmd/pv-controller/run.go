@@ -4,27 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
-	csitranslation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/claim"
 	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/controller/protection"
 	"github.com/exeunt-io/exeunt/pkg/controller/volume"
+	"github.com/exeunt-io/exeunt/pkg/intree"
 )
 
 // eventSource is the component that upstream's events of these loops name.
@@ -108,16 +105,17 @@ type controllers struct {
 
 func wire(options *options, clients *program.Clients, caches *controller.Caches, reporter *controller.Reporter) (*controllers, error) {
 	versions := controller.NewVersions()
+	plugins := intree.NewSet(intree.NewTranslation(), &intree.HostPath{Root: intree.HostPathRoot, Provisions: options.hostPath})
 	claims, claimsErr := claim.New(claim.Config{
 		Client: clients.Objects, Caches: caches, Versions: versions, Reporter: reporter,
-		Provisioner: provisionerOf, Dynamic: options.dynamic,
+		Plugins: plugins, Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,
 	})
 	if claimsErr != nil {
 		return nil, claimsErr
 	}
 	volumes, volumesErr := volume.New(volume.Config{
 		Client: clients.Objects, Caches: caches, Versions: versions, Reporter: reporter,
-		MigratedTo: migratedVolume, WakeClaim: claims.Enqueue, Honor: options.Honor(),
+		MigratedTo: plugins.MigratedTo, WakeClaim: claims.Enqueue, Honor: options.Honor(),
 	})
 	protected, protectionErr := protection.New(protection.Config{Client: clients.Objects, Caches: caches, Versions: versions})
 	return &controllers{claims, volumes, protected}, errors.Join(volumesErr, protectionErr)
@@ -131,35 +129,4 @@ func (c *controllers) run(ctx context.Context, options *options) {
 	running.Go(func() { c.volumes.Run(ctx, options.volumeWorkers) })
 	running.Go(func() { c.protection.Run(ctx, options.claimWorkers) })
 	running.Wait()
-}
-
-// provisionerOf is the external provisioner that serves the name in a class. A
-// migrated in-tree plugin is served by its CSI driver; other in-tree names by nobody.
-func provisionerOf(name string) (string, bool) {
-	if driver, migrated := migratedTo(name); migrated {
-		return driver, true
-	}
-	return name, !strings.HasPrefix(name, "kubernetes.io/")
-}
-
-// migratedVolume is the driver of the plugin that provisioned the volume, or that a
-// static volume is of.
-func migratedVolume(volume *v1.PersistentVolume) (string, bool) {
-	if plugin, provisioned := volume.Annotations[binding.ProvisionedBy]; provisioned {
-		return migratedTo(plugin)
-	}
-	plugin, err := csitranslation.New().GetInTreePluginNameFromSpec(volume, nil)
-	if err != nil {
-		return "", false // of no plugin that was ever migrated
-	}
-	return migratedTo(plugin)
-}
-
-func migratedTo(plugin string) (string, bool) {
-	translator := csitranslation.New()
-	if !translator.IsMigratableIntreePluginByName(plugin) {
-		return "", false
-	}
-	driver, err := translator.GetCSINameFromInTreeName(plugin)
-	return driver, err == nil
 }

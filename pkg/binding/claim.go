@@ -16,6 +16,8 @@ const (
 	NoProvisioner
 	// Provisionable: an external provisioner serves the class.
 	Provisionable
+	// ProvisionableHere: an in-tree plugin of this program serves the class.
+	ProvisionableHere
 )
 
 // Status is the status of a claim as it stands, compared with what it should be.
@@ -51,6 +53,9 @@ type ClaimState struct {
 	Dynamic bool
 	// Requested: the provisioner of the class has been asked.
 	Requested bool
+	// Held: the claim carries the finalizer Provisioning, and an in-tree plugin of
+	// this program was asked.
+	Held bool
 	// Status is the claim's status.
 	Status Status
 	// Confirmed: the volume was read from the API server, not from a cache.
@@ -82,6 +87,11 @@ const (
 	AssignClass
 	// RequestVolume asks the provisioner of the class for a volume.
 	RequestVolume
+	// ProvisionVolume makes a volume with an in-tree plugin.
+	ProvisionVolume
+	// AbandonVolume deletes what an in-tree plugin may have made for the claim and no
+	// volume records, and lets go of the claim.
+	AbandonVolume
 )
 
 // ClaimDecision is an action and why it is taken.
@@ -127,10 +137,27 @@ const (
 	ProvisioningOff Reason = "ProvisioningOff"
 	// AwaitsProvisioner: an external provisioner was asked.
 	AwaitsProvisioner Reason = "ExternalProvisioning"
+	// AwaitsPlugin: an in-tree plugin makes a volume.
+	AwaitsPlugin Reason = "AwaitsPlugin"
 )
 
-// DecideClaim returns the next step for one claim.
+// Settled says whether a claim that waits for this reason waits for nothing but its
+// own change or deletion.
+func (r Reason) Settled() bool {
+	return r == IsBound || r == ClaimDeleting
+}
+
+// DecideClaim returns the next step for one claim. What an in-tree plugin may have
+// made for a claim that needs it no longer is not forgotten.
 func DecideClaim(s ClaimState) ClaimDecision {
+	decision := decideBinding(s)
+	if decision.Action == Wait && s.Held && (s.Deleting || s.Completed) {
+		return ClaimDecision{AbandonVolume, decision.Reason}
+	}
+	return decision
+}
+
+func decideBinding(s ClaimState) ClaimDecision {
 	switch {
 	case s.Completed && !s.Named:
 		return lost(s, ReferenceLost)
@@ -197,7 +224,7 @@ func decideUnserved(s ClaimState) ClaimDecision {
 		return pending(s, AwaitsConsumer)
 	case NoClass:
 		return pending(s, NothingFits)
-	case NoSuchClass, NoProvisioner, Provisionable:
+	case NoSuchClass, NoProvisioner, Provisionable, ProvisionableHere:
 	}
 	return decideProvisioning(s)
 }
@@ -210,6 +237,10 @@ func decideProvisioning(s ClaimState) ClaimDecision {
 		return pending(s, ClassMissing)
 	case s.Class == NoProvisioner:
 		return pending(s, ProvisionerMissing)
+	case s.Class == ProvisionableHere && s.Requested:
+		return ClaimDecision{ProvisionVolume, AwaitsPlugin}
+	case s.Class == ProvisionableHere:
+		return ClaimDecision{RequestVolume, AwaitsPlugin}
 	case !s.Requested:
 		return ClaimDecision{RequestVolume, AwaitsProvisioner}
 	}

@@ -41,6 +41,11 @@ func TestDecideClaim(t *testing.T) {
 		"nobody can provision for the class":                          {ClaimState{Class: NoProvisioner, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ProvisionerMissing}},
 		"the provisioner is asked":                                    {ClaimState{Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsProvisioner}},
 		"the provisioner was asked":                                   {ClaimState{Class: Provisionable, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsProvisioner}},
+		"a plugin here is asked: first that is noted on the claim":    {ClaimState{Class: ProvisionableHere, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsPlugin}},
+		"then it makes a volume":                                      {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Held: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
+		"the claim goes while a plugin may have made a volume":        {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Held: true, Deleting: true, Status: StatusPending}, ClaimDecision{AbandonVolume, ClaimDeleting}},
+		"the claim took another volume than the plugin may have made": {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Held: true, Status: StatusBound}, ClaimDecision{AbandonVolume, IsBound}},
+		"the plugin's volume is bound before anything is abandoned":   {ClaimState{Volume: Ours, Held: true, Deleting: true, Status: StatusPending}, ClaimDecision{MarkVolumeBound, Binding}},
 		"provisioning is switched off":                                {ClaimState{Class: Provisionable, Status: StatusPending}, ClaimDecision{Wait, ProvisioningOff}},
 		"a status left over from elsewhere becomes Pending":           {ClaimState{Status: OtherStatus}, ClaimDecision{MarkPending, NothingFits}},
 	} {
@@ -54,14 +59,14 @@ func TestDecideClaim(t *testing.T) {
 
 // claimStates yields every value of ClaimState.
 func claimStates(yield func(ClaimState) bool) {
-	for bits := range 1 << 7 {
+	for bits := range 1 << 8 {
 		on := func(i int) bool { return bits>>i&1 == 1 }
 		for volume := Missing; volume <= Foreign; volume++ {
-			for class := NoClass; class <= Provisionable; class++ {
+			for class := NoClass; class <= ProvisionableHere; class++ {
 				for status := OtherStatus; status <= StatusLost; status++ {
 					s := ClaimState{
 						Completed: on(0), Named: on(1), Deleting: on(2), VolumeBound: on(3), Dynamic: on(4),
-						Requested: on(5), Confirmed: on(6), Volume: volume, Class: class, Status: status,
+						Requested: on(5), Confirmed: on(6), Held: on(7), Volume: volume, Class: class, Status: status,
 					}
 					if !yield(s) {
 						return
@@ -90,7 +95,11 @@ func step(s ClaimState, action ClaimAction) ClaimState {
 	case ConfirmVolume:
 		s.Confirmed = true
 	case AssignClass:
-		s.Class = Provisionable
+		s.Class = ProvisionableHere
+	case ProvisionVolume:
+		s.Volume = Ours
+	case AbandonVolume:
+		s.Held = false
 	case RequestVolume:
 		s.Requested = true
 	case Wait:
@@ -98,11 +107,11 @@ func step(s ClaimState, action ClaimAction) ClaimState {
 	return s
 }
 
-func TestEveryClaimSettlesAfterAtMostFourSteps(t *testing.T) {
+func TestEveryClaimSettlesAfterAtMostSevenSteps(t *testing.T) {
 	for start := range claimStates {
 		s, steps := start, 0
 		for ; DecideClaim(s).Action != Wait; steps++ {
-			if steps == 4 {
+			if steps == 7 {
 				t.Fatalf("%+v does not settle: %+v", start, s)
 			}
 			next := step(s, DecideClaim(s).Action)
@@ -110,6 +119,21 @@ func TestEveryClaimSettlesAfterAtMostFourSteps(t *testing.T) {
 				t.Fatalf("%v changes nothing in %+v", DecideClaim(s), s)
 			}
 			s = next
+		}
+	}
+}
+
+func TestWhatAPluginMayHaveMadeIsAbandonedOnlyOnceTheClaimNeedsItNoLonger(t *testing.T) {
+	for s := range claimStates {
+		action := DecideClaim(s).Action
+		if action == AbandonVolume && (!s.Held || !s.Deleting && !s.Completed) {
+			t.Errorf("abandoned in %+v", s)
+		}
+		if action == Wait && s.Held && s.Deleting {
+			t.Errorf("stuck: %+v", s)
+		}
+		if action == ProvisionVolume && (s.Deleting || s.Completed || s.Named || !s.Requested || !s.Dynamic) {
+			t.Errorf("provisioned in %+v", s)
 		}
 	}
 }

@@ -15,7 +15,13 @@ const HoldsClaims = "exeunt.io/holds-claims"
 func MadeFor(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 	ref := volume.Spec.ClaimRef
 	_, chosen := volume.Annotations[BoundByController]
-	return ref != nil && ref.UID == claim.UID && !chosen && volume.Annotations[ProvisionedBy] != ""
+	return ref != nil && ref.UID == claim.UID && volume.Annotations[ProvisionedBy] != "" &&
+		(!chosen || volume.Name == ProvisionedName(claim))
+}
+
+// ProvisionedName is the name of the volume that an in-tree plugin makes for a claim.
+func ProvisionedName(claim *v1.PersistentVolumeClaim) string {
+	return "pvc-" + string(claim.UID)
 }
 
 // Holders knows which provisioners hold claims, so that the hold can ride on the

@@ -44,6 +44,12 @@ func (l *Loop) Enqueue(key string) {
 	l.queue.Add(key)
 }
 
+// EnqueueAfter has the key reconciled once the time has passed, or earlier if it is
+// enqueued for an earlier time.
+func (l *Loop) EnqueueAfter(key string, wait time.Duration) {
+	l.queue.AddAfter(key, wait)
+}
+
 // grace is how long a worker may go on with its object after the context has
 // ended: shorter than what is left of a lease that could not be renewed.
 const grace = 3 * time.Second

@@ -11,7 +11,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
 const (
@@ -48,7 +47,8 @@ func (h *HostPath) Location(volume *v1.PersistentVolume) string {
 	return ""
 }
 
-// Provision makes a directory of a name that was never used.
+// Provision makes a directory that is called as the volume will be: asked again for
+// the same volume, it finds what it has made, so that nothing is forgotten.
 func (h *HostPath) Provision(_ context.Context, request Request) (*v1.PersistentVolume, error) {
 	if err := h.refuse(request); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (h *HostPath) Provision(_ context.Context, request Request) (*v1.Persistent
 		return nil, fmt.Errorf("open directory of host-path volumes: %w", err)
 	}
 	defer root.Close()
-	name := path.Join(hostPathBase, string(uuid.NewUUID()))
+	name := path.Join(hostPathBase, request.VolumeName)
 	if err := root.MkdirAll(name, 0o750); err != nil {
 		return nil, fmt.Errorf("make directory of volume: %w", err)
 	}

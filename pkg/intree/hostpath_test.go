@@ -38,13 +38,16 @@ func TestAHostPathVolumeIsProvisionedWrittenAndDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := plugin.Provision(t.Context(), request())
+	other, err := plugin.Provision(t.Context(), request(func(r *intree.Request) { r.VolumeName = "pvc-2" }))
 	if err != nil {
 		t.Fatal(err)
 	}
+	if again, err := plugin.Provision(t.Context(), request()); err != nil || again.Spec.HostPath.Path != made.Spec.HostPath.Path {
+		t.Errorf("asked again after a crash, the plugin made another volume: %v, %v", again, err)
+	}
 	path := made.Spec.HostPath.Path
 	switch {
-	case again.Spec.HostPath.Path == path:
+	case other.Spec.HostPath.Path == path:
 		t.Errorf("two volumes share the directory %s", path)
 	case !strings.HasPrefix(path, plugin.Root+"/hostpath_pv/"):
 		t.Errorf("the volume is at %s, want it below %s/hostpath_pv", path, plugin.Root)
@@ -62,7 +65,7 @@ func TestAHostPathVolumeIsProvisionedWrittenAndDeleted(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory is still there: %v", err)
 	}
-	if _, err := os.Stat(again.Spec.HostPath.Path); err != nil {
+	if _, err := os.Stat(other.Spec.HostPath.Path); err != nil {
 		t.Errorf("the other volume is gone: %v", err)
 	}
 }

@@ -25,8 +25,9 @@ type setup struct {
 	upstreamLoops, upstreamSidecar bool
 	// elected runs two replicas of the pv-controller, of which one leads.
 	elected bool
-	// driver are further flags of the mock driver, separated by spaces.
-	driver string
+	// driver and controller are further flags of the mock driver and of our
+	// pv-controller, separated by spaces.
+	driver, controller string
 }
 
 // cluster is a control plane with the programs of one setup.
@@ -82,7 +83,7 @@ func (c *cluster) startPrograms(ctx context.Context, how setup) error {
 	if how.upstreamSidecar {
 		sidecar = c.startUpstreamSidecar
 	}
-	controllers := []sandbox.Controller{{HonorReclaimPolicy: how.honor}}
+	controllers := []sandbox.Controller{{HonorReclaimPolicy: how.honor, Args: strings.Fields(how.controller)}}
 	if how.elected {
 		controllers = replicas(how.honor)
 	}

@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/intree"
 )
 
 // Config is what the reconciler works with.
@@ -18,11 +20,15 @@ type Config struct {
 	Caches   *controller.Caches
 	Versions *controller.Versions
 	Reporter *controller.Reporter
-	// Provisioner returns the name under which a class is provisioned outside of
-	// this program, and false if nobody can provision for it.
-	Provisioner func(class string) (name string, ok bool)
+	// Plugins are the in-tree plugins, and who has taken over which.
+	Plugins *intree.Set
 	// Dynamic enables dynamic provisioning.
 	Dynamic bool
+	// Honor is the gate HonorPVReclaimPolicy.
+	Honor bool
+	// LookAgain is the longest time until a claim that waits is looked at though no
+	// event came; 0 is for ever.
+	LookAgain time.Duration
 }
 
 // Controller binds claims to volumes.
@@ -33,12 +39,15 @@ type Controller struct {
 	// holders are the provisioners that hold claims themselves.
 	holders *binding.Holders
 	loop    *controller.Loop
+	// provisioning is the queue of the in-tree plugins.
+	provisioning *controller.Loop
 }
 
 // New returns the reconciler and registers it with the caches.
 func New(config Config) (*Controller, error) {
 	c := &Controller{Config: config, writer: controller.NewWriter(config.Client, config.Versions), holders: binding.NewHolders()}
 	c.loop = controller.NewLoop("claims", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile)
+	c.provisioning = controller.NewLoop("provisioning", controller.Backoff{First: time.Second, Most: 2 * time.Minute}, c.Provision)
 	c.index = binding.NewIndex(c.loop.Enqueue)
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for claims: %w", err)
@@ -46,9 +55,13 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Run reconciles claims with so many workers until the context ends.
+// Run reconciles claims with so many workers, and as many that provision with
+// in-tree plugins, until the context ends.
 func (c *Controller) Run(ctx context.Context, workers int) {
+	var running sync.WaitGroup
+	running.Go(func() { c.provisioning.Run(ctx, workers) })
 	c.loop.Run(ctx, workers)
+	running.Wait()
 }
 
 // Enqueue has the claim looked at soon.
@@ -64,6 +77,9 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		decision := binding.DecideClaim(o.state(c))
 		if decision.Action == binding.Wait {
 			c.report(o, decision.Reason)
+			if c.LookAgain > 0 && !decision.Reason.Settled() {
+				c.loop.EnqueueAfter(key, c.LookAgain)
+			}
 			return nil
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on claim", "reason", decision.Reason, "volume", o.volumeName())

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
@@ -40,6 +41,8 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 		return nil, err
 	case binding.RequestVolume:
 		return c.writeClaim(ctx, o, c.requestVolume(o.claim))
+	case binding.ProvisionVolume, binding.AbandonVolume:
+		c.provisioning.Enqueue(controller.Key(o.claim))
 	case binding.Wait:
 	}
 	return nil, nil
@@ -65,10 +68,7 @@ func (c *Controller) writeVolume(ctx context.Context, o *observation, change *pa
 // before stays on record: the annotation is set only where a controller chose.
 func (c *Controller) bindVolume(ctx context.Context, o *observation) (*observation, error) {
 	change := patch.ForVersion(o.volume)
-	change.Set("/spec/claimRef", v1.ObjectReference{
-		Kind: "PersistentVolumeClaim", APIVersion: "v1",
-		Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID, ResourceVersion: o.claim.ResourceVersion,
-	})
+	change.Set("/spec/claimRef", referenceTo(o.claim))
 	if binding.RelationOf(o.volume, o.claim) == binding.Free {
 		change.Annotate(o.volume, map[string]string{binding.BoundByController: yes})
 	}
@@ -127,7 +127,7 @@ func (c *Controller) requestVolume(claim *v1.PersistentVolumeClaim) *patch.Patch
 	change := patch.ForVersion(claim).Annotate(claim, map[string]string{
 		binding.StorageProvisioner: name, binding.BetaStorageProvisioner: name,
 	})
-	if c.holders.Holds(name) { // saves the provisioner a write
+	if _, here := c.Plugins.ProvisionerFor(name); here || c.holders.Holds(name) { // saves the provisioner a write
 		finalizer.Edit(change, claim, finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}})
 	}
 	return change

@@ -8,6 +8,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
 // observation is a claim and the volume that it names, that refers to it or that was
@@ -101,7 +102,9 @@ func (o *observation) state(c *Controller) binding.ClaimState {
 		}
 	}
 	s.Class = c.classOf(o.claim)
-	s.Requested = s.Class == binding.Provisionable && c.requested(o.claim)
+	s.Requested = (s.Class == binding.Provisionable || s.Class == binding.ProvisionableHere) && c.requested(o.claim)
+	_, askedHere := c.Plugins.ProvisionerFor(o.claim.Annotations[binding.StorageProvisioner])
+	s.Held = askedHere && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning)
 	return s
 }
 
@@ -140,10 +143,13 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) binding.Class {
 	if _, selected := claim.Annotations[binding.SelectedNode]; delays(class) && !selected {
 		return binding.Delayed
 	}
-	if _, known := c.Provisioner(class.Provisioner); !known {
-		return binding.NoProvisioner
+	if _, here := c.Plugins.ProvisionerFor(class.Provisioner); here {
+		return binding.ProvisionableHere
 	}
-	return binding.Provisionable
+	if _, known := c.Plugins.ExternalProvisioner(class.Provisioner); known {
+		return binding.Provisionable
+	}
+	return binding.NoProvisioner
 }
 
 // delaysBinding says whether the scheduler, not this controller, picks the volume.
@@ -167,7 +173,10 @@ func (c *Controller) provisionerOf(claim *v1.PersistentVolumeClaim) string {
 	if class == nil {
 		return ""
 	}
-	name, _ := c.Provisioner(class.Provisioner)
+	if _, here := c.Plugins.ProvisionerFor(class.Provisioner); here {
+		return class.Provisioner
+	}
+	name, _ := c.Plugins.ExternalProvisioner(class.Provisioner)
 	return name
 }
 

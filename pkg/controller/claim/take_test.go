@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/intree"
 )
 
 // world is a controller whose caches the test fills itself. Nothing is sent: the
@@ -26,7 +27,7 @@ func world(t *testing.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions(), Provisioner: func(name string) (string, bool) { return name, true }})
+	c, err := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions(), Plugins: intree.NewSet(intree.NewTranslation())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+)
+
+// hostPaths is a cluster whose host-path plugin may provision.
+var hostPaths = setup{honor: true, controller: "--enable-hostpath-provisioner"}
+
+// createHostPathClass makes a class of the test's own that the host-path plugin serves.
+func (s *scene) createHostPathClass(policy v1.PersistentVolumeReclaimPolicy, change ...func(*storagev1.StorageClass)) {
+	s.t.Helper()
+	class := newClass(s.namespace, "kubernetes.io/host-path", policy, storagev1.VolumeBindingImmediate)
+	for _, f := range change {
+		f(&class)
+	}
+	_, err := s.client.StorageV1().StorageClasses().Create(s.ctx, &class, metav1.CreateOptions{})
+	s.must(err, "create class")
+}
+
+func TestAnInTreePluginProvisionsAVolumeThatIsProtectedFromItsFirstWrite(t *testing.T) {
+	t.Parallel()
+	for policy, protected := range map[v1.PersistentVolumeReclaimPolicy]bool{v1.PersistentVolumeReclaimDelete: true, v1.PersistentVolumeReclaimRetain: false} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			s := enter(t, shared(t, hostPaths))
+			seen := s.watchVolume(s.createClaim("claim", s.namespace))
+			s.createHostPathClass(policy)
+			first := s.firstWrite(seen)
+			volume := s.awaitBound("claim")
+			t.Cleanup(func() { _ = os.RemoveAll(volume.Spec.HostPath.Path) })
+			if info, err := os.Stat(volume.Spec.HostPath.Path); err != nil || !info.IsDir() {
+				t.Errorf("there is no directory %s: %v", volume.Spec.HostPath.Path, err)
+			}
+			if got := volume.Annotations[binding.ProvisionedBy]; got != "kubernetes.io/host-path" {
+				t.Errorf("the volume says that it was provisioned by %q", got)
+			}
+			if got := finalizer.Has(first.Finalizers, finalizer.InTree); got != protected {
+				t.Errorf("finalizer in the first write: %v, want %v", got, protected)
+			}
+			claim := s.awaitClaim("claim", "is let go of", func(c *v1.PersistentVolumeClaim) bool { return !finalizer.Has(c.Finalizers, finalizer.Provisioning) })
+			if got := claim.Annotations[binding.StorageProvisioner]; got != "kubernetes.io/host-path" {
+				t.Errorf("the claim says that it is provisioned by %q", got)
+			}
+			s.awaitEvent(claim, "ProvisioningSucceeded")
+		})
+	}
+}
+
+// watchVolume watches the volume that will be made for the claim.
+func (s *scene) watchVolume(claim *v1.PersistentVolumeClaim) watch.Interface {
+	s.t.Helper()
+	seen, err := s.client.CoreV1().PersistentVolumes().Watch(s.ctx, metav1.SingleObject(metav1.ObjectMeta{Name: binding.ProvisionedName(claim)}))
+	s.must(err, "watch volume")
+	s.t.Cleanup(seen.Stop)
+	return seen
+}
+
+// firstWrite returns the first state of a volume, whatever was written to it since.
+func (s *scene) firstWrite(seen watch.Interface) *v1.PersistentVolume {
+	s.t.Helper()
+	select {
+	case event := <-seen.ResultChan():
+		if volume, ok := event.Object.(*v1.PersistentVolume); ok && event.Type == watch.Added {
+			return volume
+		}
+		s.t.Fatalf("the first event of the volume is %v", event)
+	case <-s.ctx.Done():
+		s.t.Fatal("no volume was made")
+	}
+	return nil
+}
+
+func TestAnInTreePluginThatCannotProvisionSaysWhyAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*storagev1.StorageClass)
+		claim  func(*v1.PersistentVolumeClaim)
+		says   string
+	}{
+		"mount options": {change: func(c *storagev1.StorageClass) { c.MountOptions = []string{"ro"} }, says: "mount options"},
+		"a data source": {claim: func(c *v1.PersistentVolumeClaim) {
+			c.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"}
+		}, says: "data source"},
+		"a block volume": {claim: func(c *v1.PersistentVolumeClaim) {
+			block := v1.PersistentVolumeBlock
+			c.Spec.VolumeMode = &block
+		}, says: "block"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := enter(t, shared(t, hostPaths))
+			s.createHostPathClass(v1.PersistentVolumeReclaimDelete, func(c *storagev1.StorageClass) {
+				if tc.change != nil {
+					tc.change(c)
+				}
+			})
+			claim := s.createClaim("claim", s.namespace, func(c *v1.PersistentVolumeClaim) {
+				if tc.claim != nil {
+					tc.claim(c)
+				}
+			})
+			if message := s.awaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, tc.says) {
+				t.Errorf("the event does not say %q: %s", tc.says, message)
+			}
+			s.deleteClaim("claim")
+			s.awaitClaimGone("claim")
+			s.expectNoDirectory(claim)
+		})
+	}
+}
+
+func (s *scene) expectNoDirectory(claim *v1.PersistentVolumeClaim) {
+	s.t.Helper()
+	left, err := filepath.Glob(filepath.Join("/tmp", "*", binding.ProvisionedName(claim)))
+	s.must(err, "look for directories")
+	if len(left) > 0 {
+		s.t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestWhatAKilledControllerHadMadeIsNotForgotten makes what is left where the
+// program dies between the plugin's success and the volume's first write.
+func TestWhatAKilledControllerHadMadeIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, hostPaths))
+	s.createHostPathClass(v1.PersistentVolumeReclaimDelete, func(c *storagev1.StorageClass) { c.MountOptions = []string{"ro"} })
+	claim := s.createClaim("claim", s.namespace)
+	s.awaitEvent(claim, "ProvisioningFailed") // held since before the plugin was asked
+	made := filepath.Join("/tmp", "hostpath_pv", binding.ProvisionedName(claim))
+	s.must(os.MkdirAll(made, 0o750), "make directory")
+	t.Cleanup(func() { _ = os.RemoveAll(made) })
+	s.deleteClaim("claim")
+	s.awaitClaimGone("claim")
+	s.expectNoDirectory(claim)
+}
+
+func TestAnImpostorUnderTheVolumesNameIsNotBound(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, hostPaths))
+	claim := s.createClaim("claim", s.namespace) // whose class comes later
+	impostor := s.createVolume("impostor", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+		v.Name, v.Spec.StorageClassName = binding.ProvisionedName(claim), "another"
+	})
+	s.createHostPathClass(v1.PersistentVolumeReclaimDelete)
+	if message := s.awaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "does not exist") && !strings.Contains(message, impostor.Name) {
+		t.Errorf("the event does not name the impostor: %s", message)
+	}
+	s.deleteVolume(impostor.Name)
+	volume := s.awaitBound("claim")
+	t.Cleanup(func() { _ = os.RemoveAll(volume.Spec.HostPath.Path) })
+}
