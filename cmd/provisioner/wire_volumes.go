@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
@@ -17,8 +19,12 @@ import (
 // wireVolumes makes the two sides that make and delete volumes.
 func (w *wiring) wireVolumes() error {
 	core, turns, reporter := w.factory.Core().V1(), &controller.Turns{}, controller.NewReporter(w.recorder)
+	attachments, err := w.trimCaches()
+	if err != nil {
+		return fmt.Errorf("set up caches: %w", err)
+	}
 	deletions, err := deletion.New(deletion.Config{
-		Client: w.clients.Objects, Volumes: core.PersistentVolumes().Informer(), Attachments: w.attachments(),
+		Client: w.clients.Objects, Volumes: core.PersistentVolumes().Informer(), Attachments: attachments,
 		Driver: w.driver, Translator: translator{}, Reporter: reporter, Metrics: w.counts,
 		Backoff: w.options.backoff(), Honor: w.options.Honor(), Turns: turns,
 	})
@@ -56,13 +62,19 @@ func volumeName(claim *v1.PersistentVolumeClaim) string {
 	return "pvc-" + string(claim.UID)
 }
 
-// attachments is the informer of VolumeAttachments, nil for a driver that does
-// not publish volumes: then nothing is ever attached by it.
-func (w *wiring) attachments() cache.SharedIndexInformer {
-	if !w.driver.Publishes() {
-		return nil
+// trimCaches has names only kept of what other drivers have. It returns the informer
+// of VolumeAttachments, nil for a driver that does not publish volumes: then nothing
+// is ever attached by it.
+func (w *wiring) trimCaches() (attachments cache.SharedIndexInformer, err error) {
+	core := w.factory.Core().V1()
+	err = errors.Join(
+		core.PersistentVolumeClaims().Informer().SetTransform(w.names.TrimClaim),
+		core.PersistentVolumes().Informer().SetTransform(w.names.TrimVolume))
+	if err != nil || !w.driver.Publishes() {
+		return nil, err
 	}
-	return w.factory.Storage().V1().VolumeAttachments().Informer()
+	attachments = w.factory.Storage().V1().VolumeAttachments().Informer()
+	return attachments, attachments.SetTransform(w.names.TrimAttachment)
 }
 
 func collectors(counts librarymetrics.Metrics) []prometheus.Collector {

@@ -10,6 +10,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/cloning"
+	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/controller/snapshots"
 	"github.com/exeunt-io/exeunt/pkg/csi"
 )
@@ -21,6 +22,7 @@ type wiring struct {
 	options  *options
 	clients  *program.Clients
 	driver   *csi.Driver
+	names    provisioning.Names
 	factory  informers.SharedInformerFactory
 	recorder record.EventRecorder
 	counts   librarymetrics.Metrics
@@ -36,7 +38,7 @@ type wiring struct {
 
 func newWiring(ctx context.Context, options *options, clients *program.Clients, driver *csi.Driver) *wiring {
 	return &wiring{
-		ctx: ctx, options: options, clients: clients, driver: driver,
+		ctx: ctx, options: options, clients: clients, driver: driver, names: namesOf(driver),
 		factory: informers.NewSharedInformerFactoryWithOptions(clients.Objects, 0, informers.WithTransform(controller.StripManagedFields)),
 	}
 }

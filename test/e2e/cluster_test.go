@@ -25,6 +25,8 @@ type setup struct {
 	upstreamLoops, upstreamSidecar bool
 	// elected runs two replicas of the pv-controller, of which one leads.
 	elected bool
+	// idle runs no program but the driver.
+	idle bool
 	// driver and controller are further flags of the mock driver and of our
 	// pv-controller, separated by spaces.
 	driver, controller string
@@ -69,8 +71,10 @@ func start(ctx context.Context, how setup) (c *cluster, err error) {
 	if c.driver, err = sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: binaries(), Dir: dir, Args: strings.Fields(how.driver)}); err != nil {
 		return c, err
 	}
-	if err = c.startPrograms(ctx, how); err != nil {
-		return c, err
+	if !how.idle {
+		if err = c.startPrograms(ctx, how); err != nil {
+			return c, err
+		}
 	}
 	return c, c.createClasses(ctx)
 }

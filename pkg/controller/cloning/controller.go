@@ -32,7 +32,8 @@ type Controller struct {
 }
 
 // New returns the controller and registers it with the cache of claims. Of every
-// claim, the cache must keep finalizers, deletion timestamp, data source and phase.
+// claim that is cloned or waits for its clone, whoever makes that, it must keep
+// finalizers, deletion timestamp, data source and phase.
 func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Controller, error) {
 	versions := controller.NewVersions()
 	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions)}

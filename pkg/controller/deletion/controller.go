@@ -32,9 +32,12 @@ type Translator interface {
 // Config is what the reconciler works with.
 type Config struct {
 	Client kubernetes.Interface
-	// Volumes are all volumes of the cluster.
+	// Volumes are all volumes of the cluster; those of other drivers may be kept as
+	// [controller.Foreign], whose subject is a handle of this driver's.
 	Volumes cache.SharedIndexInformer
 	// Attachments are the VolumeAttachments; nil for a driver that does not publish.
+	// Those of other drivers may be kept as [controller.Foreign], whose subject is the
+	// volume.
 	Attachments cache.SharedIndexInformer
 	Driver      Driver
 	Translator  Translator
@@ -127,21 +130,26 @@ func (c *Controller) cached(name string) *v1.PersistentVolume {
 }
 
 func (c *Controller) watch() error {
-	if err := c.Volumes.AddIndexers(cache.Indexers{byHandle: handleOf}); err != nil {
-		return fmt.Errorf("add index: %w", err)
-	}
-	if _, err := c.Volumes.AddEventHandler(controller.OnChange(c.volumeChanged, c.volumeGone)); err != nil {
-		return fmt.Errorf("add handler: %w", err)
-	}
-	if c.Attachments == nil {
-		return nil
-	}
-	if err := c.Attachments.AddIndexers(cache.Indexers{byVolume: attachedVolume}); err != nil {
-		return fmt.Errorf("add index: %w", err)
+	foreignVolumeGone := func(foreign *controller.Foreign) { c.wakeAll(c.holding(foreign)) }
+	err := register(c.Volumes, cache.Indexers{byHandle: c.handleKeys},
+		controller.OnChange(c.volumeChanged, c.volumeGone), controller.OnForeignGone(foreignVolumeGone))
+	if err != nil || c.Attachments == nil {
+		return err
 	}
 	kept := func(_, _ *storagev1.VolumeAttachment) {}
-	if _, err := c.Attachments.AddEventHandler(controller.OnChange(kept, c.attachmentGone)); err != nil {
-		return fmt.Errorf("add handler: %w", err)
+	foreignAttachmentGone := func(foreign *controller.Foreign) { c.wakeAll([]string{foreign.Subject}) }
+	return register(c.Attachments, cache.Indexers{byVolume: attachedVolume},
+		controller.OnChange(kept, c.attachmentGone), controller.OnForeignGone(foreignAttachmentGone))
+}
+
+func register(informer cache.SharedIndexInformer, indexers cache.Indexers, handlers ...cache.ResourceEventHandler) error {
+	if err := informer.AddIndexers(indexers); err != nil {
+		return fmt.Errorf("add index: %w", err)
+	}
+	for _, handler := range handlers {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return fmt.Errorf("add handler: %w", err)
+		}
 	}
 	return nil
 }
@@ -157,8 +165,15 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	c.versions.Forget(volume.UID)
 	c.memory.forget(volume.UID)
 	c.Reporter.Forget(volume.UID)
-	for _, other := range c.sharing(volume) {
-		c.wake(other)
+	c.wakeAll(c.sharing(volume))
+}
+
+// wakeAll wakes the volumes of these names that are ours.
+func (c *Controller) wakeAll(names []string) {
+	for _, name := range names {
+		if volume := c.cached(name); volume != nil {
+			c.wake(volume)
+		}
 	}
 }
 
@@ -170,21 +185,24 @@ func (c *Controller) wake(volume *v1.PersistentVolume) {
 }
 
 func (c *Controller) attachmentGone(attachment *storagev1.VolumeAttachment) {
-	name := attachment.Spec.Source.PersistentVolumeName
-	if name == nil {
-		return
-	}
-	if volume := c.cached(*name); volume != nil {
-		c.wake(volume)
-	}
+	names, _ := attachedVolume(attachment)
+	c.wakeAll(names)
 }
 
-func handleOf(object any) ([]string, error) {
-	volume, ok := object.(*v1.PersistentVolume)
-	if !ok || volume.Spec.CSI == nil {
-		return nil, nil
+// handleKeys is the handle by which a volume is found, with its driver. A foreign
+// volume has one only if it is this driver's.
+func (c *Controller) handleKeys(object any) ([]string, error) {
+	switch volume := object.(type) {
+	case *v1.PersistentVolume:
+		if volume.Spec.CSI != nil {
+			return []string{handleKey(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)}, nil
+		}
+	case *controller.Foreign:
+		if volume.Subject != "" {
+			return []string{handleKey(c.Driver.Name(), volume.Subject)}, nil
+		}
 	}
-	return []string{handleKey(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)}, nil
+	return nil, nil
 }
 
 func handleKey(driver, handle string) string {
@@ -192,11 +210,17 @@ func handleKey(driver, handle string) string {
 }
 
 func attachedVolume(object any) ([]string, error) {
-	attachment, ok := object.(*storagev1.VolumeAttachment)
-	if !ok || attachment.Spec.Source.PersistentVolumeName == nil {
-		return nil, nil
+	switch attachment := object.(type) {
+	case *storagev1.VolumeAttachment:
+		if name := attachment.Spec.Source.PersistentVolumeName; name != nil {
+			return []string{*name}, nil
+		}
+	case *controller.Foreign:
+		if attachment.Subject != "" {
+			return []string{attachment.Subject}, nil
+		}
 	}
-	return []string{*attachment.Spec.Source.PersistentVolumeName}, nil
+	return nil, nil
 }
 
 // since is how long ago the start was, in seconds, for the metrics.

@@ -3,6 +3,7 @@ package deletion
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,27 +59,26 @@ func (c *Controller) attached(volume *v1.PersistentVolume) bool {
 
 // Known says whether a PersistentVolume has the handle of this driver.
 func (c *Controller) Known(handle string) bool {
-	volumes, err := c.Volumes.GetIndexer().ByIndex(byHandle, handleKey(c.Driver.Name(), handle))
+	volumes, err := c.Volumes.GetIndexer().IndexKeys(byHandle, handleKey(c.Driver.Name(), handle))
 	return err != nil || len(volumes) > 0
 }
 
-// sharing returns the other volumes with the same driver and handle.
-func (c *Controller) sharing(volume *v1.PersistentVolume) []*v1.PersistentVolume {
-	keys, err := handleOf(volume)
+// sharing returns the names of the other volumes with the same driver and handle.
+func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
+	return slices.DeleteFunc(c.holding(volume), func(name string) bool { return name == volume.Name })
+}
+
+// holding returns the names of the volumes that have a handle of the object.
+func (c *Controller) holding(object any) []string {
+	keys, err := c.handleKeys(object)
 	if err != nil || len(keys) == 0 {
 		return nil
 	}
-	objects, err := c.Volumes.GetIndexer().ByIndex(byHandle, keys[0])
+	names, err := c.Volumes.GetIndexer().IndexKeys(byHandle, keys[0])
 	if err != nil {
 		return nil
 	}
-	var others []*v1.PersistentVolume
-	for _, object := range objects {
-		if other, ok := object.(*v1.PersistentVolume); ok && other.Name != volume.Name {
-			others = append(others, other)
-		}
-	}
-	return others
+	return names
 }
 
 // confirm reads volume and claim from the API server. It returns nil if the

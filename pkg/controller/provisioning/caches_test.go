@@ -1,0 +1,150 @@
+package provisioning
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+)
+
+var ourNames = Names{Driver: "ours", Migrated: []string{"kubernetes.io/ours"}}
+
+func claimOf(annotation, value string, finalizers ...string) *v1.PersistentVolumeClaim {
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "c", UID: "uid", ResourceVersion: "7", Finalizers: finalizers,
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody"}},
+	}}
+	if annotation != "" {
+		claim.Annotations = map[string]string{annotation: value}
+	}
+	return claim
+}
+
+// cloneOf is a claim for a clone.
+func cloneOf(phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolumeClaim {
+	claim := claimOf(binding.StorageProvisioner, "theirs")
+	claim.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "source"}
+	claim.Status.Phase = phase
+	return claim
+}
+
+func TestOfClaimsOfOtherDriversOnlyTheNameIsKept(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claim *v1.PersistentVolumeClaim
+		ours  bool
+	}{
+		"nobody was asked yet":                           {claimOf("", ""), false},
+		"another driver was asked":                       {claimOf(binding.StorageProvisioner, "theirs"), false},
+		"another driver was asked in the old way":        {claimOf(binding.BetaStorageProvisioner, "theirs"), false},
+		"nobody is named":                                {claimOf(binding.StorageProvisioner, ""), false},
+		"the driver was asked":                           {claimOf(binding.StorageProvisioner, "ours"), true},
+		"the driver was asked in the old way":            {claimOf(binding.BetaStorageProvisioner, "ours"), true},
+		"the plugin that it replaces was asked":          {claimOf(binding.StorageProvisioner, "kubernetes.io/ours"), true},
+		"the claim was migrated to the driver":           {claimOf(binding.MigratedTo, "ours"), true},
+		"a volume is made, nobody says by whom":          {claimOf("", "", "exeunt.io/provisioning"), true},
+		"another driver was asked while we were at it":   {claimOf(binding.BetaStorageProvisioner, "theirs", "exeunt.io/provisioning"), true},
+		"it is cloned":                                   {claimOf("", "", "provisioner.storage.kubernetes.io/cloning-protection"), true},
+		"it waits for a clone that another driver makes": {cloneOf(v1.ClaimPending), true},
+		"it has a clone that another driver made":        {cloneOf(v1.ClaimBound), false},
+		"a pod uses it, which is not our affair":         {claimOf("", "", "kubernetes.io/pvc-protection"), false},
+		"another plugin than the replaced was asked":     {claimOf(binding.StorageProvisioner, "kubernetes.io/theirs"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept, err := ourNames.TrimClaim(tc.claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectKept(t, kept, tc.claim, tc.ours, "")
+		})
+	}
+}
+
+func TestOfVolumesOfOtherDriversOnlyTheNameIsKept(t *testing.T) {
+	const provisionedBy = binding.ProvisionedBy
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		csi         string
+		ours        bool
+		handle      string
+	}{
+		"an in-tree volume":                              {ours: false},
+		"a static volume of the driver":                  {csi: "ours", ours: true},
+		"a static volume of another driver":              {csi: "theirs", ours: false},
+		"a dynamic volume of the driver":                 {annotations: map[string]string{provisionedBy: "ours"}, csi: "ours", ours: true},
+		"a dynamic volume of another driver":             {annotations: map[string]string{provisionedBy: "theirs"}, csi: "theirs", ours: false},
+		"made by the plugin that the driver replaces":    {annotations: map[string]string{provisionedBy: "kubernetes.io/ours"}, ours: true},
+		"made by another plugin":                         {annotations: map[string]string{provisionedBy: "kubernetes.io/theirs"}, ours: false},
+		"migrated to the driver":                         {annotations: map[string]string{provisionedBy: "kubernetes.io/x", binding.MigratedTo: "ours"}, ours: true},
+		"migrated to another driver":                     {annotations: map[string]string{provisionedBy: "kubernetes.io/x", binding.MigratedTo: "theirs"}, ours: false},
+		"made by another driver, with a handle of ours":  {annotations: map[string]string{provisionedBy: "theirs"}, csi: "ours", ours: false, handle: "h"},
+		"made by the driver, with a handle of another's": {annotations: map[string]string{provisionedBy: "ours"}, csi: "theirs", ours: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
+				Name: "v", UID: "uid", ResourceVersion: "7", Annotations: tc.annotations,
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody"}},
+			}}
+			if tc.csi != "" {
+				volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: tc.csi, VolumeHandle: "h"}
+			}
+			kept, err := ourNames.TrimVolume(volume)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectKept(t, kept, volume, tc.ours, tc.handle)
+		})
+	}
+}
+
+func TestOfAttachmentsOfOtherDriversTheVolumeIsKept(t *testing.T) {
+	attachment := func(attacher string, volume *string) *storagev1.VolumeAttachment {
+		return &storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{{}}},
+			Spec:       storagev1.VolumeAttachmentSpec{Attacher: attacher, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: volume}},
+		}
+	}
+	for name, tc := range map[string]struct {
+		attachment *storagev1.VolumeAttachment
+		ours       bool
+		volume     string
+	}{
+		"of the driver":                    {attachment("ours", ptr.To("v")), true, ""},
+		"of another driver":                {attachment("theirs", ptr.To("v")), false, "v"},
+		"of an inline volume of the other": {attachment("theirs", nil), false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept, err := ourNames.TrimAttachment(tc.attachment)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectKept(t, kept, tc.attachment, tc.ours, tc.volume)
+		})
+	}
+}
+
+// expectKept checks what a transform has made of an object.
+func expectKept(t *testing.T, kept any, object metav1.Object, ours bool, subject string) {
+	t.Helper()
+	if ours {
+		if kept != object || object.GetManagedFields() != nil {
+			t.Errorf("kept %+v, want the object without managed fields", kept)
+		}
+		return
+	}
+	foreign, ok := kept.(*controller.Foreign)
+	if !ok {
+		t.Fatalf("kept %+v, want the name only", kept)
+	}
+	if foreign.Subject != subject {
+		t.Errorf("found by %q, want %q", foreign.Subject, subject)
+	}
+	meta := foreign.GetObjectMeta()
+	if meta.GetNamespace() != object.GetNamespace() || meta.GetName() != object.GetName() || meta.GetResourceVersion() != "7" {
+		t.Errorf("kept %+v of %+v", meta, object)
+	}
+}

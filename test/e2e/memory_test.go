@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+)
+
+// The pairs of a volume and a claim in the cluster, and how many of them are the
+// driver's.
+const (
+	memoryPairs = 50_000
+	memoryOwn   = 1_000
+	// memoryBound is the most memory that our provisioner may take for them.
+	memoryBound = 80_000_000
+)
+
+// BenchmarkMemory reports the most memory that each program ever took, from its
+// start in a cluster that is full until it had made and deleted volumes: VmHWM in
+// /proc/PID/status, which counts the pages of the program itself too.
+//
+//	go test ./test/e2e -run xxx -bench Memory -benchtime 1x -timeout 30m
+func BenchmarkMemory(b *testing.B) {
+	ctx, cancel := context.WithTimeout(b.Context(), 20*time.Minute)
+	defer cancel()
+	c, err := start(ctx, setup{idle: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &scene{cluster: c, t: b, ctx: ctx}
+	b.Cleanup(func() { s.must(c.stop(), "stop cluster") })
+	began := time.Now()
+	s.fill()
+	b.Logf("%d pairs of volume and claim were made in %s", memoryPairs, time.Since(began).Round(time.Second))
+	for _, how := range []setup{{honor: true}, {upstreamLoops: true, upstreamSidecar: true}} {
+		b.Run(fmt.Sprintf("upstream %v", how.upstreamLoops), func(b *testing.B) {
+			for b.Loop() {
+				measureMemory(ctx, b, c, how)
+			}
+		})
+	}
+}
+
+// measureMemory runs the programs of the setup until they have done some work.
+func measureMemory(ctx context.Context, b *testing.B, c *cluster, how setup) {
+	s := &scene{cluster: c, t: b, ctx: ctx}
+	s.must(c.startPrograms(ctx, how), "start programs")
+	turnOver(enter(b, c))
+	for _, process := range c.processes {
+		peak := s.peakMemory(process)
+		b.ReportMetric(float64(peak)/1e6, "MB-"+process.Name())
+		if process == c.provisioner && !how.upstreamSidecar && peak > memoryBound {
+			b.Errorf("%s took %d bytes, want at most %d", process.Name(), peak, memoryBound)
+		}
+		s.must(process.Stop(ctx), "stop "+process.Name())
+	}
+	c.processes = nil
+}
+
+// turnOver makes some volumes and has them deleted.
+func turnOver(s *scene) {
+	for i := range 100 {
+		s.createClaim(fmt.Sprint("claim-", i), deleteClass)
+	}
+	volumes := s.awaitCrowdBound(100)
+	for _, volume := range volumes {
+		s.deleteVolume(volume)
+	}
+	s.must(s.client.CoreV1().PersistentVolumeClaims(s.namespace).DeleteCollection(s.ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "delete claims")
+	s.awaitCrowdGone(volumes)
+}
+
+// fill makes bound pairs, as they are in a cluster that has been in use.
+func (s *scene) fill() {
+	s.t.Helper()
+	var group errgroup.Group
+	group.SetLimit(64)
+	for i := range memoryPairs {
+		provisioner := "csi.somebody-else.example.com"
+		if i%(memoryPairs/memoryOwn) == 0 {
+			provisioner = s.driver.DriverName
+		}
+		group.Go(func() error { return s.makePair(provisioner) })
+	}
+	s.must(group.Wait(), "fill the cluster")
+}
+
+func (s *scene) makePair(provisioner string) error {
+	claims := s.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceDefault)
+	volumes := s.client.CoreV1().PersistentVolumes()
+	quantity := v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
+	modes := []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
+	claim := &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "data-of-some-stateful-set-",
+			Finalizers:   []string{string(finalizer.ClaimProtection)},
+			Labels:       map[string]string{"app.kubernetes.io/name": "database", "app.kubernetes.io/instance": "of-somebody"},
+			Annotations: map[string]string{
+				binding.StorageProvisioner: provisioner, binding.BetaStorageProvisioner: provisioner,
+				binding.BindCompleted: "yes", binding.BoundByController: "yes",
+			},
+		},
+		Spec: v1.PersistentVolumeClaimSpec{
+			StorageClassName: ptr.To("some-class"), AccessModes: modes,
+			Resources: v1.VolumeResourceRequirements{Requests: quantity},
+		},
+	}
+	claim, err := claims.Create(s.ctx, claim, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	volume := &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "pvc-" + string(claim.UID),
+			Finalizers:  []string{string(finalizer.VolumeProtection), string(finalizer.External)},
+			Annotations: map[string]string{binding.ProvisionedBy: provisioner},
+		},
+		Spec: v1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
+			StorageClassName:              "some-class", AccessModes: modes, Capacity: quantity,
+			ClaimRef: &v1.ObjectReference{
+				Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name,
+				UID: claim.UID, ResourceVersion: claim.ResourceVersion,
+			},
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
+				Driver: provisioner, VolumeHandle: "volume-of-" + string(claim.UID), FSType: "ext4",
+				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1756400000000-8081-" + provisioner},
+			}},
+		},
+	}
+	if volume, err = volumes.Create(s.ctx, volume, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	volume.Status.Phase = v1.VolumeBound
+	if _, err = volumes.UpdateStatus(s.ctx, volume, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	bind := fmt.Appendf(nil, `{"spec":{"volumeName":%q}}`, volume.Name)
+	if claim, err = claims.Patch(s.ctx, claim.Name, types.MergePatchType, bind, metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	claim.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, AccessModes: modes, Capacity: quantity}
+	_, err = claims.UpdateStatus(s.ctx, claim, metav1.UpdateOptions{})
+	return err
+}
+
+var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// peakMemory is the most memory, in bytes, that the process ever had.
+func (s *scene) peakMemory(process *sandbox.Process) int {
+	s.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process.PID()))
+	s.must(err, "read status of "+process.Name())
+	found := highWater.FindSubmatch(status)
+	if found == nil {
+		s.t.Fatalf("the status of %s has no VmHWM", process.Name())
+	}
+	kilobytes, err := strconv.Atoi(string(found[1]))
+	s.must(err, "read VmHWM")
+	return kilobytes * 1024
+}
