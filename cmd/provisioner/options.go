@@ -20,8 +20,8 @@ type options struct {
 	workers             int
 	// retryStart and retryMax bound the time between two tries of one object.
 	retryStart, retryMax time.Duration
-	defaultFSType        string
 
+	volumes   provisioningOptions
 	serving   servingOptions
 	election  electionOptions
 	cloning   cloningOptions
@@ -36,7 +36,7 @@ type topic interface {
 }
 
 func (o *options) topics() []topic {
-	return []topic{&o.serving, &o.election, &o.cloning, &o.snapshots}
+	return []topic{&o.volumes, &o.serving, &o.election, &o.cloning, &o.snapshots}
 }
 
 func newOptions() (program.Work, error) {
@@ -52,6 +52,7 @@ func newOptions() (program.Work, error) {
 		workers:    100,
 		retryStart: time.Second,
 		retryMax:   5 * time.Minute,
+		volumes:    newProvisioningOptions(),
 		serving:    servingOptions{metricsPath: "/metrics"},
 		election:   newElectionOptions(),
 		cloning:    cloningOptions{workers: 1},
@@ -68,7 +69,6 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.workers, "worker-threads", o.workers, "claims, and volumes, that are worked on at once")
 	flags.DurationVar(&o.retryStart, "retry-interval-start", o.retryStart, "time until the first retry of what failed; it doubles from there on")
 	flags.DurationVar(&o.retryMax, "retry-interval-max", o.retryMax, "longest time between two tries")
-	flags.StringVar(&o.defaultFSType, "default-fstype", o.defaultFSType, "file system of volumes whose class names none")
 	for _, topic := range o.topics() {
 		topic.addFlags(flags)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	csitranslation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 
@@ -21,17 +22,41 @@ func namesOf(driver *csi.Driver) provisioning.Names {
 	return names
 }
 
-// translator finds the driver's handle of volumes that in-tree plugins made.
+// translator turns what an in-tree plugin made into what its CSI driver knows, and
+// back.
 type translator struct{}
 
-func (translator) Handle(ctx context.Context, volume *v1.PersistentVolume) (string, error) {
+// Class returns a class of the plugin in terms of the driver.
+func (translator) Class(ctx context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error) {
+	return csitranslation.New().TranslateInTreeStorageClassToCSI(klog.FromContext(ctx), class.Provisioner, class)
+}
+
+// Volume returns a volume in CSI terms.
+func (translator) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	if volume.Spec.CSI != nil {
+		return volume, nil
+	}
 	library := csitranslation.New()
 	if !library.IsPVMigratable(volume) {
-		return "", fmt.Errorf("volume %s has no CSI source, and its plugin is not migrated to CSI", volume.Name)
+		return nil, fmt.Errorf("volume %s has no CSI source, and its plugin is not migrated to CSI", volume.Name)
 	}
-	translated, err := library.TranslateInTreePVToCSI(klog.FromContext(ctx), volume)
+	translated, err := library.TranslateInTreePVToCSI(klog.Background(), volume)
 	if err != nil {
-		return "", fmt.Errorf("translate volume %s to CSI: %w", volume.Name, err)
+		return nil, fmt.Errorf("translate volume %s to CSI: %w", volume.Name, err)
+	}
+	return translated, nil
+}
+
+// InTree returns a volume of the driver as one of the plugin.
+func (translator) InTree(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	return csitranslation.New().TranslateCSIPVToInTree(volume)
+}
+
+// Handle returns the driver's handle of a volume.
+func (t translator) Handle(_ context.Context, volume *v1.PersistentVolume) (string, error) {
+	translated, err := t.Volume(volume)
+	if err != nil {
+		return "", err
 	}
 	return translated.Spec.CSI.VolumeHandle, nil
 }

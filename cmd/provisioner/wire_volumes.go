@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/deletion"
 	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
 // wireVolumes makes the two sides that make and delete volumes.
@@ -31,12 +33,20 @@ func (w *wiring) wireVolumes() error {
 	if err != nil {
 		return err
 	}
-	inputs := provisioning.NewInputs(provisioning.InputsConfig{Driver: w.driver, DefaultFSType: w.options.defaultFSType})
+	inputs, err := w.inputs()
+	if err != nil {
+		return err
+	}
+	attributes, err := w.attributes()
+	if err != nil {
+		return err
+	}
 	creations, err := provisioning.New(provisioning.Config{
 		Client: w.clients.Objects,
 		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
+		Attributes:  attributes,
 		Provisioner: &provisioning.Provisioner{Driver: w.driver, Inputs: inputs, Honor: w.options.Honor()},
-		Deletion:    deletions, Serves: w.serves, Node: w.node, VolumeName: volumeName,
+		Deletion:    deletions, Serves: w.serves, Node: w.node, VolumeName: w.volumeName,
 		Turns: turns, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Holds: w.options.Honor(),
 	})
 	if err != nil {
@@ -48,9 +58,10 @@ func (w *wiring) wireVolumes() error {
 	return nil
 }
 
-// serves says whether claims that name the provisioner are this program's.
+// serves says whether classes and volumes of the provisioner are this program's:
+// its driver's, or those of the in-tree plugin that the driver serves.
 func (w *wiring) serves(provisioner string) bool {
-	return provisioner == w.driver.Name()
+	return provisioner == w.names.Driver || slices.Contains(w.names.Migrated, provisioner)
 }
 
 func (w *wiring) node(ctx context.Context, name string) (*v1.Node, error) {
@@ -58,8 +69,8 @@ func (w *wiring) node(ctx context.Context, name string) (*v1.Node, error) {
 }
 
 // volumeName is the name of the volume made for a claim, here and in the storage system.
-func volumeName(claim *v1.PersistentVolumeClaim) string {
-	return "pvc-" + string(claim.UID)
+func (w *wiring) volumeName(claim *v1.PersistentVolumeClaim) string {
+	return provision.VolumeName(w.options.volumes.settings, claim.UID)
 }
 
 // trimCaches has names only kept of what other drivers have. It returns the informer

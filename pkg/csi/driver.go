@@ -132,6 +132,11 @@ func (d *Driver) Snapshots() bool {
 	return d.controller[spec.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT]
 }
 
+// Modifies says whether volumes take the parameters of a VolumeAttributesClass.
+func (d *Driver) Modifies() bool {
+	return d.controller[spec.ControllerServiceCapability_RPC_MODIFY_VOLUME]
+}
+
 // HasTopology says whether not every node can reach every volume.
 func (d *Driver) HasTopology() bool {
 	return d.plugin[spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS]
@@ -142,21 +147,22 @@ func (d *Driver) TellsWriters() bool {
 	return d.controller[spec.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER]
 }
 
-// CreateVolume asks for a volume. Errors are those of gRPC, unchanged: their code
-// says whether the driver may still be at it.
+// CreateVolume asks for a volume. Errors are those of gRPC, with secrets hidden: their
+// code says whether the driver may still be at it.
 func (d *Driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	return spec.NewControllerClient(d.connection).CreateVolume(ctx, request)
+	response, err := spec.NewControllerClient(d.connection).CreateVolume(ctx, request)
+	return response, redact(err, request.GetSecrets())
 }
 
 // DeleteVolume deletes the volume with the handle; success for one that does not
-// exist is the driver's duty. Errors are those of gRPC, unchanged.
+// exist is the driver's duty. Errors are those of gRPC, with secrets hidden.
 func (d *Driver) DeleteVolume(ctx context.Context, handle string, secrets map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	_, err := spec.NewControllerClient(d.connection).DeleteVolume(ctx, &spec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets})
-	return err
+	return redact(err, secrets)
 }
 
 // Close ends the connection.

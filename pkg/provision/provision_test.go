@@ -1,7 +1,8 @@
 package provision_test
 
 import (
-	"errors"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -24,8 +25,10 @@ func input(change ...func(*provision.Input)) provision.Input {
 			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 			Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}},
 		}},
-		Class:      &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, ReclaimPolicy: &policy, Parameters: map[string]string{"tier": "gold"}},
-		AccessMode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+		Class:         &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, ReclaimPolicy: &policy, Parameters: map[string]string{"tier": "gold"}},
+		ProvisionedBy: "driver",
+		Driver:        provision.Driver{Name: "driver"},
+		AccessModes:   []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 	}
 	for _, f := range change {
 		f(&w)
@@ -52,37 +55,139 @@ func TestRequestCarriesSizeModeAndTheDriversParametersOnly(t *testing.T) {
 
 func TestABlockClaimAsksForABlockVolume(t *testing.T) {
 	block := v1.PersistentVolumeBlock
-	request, err := provision.Request(input(func(w *provision.Input) { w.Claim.Spec.VolumeMode = &block; w.DefaultFSType = "ext4" }))
+	request, err := provision.Request(input(func(w *provision.Input) { w.Claim.Spec.VolumeMode = &block; w.Settings.DefaultFSType = "ext4" }))
 	if err != nil || request.VolumeCapabilities[0].GetBlock() == nil {
 		t.Errorf("request: %v, %v", request, err)
 	}
 }
 
-func TestWhatCannotBeServedIsRefusedWithASentence(t *testing.T) {
-	gold := "gold"
+func TestTheDriverIsToldTheOlderNameOfTheFileSystemToo(t *testing.T) {
+	request, err := provision.Request(input(func(w *provision.Input) { w.Class.Parameters["fsType"] = "xfs" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if request.VolumeCapabilities[0].GetMount().FsType != "xfs" || request.Parameters["fsType"] != "xfs" {
+		t.Errorf("request: %v", request)
+	}
+}
+
+func TestOneCapabilityForEachAccessMode(t *testing.T) {
+	modes := []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}
+	request, err := provision.Request(input(func(w *provision.Input) { w.AccessModes = modes }))
+	if err != nil || len(request.VolumeCapabilities) != 2 || request.VolumeCapabilities[1].AccessMode.Mode != modes[1] {
+		t.Errorf("request: %v, %v", request, err)
+	}
+}
+
+func TestExtraMetadataNamesClaimAndVolume(t *testing.T) {
+	request, err := provision.Request(input(func(w *provision.Input) {
+		w.Settings.ExtraMetadata = true
+		w.Claim.Name, w.Claim.Namespace = "data", "team"
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"tier": "gold", "csi.storage.k8s.io/pvc/name": "data", "csi.storage.k8s.io/pvc/namespace": "team", "csi.storage.k8s.io/pv/name": "pvc-1"}
+	if !maps.Equal(request.Parameters, want) {
+		t.Errorf("parameters: %v, want %v", request.Parameters, want)
+	}
+}
+
+func TestVolumeName(t *testing.T) {
+	const uid = "01234567-89ab-cdef-0123-456789abcdef"
 	for name, tc := range map[string]struct {
-		change func(*provision.Input)
-		names  string
+		settings provision.Settings
+		want     string
 	}{
-		"a selector":              {func(w *provision.Input) { w.Claim.Spec.Selector = &metav1.LabelSelector{} }, "selector"},
-		"a data source":           {func(w *provision.Input) { w.Claim.Spec.DataSource = &v1.TypedLocalObjectReference{} }, "data source"},
-		"an attributes class":     {func(w *provision.Input) { w.Claim.Spec.VolumeAttributesClassName = &gold }, "VolumeAttributesClass"},
-		"a parameter of tomorrow": {func(w *provision.Input) { w.Class.Parameters["csi.storage.k8s.io/new"] = "x" }, "csi.storage.k8s.io/new"},
-		"the file system twice": {func(w *provision.Input) {
-			w.Class.Parameters["fstype"] = "a"
-			w.Class.Parameters["csi.storage.k8s.io/fstype"] = "b"
-		}, "twice"},
-		"a capacity of less than no": {func(w *provision.Input) {
-			w.Claim.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("-1")
-		}, "negative"},
+		"the whole UID":              {provision.Settings{NamePrefix: "pvc", NameLength: -1}, "pvc-" + uid},
+		"a part, without dashes":     {provision.Settings{NamePrefix: "x", NameLength: 10}, "x-0123456789"},
+		"more than there is of them": {provision.Settings{NamePrefix: "x", NameLength: 99}, "x-0123456789abcdef0123456789abcdef"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := provision.Request(input(tc.change))
-			var refusal *provision.Refusal
-			if !errors.As(err, &refusal) || !strings.Contains(refusal.Sentence, tc.names) {
-				t.Errorf("Request = %v, want a refusal that names %q", err, tc.names)
+			if got := provision.VolumeName(tc.settings, uid); got != tc.want {
+				t.Errorf("VolumeName = %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestAVolumeThatIsOnlyReadIsReadOnlyIfAskedFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flag  bool
+		modes []csi.VolumeCapability_AccessMode_Mode
+		want  bool
+	}{
+		"asked for":             {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}, true},
+		"not asked for":         {false, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}, false},
+		"somebody also writes":  {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}, false},
+		"somebody writes alone": {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := made(t, input(func(w *provision.Input) { w.Settings.PublishReadOnly, w.AccessModes = tc.flag, tc.modes }), &csi.Volume{VolumeId: "h"})
+			if volume.Spec.CSI.ReadOnly != tc.want {
+				t.Errorf("ReadOnly = %v", volume.Spec.CSI.ReadOnly)
+			}
+		})
+	}
+}
+
+// made returns the object of the volume that the driver returned.
+func made(t *testing.T, in provision.Input, volume *csi.Volume) *v1.PersistentVolume {
+	t.Helper()
+	request, err := provision.Request(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return provision.Volume(in, request, volume, true)
+}
+
+func TestTheVolumeNamesWhatLaterCallsNeed(t *testing.T) {
+	gold := "gold"
+	reference := func(name string) *v1.SecretReference { return &v1.SecretReference{Name: name, Namespace: "ns"} }
+	volume := made(t, input(func(w *provision.Input) {
+		w.ProvisionedBy = "kubernetes.io/old"
+		w.Claim.Spec.VolumeAttributesClassName = &gold
+		w.Settings.Identity = "me"
+		w.Secrets = provision.Secrets{Provisioner: reference("p"), ControllerModify: reference("m"), NodeStage: reference("s")}
+	}), &csi.Volume{VolumeId: "h", VolumeContext: map[string]string{"a": "b"}})
+	want := map[string]string{
+		"pv.kubernetes.io/provisioned-by": "kubernetes.io/old",
+		provision.DeletionSecretName:      "p", provision.DeletionSecretNamespace: "ns",
+		"volume.kubernetes.io/controller-modify-secret-name": "m", "volume.kubernetes.io/controller-modify-secret-namespace": "ns",
+	}
+	if !maps.Equal(volume.Annotations, want) {
+		t.Errorf("annotations: %v, want %v", volume.Annotations, want)
+	}
+	source := volume.Spec.CSI
+	if source.NodeStageSecretRef.Name != "s" || source.NodePublishSecretRef != nil || *volume.Spec.VolumeAttributesClassName != gold {
+		t.Errorf("spec: %+v", volume.Spec)
+	}
+	if !maps.Equal(source.VolumeAttributes, map[string]string{"a": "b", "storage.kubernetes.io/csiProvisionerIdentity": "me"}) {
+		t.Errorf("attributes: %v", source.VolumeAttributes)
+	}
+}
+
+func TestAVolumeWithoutSecretsHasEmptyDeletionAnnotations(t *testing.T) {
+	volume := made(t, input(), &csi.Volume{VolumeId: "h"})
+	want := map[string]string{"pv.kubernetes.io/provisioned-by": "driver", provision.DeletionSecretName: "", provision.DeletionSecretNamespace: ""}
+	if !maps.Equal(volume.Annotations, want) {
+		t.Errorf("annotations: %v, want %v", volume.Annotations, want)
+	}
+}
+
+func TestCredentialsAreHiddenHoweverTheyArePrinted(t *testing.T) {
+	credentials := provision.Conceal(map[string]string{"password": "hunter2"})
+	in := struct {
+		Secret provision.Credentials
+		hidden provision.Credentials
+	}{credentials, credentials}
+	if credentials.Reveal()["password"] != "hunter2" || (provision.Credentials{}).Reveal() != nil {
+		t.Error("the content is lost")
+	}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		if text := fmt.Sprintf(format, in); strings.Contains(text, "hunter2") {
+			t.Errorf("%s prints the secret: %s", format, text)
+		}
 	}
 }
 
@@ -102,7 +207,7 @@ func TestTheFinalizerIsInTheFirstWriteOfDeleteVolumesOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			volume := provision.Volume(w, request, &csi.Volume{VolumeId: "h", CapacityBytes: 2 << 30}, "driver", tc.honor)
+			volume := provision.Volume(w, request, &csi.Volume{VolumeId: "h", CapacityBytes: 2 << 30}, tc.honor)
 			if got := finalizer.Has(volume.Finalizers, finalizer.External); got != tc.want {
 				t.Errorf("finalizers %v, want External: %v", volume.Finalizers, tc.want)
 			}
@@ -113,41 +218,14 @@ func TestTheFinalizerIsInTheFirstWriteOfDeleteVolumesOnly(t *testing.T) {
 	}
 }
 
-func TestTopologyBecomesNodeAffinity(t *testing.T) {
-	w := input(func(w *provision.Input) { w.Topology = true })
-	request, err := provision.Request(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := &csi.Volume{VolumeId: "h", AccessibleTopology: []*csi.Topology{{Segments: map[string]string{"zone": "a", "rack": "1"}}, {Segments: map[string]string{"zone": "b"}}}}
-	terms := provision.Volume(w, request, made, "driver", true).Spec.NodeAffinity.Required.NodeSelectorTerms
-	if len(terms) != 2 || len(terms[0].MatchExpressions) != 2 || terms[0].MatchExpressions[0].Key != "rack" {
+func TestTheNodesThatReachAVolumeAreThoseTheDriverNamesIfItHasTopology(t *testing.T) {
+	reachable := &csi.Volume{VolumeId: "h", AccessibleTopology: []*csi.Topology{{Segments: map[string]string{"zone": "a"}}}}
+	volume := made(t, input(func(w *provision.Input) { w.Driver.Topology = true }), reachable)
+	if terms := volume.Spec.NodeAffinity.Required.NodeSelectorTerms; len(terms) != 1 || terms[0].MatchExpressions[0].Key != "zone" {
 		t.Errorf("terms: %+v", terms)
 	}
-	w.Topology = false
-	if got := provision.Volume(w, request, made, "driver", true).Spec.NodeAffinity; got != nil {
+	if got := made(t, input(), reachable).Spec.NodeAffinity; got != nil {
 		t.Errorf("a driver without topology got the affinity %v", got)
-	}
-}
-
-func TestFlawNamesWhatCannotBeUsed(t *testing.T) {
-	request := &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: 10}}
-	for name, tc := range map[string]struct {
-		volume *csi.Volume
-		flawed bool
-	}{
-		"a good one":               {&csi.Volume{VolumeId: "h", CapacityBytes: 10}, false},
-		"a driver without sizes":   {&csi.Volume{VolumeId: "h"}, false},
-		"no volume at all":         {nil, true},
-		"no handle":                {&csi.Volume{CapacityBytes: 10}, true},
-		"a handle that is endless": {&csi.Volume{VolumeId: strings.Repeat("h", 129)}, true},
-		"too small":                {&csi.Volume{VolumeId: "h", CapacityBytes: 9}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if reason := provision.Unusable(request, tc.volume); (reason != "") != tc.flawed {
-				t.Errorf("Unusable = %q", reason)
-			}
-		})
 	}
 }
 

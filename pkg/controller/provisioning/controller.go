@@ -29,9 +29,12 @@ type Config struct {
 	Client kubernetes.Interface
 	// Claims, Volumes and Classes are those of the cluster.
 	Claims, Volumes, Classes cache.SharedIndexInformer
-	Provisioner              *Provisioner
-	Deletion                 Deletion
-	// Serves says whether claims that name the provisioner are served here.
+	// Attributes are the VolumeAttributesClasses of the cluster, nil if it has none.
+	Attributes  cache.SharedIndexInformer
+	Provisioner *Provisioner
+	Deletion    Deletion
+	// Serves says whether classes and volumes of the provisioner are served here: the
+	// driver's, and those of the in-tree plugin that it serves.
 	Serves func(provisioner string) bool
 	// Takes says whether this process is to serve a claim; nil for all. It may make
 	// the claim its own.

@@ -12,6 +12,7 @@ import (
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/provision"
@@ -59,8 +60,22 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 	if err == nil {
 		after.plan, err = c.planFor(ctx, o, node)
 	}
+	if c.unfit(o, s, err) {
+		return &after, nil
+	}
 	after.refused = err
 	return &after, nil
+}
+
+// unfit notes that the chosen node is none for the volume, if that is the error.
+func (c *Controller) unfit(o *observation, s provision.State, err error) bool {
+	var elsewhere *provision.Elsewhere
+	if !errors.As(err, &elsewhere) || s.Want != provision.Wanted {
+		return false
+	}
+	c.note(o, func(e *entry) { e.unfit = o.claim.Annotations[binding.SelectedNode] })
+	c.reportFailure(o, err)
+	return true
 }
 
 func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node) (*plan, error) {
@@ -143,7 +158,7 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	case err != nil:
 		return nil, fmt.Errorf("read volume %s: %w", o.name, err)
 	}
-	c.note(o, func(e *entry) { e.taken = relation(volume, o.claim, e.made) == provision.Impostor })
+	c.note(o, func(e *entry) { e.taken = c.relation(volume, o.claim, *e) == provision.Impostor })
 	after.volume, after.read = volume, provision.BothRead
 	return after, nil
 }
@@ -196,18 +211,14 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 }
 
 func (c *Controller) refused(o *observation, s provision.State) error {
+	var foreign *provision.NotOurs
 	switch {
 	case s.Want == provision.Unwanted:
 		return c.reportUnresolved(o, o.refused)
-	case isIgnored(o.refused):
+	case errors.As(o.refused, &foreign):
+		c.Reporter.Report(o.claim, controller.Note(provisioning, foreign.Sentence))
 		return nil
 	}
 	c.count(o, o.refused)
 	return c.reportFailure(o, o.refused)
-}
-
-// isIgnored: somebody else serves the claim.
-func isIgnored(err error) bool {
-	var ignored *library.IgnoredError
-	return errors.As(err, &ignored)
 }

@@ -3,78 +3,129 @@ package provisioning
 import (
 	"context"
 	"fmt"
-	"sync"
 
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/kubernetes-csi/csi-lib-utils/accessmodes"
-	"k8s.io/apimachinery/pkg/types"
+	snapshotclient "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// InputsConfig is what a volume is made from, apart from claim and class.
-type InputsConfig struct {
-	// Driver makes the volumes.
-	Driver Driver
-	// DefaultFSType serves claims whose class names no file system; it may be empty.
-	DefaultFSType string
+// Translator knows the in-tree plugin that the driver serves, if there is one.
+type Translator interface {
+	// Class returns a class of the plugin in terms of the driver.
+	Class(ctx context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error)
+	// Volume returns a volume in CSI terms: one that has a CSI source as it is.
+	Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error)
+	// InTree returns a volume of the driver as one of the plugin.
+	InTree(volume *v1.PersistentVolume) (*v1.PersistentVolume, error)
 }
 
-// Inputs gathers what a volume is made from.
-type Inputs struct {
-	config InputsConfig
+// InputsConfig is what inputs are gathered with.
+type InputsConfig struct {
+	Client kubernetes.Interface
+	// Snapshots reads snapshots; nil for a driver that makes no volumes from them.
+	Snapshots snapshotclient.Interface
+	// Nodes and CSINodes are those of the cluster, nil for a driver without topology.
+	Nodes, CSINodes cache.SharedIndexInformer
+	Driver          Driver
+	Translator      Translator
+	Settings        provision.Settings
+	// StrictTopology asks for the chosen node's place alone; ImmediateTopology asks
+	// for the places of all nodes if none is chosen.
+	StrictTopology, ImmediateTopology bool
+	// ProtectClone and ProtectSnapshot hold a source while volumes are made from it.
+	ProtectClone    func(ctx context.Context, source *v1.PersistentVolumeClaim) error
+	ProtectSnapshot func(ctx context.Context, snapshot metav1.Object) error
+}
 
-	mu sync.Mutex
-	// kept is what the driver was asked for and may still be at, by the claim's UID.
-	kept map[types.UID]provision.Input
+// Inputs gathers what volumes are made from.
+type Inputs struct {
+	InputsConfig
 }
 
 // NewInputs returns the inputs of one driver's volumes.
 func NewInputs(config InputsConfig) *Inputs {
-	return &Inputs{config: config, kept: map[types.UID]provision.Input{}}
+	return &Inputs{InputsConfig: config}
 }
 
-// For returns what the claim's volume is made from. While the outcome of an
-// earlier call is unknown it is what that call was made with: a driver takes the
-// same name with other parameters for a mistake (CSI specification, "CreateVolume").
+// For returns what the claim's volume is made from, and the content of the secret
+// that its creation needs. Sources are protected from then on.
 //
-// Its errors say what is missing; a [provision.Refusal] stays until claim or class
-// change.
-func (i *Inputs) For(_ context.Context, options library.ProvisionOptions) (provision.Input, error) {
-	if kept, ok := i.keptFor(options.PVC.UID); ok {
-		return kept, nil
-	}
-	driver := i.config.Driver
-	mode, err := accessmodes.ToCSIAccessMode(options.PVC.Spec.AccessModes, driver.TellsWriters())
+// Its errors say what is missing, as a sentence: a [provision.Refusal] stays until
+// claim or class change, [provision.NotOurs] is for somebody else to serve, and
+// with [provision.Elsewhere] another node must be chosen.
+func (i *Inputs) For(ctx context.Context, options library.ProvisionOptions) (provision.Input, provision.Credentials, error) {
+	in, needs, err := i.begin(ctx, options)
 	if err != nil {
-		return provision.Input{}, fmt.Errorf("translate access modes of the claim: %w", err)
+		return provision.Input{}, provision.Credentials{}, err
 	}
-	if options.SelectedNode != nil && driver.HasTopology() {
-		return provision.Input{}, &provision.Refusal{Sentence: fmt.Sprintf("Driver %s has topology, and this provisioner cannot yet place a volume near node %s; use a storage class with volumeBindingMode Immediate", driver.Name(), options.SelectedNode.Name)}
+	if in.Mutable, err = i.attributes(ctx, needs.AttributesClass); err != nil {
+		return provision.Input{}, provision.Credentials{}, err
 	}
+	if in.Source, err = i.source(ctx, in, needs.Source); err != nil {
+		return provision.Input{}, provision.Credentials{}, err
+	}
+	if in.Topology, err = i.topology(ctx, in, options.SelectedNode); err != nil {
+		return provision.Input{}, provision.Credentials{}, err
+	}
+	credentials, err := i.credentials(ctx, in)
+	return in, credentials, err
+}
+
+// begin returns what claim and class alone tell.
+func (i *Inputs) begin(ctx context.Context, options library.ProvisionOptions) (provision.Input, provision.Needs, error) {
+	class, err := i.classOf(ctx, options.StorageClass)
+	if err != nil {
+		return provision.Input{}, provision.Needs{}, err
+	}
+	needs, err := provision.NeedsOf(options.PVC, class, i.driver(), options.PVName)
+	if err != nil {
+		return provision.Input{}, provision.Needs{}, err
+	}
+	modes, err := i.accessModes(options.PVC)
 	return provision.Input{
-		Name: options.PVName, Claim: options.PVC, Class: options.StorageClass,
-		AccessMode: mode, DefaultFSType: i.config.DefaultFSType, Topology: driver.HasTopology(),
-	}, nil
+		Name: options.PVName, Claim: options.PVC,
+		Class: class, ProvisionedBy: options.StorageClass.Provisioner,
+		Driver: i.driver(), Settings: i.Settings, AccessModes: modes, Secrets: needs.Secrets,
+	}, needs, err
 }
 
-// Keep remembers what the driver was asked for and may still be at.
-func (i *Inputs) Keep(claim types.UID, input provision.Input) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.kept[claim] = input
+// driver is what the driver says of itself.
+func (i *Inputs) driver() provision.Driver {
+	return provision.Driver{
+		Name: i.Driver.Name(), Topology: i.Driver.HasTopology(),
+		Snapshots: i.Driver.Snapshots(), Clones: i.Driver.Clones(), Modifies: i.Driver.Modifies(),
+	}
 }
 
-// Forget drops what was kept: the outcome is known.
-func (i *Inputs) Forget(claim types.UID) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.kept, claim)
+// classOf returns the class in terms of the driver.
+func (i *Inputs) classOf(ctx context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error) {
+	if class.Provisioner == i.Driver.Name() {
+		return class, nil
+	}
+	translated, err := i.Translator.Class(ctx, class)
+	if err != nil {
+		return nil, fmt.Errorf("translate storage class %s of the in-tree plugin: %w", class.Name, err)
+	}
+	return translated, nil
 }
 
-func (i *Inputs) keptFor(claim types.UID) (provision.Input, bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	input, ok := i.kept[claim]
-	return input, ok
+// accessModes returns each access mode of the claim as the driver knows it.
+func (i *Inputs) accessModes(claim *v1.PersistentVolumeClaim) ([]spec.VolumeCapability_AccessMode_Mode, error) {
+	modes := make([]spec.VolumeCapability_AccessMode_Mode, 0, len(claim.Spec.AccessModes))
+	for _, wanted := range claim.Spec.AccessModes {
+		mode, err := accessmodes.ToCSIAccessMode([]v1.PersistentVolumeAccessMode{wanted}, i.Driver.TellsWriters())
+		if err != nil {
+			return nil, fmt.Errorf("translate access mode %s of the claim: %w", wanted, err)
+		}
+		modes = append(modes, mode)
+	}
+	return modes, nil
 }

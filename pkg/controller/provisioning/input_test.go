@@ -2,44 +2,278 @@ package provisioning
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
 	"testing"
 
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	snapshotfake "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned/fake"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
+
+	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// plain is a driver that can do nothing but make volumes.
-type plain struct{ Driver }
+// able is a driver that says it can do everything.
+type able struct {
+	Driver
+	asked *spec.CreateVolumeRequest
+}
 
-func (plain) Name() string       { return "driver" }
-func (plain) HasTopology() bool  { return false }
-func (plain) TellsWriters() bool { return false }
+func (*able) Name() string       { return "driver" }
+func (*able) HasTopology() bool  { return true }
+func (*able) TellsWriters() bool { return true }
+func (*able) Snapshots() bool    { return true }
+func (*able) Clones() bool       { return true }
+func (*able) Modifies() bool     { return true }
 
-func TestWhatTheDriverMayStillBeAtIsAskedForAgainUnchanged(t *testing.T) {
-	inputs := NewInputs(InputsConfig{Driver: plain{}})
-	options := library.ProvisionOptions{
-		PVName:       "v",
-		PVC:          &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Spec: v1.PersistentVolumeClaimSpec{AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}}},
-		StorageClass: &storagev1.StorageClass{Parameters: map[string]string{"tier": "gold"}},
+func (d *able) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+	d.asked = request
+	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: "h"}}, nil
+}
+
+// plugin is an in-tree plugin that the driver serves.
+type plugin struct{}
+
+func (plugin) Class(_ context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error) {
+	class = class.DeepCopy()
+	class.Parameters["translated"] = "true"
+	return class, nil
+}
+
+func (plugin) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	volume = volume.DeepCopy()
+	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: volume.Spec.HostPath.Path}
+	return volume, nil
+}
+
+func (plugin) InTree(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	if volume.Spec.CSI.VolumeHandle != "h" {
+		return nil, errors.New("no such disk")
 	}
-	tier := func() string {
-		t.Helper()
-		input, err := inputs.For(context.Background(), options)
-		must(t, err)
-		return input.Class.Parameters["tier"]
+	volume = volume.DeepCopy()
+	volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: volume.Spec.CSI.VolumeHandle}}
+	return volume, nil
+}
+
+// world is what the inputs of a test read, and which sources they protected.
+type world struct {
+	inputs    *Inputs
+	driver    *able
+	protected []string
+}
+
+// newWorld has the objects in the API server and, nodes and CSINodes, in caches.
+func newWorld(t *testing.T, objects, snapshots []runtime.Object) *world {
+	t.Helper()
+	client := fake.NewClientset(objects...)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	w := &world{driver: &able{}}
+	note := func(_ context.Context, source metav1.Object) error {
+		w.protected = append(w.protected, source.GetName())
+		return nil
 	}
-	first, err := inputs.For(context.Background(), options)
+	w.inputs = NewInputs(InputsConfig{
+		Client: client, Snapshots: snapshotfake.NewSimpleClientset(snapshots...), Driver: w.driver, Translator: plugin{},
+		Nodes: factory.Core().V1().Nodes().Informer(), CSINodes: factory.Storage().V1().CSINodes().Informer(),
+		ImmediateTopology: true, ProtectSnapshot: note,
+		ProtectClone: func(ctx context.Context, source *v1.PersistentVolumeClaim) error { return note(ctx, source) },
+	})
+	factory.StartWithContext(t.Context())
+	factory.WaitForCacheSync(t.Context().Done())
+	return w
+}
+
+func newNode(name, zone string) *v1.Node {
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zone}}}
+}
+
+func newCSINode(name string) *storagev1.CSINode {
+	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+		{Name: "other", TopologyKeys: []string{"rack"}}, {Name: "driver", TopologyKeys: []string{"zone"}},
+	}}}
+}
+
+// options are those of a claim in namespace "team", of a class with the parameters.
+func options(change func(*library.ProvisionOptions), parameters ...string) library.ProvisionOptions {
+	class := "fast"
+	o := library.ProvisionOptions{
+		PVName: "pvc-1",
+		PVC: &v1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data", UID: "uid"},
+			Spec:       v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod, v1.ReadWriteMany}},
+		},
+		StorageClass: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "driver", Parameters: map[string]string{}},
+	}
+	for i := 0; i < len(parameters); i += 2 {
+		o.StorageClass.Parameters["csi.storage.k8s.io/"+parameters[i]] = parameters[i+1]
+	}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+func TestEveryAccessModeIsTranslated(t *testing.T) {
+	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n")}, nil)
+	in, _, err := w.inputs.For(t.Context(), options(nil))
 	must(t, err)
-	inputs.Keep("uid", first)
-	options.StorageClass = &storagev1.StorageClass{Parameters: map[string]string{"tier": "silver"}}
-	if got := tier(); got != "gold" {
-		t.Errorf("tier %q while the driver may be at it, want gold", got)
+	if fmt.Sprint(in.AccessModes) != "[SINGLE_NODE_SINGLE_WRITER MULTI_NODE_MULTI_WRITER]" {
+		t.Errorf("access modes: %v", in.AccessModes)
 	}
-	inputs.Forget("uid")
-	if got := tier(); got != "silver" {
-		t.Errorf("tier %q after the outcome was known, want silver", got)
+}
+
+func TestTheChosenNodeIsPreferredAndOneWithoutDriversMeansAnother(t *testing.T) {
+	w := newWorld(t, []runtime.Object{newNode("n1", "a"), newNode("n2", "b"), newNode("n3", "c"), newCSINode("n1"), newCSINode("n2")}, nil)
+	choose := func(name, zone string) library.ProvisionOptions {
+		return options(func(o *library.ProvisionOptions) { o.SelectedNode = newNode(name, zone) })
+	}
+	in, _, err := w.inputs.For(t.Context(), choose("n2", "b"))
+	must(t, err)
+	if got := in.Topology.GetPreferred()[0].GetSegments()["zone"]; got != "b" || len(in.Topology.GetRequisite()) != 3 {
+		t.Errorf("topology: %v", in.Topology)
+	}
+	_, _, err = w.inputs.For(t.Context(), choose("n3", "c"))
+	var elsewhere *provision.Elsewhere
+	if !errors.As(err, &elsewhere) || !strings.Contains(elsewhere.Sentence, "n3") {
+		t.Errorf("a node without CSINode: %v, want Elsewhere that names it", err)
+	}
+}
+
+func TestANodeThatHasJustComeIsReadLive(t *testing.T) {
+	w := newWorld(t, []runtime.Object{newNode("n1", "a"), newCSINode("n1")}, nil)
+	must(t, w.inputs.CSINodes.GetStore().Delete(newCSINode("n1"))) // the cache is late
+	in, _, err := w.inputs.For(t.Context(), options(func(o *library.ProvisionOptions) { o.SelectedNode = newNode("n1", "a") }))
+	must(t, err)
+	if got := in.Topology.GetPreferred()[0].GetSegments()["zone"]; got != "a" {
+		t.Errorf("topology: %v", in.Topology)
+	}
+}
+
+func TestASecretGoesIntoTheRequestAndNowhereElse(t *testing.T) {
+	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data-key"}, Data: map[string][]byte{"password": []byte("hunter2")}}
+	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n"), secret}, nil)
+	p := &Provisioner{Driver: w.driver, Inputs: w.inputs}
+	planned, err := p.prepare(t.Context(), options(nil, "provisioner-secret-name", "${pvc.name}-key", "provisioner-secret-namespace", "${pvc.namespace}"))
+	must(t, err)
+	for name, tried := range map[string]*plan{"the first call": planned, "a later call, from memory": planned.kept()} {
+		made, err := p.create(t.Context(), tried)
+		must(t, err)
+		if got := w.driver.asked.GetSecrets(); !maps.Equal(got, map[string]string{"password": "hunter2"}) {
+			t.Errorf("%s: the driver got %v", name, got)
+		}
+		if text := fmt.Sprintf("%+v %#v %v %v", tried.kept(), *tried, tried.request, made.volume); strings.Contains(text, "hunter2") {
+			t.Errorf("%s: the secret is kept: %s", name, text)
+		}
+		if made.volume.Annotations[provision.DeletionSecretName] != "data-key" {
+			t.Errorf("%s: annotations: %v", name, made.volume.Annotations)
+		}
+	}
+	must(t, w.inputs.Client.CoreV1().Secrets("team").Delete(t.Context(), "data-key", metav1.DeleteOptions{}))
+	if _, err := p.create(t.Context(), planned.kept()); err == nil || !strings.Contains(err.Error(), "team/data-key") {
+		t.Errorf("without the secret: %v, want an error that names it", err)
+	}
+}
+
+func TestWhatIsMissingIsNamedAndTriedAgain(t *testing.T) {
+	gold, group := "gold", "snapshot.storage.k8s.io"
+	from := func(kind string) func(*library.ProvisionOptions) {
+		return func(o *library.ProvisionOptions) {
+			o.PVC.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: kind, Name: "origin"}
+			if kind == "VolumeSnapshot" {
+				o.PVC.Spec.DataSource.APIGroup = &group
+			}
+		}
+	}
+	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n")}, nil)
+	for name, tc := range map[string]struct {
+		options library.ProvisionOptions
+		names   string
+	}{
+		"a secret":              {options(nil, "secret-name", "s", "secret-namespace", "ns"), "ns/s"},
+		"a class of attributes": {options(func(o *library.ProvisionOptions) { o.PVC.Spec.VolumeAttributesClassName = &gold }), "gold"},
+		"a claim":               {options(from("PersistentVolumeClaim")), "claim"},
+		"a snapshot":            {options(from("VolumeSnapshot")), "VolumeSnapshot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := w.inputs.For(t.Context(), tc.options)
+			var missing *provision.NotYet
+			if !errors.As(err, &missing) || !strings.Contains(missing.Sentence, tc.names) {
+				t.Errorf("For = %v, want NotYet that names %q", err, tc.names)
+			}
+		})
+	}
+	if len(w.protected) > 0 {
+		t.Errorf("protected: %v", w.protected)
+	}
+}
+
+func TestASnapshotIsProtectedAndRestored(t *testing.T) {
+	ready, content, snapshotHandle, group := true, "content", "snap", "snapshot.storage.k8s.io"
+	snapshot := &snapshotv1.VolumeSnapshot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "origin", UID: "s"},
+		Status:     &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &content, ReadyToUse: &ready},
+	}
+	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n")}, []runtime.Object{snapshot, &snapshotv1.VolumeSnapshotContent{
+		ObjectMeta: metav1.ObjectMeta{Name: content},
+		Spec:       snapshotv1.VolumeSnapshotContentSpec{Driver: "driver", VolumeSnapshotRef: v1.ObjectReference{Namespace: "team", Name: "origin", UID: "s"}},
+		Status:     &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: &snapshotHandle},
+	}})
+	in, _, err := w.inputs.For(t.Context(), options(func(o *library.ProvisionOptions) {
+		o.PVC.Spec.DataSource = &v1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: "origin"}
+	}))
+	must(t, err)
+	if got := in.Source.GetSnapshot().GetSnapshotId(); got != "snap" || fmt.Sprint(w.protected) != "[origin]" {
+		t.Errorf("source %q, protected %v", got, w.protected)
+	}
+}
+
+func TestAVolumeOfTheInTreePluginIsClonedAndBecomesOneOfIt(t *testing.T) {
+	class := "fast"
+	origin := &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "origin", UID: "o"},
+		Spec:       v1.PersistentVolumeClaimSpec{VolumeName: "v", StorageClassName: &class},
+		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
+	}
+	volume := &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "v"},
+		Spec: v1.PersistentVolumeSpec{
+			ClaimRef:               &v1.ObjectReference{Namespace: "team", Name: "origin", UID: "o"},
+			PersistentVolumeSource: v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "disk"}},
+		},
+		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound},
+	}
+	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n"), origin, volume}, nil)
+	p := &Provisioner{Driver: w.driver, Inputs: w.inputs}
+	planned, err := p.prepare(t.Context(), options(func(o *library.ProvisionOptions) {
+		o.StorageClass.Provisioner = "kubernetes.io/old"
+		o.PVC.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "origin"}
+	}))
+	must(t, err)
+	made, err := p.create(t.Context(), planned)
+	must(t, err)
+	if got := w.driver.asked; got.GetVolumeContentSource().GetVolume().GetVolumeId() != "disk" || got.GetParameters()["translated"] != "true" {
+		t.Errorf("the driver was asked for %v", got)
+	}
+	if !strings.Contains(made.useless, "not made from the source volume") || made.handle != "h" {
+		t.Errorf("made: %+v", made)
+	}
+	planned.request.VolumeContentSource = nil
+	made, err = p.create(t.Context(), planned)
+	must(t, err)
+	if made.useless != "" || made.volume.Spec.HostPath == nil || made.volume.Annotations["pv.kubernetes.io/provisioned-by"] != "kubernetes.io/old" {
+		t.Errorf("made: %+v", made)
+	}
+	if fmt.Sprint(w.protected) != "[origin]" {
+		t.Errorf("protected: %v", w.protected)
 	}
 }
 

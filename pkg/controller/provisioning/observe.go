@@ -2,7 +2,6 @@ package provisioning
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -123,9 +122,11 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 	return provision.Wanted
 }
 
-// serves says whether the claim names this provisioner.
+// serves says whether the claim names the driver, or the in-tree plugin that the
+// driver serves and that was told to leave the claim to it.
 func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
-	return c.Serves(provisionerOf(claim))
+	name, driver := provisionerOf(claim), c.Provisioner.Driver.Name()
+	return name == driver || c.Serves(name) && claim.Annotations[binding.MigratedTo] == driver
 }
 
 func provisionerOf(claim *v1.PersistentVolumeClaim) string {
@@ -149,17 +150,17 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.Storage
 func (c *Controller) knownOf(o *observation) provision.Known {
 	e, _ := c.memory.of(o.claim.UID)
 	if o.read == provision.BothRead {
-		return relation(o.volume, o.claim, e.made)
+		return c.relation(o.volume, o.claim, e)
 	}
 	if o.claim.Spec.VolumeName != "" {
 		bound := cached[*v1.PersistentVolume](c.Volumes, o.claim.Spec.VolumeName)
-		if bound != nil && binding.MadeFor(bound, o.claim) && relation(bound, o.claim, e.made) == provision.Recorded {
+		if bound != nil && binding.MadeFor(bound, o.claim) && c.relation(bound, o.claim, e) == provision.Recorded {
 			return provision.Recorded
 		}
 	}
 	switch volume := cached[*v1.PersistentVolume](c.Volumes, o.name); {
 	case volume != nil:
-		return relation(volume, o.claim, e.made)
+		return c.relation(volume, o.claim, e)
 	case e.saved && !e.seen:
 		return provision.Recorded
 	case e.taken:
@@ -170,22 +171,14 @@ func (c *Controller) knownOf(o *observation) provision.Known {
 
 // relation compares the volume under the name of the claim's with the one that was
 // made, if its handle is known.
-func relation(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim, made *v1.PersistentVolume) provision.Known {
+func (c *Controller) relation(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim, e entry) provision.Known {
 	switch {
 	case volume == nil:
 		return provision.Absent
 	case volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != claim.UID:
 		return provision.Impostor
-	case made != nil && sourceOf(made) != sourceOf(volume):
+	case e.made != nil && e.handle != c.handleOf(volume):
 		return provision.Impostor
 	}
 	return provision.Recorded
-}
-
-// sourceOf names driver and handle of a volume.
-func sourceOf(volume *v1.PersistentVolume) string {
-	if volume.Spec.CSI == nil {
-		return fmt.Sprint(volume.Spec.PersistentVolumeSource)
-	}
-	return volume.Spec.CSI.Driver + "\x00" + volume.Spec.CSI.VolumeHandle
 }

@@ -2,9 +2,13 @@ package provisioning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
@@ -17,6 +21,9 @@ type Driver interface {
 	Name() string
 	HasTopology() bool
 	TellsWriters() bool
+	Snapshots() bool
+	Clones() bool
+	Modifies() bool
 	CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error)
 }
 
@@ -35,10 +42,21 @@ type plan struct {
 	request *spec.CreateVolumeRequest
 	// provisioner is the class's, selected the node that was chosen, "" for none.
 	provisioner, selected string
+	// credentials are for the first call; later ones read the secret anew.
+	credentials provision.Credentials
+}
+
+// kept is the plan as it may be remembered: without credentials.
+func (p *plan) kept() *plan {
+	without := *p
+	without.credentials = provision.Credentials{}
+	return &without
 }
 
 // answer is the volume that the driver has made.
 type answer struct {
+	// handle is what the driver calls it.
+	handle string
 	// volume is the object for it, without claimRef.
 	volume *v1.PersistentVolume
 	// useless says why it cannot serve the claim, "" if it can.
@@ -47,7 +65,7 @@ type answer struct {
 
 // prepare builds the request. The driver is not asked.
 func (p *Provisioner) prepare(ctx context.Context, options library.ProvisionOptions) (*plan, error) {
-	input, err := p.Inputs.For(ctx, options)
+	input, credentials, err := p.Inputs.For(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -55,18 +73,61 @@ func (p *Provisioner) prepare(ctx context.Context, options library.ProvisionOpti
 	if err != nil {
 		return nil, err
 	}
-	return &plan{input: input, request: request, provisioner: options.StorageClass.Provisioner, selected: options.PVC.Annotations[binding.SelectedNode]}, nil
+	return &plan{
+		input: input, request: request, credentials: credentials,
+		provisioner: options.StorageClass.Provisioner, selected: options.PVC.Annotations[binding.SelectedNode],
+	}, nil
 }
 
 // create asks the driver. Errors wrap those of gRPC.
 func (p *Provisioner) create(ctx context.Context, planned *plan) (answer, error) {
-	response, err := p.Driver.CreateVolume(ctx, planned.request)
+	request, err := p.withCredentials(ctx, planned)
+	if err != nil {
+		return answer{}, status.Error(codes.Unavailable, err.Error()) // what an earlier call has left open stays so
+	}
+	response, err := p.Driver.CreateVolume(ctx, request)
 	if err != nil {
 		return answer{}, fmt.Errorf("create volume with driver %s: %w", p.Driver.Name(), err)
 	}
 	made := response.GetVolume()
-	return answer{
-		volume:  provision.Volume(planned.input, planned.request, made, p.Driver.Name(), p.Honor),
+	return p.finish(answer{
+		handle:  made.GetVolumeId(),
+		volume:  provision.Volume(planned.input, planned.request, made, p.Honor),
 		useless: provision.Unusable(planned.request, made),
-	}, nil
+	}, planned), nil
+}
+
+// withCredentials returns the request as it is sent.
+func (p *Provisioner) withCredentials(ctx context.Context, planned *plan) (*spec.CreateVolumeRequest, error) {
+	credentials := planned.credentials
+	if !credentials.Known() {
+		var err error
+		if credentials, err = p.Inputs.credentials(ctx, planned.input); err != nil {
+			return nil, err
+		}
+	}
+	if !credentials.Known() {
+		return planned.request, nil
+	}
+	request, ok := proto.Clone(planned.request).(*spec.CreateVolumeRequest)
+	if !ok {
+		return nil, errors.New("copy the request")
+	}
+	request.Secrets = credentials.Reveal()
+	return request, nil
+}
+
+// finish writes the object as one of the in-tree plugin where the class is of one.
+// One that cannot be written so is of no use.
+func (p *Provisioner) finish(made answer, planned *plan) answer {
+	if !planned.input.Migrated() || made.useless != "" {
+		return made
+	}
+	volume, err := p.Inputs.Translator.InTree(made.volume)
+	if err != nil {
+		made.useless = fmt.Sprintf("the volume %q cannot be written as one of %s: %v", made.handle, planned.provisioner, err)
+		return made
+	}
+	made.volume = volume
+	return made
 }

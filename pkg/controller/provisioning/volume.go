@@ -22,26 +22,26 @@ func (c *Controller) ask(ctx context.Context, o *observation, s provision.State)
 		c.reportStart(o)
 	}
 	c.note(o, func(e *entry) {
-		e.asked, e.claim, e.plan, e.node = provision.Pending, o.claim, o.plan, o.plan.selected
+		e.asked, e.claim, e.plan, e.node = provision.Pending, o.claim, o.plan.kept(), o.plan.selected
 	})
 	made, err := c.Provisioner.create(ctx, o.plan)
 	if err == nil {
-		err = c.impossible(made.volume, o)
+		err = c.impossible(made.handle, o)
 	}
 	if err != nil {
 		return c.failed(o, s, err)
 	}
-	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", handleOf(made.volume))
+	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", made.handle)
 	c.note(o, func(e *entry) {
-		e.asked, e.made, e.useless = provision.Made, c.complete(made.volume, o), made.useless
+		e.asked, e.made, e.handle, e.useless = provision.Made, c.complete(made.volume, o), made.handle, made.useless
 	})
 	return o.next(o.claim), nil
 }
 
 // impossible refuses a volume of which nothing is to be deleted: one without a
 // handle, or with the handle of somebody else's.
-func (c *Controller) impossible(made *v1.PersistentVolume, o *observation) error {
-	switch handle := handleOf(made); {
+func (c *Controller) impossible(handle string, o *observation) error {
+	switch {
 	case handle == "":
 		return status.Error(codes.Internal, "the driver returned no volume handle")
 	case c.Deletion.Known(handle) || !c.memory.reserve(handle, o.claim.UID):
@@ -124,7 +124,7 @@ func (c *Controller) compare(ctx context.Context, o *observation) (*observation,
 
 func (c *Controller) saved(o *observation) *observation {
 	e, _ := c.memory.of(o.claim.UID)
-	handle := handleOf(e.made)
+	handle := e.handle
 	c.note(o, func(e *entry) {
 		e.asked, e.saved, e.made, e.plan, e.useless, e.taken = provision.Settled, true, nil, nil, "", false
 	})
@@ -142,7 +142,7 @@ func (c *Controller) saved(o *observation) *observation {
 // why, is what the user reads.
 func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
 	e, _ := c.memory.of(o.claim.UID)
-	handle := handleOf(e.made)
+	handle := e.handle
 	if c.Deletion.Known(handle) {
 		c.reportRecordedElsewhere(o, handle)
 	} else if err := c.Deletion.Discard(ctx, e.made); err != nil {
@@ -162,10 +162,16 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 	return after, nil
 }
 
-// handleOf is the volume's name in the storage system.
-func handleOf(volume *v1.PersistentVolume) string {
-	if volume.Spec.CSI == nil {
+// handleOf is what the driver calls the volume, "" if it is not the driver's.
+func (c *Controller) handleOf(volume *v1.PersistentVolume) string {
+	source := volume.Spec.CSI
+	if source == nil && c.Serves(volume.Annotations[binding.ProvisionedBy]) {
+		if translated, err := c.Provisioner.Inputs.Translator.Volume(volume); err == nil {
+			source = translated.Spec.CSI
+		}
+	}
+	if source == nil || source.Driver != c.Provisioner.Driver.Name() {
 		return ""
 	}
-	return volume.Spec.CSI.VolumeHandle
+	return source.VolumeHandle
 }

@@ -25,7 +25,7 @@ func (c *Controller) watch() error {
 			return fmt.Errorf("add handler: %w", err)
 		}
 	}
-	return nil
+	return c.watchClasses()
 }
 
 func (c *Controller) claimChanged(old, claim *v1.PersistentVolumeClaim) {
@@ -87,7 +87,7 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 
 func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
 	c.memory.saw(volume.Name)
-	c.memory.release(handleOf(volume))
+	c.memory.release(c.handleOf(volume))
 }
 
 // volumeGone has a claim looked at again whose volume, or an impostor in its place,

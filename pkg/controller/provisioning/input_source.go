@@ -1,0 +1,119 @@
+package provisioning
+
+import (
+	"context"
+	"fmt"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+)
+
+// source reads what the volume is filled from, all of it from the API server, and
+// has it protected.
+func (i *Inputs) source(ctx context.Context, in provision.Input, source provision.Source) (*spec.VolumeContentSource, error) {
+	switch source.Kind {
+	case provision.Clone:
+		return i.cloneOf(ctx, in, source.Name)
+	case provision.Snapshot:
+		return i.restored(ctx, in, source.Name)
+	case provision.Empty:
+	}
+	return nil, nil
+}
+
+func (i *Inputs) cloneOf(ctx context.Context, in provision.Input, name string) (*spec.VolumeContentSource, error) {
+	origin, err := read(ctx, "claim", name, i.Client.CoreV1().PersistentVolumeClaims(in.Claim.Namespace).Get)
+	if err != nil {
+		return nil, err
+	}
+	volume, err := i.volumeOf(ctx, origin)
+	if err != nil {
+		return nil, err
+	}
+	content, err := provision.FromClaim(in.Claim, origin, volume, in.Driver.Name)
+	if err != nil {
+		return nil, err
+	}
+	return content, i.ProtectClone(ctx, origin)
+}
+
+// volumeOf returns the volume of a claim in CSI terms, nil if there is none.
+func (i *Inputs) volumeOf(ctx context.Context, claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
+	if claim == nil || claim.Spec.VolumeName == "" {
+		return nil, nil
+	}
+	volume, err := read(ctx, "volume", claim.Spec.VolumeName, i.Client.CoreV1().PersistentVolumes().Get)
+	if volume == nil || err != nil || volume.Spec.CSI != nil {
+		return volume, err
+	}
+	translated, err := i.Translator.Volume(volume)
+	if err != nil {
+		return nil, fmt.Errorf("translate volume of claim %s: %w", claim.Name, err)
+	}
+	return translated, nil
+}
+
+func (i *Inputs) restored(ctx context.Context, in provision.Input, name string) (*spec.VolumeContentSource, error) {
+	snapshots := i.Snapshots.SnapshotV1()
+	snapshot, err := read(ctx, "VolumeSnapshot", name, snapshots.VolumeSnapshots(in.Claim.Namespace).Get)
+	if err != nil {
+		return nil, err
+	}
+	state := snapshotState(snapshot)
+	if contentName := contentOf(snapshot); contentName != "" {
+		content, err := read(ctx, "VolumeSnapshotContent", contentName, snapshots.VolumeSnapshotContents().Get)
+		if err != nil {
+			return nil, err
+		}
+		state.Content = contentState(snapshot, content)
+	}
+	source, err := provision.FromSnapshot(in.Claim, state, in.Driver.Name, in.Settings.KeepMode)
+	if err != nil {
+		return nil, err
+	}
+	return source, i.ProtectSnapshot(ctx, snapshot)
+}
+
+func snapshotState(snapshot *snapshotv1.VolumeSnapshot) *provision.SnapshotState {
+	if snapshot == nil {
+		return nil
+	}
+	state := &provision.SnapshotState{
+		Name: snapshot.Name, Deleting: snapshot.DeletionTimestamp != nil,
+		Protected: finalizer.Has(snapshot.Finalizers, finalizer.SnapshotSource),
+	}
+	if status := snapshot.Status; status != nil {
+		state.Ready = status.ReadyToUse != nil && *status.ReadyToUse
+		state.RestoreSize = status.RestoreSize
+	}
+	return state
+}
+
+// contentOf names the VolumeSnapshotContent that a snapshot is bound to, "" for none.
+func contentOf(snapshot *snapshotv1.VolumeSnapshot) string {
+	if snapshot == nil || snapshot.Status == nil || snapshot.Status.BoundVolumeSnapshotContentName == nil {
+		return ""
+	}
+	return *snapshot.Status.BoundVolumeSnapshotContentName
+}
+
+func contentState(snapshot *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) *provision.SnapshotContent {
+	if content == nil {
+		return nil
+	}
+	back := content.Spec.VolumeSnapshotRef
+	state := &provision.SnapshotContent{
+		Name: content.Name, Driver: content.Spec.Driver,
+		Mutual:          back.UID == snapshot.UID && back.Namespace == snapshot.Namespace && back.Name == snapshot.Name,
+		Mode:            content.Spec.SourceVolumeMode,
+		AllowModeChange: content.Annotations[provision.AllowModeChange],
+	}
+	if content.Status != nil && content.Status.SnapshotHandle != nil {
+		state.Handle = *content.Status.SnapshotHandle
+	}
+	return state
+}

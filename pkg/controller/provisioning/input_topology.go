@@ -1,0 +1,87 @@
+package provisioning
+
+import (
+	"context"
+	"fmt"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/topology"
+)
+
+// topology returns where the volume shall be reachable from. Of the chosen node it
+// needs what is true now; of all others a cache will do.
+func (i *Inputs) topology(ctx context.Context, in provision.Input, chosen *v1.Node) (*spec.TopologyRequirement, error) {
+	if !in.Driver.Topology {
+		return nil, nil
+	}
+	wanted := topology.Input{
+		ClaimName: in.Claim.Name, Allowed: in.Class.AllowedTopologies,
+		Strict: i.StrictTopology, Immediate: i.ImmediateTopology, Nodes: i.nodes(),
+	}
+	if chosen != nil {
+		driver, err := i.driverOn(ctx, chosen.Name)
+		if err != nil {
+			return nil, err
+		}
+		wanted.Selected = &topology.Node{Name: chosen.Name, Labels: chosen.Labels, Keys: keysOf(driver, in.Driver.Name)}
+	}
+	requirement, err := topology.Requirement(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("choose where the volume is to be: %w", err)
+	}
+	return requirement, nil
+}
+
+// driverOn returns what is known of the drivers on a chosen node: from the cache if
+// it is there, for a driver registers itself once.
+func (i *Inputs) driverOn(ctx context.Context, node string) (*storagev1.CSINode, error) {
+	if known := cached[*storagev1.CSINode](i.CSINodes, node); len(keysOf(known, i.Driver.Name())) > 0 {
+		return known, nil
+	}
+	drivers, err := read(ctx, "CSINode", node, i.Client.StorageV1().CSINodes().Get)
+	switch {
+	case err != nil:
+		return nil, err
+	case drivers == nil:
+		return nil, &provision.Elsewhere{Sentence: fmt.Sprintf("No CSI driver has registered itself on the chosen node %s: it has no CSINode", node)}
+	}
+	return drivers, nil
+}
+
+// nodes are all nodes as the caches know them.
+func (i *Inputs) nodes() []topology.Node {
+	var all []topology.Node
+	for _, node := range listed[*v1.Node](i.Nodes) {
+		drivers := cached[*storagev1.CSINode](i.CSINodes, node.Name)
+		all = append(all, topology.Node{Name: node.Name, Labels: node.Labels, Keys: keysOf(drivers, i.Driver.Name())})
+	}
+	return all
+}
+
+// keysOf returns the topology keys that the driver has registered on a node.
+func keysOf(node *storagev1.CSINode, driver string) []string {
+	if node == nil {
+		return nil
+	}
+	for _, registered := range node.Spec.Drivers {
+		if registered.Name == driver {
+			return registered.TopologyKeys
+		}
+	}
+	return nil
+}
+
+func listed[T any](informer cache.SharedIndexInformer) []T {
+	var all []T
+	for _, object := range informer.GetStore().List() {
+		if typed, ok := object.(T); ok {
+			all = append(all, typed)
+		}
+	}
+	return all
+}

@@ -1,0 +1,68 @@
+package provision
+
+import (
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	v1 "k8s.io/api/core/v1"
+)
+
+// FromClaim returns the source of a volume that is cloned from the one of another
+// claim. Source and its volume are nil if they do not exist; the volume is in CSI
+// terms.
+func FromClaim(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentVolume, driver string) (*csi.VolumeContentSource, error) {
+	if err := clonable(claim, source); err != nil {
+		return nil, err
+	}
+	if err := cloneVolume(claim, source, volume, driver); err != nil {
+		return nil, err
+	}
+	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
+		Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: volume.Spec.CSI.VolumeHandle},
+	}}, nil
+}
+
+// clonable says what is wrong with the claim that is the source.
+func clonable(claim, source *v1.PersistentVolumeClaim) error {
+	switch {
+	case source == nil:
+		return notYet("The claim that is the data source does not exist")
+	case source.DeletionTimestamp != nil:
+		return notYet("The claim %q that is the data source is being deleted", source.Name)
+	case source.Status.Phase != v1.ClaimBound || source.Spec.VolumeName == "":
+		return notYet("The claim %q that is the data source is not bound", source.Name)
+	case source.Spec.StorageClassName == nil || claim.Spec.StorageClassName == nil:
+		return notYet("The claim %q that is the data source, and its clone, must both name a storage class", source.Name)
+	case claim.Spec.Resources.Requests.Storage().Cmp(*source.Spec.Resources.Requests.Storage()) < 0:
+		return notYet("The claim requests %s, less than the %s of the claim %q that is the data source",
+			claim.Spec.Resources.Requests.Storage(), source.Spec.Resources.Requests.Storage(), source.Name)
+	}
+	return nil
+}
+
+// cloneVolume says what is wrong with the volume of the claim that is the source.
+func cloneVolume(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentVolume, driver string) error {
+	switch {
+	case volume == nil:
+		return notYet("The volume %q of the claim that is the data source does not exist", source.Spec.VolumeName)
+	case !bound(volume, source):
+		return notYet("The volume %q of the claim that is the data source is not bound to it", volume.Name)
+	case volume.Spec.CSI == nil || volume.Spec.CSI.Driver != driver:
+		return notYet("The volume %q of the claim that is the data source is not of driver %s", volume.Name, driver)
+	case modeOf(volume.Spec.VolumeMode) != modeOf(claim.Spec.VolumeMode):
+		return notYet("The volume %q of the claim that is the data source has the mode %s, and the claim wants %s",
+			volume.Name, modeOf(volume.Spec.VolumeMode), modeOf(claim.Spec.VolumeMode))
+	}
+	return nil
+}
+
+func bound(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
+	reference := volume.Spec.ClaimRef
+	return reference != nil && reference.UID == claim.UID && reference.Namespace == claim.Namespace &&
+		reference.Name == claim.Name && volume.Status.Phase == v1.VolumeBound
+}
+
+func modeOf(mode *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
+	if mode == nil {
+		return v1.PersistentVolumeFilesystem
+	}
+	return *mode
+}

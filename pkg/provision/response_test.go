@@ -1,0 +1,83 @@
+package provision_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/exeunt-io/exeunt/pkg/provision"
+)
+
+func fromSnapshot(id string) *csi.VolumeContentSource {
+	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: id}}}
+}
+
+func fromVolume(id string) *csi.VolumeContentSource {
+	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: id}}}
+}
+
+func in(zone string) []*csi.Topology {
+	return []*csi.Topology{{Segments: map[string]string{"zone": zone}}}
+}
+
+func TestUnusableNamesWhatCannotBeUsed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		request *csi.CreateVolumeRequest
+		volume  *csi.Volume
+		names   string
+	}{
+		"a good one":                         {nil, &csi.Volume{VolumeId: "h", CapacityBytes: 10}, ""},
+		"more than was asked for":            {nil, &csi.Volume{VolumeId: "h", CapacityBytes: 11}, ""},
+		"a driver without sizes":             {nil, &csi.Volume{VolumeId: "h"}, ""},
+		"the path of a cloud disk":           {nil, &csi.Volume{VolumeId: "/subscriptions/" + strings.Repeat("x", 250)}, ""},
+		"no volume at all":                   {nil, nil, "no volume handle"},
+		"no handle":                          {nil, &csi.Volume{CapacityBytes: 10}, "no volume handle"},
+		"a handle that is endless":           {nil, &csi.Volume{VolumeId: strings.Repeat("h", 513)}, "513 bytes"},
+		"a handle that cannot be printed":    {nil, &csi.Volume{VolumeId: "a\x00b"}, "control characters"},
+		"too small":                          {nil, &csi.Volume{VolumeId: "h", CapacityBytes: 9}, "9 bytes"},
+		"less than nothing":                  {nil, &csi.Volume{VolumeId: "h", CapacityBytes: -1}, "-1 bytes"},
+		"restored":                           {&csi.CreateVolumeRequest{VolumeContentSource: fromSnapshot("s")}, &csi.Volume{VolumeId: "h", ContentSource: fromSnapshot("projects/p/s")}, ""},
+		"not restored":                       {&csi.CreateVolumeRequest{VolumeContentSource: fromSnapshot("s")}, &csi.Volume{VolumeId: "h"}, "snapshot"},
+		"cloned instead of restored":         {&csi.CreateVolumeRequest{VolumeContentSource: fromSnapshot("s")}, &csi.Volume{VolumeId: "h", ContentSource: fromVolume("s")}, "snapshot"},
+		"cloned":                             {&csi.CreateVolumeRequest{VolumeContentSource: fromVolume("v")}, &csi.Volume{VolumeId: "h", ContentSource: fromVolume("v")}, ""},
+		"not cloned":                         {&csi.CreateVolumeRequest{VolumeContentSource: fromVolume("v")}, &csi.Volume{VolumeId: "h"}, "source volume"},
+		"where it was asked for":             {&csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: in("a")}}, &csi.Volume{VolumeId: "h", AccessibleTopology: in("a")}, ""},
+		"elsewhere than where asked for":     {&csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: in("a")}}, &csi.Volume{VolumeId: "h", AccessibleTopology: in("b")}, "not reachable"},
+		"in a place that nobody can name so": {nil, &csi.Volume{VolumeId: "h", AccessibleTopology: in("?")}, "no label"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := tc.request
+			if request == nil {
+				request = &csi.CreateVolumeRequest{}
+			}
+			request.CapacityRange = &csi.CapacityRange{RequiredBytes: 10}
+			if tc.request != nil {
+				request.CapacityRange = nil
+			}
+			reason := provision.Unusable(request, tc.volume)
+			if (reason == "") != (tc.names == "") || !strings.Contains(reason, tc.names) {
+				t.Errorf("Unusable = %q, want it to name %q", reason, tc.names)
+			}
+		})
+	}
+}
+
+func FuzzHandle(f *testing.F) {
+	for _, seed := range []string{"", "h", "a/b#c", strings.Repeat("x", 600), "\x00", "\xff", "\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, handle string) {
+		volume := &csi.Volume{VolumeId: handle}
+		if reason := provision.Unusable(&csi.CreateVolumeRequest{}, volume); reason != "" {
+			if len(reason) > 200 {
+				t.Errorf("the reason has %d bytes", len(reason))
+			}
+			return
+		}
+		object := made(t, input(), volume)
+		if got := object.Spec.CSI.VolumeHandle; got != handle || strings.ToValidUTF8(got, "") != got {
+			t.Errorf("the handle %q became %q", handle, got)
+		}
+	})
+}

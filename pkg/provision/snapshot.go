@@ -1,0 +1,93 @@
+package provision
+
+import (
+	"strconv"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// AllowModeChange is the annotation of a VolumeSnapshotContent that lets claims
+// of the other volume mode be restored from it.
+const AllowModeChange = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
+
+// SnapshotState is what is known of a VolumeSnapshot and of its content.
+type SnapshotState struct {
+	Name string
+	// Deleting: it is being deleted. Protected: it carries the finalizer that was put
+	// there before an earlier try, so a volume may be half made from it.
+	Deleting, Protected bool
+	// Ready: its status says so. RestoreSize is the least size of a volume, nil if
+	// unknown.
+	Ready       bool
+	RestoreSize *resource.Quantity
+	// Content is the VolumeSnapshotContent that it is bound to, nil for none.
+	Content *SnapshotContent
+}
+
+// SnapshotContent is what is known of a VolumeSnapshotContent.
+type SnapshotContent struct {
+	Name, Driver string
+	// Mutual: it refers back to the snapshot.
+	Mutual bool
+	// Handle is what the driver calls the snapshot, "" if it is not known yet.
+	Handle string
+	// Mode is that of the volume that the snapshot was taken of, nil if unknown.
+	Mode *v1.PersistentVolumeMode
+	// AllowModeChange is the annotation of that name.
+	AllowModeChange string
+}
+
+// FromSnapshot returns the source of a volume that is restored from a snapshot, nil
+// for one that does not exist. With keepMode it has the mode of the volume that the
+// snapshot was taken of.
+func FromSnapshot(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driver string, keepMode bool) (*csi.VolumeContentSource, error) {
+	if err := restorable(claim, snapshot, driver); err != nil {
+		return nil, err
+	}
+	if keepMode && !modeAllowed(claim, snapshot.Content) {
+		return nil, notYet("The claim wants the volume mode %s, and its snapshot was taken of a volume with the mode %s; an administrator can allow it with the annotation %s=true on the VolumeSnapshotContent %q",
+			*claim.Spec.VolumeMode, *snapshot.Content.Mode, AllowModeChange, snapshot.Content.Name)
+	}
+	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
+		Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: snapshot.Content.Handle},
+	}}, nil
+}
+
+// restorable says what is wrong with the snapshot.
+func restorable(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driver string) error {
+	switch {
+	case snapshot == nil:
+		return notYet("The VolumeSnapshot that is the data source does not exist")
+	case snapshot.Deleting && !snapshot.Protected:
+		return notYet("The VolumeSnapshot %q is being deleted", snapshot.Name)
+	case snapshot.Content == nil:
+		return notYet("The VolumeSnapshot %q is not bound to a VolumeSnapshotContent", snapshot.Name)
+	case !snapshot.Content.Mutual:
+		return notYet("The VolumeSnapshotContent %q is not bound to the VolumeSnapshot %q, but to another", snapshot.Content.Name, snapshot.Name)
+	case snapshot.Content.Driver != driver:
+		return notYet("The VolumeSnapshot %q was taken by driver %s, and the storage class is of driver %s", snapshot.Name, snapshot.Content.Driver, driver)
+	case !snapshot.Ready || snapshot.Content.Handle == "":
+		return notYet("The VolumeSnapshot %q is not ready to use", snapshot.Name)
+	}
+	return largeEnough(claim, snapshot)
+}
+
+func largeEnough(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState) error {
+	requested := claim.Spec.Resources.Requests.Storage()
+	if snapshot.RestoreSize == nil || requested.Cmp(*snapshot.RestoreSize) >= 0 {
+		return nil
+	}
+	return notYet("The claim requests %s, less than the %s that the VolumeSnapshot %q needs", requested, snapshot.RestoreSize, snapshot.Name)
+}
+
+// modeAllowed says whether the claim has the mode of the volume that the snapshot
+// was taken of, or may have another.
+func modeAllowed(claim *v1.PersistentVolumeClaim, content *SnapshotContent) bool {
+	if content.Mode == nil || claim.Spec.VolumeMode == nil || *content.Mode == *claim.Spec.VolumeMode {
+		return true
+	}
+	allowed, err := strconv.ParseBool(content.AllowModeChange)
+	return err == nil && allowed
+}

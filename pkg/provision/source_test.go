@@ -1,0 +1,143 @@
+package provision_test
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/provision"
+)
+
+// pair is a claim that wants to be a clone, and what it is cloned from.
+type pair struct {
+	claim, source *v1.PersistentVolumeClaim
+	volume        *v1.PersistentVolume
+}
+
+func newPair() *pair {
+	claim := func(name string) *v1.PersistentVolumeClaim {
+		return &v1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: "uid"},
+			Spec:       v1.PersistentVolumeClaimSpec{StorageClassName: pointer("fast"), Resources: requests("1Gi")},
+		}
+	}
+	p := &pair{claim: claim("clone"), source: claim("origin")}
+	p.source.Spec.VolumeName, p.source.Status.Phase = "v", v1.ClaimBound
+	p.volume = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}}
+	p.volume.Spec.ClaimRef = &v1.ObjectReference{Namespace: "team", Name: "origin", UID: p.source.UID}
+	p.volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: "h"}
+	return p
+}
+
+func TestFromClaim(t *testing.T) {
+	block, files := v1.PersistentVolumeBlock, v1.PersistentVolumeFilesystem
+	for name, tc := range map[string]struct {
+		change func(*pair)
+		names  string
+	}{
+		"as it should be":                     {func(*pair) {}, ""},
+		"a larger clone":                      {func(p *pair) { p.claim.Spec.Resources = requests("2Gi") }, ""},
+		"of another class of the same driver": {func(p *pair) { p.claim.Spec.StorageClassName = pointer("slow") }, ""},
+		"both block":                          {func(p *pair) { p.claim.Spec.VolumeMode, p.volume.Spec.VolumeMode = &block, &block }, ""},
+		"a file system said and unsaid":       {func(p *pair) { p.claim.Spec.VolumeMode = &files }, ""},
+		"no source":                           {func(p *pair) { p.source = nil }, "does not exist"},
+		"a source that goes":                  {func(p *pair) { p.source.DeletionTimestamp = &metav1.Time{} }, "being deleted"},
+		"a source that waits":                 {func(p *pair) { p.source.Status.Phase = v1.ClaimPending }, "not bound"},
+		"a source that lost its volume":       {func(p *pair) { p.source.Status.Phase = v1.ClaimLost }, "not bound"},
+		"a source without a volume":           {func(p *pair) { p.source.Spec.VolumeName = "" }, "not bound"},
+		"a source without a class":            {func(p *pair) { p.source.Spec.StorageClassName = nil }, "storage class"},
+		"a clone without a class":             {func(p *pair) { p.claim.Spec.StorageClassName = nil }, "storage class"},
+		"a smaller clone":                     {func(p *pair) { p.claim.Spec.Resources = requests("1Mi") }, "1Mi"},
+		"no volume":                           {func(p *pair) { p.volume = nil }, "does not exist"},
+		"a volume of nobody":                  {func(p *pair) { p.volume.Spec.ClaimRef = nil }, "not bound to it"},
+		"a volume of an earlier claim":        {func(p *pair) { p.volume.Spec.ClaimRef.UID = "old" }, "not bound to it"},
+		"a volume of another namespace":       {func(p *pair) { p.volume.Spec.ClaimRef.Namespace = "other" }, "not bound to it"},
+		"a volume of another claim":           {func(p *pair) { p.volume.Spec.ClaimRef.Name = "other" }, "not bound to it"},
+		"a released volume":                   {func(p *pair) { p.volume.Status.Phase = v1.VolumeReleased }, "not bound to it"},
+		"a volume that is not CSI":            {func(p *pair) { p.volume.Spec.CSI = nil }, "not of driver"},
+		"a volume of another driver":          {func(p *pair) { p.volume.Spec.CSI.Driver = "other" }, "not of driver"},
+		"files to block":                      {func(p *pair) { p.claim.Spec.VolumeMode = &block }, "Filesystem"},
+		"block to files":                      {func(p *pair) { p.volume.Spec.VolumeMode = &block }, "Block"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair()
+			tc.change(p)
+			got, err := provision.FromClaim(p.claim, p.source, p.volume, "driver")
+			if tc.names == "" {
+				if err != nil || got.GetVolume().GetVolumeId() != "h" {
+					t.Errorf("FromClaim = %v, %v", got, err)
+				}
+				return
+			}
+			expectNotYet(t, name, err)
+			if err != nil && !strings.Contains(err.Error(), tc.names) {
+				t.Errorf("FromClaim = %v, want it to name %q", err, tc.names)
+			}
+		})
+	}
+}
+
+func newSnapshot() *provision.SnapshotState {
+	return &provision.SnapshotState{
+		Name: "s", Ready: true, RestoreSize: pointer(resource.MustParse("1Gi")),
+		Content: &provision.SnapshotContent{Name: "content", Driver: "driver", Mutual: true, Handle: "h", Mode: pointer(v1.PersistentVolumeBlock)},
+	}
+}
+
+func TestFromSnapshot(t *testing.T) {
+	block, files := v1.PersistentVolumeBlock, v1.PersistentVolumeFilesystem
+	for name, tc := range map[string]struct {
+		change func(*provision.SnapshotState)
+		mode   *v1.PersistentVolumeMode
+		size   string
+		lax    bool
+		names  string
+	}{
+		"as it should be":                       {mode: &block},
+		"a larger volume":                       {mode: &block, size: "2Gi"},
+		"a size that nobody knows":              {mode: &block, size: "1", change: func(s *provision.SnapshotState) { s.RestoreSize = nil }},
+		"a mode that the claim does not name":   {},
+		"a mode that nobody knows":              {mode: &files, change: func(s *provision.SnapshotState) { s.Content.Mode = nil }},
+		"another mode, the guard off":           {mode: &files, lax: true},
+		"another mode, allowed":                 {mode: &files, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "true" }},
+		"going, but begun before":               {mode: &block, change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
+		"another mode":                          {mode: &files, names: provision.AllowModeChange},
+		"another mode, forbidden":               {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "false" }},
+		"another mode, allowed in nonsense":     {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "yes!" }},
+		"going":                                 {names: "being deleted", change: func(s *provision.SnapshotState) { s.Deleting = true }},
+		"not bound":                             {names: "not bound", change: func(s *provision.SnapshotState) { s.Content = nil }},
+		"a content of another":                  {names: "another", change: func(s *provision.SnapshotState) { s.Content.Mutual = false }},
+		"a content of another driver":           {names: "other", change: func(s *provision.SnapshotState) { s.Content.Driver = "other" }},
+		"not ready":                             {names: "not ready", change: func(s *provision.SnapshotState) { s.Ready = false }},
+		"without a handle":                      {names: "not ready", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
+		"a smaller volume":                      {size: "1Mi", names: "1Gi"},
+		"a smaller volume, though begun before": {size: "1Mi", names: "1Gi", change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{VolumeMode: tc.mode, Resources: requests("1Gi")}}
+			if tc.size != "" {
+				claim.Spec.Resources = requests(tc.size)
+			}
+			snapshot := newSnapshot()
+			if tc.change != nil {
+				tc.change(snapshot)
+			}
+			got, err := provision.FromSnapshot(claim, snapshot, "driver", !tc.lax)
+			if tc.names == "" {
+				if err != nil || got.GetSnapshot().GetSnapshotId() != "h" {
+					t.Errorf("FromSnapshot = %v, %v", got, err)
+				}
+				return
+			}
+			expectNotYet(t, name, err)
+			if err != nil && !strings.Contains(err.Error(), tc.names) {
+				t.Errorf("FromSnapshot = %v, want it to name %q", err, tc.names)
+			}
+		})
+	}
+	_, err := provision.FromSnapshot(&v1.PersistentVolumeClaim{}, nil, "driver", true)
+	expectNotYet(t, "no snapshot", err)
+}
