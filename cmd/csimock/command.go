@@ -57,6 +57,7 @@ func (f *flags) register(command *cobra.Command) {
 	set.StringSliceVar(&f.config.OtherNodes, "other-nodes", nil, "IDs of further nodes that volumes can be published to")
 	set.Int64Var(&f.config.MaxVolumesPerNode, "max-volumes-per-node", 0, "how many volumes can be published to one node (default: no limit)")
 	set.StringSliceVar(&f.config.MutableParameters, "mutable-parameters", []string{"iops", "throughput"}, "parameters that volumes can be modified with")
+	set.StringToStringVar(&f.config.Secrets, "secrets", nil, "KEY=VALUE that every request which can carry secrets must carry, or be refused (default: none)")
 	set.StringVar(&f.config.CallLog, "call-log", "", "file to append one JSON line per finished call to")
 	set.StringVar(&f.faults, "faults", "", "YAML or JSON file with a list of faults: method, code, times, latency, hang, after")
 }

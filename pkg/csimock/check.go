@@ -108,3 +108,18 @@ func checkRange(wanted *csi.CapacityRange) error {
 	}
 	return nil
 }
+
+// checkSecrets refuses a request that could carry secrets and lacks those that the
+// driver wants. It never says what it got.
+func (d *Driver) checkSecrets(request any) error {
+	secret, ok := request.(interface{ GetSecrets() map[string]string })
+	if !ok {
+		return nil
+	}
+	for key, wanted := range d.config.Secrets {
+		if secret.GetSecrets()[key] != wanted {
+			return status.Errorf(codes.Unauthenticated, "secrets lack the right value of %q", key)
+		}
+	}
+	return nil
+}

@@ -41,6 +41,8 @@ type Config struct {
 	// MutableParameters are the keys that volumes can be modified with;
 	// "iops" and "throughput" if empty.
 	MutableParameters []string
+	// Secrets are what every request that can carry secrets must carry; none if empty.
+	Secrets map[string]string
 	// StateFile keeps the volumes across restarts; empty keeps them in memory
 	// only.
 	StateFile string

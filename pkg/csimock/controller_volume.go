@@ -168,12 +168,13 @@ func (s *controllerServer) sourceSize(source Source) (int64, error) {
 // DeleteVolume deletes a volume that nobody uses; one that does not exist is
 // deleted already.
 func (s *controllerServer) DeleteVolume(_ context.Context, request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
-	if err := checkText("volume_id", request.GetVolumeId()); err != nil {
+	id := s.aliases.of(request.GetVolumeId())
+	if err := checkText("volume_id", id); err != nil {
 		return nil, err
 	}
 	s.store.Lock()
 	defer s.store.Unlock()
-	volume, found := s.store.volumes.byID[request.GetVolumeId()]
+	volume, found := s.store.volumes.byID[id]
 	if !found {
 		return &csi.DeleteVolumeResponse{}, nil
 	}

@@ -11,6 +11,8 @@ type Driver struct {
 	state  *stateFile
 	faults script
 	calls  *callLog
+	// aliases are IDs that a Lie gave to volumes.
+	aliases aliases
 }
 
 // New returns a driver that serves nobody yet, with the volumes that its state

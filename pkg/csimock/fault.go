@@ -30,6 +30,8 @@ type Fault struct {
 	// After lets the fault strike when the work is done and saved: the caller
 	// sees a failure of something that happened.
 	After bool
+	// Lie is what is wrong with the answer to a CreateVolume that succeeds.
+	Lie Lie
 }
 
 // errStopping is the answer to the calls that the end of the driver interrupts.
@@ -63,8 +65,10 @@ func (f Fault) validate() error {
 		return fmt.Errorf("latency must not be negative, got %v", f.Latency)
 	case f.Code > codes.Unauthenticated:
 		return fmt.Errorf("unknown code %d", f.Code)
-	case f.Code == codes.OK && f.Latency == 0 && !f.Hang:
-		return fmt.Errorf("fault on %s has no effect, it needs a code, a latency or hang", f.Method)
+	case f.Lie != "" && (!slices.Contains(knownLies, f.Lie) || f.Method != "CreateVolume"):
+		return fmt.Errorf("unknown lie %q of %s, CreateVolume can tell %v", f.Lie, f.Method, knownLies)
+	case f.Code == codes.OK && f.Latency == 0 && !f.Hang && f.Lie == "":
+		return fmt.Errorf("fault on %s has no effect, it needs a code, a latency, hang or a lie", f.Method)
 	}
 	return nil
 }

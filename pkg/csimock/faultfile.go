@@ -20,6 +20,7 @@ type faultEntry struct {
 	Latency string `json:"latency"`
 	Hang    bool   `json:"hang"`
 	After   bool   `json:"after"`
+	Lie     Lie    `json:"lie"`
 }
 
 // LoadFaults reads a YAML or JSON file with a list of faults, such as
@@ -29,7 +30,7 @@ type faultEntry struct {
 //     times: 2
 //     latency: 100ms
 //
-// with hang and after as further fields. Anything in it that is not understood
+// with hang, after and lie as further fields. Anything in it that is not understood
 // is an error that names the file and the entry.
 func LoadFaults(path string) ([]Fault, error) {
 	data, err := os.ReadFile(path)
@@ -69,7 +70,7 @@ func parseFault(data []byte) (Fault, error) {
 	}
 	fault := Fault{
 		Method: entry.Method, Code: code, Times: entry.Times,
-		Latency: latency, Hang: entry.Hang, After: entry.After,
+		Latency: latency, Hang: entry.Hang, After: entry.After, Lie: entry.Lie,
 	}
 	return fault, fault.validate()
 }

@@ -42,6 +42,9 @@ func (d *Driver) answer(ctx context.Context, method string, request any, handler
 	if !d.config.Capabilities.hasAll(gates[method]) {
 		return nil, status.Errorf(codes.Unimplemented, "%s is switched off, it needs the capabilities %v", method, gates[method])
 	}
+	if err := d.checkSecrets(request); err != nil {
+		return nil, err
+	}
 	fault, struck := d.faults.take(method)
 	if struck && !fault.After {
 		if err := fault.strike(ctx); err != nil {
@@ -54,6 +57,9 @@ func (d *Driver) answer(ctx context.Context, method string, request any, handler
 	}
 	if err == nil && struck && fault.After {
 		err = fault.strike(ctx)
+	}
+	if err == nil && struck {
+		response = fault.Lie.tell(response, d)
 	}
 	return response, err
 }
