@@ -51,6 +51,11 @@ type Config struct {
 	CallLog string
 	// Faults are in force from the start.
 	Faults []Fault
+	// Struck, if set, is called as a fault begins to strike.
+	Struck func(Fault)
+	// Answered, if set, is called when a call is finished and logged, before its
+	// answer leaves.
+	Answered func(Call)
 }
 
 // withDefaults returns the configuration with its empty fields filled in.

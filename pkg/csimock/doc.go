@@ -8,8 +8,8 @@
 //     calls answer Unimplemented (see Capability);
 //   - Calls and the call log file give every finished call in order, written
 //     before its response leaves (see Call);
-//   - scripted faults delay, hang or fail a method, before or after its work
-//     is done (see Fault);
+//   - scripted faults delay, hang, fail or cut off a method, for all volumes or
+//     for one, before or after its work is done (see Fault);
 //   - a state file, when asked for, is rewritten before the response to the
 //     call that changed it leaves, so a restarted driver knows everything that
 //     it ever confirmed.

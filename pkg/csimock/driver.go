@@ -13,6 +13,8 @@ type Driver struct {
 	calls  *callLog
 	// aliases are IDs that a Lie gave to volumes.
 	aliases aliases
+
+	connections connections
 }
 
 // New returns a driver that serves nobody yet, with the volumes that its state

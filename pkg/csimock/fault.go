@@ -19,6 +19,9 @@ import (
 type Fault struct {
 	// Method is the short name of an RPC, such as DeleteVolume.
 	Method string
+	// Volume is the ID or the name of a volume; only calls about it are struck.
+	// Empty is every call of the method.
+	Volume string
 	// Code is what the call fails with; codes.OK lets it go on.
 	Code codes.Code
 	// Times is how many calls are struck; 0 is every call from now on.
@@ -27,6 +30,9 @@ type Fault struct {
 	Latency time.Duration
 	// Hang keeps the call until its caller gives up or the driver stops.
 	Hang bool
+	// Disconnect closes all connections to the driver, so that the caller gets no
+	// answer at all.
+	Disconnect bool
 	// After lets the fault strike when the work is done and saved: the caller
 	// sees a failure of something that happened.
 	After bool
@@ -36,6 +42,9 @@ type Fault struct {
 
 // errStopping is the answer to the calls that the end of the driver interrupts.
 var errStopping = status.Error(codes.Unavailable, "the driver is stopping")
+
+// errCut is the answer to a call whose caller gets none: its connection is closed.
+var errCut = status.Error(codes.Unavailable, "scripted loss of connection")
 
 // Methods returns the short names of all RPCs of the driver, which are those
 // that a Fault can strike.
@@ -67,14 +76,17 @@ func (f Fault) validate() error {
 		return fmt.Errorf("unknown code %d", f.Code)
 	case f.Lie != "" && (!slices.Contains(knownLies, f.Lie) || f.Method != "CreateVolume"):
 		return fmt.Errorf("unknown lie %q of %s, CreateVolume can tell %v", f.Lie, f.Method, knownLies)
-	case f.Code == codes.OK && f.Latency == 0 && !f.Hang && f.Lie == "":
-		return fmt.Errorf("fault on %s has no effect, it needs a code, a latency, hang or a lie", f.Method)
+	case f.Code == codes.OK && f.Latency == 0 && !f.Hang && !f.Disconnect && f.Lie == "":
+		return fmt.Errorf("fault on %s has no effect, it needs a code, a latency, hang, disconnect or a lie", f.Method)
 	}
 	return nil
 }
 
-// strike lets the fault happen to a call; nil means that the call goes on.
-func (f Fault) strike(ctx context.Context) error {
+// strike lets a fault happen to a call; nil means that the call goes on.
+func (d *Driver) strike(ctx context.Context, f Fault) error {
+	if d.config.Struck != nil {
+		d.config.Struck(f)
+	}
 	if err := wait(ctx, f.Latency); err != nil {
 		return err
 	}
@@ -82,7 +94,10 @@ func (f Fault) strike(ctx context.Context) error {
 		<-ctx.Done()
 		return interruption(ctx)
 	}
-	if f.Code != codes.OK {
+	switch {
+	case f.Disconnect:
+		return errCut
+	case f.Code != codes.OK:
 		return status.Errorf(f.Code, "scripted fault on %s", f.Method)
 	}
 	return nil
@@ -112,6 +127,11 @@ func interruption(ctx context.Context) error {
 	return status.FromContextError(ctx.Err()).Err()
 }
 
+// concerns says whether a request is about the fault's volume.
+func (f Fault) concerns(request any) bool {
+	return f.Volume == "" || f.Volume == volumeOf(request, nil) || f.Volume == nameOf(request)
+}
+
 // script is the list of faults in force.
 type script struct {
 	mu     sync.Mutex
@@ -138,11 +158,11 @@ func (s *script) clear() {
 	s.faults = nil
 }
 
-// take returns the first fault on the method and counts the call against it.
-func (s *script) take(method string) (Fault, bool) {
+// take returns the first fault on the call and counts the call against it.
+func (s *script) take(method string, request any) (Fault, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.faults, func(f Fault) bool { return f.Method == method })
+	i := slices.IndexFunc(s.faults, func(f Fault) bool { return f.Method == method && f.concerns(request) })
 	if i < 0 {
 		return Fault{}, false
 	}

@@ -207,3 +207,42 @@ func inMemory(t *testing.T, driver *csimock.Driver) clients {
 	})
 	return clientsOf(connection)
 }
+
+func TestAFaultOnOneVolumeLeavesOthersAlone(t *testing.T) {
+	server, driver := start(t, csimock.Config{})
+	id := create(t, driver, volumeRequest("one"))
+	if err := server.Inject(
+		csimock.Fault{Method: "CreateVolume", Volume: "two", Code: codes.Internal},
+		csimock.Fault{Method: "DeleteVolume", Volume: id, Code: codes.Internal},
+	); err != nil {
+		t.Fatal(err)
+	}
+	other := create(t, driver, volumeRequest("three"))
+	_, err := driver.CreateVolume(t.Context(), volumeRequest("two"))
+	expectCode(t, err, codes.Internal)
+	deleteVolume(t, driver, other)
+	_, err = driver.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id})
+	expectCode(t, err, codes.Internal)
+}
+
+func TestALostConnectionHidesWhatHappened(t *testing.T) {
+	var struck []csimock.Fault
+	var answered []csimock.Call
+	fault := csimock.Fault{Method: "CreateVolume", Disconnect: true, After: true, Times: 1}
+	server, driver := start(t, csimock.Config{
+		Faults: []csimock.Fault{fault},
+		Struck: func(f csimock.Fault) { struck = append(struck, f) }, Answered: func(c csimock.Call) { answered = append(answered, c) },
+	})
+	_, err := driver.CreateVolume(t.Context(), volumeRequest("one"))
+	expectCode(t, err, codes.Unavailable)
+	volumes := server.Volumes()
+	if len(volumes) != 1 {
+		t.Fatalf("there are %d volumes, want 1", len(volumes))
+	}
+	if len(struck) != 1 || struck[0] != fault || len(answered) != 1 || answered[0].Volume != volumes[0].ID {
+		t.Errorf("told of faults %+v and calls %+v", struck, answered)
+	}
+	if id := create(t, driver, volumeRequest("one")); id != volumes[0].ID { // over a new connection
+		t.Errorf("the retry made volume %s besides %s", id, volumes[0].ID)
+	}
+}

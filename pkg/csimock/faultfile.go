@@ -14,13 +14,15 @@ import (
 
 // faultEntry is a Fault as a file spells it.
 type faultEntry struct {
-	Method  string `json:"method"`
-	Code    string `json:"code"`
-	Times   int    `json:"times"`
-	Latency string `json:"latency"`
-	Hang    bool   `json:"hang"`
-	After   bool   `json:"after"`
-	Lie     Lie    `json:"lie"`
+	Method     string `json:"method"`
+	Volume     string `json:"volume"`
+	Code       string `json:"code"`
+	Times      int    `json:"times"`
+	Latency    string `json:"latency"`
+	Hang       bool   `json:"hang"`
+	Disconnect bool   `json:"disconnect"`
+	After      bool   `json:"after"`
+	Lie        Lie    `json:"lie"`
 }
 
 // LoadFaults reads a YAML or JSON file with a list of faults, such as
@@ -30,7 +32,7 @@ type faultEntry struct {
 //     times: 2
 //     latency: 100ms
 //
-// with hang, after and lie as further fields. Anything in it that is not understood
+// with volume, hang, disconnect, after and lie as further fields. Anything in it that is not understood
 // is an error that names the file and the entry.
 func LoadFaults(path string) ([]Fault, error) {
 	data, err := os.ReadFile(path)
@@ -69,8 +71,8 @@ func parseFault(data []byte) (Fault, error) {
 		return Fault{}, err
 	}
 	fault := Fault{
-		Method: entry.Method, Code: code, Times: entry.Times,
-		Latency: latency, Hang: entry.Hang, After: entry.After, Lie: entry.Lie,
+		Method: entry.Method, Volume: entry.Volume, Code: code, Times: entry.Times,
+		Latency: latency, Hang: entry.Hang, Disconnect: entry.Disconnect, After: entry.After, Lie: entry.Lie,
 	}
 	return fault, fault.validate()
 }

@@ -2,6 +2,7 @@ package csimock
 
 import (
 	"context"
+	"errors"
 	"path"
 	"time"
 
@@ -29,6 +30,12 @@ func (d *Driver) intercept(serving context.Context) grpc.UnaryServerInterceptor 
 		if logged := d.calls.append(call, d.countVolumes); logged != nil {
 			return nil, status.Error(codes.Internal, logged.Error())
 		}
+		if d.config.Answered != nil {
+			d.config.Answered(call)
+		}
+		if errors.Is(err, errCut) {
+			d.connections.drop()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -45,9 +52,9 @@ func (d *Driver) answer(ctx context.Context, method string, request any, handler
 	if err := d.checkSecrets(request); err != nil {
 		return nil, err
 	}
-	fault, struck := d.faults.take(method)
+	fault, struck := d.faults.take(method, request)
 	if struck && !fault.After {
-		if err := fault.strike(ctx); err != nil {
+		if err := d.strike(ctx, fault); err != nil {
 			return nil, err
 		}
 	}
@@ -56,7 +63,7 @@ func (d *Driver) answer(ctx context.Context, method string, request any, handler
 		return response, status.Error(codes.Internal, saved.Error())
 	}
 	if err == nil && struck && fault.After {
-		err = fault.strike(ctx)
+		err = d.strike(ctx, fault)
 	}
 	if err == nil && struck {
 		response = fault.Lie.tell(response, d)

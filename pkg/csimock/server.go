@@ -85,7 +85,7 @@ func (d *Driver) Serve(ctx context.Context, listener net.Listener) error {
 	csi.RegisterGroupControllerServer(server, &groupServer{Driver: d})
 	csi.RegisterNodeServer(server, &nodeServer{Driver: d})
 	defer context.AfterFunc(ctx, func() { stop(server) })()
-	if err := server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := server.Serve(&countingListener{Listener: listener, open: &d.connections}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve CSI: %w", err)
 	}
 	return nil

@@ -18,8 +18,8 @@ type world struct {
 	// asked and prepared are the memory of the provisioner.
 	asked    Asked
 	prepared bool
-	// lied: the driver has once said of a volume that the claim wants that it was
-	// not made, though it was.
+	// lied: the driver has once said of a volume that it was not made, though it was;
+	// not of the very last one, for an answer is all that anybody can go by.
 	lied bool
 }
 
@@ -78,9 +78,9 @@ func (w world) answers() []world {
 	if w.stored {
 		return all
 	}
-	refused.working, refused.asked, refused.prepared = false, After(Final, w.state().Want), false
+	refused.working, refused.asked, refused.prepared = false, After(Final, w.state().Want, w.asked), false
 	all = append(all, refused)
-	if !w.lied && w.state().Want == Wanted {
+	if !w.lied && w.asked != Denied {
 		lie := refused
 		lie.stored, lie.lied = true, true
 		all = append(all, lie)

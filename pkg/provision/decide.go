@@ -73,13 +73,17 @@ func ask(s State, reason Reason) Decision {
 }
 
 // After returns what is known of the volume once the driver has answered with an
-// error, of which the outcome is known.
-func After(outcome Outcome, want Want) Asked {
+// error, of which the outcome is known, and what was known before. That there is no
+// volume is believed if it is said twice of a claim that no longer wants one, for
+// nobody would ask again: drivers fail with codes that promise too much.
+func After(outcome Outcome, want Want, before Asked) Asked {
 	switch {
 	case outcome == Unknown:
 		return Pending
-	case want == Unwanted:
-		return Settled
+	case want != Unwanted:
+		return Failed
+	case before != Denied:
+		return Denied
 	}
-	return Failed
+	return Settled
 }

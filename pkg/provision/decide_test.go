@@ -26,6 +26,7 @@ func TestDecide(t *testing.T) {
 		"what was made for a deleted claim is deleted":              {State{Held: true, Want: Unwanted, Asked: Made, Read: BothRead}, Decision{Discard, VolumeUnwanted}},
 		"what is deleted holds nothing":                             {State{Held: true, Want: Unwanted, Asked: Settled}, Decision{LetGo, NothingMade}},
 		"a failure is asked again once nobody else would":           {State{Held: true, Want: Unwanted, Asked: Failed, Prepared: Ready, Read: ClaimRead}, Decision{Ask, OutcomeUnknown}},
+		"what the driver denies is asked once more":                 {State{Held: true, Want: Unwanted, Asked: Denied, Prepared: Ready, Read: ClaimRead}, Decision{Ask, OutcomeUnknown}},
 		"a claim that cannot be served is not held":                 {State{Holds: true, Held: true, Want: Wanted, Prepared: Refused}, Decision{LetGo, RequestRefused}},
 		"a request that can no longer be built keeps the hold":      {State{Holds: true, Held: true, Want: Unwanted, Asked: Perhaps, Prepared: Refused}, Decision{Wait, RequestRefused}},
 		"a node that is gone is given back":                         {State{Held: true, Want: Misplaced}, Decision{Reschedule, NodeUnfit}},
@@ -50,11 +51,11 @@ func TestDecide(t *testing.T) {
 // claimStates yields every state.
 func claimStates() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		for code := range 2 * 2 * 4 * 3 * 6 * 3 * 3 {
+		for code := range 2 * 2 * 4 * 3 * 7 * 3 * 3 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
 			s := State{
 				Holds: take(2) == 1, Held: take(2) == 1, Want: Want(take(4)), Known: Known(take(3)),
-				Asked: Asked(take(6)), Prepared: Prepared(take(3)), Read: Read(take(3)),
+				Asked: Asked(take(7)), Prepared: Prepared(take(3)), Read: Read(take(3)),
 			}
 			if !yield(s) {
 				return
@@ -108,6 +109,28 @@ func TestInEveryState(t *testing.T) {
 				if d := Decide(s); broken(s, d) {
 					t.Errorf("Decide(%+v) = %v", s, d)
 				}
+			}
+		})
+	}
+}
+
+func TestAfterAnError(t *testing.T) {
+	for name, tc := range map[string]struct {
+		outcome Outcome
+		want    Want
+		before  Asked
+		known   Asked
+	}{
+		"the driver may be at it":                         {Unknown, Wanted, Never, Pending},
+		"the driver may be at it though it denied before": {Unknown, Unwanted, Denied, Pending},
+		"there is none, and the claim asks again":         {Final, Wanted, Pending, Failed},
+		"there is none near the node":                     {Final, Misplaced, Pending, Failed},
+		"there is none, it says once":                     {Final, Unwanted, Failed, Denied},
+		"there is none, it says twice":                    {Final, Unwanted, Denied, Settled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := After(tc.outcome, tc.want, tc.before); got != tc.known {
+				t.Errorf("After = %v, want %v", got, tc.known)
 			}
 		})
 	}

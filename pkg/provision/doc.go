@@ -18,7 +18,7 @@
 //	made, not recorded        Save               ReadBoth, then Discard
 //	perhaps, or still made    Prepare, Hold,     the same, until the driver has told;
 //	                          ReadClaim, Ask     then Discard
-//	failed                    the same           the same, once
+//	failed                    the same           the same, until it has failed twice more
 //	not made                  the same           LetGo
 //
 // What a claim or class asks for and this provisioner cannot serve is a [Refusal],

@@ -37,10 +37,11 @@ const (
 	Perhaps
 	// Pending: the driver was asked and may still be at it.
 	Pending
-	// Failed: the driver said that there is no volume, while the claim wanted one.
+	// Failed: the driver said that there is no volume.
 	Failed
-	// Settled: there is no volume: the driver said so of a claim that no longer
-	// wants one, or has deleted it.
+	// Denied: it said so once of a claim that no longer wants one.
+	Denied
+	// Settled: there is no volume: it said so twice, or has deleted the volume.
 	Settled
 	// Made: there is a volume, and its handle is known.
 	Made
@@ -88,7 +89,7 @@ type State struct {
 // nobody would ask later.
 func (s State) Open() bool {
 	switch s.Asked {
-	case Perhaps, Pending, Made:
+	case Perhaps, Pending, Denied, Made:
 		return true
 	case Failed:
 		return s.Want == Unwanted

@@ -54,7 +54,7 @@ func (c *Controller) impossible(handle string, o *observation) error {
 // driver may be at it, unless there is a volume that was made with another one.
 func (c *Controller) failed(o *observation, s provision.State, err error) (*observation, error) {
 	code := status.Code(err)
-	asked := provision.After(provision.OutcomeOf(code), s.Want)
+	asked := provision.After(provision.OutcomeOf(code), s.Want, s.Asked)
 	full := code == codes.ResourceExhausted && c.Provisioner.Driver.HasTopology()
 	c.note(o, func(e *entry) {
 		e.asked = asked
