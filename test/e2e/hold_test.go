@@ -56,6 +56,9 @@ type fault struct {
 func (d *storage) Name() string       { return d.name }
 func (d *storage) HasTopology() bool  { return d.topology }
 func (d *storage) TellsWriters() bool { return false }
+func (d *storage) Snapshots() bool    { return false }
+func (d *storage) Clones() bool       { return false }
+func (d *storage) Modifies() bool     { return false }
 
 func (d *storage) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	d.asked = append(d.asked, request.GetName())
@@ -126,7 +129,7 @@ func (m *maker) restart() {
 	m.Controller, err = provisioning.New(provisioning.Config{
 		Client: m.client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
 		Classes:     m.factory.Storage().V1().StorageClasses().Informer(),
-		Provisioner: &provisioning.Provisioner{Driver: m.storage, Inputs: provisioning.NewInputs(provisioning.InputsConfig{Driver: m.storage}), Honor: true},
+		Provisioner: &provisioning.Provisioner{Driver: m.storage, Inputs: provisioning.NewInputs(provisioning.InputsConfig{Client: m.client, Driver: m.storage}), Honor: true},
 		Deletion:    m.storage,
 		Serves:      func(name string) bool { return name == m.storage.name },
 		Node: func(ctx context.Context, name string) (*v1.Node, error) {

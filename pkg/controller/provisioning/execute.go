@@ -60,6 +60,9 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 	if err == nil {
 		after.plan, err = c.planFor(ctx, o, node)
 	}
+	if isElsewhere(err) && s.Want != provision.Wanted {
+		after.plan, err = c.planFor(ctx, o, nil)
+	}
 	if c.unfit(o, s, err) {
 		return &after, nil
 	}
@@ -69,13 +72,17 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 
 // unfit notes that the chosen node is none for the volume, if that is the error.
 func (c *Controller) unfit(o *observation, s provision.State, err error) bool {
-	var elsewhere *provision.Elsewhere
-	if !errors.As(err, &elsewhere) || s.Want != provision.Wanted {
+	if !isElsewhere(err) || s.Want != provision.Wanted {
 		return false
 	}
 	c.note(o, func(e *entry) { e.unfit = o.claim.Annotations[binding.SelectedNode] })
 	c.reportFailure(o, err)
 	return true
+}
+
+func isElsewhere(err error) bool {
+	var elsewhere *provision.Elsewhere
+	return errors.As(err, &elsewhere)
 }
 
 func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node) (*plan, error) {

@@ -60,6 +60,9 @@ func (c *Controller) observe(ctx context.Context, key string) (*observation, err
 	if claim == nil {
 		return nil, nil
 	}
+	if _, known := c.memory.of(claim.UID); !known && !c.serves(claim) {
+		return nil, nil // its hold, if it has one, is somebody else's
+	}
 	if !gone && !c.versions.Fresh(claim) {
 		return nil, controller.ErrLagging
 	}
