@@ -43,6 +43,9 @@ type Config struct {
 	Translator  Translator
 	Reporter    *controller.Reporter
 	Metrics     metrics.Metrics
+	// Reaches says whether a volume is in reach of this process's driver, where each
+	// node has one of its own; nil if every volume is.
+	Reaches func(volume *v1.PersistentVolume) bool
 	// Backoff bounds the time between two tries of a deletion that fails.
 	Backoff controller.Backoff
 	// Honor is the gate HonorPVReclaimPolicy.

@@ -36,11 +36,13 @@ type Config struct {
 	// Serves says whether classes and volumes of the provisioner are served here: the
 	// driver's, and those of the in-tree plugin that it serves.
 	Serves func(provisioner string) bool
-	// Takes says whether this process is to serve a claim; nil for all. It may make
-	// the claim its own.
-	Takes func(ctx context.Context, claim *v1.PersistentVolumeClaim) bool
+	// ServedBy says who serves a claim; nil if this process serves all of them.
+	ServedBy func(claim *v1.PersistentVolumeClaim) provision.Server
 	// Node returns a node that was chosen for a claim.
 	Node func(ctx context.Context, name string) (*v1.Node, error)
+	// Failed is told the class of each volume that the driver failed to make; it may
+	// be nil.
+	Failed func(class string)
 	// VolumeName is the name of the volume made for a claim.
 	VolumeName func(claim *v1.PersistentVolumeClaim) string
 	// Turns are shared with the volume side: one worker at a time has a volume.
@@ -95,7 +97,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	defer c.Turns.Take(c.VolumeName(claim))()
-	o, err := c.observe(ctx, key)
+	o, err := c.observe(key)
 	for err == nil && o != nil {
 		state := c.stateOf(o)
 		decision := provision.Decide(state)

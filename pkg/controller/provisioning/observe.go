@@ -1,7 +1,6 @@
 package provisioning
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -21,8 +20,8 @@ type observation struct {
 	claim *v1.PersistentVolumeClaim
 	// gone: the claim no longer exists; it is as it was when the driver was asked.
 	gone bool
-	// taken: this process serves the claim.
-	taken bool
+	// server is who serves the claim.
+	server provision.Server
 	// name is the name of the claim's volume, volume what was read under it.
 	name   string
 	volume *v1.PersistentVolume
@@ -55,7 +54,7 @@ func (c *Controller) claimOf(key string) (claim *v1.PersistentVolumeClaim, gone 
 }
 
 // observe returns nil if the claim is gone and nothing of it is remembered.
-func (c *Controller) observe(ctx context.Context, key string) (*observation, error) {
+func (c *Controller) observe(key string) (*observation, error) {
 	claim, gone := c.claimOf(key)
 	if claim == nil {
 		return nil, nil
@@ -66,12 +65,13 @@ func (c *Controller) observe(ctx context.Context, key string) (*observation, err
 	if !gone && !c.versions.Fresh(claim) {
 		return nil, controller.ErrLagging
 	}
-	o := &observation{claim: claim, gone: gone, taken: true, name: c.VolumeName(claim), began: time.Now()}
-	if c.Takes != nil && c.wantOf(o) != provision.Unwanted {
-		o.taken = c.Takes(ctx, claim)
-	}
-	if e, _ := c.memory.of(claim.UID); e.asked == provision.Pending {
+	o := &observation{claim: claim, gone: gone, server: provision.ThisProcess, name: c.VolumeName(claim), began: time.Now()}
+	e, _ := c.memory.of(claim.UID)
+	if e.asked == provision.Pending {
 		o.plan = e.plan
+	}
+	if asked := e.plan != nil || e.made != nil; c.ServedBy != nil && !asked { // what was begun here ends here
+		o.server = c.ServedBy(claim)
 	}
 	return o, nil
 }
@@ -111,11 +111,13 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 	node := o.claim.Annotations[binding.SelectedNode]
 	asked := e.plan != nil || e.made != nil
 	switch {
+	case o.server == provision.OtherProcess:
+		return provision.Unserved
 	case o.gone || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "":
 		return provision.Unwanted
 	case e.useless != "", asked && e.node != node:
 		return provision.Misplaced
-	case !o.taken, !c.serves(o.claim):
+	case o.server == provision.NoProcess, !c.serves(o.claim):
 		return provision.Unserved
 	case node != "" && node == e.unfit:
 		return provision.Misplaced

@@ -65,6 +65,9 @@ func (c *Controller) failed(o *observation, s provision.State, err error) (*obse
 			e.unfit = o.claim.Annotations[binding.SelectedNode]
 		}
 	})
+	if c.Failed != nil {
+		c.Failed(binding.ClaimClass(o.claim))
+	}
 	after := o.next(o.claim)
 	after.plan = nil
 	switch {
