@@ -26,6 +26,8 @@ type options struct {
 	election  electionOptions
 	cloning   cloningOptions
 	snapshots snapshotOptions
+	capacity  capacityOptions
+	node      nodeOptions
 }
 
 // topic is a part of the program that has flags of its own.
@@ -36,7 +38,7 @@ type topic interface {
 }
 
 func (o *options) topics() []topic {
-	return []topic{&o.volumes, &o.serving, &o.election, &o.cloning, &o.snapshots}
+	return []topic{&o.volumes, &o.serving, &o.election, &o.cloning, &o.snapshots, &o.capacity, &o.node}
 }
 
 func newOptions() (program.Work, error) {
@@ -57,6 +59,8 @@ func newOptions() (program.Work, error) {
 		election:   newElectionOptions(),
 		cloning:    cloningOptions{workers: 1},
 		snapshots:  snapshotOptions{interval: 5 * time.Minute},
+		capacity:   capacityOptions{interval: time.Minute, ownerLevel: 1, workers: 1, qps: 1, burst: 5},
+		node:       nodeOptions{immediate: true, baseDelay: 20 * time.Second, maxDelay: time.Minute},
 	}, nil
 }
 

@@ -22,8 +22,10 @@ func (w *wiring) inputs() (*provisioning.Inputs, error) {
 		StrictTopology: flags.strictTopology, ImmediateTopology: flags.immediateTopology,
 	}
 	if w.driver.HasTopology() {
-		config.Nodes = w.factory.Core().V1().Nodes().Informer()
-		config.CSINodes = w.factory.Storage().V1().CSINodes().Informer()
+		var err error
+		if config.Nodes, config.CSINodes, err = w.nodes(); err != nil {
+			return nil, err
+		}
 	}
 	if w.driver.Clones() {
 		config.ProtectClone = w.clones.Protect

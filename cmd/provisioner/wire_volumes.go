@@ -29,6 +29,7 @@ func (w *wiring) wireVolumes() error {
 		Client: w.clients.Objects, Volumes: core.PersistentVolumes().Informer(), Attachments: attachments,
 		Driver: w.driver, Translator: translator{}, Reporter: reporter, Metrics: w.counts,
 		Backoff: w.options.backoff(), Honor: w.options.Honor(), Turns: turns,
+		Reaches: w.reaches(),
 	})
 	if err != nil {
 		return err
@@ -46,7 +47,7 @@ func (w *wiring) wireVolumes() error {
 		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
 		Attributes:  attributes,
 		Provisioner: &provisioning.Provisioner{Driver: w.driver, Inputs: inputs, Honor: w.options.Honor()},
-		Deletion:    deletions, Serves: w.serves, Node: w.node, VolumeName: w.volumeName,
+		Deletion:    deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.node, VolumeName: w.volumeName, Failed: w.failed(),
 		Turns: turns, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Holds: w.options.Honor(),
 	})
 	if err != nil {
@@ -58,14 +59,27 @@ func (w *wiring) wireVolumes() error {
 	return nil
 }
 
+// failed has capacity looked at again where a volume could not be made.
+func (w *wiring) failed() func(class string) {
+	if w.capacity == nil {
+		return nil
+	}
+	return w.capacity.Refresh
+}
+
 // serves says whether classes and volumes of the provisioner are this program's:
 // its driver's, or those of the in-tree plugin that the driver serves.
 func (w *wiring) serves(provisioner string) bool {
 	return provisioner == w.names.Driver || slices.Contains(w.names.Migrated, provisioner)
 }
 
+// node reads a node that was chosen. Where the one that is served is, its driver says.
 func (w *wiring) node(ctx context.Context, name string) (*v1.Node, error) {
-	return w.clients.Objects.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	node, err := w.clients.Objects.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err == nil && name == w.options.node.name() {
+		node.Labels = w.topology
+	}
+	return node, err
 }
 
 // volumeName is the name of the volume made for a claim, here and in the storage system.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/capacity"
 	"github.com/exeunt-io/exeunt/pkg/controller/cloning"
 	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/controller/snapshots"
@@ -31,6 +32,10 @@ type wiring struct {
 	// snapshots protects snapshots that volumes are made from; nil for a driver
 	// that makes none.
 	snapshots *snapshots.Controller
+	// capacity publishes how much is left; nil without --enable-capacity.
+	capacity *capacity.Controller
+	// topology is where the node is that is served, with --node-deployment.
+	topology map[string]string
 	// work are the controllers: each works until the context ends, while this
 	// process leads.
 	work []func(context.Context)
@@ -45,7 +50,7 @@ func newWiring(ctx context.Context, options *options, clients *program.Clients, 
 
 // wire makes the controllers and registers them with the caches.
 func (w *wiring) wire() error {
-	for _, wire := range []func() error{w.wireCloning, w.wireSnapshots, w.wireVolumes} {
+	for _, wire := range []func() error{w.wireNode, w.wireCloning, w.wireSnapshots, w.wireCapacity, w.wireVolumes} {
 		if err := wire(); err != nil {
 			return err
 		}

@@ -17,6 +17,8 @@ type Controller struct {
 	// Kubeconfig is whose rights it has. Empty means those of its own service
 	// account.
 	Kubeconfig string
+	// Env is added to the environment, as KEY=VALUE.
+	Env []string
 	// Args are further flags, which win over those that the sandbox gives.
 	Args []string
 }
@@ -55,6 +57,7 @@ func (c *ControlPlane) startController(ctx context.Context, program string, acco
 		Name:    name,
 		Path:    path,
 		Args:    append(args, controller.Args...),
+		Env:     controller.Env,
 		LogFile: filepath.Join(c.config.Dir, name+".log"),
 	})
 }

@@ -191,6 +191,15 @@ func StripManagedFields(object any) (any, error) {
 	return object, nil
 }
 
+// TrimNode is a transform that keeps the labels of a node, which are where it is.
+func TrimNode(object any) (any, error) {
+	node, ok := object.(*v1.Node)
+	if !ok {
+		return object, nil
+	}
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels}}, nil
+}
+
 // trimPod keeps what says which claims a pod uses and whether it was scheduled.
 // It runs before the object is shared.
 func trimPod(object any) (any, error) {

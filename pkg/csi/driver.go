@@ -137,6 +137,11 @@ func (d *Driver) Modifies() bool {
 	return d.controller[spec.ControllerServiceCapability_RPC_MODIFY_VOLUME]
 }
 
+// TellsCapacity says whether the driver knows how much is left.
+func (d *Driver) TellsCapacity() bool {
+	return d.controller[spec.ControllerServiceCapability_RPC_GET_CAPACITY]
+}
+
 // HasTopology says whether not every node can reach every volume.
 func (d *Driver) HasTopology() bool {
 	return d.plugin[spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS]
@@ -163,6 +168,25 @@ func (d *Driver) DeleteVolume(ctx context.Context, handle string, secrets map[st
 	defer cancel()
 	_, err := spec.NewControllerClient(d.connection).DeleteVolume(ctx, &spec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets})
 	return redact(err, secrets)
+}
+
+// GetCapacity asks how much is left. Errors are those of gRPC, unchanged.
+func (d *Driver) GetCapacity(ctx context.Context, request *spec.GetCapacityRequest) (*spec.GetCapacityResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	return spec.NewControllerClient(d.connection).GetCapacity(ctx, request)
+}
+
+// NodeTopology asks where the node is that the driver's socket belongs to. It is
+// empty if every node is alike to the driver.
+func (d *Driver) NodeTopology(ctx context.Context) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	info, err := spec.NewNodeClient(d.connection).NodeGetInfo(ctx, &spec.NodeGetInfoRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask driver %s for its node: %w", d.name, err)
+	}
+	return info.GetAccessibleTopology().GetSegments(), nil
 }
 
 // Close ends the connection.

@@ -27,6 +27,8 @@ type setup struct {
 	elected bool
 	// idle runs no program but the driver.
 	idle bool
+	// bare runs no provisioner: the test starts its own.
+	bare bool
 	// driver and controller are further flags of the mock driver and of our
 	// pv-controller, separated by spaces.
 	driver, controller string
@@ -97,6 +99,9 @@ func (c *cluster) startPrograms(ctx context.Context, how setup) error {
 			return err
 		}
 		c.processes = append(c.processes, process)
+	}
+	if how.bare {
+		return nil
 	}
 	var err error
 	c.provisioner, err = sidecar(ctx, c.driver, sandbox.Controller{HonorReclaimPolicy: how.honor, Args: []string{"--http-endpoint=127.0.0.1:0"}})

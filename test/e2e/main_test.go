@@ -40,6 +40,23 @@ func binaries() sandbox.Binaries {
 	return sandbox.Binaries{Dir: filepath.Join("..", "..", "bin")}
 }
 
+// private returns a cluster of the test's own.
+func private(t testing.TB, how setup) *cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := start(ctx, how)
+	if err != nil {
+		t.Fatalf("start cluster %+v: %v", how, err)
+	}
+	t.Cleanup(func() {
+		if err := c.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
 // shared returns the running cluster of that kind.
 func shared(t testing.TB, how setup) *cluster {
 	t.Helper()

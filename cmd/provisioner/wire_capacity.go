@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
+
+	domain "github.com/exeunt-io/exeunt/pkg/capacity"
+	"github.com/exeunt-io/exeunt/pkg/controller/capacity"
+)
+
+// capacityOptions say whether and how CSIStorageCapacity objects are kept.
+type capacityOptions struct {
+	enabled, immediate bool
+	interval           time.Duration
+	// ownerLevel is how far above the pod the owner of the objects is; below 0
+	// there is none.
+	ownerLevel int
+	workers    uint
+	// qps and burst bound the requests to the API server.
+	qps   float32
+	burst int
+}
+
+func (o *capacityOptions) addFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.enabled, "enable-capacity", o.enabled, "publish in CSIStorageCapacity objects how much the driver has left")
+	flags.BoolVar(&o.immediate, "capacity-for-immediate-binding", o.immediate, "publish it for classes of immediate binding too, which the scheduler does not need")
+	flags.DurationVar(&o.interval, "capacity-poll-interval", o.interval, "time after which the driver is asked again how much is left")
+	flags.IntVar(&o.ownerLevel, "capacity-ownerref-level", o.ownerLevel, "what owns the objects: -1 nothing, 0 the pod (POD_NAME in NAMESPACE), 1 what controls the pod, 2 what controls that")
+	flags.UintVar(&o.workers, "capacity-threads", o.workers, "CSIStorageCapacity objects that are worked on at once")
+	flags.Float32Var(&o.qps, "kube-api-capacity-qps", o.qps, "most requests per second to the API server about capacity")
+	flags.IntVar(&o.burst, "kube-api-capacity-burst", o.burst, "most requests at once to the API server about capacity")
+}
+
+func (o *capacityOptions) check() error {
+	switch {
+	case !o.enabled:
+		return nil
+	case o.workers < 1:
+		return errors.New("--capacity-threads must be at least 1")
+	case o.interval <= 0:
+		return errors.New("--capacity-poll-interval must be longer than 0")
+	case o.burst < 0:
+		return errors.New("--kube-api-capacity-burst must not be negative")
+	case os.Getenv("NAMESPACE") == "":
+		return errors.New("--enable-capacity needs the environment variable NAMESPACE, in which CSIStorageCapacity objects are kept")
+	case o.ownerLevel >= 0 && os.Getenv("POD_NAME") == "":
+		return errors.New("--enable-capacity needs the environment variable POD_NAME to find the owner of CSIStorageCapacity objects; --capacity-ownerref-level=-1 does without one")
+	}
+	return nil
+}
+
+// wireCapacity makes the controller that publishes how much is left.
+func (w *wiring) wireCapacity() error {
+	options := w.options.capacity
+	if !options.enabled {
+		return nil
+	}
+	if !w.driver.TellsCapacity() {
+		klog.FromContext(w.ctx).Info("The driver does not announce GET_CAPACITY; asking it for capacity nevertheless", "driver", w.driver.Name())
+	}
+	config := rest.AddUserAgent(rest.CopyConfig(w.clients.Config), "capacity")
+	config.QPS, config.Burst = options.qps, options.burst
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connect to the API server for capacity: %w", err)
+	}
+	manager, managerErr := w.capacityManager(config)
+	segments, segmentsErr := w.segments()
+	if err := errors.Join(managerErr, segmentsErr); err != nil {
+		return err
+	}
+	w.capacity, err = capacity.New(capacity.Config{
+		Client: client, Driver: w.driver, Manager: manager, Segments: segments,
+		Classes:   w.factory.Storage().V1().StorageClasses().Informer(),
+		Volumes:   w.factory.Core().V1().PersistentVolumes().Informer(),
+		Immediate: options.immediate, Interval: options.interval, Backoff: w.options.backoff(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := legacyregistry.CustomRegister(capacity.NewCollector(w.capacity)); err != nil {
+		return fmt.Errorf("register metrics of capacity: %w", err)
+	}
+	w.work = append(w.work, func(ctx context.Context) { w.capacity.Run(ctx, int(options.workers)) })
+	return nil
+}
+
+func (w *wiring) capacityManager(config *rest.Config) (domain.Manager, error) {
+	manager := domain.Manager{Driver: w.driver.Name(), ID: domain.ManagerID(w.options.node.name()), Namespace: os.Getenv("NAMESPACE")}
+	if w.options.capacity.ownerLevel < 0 {
+		return manager, nil
+	}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return manager, fmt.Errorf("connect to the API server for owners: %w", err)
+	}
+	discovered, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return manager, fmt.Errorf("connect to the API server for discovery: %w", err)
+	}
+	pod := metav1.ObjectMeta{Namespace: manager.Namespace, Name: os.Getenv("POD_NAME")}
+	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovered))
+	manager.Owner, err = capacity.Owner(w.ctx, client, kinds, pod, w.options.capacity.ownerLevel)
+	if err != nil {
+		return manager, fmt.Errorf("find the owner of CSIStorageCapacity objects, --capacity-ownerref-level=%d: %w", w.options.capacity.ownerLevel, err)
+	}
+	return manager, nil
+}
+
+// segments are the parts of the cluster that the objects tell apart.
+func (w *wiring) segments() (capacity.Segments, error) {
+	if w.options.node.enabled {
+		return capacity.Local(domain.SegmentOf(w.topology)), nil
+	}
+	nodes, registered, err := w.nodes()
+	return capacity.NewNodes(w.driver.Name(), nodes, registered), err
+}

@@ -1,0 +1,68 @@
+package capacity
+
+import (
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/component-base/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/capacity"
+)
+
+// The metrics have the names that upstream's sidecar gives them.
+var (
+	goalDesc = metrics.NewDesc("csistoragecapacities_desired_goal",
+		"Number of CSIStorageCapacity objects that there shall be.", nil, nil, metrics.ALPHA, "")
+	currentDesc = metrics.NewDesc("csistoragecapacities_desired_current",
+		"Number of CSIStorageCapacity objects that there shall be and are.", nil, nil, metrics.ALPHA, "")
+	obsoleteDesc = metrics.NewDesc("csistoragecapacities_obsolete",
+		"Number of CSIStorageCapacity objects that there are and will be deleted.", nil, nil, metrics.ALPHA, "")
+)
+
+// Collector counts the objects of a controller when it is asked to.
+type Collector struct {
+	metrics.BaseStableCollector
+	controller *Controller
+}
+
+// NewCollector returns the collector of the controller.
+func NewCollector(controller *Controller) *Collector {
+	return &Collector{controller: controller}
+}
+
+// DescribeWithStability sends what is counted.
+func (c *Collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
+	descriptions <- goalDesc
+	descriptions <- currentDesc
+	descriptions <- obsoleteDesc
+}
+
+// CollectWithStability counts.
+func (c *Collector) CollectWithStability(values chan<- metrics.Metric) {
+	goal, current, obsolete := c.controller.count()
+	values <- metrics.NewLazyConstMetric(goalDesc, metrics.GaugeValue, float64(goal))
+	values <- metrics.NewLazyConstMetric(currentDesc, metrics.GaugeValue, float64(current))
+	values <- metrics.NewLazyConstMetric(obsoleteDesc, metrics.GaugeValue, float64(obsolete))
+}
+
+// count returns how many objects there shall be, how many of them there are, and
+// how many there are besides.
+func (c *Controller) count() (goal, current, obsolete int) {
+	wanted := map[capacity.Item]bool{}
+	classes := c.classes()
+	for _, segment := range c.Segments.All() {
+		for _, class := range classes {
+			wanted[capacity.Item{Class: class, Segment: segment}] = true
+		}
+	}
+	there := map[capacity.Item]bool{}
+	for _, known := range c.objects.GetStore().List() {
+		object, ok := known.(*storagev1.CSIStorageCapacity)
+		switch {
+		case !ok:
+		case wanted[capacity.ItemOf(object)]:
+			there[capacity.ItemOf(object)] = true
+		default:
+			obsolete++
+		}
+	}
+	return len(wanted), len(there), obsolete
+}

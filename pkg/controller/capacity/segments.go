@@ -1,0 +1,122 @@
+package capacity
+
+import (
+	"fmt"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/capacity"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+)
+
+// Local is the one segment of a driver that is deployed on each node.
+type Local capacity.Segment
+
+// All returns the segment.
+func (l Local) All() []capacity.Segment { return []capacity.Segment{capacity.Segment(l)} }
+
+// Has says whether it is the segment.
+func (l Local) Has(segment capacity.Segment) bool { return segment == capacity.Segment(l) }
+
+// Watch calls nothing: the segment of a node stays.
+func (l Local) Watch(func(capacity.Segment)) (cache.InformerSynced, error) {
+	return func() bool { return true }, nil
+}
+
+// Nodes are the segments that the nodes of the cluster lie in. A node that comes,
+// goes or is labelled anew is looked at by itself.
+type Nodes struct {
+	driver            string
+	nodes, registered cache.SharedIndexInformer
+
+	mu      sync.Mutex
+	of      map[string]capacity.Segment // by the name of the node
+	count   map[capacity.Segment]int    // of nodes
+	changed func(capacity.Segment)
+}
+
+// NewNodes returns the segments of the driver. The informers are those of Nodes,
+// which need labels only, and of CSINodes.
+func NewNodes(driver string, nodes, registered cache.SharedIndexInformer) *Nodes {
+	return &Nodes{
+		driver: driver, nodes: nodes, registered: registered,
+		of: map[string]capacity.Segment{}, count: map[capacity.Segment]int{},
+	}
+}
+
+// All returns the segments in no order.
+func (n *Nodes) All() []capacity.Segment {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	segments := make([]capacity.Segment, 0, len(n.count))
+	for segment := range n.count {
+		segments = append(segments, segment)
+	}
+	return segments
+}
+
+// Has says whether a node lies in the segment.
+func (n *Nodes) Has(segment capacity.Segment) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.count[segment] > 0
+}
+
+// Watch begins to look at nodes.
+func (n *Nodes) Watch(changed func(capacity.Segment)) (cache.InformerSynced, error) {
+	n.changed = changed
+	nodes, err := n.nodes.AddEventHandler(controller.OnChange(
+		func(_, node *v1.Node) { n.look(node.Name) }, func(node *v1.Node) { n.look(node.Name) }))
+	if err != nil {
+		return nil, fmt.Errorf("watch nodes: %w", err)
+	}
+	registered, err := n.registered.AddEventHandler(controller.OnChange(
+		func(_, node *storagev1.CSINode) { n.look(node.Name) }, func(node *storagev1.CSINode) { n.look(node.Name) }))
+	if err != nil {
+		return nil, fmt.Errorf("watch CSI nodes: %w", err)
+	}
+	return func() bool { return nodes.HasSynced() && registered.HasSynced() }, nil
+}
+
+// look finds out where a node lies now.
+func (n *Nodes) look(name string) {
+	for _, segment := range n.move(name) {
+		n.changed(segment)
+	}
+}
+
+// move returns the segments that came or went by it. The caches are read under the
+// lock: of two events of one node, the later sees what the earlier saw, or more.
+func (n *Nodes) move(name string) (changed []capacity.Segment) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	before, was := n.of[name]
+	now, is := capacity.SegmentOfNode(n.driver, cached[*storagev1.CSINode](n.registered, name), cached[*v1.Node](n.nodes, name))
+	if was == is && before == now {
+		return nil
+	}
+	if is {
+		n.of[name] = now
+		if n.count[now]++; n.count[now] == 1 {
+			changed = append(changed, now)
+		}
+	} else {
+		delete(n.of, name)
+	}
+	if was {
+		if n.count[before]--; n.count[before] == 0 {
+			delete(n.count, before)
+			changed = append(changed, before)
+		}
+	}
+	return changed
+}
+
+func cached[T any](informer cache.SharedIndexInformer, key string) T {
+	object, _, _ := informer.GetStore().GetByKey(key) // a store in memory does not fail
+	typed, _ := object.(T)
+	return typed
+}
