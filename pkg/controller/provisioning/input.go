@@ -32,7 +32,7 @@ type InputsConfig struct {
 	Client kubernetes.Interface
 	// Snapshots reads snapshots; nil for a driver that makes no volumes from them.
 	Snapshots snapshotclient.Interface
-	// Nodes and CSINodes are those of the cluster, nil for a driver without topology.
+	// Nodes and CSINodes are those of the cluster; nil asks the driver for no place.
 	Nodes, CSINodes cache.SharedIndexInformer
 	Driver          Driver
 	Translator      Translator

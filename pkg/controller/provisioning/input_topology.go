@@ -16,7 +16,7 @@ import (
 // topology returns where the volume shall be reachable from. Of the chosen node it
 // needs what is true now; of all others a cache will do.
 func (i *Inputs) topology(ctx context.Context, in provision.Input, chosen *v1.Node) (*spec.TopologyRequirement, error) {
-	if !in.Driver.Topology {
+	if !in.Driver.Topology || i.Nodes == nil {
 		return nil, nil
 	}
 	wanted := topology.Input{
