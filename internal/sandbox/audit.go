@@ -3,7 +3,10 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
@@ -81,4 +84,19 @@ func FollowAudit(ctx context.Context, path string) iter.Seq2[Event, error] {
 // those to come, until ctx ends.
 func FollowCalls(ctx context.Context, path string) iter.Seq2[csimock.Call, error] {
 	return follow[csimock.Call](ctx, path)
+}
+
+// Refused returns an error that names the first request in an audit log that was
+// forbidden to a user whose name begins with prefix, or nil.
+func Refused(path, prefix string) error {
+	events, err := ReadAudit(path)
+	if err != nil {
+		return err
+	}
+	for _, event := range events {
+		if event.Code == http.StatusForbidden && strings.HasPrefix(event.User, prefix) {
+			return fmt.Errorf("%s was forbidden to %s %s/%s %s", event.User, event.Verb, event.Resource, event.Subresource, event.Name)
+		}
+	}
+	return nil
 }

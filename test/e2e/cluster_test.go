@@ -159,7 +159,7 @@ func newClass(name, provisioner string, policy v1.PersistentVolumeReclaimPolicy,
 // finish stops the cluster and says whether any of our programs was refused a
 // request or died.
 func (c *cluster) finish() error {
-	errs := []error{c.died(), c.forbidden()}
+	errs := []error{c.died(), sandbox.Refused(c.plane.AuditLog, "system:serviceaccount:"+deploy.Namespace)}
 	if err := errors.Join(errs...); err != nil {
 		return errors.Join(err, fmt.Errorf("its logs are kept in %s", c.dir), c.halt())
 	}
@@ -195,20 +195,6 @@ func (c *cluster) died() error {
 				return err
 			}
 		default:
-		}
-	}
-	return nil
-}
-
-// forbidden names the first request that a service account was refused.
-func (c *cluster) forbidden() error {
-	events, err := sandbox.ReadAudit(c.plane.AuditLog)
-	if err != nil {
-		return err
-	}
-	for _, event := range events {
-		if event.Code == 403 && strings.HasPrefix(event.User, "system:serviceaccount:"+deploy.Namespace) {
-			return fmt.Errorf("%s was forbidden to %s %s/%s %s", event.User, event.Verb, event.Resource, event.Subresource, event.Name)
 		}
 	}
 	return nil

@@ -9,47 +9,31 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
-// The users that upstream's programs run as; their rights are those that
-// upstream's own manifests grant.
-var (
-	loopsUser   = sandbox.User("system:kube-controller-manager")
-	sidecarUser = sandbox.ServiceAccount(deploy.Namespace, "csi-provisioner")
-)
-
 // startUpstreamLoops starts the three loops of the real kube-controller-manager.
-func (c *cluster) startUpstreamLoops(ctx context.Context, _ sandbox.Controller) (*sandbox.Process, error) {
-	return c.startUpstream(ctx, "kube-controller-manager", loopsUser,
-		"--controllers=persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller",
-		"--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=false")
+func (c *cluster) startUpstreamLoops(ctx context.Context, controller sandbox.Controller) (*sandbox.Process, error) {
+	if err := c.grantUpstream(ctx); err != nil {
+		return nil, err
+	}
+	return c.plane.StartUpstreamLoops(ctx, sandbox.Controller{Name: controller.Name})
 }
 
 // startUpstreamSidecar starts the real csi-provisioner.
 func (c *cluster) startUpstreamSidecar(ctx context.Context, driver *sandbox.Driver, _ sandbox.Controller) (*sandbox.Process, error) {
-	return c.startUpstream(ctx, "csi-provisioner", sidecarUser, "--csi-address="+driver.Socket)
+	if err := c.grantUpstream(ctx); err != nil {
+		return nil, err
+	}
+	return c.plane.StartUpstreamProvisioner(ctx, driver, sandbox.Controller{})
 }
 
-func (c *cluster) startUpstream(ctx context.Context, program string, user sandbox.Identity, args ...string) (*sandbox.Process, error) {
+// grantUpstream gives upstream's programs the rights that its own manifests grant.
+func (c *cluster) grantUpstream(ctx context.Context) error {
 	if err := sandbox.Apply(ctx, c.plane.RESTConfig(), os.DirFS(filepath.Join("..", "upstream", "rbac"))); err != nil {
-		return nil, fmt.Errorf("grant upstream's rights: %w", err)
+		return fmt.Errorf("grant upstream's rights: %w", err)
 	}
-	kubeconfig, err := c.plane.Kubeconfig(ctx, user)
-	if err != nil {
-		return nil, err
-	}
-	path, err := sandbox.Binaries{Dir: filepath.Join(binaries().Dir, "upstream")}.Path(program)
-	if err != nil {
-		return nil, err
-	}
-	return sandbox.Start(ctx, sandbox.Program{
-		Name:    program,
-		Path:    path,
-		Args:    append(args, "--kubeconfig="+kubeconfig, "--kube-api-qps=5000", "--kube-api-burst=5000"),
-		LogFile: filepath.Join(c.dir, program+".log"),
-	})
+	return nil
 }
 
 func TestUpstreamsSidecarBesideOurControllerReclaimsInBothOrders(t *testing.T) {

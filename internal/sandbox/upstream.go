@@ -1,0 +1,57 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+
+	"github.com/exeunt-io/exeunt/deploy"
+)
+
+// The users that upstream's programs run as; their rights are in the manifests
+// beside the modules that build them.
+var (
+	upstreamLoopsUser   = User("system:kube-controller-manager")
+	upstreamSidecarUser = ServiceAccount(deploy.Namespace, "csi-provisioner")
+)
+
+// StartUpstreamLoops starts the three loops of the real kube-controller-manager
+// that the pv-controller replaces, to compare with. Their gate is locked, so that
+// HonorReclaimPolicy does not matter.
+func (c *ControlPlane) StartUpstreamLoops(ctx context.Context, controller Controller) (*Process, error) {
+	return c.startUpstream(ctx, "kube-controller-manager", upstreamLoopsUser, controller, []string{
+		"--controllers=persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller",
+		"--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=false",
+	})
+}
+
+// StartUpstreamProvisioner starts the real csi-provisioner for the volumes of
+// driver, to compare with.
+func (c *ControlPlane) StartUpstreamProvisioner(ctx context.Context, driver *Driver, controller Controller) (*Process, error) {
+	return c.startUpstream(ctx, "csi-provisioner", upstreamSidecarUser, controller, []string{"--csi-address=" + driver.Socket})
+}
+
+// startUpstream starts a program of bin/upstream, as fast as the API server is.
+func (c *ControlPlane) startUpstream(ctx context.Context, program string, user Identity, controller Controller, args []string) (*Process, error) {
+	directory, err := c.config.Binaries.directory()
+	if err != nil {
+		return nil, err
+	}
+	path, err := Binaries{Dir: filepath.Join(directory, "upstream")}.Path(program)
+	if err != nil {
+		return nil, err
+	}
+	if controller.Kubeconfig == "" {
+		if controller.Kubeconfig, err = c.Kubeconfig(ctx, user); err != nil {
+			return nil, err
+		}
+	}
+	args = append(args, "--kubeconfig="+controller.Kubeconfig, "--kube-api-qps=5000", "--kube-api-burst=5000")
+	name := cmp.Or(controller.Name, program)
+	return Start(ctx, Program{
+		Name:    name,
+		Path:    path,
+		Args:    append(args, controller.Args...),
+		LogFile: filepath.Join(c.config.Dir, name+".log"),
+	})
+}

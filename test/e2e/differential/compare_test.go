@@ -1,0 +1,140 @@
+package differential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// alone is held by a scenario that touches what all share.
+var alone sync.Mutex
+
+func TestOursDoesWhatUpstreamDoes(t *testing.T) {
+	all, err := scenarios()
+	if err != nil {
+		t.Fatal(err)
+	}
+	intended, err := loadIntended()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, topic := range topics(all) {
+		t.Run(topic, func(t *testing.T) {
+			t.Parallel()
+			for _, one := range all {
+				if one.topic != topic {
+					continue
+				}
+				t.Run(one.Name, func(t *testing.T) {
+					t.Parallel()
+					if one.Alone {
+						alone.Lock()
+						defer alone.Unlock()
+					}
+					one.compare(t, intended.of(one.Name))
+				})
+			}
+		})
+	}
+}
+
+// compare plays a scenario on both sides at once. What differs at the end may
+// still become equal, so it is looked at until it is as intended.
+func (s *scenario) compare(t *testing.T, intended []difference) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	plays, err := s.playAll(ctx)
+	if s.Alone {
+		defer s.leave(ctx, t, plays)
+	}
+	if err != nil {
+		results.add(s, failed)
+		t.Fatal(err)
+	}
+	reconsidered := time.After(reconsidering)
+	var found []difference
+	for again := time.NewTicker(100 * time.Millisecond); ; {
+		found = compare(plays[0].outcome(), plays[1].outcome())
+		if slices.Equal(found, intended) {
+			results.add(s, outcomeOf(intended))
+			again.Stop()
+			return
+		}
+		select {
+		case <-again.C:
+		case <-reconsidered:
+			results.add(s, failed)
+			t.Fatal(explain(found, intended))
+		}
+	}
+}
+
+// playAll plays the scenario on both sides, ours first in the result.
+func (s *scenario) playAll(ctx context.Context) ([]*play, error) {
+	first := ours
+	if s.Gate == "off" {
+		first = oursOff
+	}
+	plays, errs := make([]*play, 2), make([]error, 2)
+	var running sync.WaitGroup
+	for i, start := range []func() (*side, error){first, upstream} {
+		running.Go(func() {
+			side, err := start()
+			if err != nil {
+				errs[i] = fmt.Errorf("start side %s: %w", side.name, err)
+				return
+			}
+			plays[i] = &play{side: side, scenario: s, created: map[string]types.UID{}}
+			errs[i] = plays[i].perform(ctx)
+		})
+	}
+	running.Wait()
+	return plays, errors.Join(errs...)
+}
+
+// leave clears both sides for the next scenario that is alone.
+func (s *scenario) leave(ctx context.Context, t *testing.T, plays []*play) {
+	t.Helper()
+	for _, p := range plays {
+		if p == nil {
+			continue
+		}
+		if err := p.leave(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// explain says what is not as intended, as entries for differences.yaml.
+func explain(found, intended []difference) string {
+	var text strings.Builder
+	for _, one := range found {
+		if !slices.Contains(intended, one) {
+			fmt.Fprintf(&text, "\nnot intended:\n  - {what: %q, ours: %q, upstream: %q}", one.What, one.Ours, one.Upstream)
+		}
+	}
+	for _, one := range intended {
+		if !slices.Contains(found, one) {
+			fmt.Fprintf(&text, "\nintended, but it does not occur: %s", one)
+		}
+	}
+	return text.String()
+}
+
+func topics(all []*scenario) []string {
+	var names []string
+	for _, one := range all {
+		if !slices.Contains(names, one.topic) {
+			names = append(names, one.topic)
+		}
+	}
+	return names
+}

@@ -1,0 +1,175 @@
+package differential
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// outcome is all that is compared of a scenario on one side: what is said, by
+// what it is said of.
+type outcome map[string]string
+
+// Paths whose values differ from cluster to cluster: that they are there is
+// compared, not what is in them. A message is each side's own.
+var (
+	opaque = []string{
+		"/metadata/deletionTimestamp",
+		"/spec/claimRef/resourceVersion",
+		"/spec/csi/volumeAttributes/storage.kubernetes.io/csiProvisionerIdentity",
+		"/status/lastPhaseTransitionTime",
+		"/status/message",
+	}
+	dropped = []string{
+		"/metadata/uid", "/metadata/resourceVersion", "/metadata/creationTimestamp",
+		"/metadata/managedFields", "/metadata/generation", "/metadata/selfLink",
+	}
+)
+
+// anyUUID is what is left of generated names.
+var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// outcome gathers what has become of the scenario's objects.
+func (p *play) outcome() outcome {
+	names := p.names()
+	var replace []string
+	for one, name := range names {
+		replace = append(replace, string(one.object.GetUID()), "UID of "+name)
+		if handle, _, _ := unstructured.NestedString(one.object.Object, "spec", "csi", "volumeHandle"); one.generated() && handle != "" {
+			replace = append(replace, handle, "HANDLE of "+name)
+		}
+	}
+	replace = append(replace, p.scene+"-", "", p.scene, "SCENE", p.dir, "DIR")
+	hide := strings.NewReplacer(replace...)
+	result := outcome{}
+	for one, name := range names {
+		about := func(what, value string) {
+			result[name+" "+what] = anyUUID.ReplaceAllString(hide.Replace(value), "UUID")
+		}
+		about("phases", strings.Join(one.phases, ", "))
+		for event := range one.events {
+			about("event "+event, "seen")
+		}
+		if one.gone {
+			about("exists", "no")
+			continue
+		}
+		about("exists", "yes")
+		flatten(one.object.Object, "", about)
+	}
+	return result
+}
+
+// names are those of the scenario's claims and volumes: a generated one is told by
+// its claim, and a later one of the same name by its number.
+func (p *play) names() map[*life]string {
+	names := map[*life]string{}
+	for _, one := range p.recorder.all() {
+		object := one.object
+		name := object.GetName()
+		claimNamespace, _, _ := unstructured.NestedString(object.Object, "spec", "claimRef", "namespace")
+		switch {
+		case one.kind == "claim" && object.GetNamespace() == p.scene:
+		case one.kind == "volume" && strings.HasPrefix(name, p.scene+"-"):
+			name = strings.TrimPrefix(name, p.scene+"-")
+		case one.kind == "volume" && claimNamespace == p.scene:
+			claim, _, _ := unstructured.NestedString(object.Object, "spec", "claimRef", "name")
+			if owner := p.recorder.byUID(types.UID(strings.TrimPrefix(name, "pvc-"))); owner != nil && owner.number > 1 {
+				claim = fmt.Sprintf("%s#%d", claim, owner.number)
+			}
+			name = "of " + claim
+		default:
+			continue
+		}
+		if strings.HasPrefix(name, probePrefix) {
+			continue
+		}
+		if one.number > 1 {
+			name = fmt.Sprintf("%s#%d", name, one.number)
+		}
+		names[one] = one.kind + " " + name
+	}
+	return names
+}
+
+// generated says whether a provisioner chose the name.
+func (l *life) generated() bool { return strings.HasPrefix(l.object.GetName(), "pvc-") }
+
+// flatten tells every leaf of an object by its path.
+func flatten(value any, path string, tell func(path, value string)) {
+	switch {
+	case slices.Contains(dropped, path):
+		return
+	case slices.Contains(opaque, path):
+		tell(path, "set")
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			flatten(value[key], path+"/"+key, tell)
+		}
+	case []any:
+		var parts []string
+		for _, one := range value {
+			text, err := json.Marshal(one)
+			if err != nil {
+				text = []byte(err.Error())
+			}
+			parts = append(parts, string(text))
+		}
+		slices.Sort(parts)
+		tell(path, "["+strings.Join(parts, ", ")+"]")
+	default:
+		tell(path, fmt.Sprint(value))
+	}
+}
+
+// absent is the value of what one side alone has.
+const absent = "-"
+
+// difference is one thing that is not the same on both sides.
+type difference struct {
+	// What is the object and what of it.
+	What string
+	// Ours and Upstream are its values, "-" for none.
+	Ours, Upstream string
+}
+
+func (d difference) String() string {
+	return fmt.Sprintf("%s: ours %s, upstream %s", d.What, d.Ours, d.Upstream)
+}
+
+// compare returns what is not the same. An object that one side alone still has
+// is one difference, whatever is in it.
+func compare(ours, upstream outcome) []difference {
+	var differences []difference
+	all := maps.Clone(ours)
+	maps.Copy(all, upstream)
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		mine, here := ours[what]
+		theirs, there := upstream[what]
+		if !here {
+			mine = absent
+		}
+		if !there {
+			theirs = absent
+		}
+		if mine != theirs && !beside(what, ours, upstream) {
+			differences = append(differences, difference{what, mine, theirs})
+		}
+	}
+	return differences
+}
+
+// beside says whether a path belongs to an object that does not exist on both sides.
+func beside(what string, ours, upstream outcome) bool {
+	object, _, isPath := strings.Cut(what, " /")
+	return isPath && ours[object+" exists"] != upstream[object+" exists"]
+}

@@ -1,0 +1,212 @@
+package differential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+// resources are those of the kinds that a scenario speaks of.
+var resources = map[string]schema.GroupVersionResource{
+	"claim":           {Version: "v1", Resource: "persistentvolumeclaims"},
+	"volume":          {Version: "v1", Resource: "persistentvolumes"},
+	"pod":             {Version: "v1", Resource: "pods"},
+	"recycler":        {Version: "v1", Resource: "pods"},
+	"node":            {Version: "v1", Resource: "nodes"},
+	"class":           {Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"},
+	"attributesclass": {Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses"},
+}
+
+// watched are the kinds whose lives are recorded.
+var watched = []string{"claim", "volume", "pod"}
+
+var eventResource = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+
+// life is what a watch has seen of one object from its creation on.
+type life struct {
+	kind   string
+	number int      // among the objects of that name, from 1
+	phases []string // each once until it changes
+	object *unstructured.Unstructured
+	gone   bool
+	events map[string]bool // type and reason
+}
+
+// place is where an object is, whichever it is.
+type place struct{ kind, namespace, name string }
+
+// recorder follows the objects and events of a cluster. What it hands out is not
+// changed by anybody.
+type recorder struct {
+	mu      sync.Mutex
+	lives   map[types.UID]*life
+	places  map[place]types.UID // of the newest object there
+	early   map[types.UID]map[string]bool
+	changed chan struct{} // closed by every change
+	stop    context.CancelFunc
+}
+
+func startRecorder(ctx context.Context, client dynamic.Interface) (*recorder, error) {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r := &recorder{
+		lives:   map[types.UID]*life{},
+		places:  map[place]types.UID{},
+		early:   map[types.UID]map[string]bool{},
+		changed: make(chan struct{}),
+		stop:    stop,
+	}
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	for _, kind := range watched {
+		handler := cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { r.saw(kind, object, false) },
+			UpdateFunc: func(_, object any) { r.saw(kind, object, false) },
+			DeleteFunc: func(object any) { r.saw(kind, object, true) },
+		}
+		if _, err := factory.ForResource(resources[kind]).Informer().AddEventHandler(handler); err != nil {
+			return nil, fmt.Errorf("watch for %s: %w", kind, err)
+		}
+	}
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc:    r.heard,
+		UpdateFunc: func(_, object any) { r.heard(object) },
+	}
+	if _, err := factory.ForResource(eventResource).Informer().AddEventHandler(handler); err != nil {
+		return nil, fmt.Errorf("watch for events: %w", err)
+	}
+	factory.Start(running.Done())
+	for _, synced := range factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			stop()
+			return nil, errors.New("the recorder's caches are not filled")
+		}
+	}
+	return r, nil
+}
+
+// saw records a version of an object.
+func (r *recorder) saw(kind string, seen any, gone bool) {
+	if last, missed := seen.(cache.DeletedFinalStateUnknown); missed {
+		seen = last.Obj
+	}
+	object, ok := seen.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := r.lifeOf(kind, object)
+	one.object, one.gone = object, gone
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	if n := len(one.phases); phase != "" && (n == 0 || one.phases[n-1] != phase) {
+		one.phases = append(one.phases, phase)
+	}
+	r.tell()
+}
+
+func (r *recorder) lifeOf(kind string, object *unstructured.Unstructured) *life {
+	one := r.lives[object.GetUID()]
+	if one != nil {
+		return one
+	}
+	at := place{kind, object.GetNamespace(), object.GetName()}
+	one = &life{kind: kind, number: 1, events: map[string]bool{}}
+	if before := r.lives[r.places[at]]; before != nil {
+		one.number = before.number + 1
+	}
+	maps.Copy(one.events, r.early[object.GetUID()])
+	r.lives[object.GetUID()], r.places[at] = one, object.GetUID()
+	return one
+}
+
+// heard records an event, which may come before the object that it is about.
+func (r *recorder) heard(seen any) {
+	event, ok := seen.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	uid, _, _ := unstructured.NestedString(event.Object, "involvedObject", "uid")
+	kind, _, _ := unstructured.NestedString(event.Object, "type")
+	reason, _, _ := unstructured.NestedString(event.Object, "reason")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	said := kind + " " + reason
+	if one := r.lives[types.UID(uid)]; one != nil {
+		one.events[said] = true
+	} else {
+		if r.early[types.UID(uid)] == nil {
+			r.early[types.UID(uid)] = map[string]bool{}
+		}
+		r.early[types.UID(uid)][said] = true
+	}
+	r.tell()
+}
+
+func (r *recorder) tell() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// at returns the newest object at a place, nil if none was ever there.
+func (r *recorder) at(where place) *life {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return copied(r.lives[r.places[where]])
+}
+
+// byUID returns one object, nil while it was not seen.
+func (r *recorder) byUID(uid types.UID) *life {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return copied(r.lives[uid])
+}
+
+// all returns every object that was seen, the older ones first.
+func (r *recorder) all() []*life {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var lives []*life
+	for _, one := range r.lives {
+		lives = append(lives, copied(one))
+	}
+	slices.SortFunc(lives, func(a, b *life) int { return a.number - b.number })
+	return lives
+}
+
+func copied(one *life) *life {
+	if one == nil {
+		return nil
+	}
+	result := *one
+	result.phases, result.events = slices.Clone(one.phases), maps.Clone(one.events)
+	return &result
+}
+
+// await waits until the condition holds, which is looked at after every change.
+func (r *recorder) await(ctx context.Context, holds func() bool) error {
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		r.mu.Unlock()
+		if holds() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (l *life) metadata() metav1.Object { return l.object }

@@ -1,0 +1,100 @@
+package differential
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// scenario is one script that both sides play.
+type scenario struct {
+	Name string
+	// Alone: it touches what all scenarios share.
+	Alone bool
+	// Gate is "off" where ours runs with HonorPVReclaimPolicy=false.
+	Gate  string
+	Steps []step
+
+	// topic is the file that it stands in, scene the namespace that it plays in.
+	topic, scene string
+}
+
+// step is one line of a scenario.
+type step struct {
+	text, verb, kind, name string
+	// value is what follows the colon, as JSON.
+	value string
+}
+
+// UnmarshalJSON reads a step: a map of one entry, or a verb alone.
+func (s *step) UnmarshalJSON(text []byte) error {
+	if err := json.Unmarshal(text, &s.text); err == nil {
+		return s.parse()
+	}
+	var entry map[string]json.RawMessage
+	if err := json.Unmarshal(text, &entry); err != nil {
+		return err
+	}
+	for what, value := range entry {
+		s.text, s.value = what, string(value)
+	}
+	if len(entry) != 1 {
+		return fmt.Errorf("step %s: want one entry", text)
+	}
+	return s.parse()
+}
+
+func (s *step) parse() error {
+	var rest string
+	s.verb, rest, _ = strings.Cut(s.text, " ")
+	s.kind, s.name, _ = strings.Cut(rest, " ")
+	if _, known := verbs[s.verb]; !known {
+		return fmt.Errorf("step %q: there is no such verb", s.text)
+	}
+	if _, known := resources[s.kind]; !known && s.verb != "settle" {
+		return fmt.Errorf("step %q: there is no such kind", s.text)
+	}
+	if s.value == "null" {
+		s.value = ""
+	}
+	return nil
+}
+
+// scenarios reads all scenarios, in the order of their topics.
+func scenarios() ([]*scenario, error) {
+	files, err := filepath.Glob(filepath.Join("testdata", "scenarios", "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(files)
+	var all []*scenario
+	for number, file := range files {
+		var found []*scenario
+		if err := load(file, &found); err != nil {
+			return nil, err
+		}
+		for i, one := range found {
+			one.topic = strings.TrimSuffix(filepath.Base(file), ".yaml")
+			one.scene = fmt.Sprintf("scene-%d-%d", number+1, i+1)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// load reads a YAML file strictly.
+func load(file string, into any) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	return nil
+}

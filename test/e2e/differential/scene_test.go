@@ -1,0 +1,365 @@
+package differential
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// play is one scenario on one side.
+type play struct {
+	*side
+	*scenario
+	// created are the objects that the scenario made last, by kind and name.
+	created map[string]types.UID
+	// probes is how often everything was let settle.
+	probes int
+}
+
+// verbs are what a step can do.
+var verbs map[string]func(p *play, ctx context.Context, step step) error
+
+func init() {
+	verbs = map[string]func(p *play, ctx context.Context, step step) error{
+		"create": (*play).create,
+		"patch":  (*play).patch,
+		"status": (*play).patch,
+		"delete": (*play).remove,
+		"await":  (*play).awaitObject,
+		"event":  (*play).awaitEvent,
+		"settle": (*play).settle,
+	}
+}
+
+// perform takes all steps and then lets everybody look at everything once more.
+func (p *play) perform(ctx context.Context) error {
+	namespaces := p.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	namespace := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": p.scene},
+	}}
+	if _, err := namespaces.Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("%s: create namespace: %w", p.side.name, err)
+	}
+	for number, step := range p.Steps {
+		if err := p.take(ctx, step); err != nil {
+			return fmt.Errorf("%s: step %d, %s: %w", p.side.name, number+1, step.text, err)
+		}
+	}
+	if err := p.settle(ctx, step{}); err != nil {
+		return fmt.Errorf("%s: let everything settle: %w", p.side.name, err)
+	}
+	return nil
+}
+
+func (p *play) take(ctx context.Context, s step) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return verbs[s.verb](p, ctx, s)
+}
+
+func (p *play) resource(kind, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return p.client.Resource(resources[kind])
+	}
+	return p.client.Resource(resources[kind]).Namespace(namespace)
+}
+
+// create makes an object of the defaults of its kind and the step's changes.
+func (p *play) create(ctx context.Context, s step) error {
+	namespace, name := p.where(s.kind, s.name)
+	var defaults map[string]json.RawMessage
+	if err := load("testdata/defaults.yaml", &defaults); err != nil {
+		return err
+	}
+	object, err := p.decode(string(defaults[s.kind]), name)
+	if err != nil {
+		return err
+	}
+	changes, err := p.decode(s.value, name)
+	if err != nil {
+		return err
+	}
+	object = merged(object, changes)
+	made := &unstructured.Unstructured{Object: object}
+	made.SetName(name)
+	made.SetNamespace(namespace)
+	now, err := p.resource(s.kind, namespace).Create(ctx, made, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	p.created[s.kind+" "+s.name] = now.GetUID()
+	return nil
+}
+
+// merged returns an object with the changes made as a JSON merge patch does.
+func merged(object, changes map[string]any) map[string]any {
+	for key, change := range changes {
+		inner, isMap := change.(map[string]any)
+		before, wasMap := object[key].(map[string]any)
+		switch {
+		case change == nil:
+			delete(object, key)
+		case isMap && wasMap:
+			object[key] = merged(before, inner)
+		case isMap:
+			object[key] = merged(map[string]any{}, inner)
+		default:
+			object[key] = change
+		}
+	}
+	return object
+}
+
+func (p *play) patch(ctx context.Context, s step) error {
+	namespace, name := p.where(s.kind, s.name)
+	body := p.expand(s.value, name)
+	var subresources []string
+	if s.verb == "status" {
+		subresources, body = []string{"status"}, `{"status":`+body+`}`
+	}
+	_, err := p.resource(s.kind, namespace).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, subresources...)
+	return err
+}
+
+// remove deletes an object; pods go at once, for there is no kubelet, unless the
+// step says otherwise.
+func (p *play) remove(ctx context.Context, s step) error {
+	namespace, name := p.where(s.kind, s.name)
+	options := metav1.DeleteOptions{}
+	if s.kind == "pod" || s.kind == "recycler" {
+		options.GracePeriodSeconds = new(int64)
+	}
+	if s.value != "" {
+		if err := json.Unmarshal([]byte(s.value), &options); err != nil {
+			return err
+		}
+	}
+	return p.resource(s.kind, namespace).Delete(ctx, name, options)
+}
+
+// awaitObject waits for a phase, for the object to be gone, or until it contains
+// what the step says.
+func (p *play) awaitObject(ctx context.Context, s step) error {
+	var phase string
+	if err := json.Unmarshal([]byte(s.value), &phase); err != nil {
+		phase = ""
+	}
+	wanted := map[string]any{"status": map[string]any{"phase": phase}}
+	var last *life
+	err := p.recorder.await(ctx, func() bool {
+		last = p.object(s.kind, s.name)
+		switch {
+		case phase == "gone":
+			return last != nil && last.gone
+		case last == nil || last.gone:
+			return false
+		case phase == "":
+			text := p.expand(s.value, last.object.GetName())
+			if wanted = nil; json.Unmarshal([]byte(text), &wanted) != nil {
+				return false
+			}
+		}
+		return contains(last.object.Object, wanted)
+	})
+	if err != nil {
+		return fmt.Errorf("it was not met: %w; last seen: %s", err, last)
+	}
+	return nil
+}
+
+func (p *play) awaitEvent(ctx context.Context, s step) error {
+	var reason string
+	if err := json.Unmarshal([]byte(s.value), &reason); err != nil {
+		return err
+	}
+	var last *life
+	err := p.recorder.await(ctx, func() bool {
+		last = p.object(s.kind, s.name)
+		return last != nil && (last.events["Normal "+reason] || last.events["Warning "+reason])
+	})
+	if err != nil {
+		return fmt.Errorf("it did not come: %w; last seen: %s", err, last)
+	}
+	return nil
+}
+
+// contains says whether the object has all that is wanted; null is what must be
+// absent, and lists are equal in any order.
+func contains(object, wanted any) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		have, _ := object.(map[string]any)
+		for key, value := range wanted {
+			if !contains(have[key], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		have, _ := object.([]any)
+		for _, value := range wanted {
+			if !containsAny(have, value) {
+				return false
+			}
+		}
+		return len(have) == len(wanted)
+	case nil:
+		return object == nil
+	}
+	return fmt.Sprint(object) == fmt.Sprint(wanted)
+}
+
+func containsAny(list []any, wanted any) bool {
+	for _, one := range list {
+		if contains(one, wanted) {
+			return true
+		}
+	}
+	return false
+}
+
+// object returns what was seen of an object of the scenario.
+func (p *play) object(kind, name string) *life {
+	if uid, known := p.created[kind+" "+name]; known {
+		return p.recorder.byUID(uid)
+	}
+	namespace, full := p.where(kind, name)
+	if kind == "recycler" {
+		kind = "pod"
+	}
+	return p.recorder.at(place{kind, namespace, full})
+}
+
+// where returns what an object is called in the cluster: whatever has no namespace
+// carries the scene's name.
+func (p *play) where(kind, name string) (namespace, full string) {
+	switch claim, ofClaim := strings.CutPrefix(name, "of "); {
+	case kind == "claim", kind == "pod":
+		return p.scene, name
+	case kind == "recycler":
+		return metav1.NamespaceDefault, "recycler-for-" + p.scene + "-" + name
+	case kind == "volume" && ofClaim:
+		return "", p.volumeOf(claim)
+	}
+	return "", p.scene + "-" + name
+}
+
+// volumeOf returns the name of the volume that a claim names, or would get.
+func (p *play) volumeOf(claim string) string {
+	one := p.object("claim", claim)
+	if one == nil {
+		return ""
+	}
+	if name, _, _ := unstructured.NestedString(one.object.Object, "spec", "volumeName"); name != "" {
+		return name
+	}
+	return "pvc-" + string(one.object.GetUID())
+}
+
+// reference is ${word} or ${word KIND NAME}.
+var reference = regexp.MustCompile(`\$\{([a-z]+)(?: ([a-z]+) ([^}]+))?\}`)
+
+// expand puts in what a text refers to, where name is that of the object itself.
+func (p *play) expand(text, name string) string {
+	return reference.ReplaceAllStringFunc(text, func(found string) string {
+		parts := reference.FindStringSubmatch(found)
+		switch word, kind, other := parts[1], parts[2], parts[3]; {
+		case word == "scene":
+			return p.scene
+		case word == "driver":
+			return p.driver.DriverName
+		case word == "dir":
+			return p.dir
+		case word == "name" && kind == "":
+			return name
+		case word == "name":
+			_, full := p.where(kind, other)
+			return full
+		case word == "uid":
+			if one := p.object(kind, other); one != nil {
+				return string(one.object.GetUID())
+			}
+			return string(p.created[kind+" "+other])
+		}
+		return found
+	})
+}
+
+func (p *play) decode(text, name string) (map[string]any, error) {
+	object := map[string]any{}
+	if text == "" {
+		return object, nil
+	}
+	if err := json.Unmarshal([]byte(p.expand(text, name)), &object); err != nil {
+		return nil, fmt.Errorf("read object: %w", err)
+	}
+	return object, nil
+}
+
+// settle returns once everything that was there before has been looked at. A claim
+// that waits is served by a volume that comes later: upstream finds that out only
+// in its periodic pass over everything, and both queues are passed by then.
+func (p *play) settle(ctx context.Context, _ step) error {
+	p.probes++
+	probe := fmt.Sprintf("%s%d", probePrefix, p.probes)
+	class := p.scene + "-" + probe
+	for _, text := range []string{
+		`{"create claim ` + probe + `": {"spec": {"storageClassName": "` + class + `"}}}`,
+		`{"event claim ` + probe + `": "ProvisioningFailed"}`,
+		`{"create volume ` + probe + `": {"spec": {"storageClassName": "` + class + `"}}}`,
+		`{"await claim ` + probe + `": "Bound"}`,
+		`{"delete claim ` + probe + `": null}`,
+		`{"await volume ` + probe + `": "Released"}`,
+		`{"delete volume ` + probe + `": null}`,
+		`{"await volume ` + probe + `": "gone"}`,
+	} {
+		var s step
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			return err
+		}
+		if err := verbs[s.verb](p, ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s.text, err)
+		}
+	}
+	return nil
+}
+
+// probePrefix begins the names of the objects that let a scene settle.
+const probePrefix = "probe-"
+
+// leave takes the claims of a scenario away that others could mistake for theirs,
+// because they share what it touched.
+func (p *play) leave(ctx context.Context) error {
+	claims := p.resource("claim", p.scene)
+	if err := claims.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return fmt.Errorf("%s: delete claims: %w", p.side.name, err)
+	}
+	return p.recorder.await(ctx, func() bool {
+		for _, one := range p.recorder.all() {
+			if one.kind == "claim" && one.object.GetNamespace() == p.scene && !one.gone {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// String is what a failure shows of an object.
+func (l *life) String() string {
+	if l == nil {
+		return "nothing"
+	}
+	text, err := json.Marshal(l.object.Object)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("gone=%v phases=%v events=%v %s", l.gone, l.phases, l.events, text)
+}

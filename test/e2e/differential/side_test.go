@@ -1,0 +1,138 @@
+package differential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/dynamic"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+)
+
+// side is a cluster with the loops of one maker. The provisioner is ours on all
+// sides: the loops are what is compared.
+type side struct {
+	name string
+	// honor is the gate HonorPVReclaimPolicy of both programs of ours.
+	honor bool
+	// upstream puts upstream's loops in the place of ours.
+	upstream bool
+
+	dir       string
+	plane     *sandbox.ControlPlane
+	driver    *sandbox.Driver
+	processes []*sandbox.Process
+	client    dynamic.Interface
+	recorder  *recorder
+}
+
+// binaries are the programs under test.
+func binaries() sandbox.Binaries {
+	if dir := os.Getenv("EXEUNT_BIN"); dir != "" {
+		return sandbox.Binaries{Dir: dir}
+	}
+	return sandbox.Binaries{Dir: filepath.Join("..", "..", "..", "bin")}
+}
+
+// start starts the side; what was started is stopped again if it fails.
+func (s *side) start() (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if s.dir, err = os.MkdirTemp("", "exeunt-differential-"); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.stop(), os.RemoveAll(s.dir))
+		}
+	}()
+	if s.plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: binaries(), Dir: s.dir}); err != nil {
+		return err
+	}
+	for _, manifests := range []fs.FS{deploy.Manifests, os.DirFS(filepath.Join("..", "..", "upstream", "rbac")), os.DirFS(filepath.Join("testdata", "shared"))} {
+		if err = sandbox.Apply(ctx, s.plane.RESTConfig(), manifests); err != nil {
+			return err
+		}
+	}
+	if s.driver, err = sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: binaries(), Dir: s.dir}); err != nil {
+		return err
+	}
+	if err = s.startPrograms(ctx); err != nil {
+		return err
+	}
+	return s.record(ctx)
+}
+
+// startPrograms starts the loops, which look at what waits every second, and the
+// provisioner.
+func (s *side) startPrograms(ctx context.Context) error {
+	loops := s.plane.StartPVController
+	args := []string{}
+	if s.upstream {
+		loops = s.plane.StartUpstreamLoops
+		args = append(args, "--pvclaimbinder-sync-period=1s")
+	}
+	process, err := loops(ctx, sandbox.Controller{HonorReclaimPolicy: s.honor, Args: args})
+	if err != nil {
+		return err
+	}
+	s.processes = append(s.processes, process)
+	process, err = s.plane.StartProvisioner(ctx, s.driver, sandbox.Controller{HonorReclaimPolicy: s.honor || s.upstream})
+	if err != nil {
+		return err
+	}
+	s.processes = append(s.processes, process)
+	return nil
+}
+
+func (s *side) record(ctx context.Context) (err error) {
+	config := s.plane.RESTConfig()
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
+	if s.client, err = dynamic.NewForConfig(config); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	s.recorder, err = startRecorder(ctx, s.client)
+	return err
+}
+
+// finish stops the side and says whether a program of ours died or was refused
+// a request.
+func (s *side) finish() error {
+	var errs []error
+	for _, process := range s.processes {
+		select {
+		case <-process.Done():
+			errs = append(errs, fmt.Errorf("%s died: %w", process.Name(), process.Err()))
+		default:
+		}
+	}
+	errs = append(errs, sandbox.Refused(s.plane.AuditLog, "system:serviceaccount:"+deploy.Namespace))
+	if err := errors.Join(errs...); err != nil || os.Getenv("EXEUNT_KEEP") != "" {
+		return errors.Join(err, s.stop(), fmt.Errorf("its logs are kept in %s", s.dir))
+	}
+	return errors.Join(s.stop(), os.RemoveAll(s.dir))
+}
+
+func (s *side) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var errs []error
+	if s.recorder != nil {
+		s.recorder.stop()
+	}
+	for _, process := range s.processes {
+		errs = append(errs, process.Stop(ctx))
+	}
+	if s.driver != nil {
+		errs = append(errs, s.driver.Stop(ctx))
+	}
+	if s.plane != nil {
+		errs = append(errs, s.plane.Stop(ctx))
+	}
+	return errors.Join(errs...)
+}

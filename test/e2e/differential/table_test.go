@@ -1,0 +1,172 @@
+package differential
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// verdict is how a scenario ended.
+type verdict int
+
+const (
+	equal    verdict = iota // everything is the same
+	differs                 // what differs is what is meant to
+	failed                  // something else
+	verdicts                // how many there are
+)
+
+func outcomeOf(intended []difference) verdict {
+	if len(intended) == 0 {
+		return equal
+	}
+	return differs
+}
+
+// tally is how the scenarios ended, by topic.
+type tally struct {
+	mu     sync.Mutex
+	topics map[string]*[verdicts]int
+}
+
+var results = tally{topics: map[string]*[verdicts]int{}}
+
+func (t *tally) add(s *scenario, v verdict) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.topics[s.topic] == nil {
+		t.topics[s.topic] = &[verdicts]int{}
+	}
+	t.topics[s.topic][v]++
+}
+
+// table returns the tally as Markdown, with a total line.
+func (t *tally) table() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var total [verdicts]int
+	rows := [][]string{{"topic", "scenarios", "equal", "intended differences"}}
+	line := func(name string, counts [verdicts]int) {
+		row := []string{name}
+		for _, n := range []int{counts[equal] + counts[differs] + counts[failed], counts[equal], counts[differs]} {
+			row = append(row, fmt.Sprint(n))
+		}
+		if counts[failed] > 0 {
+			row[0] += fmt.Sprintf(" (%d FAILED)", counts[failed])
+		}
+		rows = append(rows, row)
+	}
+	for _, topic := range slices.Sorted(maps.Keys(t.topics)) {
+		line(topic, *t.topics[topic])
+		for v, n := range t.topics[topic] {
+			total[v] += n
+		}
+	}
+	line("total", total)
+	return layOut(rows)
+}
+
+// layOut writes rows as a Markdown table whose columns are aligned.
+func layOut(rows [][]string) string {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	var text strings.Builder
+	for n, row := range rows {
+		for i, cell := range row {
+			fmt.Fprintf(&text, "| %-*s ", widths[i], cell)
+		}
+		text.WriteString("|\n")
+		if n == 0 {
+			for _, width := range widths {
+				text.WriteString("|" + strings.Repeat("-", width+2))
+			}
+			text.WriteString("|\n")
+		}
+	}
+	return text.String()
+}
+
+// report writes the table to the file that EXEUNT_TABLE names, which make prints.
+func report() error {
+	file := os.Getenv("EXEUNT_TABLE")
+	if file == "" || len(results.topics) == 0 {
+		return nil
+	}
+	return os.WriteFile(file, []byte(results.table()), 0o600)
+}
+
+// document is where the table and the intended differences are told to people.
+var document = filepath.Join("..", "..", "..", "docs", "differences.md")
+
+func TestTheDocumentNamesEveryScenarioAndDifference(t *testing.T) {
+	all, err := scenarios()
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := loadIntended()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := describe(all, named)
+	if os.Getenv("EXEUNT_UPDATE") != "" {
+		if err := os.WriteFile(document, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(document)
+	if err != nil || string(have) != want {
+		t.Errorf("%s is not what the scenarios say (%v); write it anew: EXEUNT_UPDATE=1 go test ./test/e2e/differential -run %s", document, err, t.Name())
+	}
+}
+
+// describe returns the document. That its numbers are true is what the
+// comparison shows: it fails if a scenario ends otherwise.
+func describe(all []*scenario, named *intended) string {
+	var text strings.Builder
+	expected := tally{topics: map[string]*[verdicts]int{}}
+	for _, one := range all {
+		expected.add(one, outcomeOf(named.of(one.Name)))
+	}
+	text.WriteString(preamble)
+	text.WriteString(expected.table())
+	text.WriteString("\n## Where ours differs, and why\n")
+	for _, why := range slices.Sorted(maps.Keys(named.Reasons)) {
+		fmt.Fprintf(&text, "\n### %s\n\n%s\n\n", strings.ReplaceAll(why, "-", " "), strings.TrimSpace(named.Reasons[why]))
+		for _, one := range named.Scenarios {
+			if slices.Contains(one.Why, why) {
+				fmt.Fprintf(&text, "- %s\n", one.Scenario)
+			}
+		}
+	}
+	text.WriteString("\n## The scenarios\n")
+	for _, topic := range topics(all) {
+		fmt.Fprintf(&text, "\n### %s\n\n", topic)
+		for _, one := range all {
+			if one.topic == topic {
+				fmt.Fprintf(&text, "- %s%s\n", one.Name, cmp.Or(map[string]string{"off": " (gate off)"}[one.Gate], ""))
+			}
+		}
+	}
+	return text.String()
+}
+
+const preamble = `# Beside kube-controller-manager
+
+` + "`make e2e`" + ` plays the scenarios in ` + "`test/e2e/differential/testdata/scenarios`" + ` against this pv-controller and against the
+three loops of the real kube-controller-manager v1.36.3, and compares the objects in the end, the phases on the way and the
+events. A difference that is not named in ` + "`testdata/differences.yaml`" + ` fails it, and so does a named one that does not
+occur. This page is made of those files, and a test keeps it so.
+
+## The table
+
+`
