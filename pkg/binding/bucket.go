@@ -29,6 +29,7 @@ type candidate struct {
 	key      bucketKey
 	capacity resource.Quantity
 	modes    []v1.PersistentVolumeAccessMode
+	breadth  int // how many different access modes it offers
 	labels   labels.Set
 }
 
@@ -42,8 +43,17 @@ func newCandidate(volume *v1.PersistentVolume) *candidate {
 		},
 		capacity: *capacity(volume),
 		modes:    volume.Spec.AccessModes,
+		breadth:  breadth(volume.Spec.AccessModes),
 		labels:   volume.Labels,
 	}
+}
+
+func breadth(modes []v1.PersistentVolumeAccessMode) int {
+	different := map[v1.PersistentVolumeAccessMode]bool{}
+	for _, mode := range modes {
+		different[mode] = true
+	}
+	return len(different)
 }
 
 // same says whether the volume is as it was when the candidate was made.
@@ -89,13 +99,17 @@ func (w *waiter) accepts(c *candidate) bool {
 		(w.selector == nil || w.selector.Matches(c.labels))
 }
 
-// bucket holds candidates by capacity and waiters by request, both ascending.
+// bucket holds candidates by breadth and then by capacity, and waiters by request,
+// all ascending.
 type bucket struct {
 	candidates []*candidate
 	waiters    []*waiter
 }
 
 func compareCandidates(a, b *candidate) int {
+	if order := a.breadth - b.breadth; order != 0 {
+		return order
+	}
 	if order := a.capacity.Cmp(b.capacity); order != 0 {
 		return order
 	}
@@ -135,15 +149,23 @@ func (b *bucket) empty() bool {
 	return len(b.candidates) == 0 && len(b.waiters) == 0
 }
 
-// smallest returns the first candidate that is large enough and satisfies the waiter.
+// smallest returns the first candidate that is large enough and satisfies the
+// waiter, of those with as few access modes as possible: whoever needs more than
+// one node shall find a volume that offers it.
 func (b *bucket) smallest(w *waiter, usable func(*candidate) bool) *candidate {
-	from, _ := slices.BinarySearchFunc(b.candidates, w.request, func(c *candidate, request resource.Quantity) int {
-		return orBefore(c.capacity.Cmp(request))
-	})
-	for _, c := range b.candidates[from:] {
-		if usable(c) && w.accepts(c) {
-			return c
+	for rest := b.candidates; len(rest) > 0; {
+		end, _ := slices.BinarySearchFunc(rest, rest[0].breadth, func(c *candidate, breadth int) int {
+			return afterEqual(c.breadth - breadth)
+		})
+		from, _ := slices.BinarySearchFunc(rest[:end], w.request, func(c *candidate, request resource.Quantity) int {
+			return orBefore(c.capacity.Cmp(request))
+		})
+		for _, c := range rest[from:end] {
+			if usable(c) && w.accepts(c) {
+				return c
+			}
 		}
+		rest = rest[end:]
 	}
 	return nil
 }
@@ -151,10 +173,7 @@ func (b *bucket) smallest(w *waiter, usable func(*candidate) bool) *candidate {
 // neediest returns the waiter with the largest request that the candidate satisfies.
 func (b *bucket) neediest(c *candidate) *waiter {
 	to, _ := slices.BinarySearchFunc(b.waiters, c.capacity, func(w *waiter, capacity resource.Quantity) int {
-		if w.request.Cmp(capacity) <= 0 {
-			return -1
-		}
-		return 1
+		return afterEqual(w.request.Cmp(capacity))
 	})
 	for at := to - 1; at >= 0; at-- {
 		if b.waiters[at].accepts(c) {
@@ -162,6 +181,14 @@ func (b *bucket) neediest(c *candidate) *waiter {
 		}
 	}
 	return nil
+}
+
+// afterEqual makes a search find the first that is greater.
+func afterEqual(order int) int {
+	if order <= 0 {
+		return -1
+	}
+	return 1
 }
 
 // orBefore makes a search find the first of equal elements.

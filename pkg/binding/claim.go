@@ -56,6 +56,9 @@ type ClaimState struct {
 	// Held: the claim carries the finalizer Provisioning, and an in-tree plugin of
 	// this program was asked.
 	Held bool
+	// Mismarked: the migrated-to annotation does not name the CSI driver that has
+	// taken over from the in-tree plugin that was asked, or names one where none has.
+	Mismarked bool
 	// Status is the claim's status.
 	Status Status
 	// Confirmed: the volume was read from the API server, not from a cache.
@@ -89,6 +92,8 @@ const (
 	RequestVolume
 	// ProvisionVolume makes a volume with an in-tree plugin.
 	ProvisionVolume
+	// MarkMigrated sets the migrated-to annotation right.
+	MarkMigrated
 	// AbandonVolume deletes what an in-tree plugin may have made for the claim and no
 	// volume records, and lets go of the claim.
 	AbandonVolume
@@ -137,6 +142,9 @@ const (
 	ProvisioningOff Reason = "ProvisioningOff"
 	// AwaitsProvisioner: an external provisioner was asked.
 	AwaitsProvisioner Reason = "ExternalProvisioning"
+	// PluginMigrated: a CSI driver has taken over from the in-tree plugin that was
+	// asked, or no longer does.
+	PluginMigrated Reason = "PluginMigrated"
 	// AwaitsPlugin: an in-tree plugin makes a volume.
 	AwaitsPlugin Reason = "AwaitsPlugin"
 )
@@ -150,6 +158,9 @@ func (r Reason) Settled() bool {
 // DecideClaim returns the next step for one claim. What an in-tree plugin may have
 // made for a claim that needs it no longer is not forgotten.
 func DecideClaim(s ClaimState) ClaimDecision {
+	if s.Mismarked {
+		return ClaimDecision{MarkMigrated, PluginMigrated}
+	}
 	decision := decideBinding(s)
 	if decision.Action == Wait && s.Held && (s.Deleting || s.Completed) {
 		return ClaimDecision{AbandonVolume, decision.Reason}

@@ -46,6 +46,7 @@ func TestDecideClaim(t *testing.T) {
 		"the claim goes while a plugin may have made a volume":        {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Held: true, Deleting: true, Status: StatusPending}, ClaimDecision{AbandonVolume, ClaimDeleting}},
 		"the claim took another volume than the plugin may have made": {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Held: true, Status: StatusBound}, ClaimDecision{AbandonVolume, IsBound}},
 		"the plugin's volume is bound before anything is abandoned":   {ClaimState{Volume: Ours, Held: true, Deleting: true, Status: StatusPending}, ClaimDecision{MarkVolumeBound, Binding}},
+		"who has taken over from the plugin is noted before all else": {ClaimState{Mismarked: true, Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{MarkMigrated, PluginMigrated}},
 		"provisioning is switched off":                                {ClaimState{Class: Provisionable, Status: StatusPending}, ClaimDecision{Wait, ProvisioningOff}},
 		"a status left over from elsewhere becomes Pending":           {ClaimState{Status: OtherStatus}, ClaimDecision{MarkPending, NothingFits}},
 	} {
@@ -59,14 +60,14 @@ func TestDecideClaim(t *testing.T) {
 
 // claimStates yields every value of ClaimState.
 func claimStates(yield func(ClaimState) bool) {
-	for bits := range 1 << 8 {
+	for bits := range 1 << 9 {
 		on := func(i int) bool { return bits>>i&1 == 1 }
 		for volume := Missing; volume <= Foreign; volume++ {
 			for class := NoClass; class <= ProvisionableHere; class++ {
 				for status := OtherStatus; status <= StatusLost; status++ {
 					s := ClaimState{
 						Completed: on(0), Named: on(1), Deleting: on(2), VolumeBound: on(3), Dynamic: on(4),
-						Requested: on(5), Confirmed: on(6), Held: on(7), Volume: volume, Class: class, Status: status,
+						Requested: on(5), Confirmed: on(6), Held: on(7), Mismarked: on(8), Volume: volume, Class: class, Status: status,
 					}
 					if !yield(s) {
 						return
@@ -100,6 +101,8 @@ func step(s ClaimState, action ClaimAction) ClaimState {
 		s.Volume = Ours
 	case AbandonVolume:
 		s.Held = false
+	case MarkMigrated:
+		s.Mismarked = false
 	case RequestVolume:
 		s.Requested = true
 	case Wait:
@@ -107,11 +110,11 @@ func step(s ClaimState, action ClaimAction) ClaimState {
 	return s
 }
 
-func TestEveryClaimSettlesAfterAtMostSevenSteps(t *testing.T) {
+func TestEveryClaimSettlesAfterAtMostEightSteps(t *testing.T) {
 	for start := range claimStates {
 		s, steps := start, 0
 		for ; DecideClaim(s).Action != Wait; steps++ {
-			if steps == 7 {
+			if steps == 8 {
 				t.Fatalf("%+v does not settle: %+v", start, s)
 			}
 			next := step(s, DecideClaim(s).Action)

@@ -18,7 +18,8 @@
 //	claim gone (read live)             Released, unless Failed
 //	claim bound to another volume      Released if made for it with policy Delete, else given back
 //
-// [Index] finds the smallest volume that satisfies a claim without a scan, keeps
-// two workers from taking the same one, and knows which waiting claim a new
-// volume can help. The rules are those of kube-controller-manager v1.36.
+// [Index] finds the volume that satisfies a claim without a scan: of those with the
+// fewest access modes the smallest. It keeps two workers from taking the same one,
+// and knows which waiting claim a new volume can help. The rules are those of
+// kube-controller-manager v1.36.
 package binding

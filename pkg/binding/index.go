@@ -68,8 +68,8 @@ func (x *Index) Drop(volume string) {
 	x.drop(volume)
 }
 
-// Take reserves the smallest volume that satisfies the claim and returns its
-// name. Where there is none it returns "" and the claim waits: wake is called for
+// Take reserves the volume that fits the claim best and returns its name: of those
+// with the fewest access modes the smallest. Where there is none it returns "" and the claim waits: wake is called for
 // it once a volume comes. A claim holds one reservation at the most, until Leave
 // or until the volume is dropped.
 func (x *Index) Take(claim *v1.PersistentVolumeClaim) (string, error) {

@@ -44,6 +44,10 @@ func inClass(class string) func(*v1.PersistentVolume) {
 	return func(volume *v1.PersistentVolume) { volume.Spec.StorageClassName = class }
 }
 
+func offering(modes ...v1.PersistentVolumeAccessMode) func(*v1.PersistentVolume) {
+	return func(volume *v1.PersistentVolume) { volume.Spec.AccessModes = modes }
+}
+
 func labelled(key, value string) func(*v1.PersistentVolume) {
 	return func(volume *v1.PersistentVolume) { volume.Labels = map[string]string{key: value} }
 }
@@ -76,6 +80,20 @@ func TestTakeFindsTheSmallestVolumeThatSatisfiesTheClaim(t *testing.T) {
 			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
 				c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}
 			}), "b"},
+		"a volume with no more access modes than needed comes before a smaller one": {
+			[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "5Gi")},
+			waitingClaim("c", "1Gi"), "one"},
+		"but not if it is too small": {
+			[]*v1.PersistentVolume{freeVolume("many", "3Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "1Gi")},
+			waitingClaim("c", "2Gi"), "many"},
+		"of those with as many access modes the smallest": {
+			[]*v1.PersistentVolume{
+				freeVolume("a", "4Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("b", "2Gi", offering(v1.ReadOnlyMany, v1.ReadWriteOnce)),
+				freeVolume("c", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany, v1.ReadOnlyMany))},
+			waitingClaim("c", "1Gi"), "b"},
+		"an access mode named twice counts once": {
+			[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "2Gi", offering(v1.ReadWriteOnce, v1.ReadWriteOnce))},
+			waitingClaim("c", "1Gi"), "one"},
 		"the volume mode must be equal": {
 			[]*v1.PersistentVolume{freeVolume("a", "1Gi")},
 			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block }), ""},
@@ -191,7 +209,8 @@ func TestNoClaimWaitsForAVolumeThatIsFree(t *testing.T) {
 			claim, volume := fmt.Sprintf("c%d", number), fmt.Sprintf("v%d", number)
 			switch random.IntN(5) {
 			case 0:
-				x.Put(freeVolume(volume, size(), labelled("tier", fmt.Sprint(random.IntN(2)))))
+				modes := []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce, v1.ReadOnlyMany, v1.ReadWriteMany}[:1+random.IntN(3)]
+				x.Put(freeVolume(volume, size(), labelled("tier", fmt.Sprint(random.IntN(2))), offering(modes...)))
 			case 1:
 				x.Drop(volume)
 			case 2:

@@ -41,6 +41,8 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 		return nil, err
 	case binding.RequestVolume:
 		return c.writeClaim(ctx, o, c.requestVolume(o.claim))
+	case binding.MarkMigrated:
+		return c.writeClaim(ctx, o, c.markMigrated(o.claim))
 	case binding.ProvisionVolume, binding.AbandonVolume:
 		c.provisioning.Enqueue(controller.Key(o.claim))
 	case binding.Wait:

@@ -94,6 +94,7 @@ func (o *observation) state(c *Controller) binding.ClaimState {
 		Dynamic:   c.Dynamic,
 		Status:    statusOf(o.claim, o.volume),
 		Confirmed: o.confirmed,
+		Mismarked: c.mismarked(o.claim),
 	}
 	if o.volume != nil {
 		s.VolumeBound = o.volume.Status.Phase == v1.VolumeBound

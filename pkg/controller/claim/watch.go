@@ -16,7 +16,7 @@ func (c *Controller) watch() error {
 	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
 		c.Caches.Claims:  controller.OnChange(c.claimChanged, c.claimGone),
 		c.Caches.Volumes: controller.OnChange(c.volumeChanged, c.volumeGone),
-		c.Caches.Classes: controller.OnChange(c.classChanged, func(*storagev1.StorageClass) {}),
+		c.Caches.Classes: controller.OnChange(c.classChanged, c.classGone),
 		c.Caches.Pods:    controller.OnChange(c.podChanged, c.podGone),
 	} {
 		if _, err := informer.AddEventHandler(handler); err != nil {
@@ -74,9 +74,18 @@ func (c *Controller) classChanged(_, class *storagev1.StorageClass) {
 		names = append(names, "")
 	}
 	for _, name := range names {
-		for _, claim := range c.Caches.ClaimsWaitingFor(name) {
-			c.loop.Enqueue(controller.Key(claim))
-		}
+		c.enqueueClaimsWaitingFor(name)
+	}
+}
+
+// classGone has the claims of a class told that it is gone.
+func (c *Controller) classGone(class *storagev1.StorageClass) {
+	c.enqueueClaimsWaitingFor(class.Name)
+}
+
+func (c *Controller) enqueueClaimsWaitingFor(class string) {
+	for _, claim := range c.Caches.ClaimsWaitingFor(class) {
+		c.loop.Enqueue(controller.Key(claim))
 	}
 }
 
