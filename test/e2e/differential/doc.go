@@ -19,7 +19,8 @@
 // the name of the object itself, ${driver} the CSI driver, ${dir} a directory for
 // host paths, ${uid KIND NAME} and ${name KIND NAME} are those of another object.
 // A scenario that is "alone" touches what all share, such as default classes; one
-// with "gate: off" runs ours with HonorPVReclaimPolicy=false.
+// with "gate: off" runs ours with HonorPVReclaimPolicy=false. "races" is what one
+// side alone can have either way, so that it is not compared.
 //
 // Where the two sides differ on purpose, testdata/differences.yaml says so, with
 // the reason. A difference that is not named there fails the test, and so does a

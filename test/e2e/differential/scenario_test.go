@@ -17,7 +17,10 @@ type scenario struct {
 	// Alone: it touches what all scenarios share.
 	Alone bool
 	// Gate is "off" where ours runs with HonorPVReclaimPolicy=false.
-	Gate  string
+	Gate string
+	// Races are what a side may have either way, because two of its own workers
+	// race; it is not compared.
+	Races []string
 	Steps []step
 
 	// topic is the file that it stands in, scene the namespace that it plays in.

@@ -172,6 +172,9 @@ func (p *play) awaitObject(ctx context.Context, s step) error {
 	if err != nil {
 		return fmt.Errorf("it was not met: %w; last seen: %s", err, last)
 	}
+	if s.kind == "volume" && phase == "Available" && !strings.HasPrefix(s.name, probePrefix) {
+		return p.passVolume(ctx)
+	}
 	return nil
 }
 
@@ -304,6 +307,19 @@ func (p *play) decode(text, name string) (map[string]any, error) {
 	return object, nil
 }
 
+// passVolume returns once a volume that is Available is so in the eyes of whoever
+// made it so: a claim that comes next must find it. Upstream's one worker for
+// volumes has put it down when it has taken up another.
+func (p *play) passVolume(ctx context.Context) error {
+	p.probes++
+	mark := fmt.Sprintf("%s%d", probePrefix, p.probes)
+	return p.takeAll(ctx,
+		`{"create volume `+mark+`": {"spec": {"storageClassName": "`+p.scene+`-`+mark+`"}}}`,
+		`{"await volume `+mark+`": "Available"}`,
+		`{"delete volume `+mark+`": null}`,
+	)
+}
+
 // settle returns once everything that was there before has been looked at. A claim
 // that waits is served by a volume that comes later: upstream finds that out only
 // in its periodic pass over everything, and both queues are passed by then.
@@ -311,16 +327,20 @@ func (p *play) settle(ctx context.Context, _ step) error {
 	p.probes++
 	probe := fmt.Sprintf("%s%d", probePrefix, p.probes)
 	class := p.scene + "-" + probe
-	for _, text := range []string{
-		`{"create claim ` + probe + `": {"spec": {"storageClassName": "` + class + `"}}}`,
-		`{"event claim ` + probe + `": "ProvisioningFailed"}`,
-		`{"create volume ` + probe + `": {"spec": {"storageClassName": "` + class + `"}}}`,
-		`{"await claim ` + probe + `": "Bound"}`,
-		`{"delete claim ` + probe + `": null}`,
-		`{"await volume ` + probe + `": "Released"}`,
-		`{"delete volume ` + probe + `": null}`,
-		`{"await volume ` + probe + `": "gone"}`,
-	} {
+	return p.takeAll(ctx,
+		`{"create claim `+probe+`": {"spec": {"storageClassName": "`+class+`"}}}`,
+		`{"event claim `+probe+`": "ProvisioningFailed"}`,
+		`{"create volume `+probe+`": {"spec": {"storageClassName": "`+class+`"}}}`,
+		`{"await claim `+probe+`": "Bound"}`,
+		`{"delete claim `+probe+`": null}`,
+		`{"await volume `+probe+`": "Released"}`,
+		`{"delete volume `+probe+`": null}`,
+		`{"await volume `+probe+`": "gone"}`,
+	)
+}
+
+func (p *play) takeAll(ctx context.Context, steps ...string) error {
+	for _, text := range steps {
 		var s step
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			return err

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/exeunt-io/exeunt/deploy"
@@ -68,11 +70,11 @@ func (s *side) start() (err error) {
 	return s.record(ctx)
 }
 
-// startPrograms starts the loops, which look at what waits every second, and the
-// provisioner.
+// startPrograms starts the loops and the provisioner. Upstream's look at everything
+// every second, for they find out some things only then; ours need no such pass.
 func (s *side) startPrograms(ctx context.Context) error {
 	loops := s.plane.StartPVController
-	args := []string{}
+	args := []string{"--enable-hostpath-provisioner=true"}
 	if s.upstream {
 		loops = s.plane.StartUpstreamLoops
 		args = append(args, "--pvclaimbinder-sync-period=1s")
@@ -115,7 +117,20 @@ func (s *side) finish() error {
 	if err := errors.Join(errs...); err != nil || os.Getenv("EXEUNT_KEEP") != "" {
 		return errors.Join(err, s.stop(), fmt.Errorf("its logs are kept in %s", s.dir))
 	}
-	return errors.Join(s.stop(), os.RemoveAll(s.dir))
+	return errors.Join(s.stop(), os.RemoveAll(s.dir), s.clearHostPaths())
+}
+
+// clearHostPaths removes the directories that host-path has provisioned and nobody
+// has deleted.
+func (s *side) clearHostPaths() error {
+	var errs []error
+	for _, one := range s.recorder.all() {
+		path, _, _ := unstructured.NestedString(one.object.Object, "spec", "hostPath", "path")
+		if strings.HasPrefix(path, "/tmp/hostpath_pv/") {
+			errs = append(errs, os.RemoveAll(path))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (s *side) stop() error {
