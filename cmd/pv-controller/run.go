@@ -104,20 +104,24 @@ type controllers struct {
 }
 
 func wire(options *options, clients *program.Clients, caches *controller.Caches, reporter *controller.Reporter) (*controllers, error) {
+	budgets, err := budgetsOf(clients)
+	if err != nil {
+		return nil, err
+	}
 	versions := controller.NewVersions()
 	plugins := intree.NewSet(intree.NewTranslation(), &intree.HostPath{Root: intree.HostPathRoot, Provisions: options.hostPath})
 	claims, claimsErr := claim.New(claim.Config{
-		Client: clients.Objects, Caches: caches, Versions: versions, Reporter: reporter,
+		Client: budgets.binding, Caches: caches, Versions: versions, Reporter: reporter,
 		Plugins: plugins, Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,
 	})
 	if claimsErr != nil {
 		return nil, claimsErr
 	}
 	volumes, volumesErr := volume.New(volume.Config{
-		Client: clients.Objects, Caches: caches, Versions: versions, Reporter: reporter,
+		Client: budgets.releasing, Caches: caches, Versions: versions, Reporter: reporter,
 		MigratedTo: plugins.MigratedTo, WakeClaim: claims.Enqueue, Honor: options.Honor(),
 	})
-	protected, protectionErr := protection.New(protection.Config{Client: clients.Objects, Caches: caches, Versions: versions})
+	protected, protectionErr := protection.New(protection.Config{Client: budgets.protection, Caches: caches, Versions: versions})
 	return &controllers{claims, volumes, protected}, errors.Join(volumesErr, protectionErr)
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -48,7 +47,7 @@ func NewOptions() (*Options, error) {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; without it, the service account of the pod is used")
 	flags.StringVar(&o.Master, "master", o.Master, "address of the API server; overrides the one in the kubeconfig")
-	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "most requests per second to the API server; 0 leaves fairness to the server")
+	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "most requests per second to the API server, of each part of the program; 0 leaves fairness to the server")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "most requests to the API server at once, where --kube-api-qps is set")
 	flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "comma-separated list of gate=true|false; gates:\n"+string(features.HonorPVReclaimPolicy)+"=true|false (default true)")
 	logsapi.AddFlags(o.Logging, flags)
@@ -85,37 +84,6 @@ func (o *Options) Gates() map[string]bool {
 		gates[string(name)] = o.gate.Enabled(name)
 	}
 	return gates
-}
-
-// Clients are the clients of one program. Each has a budget of its own, so that
-// a flood of events does not hold up a write, nor a write the lease.
-type Clients struct {
-	Objects, Events, Leases kubernetes.Interface
-	// Config is for clients of another kind.
-	Config *rest.Config
-}
-
-// Clients connects to the API server as the user agent.
-func (o *Options) Clients(agent string) (*Clients, error) {
-	config, err := o.restConfig()
-	if err != nil {
-		return nil, err
-	}
-	config.ContentType = o.ContentType
-	config.AcceptContentTypes = o.ContentType + "," + runtime.ContentTypeJSON
-	config.QPS, config.Burst = -1, 0
-	if o.QPS > 0 {
-		config.QPS, config.Burst = o.QPS, max(o.Burst, 1)
-	}
-	clients := Clients{Config: rest.AddUserAgent(rest.CopyConfig(config), agent)}
-	for suffix, client := range map[string]*kubernetes.Interface{"": &clients.Objects, "-events": &clients.Events, "-leases": &clients.Leases} {
-		made, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), agent+suffix))
-		if err != nil {
-			return nil, fmt.Errorf("connect to the API server: %w", err)
-		}
-		*client = made
-	}
-	return &clients, nil
 }
 
 func (o *Options) restConfig() (*rest.Config, error) {
