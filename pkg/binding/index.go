@@ -71,10 +71,12 @@ func (x *Index) Drop(volume string) {
 // Take reserves the volume that fits the claim best and returns its name: of those
 // with the fewest access modes the smallest. Where there is none it returns "" and the claim waits: wake is called for
 // it once a volume comes. A claim holds one reservation at the most, until Leave
-// or until the volume is dropped.
+// or until the volume is dropped. A claim whose selector has no sense neither
+// holds a volume nor waits.
 func (x *Index) Take(claim *v1.PersistentVolumeClaim) (string, error) {
 	w, err := newWaiter(claim)
 	if err != nil {
+		x.Leave(claim.Namespace + "/" + claim.Name)
 		return "", err
 	}
 	x.mu.Lock()

@@ -3,6 +3,7 @@ package binding
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -171,6 +172,27 @@ func TestANonsenseSelectorIsAnErrorThatNamesTheClaim(t *testing.T) {
 	}
 	if volumes, claims := x.Len(); volumes != 0 || claims != 0 {
 		t.Errorf("the index keeps %d volumes and %d claims", volumes, claims)
+	}
+}
+
+func TestAClaimThatTakesNothingForItsSelectorPassesOnWhatItWasWokenFor(t *testing.T) {
+	var woken []string
+	x := NewIndex(func(claim string) { woken = append(woken, claim) })
+	for _, name := range []string{"c1", "c2"} {
+		if _, err := x.Take(waitingClaim(name, "1Gi")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.Put(freeVolume("a", "1Gi"))
+	if len(woken) != 1 {
+		t.Fatalf("woken %v, want one claim", woken)
+	}
+	// Meanwhile it was deleted and made again, with nonsense.
+	again := waitingClaim(strings.TrimPrefix(woken[0], "ns/"), "1Gi", func(c *v1.PersistentVolumeClaim) {
+		c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}
+	})
+	if _, err := x.Take(again); err == nil || len(woken) != 2 {
+		t.Errorf("Take = %v, woken %v, want an error and the other claim", err, woken)
 	}
 }
 

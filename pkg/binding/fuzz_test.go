@@ -1,0 +1,200 @@
+package binding
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/exeunt-io/exeunt/internal/arbitrary"
+)
+
+// seed gives a fuzz target bytes that lead to as many different choices as may be.
+func seed(f *testing.F) {
+	f.Helper()
+	f.Add([]byte{})
+	for number := range uint64(100) {
+		random := rand.NewChaCha8([32]byte{byte(number)})
+		data := make([]byte, 1500)
+		_, _ = random.Read(data) // which never fails
+		f.Add(data)
+	}
+}
+
+// A volume satisfies a claim if the dumb twin, which checks one condition after
+// the other, says so.
+func fits(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
+	size, asked := volume.Spec.Capacity[v1.ResourceStorage], claim.Spec.Resources.Requests[v1.ResourceStorage]
+	mode := func(m *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
+		if m == nil {
+			return v1.PersistentVolumeFilesystem
+		}
+		return *m
+	}
+	attributes := func(name *string) string {
+		if name == nil {
+			return ""
+		}
+		return *name
+	}
+	for _, requested := range claim.Spec.AccessModes {
+		if !slices.Contains(volume.Spec.AccessModes, requested) {
+			return false
+		}
+	}
+	return volume.DeletionTimestamp == nil && size.Cmp(asked) >= 0 &&
+		mode(volume.Spec.VolumeMode) == mode(claim.Spec.VolumeMode) &&
+		attributes(volume.Spec.VolumeAttributesClassName) == attributes(claim.Spec.VolumeAttributesClassName)
+}
+
+func FuzzMismatchAndReservedAgreeWithADumbTwin(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := arbitrary.New(data)
+		claim := d.Claim("p0")
+		var volumes, candidates []*v1.PersistentVolume
+		for i := range 3 {
+			volume := d.Volume(fmt.Sprint("v", i))
+			volumes = append(volumes, volume)
+			if got, want := Mismatch(volume, claim) == "", fits(volume, claim) && VolumeClass(volume) == ClaimClass(claim); got != want {
+				t.Errorf("Mismatch says %q, the twin %v, of\n%+v\nand\n%+v", Mismatch(volume, claim), want, volume, claim)
+			}
+			ref := volume.Spec.ClaimRef
+			if ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID) && fits(volume, claim) {
+				candidates = append(candidates, volume)
+			}
+		}
+		expectReserved(t, Reserved(volumes, claim), candidates)
+	})
+}
+
+// expectReserved wants the best candidate: named by UID rather than by name, then
+// small, then first by name.
+func expectReserved(t *testing.T, got *v1.PersistentVolume, candidates []*v1.PersistentVolume) {
+	t.Helper()
+	for _, c := range candidates {
+		switch {
+		case got == nil:
+			t.Fatalf("nothing is reserved, though %s refers to the claim", c.Name)
+		case got.Spec.ClaimRef.UID != "" && c.Spec.ClaimRef.UID == "":
+		case got.Spec.ClaimRef.UID == "" && c.Spec.ClaimRef.UID != "":
+			t.Fatalf("%s is reserved, though %s names the UID", got.Name, c.Name)
+		case c.Spec.Capacity.Storage().Cmp(*got.Spec.Capacity.Storage()) < 0:
+			t.Fatalf("%s is reserved, though %s is smaller", got.Name, c.Name)
+		}
+	}
+	if got != nil && !slices.Contains(candidates, got) {
+		t.Fatalf("%s is reserved, which cannot serve", got.Name)
+	}
+}
+
+// scan is the dumb twin of Index: it looks at every volume each time.
+type scan struct {
+	volumes  map[string]*v1.PersistentVolume
+	reserved map[string]string // claim, by volume
+}
+
+// take returns what Take must return.
+func (s *scan) take(claim *v1.PersistentVolumeClaim) string {
+	key := claim.Namespace + "/" + claim.Name
+	s.leave(key)
+	var best *v1.PersistentVolume
+	for _, volume := range s.volumes {
+		free := volume.Spec.ClaimRef == nil && volume.Status.Phase == v1.VolumeAvailable && s.reserved[volume.Name] == ""
+		if !free || !fits(volume, claim) || VolumeClass(volume) != ClaimClass(claim) || !selected(volume, claim) {
+			continue
+		}
+		if best == nil || smaller(volume, best) {
+			best = volume
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	s.reserved[best.Name] = key
+	return best.Name
+}
+
+func selected(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
+	if claim.Spec.Selector == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(claim.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(volume.Labels))
+}
+
+func smaller(a, b *v1.PersistentVolume) bool {
+	if order := a.Spec.Capacity.Storage().Cmp(*b.Spec.Capacity.Storage()); order != 0 {
+		return order < 0
+	}
+	return strings.Compare(a.Name, b.Name) < 0
+}
+
+func FuzzTheIndexAgreesWithADumbTwin(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := arbitrary.New(data)
+		woken := map[string]bool{}
+		x := NewIndex(func(claim string) { woken[claim] = true })
+		twin := &scan{volumes: map[string]*v1.PersistentVolume{}, reserved: map[string]string{}}
+		for range 50 {
+			name := fmt.Sprint(d.Below(4))
+			switch d.Below(4) {
+			case 0:
+				volume := d.Volume("v" + name)
+				if d.Below(4) > 0 {
+					volume.Spec.ClaimRef, volume.DeletionTimestamp, volume.Status.Phase = nil, nil, v1.VolumeAvailable
+					volume.Spec.VolumeMode, volume.Spec.VolumeAttributesClassName = nil, nil
+					volume.Spec.StorageClassName, volume.Annotations = "", nil
+				}
+				twin.put(volume)
+				x.Put(volume)
+			case 1:
+				twin.drop("v" + name)
+				x.Drop("v" + name)
+			case 2:
+				delete(woken, "ns/p"+name)
+				twin.leave("ns/p" + name)
+				x.Leave("ns/p" + name)
+			default:
+				delete(woken, "ns/p"+name)
+				claim := d.Claim("p" + name)
+				if d.Below(4) > 0 {
+					claim.Spec.VolumeMode, claim.Spec.VolumeAttributesClassName = nil, nil
+					claim.Spec.StorageClassName, claim.Annotations = nil, nil
+					claim.Spec.AccessModes = claim.Spec.AccessModes[:min(1, len(claim.Spec.AccessModes))]
+				}
+				got, err := x.Take(claim)
+				if want := twin.take(claim); got != want || got != "" && err != nil {
+					t.Fatalf("Take returns %q, the twin %q, for %+v", got, want, claim)
+				}
+			}
+			check(t, x, woken)
+			if d.Done() {
+				return
+			}
+		}
+	})
+}
+
+func (s *scan) put(volume *v1.PersistentVolume) {
+	s.volumes[volume.Name] = volume
+	if !IsFree(volume) {
+		s.drop(volume.Name)
+	}
+}
+
+func (s *scan) drop(volume string) {
+	delete(s.volumes, volume)
+	delete(s.reserved, volume)
+}
+
+func (s *scan) leave(claim string) {
+	maps.DeleteFunc(s.reserved, func(_, by string) bool { return by == claim })
+}
