@@ -29,6 +29,10 @@ type setup struct {
 	idle bool
 	// bare runs no provisioner: the test starts its own.
 	bare bool
+	// brief has the elected replicas hold their lease for seconds only.
+	brief bool
+	// alone keeps the cluster for the one test of that name.
+	alone string
 	// driver and controller are further flags of the mock driver and of our
 	// pv-controller, separated by spaces.
 	driver, controller string
@@ -91,7 +95,7 @@ func (c *cluster) startPrograms(ctx context.Context, how setup) error {
 	}
 	controllers := []sandbox.Controller{{HonorReclaimPolicy: how.honor, Args: strings.Fields(how.controller)}}
 	if how.elected {
-		controllers = replicas(how.honor)
+		controllers = replicas(how)
 	}
 	for _, controller := range controllers {
 		process, err := loops(ctx, controller)
@@ -112,11 +116,14 @@ func (c *cluster) startPrograms(ctx context.Context, how setup) error {
 	return nil
 }
 
-func replicas(honor bool) []sandbox.Controller {
+func replicas(how setup) []sandbox.Controller {
 	args := []string{"--leader-elect=true"}
+	if how.brief {
+		args = append(args, "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms")
+	}
 	return []sandbox.Controller{
-		{Name: "pv-controller-0", HonorReclaimPolicy: honor, Args: args},
-		{Name: "pv-controller-1", HonorReclaimPolicy: honor, Args: args},
+		{Name: "pv-controller-0", HonorReclaimPolicy: how.honor, Args: args},
+		{Name: "pv-controller-1", HonorReclaimPolicy: how.honor, Args: args},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
@@ -33,7 +34,13 @@ type scene struct {
 // enter makes a namespace for the test.
 func enter(t testing.TB, c *cluster) *scene {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	return enterFor(t, c, patience)
+}
+
+// enterFor is enter for a test that may take as long as given.
+func enterFor(t testing.TB, c *cluster, most time.Duration) *scene {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), most)
 	t.Cleanup(cancel)
 	s := &scene{cluster: c, t: t, ctx: ctx}
 	namespace, err := c.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})

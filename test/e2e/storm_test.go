@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/binding"
+)
+
+// lives is how often an object of one name is made and deleted again in a storm.
+const lives = 100
+
+func TestAStormOfOneNameIsAnsweredInProportionAndTheLastOneIsServed(t *testing.T) {
+	t.Parallel()
+	s := enterFor(t, shared(t, setup{honor: true}), 2*patience)
+	volume := s.namespace + "-stormy"
+	for range lives {
+		s.raise(volume)
+		s.strike(volume)
+	}
+	s.raise(volume)
+	bound := s.awaitBound("stormy")
+	if bound.Name != volume {
+		t.Errorf("the claim is bound to %s, want %s", bound.Name, volume)
+	}
+	s.passQueues()
+	mine := func(e sandbox.Event) bool {
+		return e.Name == volume || e.Namespace == s.namespace && e.Name == "stormy"
+	}
+	s.expectRequests(mine, 12*(lives+1))
+	before := s.count(mine)
+	s.passQueues()
+	if after := s.count(mine); after != before {
+		t.Errorf("%d requests for a pair that is settled", after-before)
+	}
+}
+
+// raise makes a claim and a volume that name each other; one of the last life may
+// still be going.
+func (s *scene) raise(volume string) {
+	s.t.Helper()
+	for {
+		_, err := s.client.CoreV1().PersistentVolumes().Create(s.ctx, s.newVolume("stormy", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+			v.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.namespace, Name: "stormy"}
+		}), metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			s.must(err, "create volume")
+			break
+		}
+		s.awaitVolumeGone(volume)
+	}
+	for {
+		_, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).Create(s.ctx, s.newClaim("stormy", s.namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }), metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			s.must(err, "create claim")
+			return
+		}
+		s.awaitClaimGone("stormy")
+	}
+}
+
+// strike deletes both.
+func (s *scene) strike(volume string) {
+	s.t.Helper()
+	s.deleteVolume(volume)
+	s.deleteClaim("stormy")
+}
+
+// count is how many requests of our programs are such.
+func (s *scene) count(such func(sandbox.Event) bool) int {
+	s.t.Helper()
+	count := 0
+	for _, event := range s.requests() {
+		if such(event) {
+			count++
+		}
+	}
+	return count
+}
+
+// expectRequests bounds the requests of our programs that are such.
+func (s *scene) expectRequests(such func(sandbox.Event) bool, most int) {
+	s.t.Helper()
+	got := s.count(such)
+	s.t.Logf("%d requests, of at most %d", got, most)
+	if got > most {
+		s.t.Errorf("%d requests, want at most %d: something runs in circles", got, most)
+	}
+}
+
+// nonsense is an object that the API server takes and nobody can serve.
+type nonsense struct {
+	claim  func(*v1.PersistentVolumeClaim)
+	volume func(*v1.PersistentVolume)
+	// event is the reason of the event on the object at fault, "" for one that
+	// upstream is silent about too; onVolume: that object is the volume.
+	event    string
+	onVolume bool
+	says     string
+}
+
+func TestNonsenseIsToldOnTheObjectAtFaultAndCostsLittle(t *testing.T) {
+	for name, tc := range map[string]nonsense{
+		"a volume without capacity is no match": {
+			volume: withSize("0"), claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "does not exist"},
+		"a claim that names a volume without capacity": {
+			volume: withSize("0"), claim: names("fault"), event: "VolumeMismatch", says: "smaller"},
+		"a claim of more bytes than there are": {
+			volume: withSize("1Mi"), claim: asks("9223372036854775807"), event: "ProvisioningFailed", says: "does not exist"},
+		"a claim of more than bytes can count": {
+			volume: withSize("1e30"), claim: asks("1e31"), event: "ProvisioningFailed", says: "does not exist"},
+		"a claim that names itself": {
+			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = c.Name }},
+		"a claim that names a volume of somebody else": {
+			volume: refersTo("somebody"), claim: names("fault"), event: "FailedBinding", says: "somebody"},
+		"a volume that refers to a claim of another UID": {
+			volume: refersTo("claim", "of-another-life"), claim: names("fault"), event: "FailedBinding", says: "claim"},
+		"a volume of another mode than the claim that it refers to": {
+			volume: func(v *v1.PersistentVolume) {
+				block := v1.PersistentVolumeBlock
+				v.Spec.VolumeMode = &block
+				refersTo("claim")(v)
+			}, claim: names("fault"), event: "VolumeMismatch", says: "volumeMode", onVolume: false},
+		"a selector that nothing can satisfy": {
+			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
+				c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: "a", Operator: metav1.LabelSelectorOpExists}, {Key: "a", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+			}, event: "ProvisioningFailed", says: "does not exist"},
+		"a claim that says it was bound, to nothing": {
+			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
+				c.Annotations = map[string]string{binding.BindCompleted: "yes"}
+			}, event: "ClaimLost", says: "no longer names"},
+		"a claim that says it was bound, to what never was": {
+			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
+				c.Annotations, c.Spec.VolumeName = map[string]string{binding.BindCompleted: "yes"}, "nowhere"
+			}, event: "ClaimLost", says: "nowhere"},
+		"a capacity before resizing that is no number": {
+			volume: func(v *v1.PersistentVolume) {
+				v.Annotations = map[string]string{binding.PreResizeCapacity: "much"}
+			}, claim: func(*v1.PersistentVolumeClaim) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := enter(t, shared(t, setup{honor: true}))
+			tc.play(s)
+		})
+	}
+}
+
+func (tc nonsense) play(s *scene) {
+	s.t.Helper()
+	volume := s.createVolume("fault", v1.PersistentVolumeReclaimRetain, withSize("1Mi"), tc.volume)
+	claim := s.createClaim("claim", s.namespace, tc.claim)
+	if tc.event != "" {
+		object := metav1.Object(claim)
+		if tc.onVolume {
+			object = volume
+		}
+		if message := s.awaitEvent(object, tc.event); !strings.Contains(message, tc.says) {
+			s.t.Errorf("the event %s does not say %q: %s", tc.event, tc.says, message)
+		}
+	}
+	s.passQueues()
+	s.passQueues()
+	s.expectRequests(func(e sandbox.Event) bool {
+		return e.Name == volume.Name || e.Namespace == s.namespace && e.Name == "claim"
+	}, 12)
+}
+
+// names has the claim name the volume with the handle.
+func names(handle string) func(*v1.PersistentVolumeClaim) {
+	return func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = c.Namespace + "-" + handle }
+}
+
+func asks(size string) func(*v1.PersistentVolumeClaim) {
+	return func(c *v1.PersistentVolumeClaim) {
+		c.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse(size)
+	}
+}
+
+// refersTo has the volume refer to a claim in a namespace, by UID if there is one.
+func refersTo(claim string, uid ...types.UID) func(*v1.PersistentVolume) {
+	return func(v *v1.PersistentVolume) {
+		v.Spec.ClaimRef = &v1.ObjectReference{Namespace: v.Spec.StorageClassName, Name: claim}
+		for _, uid := range uid {
+			v.Spec.ClaimRef.UID = uid
+		}
+	}
+}
