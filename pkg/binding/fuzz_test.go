@@ -3,7 +3,6 @@ package binding
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -15,14 +14,9 @@ import (
 	"github.com/exeunt-io/exeunt/internal/arbitrary"
 )
 
-// seed gives a fuzz target bytes that lead to as many different choices as may be.
 func seed(f *testing.F) {
 	f.Helper()
-	f.Add([]byte{})
-	for number := range uint64(100) {
-		random := rand.NewChaCha8([32]byte{byte(number)})
-		data := make([]byte, 1500)
-		_, _ = random.Read(data) // which never fails
+	for _, data := range arbitrary.Seeds(100, 1500) {
 		f.Add(data)
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 // multitude is how many claims are being bound, and how many volumes reclaimed,
@@ -98,47 +102,52 @@ type ledger struct {
 	deleted sets.Set[string]                  // volumes that are gone
 }
 
-// keepLedger watches until the test ends.
+// keepLedger watches until the test ends. The API server ends watches that do not
+// follow fast enough, so that those of an informer, which starts anew, are needed.
 func (s *scene) keepLedger() *ledger {
 	s.t.Helper()
 	l := &ledger{scene: s, bound: map[string]string{}, names: map[types.UID]sets.Set[string]{}, refs: map[types.UID]sets.Set[types.UID]{}, deleted: sets.New[string]()}
 	l.changed = sync.NewCond(&l.mu)
-	claims, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).Watch(s.ctx, metav1.ListOptions{})
-	s.must(err, "watch claims")
-	volumes, err := s.client.CoreV1().PersistentVolumes().Watch(s.ctx, metav1.ListOptions{})
-	s.must(err, "watch volumes")
-	for _, watcher := range []watch.Interface{claims, volumes} {
-		go func() {
-			for event := range watcher.ResultChan() {
-				l.note(event)
-			}
-			l.changed.Broadcast() // so that whoever waits learns that the time is up
-		}()
-		s.t.Cleanup(watcher.Stop)
+	factory := informers.NewSharedInformerFactory(s.client, 0)
+	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
+		factory.Core().V1().PersistentVolumeClaims().Informer(): controller.OnChange(func(_, c *v1.PersistentVolumeClaim) { l.noteClaim(c) }, func(*v1.PersistentVolumeClaim) {}),
+		factory.Core().V1().PersistentVolumes().Informer():      controller.OnChange(func(_, v *v1.PersistentVolume) { l.noteVolume(v) }, l.noteGone),
+	} {
+		_, err := informer.AddEventHandler(handler)
+		s.must(err, "watch")
 	}
+	factory.StartWithContext(s.ctx)
+	s.t.Cleanup(factory.Shutdown)
+	context.AfterFunc(s.ctx, l.changed.Broadcast) // so that whoever waits learns that the time is up
 	return l
 }
 
-func (l *ledger) note(event watch.Event) {
+func (l *ledger) noteClaim(claim *v1.PersistentVolumeClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer l.changed.Broadcast()
-	switch object := event.Object.(type) {
-	case *v1.PersistentVolumeClaim:
-		if object.Spec.VolumeName != "" {
-			l.names[object.UID] = sets.New(object.Spec.VolumeName).Union(l.names[object.UID])
-		}
-		if object.Status.Phase == v1.ClaimBound {
-			l.bound[object.Name] = object.Spec.VolumeName
-		}
-	case *v1.PersistentVolume:
-		if ref := object.Spec.ClaimRef; ref != nil && ref.UID != "" {
-			l.refs[object.UID] = sets.New(ref.UID).Union(l.refs[object.UID])
-		}
-		if event.Type == watch.Deleted {
-			l.deleted.Insert(object.Name)
-		}
+	if claim.Spec.VolumeName != "" {
+		l.names[claim.UID] = sets.New(claim.Spec.VolumeName).Union(l.names[claim.UID])
 	}
+	if claim.Status.Phase == v1.ClaimBound && claim.Namespace == l.scene.namespace {
+		l.bound[claim.Name] = claim.Spec.VolumeName
+	}
+	l.changed.Broadcast()
+}
+
+func (l *ledger) noteVolume(volume *v1.PersistentVolume) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ref := volume.Spec.ClaimRef; ref != nil && ref.UID != "" {
+		l.refs[volume.UID] = sets.New(ref.UID).Union(l.refs[volume.UID])
+	}
+	l.changed.Broadcast()
+}
+
+func (l *ledger) noteGone(volume *v1.PersistentVolume) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deleted.Insert(volume.Name)
+	l.changed.Broadcast()
 }
 
 // volumes are those of the bound claims of the name, by claim.

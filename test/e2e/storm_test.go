@@ -108,10 +108,10 @@ type nonsense struct {
 
 func TestNonsenseIsToldOnTheObjectAtFaultAndCostsLittle(t *testing.T) {
 	for name, tc := range map[string]nonsense{
-		"a volume without capacity is no match": {
-			volume: withSize("0"), claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "does not exist"},
-		"a claim that names a volume without capacity": {
-			volume: withSize("0"), claim: names("fault"), event: "VolumeMismatch", says: "smaller"},
+		"a volume of one byte is no match": {
+			volume: withSize("1"), claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "does not exist"},
+		"a claim that names a volume of one byte": {
+			volume: withSize("1"), claim: names("fault"), event: "VolumeMismatch", says: "smaller"},
 		"a claim of more bytes than there are": {
 			volume: withSize("1Mi"), claim: asks("9223372036854775807"), event: "ProvisioningFailed", says: "does not exist"},
 		"a claim of more than bytes can count": {
@@ -127,7 +127,7 @@ func TestNonsenseIsToldOnTheObjectAtFaultAndCostsLittle(t *testing.T) {
 				block := v1.PersistentVolumeBlock
 				v.Spec.VolumeMode = &block
 				refersTo("claim")(v)
-			}, claim: names("fault"), event: "VolumeMismatch", says: "volumeMode", onVolume: false},
+			}, claim: func(*v1.PersistentVolumeClaim) {}, event: "VolumeMismatch", says: "volumeMode", onVolume: true},
 		"a selector that nothing can satisfy": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
 				c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{

@@ -1,0 +1,301 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/exeunt-io/exeunt/internal/arbitrary"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/claim"
+	"github.com/exeunt-io/exeunt/pkg/controller/protection"
+	volumes "github.com/exeunt-io/exeunt/pkg/controller/volume"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	decide "github.com/exeunt-io/exeunt/pkg/protection"
+)
+
+// world is an API server without validation, and the reconcilers of the
+// pv-controller on caches that the test fills.
+type world struct {
+	t         *testing.T
+	client    *fake.Clientset
+	caches    *controller.Caches
+	reconcile []func(context.Context) error
+	wakes     int
+}
+
+func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
+	t.Helper()
+	w := &world{t: t, client: fake.NewClientset(objects...)}
+	var err error
+	if w.caches, err = controller.NewCaches(informers.NewSharedInformerFactory(w.client, 0)); err != nil {
+		t.Fatal(err)
+	}
+	versions, reporter := controller.NewVersions(), controller.NewReporter(&record.FakeRecorder{})
+	claims, claimsErr := claim.New(claim.Config{Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Provisioner: served, Dynamic: true})
+	protected, protectedErr := protection.New(protection.Config{Client: w.client, Caches: w.caches, Versions: versions})
+	phases, phasesErr := volumes.New(volumes.Config{
+		Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, MigratedTo: migrated, WakeClaim: func(string) { w.wakes++ }, Honor: honor,
+	})
+	if err := errors.Join(claimsErr, protectedErr, phasesErr); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range arbitrary.Claims {
+		w.reconcile = append(w.reconcile,
+			func(ctx context.Context) error { return claims.Reconcile(ctx, key) },
+			func(ctx context.Context) error { return protected.Reconcile(ctx, key) })
+	}
+	for _, name := range arbitrary.Volumes {
+		w.reconcile = append(w.reconcile, func(ctx context.Context) error { return phases.Reconcile(ctx, name) })
+	}
+	return w
+}
+
+func served(name string) (string, bool) { return name, !strings.HasPrefix(name, "kubernetes.io/") }
+
+func migrated(volume *v1.PersistentVolume) (string, bool) {
+	return "pd.csi.storage.gke.io", volume.Spec.GCEPersistentDisk != nil
+}
+
+// show fills the caches with the objects.
+func (w *world) show(objects ...runtime.Object) {
+	w.t.Helper()
+	byStore := map[cache.SharedIndexInformer][]any{w.caches.Claims: nil, w.caches.Volumes: nil, w.caches.Classes: nil, w.caches.Pods: nil}
+	for _, object := range objects {
+		informer := w.informer(object)
+		byStore[informer] = append(byStore[informer], object.DeepCopyObject())
+	}
+	for informer, list := range byStore {
+		if err := informer.GetStore().Replace(list, ""); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w *world) informer(object runtime.Object) cache.SharedIndexInformer {
+	switch object.(type) {
+	case *v1.PersistentVolumeClaim:
+		return w.caches.Claims
+	case *v1.PersistentVolume:
+		return w.caches.Volumes
+	case *storagev1.StorageClass:
+		return w.caches.Classes
+	}
+	return w.caches.Pods
+}
+
+// live are the claims and volumes as they are now.
+func (w *world) live() (claims map[string]*v1.PersistentVolumeClaim, volumes map[string]*v1.PersistentVolume) {
+	w.t.Helper()
+	claims, volumes = map[string]*v1.PersistentVolumeClaim{}, map[string]*v1.PersistentVolume{}
+	claimList, claimsErr := w.client.CoreV1().PersistentVolumeClaims(arbitrary.Namespace).List(w.t.Context(), metav1.ListOptions{})
+	volumeList, volumesErr := w.client.CoreV1().PersistentVolumes().List(w.t.Context(), metav1.ListOptions{})
+	if err := errors.Join(claimsErr, volumesErr); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range claimList.Items {
+		claims[controller.Key(&claimList.Items[i])] = &claimList.Items[i]
+	}
+	for i := range volumeList.Items {
+		volumes[volumeList.Items[i].Name] = &volumeList.Items[i]
+	}
+	return claims, volumes
+}
+
+// catchUp shows the claims and volumes as they are now, and the rest as it was.
+func (w *world) catchUp(rest []runtime.Object) {
+	w.t.Helper()
+	var now []runtime.Object
+	claims, volumes := w.live()
+	for _, c := range claims {
+		now = append(now, c)
+	}
+	for _, v := range volumes {
+		now = append(now, v)
+	}
+	for _, object := range rest {
+		if informer := w.informer(object); informer != w.caches.Claims && informer != w.caches.Volumes {
+			now = append(now, object)
+		}
+	}
+	w.show(now...)
+}
+
+// writes are the requests since the last call that could change something.
+func (w *world) writes() int {
+	count := 0
+	for _, action := range w.client.Actions() {
+		if _, patched := action.(clienttesting.PatchAction); patched || action.GetVerb() == "delete" || action.GetVerb() == "create" {
+			count++
+		}
+	}
+	w.client.ClearActions()
+	return count
+}
+
+func seed(f *testing.F) {
+	f.Helper()
+	for _, data := range arbitrary.Seeds(150, 600) {
+		f.Add(data)
+	}
+}
+
+// Whatever objects there are, the reconcilers come to rest: no panic, no circle of
+// one, none of two that undo each other's work.
+func FuzzTheReconcilersSettleWhateverTheObjects(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := arbitrary.New(data)
+		honor := d.Below(2) == 0
+		objects := d.World()
+		w := newWorld(t, objects, honor)
+		const most = 8
+		for round := range most + 1 {
+			before, beforeVolumes := w.live()
+			for _, reconcile := range w.reconcile {
+				w.catchUp(objects)
+				err := reconcile(t.Context()) // which the loop tries again later and later
+				if writes := w.writes(); writes > 6 {
+					t.Fatalf("%d writes at once, error %v", writes, err)
+				}
+			}
+			after, afterVolumes := w.live()
+			diff := cmp.Diff(before, after) + cmp.Diff(beforeVolumes, afterVolumes)
+			if diff == "" {
+				return
+			}
+			if round == most {
+				t.Fatalf("no rest after %d rounds, the last of which changed:\n%s", most, diff)
+			}
+		}
+	})
+}
+
+// Whatever the caches say, empty, of another day or of another world, nothing is let
+// go of that is still in use: a volume is released or given back only if its claim
+// is gone or bound elsewhere on the API server itself, and a claim loses its
+// protection only if no pod there uses it.
+func FuzzCachesThatLieReleaseNothing(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := arbitrary.New(data)
+		honor := d.Below(2) == 0
+		objects := d.World()
+		marry(d, objects)
+		w := newWorld(t, objects, honor)
+		w.show(lies(d, objects)...)
+		claimsBefore, volumesBefore := w.live()
+		for _, reconcile := range w.reconcile {
+			_ = reconcile(t.Context()) // a write that rests on a lie fails, as it should
+		}
+		claims, volumes := w.live()
+		for name, volume := range volumes {
+			expectHeld(t, volumesBefore[name], volume, claims)
+		}
+		for key, claim := range claims {
+			expectFaithful(t, claimsBefore[key], claim, w.pods())
+		}
+	})
+}
+
+// marry binds the first claim and the first volume to each other, mostly.
+func marry(d *arbitrary.Dice, objects []runtime.Object) {
+	var claim *v1.PersistentVolumeClaim
+	var volume *v1.PersistentVolume
+	for _, object := range objects {
+		switch object := object.(type) {
+		case *v1.PersistentVolumeClaim:
+			claim = object
+		case *v1.PersistentVolume:
+			volume = object
+		}
+	}
+	if claim == nil || volume == nil || d.Below(4) == 0 {
+		return
+	}
+	claim.Spec.VolumeName, claim.Status.Phase = volume.Name, v1.ClaimBound
+	volume.Spec.ClaimRef = &v1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+	volume.Status.Phase = v1.VolumeBound
+}
+
+// lies are the objects, of which some are missing and some are others of that name.
+func lies(d *arbitrary.Dice, objects []runtime.Object) []runtime.Object {
+	var shown []runtime.Object
+	for _, object := range objects {
+		switch d.Below(4) {
+		case 0:
+		case 1:
+			shown = append(shown, otherThan(d, object))
+		default:
+			shown = append(shown, object)
+		}
+	}
+	return shown
+}
+
+func otherThan(d *arbitrary.Dice, object runtime.Object) runtime.Object {
+	switch object := object.(type) {
+	case *v1.PersistentVolumeClaim:
+		return d.Claim(object.Name)
+	case *v1.PersistentVolume:
+		return d.Volume(object.Name)
+	}
+	return object
+}
+
+// expectHeld wants a volume that was let go of to have no claim.
+func expectHeld(t *testing.T, before, now *v1.PersistentVolume, claims map[string]*v1.PersistentVolumeClaim) {
+	t.Helper()
+	ref := before.Spec.ClaimRef
+	if ref == nil || ref.UID == "" {
+		return
+	}
+	released := before.Status.Phase != now.Status.Phase && (now.Status.Phase == v1.VolumeReleased || now.Status.Phase == v1.VolumeFailed || now.Status.Phase == v1.VolumeAvailable)
+	givenBack := now.Spec.ClaimRef == nil || now.Spec.ClaimRef.UID != ref.UID
+	claim := claims[ref.Namespace+"/"+ref.Name]
+	if claim == nil || claim.UID != ref.UID || claim.Spec.VolumeName != "" && claim.Spec.VolumeName != now.Name {
+		return
+	}
+	if released || givenBack {
+		t.Errorf("volume %s was let go of, though its claim is there: phase %s, was %s; claimRef %v, was %v",
+			now.Name, now.Status.Phase, before.Status.Phase, now.Spec.ClaimRef, ref)
+	}
+}
+
+// expectFaithful wants a claim to name no other volume than before, and to keep its
+// protection while a pod uses it.
+func expectFaithful(t *testing.T, before, now *v1.PersistentVolumeClaim, pods []v1.Pod) {
+	t.Helper()
+	if before.Spec.VolumeName != "" && now.Spec.VolumeName != before.Spec.VolumeName {
+		t.Errorf("claim %s names %s, and named %s", now.Name, now.Spec.VolumeName, before.Spec.VolumeName)
+	}
+	if !finalizer.Has(before.Finalizers, finalizer.ClaimProtection) || finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
+		return
+	}
+	for i := range pods {
+		if decide.Uses(&pods[i], now) {
+			t.Errorf("claim %s lost its protection, though pod %s uses it", now.Name, pods[i].Name)
+		}
+	}
+}
+
+func (w *world) pods() []v1.Pod {
+	w.t.Helper()
+	pods, err := w.client.CoreV1().Pods(arbitrary.Namespace).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return pods.Items
+}
