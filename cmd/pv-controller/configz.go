@@ -22,9 +22,15 @@ type effective struct {
 }
 
 type binderConfiguration struct {
-	ConcurrentClaimSyncs      int  `json:"concurrentClaimSyncs"`
-	ConcurrentVolumeSyncs     int  `json:"concurrentVolumeSyncs"`
-	EnableDynamicProvisioning bool `json:"enableDynamicProvisioning"`
+	ConcurrentClaimSyncs    int                 `json:"concurrentClaimSyncs"`
+	ConcurrentVolumeSyncs   int                 `json:"concurrentVolumeSyncs"`
+	PVClaimBinderSyncPeriod metav1.Duration     `json:"pvClaimBinderSyncPeriod"`
+	VolumeConfiguration     volumeConfiguration `json:"volumeConfiguration"`
+}
+
+type volumeConfiguration struct {
+	EnableDynamicProvisioning  bool `json:"enableDynamicProvisioning"`
+	EnableHostPathProvisioning bool `json:"enableHostPathProvisioning"`
 }
 
 // DeepCopyObject returns the configuration itself, which nobody changes.
@@ -48,9 +54,10 @@ func (o *options) effective() *effective {
 		},
 		Logging: o.Logging,
 		Binder: binderConfiguration{
-			ConcurrentClaimSyncs:      o.claimWorkers,
-			ConcurrentVolumeSyncs:     o.volumeWorkers,
-			EnableDynamicProvisioning: o.dynamic,
+			ConcurrentClaimSyncs:    o.claimWorkers,
+			ConcurrentVolumeSyncs:   o.volumeWorkers,
+			PVClaimBinderSyncPeriod: metav1.Duration{Duration: o.lookAgain},
+			VolumeConfiguration:     volumeConfiguration{EnableDynamicProvisioning: o.dynamic, EnableHostPathProvisioning: o.hostPath},
 		},
 	}
 }

@@ -119,7 +119,7 @@ func TestTheEffectiveConfigurationShowsWhatWasAskedForAndWhatIsDefault(t *testin
 	for _, part := range []string{
 		`"kind":"PVControllerConfiguration"`, `"HonorPVReclaimPolicy":true`, `"qps":7.5,"burst":9`,
 		`"contentType":"application/vnd.kubernetes.protobuf"`, `"leaderElect":false`, `"leaseDuration":"15s"`,
-		`"concurrentClaimSyncs":3`, `"concurrentVolumeSyncs":16`, `"verbosity":4`,
+		`"concurrentClaimSyncs":3`, `"concurrentVolumeSyncs":16`, `"pvClaimBinderSyncPeriod":"15s"`, `"enableDynamicProvisioning":true,"enableHostPathProvisioning":false`, `"verbosity":4`,
 	} {
 		if !strings.Contains(string(text), part) {
 			t.Errorf("%s is missing in %s", part, text)

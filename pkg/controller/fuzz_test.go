@@ -3,7 +3,6 @@ package controller_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +22,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller/protection"
 	volumes "github.com/exeunt-io/exeunt/pkg/controller/volume"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/intree"
 	decide "github.com/exeunt-io/exeunt/pkg/protection"
 )
 
@@ -44,10 +44,11 @@ func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
 		t.Fatal(err)
 	}
 	versions, reporter := controller.NewVersions(), controller.NewReporter(&record.FakeRecorder{})
-	claims, claimsErr := claim.New(claim.Config{Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Provisioner: served, Dynamic: true})
+	plugins := intree.NewSet(intree.NewTranslation(), &intree.HostPath{Root: t.TempDir(), Provisions: true})
+	claims, claimsErr := claim.New(claim.Config{Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Plugins: plugins, Dynamic: true, Honor: honor})
 	protected, protectedErr := protection.New(protection.Config{Client: w.client, Caches: w.caches, Versions: versions})
 	phases, phasesErr := volumes.New(volumes.Config{
-		Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, MigratedTo: migrated, WakeClaim: func(string) { w.wakes++ }, Honor: honor,
+		Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, MigratedTo: plugins.MigratedTo, WakeClaim: func(string) { w.wakes++ }, Honor: honor,
 	})
 	if err := errors.Join(claimsErr, protectedErr, phasesErr); err != nil {
 		t.Fatal(err)
@@ -55,18 +56,13 @@ func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
 	for _, key := range arbitrary.Claims {
 		w.reconcile = append(w.reconcile,
 			func(ctx context.Context) error { return claims.Reconcile(ctx, key) },
+			func(ctx context.Context) error { return claims.Provision(ctx, key) },
 			func(ctx context.Context) error { return protected.Reconcile(ctx, key) })
 	}
 	for _, name := range arbitrary.Volumes {
 		w.reconcile = append(w.reconcile, func(ctx context.Context) error { return phases.Reconcile(ctx, name) })
 	}
 	return w
-}
-
-func served(name string) (string, bool) { return name, !strings.HasPrefix(name, "kubernetes.io/") }
-
-func migrated(volume *v1.PersistentVolume) (string, bool) {
-	return "pd.csi.storage.gke.io", volume.Spec.GCEPersistentDisk != nil
 }
 
 // show fills the caches with the objects.
@@ -147,7 +143,7 @@ func (w *world) writes() int {
 
 func seed(f *testing.F) {
 	f.Helper()
-	for _, data := range arbitrary.Seeds(150, 600) {
+	for _, data := range arbitrary.Seeds(80, 600) {
 		f.Add(data)
 	}
 }
