@@ -6,8 +6,16 @@ import "embed"
 
 // Manifests are the YAML files, by their path below this folder.
 //
-//go:embed namespace.yaml pv-controller/*rbac.yaml pv-controller/deployment.yaml provisioner/rbac.yaml
+//go:embed namespace.yaml pv-controller/*rbac.yaml pv-controller/deployment.yaml pv-controller/disruption.yaml provisioner/rbac.yaml
 var Manifests embed.FS
+
+// Admission are the YAML files of the admission policy, which is a choice.
+//
+//go:embed admission/policy.yaml admission/drivers.yaml
+var Admission embed.FS
+
+// Drivers is the ConfigMap that lists the drivers for the admission policy.
+const Drivers = "exeunt-drivers"
 
 // The service accounts of the two programs and their namespace.
 const (
