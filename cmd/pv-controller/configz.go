@@ -29,8 +29,18 @@ type binderConfiguration struct {
 }
 
 type volumeConfiguration struct {
-	EnableDynamicProvisioning  bool `json:"enableDynamicProvisioning"`
-	EnableHostPathProvisioning bool `json:"enableHostPathProvisioning"`
+	EnableDynamicProvisioning  bool                  `json:"enableDynamicProvisioning"`
+	EnableHostPathProvisioning bool                  `json:"enableHostPathProvisioning"`
+	Recycler                   recyclerConfiguration `json:"persistentVolumeRecyclerConfiguration"`
+}
+
+type recyclerConfiguration struct {
+	PodTemplateFilePathNFS      string `json:"podTemplateFilePathNFS"`
+	MinimumTimeoutNFS           int32  `json:"minimumTimeoutNFS"`
+	IncrementTimeoutNFS         int32  `json:"incrementTimeoutNFS"`
+	PodTemplateFilePathHostPath string `json:"podTemplateFilePathHostPath"`
+	MinimumTimeoutHostPath      int32  `json:"minimumTimeoutHostPath"`
+	IncrementTimeoutHostPath    int32  `json:"incrementTimeoutHostPath"`
 }
 
 // DeepCopyObject returns the configuration itself, which nobody changes.
@@ -57,7 +67,9 @@ func (o *options) effective() *effective {
 			ConcurrentClaimSyncs:    o.claimWorkers,
 			ConcurrentVolumeSyncs:   o.volumeWorkers,
 			PVClaimBinderSyncPeriod: metav1.Duration{Duration: o.lookAgain},
-			VolumeConfiguration:     volumeConfiguration{EnableDynamicProvisioning: o.dynamic, EnableHostPathProvisioning: o.hostPath},
+			VolumeConfiguration: volumeConfiguration{
+				EnableDynamicProvisioning: o.dynamic, EnableHostPathProvisioning: o.plugins.hostPath, Recycler: o.plugins.effective(),
+			},
 		},
 	}
 }

@@ -23,12 +23,13 @@ type options struct {
 	// claimWorkers and volumeWorkers are how many objects of a kind are worked on at once.
 	claimWorkers, volumeWorkers int
 	dynamic                     bool
-	// hostPath lets the host-path plugin provision.
-	hostPath bool
 	// lookAgain is the longest time until an object that waits is looked at though no
 	// event came.
 	lookAgain time.Duration
 	metrics   *metrics.Options
+	plugins   pluginOptions
+	// set are the in-tree plugins once the flags are complete.
+	set *intree.Set
 }
 
 func newOptions() (program.Work, error) {
@@ -53,6 +54,7 @@ func newOptions() (program.Work, error) {
 		dynamic:       true,
 		lookAgain:     15 * time.Second,
 		metrics:       metrics.NewOptions(),
+		plugins:       newPluginOptions(),
 	}, nil
 }
 
@@ -65,8 +67,8 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.volumeWorkers, "concurrent-volume-syncs", o.volumeWorkers, "volumes that are worked on at once")
 	flags.BoolVar(&o.dynamic, "enable-dynamic-provisioning", o.dynamic, "ask provisioners for volumes where none fits")
 	flags.StringVar(&o.ContentType, "kube-api-content-type", o.ContentType, "how requests to the API server are encoded: application/vnd.kubernetes.protobuf or application/json")
-	flags.BoolVar(&o.hostPath, "enable-hostpath-provisioner", o.hostPath, "let the host-path plugin provision directories below "+intree.HostPathRoot+", for tests on a cluster of one machine; their data is lost with the machine")
 	flags.DurationVar(&o.lookAgain, "pvclaimbinder-sync-period", o.lookAgain, "longest time until a claim or volume that waits is looked at again though no event came; settled ones are left alone")
+	o.plugins.AddFlags(flags)
 	addMetricFlags(o.metrics, flags)
 	refuse(flags)
 }
@@ -78,6 +80,10 @@ func (o *options) Complete() error {
 	}
 	if o.lookAgain <= 0 {
 		return errors.New("--pvclaimbinder-sync-period must be longer than 0")
+	}
+	var err error
+	if o.set, err = o.plugins.plugins(); err != nil {
+		return err
 	}
 	if err := o.serving.Complete(o.Kubeconfig); err != nil {
 		return err

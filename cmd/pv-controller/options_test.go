@@ -26,23 +26,13 @@ var differs = map[string]string{
 	"secure-port":                "serving is asked for, so that two programs on one host never clash",
 }
 
-// pending are the flags that are not served yet.
-var pending = map[string]bool{
-	"pv-recycler-increment-timeout-nfs":          true,
-	"pv-recycler-minimum-timeout-hostpath":       true,
-	"pv-recycler-minimum-timeout-nfs":            true,
-	"pv-recycler-pod-template-filepath-hostpath": true,
-	"pv-recycler-pod-template-filepath-nfs":      true,
-	"pv-recycler-timeout-increment-hostpath":     true,
-}
-
 func TestEveryFlagOfTheControllerManagerIsServedWithItsDefaultOrRefusedWithAReason(t *testing.T) {
 	flags := flagsOf(t)
 	for line := range strings.Lines(upstreamFlags) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		group, name, value := fields[0], fields[1], fields[2]
 		flag := flags.Lookup(name)
-		if group == "global" || flag == nil && pending[name] {
+		if group == "global" {
 			continue // --help and --version are every program's
 		}
 		if flag == nil {
@@ -120,6 +110,7 @@ func TestTheEffectiveConfigurationShowsWhatWasAskedForAndWhatIsDefault(t *testin
 		`"kind":"PVControllerConfiguration"`, `"HonorPVReclaimPolicy":true`, `"qps":7.5,"burst":9`,
 		`"contentType":"application/vnd.kubernetes.protobuf"`, `"leaderElect":false`, `"leaseDuration":"15s"`,
 		`"concurrentClaimSyncs":3`, `"concurrentVolumeSyncs":16`, `"pvClaimBinderSyncPeriod":"15s"`, `"enableDynamicProvisioning":true,"enableHostPathProvisioning":false`, `"verbosity":4`,
+		`"minimumTimeoutNFS":300,"incrementTimeoutNFS":30`, `"minimumTimeoutHostPath":60,"incrementTimeoutHostPath":30`,
 	} {
 		if !strings.Contains(string(text), part) {
 			t.Errorf("%s is missing in %s", part, text)
@@ -129,15 +120,19 @@ func TestTheEffectiveConfigurationShowsWhatWasAskedForAndWhatIsDefault(t *testin
 
 func TestFlagsThatContradictThemselvesAreRefused(t *testing.T) {
 	for args, want := range map[string]string{
-		"--concurrent-claim-syncs=0":              "--concurrent-claim-syncs",
-		"--kube-api-qps=-1":                       "--kube-api-qps",
-		"--kube-api-burst=5":                      "--kube-api-qps",
-		"--kube-api-content-type=text/plain":      "--kube-api-content-type",
-		"--disabled-metrics=no good name":         "no good name",
-		"--contention-profiling":                  "--secure-port",
-		"--feature-gates=kube:SomeGate=true":      "known:",
-		"--leader-elect-renew-deadline=1h":        "--leader-elect-renew-deadline",
-		"--leader-elect-resource-lock=configmaps": "--leader-elect-resource-lock",
+		"--concurrent-claim-syncs=0":                            "--concurrent-claim-syncs",
+		"--pv-recycler-minimum-timeout-nfs=0":                   "at least one second",
+		"--pv-recycler-timeout-increment-hostpath=-1":           "none less",
+		"--pv-recycler-pod-template-filepath-nfs=/nowhere":      "--pv-recycler-pod-template-filepath-nfs",
+		"--pv-recycler-pod-template-filepath-hostpath=/nowhere": "--pv-recycler-pod-template-filepath-hostpath",
+		"--kube-api-qps=-1":                                     "--kube-api-qps",
+		"--kube-api-burst=5":                                    "--kube-api-qps",
+		"--kube-api-content-type=text/plain":                    "--kube-api-content-type",
+		"--disabled-metrics=no good name":                       "no good name",
+		"--contention-profiling":                                "--secure-port",
+		"--feature-gates=kube:SomeGate=true":                    "known:",
+		"--leader-elect-renew-deadline=1h":                      "--leader-elect-renew-deadline",
+		"--leader-elect-resource-lock=configmaps":               "--leader-elect-resource-lock",
 	} {
 		t.Run(args, func(t *testing.T) {
 			work, err := newOptions()

@@ -21,7 +21,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/controller/protection"
 	"github.com/exeunt-io/exeunt/pkg/controller/volume"
-	"github.com/exeunt-io/exeunt/pkg/intree"
 )
 
 // eventSource is the component that upstream's events of these loops name.
@@ -63,7 +62,7 @@ func (o *options) Run(ctx context.Context) error {
 		return nil
 	}
 	return program.Lead(ctx, program.Election{LeaderElectionConfiguration: o.leader}, clients.Leases, watchdog, func(ctx context.Context) error {
-		if err := registerMetrics(caches); err != nil {
+		if err := registerMetrics(caches, controllers.operations); err != nil {
 			return err
 		}
 		controllers.run(ctx, o)
@@ -88,9 +87,9 @@ func checks(caches *controller.Caches, watchdog *leaderelection.HealthzAdaptor) 
 
 // registerMetrics has volumes and claims counted. The leader alone counts them, so
 // that a sum over all replicas is right.
-func registerMetrics(caches *controller.Caches) error {
+func registerMetrics(caches *controller.Caches, operations *metrics.Operations) error {
 	counts := metrics.NewCollector(caches.Volumes.GetStore(), caches.Claims.GetStore())
-	err := errors.Join(legacyregistry.CustomRegister(counts), claim.RegisterMetrics(legacyregistry.Register))
+	err := errors.Join(legacyregistry.CustomRegister(counts), claim.RegisterMetrics(legacyregistry.Register), operations.Register(legacyregistry.Register))
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
@@ -101,6 +100,7 @@ type controllers struct {
 	claims     *claim.Controller
 	volumes    *volume.Controller
 	protection *protection.Controller
+	operations *metrics.Operations
 }
 
 func wire(options *options, clients *program.Clients, caches *controller.Caches, reporter *controller.Reporter) (*controllers, error) {
@@ -108,21 +108,20 @@ func wire(options *options, clients *program.Clients, caches *controller.Caches,
 	if err != nil {
 		return nil, err
 	}
-	versions := controller.NewVersions()
-	plugins := intree.NewSet(intree.NewTranslation(), &intree.HostPath{Root: intree.HostPathRoot, Provisions: options.hostPath})
+	versions, operations := controller.NewVersions(), metrics.NewOperations()
 	claims, claimsErr := claim.New(claim.Config{
 		Client: budgets.binding, Caches: caches, Versions: versions, Reporter: reporter,
-		Plugins: plugins, Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,
+		Plugins: options.set, Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,
 	})
 	if claimsErr != nil {
 		return nil, claimsErr
 	}
 	volumes, volumesErr := volume.New(volume.Config{
 		Client: budgets.releasing, Caches: caches, Versions: versions, Reporter: reporter,
-		MigratedTo: plugins.MigratedTo, WakeClaim: claims.Enqueue, Honor: options.Honor(),
+		Plugins: options.set, Operations: operations, WakeClaim: claims.Enqueue, Honor: options.Honor(), LookAgain: options.lookAgain,
 	})
 	protected, protectionErr := protection.New(protection.Config{Client: budgets.protection, Caches: caches, Versions: versions})
-	return &controllers{claims, volumes, protected}, errors.Join(volumesErr, protectionErr)
+	return &controllers{claims, volumes, protected, operations}, errors.Join(volumesErr, protectionErr)
 }
 
 // run works until the context ends and every worker has finished its object.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
 // Names of the indexes of the caches.
@@ -22,6 +24,8 @@ const (
 	// byClaim finds volumes by the key of the claim that they refer to, and pods
 	// by those that they use.
 	byClaim = "claim"
+	// byRecycled finds recycler pods of ours by the name of their volume.
+	byRecycled = "recycled"
 )
 
 // Caches are the informers that the reconcilers of the pv-controller share,
@@ -41,7 +45,7 @@ func NewCaches(factory informers.SharedInformerFactory) (*Caches, error) {
 	for informer, indexers := range map[cache.SharedIndexInformer]cache.Indexers{
 		c.Claims:  {byVolume: claimVolume, byClass: waitingClass},
 		c.Volumes: {byClaim: volumeClaim},
-		c.Pods:    {byClaim: podClaims},
+		c.Pods:    {byClaim: podClaims, byRecycled: recycledVolume},
 	} {
 		if err := informer.AddIndexers(indexers); err != nil {
 			return nil, fmt.Errorf("add indexes: %w", err)
@@ -100,6 +104,16 @@ func (c *Caches) ClaimsWaitingFor(class string) []*v1.PersistentVolumeClaim {
 // PodsOf returns the pods that refer to the claim.
 func (c *Caches) PodsOf(claim string) []*v1.Pod {
 	return indexed[*v1.Pod](c.Pods, byClaim, claim)
+}
+
+// Pod returns the pod with the key namespace/name, nil if there is none.
+func (c *Caches) Pod(key string) *v1.Pod {
+	return get[*v1.Pod](c.Pods, key)
+}
+
+// RecyclersOf returns the recycler pods of ours that have the volume's name.
+func (c *Caches) RecyclersOf(volume string) []*v1.Pod {
+	return indexed[*v1.Pod](c.Pods, byRecycled, volume)
 }
 
 // Key returns the namespace/name of an object.
@@ -182,6 +196,17 @@ func podClaims(object any) ([]string, error) {
 	return ClaimsOf(pod), nil
 }
 
+func recycledVolume(object any) ([]string, error) {
+	pod, ok := object.(*v1.Pod)
+	if !ok || pod.Annotations[reclaim.RecyclesAnnotation] == "" {
+		return nil, nil
+	}
+	if volume, recycler := strings.CutPrefix(pod.Name, reclaim.RecyclerPrefix); recycler {
+		return []string{volume}, nil
+	}
+	return nil, nil
+}
+
 // StripManagedFields is a transform that drops what no reconciler reads. It runs
 // before the object is shared.
 func StripManagedFields(object any) (any, error) {
@@ -200,21 +225,26 @@ func TrimNode(object any) (any, error) {
 	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels}}, nil
 }
 
-// trimPod keeps what says which claims a pod uses and whether it was scheduled.
-// It runs before the object is shared.
+// trimPod keeps what says which claims a pod uses and whether it was scheduled,
+// and of a recycler pod of ours what it is about and how it ended. It runs before
+// the object is shared.
 func trimPod(object any) (any, error) {
 	pod, ok := object.(*v1.Pod)
 	if !ok {
 		return object, nil
 	}
-	return &v1.Pod{
+	trimmed := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
 		},
 		Spec:   v1.PodSpec{NodeName: pod.Spec.NodeName, Volumes: claimVolumes(pod)},
 		Status: v1.PodStatus{Phase: pod.Status.Phase},
-	}, nil
+	}
+	if mark, recycles := pod.Annotations[reclaim.RecyclesAnnotation]; recycles {
+		trimmed.Annotations = map[string]string{reclaim.RecyclesAnnotation: mark}
+	}
+	return trimmed, nil
 }
 
 func claimVolumes(pod *v1.Pod) []v1.Volume {

@@ -19,6 +19,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/arbitrary"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/claim"
+	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/controller/protection"
 	volumes "github.com/exeunt-io/exeunt/pkg/controller/volume"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -48,7 +49,7 @@ func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
 	claims, claimsErr := claim.New(claim.Config{Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Plugins: plugins, Dynamic: true, Honor: honor})
 	protected, protectedErr := protection.New(protection.Config{Client: w.client, Caches: w.caches, Versions: versions})
 	phases, phasesErr := volumes.New(volumes.Config{
-		Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, MigratedTo: plugins.MigratedTo, WakeClaim: func(string) { w.wakes++ }, Honor: honor,
+		Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Plugins: plugins, Operations: metrics.NewOperations(), WakeClaim: func(string) { w.wakes++ }, Honor: honor,
 	})
 	if err := errors.Join(claimsErr, protectedErr, phasesErr); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@
 //	claim   yes       yes        none in the live list     Unprotect
 //	volume  no        no         any                       Protect
 //	volume  yes       yes        phase Bound               Wait
+//	volume  yes       yes        other phase, held         Wait
 //	volume  yes       yes        other phase               Unprotect
 //
 //	source claim     deleting, no clone waits      Unprotect
@@ -18,6 +19,8 @@
 // asks the driver. A pod uses a claim from the moment it is scheduled until its object is gone, a
 // finished pod included; a pod that was never scheduled does not hold it. For a
 // generic ephemeral volume, a pod that the kubelet is done with lets go earlier.
+// A volume is held while it is to be reclaimed and lacks the finalizer that should
+// keep it until then: [reclaim.Held].
 package protection
 
 // Action is the one thing to do next.
@@ -67,6 +70,9 @@ type VolumeState struct {
 	Protected bool
 	// Bound: the phase is Bound, or about to be.
 	Bound bool
+	// Held: the volume must be reclaimed before it goes, and no other finalizer
+	// keeps it until then.
+	Held bool
 }
 
 // DecideVolume returns the next step for one volume.
@@ -74,7 +80,7 @@ func DecideVolume(s VolumeState) Action {
 	switch {
 	case !s.Deleting && !s.Protected:
 		return Protect
-	case s.Deleting && s.Protected && !s.Bound:
+	case s.Deleting && s.Protected && !s.Bound && !s.Held:
 		return Unprotect
 	}
 	return Wait

@@ -20,6 +20,8 @@ type State struct {
 	Attached bool
 	// Shared: another PersistentVolume has the same driver and volume handle.
 	Shared bool
+	// Mark is the mark on a volume that was deleted before its finalizer came.
+	Mark Mark
 	// Deleted: the driver has reported success for DeleteVolume, for this UID.
 	Deleted bool
 	// Confirmed: volume and claim were read from the API server, not from a cache.
@@ -31,6 +33,8 @@ func Decide(s State) Decision {
 	switch {
 	case !s.Owned:
 		return Decision{Wait, NotOurs}
+	case !s.Honor && s.Mark == MarkPending: // nobody would ever answer it
+		return Decision{DropMark, GateOff}
 	case !s.Honor && s.Protected:
 		return Decision{Unprotect, GateOff}
 	case !s.Honor && s.Deleting:
@@ -53,6 +57,8 @@ func decideBound(s State) Decision {
 	switch {
 	case s.Protected || !s.Honor:
 		return Decision{Wait, StillClaimed}
+	case s.Deleting && s.Mark == NoMark:
+		return Decision{MarkVolume, TooLateToProtect}
 	case s.Deleting:
 		return Decision{Wait, TooLateToProtect}
 	}
@@ -73,7 +79,9 @@ func decideReleased(s State) Decision {
 		return Decision{DeleteObject, AlreadyReclaimed}
 	case s.Deleted && s.Protected:
 		return Decision{Unprotect, AlreadyReclaimed}
-	case s.Deleted || s.Deleting && !s.Protected:
+	case s.Deleted && s.Mark == MarkPending:
+		return Decision{CloseMark, AlreadyReclaimed}
+	case s.Deleted || s.Deleting && !s.Protected && s.Mark != MarkPending:
 		return Decision{Wait, AlreadyReclaimed}
 	case s.Shared:
 		return Decision{Wait, HandleShared}

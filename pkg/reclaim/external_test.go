@@ -14,7 +14,14 @@ func TestDecide(t *testing.T) {
 		"a volume of another driver is never touched, finalizer or not": {State{Honor: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Protected: true, Confirmed: true}, Decision{Wait, NotOurs}},
 
 		"a bound volume with policy Delete gets the finalizer":              {State{Honor: true, Owned: true, Policy: Delete, Phase: Bound, Claim: ClaimHolds}, Decision{Protect, PolicyMayDelete}},
-		"a bound volume that is being deleted can no longer get it":         {State{Honor: true, Owned: true, Policy: Delete, Phase: Bound, Claim: ClaimHolds, Deleting: true}, Decision{Wait, TooLateToProtect}},
+		"a bound volume that is being deleted can no longer get it: marked": {State{Honor: true, Owned: true, Policy: Delete, Phase: Bound, Claim: ClaimHolds, Deleting: true}, Decision{MarkVolume, TooLateToProtect}},
+		"a marked volume waits until its claim is gone":                     {State{Honor: true, Owned: true, Policy: Delete, Phase: Bound, Claim: ClaimHolds, Deleting: true, Mark: MarkPending}, Decision{Wait, TooLateToProtect}},
+		"a marked volume is not marked under Retain":                        {State{Honor: true, Owned: true, Policy: Retain, Phase: Bound, Claim: ClaimHolds, Deleting: true}, Decision{Wait, PolicyKeepsData}},
+		"a marked volume, released: first a live look":                      {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimHolds, Deleting: true, Mark: MarkPending}, Decision{Confirm, ClaimReleased}},
+		"a marked volume, released and confirmed: deleted":                  {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Deleting: true, Mark: MarkPending, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
+		"a marked volume that was deleted: recorded":                        {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Deleting: true, Mark: MarkPending, Deleted: true}, Decision{CloseMark, AlreadyReclaimed}},
+		"a mark that says done: already reclaimed":                          {State{Honor: true, Owned: true, Policy: Delete, Phase: Released, Claim: ClaimGone, Deleting: true, Mark: MarkDone, Confirmed: true}, Decision{Wait, AlreadyReclaimed}},
+		"off: a mark that nobody would answer goes":                         {State{Owned: true, Policy: Delete, Phase: Bound, Deleting: true, Mark: MarkPending}, Decision{DropMark, GateOff}},
 		"a Retain volume is created without, and none appears":              {State{Honor: true, Owned: true, Policy: Retain, Phase: Bound, Claim: ClaimHolds}, Decision{Wait, PolicyKeepsData}},
 		"an Available volume gets none":                                     {State{Honor: true, Owned: true, Policy: Delete, Phase: Available}, Decision{Wait, NeverClaimed}},
 		"a Pending volume gets none":                                        {State{Honor: true, Owned: true, Policy: Delete, Phase: Pending}, Decision{Wait, NeverClaimed}},
@@ -85,6 +92,17 @@ func TestAVolumeIsNeverStuckTerminating(t *testing.T) {
 	}
 }
 
+func TestAVolumeThatIsHeldByItsMarkIsReclaimed(t *testing.T) {
+	for s := range externalStates {
+		held := Held(HoldState{Honor: true, Plugin: External, Policy: s.Policy, Phase: s.Phase, Mark: s.Mark})
+		over := s.Phase == Released || s.Phase == Failed
+		waitsForSomebody := s.Attached || s.Shared || !s.Claim.LetsGo(s.Deleting) && s.Confirmed
+		if s.Owned && s.Deleting && held && over && !waitsForSomebody && Decide(s).Action == Wait {
+			t.Errorf("held for ever: %+v, %v", s, Decide(s))
+		}
+	}
+}
+
 func TestAFinalizerIsNeverAddedWhereTheServerOrTheRowsRefuse(t *testing.T) {
 	for s := range externalStates {
 		if Decide(s).Action == Protect && (s.Deleting || s.Protected || !s.Honor || s.Phase != Bound || s.Policy != Delete) {
@@ -108,7 +126,19 @@ func TestEveryWriteChangesSomething(t *testing.T) {
 			if s.Confirmed {
 				t.Errorf("confirms for ever: %+v", s)
 			}
-		case Fail, RecycleVolume:
+		case MarkVolume:
+			if s.Mark != NoMark || !s.Deleting || s.Protected || s.Phase != Bound || s.Policy != Delete || !s.Honor {
+				t.Errorf("marked in %+v", s)
+			}
+		case CloseMark:
+			if s.Mark != MarkPending || !s.Deleted {
+				t.Errorf("mark closed in %+v", s)
+			}
+		case DropMark:
+			if s.Mark == NoMark || s.Honor {
+				t.Errorf("mark dropped in %+v", s)
+			}
+		case Fail, StartRecycler, RemoveRecycler, FinishRecycling, RetryRecycling, MakeAvailable:
 			t.Errorf("%v is not the provisioner's: %+v", d, s)
 		case Wait, Protect, DeleteVolume:
 		}

@@ -15,46 +15,74 @@ const (
 	Deletes
 )
 
-// InTreeState is what the pv-controller knows of one volume that is Released or
-// Failed, or whose claim has let go of it.
+// InTreeState is what the pv-controller knows of one volume whose claim may have
+// let go of it.
 type InTreeState struct {
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
-	// Plugin is the plugin of the volume.
-	Plugin Plugin
-	// Policy is the volume's own.
+	// Plugin is the plugin that deletes the volume; Recycles tells whether a
+	// plugin here can scrub it.
+	Plugin   Plugin
+	Recycles bool
+	// Policy and Phase are the volume's own.
 	Policy Policy
+	Phase  Phase
+	// Dynamic: the volume was provisioned for its claim.
+	Dynamic bool
 	// Deleting: the volume has a deletion timestamp.
 	Deleting bool
-	// Protected: the volume carries the finalizer InTree.
+	// Protected: a finalizer is left that is ours to take off once the plugin is done.
 	Protected bool
 	// Claim is the claim that the volume was bound to.
 	Claim Claim
+	// Shared: another volume has its data at the same place, or below it.
+	Shared bool
+	// Used: a pod that has not finished refers to the claim that is gone.
+	Used bool
 	// Deleted: the plugin has reported success, for this UID.
 	Deleted bool
-	// Confirmed: volume and claim were read from the API server, not from a cache.
+	// Recycler is the volume's recycler pod.
+	Recycler Recycler
+	// Recycled: the pod has succeeded, for the data of this claim.
+	Recycled bool
+	// Confirmed: volume, claim and recycler pod were read from the API server, not
+	// from a cache.
 	Confirmed bool
 }
 
 // DecideInTree returns the pv-controller's next step towards reclaiming one volume.
 func DecideInTree(s InTreeState) Decision {
+	decision := decideInTree(s)
+	if decision.Action == Wait && s.Recycler.finished() {
+		return Decision{RemoveRecycler, RecyclerLeftOver}
+	}
+	return decision
+}
+
+func decideInTree(s InTreeState) Decision {
 	switch {
 	case s.Plugin == Migrated:
 		return Decision{Wait, NotOurs}
-	case !s.Claim.Released() && !(s.Policy == Delete && s.Claim.LetsGo(s.Deleting)):
+	case s.Phase != Released && s.Phase != Failed, !s.letGo():
 		return Decision{Wait, StillClaimed}
 	case s.Policy == OtherPolicy:
 		return Decision{Fail, UnknownPolicy}
 	case s.Policy == Retain:
 		return Decision{Wait, PolicyKeepsData}
-	case s.Policy == Delete && s.Plugin == External:
-		return Decision{Wait, NotOurs}
-	case s.Policy == Recycle && s.Plugin != Deletes:
-		return Decision{Fail, NoPlugin}
+	case s.Claim == ClaimElsewhere && !(s.Dynamic && s.Policy == Delete):
+		return Decision{Wait, GivenBack}
 	case s.Policy == Recycle:
-		return confirmed(s, RecycleVolume)
+		return decideRecycle(s)
+	case s.Plugin == External:
+		return Decision{Wait, NotOurs}
 	}
 	return decidePlugin(s)
+}
+
+// letGo says whether the claim has let go of the volume: for good, or so that
+// only a volume that is deleted anyway may go.
+func (s InTreeState) letGo() bool {
+	return s.Claim.Released() || s.Policy == Delete && s.Claim.LetsGo(s.Deleting)
 }
 
 func decidePlugin(s InTreeState) Decision {
@@ -69,14 +97,47 @@ func decidePlugin(s InTreeState) Decision {
 		return Decision{Wait, GateOff}
 	case s.Plugin == Missing:
 		return Decision{Fail, NoPlugin}
-	}
-	return confirmed(s, DeleteVolume)
-}
-
-// confirmed returns the action only for a state that was read live.
-func confirmed(s InTreeState, action Action) Decision {
-	if !s.Confirmed {
+	case s.Shared:
+		return Decision{Wait, HandleShared}
+	case !s.Confirmed:
 		return Decision{Confirm, ClaimReleased}
 	}
-	return Decision{action, ClaimReleased}
+	return Decision{DeleteVolume, ClaimReleased}
+}
+
+// decideRecycle believes a recycler pod only if it was read live: no data of one
+// claim may ever be seen by the next.
+func decideRecycle(s InTreeState) Decision {
+	switch {
+	case s.Deleting:
+		return Decision{Wait, VolumeGoing}
+	case !s.Recycles:
+		return Decision{Fail, NoPlugin}
+	case s.Recycled && s.Confirmed:
+		return Decision{MakeAvailable, AlreadyReclaimed}
+	case s.Shared && !s.Recycled:
+		return Decision{Wait, HandleShared}
+	case s.Used && !s.Recycled:
+		return Decision{Wait, VolumeUsed}
+	case s.Recycler.busy() && !s.Recycled:
+		return Decision{Wait, RecyclerBusy}
+	case !s.Confirmed:
+		return Decision{Confirm, ClaimReleased}
+	}
+	return decideRecycler(s.Recycler)
+}
+
+func decideRecycler(recycler Recycler) Decision {
+	switch recycler {
+	case NoRecycler:
+		return Decision{StartRecycler, ClaimReleased}
+	case ForeignRecycler:
+		return Decision{RemoveRecycler, RecyclerUnknown}
+	case RecyclerSucceeded:
+		return Decision{FinishRecycling, RecyclerDone}
+	case RecyclerFailed:
+		return Decision{RetryRecycling, RecyclerBroken}
+	case RecyclerGoing, RecyclerRuns:
+	}
+	return Decision{Wait, RecyclerBusy}
 }

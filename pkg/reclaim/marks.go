@@ -36,6 +36,8 @@ type MarksState struct {
 	Origin   Origin
 	Policy   Policy
 	Deleting bool
+	// Unclaimed: the volume refers to no claim by UID, and is not Bound.
+	Unclaimed bool
 	// InTree and External: the volume carries that finalizer.
 	InTree, External bool
 	Migrated         MigratedTo
@@ -57,22 +59,27 @@ func (m Marks) None() bool {
 // volumes"). InTree is added only where a plugin can take it off again, and
 // never to a volume that is being deleted: the API server would refuse.
 func DecideMarks(s MarksState) Marks {
-	var m Marks
 	switch s.Origin {
 	case ByMigratedPlugin, StaticMigrated:
-		m.RemoveInTree = s.InTree
-		m.SetMigrated = s.Migrated != MigratedRight
-		return m
+		return Marks{RemoveInTree: s.InTree, SetMigrated: s.Migrated != MigratedRight}
 	case ByExternal:
-		m.RemoveInTree = s.InTree
-		return m
-	case ByPlugin, ByMissingPlugin:
-		m.ClearMigrated = s.Migrated != MigratedNowhere
+		return Marks{RemoveInTree: s.InTree}
 	case Static: // a person's annotations stay as they are
+		return Marks{RemoveInTree: s.InTree && s.needless()}
+	case ByPlugin, ByMissingPlugin:
 	}
-	wanted := s.Honor && s.Policy == Delete && s.Origin == ByPlugin
-	m.AddInTree = wanted && !s.InTree && !s.Deleting
-	m.RemoveInTree = s.InTree && (!s.Honor || s.Policy == Retain || s.Policy == Recycle)
-	m.RemoveExternal = wanted && s.External
-	return m
+	add := s.Origin == ByPlugin && s.Policy == Delete && s.Honor && !s.InTree && !s.Deleting
+	return Marks{
+		AddInTree:    add,
+		RemoveInTree: s.InTree && s.needless(),
+		// External stays where InTree can no longer take its place, until the
+		// plugin has deleted the volume.
+		RemoveExternal: s.External && (add || s.InTree && s.Origin == ByPlugin || s.needless()),
+		ClearMigrated:  s.Migrated != MigratedNowhere,
+	}
+}
+
+// needless says whether nothing needs to be reclaimed before the object goes.
+func (s MarksState) needless() bool {
+	return !s.Honor || s.Policy == Retain || s.Policy == Recycle || s.Deleting && s.Unclaimed
 }

@@ -55,12 +55,13 @@ func MigratedToOf(volume *v1.PersistentVolume, driver string) MigratedTo {
 	return MigratedWrong
 }
 
-// PluginOf says who reclaims the volume. Deletes tells whether a plugin here can
+// PluginOf says who reclaims the volume. Migrated tells whether its plugin is
+// migrated to CSI, be it annotated yet or not; deletes whether a plugin here can
 // delete it.
-func PluginOf(volume *v1.PersistentVolume, deletes bool) Plugin {
+func PluginOf(volume *v1.PersistentVolume, migrated, deletes bool) Plugin {
 	provisioner := volume.Annotations[binding.ProvisionedBy]
-	switch _, migrated := volume.Annotations[binding.MigratedTo]; {
-	case migrated:
+	switch _, annotated := volume.Annotations[binding.MigratedTo]; {
+	case annotated, migrated:
 		return Migrated
 	case volume.Spec.CSI != nil, provisioner != "" && !strings.HasPrefix(provisioner, inTreePrefix):
 		return External

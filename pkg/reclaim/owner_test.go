@@ -100,19 +100,20 @@ func TestMigratedToOf(t *testing.T) {
 
 func TestPluginOf(t *testing.T) {
 	for name, tc := range map[string]struct {
-		volume  *v1.PersistentVolume
-		deletes bool
-		want    Plugin
+		volume            *v1.PersistentVolume
+		migrated, deletes bool
+		want              Plugin
 	}{
-		"dynamic, by an external name": {made("", map[string]string{provisionedBy: "d"}), false, External},
-		"static CSI":                   {made("d", nil), false, External},
-		"migrated":                     {made("", map[string]string{provisionedBy: "kubernetes.io/gce-pd", migratedTo: "d"}), true, Migrated},
-		"in-tree, with a plugin":       {made("", map[string]string{provisionedBy: "kubernetes.io/host-path"}), true, Deletes},
-		"in-tree, without":             {made("", map[string]string{provisionedBy: "kubernetes.io/rbd"}), false, Missing},
-		"static in-tree, without":      {made("", nil), false, Missing},
+		"dynamic, by an external name": {made("d", map[string]string{provisionedBy: "d"}), false, false, External},
+		"static CSI":                   {made("d", nil), false, false, External},
+		"migrated":                     {made("", map[string]string{provisionedBy: "kubernetes.io/gce-pd", migratedTo: "d"}), false, true, Migrated},
+		"migrated, not annotated yet":  {made("", map[string]string{provisionedBy: "kubernetes.io/gce-pd"}), true, true, Migrated},
+		"in-tree, with a plugin":       {made("", map[string]string{provisionedBy: "kubernetes.io/host-path"}), false, true, Deletes},
+		"in-tree, without":             {made("", map[string]string{provisionedBy: "kubernetes.io/rbd"}), false, false, Missing},
+		"static in-tree, without":      {made("", nil), false, false, Missing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := PluginOf(tc.volume, tc.deletes); got != tc.want {
+			if got := PluginOf(tc.volume, tc.migrated, tc.deletes); got != tc.want {
 				t.Errorf("PluginOf = %v, want %v", got, tc.want)
 			}
 		})

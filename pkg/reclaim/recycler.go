@@ -58,3 +58,13 @@ func RecyclerOf(pod *v1.Pod, volume *v1.PersistentVolume) Recycler {
 	}
 	return RecyclerRuns
 }
+
+// finished says whether the pod is ours and has come to an end.
+func (r Recycler) finished() bool {
+	return r == RecyclerSucceeded || r == RecyclerFailed
+}
+
+// busy says whether the pod's own event will tell more.
+func (r Recycler) busy() bool {
+	return r == RecyclerRuns || r == RecyclerGoing
+}

@@ -69,8 +69,24 @@ const (
 	DeleteObject
 	// Fail sets the phase Failed.
 	Fail
-	// RecycleVolume scrubs the volume, so that it can be claimed again.
-	RecycleVolume
+	// StartRecycler creates the pod that scrubs the volume.
+	StartRecycler
+	// RemoveRecycler deletes a recycler pod that is not to be believed, or that
+	// nobody waits for any more.
+	RemoveRecycler
+	// FinishRecycling deletes the recycler pod and remembers its success.
+	FinishRecycling
+	// RetryRecycling sets the phase Failed and deletes the recycler pod.
+	RetryRecycling
+	// MakeAvailable takes the reference to the claim off, so that the volume can be
+	// claimed again.
+	MakeAvailable
+	// MarkVolume writes the mark that asks the pv-controller to hold the volume.
+	MarkVolume
+	// CloseMark writes into the mark that the volume was deleted.
+	CloseMark
+	// DropMark takes the mark off.
+	DropMark
 )
 
 // Decision is an action and why it is taken.
@@ -108,8 +124,24 @@ const (
 	ClaimReleased Reason = "ClaimReleased"
 	// AlreadyReclaimed: the volume was deleted in the storage system.
 	AlreadyReclaimed Reason = "AlreadyReclaimed"
-	// NoPlugin: no plugin can delete the volume.
+	// NoPlugin: no plugin can delete or recycle the volume.
 	NoPlugin Reason = "NoPlugin"
+	// GivenBack: the claim took another volume, and this one's data is not the claim's.
+	GivenBack Reason = "GivenBack"
+	// VolumeGoing: the volume is being deleted, so that nobody will claim it again.
+	VolumeGoing Reason = "VolumeGoing"
+	// VolumeUsed: a pod still uses the volume.
+	VolumeUsed Reason = "VolumeUsed"
+	// RecyclerBusy: the recycler pod has not finished, or is not gone yet.
+	RecyclerBusy Reason = "RecyclerBusy"
+	// RecyclerUnknown: a pod has the recycler's name and is not ours.
+	RecyclerUnknown Reason = "RecyclerUnknown"
+	// RecyclerDone: the recycler pod has succeeded.
+	RecyclerDone Reason = "RecyclerDone"
+	// RecyclerBroken: the recycler pod has failed.
+	RecyclerBroken Reason = "RecyclerBroken"
+	// RecyclerLeftOver: the recycler pod has finished and nobody waits for it.
+	RecyclerLeftOver Reason = "RecyclerLeftOver"
 )
 
 // PolicyOf returns the policy with the name that the API gives it.

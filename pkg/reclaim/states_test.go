@@ -33,12 +33,14 @@ func externalStates(yield func(reclaim.State) bool) {
 		for _, policy := range policies {
 			for _, phase := range phases {
 				for _, claim := range claims {
-					s := reclaim.State{
-						Honor: f[0], Owned: f[1], Deleting: f[2], Protected: f[3], Attached: f[4],
-						Shared: f[5], Deleted: f[6], Confirmed: f[7], Policy: policy, Phase: phase, Claim: claim,
-					}
-					if !yield(s) {
-						return
+					for mark := reclaim.NoMark; mark <= reclaim.MarkDone; mark++ {
+						s := reclaim.State{
+							Honor: f[0], Owned: f[1], Deleting: f[2], Protected: f[3], Attached: f[4],
+							Shared: f[5], Deleted: f[6], Confirmed: f[7], Policy: policy, Phase: phase, Claim: claim, Mark: mark,
+						}
+						if !yield(s) {
+							return
+						}
 					}
 				}
 			}
@@ -48,16 +50,21 @@ func externalStates(yield func(reclaim.State) bool) {
 
 // inTreeStates yields every value of InTreeState.
 func inTreeStates(yield func(reclaim.InTreeState) bool) {
-	for f := range flags(5) {
-		for _, plugin := range []reclaim.Plugin{reclaim.Migrated, reclaim.External, reclaim.Missing, reclaim.Deletes} {
+	for f := range flags(10) {
+		for plugin := reclaim.Migrated; plugin <= reclaim.Deletes; plugin++ {
 			for _, policy := range policies {
-				for _, claim := range claims {
-					s := reclaim.InTreeState{
-						Honor: f[0], Deleting: f[1], Protected: f[2], Deleted: f[3], Confirmed: f[4],
-						Plugin: plugin, Policy: policy, Claim: claim,
-					}
-					if !yield(s) {
-						return
+				for _, phase := range phases {
+					for _, claim := range claims {
+						for recycler := reclaim.NoRecycler; recycler <= reclaim.RecyclerFailed; recycler++ {
+							s := reclaim.InTreeState{
+								Honor: f[0], Deleting: f[1], Protected: f[2], Deleted: f[3], Confirmed: f[4],
+								Recycles: f[5], Dynamic: f[6], Shared: f[7], Used: f[8], Recycled: f[9],
+								Plugin: plugin, Policy: policy, Phase: phase, Claim: claim, Recycler: recycler,
+							}
+							if !yield(s) {
+								return
+							}
+						}
 					}
 				}
 			}
@@ -67,12 +74,12 @@ func inTreeStates(yield func(reclaim.InTreeState) bool) {
 
 // marksStates yields every value of MarksState.
 func marksStates(yield func(reclaim.MarksState) bool) {
-	for f := range flags(4) {
+	for f := range flags(5) {
 		for origin := reclaim.Static; origin <= reclaim.StaticMigrated; origin++ {
 			for _, policy := range policies {
 				for migrated := reclaim.MigratedNowhere; migrated <= reclaim.MigratedWrong; migrated++ {
 					s := reclaim.MarksState{
-						Honor: f[0], Deleting: f[1], InTree: f[2], External: f[3],
+						Honor: f[0], Deleting: f[1], InTree: f[2], External: f[3], Unclaimed: f[4],
 						Origin: origin, Policy: policy, Migrated: migrated,
 					}
 					if !yield(s) {

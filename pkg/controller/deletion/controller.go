@@ -59,7 +59,7 @@ type Controller struct {
 	Config
 	versions *controller.Versions
 	writer   *controller.Writer
-	memory   *memory
+	memory   *controller.Memory[done]
 	loop     *controller.Loop
 }
 
@@ -76,7 +76,7 @@ func New(config Config) (*Controller, error) {
 		Config:   config,
 		versions: versions,
 		writer:   controller.NewWriter(config.Client, versions),
-		memory:   newMemory(),
+		memory:   controller.NewMemory[done](),
 	}
 	c.loop = controller.NewLoop("volumes", config.Backoff, c.Reconcile)
 	if err := c.watch(); err != nil {
@@ -119,7 +119,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 // forgetGone drops what was noted of a volume after its deletion was seen.
 func (c *Controller) forgetGone(volume *v1.PersistentVolume) {
 	if now := c.cached(volume.Name); now == nil || now.UID != volume.UID {
-		c.memory.forget(volume.UID)
+		c.memory.Forget(volume.UID)
 	}
 }
 
@@ -165,8 +165,9 @@ func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
 
 // volumeGone wakes the volumes that shared its handle.
 func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
+	c.reportLeak(volume)
 	c.versions.Forget(volume.UID)
-	c.memory.forget(volume.UID)
+	c.memory.Forget(volume.UID)
 	c.Reporter.Forget(volume.UID)
 	c.wakeAll(c.sharing(volume))
 }

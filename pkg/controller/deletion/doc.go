@@ -6,5 +6,9 @@
 // Before DeleteVolume, volume and claim are read live; after its success, which
 // is remembered by the volume's UID, only the API writes are retried.
 //
+// A bound volume that was deleted before External came is marked: the pv-controller
+// then holds pv-protection until the mark says done. Beside another controller the
+// volume is gone once it is released, and an event names what has stayed behind.
+//
 // With the gate off the same loop runs: [reclaim.Decide] knows what that means.
 package deletion

@@ -31,6 +31,22 @@ func (c *Controller) report(volume *v1.PersistentVolume, reason reclaim.Reason) 
 	case reason == reclaim.HandleShared && len(others) > 0:
 		c.Reporter.Report(volume, controller.Warn(string(reason), fmt.Sprintf("The volume is not deleted, for volume %q has the same handle", others[0])))
 	case reason == reclaim.TooLateToProtect:
-		c.Reporter.Report(volume, controller.Warn(string(reason), "The volume was deleted before its finalizer came; its data will stay behind in the storage system once the claim is gone"))
+		c.Reporter.Report(volume, controller.Warn(string(reason), "The volume was deleted before its finalizer came. Its data is deleted once its claim is gone if a pv-controller that knows the annotation "+
+			reclaim.MarkAnnotation+" holds the volume until then; beside any other its data will stay behind in the storage system"))
 	}
+}
+
+// reportLeak tells that a marked volume is gone and nobody has deleted its data:
+// the component that released it does not know the mark.
+func (c *Controller) reportLeak(volume *v1.PersistentVolume) {
+	policy := reclaim.PolicyOf(string(volume.Spec.PersistentVolumeReclaimPolicy))
+	pending := c.owns(volume) && policy == reclaim.Delete && reclaim.MarkOf(volume) == reclaim.MarkPending
+	if !pending || c.memory.Of(volume.UID).volumeDeleted {
+		return
+	}
+	handle := ""
+	if volume.Spec.CSI != nil {
+		handle = volume.Spec.CSI.VolumeHandle
+	}
+	c.Reporter.Always(volume, controller.Warn(string(reclaim.TooLateToProtect), fmt.Sprintf("The volume is gone and its data has stayed behind in the storage system as %q", handle)))
 }

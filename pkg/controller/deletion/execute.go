@@ -31,7 +31,10 @@ func (c *Controller) execute(ctx context.Context, o observation, action reclaim.
 		return c.after(o, c.deleteVolume(ctx, o.volume))
 	case reclaim.DeleteObject:
 		return c.after(o, c.deleteObject(ctx, o.volume))
-	case reclaim.Wait, reclaim.Fail, reclaim.RecycleVolume:
+	case reclaim.MarkVolume, reclaim.CloseMark, reclaim.DropMark:
+		return c.mark(ctx, o, action)
+	case reclaim.Wait, reclaim.Fail, reclaim.StartRecycler, reclaim.RemoveRecycler,
+		reclaim.FinishRecycling, reclaim.RetryRecycling, reclaim.MakeAvailable: // the pv-controller's
 	}
 	return nil, nil
 }
@@ -50,12 +53,34 @@ func (c *Controller) edit(ctx context.Context, o observation, change finalizer.C
 	guarded := patch.For(o.volume).
 		Test("/spec/persistentVolumeReclaimPolicy", string(o.volume.Spec.PersistentVolumeReclaimPolicy)).
 		Test("/status/phase", string(o.volume.Status.Phase))
-	volume, err := c.writer.Volume(ctx, o.volume, finalizer.Edit(guarded, o.volume, change))
+	next, err := c.write(ctx, o, finalizer.Edit(guarded, o.volume, change))
+	if err != nil && len(change.Remove) > 0 {
+		return nil, c.failed(o.volume, err)
+	}
+	return next, err
+}
+
+// mark asks the pv-controller to hold a volume that was deleted before its
+// finalizer came, or lets it know that there is nothing to wait for any more. To
+// ask is guarded by the whole version: a volume that is released meanwhile is gone.
+func (c *Controller) mark(ctx context.Context, o observation, action reclaim.Action) (*observation, error) {
+	key := "/metadata/annotations/" + patch.Escape(reclaim.MarkAnnotation)
+	switch action {
+	case reclaim.MarkVolume:
+		return c.write(ctx, o, patch.ForVersion(o.volume).Annotate(o.volume, map[string]string{reclaim.MarkAnnotation: reclaim.MarkedPending}))
+	case reclaim.CloseMark:
+		return c.write(ctx, o, patch.For(o.volume).Test(key, reclaim.MarkedPending).Set(key, reclaim.MarkedDone))
+	default:
+		return c.write(ctx, o, patch.For(o.volume).Test(key, reclaim.MarkedPending).Remove(key))
+	}
+}
+
+// write returns what is known after the patch, or nil if the volume is gone.
+func (c *Controller) write(ctx context.Context, o observation, change *patch.Patch) (*observation, error) {
+	volume, err := c.writer.Volume(ctx, o.volume, change)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
-	case err != nil && len(change.Remove) > 0:
-		return nil, c.failed(o.volume, err)
 	case err != nil:
 		return nil, err
 	}
@@ -69,7 +94,7 @@ func (c *Controller) deleteVolume(ctx context.Context, volume *v1.PersistentVolu
 	if err := c.call(ctx, volume); err != nil {
 		return c.failed(volume, err)
 	}
-	c.memory.note(volume.UID, func(d *done) { d.volumeDeleted = true })
+	c.memory.Note(volume.UID, func(d *done) { d.volumeDeleted = true })
 	c.Metrics.PersistentVolumeDeleteTotal.WithLabelValues(class).Inc()
 	c.Metrics.PersistentVolumeDeleteDurationSeconds.WithLabelValues(class).Observe(since(start))
 	klog.FromContext(ctx).V(2).Info("Volume deleted in the storage system")
@@ -134,6 +159,6 @@ func (c *Controller) deleteObject(ctx context.Context, volume *v1.PersistentVolu
 	if err != nil && !apierrors.IsNotFound(err) {
 		return c.failed(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
 	}
-	c.memory.note(volume.UID, func(d *done) { d.objectDeleted = true })
+	c.memory.Note(volume.UID, func(d *done) { d.objectDeleted = true })
 	return nil
 }

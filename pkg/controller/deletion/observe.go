@@ -29,7 +29,7 @@ func (c *Controller) observe(volume *v1.PersistentVolume) observation {
 }
 
 func (c *Controller) stateOf(volume *v1.PersistentVolume, claim reclaim.Claim, confirmed bool) reclaim.State {
-	remembered := c.memory.of(volume.UID)
+	remembered := c.memory.Of(volume.UID)
 	return reclaim.State{
 		Honor:     c.Honor,
 		Owned:     c.owns(volume),
@@ -40,6 +40,7 @@ func (c *Controller) stateOf(volume *v1.PersistentVolume, claim reclaim.Claim, c
 		Claim:     claim,
 		Attached:  c.attached(volume),
 		Shared:    len(c.sharing(volume)) > 0,
+		Mark:      reclaim.MarkOf(volume),
 		Deleted:   remembered.volumeDeleted,
 		Confirmed: confirmed,
 	}

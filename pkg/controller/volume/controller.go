@@ -3,14 +3,16 @@ package volume
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/intree"
 )
 
 // Config is what the reconciler works with.
@@ -19,11 +21,15 @@ type Config struct {
 	Caches   *controller.Caches
 	Versions *controller.Versions
 	Reporter *controller.Reporter
-	// MigratedTo returns the CSI driver that serves the in-tree plugin of a volume,
-	// and false for a volume whose plugin is not migrated.
-	MigratedTo func(volume *v1.PersistentVolume) (driver string, migrated bool)
+	// Plugins are the in-tree plugins that delete and recycle volumes.
+	Plugins *intree.Set
+	// Operations measures what they do.
+	Operations *metrics.Operations
 	// WakeClaim has a claim looked at, by its key.
 	WakeClaim func(claim string)
+	// LookAgain is the longest time until a volume that waits to be reclaimed is
+	// looked at though no event came; 0 for never.
+	LookAgain time.Duration
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 }
@@ -32,13 +38,22 @@ type Config struct {
 type Controller struct {
 	Config
 	writer *controller.Writer
-	loop   *controller.Loop
+	memory *controller.Memory[progress]
+	// loop has volumes looked at, reclaims those whose claim has let go of them: a
+	// plugin that is slow delays no phase.
+	loop, reclaims *controller.Loop
 }
 
 // New returns the reconciler and registers it with the caches.
 func New(config Config) (*Controller, error) {
-	c := &Controller{Config: config, writer: controller.NewWriter(config.Client, config.Versions)}
-	c.loop = controller.NewLoop("volumes", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile)
+	c := &Controller{
+		Config: config,
+		writer: controller.NewWriter(config.Client, config.Versions),
+		memory: controller.NewMemory[progress](),
+	}
+	backoff := controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}
+	c.loop = controller.NewLoop("volumes", backoff, c.Reconcile)
+	c.reclaims = controller.NewLoop("reclaims", backoff, c.Reclaim)
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for volumes: %w", err)
 	}
@@ -47,17 +62,24 @@ func New(config Config) (*Controller, error) {
 
 // Run reconciles volumes with so many workers until the context ends.
 func (c *Controller) Run(ctx context.Context, workers int) {
-	c.loop.Run(ctx, workers)
+	var running sync.WaitGroup
+	running.Go(func() { c.loop.Run(ctx, workers) })
+	running.Go(func() { c.reclaims.Run(ctx, reclaimers) })
+	running.Wait()
 }
 
-// Reconcile brings one volume's marks, phase and protection to where they belong.
+// reclaimers are how many volumes are reclaimed by in-tree plugins at once.
+const reclaimers = 8
+
+// Reconcile brings one volume's marks, phase and protection to where they belong,
+// and hands it over to be reclaimed.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	volume := c.Caches.Volume(name)
 	if volume == nil || !c.Versions.Fresh(volume) {
 		return nil
 	}
 	for _, step := range []func(context.Context, *v1.PersistentVolume) (*v1.PersistentVolume, error){
-		c.mark, c.setPhase, c.reclaim, c.protect,
+		c.mark, c.setPhase, c.handOver, c.protect,
 	} {
 		var err error
 		if volume, err = step(ctx, volume); err != nil || volume == nil {
@@ -65,44 +87,6 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		}
 	}
 	return nil
-}
-
-func (c *Controller) watch() error {
-	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		c.Caches.Volumes: controller.OnChange(c.volumeChanged, c.volumeGone),
-		c.Caches.Claims:  controller.OnChange(c.claimChanged, c.claimGone),
-	} {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("add handler: %w", err)
-		}
-	}
-	return nil
-}
-
-func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
-	c.loop.Enqueue(volume.Name)
-}
-
-func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
-	c.Versions.Forget(volume.UID)
-	c.Reporter.Forget(volume.UID)
-}
-
-// claimChanged wakes the volumes that refer to a claim once it is new, or names
-// another volume than before.
-func (c *Controller) claimChanged(old, claim *v1.PersistentVolumeClaim) {
-	if old == nil || old.UID != claim.UID || old.Spec.VolumeName != claim.Spec.VolumeName {
-		c.claimGone(claim)
-	}
-}
-
-func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
-	for _, volume := range c.Caches.VolumesOf(controller.Key(claim)) {
-		c.loop.Enqueue(volume.Name)
-	}
-	if claim.Spec.VolumeName != "" {
-		c.loop.Enqueue(claim.Spec.VolumeName)
-	}
 }
 
 // claimantOf compares a volume with the claim that has the name it refers to,

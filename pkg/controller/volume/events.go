@@ -14,20 +14,58 @@ import (
 const (
 	volumeMismatch             = "VolumeMismatch"
 	volumeFailedDelete         = "VolumeFailedDelete"
+	volumeDelete               = "VolumeDelete"
 	volumeFailedRecycle        = "VolumeFailedRecycle"
+	volumeRecycled             = "VolumeRecycled"
+	recyclerPod                = "RecyclerPod"
 	volumeUnknownReclaimPolicy = "VolumeUnknownReclaimPolicy"
 )
 
+// event is what a user reads.
+type event = controller.Event
+
 // failure says why a volume that should be reclaimed is Failed.
-func failure(volume *v1.PersistentVolume, reason reclaim.Reason) controller.Event {
+func failure(volume *v1.PersistentVolume, reason reclaim.Reason) event {
 	policy := volume.Spec.PersistentVolumeReclaimPolicy
 	switch {
 	case reason == reclaim.UnknownPolicy:
 		return controller.Warn(volumeUnknownReclaimPolicy, fmt.Sprintf("The reclaim policy %q is not known; the volume is left as it is", policy))
 	case policy == v1.PersistentVolumeReclaimRecycle:
-		return controller.Warn(volumeFailedRecycle, "No plugin here can recycle the volume; its data is left as it is")
+		return controller.Warn(volumeFailedRecycle, "No plugin here can recycle the volume, so it is left as it is")
 	}
-	return controller.Warn(volumeFailedDelete, "No plugin here can delete the volume; its data is left as it is")
+	return controller.Warn(volumeFailedDelete, "No plugin here can delete the volume, so it is left as it is; the policy Retain gives it up")
+}
+
+func deletionFailure(err error) event {
+	return controller.Warn(volumeFailedDelete, err.Error())
+}
+
+// stillInUse: that a plugin needs more time is no failure.
+func stillInUse(err error) event {
+	return controller.Note(volumeDelete, err.Error())
+}
+
+func recyclingFailure(err error) event {
+	return controller.Warn(volumeFailedRecycle, "Recycle failed: "+err.Error())
+}
+
+func recycledEvent() event {
+	return controller.Note(volumeRecycled, "Volume recycled")
+}
+
+// recyclerEvent tells of the pod that recycles a volume.
+func recyclerEvent(message string) event {
+	return controller.Note(recyclerPod, "Recycler pod: "+message)
+}
+
+// reportWait tells the user on whom a volume waits that should be reclaimed.
+func (c *Controller) reportWait(o reclaimed, reason reclaim.Reason) {
+	switch others := c.sharing(o.volume); {
+	case reason == reclaim.HandleShared && len(others) > 0:
+		c.Reporter.Report(o.volume, controller.Warn(string(reason), fmt.Sprintf("The volume is not reclaimed, for the data of volume %q is at the same place or below it", others[0].Name)))
+	case reason == reclaim.VolumeUsed:
+		c.Reporter.Report(o.volume, controller.Note(volumeFailedRecycle, "The volume is recycled once no pod refers to its claim any more"))
+	}
 }
 
 // reportMismatch tells both objects' users.

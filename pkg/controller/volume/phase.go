@@ -11,7 +11,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 )
@@ -116,10 +115,8 @@ func (c *Controller) writePhase(ctx context.Context, volume *v1.PersistentVolume
 	if volume.Status.Message != message {
 		change.Set("/status/message", message)
 	}
-	guard := protectionOf(volume)
-	guard.Bound = phase == v1.VolumeBound
-	if protection.DecideVolume(guard) == protection.Unprotect {
-		finalizer.Edit(change, volume, finalizer.Change{Remove: []finalizer.Name{finalizer.VolumeProtection}})
+	if protection.DecideVolume(c.protectionOf(volume, phase)) == protection.Unprotect {
+		unprotect(change, volume)
 	}
 	return c.writer.Volume(ctx, volume, change, "status")
 }
@@ -135,27 +132,4 @@ func (c *Controller) giveBack(ctx context.Context, volume *v1.PersistentVolume) 
 		change.Remove("/spec/claimRef/uid")
 	}
 	return c.writer.Volume(ctx, volume, change)
-}
-
-// protect adds or removes pv-protection where the phase was right already.
-func (c *Controller) protect(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
-	var change finalizer.Change
-	switch protection.DecideVolume(protectionOf(volume)) {
-	case protection.Protect:
-		change.Add = []finalizer.Name{finalizer.VolumeProtection}
-	case protection.Unprotect:
-		change.Remove = []finalizer.Name{finalizer.VolumeProtection}
-	case protection.Wait, protection.Confirm:
-		return volume, nil
-	}
-	guarded := patch.For(volume).Test("/status/phase", string(volume.Status.Phase))
-	return c.writer.Volume(ctx, volume, finalizer.Edit(guarded, volume, change))
-}
-
-func protectionOf(volume *v1.PersistentVolume) protection.VolumeState {
-	return protection.VolumeState{
-		Deleting:  volume.DeletionTimestamp != nil,
-		Protected: finalizer.Has(volume.Finalizers, finalizer.VolumeProtection),
-		Bound:     volume.Status.Phase == v1.VolumeBound,
-	}
 }

@@ -1,0 +1,132 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+)
+
+// reclaimed is a volume that may have to be reclaimed, the claim that has the name
+// it refers to, and the pod that has the name of its recycler.
+type reclaimed struct {
+	volume *v1.PersistentVolume
+	claim  *v1.PersistentVolumeClaim
+	pod    *v1.Pod
+	state  reclaim.InTreeState
+}
+
+// observeReclaim looks at the caches only.
+func (c *Controller) observeReclaim(volume *v1.PersistentVolume) reclaimed {
+	o := reclaimed{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
+	if recycler := c.recyclerPod(volume); recycler != nil {
+		o.pod = c.Caches.Pod(controller.Key(recycler))
+	}
+	o.state = c.stateOf(o, false)
+	return o
+}
+
+// again is the observation with what is remembered since.
+func (c *Controller) again(o reclaimed) *reclaimed {
+	o.state = c.stateOf(o, o.state.Confirmed)
+	return &o
+}
+
+func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
+	volume, plugin, done := o.volume, c.pluginOf(o.volume), c.memory.Of(o.volume.UID)
+	_, recycles := c.Plugins.RecyclerFor(volume)
+	_, dynamic := volume.Annotations[binding.ProvisionedBy]
+	left := plugin == reclaim.Deletes && finalizer.Has(volume.Finalizers, finalizer.External)
+	return reclaim.InTreeState{
+		Honor:     c.Honor,
+		Plugin:    plugin,
+		Recycles:  recycles,
+		Policy:    policyOf(volume),
+		Phase:     reclaim.PhaseOf(string(volume.Status.Phase)),
+		Dynamic:   dynamic,
+		Deleting:  volume.DeletionTimestamp != nil || done.objectDeleted,
+		Protected: left || finalizer.Has(volume.Finalizers, finalizer.InTree),
+		Claim:     reclaim.ClaimOf(volume, o.claim),
+		Shared:    len(c.sharing(volume)) > 0,
+		Used:      c.used(o),
+		Deleted:   done.deleted,
+		Recycler:  reclaim.RecyclerOf(o.pod, volume),
+		Recycled:  done.recycled == reclaim.RecyclerMark(volume),
+		Confirmed: confirmed,
+	}
+}
+
+// sharing returns the other volumes whose data would be gone with this one's.
+func (c *Controller) sharing(volume *v1.PersistentVolume) []*v1.PersistentVolume {
+	location := c.Plugins.Location(volume)
+	if location == "" {
+		return nil
+	}
+	var others []*v1.PersistentVolume
+	for _, other := range c.volumesAt(byPlace, location) {
+		if other.Name != volume.Name {
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+// used says whether a pod may still write to the volume though its claim is gone.
+// Where another claim has the name by now, the pods are that one's.
+func (c *Controller) used(o reclaimed) bool {
+	if o.claim != nil {
+		return false
+	}
+	for _, pod := range c.Caches.PodsOf(controller.ClaimKey(o.volume)) {
+		if !finished(pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// confirmReclaim reads the volume, its claim and its recycler pod from the API
+// server. It returns nil if the volume is gone, or another one has its name.
+func (c *Controller) confirmReclaim(ctx context.Context, o reclaimed) (*reclaimed, error) {
+	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, o.volume.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read volume %s: %w", o.volume.Name, err)
+	case volume.UID != o.volume.UID:
+		return nil, nil
+	}
+	live := reclaimed{volume: volume}
+	if live.claim, err = c.readClaim(ctx, volume); err != nil {
+		return nil, err
+	}
+	if live.pod, err = c.readRecycler(ctx, volume); err != nil {
+		return nil, err
+	}
+	live.state = c.stateOf(live, true)
+	return &live, nil
+}
+
+// readClaim reads the claim that has the name the volume refers to, nil if there is none.
+func (c *Controller) readClaim(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
+	ref := volume.Spec.ClaimRef
+	if ref == nil {
+		return nil, nil
+	}
+	claim, err := c.Client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read claim %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	return claim, nil
+}

@@ -1,0 +1,44 @@
+package volume
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// progress is what is remembered of the reclaim of a volume that still exists.
+type progress struct {
+	// deleted: the plugin has deleted the volume.
+	deleted bool
+	// objectDeleted: the PersistentVolume was deleted.
+	objectDeleted bool
+	// recycled is the mark of the recycler pod that has succeeded.
+	recycled string
+	// failures are those since the last success, and until when the next try waits.
+	failures int
+	until    time.Time
+}
+
+// The least and the most time between two tries of a plugin on one volume.
+const (
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = 2 * time.Minute
+)
+
+// postpone notes a failure: the volume is not tried again before some time has
+// passed, whatever wakes it.
+func (c *Controller) postpone(uid types.UID) {
+	c.memory.Note(uid, func(p *progress) {
+		wait := lastRetry
+		if p.failures < 10 { // beyond, the shift would only overflow
+			wait = min(lastRetry, firstRetry<<p.failures)
+		}
+		p.failures++
+		p.until = time.Now().Add(wait)
+	})
+}
+
+// postponed is how long the next try still waits.
+func (c *Controller) postponed(uid types.UID) time.Duration {
+	return time.Until(c.memory.Of(uid).until)
+}

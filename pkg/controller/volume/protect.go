@@ -1,0 +1,53 @@
+package volume
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+)
+
+// protect adds or removes pv-protection where the phase was right already.
+func (c *Controller) protect(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	change := patch.For(volume).Test("/status/phase", string(volume.Status.Phase))
+	switch protection.DecideVolume(c.protectionOf(volume, volume.Status.Phase)) {
+	case protection.Protect:
+		finalizer.Edit(change, volume, finalizer.Change{Add: []finalizer.Name{finalizer.VolumeProtection}})
+	case protection.Unprotect:
+		unprotect(change, volume)
+	case protection.Wait, protection.Confirm:
+		return volume, nil
+	}
+	return c.writer.Volume(ctx, volume, change)
+}
+
+// unprotect takes pv-protection off. Where no other finalizer holds the volume
+// until it is reclaimed, not even a mark that comes at this moment may be overlooked.
+func unprotect(change *patch.Patch, volume *v1.PersistentVolume) {
+	if !finalizer.Has(volume.Finalizers, finalizer.External) && !finalizer.Has(volume.Finalizers, finalizer.InTree) {
+		change.Test("/metadata/resourceVersion", volume.ResourceVersion)
+	}
+	finalizer.Edit(change, volume, finalizer.Change{Remove: []finalizer.Name{finalizer.VolumeProtection}})
+}
+
+// protectionOf is what is known of a volume that has the phase or is about to get it.
+func (c *Controller) protectionOf(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase) protection.VolumeState {
+	return protection.VolumeState{
+		Deleting:  volume.DeletionTimestamp != nil,
+		Protected: finalizer.Has(volume.Finalizers, finalizer.VolumeProtection),
+		Bound:     phase == v1.VolumeBound,
+		Held: reclaim.Held(reclaim.HoldState{
+			Honor:   c.Honor,
+			Plugin:  c.pluginOf(volume),
+			Policy:  policyOf(volume),
+			Phase:   reclaim.PhaseOf(string(phase)),
+			InTree:  finalizer.Has(volume.Finalizers, finalizer.InTree),
+			Mark:    reclaim.MarkOf(volume),
+			Deleted: c.memory.Of(volume.UID).deleted,
+		}),
+	}
+}

@@ -1,0 +1,63 @@
+package reclaim
+
+import v1 "k8s.io/api/core/v1"
+
+// MarkAnnotation on a volume says that it was deleted before its finalizer came,
+// and how far its reclaim is. The provisioner writes it; the pv-controller keeps
+// pv-protection on the volume while it says [Mark] pending.
+const (
+	MarkAnnotation = "exeunt.io/reclaim"
+	MarkedPending  = "pending"
+	MarkedDone     = "done"
+)
+
+// Mark is the mark on a volume that was deleted before its finalizer came.
+type Mark int
+
+const (
+	// NoMark: there is none, or one that says nothing known.
+	NoMark Mark = iota
+	// MarkPending: the driver has not deleted the volume yet.
+	MarkPending
+	// MarkDone: the driver has deleted the volume.
+	MarkDone
+)
+
+// MarkOf returns the mark on the volume.
+func MarkOf(volume *v1.PersistentVolume) Mark {
+	return map[string]Mark{MarkedPending: MarkPending, MarkedDone: MarkDone}[volume.Annotations[MarkAnnotation]]
+}
+
+// HoldState is what decides whether a volume that is being deleted must be held.
+type HoldState struct {
+	// Honor is the gate HonorPVReclaimPolicy.
+	Honor  bool
+	Plugin Plugin
+	Policy Policy
+	// Phase is the volume's own, or the one that is about to be written.
+	Phase Phase
+	// InTree: the volume carries that finalizer.
+	InTree bool
+	// Mark is meaningful for the volumes of external provisioners.
+	Mark Mark
+	// Deleted: the plugin has reported success, for this UID.
+	Deleted bool
+}
+
+// Held says whether pv-protection must stay on a volume that is being deleted,
+// though it is no longer bound: it is to be reclaimed, and the finalizer that
+// should hold it until then is missing. Only who can take the hold off again
+// puts it on.
+func Held(s HoldState) bool {
+	if !s.Honor || s.Policy != Delete || s.Phase != Released && s.Phase != Failed {
+		return false
+	}
+	switch s.Plugin {
+	case Deletes:
+		return !s.InTree && !s.Deleted
+	case External, Migrated:
+		return s.Mark == MarkPending
+	case Missing:
+	}
+	return false
+}
