@@ -23,6 +23,8 @@ type setup struct {
 	honor bool
 	// upstreamLoops and upstreamSidecar put upstream's programs in the place of ours.
 	upstreamLoops, upstreamSidecar bool
+	// provisionerOff turns the gate off for the provisioner alone.
+	provisionerOff bool
 	// elected runs two replicas of the pv-controller, of which one leads.
 	elected bool
 	// idle runs no program but the driver.
@@ -108,7 +110,7 @@ func (c *cluster) startPrograms(ctx context.Context, how setup) error {
 		return nil
 	}
 	var err error
-	c.provisioner, err = sidecar(ctx, c.driver, sandbox.Controller{HonorReclaimPolicy: how.honor, Args: []string{"--http-endpoint=127.0.0.1:0"}})
+	c.provisioner, err = sidecar(ctx, c.driver, sandbox.Controller{HonorReclaimPolicy: how.honor && !how.provisionerOff, Args: []string{"--http-endpoint=127.0.0.1:0"}})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/deletion"
+	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/controller/volume"
+	"github.com/exeunt-io/exeunt/pkg/intree"
 )
 
 // These tests run our reconcilers in this process, on caches that they fill by
@@ -157,7 +159,8 @@ func TestAnEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
 	c, err := volume.New(volume.Config{
 		Client: s.client, Caches: caches, Versions: controller.NewVersions(), Honor: true,
 		Reporter:   controller.NewReporter(record.NewFakeRecorder(100)),
-		MigratedTo: func(*v1.PersistentVolume) (string, bool) { return "", false },
+		Plugins:    intree.NewSet(intree.NewTranslation()),
+		Operations: metrics.NewOperations(),
 		WakeClaim:  func(string) {},
 	})
 	s.must(err, "make controller")
