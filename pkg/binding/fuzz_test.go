@@ -104,7 +104,7 @@ func (s *scan) take(claim *v1.PersistentVolumeClaim) string {
 		if !free || !fits(volume, claim) || VolumeClass(volume) != ClaimClass(claim) || !selected(volume, claim) {
 			continue
 		}
-		if best == nil || smaller(volume, best) {
+		if best == nil || better(volume, best) {
 			best = volume
 		}
 	}
@@ -123,11 +123,19 @@ func selected(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool
 	return err == nil && selector.Matches(labels.Set(volume.Labels))
 }
 
-func smaller(a, b *v1.PersistentVolume) bool {
+// better says whether a offers fewer access modes than b, or as many and is smaller.
+func better(a, b *v1.PersistentVolume) bool {
+	if order := different(a.Spec.AccessModes) - different(b.Spec.AccessModes); order != 0 {
+		return order < 0
+	}
 	if order := a.Spec.Capacity.Storage().Cmp(*b.Spec.Capacity.Storage()); order != 0 {
 		return order < 0
 	}
 	return strings.Compare(a.Name, b.Name) < 0
+}
+
+func different(modes []v1.PersistentVolumeAccessMode) int {
+	return len(slices.Compact(slices.Sorted(slices.Values(modes))))
 }
 
 func FuzzTheIndexAgreesWithADumbTwin(f *testing.F) {
