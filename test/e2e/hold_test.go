@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
@@ -172,6 +174,21 @@ func (m *maker) reconcile(claim *v1.PersistentVolumeClaim) error {
 	return m.Reconcile(m.ctx, claim.Namespace+"/"+claim.Name+"/"+string(claim.UID))
 }
 
+// converge reconciles, and again if somebody else has written to the claim meanwhile.
+func (m *maker) converge(claim *v1.PersistentVolumeClaim) {
+	m.t.Helper()
+	for {
+		err := m.reconcile(claim)
+		if err == nil {
+			return
+		}
+		if !patch.IsStale(err) {
+			m.t.Fatalf("reconcile: %v", err)
+		}
+		claim = m.see(claim)
+	}
+}
+
 // volumeOf returns the volume of the claim's name, nil if there is none.
 func (m *maker) volumeOf(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
 	m.t.Helper()
@@ -233,7 +250,7 @@ func TestAClaimIsHeldUntilItsVolumeIsRecordedAndBound(t *testing.T) {
 	if claim = m.see(claim); !held(claim) {
 		t.Errorf("the claim is not held: %v", claim.Finalizers)
 	}
-	m.must(m.reconcile(claim), "reconcile")
+	m.converge(claim)
 	volume := m.awaitBound(claim.Name)
 	m.expect("mark", volume.Annotations[binding.HoldsClaims], "true")
 	if claim = m.see(claim); held(claim) {
@@ -247,7 +264,7 @@ func TestAVolumeWhoseAnswerWasLostIsDeletedWithItsClaim(t *testing.T) {
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)
 	claim := m.open()
 	m.expect("volumes", len(m.storage.handles), 1)
-	m.must(m.reconcile(claim), "reconcile")
+	m.converge(claim)
 	m.awaitClaimGone(claim.Name)
 	m.expect("volumes", len(m.storage.handles), 0)
 }
@@ -258,7 +275,7 @@ func TestAVolumeWhoseAnswerWasLostIsDeletedAfterARestart(t *testing.T) {
 	claim := m.open()
 	m.restart()
 	m.cache(claim)
-	m.must(m.reconcile(claim), "reconcile")
+	m.converge(claim)
 	m.awaitClaimGone(claim.Name)
 	m.expect("volumes", len(m.storage.handles), 0)
 	m.expect("deleted", len(m.storage.deleted), 1)
@@ -271,7 +288,7 @@ func TestAnAnswerThatWasLostIsWaitedForThoughTheClaimWasLetGoByForce(t *testing.
 	m.must(m.letGoByForce(claim), "let go")
 	m.awaitClaimGone(claim.Name)
 	m.must(m.factory.Core().V1().PersistentVolumeClaims().Informer().GetStore().Delete(claim), "empty cache")
-	m.must(m.reconcile(claim), "reconcile")
+	m.converge(claim)
 	m.expect("volumes", len(m.storage.handles), 0)
 }
 
@@ -318,7 +335,7 @@ func TestAVolumeMadeForNothingThatCannotBeDeletedIsNamedAndTriedAgain(t *testing
 	}
 	m.storage.undeletable = nil
 	asked := len(m.storage.asked)
-	m.must(m.reconcile(claim), "reconcile")
+	m.converge(claim)
 	m.awaitClaimGone(claim.Name)
 	m.expect("asked again for a volume whose handle is known", len(m.storage.asked)-asked, 0)
 	m.expect("volumes", len(m.storage.handles), 0)
@@ -377,7 +394,7 @@ func TestAnImpostorUnderTheVolumesNameCostsNeitherDataNorALeak(t *testing.T) {
 	m.expect("asked again beside the impostor", len(m.storage.asked)-asked, 0)
 	m.deleteVolume(impostor.Name)
 	m.awaitVolumeGone(impostor.Name)
-	m.must(m.reconcile(m.see(claim)), "reconcile")
+	m.converge(m.see(claim))
 	m.expect("handle", handle(m.awaitBound(claim.Name)), m.storage.handles["pvc-"+string(claim.UID)])
 }
 
@@ -385,7 +402,7 @@ func TestAVolumeThatIsRecordedAlreadyIsNotRecordedTwiceNorDeleted(t *testing.T) 
 	t.Parallel()
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested())
-	m.must(m.reconcile(claim), "reconcile")
+	m.converge(claim)
 	m.awaitBound(claim.Name)
 	for name, cached := range map[string]*v1.PersistentVolumeClaim{"late": claim, "of now": m.see(claim)} {
 		m.restart() // its cache of volumes is empty
@@ -402,7 +419,7 @@ func TestAHeldClaimThatIsBoundToTheVolumeOfAnotherProcessCostsNoData(t *testing.
 	t.Parallel()
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested())
-	m.must(m.reconcile(claim), "reconcile")
+	m.converge(claim)
 	m.awaitBound(claim.Name)
 	bound := m.see(claim)
 	body, err := finalizer.Edit(patch.For(bound), bound, finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}}).Bytes()
@@ -411,7 +428,7 @@ func TestAHeldClaimThatIsBoundToTheVolumeOfAnotherProcessCostsNoData(t *testing.
 	m.must(err, "hold the claim as upstream's binder leaves it")
 	m.restart() // its cache of volumes is empty, so that the volume seems to be forgotten
 	m.cache(again)
-	m.must(m.reconcile(again), "reconcile")
+	m.converge(again)
 	m.expect("deleted", len(m.storage.deleted), 0)
 	if now := m.see(claim); held(now) {
 		t.Errorf("the claim is still held: %v", now.Finalizers)
@@ -462,14 +479,14 @@ func TestANodeThatVanishedIsGivenBackOnceTheVolumeMadeForItIsDeleted(t *testing.
 		t.Error("a timeout is no error")
 	}
 	m.must(m.client.CoreV1().Nodes().Delete(m.ctx, node.Name, metav1.DeleteOptions{}), "delete node")
-	m.must(m.reconcile(m.see(claim)), "reconcile")
+	m.converge(m.see(claim))
 	m.expect("volumes", len(m.storage.handles), 0)
 	now := m.see(claim)
 	if _, chosen := now.Annotations[binding.SelectedNode]; chosen || !held(now) {
 		t.Errorf("want a held claim without a node, got %v, %v", now.Annotations, now.Finalizers)
 	}
 	m.deleteClaim(claim.Name)
-	m.must(m.reconcile(m.see(claim)), "reconcile")
+	m.converge(m.see(claim))
 	m.awaitClaimGone(claim.Name)
 }
 
@@ -477,7 +494,7 @@ func TestANodeWithoutRoomIsGivenBack(t *testing.T) {
 	t.Parallel()
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingWaitForFirstConsumer)
 	claim := m.see(m.requested(placed("no-such-node")))
-	m.must(m.reconcile(claim), "reconcile")
+	m.converge(claim)
 	if node, chosen := m.see(claim).Annotations[binding.SelectedNode]; chosen {
 		t.Errorf("the node %s is still chosen", node)
 	}
@@ -497,4 +514,46 @@ func TestARequestThatCannotBeBuiltHoldsNothing(t *testing.T) {
 		t.Errorf("the claim is held: %v", now.Finalizers)
 	}
 	m.expect("asked", len(m.storage.asked), 0)
+}
+
+// claimWrites counts the writes of a program to a claim of the test.
+func (s *scene) claimWrites(account, claim string) int {
+	s.t.Helper()
+	events, err := sandbox.ReadAudit(s.plane.AuditLog)
+	s.must(err, "read audit log")
+	count := 0
+	for _, event := range events {
+		if event.User == "system:serviceaccount:"+deploy.Namespace+":"+account && event.Writes() &&
+			event.Resource == "persistentvolumeclaims" && event.Namespace == s.namespace && event.Name == claim {
+			count++
+		}
+	}
+	return count
+}
+
+func TestTheHoldRidesOnWritesThatOurControllerMakesAnyway(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	s.createClaim("first", deleteClass) // its volume tells what the provisioner is
+	s.awaitBound("first")
+	s.createClaim("second", deleteClass)
+	s.awaitBound("second")
+	if writes := s.claimWrites("provisioner", "second"); writes != 0 {
+		t.Errorf("the provisioner wrote to the claim %d times, want none", writes)
+	}
+	if writes := s.claimWrites("pv-controller", "second"); writes > 4 {
+		t.Errorf("the pv-controller wrote to the claim %d times, want at most 4: phase Pending, request, binding, phase Bound", writes)
+	}
+	s.awaitClaim("second", "is not held", func(c *v1.PersistentVolumeClaim) bool { return !held(c) })
+}
+
+func TestBesideUpstreamsLoopsTheProvisionerHoldsAndLetsGoByItself(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true, upstreamLoops: true}))
+	s.createClaim("claim", deleteClass)
+	s.awaitBound("claim")
+	s.awaitClaim("claim", "is not held", func(c *v1.PersistentVolumeClaim) bool { return !held(c) })
+	if writes := s.claimWrites("provisioner", "claim"); writes != 2 {
+		t.Errorf("the provisioner wrote to the claim %d times, want twice: hold and let go", writes)
+	}
 }
