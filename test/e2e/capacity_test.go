@@ -191,7 +191,7 @@ func sorted(objects map[types.UID]storagev1.CSIStorageCapacity) []storagev1.CSIS
 }
 
 func capacityKey(object storagev1.CSIStorageCapacity) string {
-	return object.StorageClassName + "/" + object.NodeTopology.MatchLabels["zone"]
+	return object.StorageClassName + "/" + strings.Join(slices.Sorted(maps.Values(object.NodeTopology.MatchLabels)), ",")
 }
 
 // awaitCalls waits until the driver has finished so many calls of the method.

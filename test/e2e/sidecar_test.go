@@ -1,14 +1,19 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"regexp"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
@@ -33,6 +38,15 @@ func (s *scene) stopSidecar(process *sandbox.Process) {
 	s.t.Helper()
 	s.must(process.Stop(s.ctx), "stop provisioner")
 	s.forget(process)
+}
+
+// awaitLog waits until the process has logged the text.
+func (s *scene) awaitLog(process *sandbox.Process, text string) {
+	s.t.Helper()
+	err := wait.PollUntilContextCancel(s.ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
+		return s.logContains(process, text), nil
+	})
+	s.must(err, fmt.Sprintf("wait until %s has logged %q", process.Name(), text))
 }
 
 // createNode makes a node on which the driver of the cluster runs, in the place that
