@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -42,7 +43,7 @@ func (o *options) topics() []topic {
 }
 
 func newOptions() (program.Work, error) {
-	common, err := program.NewOptions()
+	common, err := program.NewOptions(gates())
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +74,7 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.workers, "worker-threads", o.workers, "claims, and volumes, that are worked on at once")
 	flags.DurationVar(&o.retryStart, "retry-interval-start", o.retryStart, "time until the first retry of what failed; it doubles from there on")
 	flags.DurationVar(&o.retryMax, "retry-interval-max", o.retryMax, "longest time between two tries")
+	addAutomaxprocs(flags)
 	for _, topic := range o.topics() {
 		topic.addFlags(flags)
 	}
@@ -80,6 +82,9 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 
 // Complete checks the flags.
 func (o *options) Complete() error {
+	if o.Kubeconfig == "" && o.Master == "" {
+		o.Kubeconfig = os.Getenv("KUBECONFIG")
+	}
 	switch {
 	case o.workers < 1:
 		return errors.New("--worker-threads must be at least 1")
@@ -95,7 +100,10 @@ func (o *options) Complete() error {
 			return err
 		}
 	}
-	return o.Options.Complete()
+	if err := o.Options.Complete(); err != nil {
+		return err
+	}
+	return o.checkGates()
 }
 
 func (o *options) backoff() controller.Backoff {

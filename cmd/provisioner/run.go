@@ -26,7 +26,7 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	driver, err := csi.Connect(ctx, csi.Config{Address: o.csiAddress, Timeout: o.timeout, Wait: o.driverWait, Metrics: calls})
+	driver, err := csi.Connect(ctx, csi.Config{Address: o.csiAddress, Timeout: o.timeout, Wait: o.driverWait, Topology: o.Gates()[string(topologyGate)], Metrics: calls})
 	switch {
 	case ctx.Err() != nil:
 		return nil

@@ -33,7 +33,7 @@ type options struct {
 }
 
 func newOptions() (program.Work, error) {
-	common, err := program.NewOptions()
+	common, err := program.NewOptions(nil)
 	if err != nil {
 		return nil, err
 	}

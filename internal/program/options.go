@@ -3,6 +3,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,11 +35,15 @@ type Options struct {
 	gate  featuregate.MutableFeatureGate
 }
 
-// NewOptions returns the defaults.
-func NewOptions() (*Options, error) {
+// NewOptions returns the defaults. The gates are those that the program has beside
+// the common ones.
+func NewOptions(gates map[featuregate.Feature]featuregate.FeatureSpec) (*Options, error) {
 	gate, err := features.NewGate()
 	if err != nil {
 		return nil, err
+	}
+	if err := gate.Add(gates); err != nil {
+		return nil, fmt.Errorf("add feature gates: %w", err)
 	}
 	return &Options{ContentType: runtime.ContentTypeProtobuf, Logging: logsapi.NewLoggingConfiguration(), gates: map[string]bool{}, gate: gate}, nil
 }
@@ -49,7 +54,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Master, "master", o.Master, "address of the API server; overrides the one in the kubeconfig")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "most requests per second to the API server, of each part of the program; 0 leaves fairness to the server")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "most requests to the API server at once, where --kube-api-qps is set")
-	flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "comma-separated list of gate=true|false; gates:\n"+string(features.HonorPVReclaimPolicy)+"=true|false (default true)")
+	flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "comma-separated list of gate=true|false; gates:\n"+strings.Join(o.gate.KnownFeatures(), "\n"))
 	logsapi.AddFlags(o.Logging, flags)
 }
 

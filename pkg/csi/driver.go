@@ -27,6 +27,8 @@ type Config struct {
 	Timeout time.Duration
 	// Wait bounds the time until the driver answers for the first time; 0 is for ever.
 	Wait time.Duration
+	// Topology off has the driver taken for one without topology.
+	Topology bool
 	// Metrics counts the calls.
 	Metrics metrics.CSIMetricsManager
 }
@@ -63,6 +65,9 @@ func Connect(ctx context.Context, config Config) (*Driver, error) {
 	driver := &Driver{timeout: config.Timeout, connection: connected}
 	if err := driver.ask(ctx); err != nil {
 		return nil, errors.Join(unreachable(ctx, address, config.Wait, err), connected.Close())
+	}
+	if !config.Topology {
+		delete(driver.plugin, spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS)
 	}
 	config.Metrics.SetDriverName(driver.name)
 	return driver, nil

@@ -37,6 +37,26 @@ func TestTheFlagsOfTheControllerManagerAreThoseThatWeKnow(t *testing.T) {
 	}
 }
 
+// The same for provisioner and csi-provisioner, whose flags have no groups.
+func TestTheFlagsOfCSIProvisionerAreThoseThatWeKnow(t *testing.T) {
+	t.Parallel()
+	path, err := sandbox.Binaries{Dir: filepath.Join(binaries().Dir, "upstream")}.Path("csi-provisioner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	help, err := exec.CommandContext(t.Context(), path, "--help").CombinedOutput()
+	if len(help) == 0 {
+		t.Fatalf("no help: %v", err) // which some versions exit with an error after
+	}
+	known, err := os.ReadFile(filepath.Join("..", "..", "cmd", "provisioner", "testdata", "csi-provisioner.flags"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(known), strings.ReplaceAll("\n"+flagsIn(string(help)), "\n\t", "\n")[1:]); diff != "" {
+		t.Errorf("the flags differ from those in testdata (-known +real):\n%s", diff)
+	}
+}
+
 var (
 	flagGroup    = regexp.MustCompile(`^([A-Z][\w -]*) flags:$`)
 	flagStart    = regexp.MustCompile(`^ {2}(?:-\w, | {4})--([a-z0-9-]+)`)

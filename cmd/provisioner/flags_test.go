@@ -1,0 +1,252 @@
+package main
+
+import (
+	_ "embed"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+)
+
+// upstreamFlags are the flags of csi-provisioner v6.3.0: name and default, as its
+// --help lists them. An end-to-end test compares them with the program itself.
+//
+//go:embed testdata/csi-provisioner.flags
+var upstreamFlags string
+
+// differs are the flags whose default is another one here, and why.
+var differs = map[string]string{
+	"kube-api-qps":   "fairness is left to the API server, unless a limit is asked for",
+	"kube-api-burst": "has an effect only together with --kube-api-qps",
+}
+
+// elsewhere are flags that program.Main adds to all programs.
+var elsewhere = map[string]bool{"version": true}
+
+func TestEveryFlagOfCSIProvisionerIsServedWithItsDefaultOrRefusedWithAReason(t *testing.T) {
+	flags := flagsOf(t)
+	for _, row := range upstreamRows() {
+		flag := flags.Lookup(row.name)
+		switch {
+		case elsewhere[row.name]:
+			continue
+		case flag == nil:
+			t.Errorf("--%s is neither served nor refused", row.name)
+			continue
+		}
+		if why, refused := program.Refused(flag); refused {
+			if len(why) < 40 {
+				t.Errorf("--%s is refused without saying why: %q", row.name, why)
+			}
+			continue
+		}
+		_, intended := differs[row.name]
+		if ours, theirs := shown(flag.DefValue), shown(row.value); (ours == theirs) == intended {
+			t.Errorf("--%s is %q by default, that of csi-provisioner is %q; intended to differ: %v", row.name, ours, theirs, intended)
+		}
+	}
+}
+
+// flagRow finds a flag, upstream's default, what becomes of it here, and the remark.
+var flagRow = regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| (?:`(.*)`)? ?\\| ([^|]+) \\| ?(.*?) ?\\|$")
+
+func TestTheTableInTheDocumentsIsThatOfTheProgram(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "flags.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags, documented := flagsOf(t), flagRow.FindAllStringSubmatch(string(text), -1)
+	rows := upstreamRows()
+	if len(documented) != len(rows) {
+		t.Errorf("%d rows for %d flags", len(documented), len(rows))
+	}
+	for i, row := range documented {
+		if i >= len(rows) || row[1] != rows[i].name || row[2] != rows[i].value {
+			t.Fatalf("row %d of the table is --%s with default %q, which csi-provisioner does not list there", i+1, row[1], row[2])
+		}
+		if want := becomes(flags, row[1]); row[3] != want {
+			t.Errorf("--%s: the table says %q, and it is %q", row[1], row[3], want)
+		}
+		if _, differs := differs[row[1]]; (differs || strings.HasPrefix(row[3], "refused")) && row[4] == "" {
+			t.Errorf("--%s differs without a remark", row[1])
+		}
+	}
+}
+
+func becomes(flags *pflag.FlagSet, name string) string {
+	if elsewhere[name] {
+		return "served"
+	}
+	flag := flags.Lookup(name)
+	if flag == nil {
+		return "missing"
+	}
+	if _, refused := program.Refused(flag); refused {
+		return "refused"
+	}
+	if _, other := differs[name]; other {
+		return "served, default " + flag.DefValue
+	}
+	return "served"
+}
+
+func TestFlagsThatCannotBeServedAreRefusedWithASentenceThatNamesThem(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args string
+		env  map[string]string
+		want string
+	}{
+		"two names of one flag":             {"--http-endpoint=:1 --metrics-address=:2", nil, "--metrics-address"},
+		"profiles nowhere":                  {"--enable-pprof", nil, "--http-endpoint"},
+		"a lease shorter than its renewal":  {"--leader-election --leader-election-lease-duration=5s", nil, "--leader-election-lease-duration"},
+		"a renewal shorter than a try":      {"--leader-election --leader-election-retry-period=9s", nil, "--leader-election-renew-deadline"},
+		"nobody lets clones go":             {"--cloning-protection-threads=0", nil, "--cloning-protection-threads"},
+		"a sweep before the last one":       {"--snapshot-orphan-sweep-interval=-1s", nil, "--snapshot-orphan-sweep-interval"},
+		"capacity nowhere":                  {"--enable-capacity", nil, "NAMESPACE"},
+		"capacity of nobody":                {"--enable-capacity", map[string]string{"NAMESPACE": "ns"}, "POD_NAME"},
+		"capacity never asked for":          {"--enable-capacity --capacity-poll-interval=0", map[string]string{"NAMESPACE": "ns", "POD_NAME": "pod"}, "--capacity-poll-interval"},
+		"capacity without workers":          {"--enable-capacity --capacity-threads=0", map[string]string{"NAMESPACE": "ns", "POD_NAME": "pod"}, "--capacity-threads"},
+		"the provisioner of which node":     {"--node-deployment", nil, "NODE_NAME"},
+		"delays the wrong way round":        {"--node-deployment --node-deployment-base-delay=2m", map[string]string{"NODE_NAME": "node"}, "--node-deployment-base-delay"},
+		"a class ignored":                   {"--feature-gates=VolumeAttributesClass=false", nil, "VolumeAttributesClass=false is refused"},
+		"other namespaces":                  {"--feature-gates=CrossNamespaceVolumeDataSource=true", nil, "CrossNamespaceVolumeDataSource=true is refused"},
+		"a lease kept":                      {"--feature-gates=ReleaseLeaderElectionOnExit=false", nil, "ReleaseLeaderElectionOnExit=false is refused"},
+		"a gate of API servers":             {"--feature-gates=APIServerIdentity=true", nil, "known:"},
+		"a path of metrics that is no path": {"--metrics-path=metrics", nil, "--metrics-path"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, variable := range []string{"NAMESPACE", "POD_NAME", "NODE_NAME"} {
+				t.Setenv(variable, tc.env[variable])
+			}
+			err := complete(t, strings.Fields(tc.args)...)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: %v, want an error with %q", tc.args, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatChartsSayIsTaken(t *testing.T) {
+	for _, variable := range []string{"NAMESPACE", "POD_NAME", "NODE_NAME"} {
+		t.Setenv(variable, "some")
+	}
+	for _, args := range []string{
+		"--csi-address=$(ADDRESS) --v=5 --feature-gates=Topology=true --leader-election --leader-election-namespace=kube-system --timeout=60s --extra-create-metadata",
+		"--feature-gates=Topology=false",
+		"--feature-gates=VolumeAttributesClass=true,ReleaseLeaderElectionOnExit=true",
+		"--node-deployment --strict-topology --immediate-topology=false --enable-capacity --capacity-ownerref-level=0",
+		"--leader-election-labels=a:b,example.com/c:d --leader-election-labels=e:",
+		"--metrics-address=:8080 --enable-pprof",
+		"--automaxprocs --kube-api-qps=50 --kube-api-burst=100 --worker-threads=50 --retry-interval-start=500ms",
+		"--logging-format=json",
+	} {
+		if err := complete(t, strings.Fields(args)...); err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+func TestTheKubeconfigOfTheEnvironmentCountsWithoutAFlag(t *testing.T) {
+	t.Setenv("KUBECONFIG", "of-environment")
+	for args, want := range map[string]string{"": "of-environment", "--kubeconfig=of-flag": "of-flag"} {
+		work, flags := parsed(t, strings.Fields(args)...)
+		if err := completed(t, work); err != nil || flags.Lookup("kubeconfig").Value.String() != want {
+			t.Errorf("%q: %s, %v, want %s", args, flags.Lookup("kubeconfig").Value, err, want)
+		}
+	}
+}
+
+func TestLabelsAreReadAndRefused(t *testing.T) {
+	for text, want := range map[string]string{"a:b": "a:b", "b:1,a:2": "a:2,b:1", "a:": "a:"} {
+		labels := labelFlag{}
+		if err := labels.Set(text); err != nil || labels.String() != want {
+			t.Errorf("%q is %q, %v, want %q", text, labels, err, want)
+		}
+	}
+	for _, text := range []string{"", "a", "a:b:c", "a b:c", ":b", "a:b c"} {
+		if err := (labelFlag{}).Set(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+// The names are those that upstream gives, so that both never work at once.
+func TestTheLeaseIsCalledAsUpstreams(t *testing.T) {
+	for driver, want := range map[string]string{"csimock.exeunt.io": "csimock-exeunt-io", "ebs.csi.aws.com": "ebs-csi-aws-com", "a/b": "a-b", "odd.": "odd-X"} {
+		if got := leaseName(driver); got != want {
+			t.Errorf("the lease of %s is %s, want %s", driver, got, want)
+		}
+	}
+}
+
+func TestTheLeaseIsInTheNamespaceOfThePodUnlessAskedOtherwise(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "of-pod")
+	for namespace, want := range map[string]string{"": "of-pod", "asked": "asked"} {
+		options := newElectionOptions()
+		options.namespace = namespace
+		if got := options.lease("driver").ResourceNamespace; got != want {
+			t.Errorf("namespace %q, want %q", got, want)
+		}
+	}
+}
+
+type upstreamRow struct{ name, value string }
+
+func upstreamRows() []upstreamRow {
+	var rows []upstreamRow
+	for line := range strings.Lines(upstreamFlags) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		rows = append(rows, upstreamRow{name, value})
+	}
+	return rows
+}
+
+// shown is a default as --help shows it: empty for a zero value.
+func shown(value string) string {
+	switch value {
+	case "false", "0", "0s", "[]", "map[]", "<nil>":
+		return ""
+	}
+	return value
+}
+
+func flagsOf(t *testing.T) *pflag.FlagSet {
+	t.Helper()
+	_, flags := parsed(t)
+	return flags
+}
+
+func parsed(t *testing.T, args ...string) (program.Work, *pflag.FlagSet) {
+	t.Helper()
+	work, err := newOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := pflag.NewFlagSet("provisioner", pflag.ContinueOnError)
+	work.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return work, flags
+}
+
+func complete(t *testing.T, args ...string) error {
+	t.Helper()
+	work, _ := parsed(t, args...)
+	return completed(t, work)
+}
+
+// completed checks the flags of one of several programs in one process.
+func completed(t *testing.T, work program.Work) error {
+	t.Helper()
+	if err := logsapi.ResetForTest(nil); err != nil {
+		t.Fatal(err)
+	}
+	return work.Complete()
+}
