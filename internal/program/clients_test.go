@@ -44,7 +44,7 @@ func TestAClientThatHasSpentItsBudgetHoldsUpNoOther(t *testing.T) {
 // clientsFor returns clients of one request each, and no further one for an hour.
 func clientsFor(t *testing.T, url string) *Clients {
 	t.Helper()
-	options, err := NewOptions()
+	options, err := NewOptions(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
