@@ -111,7 +111,7 @@ func wire(options *options, clients *program.Clients, caches *controller.Caches,
 	versions, operations := controller.NewVersions(), metrics.NewOperations()
 	claims, claimsErr := claim.New(claim.Config{
 		Client: budgets.binding, Caches: caches, Versions: versions, Reporter: reporter,
-		Plugins: options.set, Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,
+		Plugins: options.set, Operations: operations, Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,
 	})
 	if claimsErr != nil {
 		return nil, claimsErr

@@ -46,7 +46,7 @@ func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
 	}
 	versions, reporter := controller.NewVersions(), controller.NewReporter(&record.FakeRecorder{})
 	plugins := intree.NewSet(intree.NewTranslation(), &intree.HostPath{Root: t.TempDir(), Provisions: true})
-	claims, claimsErr := claim.New(claim.Config{Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Plugins: plugins, Dynamic: true, Honor: honor})
+	claims, claimsErr := claim.New(claim.Config{Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: honor})
 	protected, protectedErr := protection.New(protection.Config{Client: w.client, Caches: w.caches, Versions: versions})
 	phases, phasesErr := volumes.New(volumes.Config{
 		Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Plugins: plugins, Operations: metrics.NewOperations(), WakeClaim: func(string) { w.wakes++ }, Honor: honor,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/intree"
 )
 
@@ -48,7 +49,7 @@ func stage(t *testing.T, objects ...runtime.Object) (*Controller, *told) {
 	plugins := intree.NewSet(intree.NewTranslation(), &intree.HostPath{Root: t.TempDir(), Provisions: true})
 	c, err := New(Config{
 		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(events),
-		Plugins: plugins, Dynamic: true, Honor: true,
+		Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: true,
 	})
 	if err != nil {
 		t.Fatal(err)

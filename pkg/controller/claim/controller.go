@@ -11,6 +11,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/intree"
 )
 
@@ -22,6 +23,8 @@ type Config struct {
 	Reporter *controller.Reporter
 	// Plugins are the in-tree plugins, and who has taken over which.
 	Plugins *intree.Set
+	// Operations measures how long provisioning takes, whoever does it.
+	Operations *metrics.Operations
 	// Dynamic enables dynamic provisioning.
 	Dynamic bool
 	// Honor is the gate HonorPVReclaimPolicy.
@@ -75,6 +78,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	o, err := c.observe(key)
 	for err == nil && o != nil {
 		decision := binding.DecideClaim(o.state(c))
+		c.measure(o.claim, decision.Reason)
 		if decision.Action == binding.Wait {
 			c.report(o, decision.Reason)
 			if c.LookAgain > 0 && !decision.Reason.Settled() {

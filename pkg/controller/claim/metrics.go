@@ -3,7 +3,11 @@ package claim
 import (
 	"errors"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	operations "github.com/exeunt-io/exeunt/pkg/controller/metrics"
 )
 
 // Counters of the classes given to claims that name none, failures included.
@@ -30,5 +34,16 @@ func countAssignment(err error) {
 	classAssignments.Inc()
 	if err != nil {
 		classAssignmentErrors.Inc()
+	}
+}
+
+// measure notes when provisioning begins for a claim, and that it ends once the
+// claim is bound, as in kube-controller-manager.
+func (c *Controller) measure(claim *v1.PersistentVolumeClaim, reason binding.Reason) {
+	switch reason {
+	case binding.AwaitsProvisioner, binding.AwaitsPlugin:
+		c.Operations.Begin(claim.UID, c.provisionerOf(claim), operations.Provision)
+	case binding.IsBound:
+		c.Operations.Succeeded(claim.UID)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/intree"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -91,7 +92,11 @@ func (c *Controller) make(ctx context.Context, plugin intree.Provisioner, reques
 	if request.Class == nil {
 		return nil, fmt.Errorf("the storage class %q does not exist", binding.ClaimClass(request.Claim))
 	}
-	volume, err := plugin.Provision(ctx, request)
+	var volume *v1.PersistentVolume
+	err := c.Operations.Call(plugin.Name(), metrics.Provision, func() (err error) {
+		volume, err = plugin.Provision(ctx, request)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("provision volume for class %q: %w", request.Class.Name, err)
 	}
@@ -163,6 +168,7 @@ func (c *Controller) cleanUp(ctx context.Context, claim *v1.PersistentVolumeClai
 // failed tells the user why there is no volume yet.
 func (c *Controller) failed(claim *v1.PersistentVolumeClaim, err error) error {
 	if err != nil {
+		c.Operations.Failed(claim.UID)
 		c.Reporter.Report(claim, controller.Warn(provisioningFailed, err.Error()))
 	}
 	return err

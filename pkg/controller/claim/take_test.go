@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/intree"
 )
 
@@ -27,7 +28,7 @@ func world(t *testing.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions(), Plugins: intree.NewSet(intree.NewTranslation())})
+	c, err := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions(), Plugins: intree.NewSet(intree.NewTranslation()), Operations: metrics.NewOperations()})
 	if err != nil {
 		t.Fatal(err)
 	}
