@@ -453,12 +453,12 @@ func TestAVolumeThatCannotBeUsedIsDeletedAndTheUserToldWhy(t *testing.T) {
 	t.Parallel()
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested())
-	m.storage.handle = strings.Repeat("x", 200)
+	m.storage.handle = strings.Repeat("x", 600)
 	if err := m.reconcile(claim); err == nil {
 		t.Error("a handle that is too long is no error")
 	}
 	m.expect("deleted", fmt.Sprint(m.storage.deleted), fmt.Sprintf("[%s]", m.storage.handle))
-	if message := m.event("ProvisioningFailed"); !strings.Contains(message, "128 bytes") {
+	if message := m.event("ProvisioningFailed"); !strings.Contains(message, "600 bytes") {
 		t.Errorf("the event does not say why: %s", message)
 	}
 }
