@@ -20,8 +20,6 @@ type observation struct {
 	claim *v1.PersistentVolumeClaim
 	// gone: the claim no longer exists; it is as it was when the driver was asked.
 	gone bool
-	// server is who serves the claim.
-	server provision.Server
 	// name is the name of the claim's volume, volume what was read under it.
 	name   string
 	volume *v1.PersistentVolume
@@ -65,15 +63,20 @@ func (c *Controller) observe(key string) (*observation, error) {
 	if !gone && !c.versions.Fresh(claim) {
 		return nil, controller.ErrLagging
 	}
-	o := &observation{claim: claim, gone: gone, server: provision.ThisProcess, name: c.VolumeName(claim), began: time.Now()}
-	e, _ := c.memory.of(claim.UID)
-	if e.asked == provision.Pending {
+	o := &observation{claim: claim, gone: gone, name: c.VolumeName(claim), began: time.Now()}
+	if e, _ := c.memory.of(claim.UID); e.asked == provision.Pending {
 		o.plan = e.plan
 	}
-	if asked := e.plan != nil || e.made != nil; c.ServedBy != nil && !asked { // what was begun here ends here
-		o.server = c.ServedBy(claim)
-	}
 	return o, nil
+}
+
+// serverOf says who serves the claim as it was last read. What was begun here ends
+// here.
+func (c *Controller) serverOf(claim *v1.PersistentVolumeClaim, e entry) provision.Server {
+	if c.ServedBy == nil || e.plan != nil || e.made != nil {
+		return provision.ThisProcess
+	}
+	return c.ServedBy(claim)
 }
 
 // next is the observation of the claim as it is after a step.
@@ -109,15 +112,15 @@ func (c *Controller) stateOf(o *observation) provision.State {
 func (c *Controller) wantOf(o *observation) provision.Want {
 	e, _ := c.memory.of(o.claim.UID)
 	node := o.claim.Annotations[binding.SelectedNode]
-	asked := e.plan != nil || e.made != nil
+	asked, server := e.plan != nil || e.made != nil, c.serverOf(o.claim, e)
 	switch {
-	case o.server == provision.OtherProcess:
+	case server == provision.OtherProcess:
 		return provision.Unserved
 	case o.gone || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "":
 		return provision.Unwanted
 	case e.useless != "", asked && e.node != node:
 		return provision.Misplaced
-	case o.server == provision.NoProcess, !c.serves(o.claim):
+	case server == provision.NoProcess, !c.serves(o.claim):
 		return provision.Unserved
 	case node != "" && node == e.unfit:
 		return provision.Misplaced
