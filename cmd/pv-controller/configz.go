@@ -76,7 +76,9 @@ func (o *options) effective() *effective {
 
 // show makes the configuration known to /configz.
 func (o *options) show() error {
-	shown, err := configz.New("pv-controller")
+	const name = "pv-controller"
+	configz.Delete(name)
+	shown, err := configz.New(name)
 	if err == nil {
 		err = shown.Set(o.effective())
 	}

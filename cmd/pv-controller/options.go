@@ -73,8 +73,18 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	refuse(flags)
 }
 
-// Complete checks the flags.
+// Complete checks the flags and has them obeyed.
 func (o *options) Complete() error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if err := applyMetrics(o.metrics); err != nil {
+		return err
+	}
+	return o.Options.Complete()
+}
+
+func (o *options) check() error {
 	if o.claimWorkers < 1 || o.volumeWorkers < 1 {
 		return errors.New("--concurrent-claim-syncs and --concurrent-volume-syncs must be at least 1")
 	}
@@ -88,11 +98,5 @@ func (o *options) Complete() error {
 	if err := o.serving.Complete(o.Kubeconfig); err != nil {
 		return err
 	}
-	if err := checkLeaderElection(o.leader); err != nil {
-		return err
-	}
-	if err := applyMetrics(o.metrics); err != nil {
-		return err
-	}
-	return o.Options.Complete()
+	return checkLeaderElection(o.leader)
 }

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// apiServer answers lists of objects that stand still, and remembers what else it
+// was asked.
+type apiServer struct {
+	t *testing.T
+	// refusals is how many lists of claims fail before one is answered.
+	refusals int
+	// claims are the events of the watch of claims.
+	claims chan metav1.WatchEvent
+	asked  chan string
+	served chan struct{} // closed once claims were listed
+}
+
+var (
+	claimOfVolume = &v1.PersistentVolumeClaim{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "claim", ResourceVersion: "5", Finalizers: []string{"kubernetes.io/pvc-protection"}, Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}},
+		Spec:       v1.PersistentVolumeClaimSpec{VolumeName: "volume"},
+		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
+	}
+	claimThatWaits = &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits", UID: "waits", ResourceVersion: "5", Finalizers: []string{"kubernetes.io/pvc-protection"}},
+		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending},
+	}
+	boundVolume = &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "volume", UID: "volume", ResourceVersion: "5", Finalizers: []string{"kubernetes.io/pv-protection"}},
+		Spec: v1.PersistentVolumeSpec{
+			ClaimRef:                      &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "claim"},
+			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
+		},
+		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound},
+	}
+)
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	query := r.URL.Query()
+	switch {
+	case r.Method == http.MethodGet && query.Get("sendInitialEvents") == "true":
+		http.Error(w, "no list by watching here", http.StatusUnprocessableEntity)
+	case r.Method == http.MethodGet && query.Get("watch") != "":
+		s.watch(w, r, resource)
+	case r.Method == http.MethodGet && (resource == "persistentvolumeclaims" || resource == "persistentvolumes" || resource == "storageclasses" || resource == "pods"):
+		s.list(w, resource)
+	case r.Method == http.MethodGet && resource == "claim":
+		s.asked <- "GET claim"
+		s.answer(w, claimOfVolume)
+	case r.Method == http.MethodPost && resource == "events":
+		s.asked <- "POST event"
+		http.Error(w, "nobody reads them", http.StatusForbidden)
+	default:
+		s.asked <- r.Method + " " + r.URL.Path
+		http.Error(w, "not here", http.StatusNotFound)
+	}
+}
+
+func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	flusher := w.(http.Flusher)
+	flusher.Flush()
+	events := s.claims
+	if resource != "persistentvolumeclaims" {
+		events = nil
+	}
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case event := <-events:
+			_ = json.NewEncoder(w).Encode(event)
+			flusher.Flush()
+		}
+	}
+}
+
+func (s *apiServer) list(w http.ResponseWriter, resource string) {
+	kinds := map[string]string{"persistentvolumeclaims": "PersistentVolumeClaimList", "persistentvolumes": "PersistentVolumeList", "storageclasses": "StorageClassList", "pods": "PodList"}
+	version := map[bool]string{true: "storage.k8s.io/v1", false: "v1"}[resource == "storageclasses"]
+	items := map[string][]any{"persistentvolumeclaims": {claimOfVolume, claimThatWaits}, "persistentvolumes": {boundVolume}}[resource]
+	if resource == "persistentvolumeclaims" {
+		if s.refusals--; s.refusals >= 0 {
+			s.asked <- "LIST claims"
+			http.Error(w, "not now", http.StatusInternalServerError)
+			return
+		}
+		close(s.served)
+	}
+	s.answer(w, map[string]any{"kind": kinds[resource], "apiVersion": version, "metadata": map[string]string{"resourceVersion": "10"}, "items": items})
+}
+
+func (s *apiServer) answer(w http.ResponseWriter, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(object)
+}
+
+// runAgainst runs the program until the test ends.
+func runAgainst(t *testing.T, s *apiServer) {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],`+
+		`"users":[{"name":"u","user":{}}],"clusters":[{"name":"c","cluster":{"server":%q}}]}`, server.URL)
+	if err := os.WriteFile(kubeconfig, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	work, err := newOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := pflag.NewFlagSet("pv-controller", pflag.ContinueOnError)
+	work.AddFlags(flags)
+	if err := flags.Parse([]string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--kube-api-content-type=application/json"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- work.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		server.CloseClientConnections()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// next is what the program asks next, beside lists and watches.
+func (s *apiServer) next() string {
+	s.t.Helper()
+	select {
+	case what := <-s.asked:
+		return what
+	case <-time.After(time.Minute):
+		s.t.Fatal("the program asks nothing more")
+		return ""
+	}
+}
+
+// A cache of claims that is not filled looks like one whose claims are gone. Then one
+// whose claims really vanish, as after a list that an API server answered wrongly:
+// the live read says that the claim is there, and nothing is released.
+func TestNothingRunsUntilEveryCacheIsFilledAndNothingIsReleasedWhenOneIsEmptied(t *testing.T) {
+	s := &apiServer{t: t, refusals: 2, claims: make(chan metav1.WatchEvent), asked: make(chan string, 1000), served: make(chan struct{})}
+	runAgainst(t, s)
+	for range 2 {
+		if what := s.next(); what != "LIST claims" {
+			t.Fatalf("it asks %s, though claims were not listed yet", what)
+		}
+	}
+	<-s.served
+	if what := s.next(); what != "POST event" { // about the claim that waits
+		t.Errorf("it asks %s once its caches are filled, want the event of the claim that waits", what)
+	}
+	for range 3 {
+		s.tell("DELETED")
+		if what := s.next(); what != "GET claim" {
+			t.Errorf("it asks %s when the claim seems gone, want one live read of the claim", what)
+		}
+		s.tell("ADDED")
+	}
+}
+
+// tell has the watch of claims say that the claim was deleted or added.
+func (s *apiServer) tell(what string) {
+	event := metav1.WatchEvent{Type: what}
+	event.Object.Object = claimOfVolume
+	s.claims <- event
+}
