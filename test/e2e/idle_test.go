@@ -41,6 +41,9 @@ func (s *scene) leaveWaiting() {
 	s.t.Helper()
 	s.createClaim("bound", deleteClass)
 	s.awaitBound("bound")
+	class := newClass("of-someone-else", "someone.else", v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
+	_, err := s.client.StorageV1().StorageClasses().Create(s.ctx, &class, metav1.CreateOptions{})
+	s.must(err, "create class")
 	for name, wait := range map[string]struct{ class, reason string }{
 		"without-class":      {"", "FailedBinding"},
 		"of-missing-class":   {"no-such-class", "ProvisioningFailed"},
@@ -49,9 +52,6 @@ func (s *scene) leaveWaiting() {
 	} {
 		s.awaitEvent(s.createClaim(name, wait.class), wait.reason)
 	}
-	class := newClass("of-someone-else", "someone.else", v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
-	_, err := s.client.StorageV1().StorageClasses().Create(s.ctx, &class, metav1.CreateOptions{})
-	s.must(err, "create class")
 	s.createClaim("names-nothing", s.namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "nowhere" })
 	s.createVolume("available", v1.PersistentVolumeReclaimRetain)
 	for name, change := range map[string]func(*v1.PersistentVolume){

@@ -14,10 +14,12 @@ import (
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/claim"
 	"github.com/exeunt-io/exeunt/pkg/controller/deletion"
 	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/controller/volume"
 	"github.com/exeunt-io/exeunt/pkg/intree"
+	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
 // These tests run our reconcilers in this process, on caches that they fill by
@@ -170,6 +172,47 @@ func TestAnEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
 	s.must(err, "read volume")
 	if now.Status.Phase != v1.VolumeBound || now.ResourceVersion != bound.ResourceVersion {
 		t.Errorf("the volume was written: phase %s, version %s, was %s", now.Status.Phase, now.ResourceVersion, bound.ResourceVersion)
+	}
+}
+
+// Both caches are as they were before the pair was bound: whoever believes them
+// would bind it once more, or say that the volume is free.
+func TestCachesThatWereWoundBackChangeNothing(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	youngVolume := s.createVolume("wound-back", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = foreign })
+	youngVolume = s.awaitVolume(youngVolume.Name, "is available", isAvailable)
+	youngClaim := s.createClaim("claim", s.namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = youngVolume.Name })
+	volumeNow := s.awaitBound("claim")
+	claimNow, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).Get(s.ctx, "claim", metav1.GetOptions{})
+	s.must(err, "read claim")
+
+	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.client, 0))
+	s.must(err, "make caches")
+	versions, reporter := controller.NewVersions(), controller.NewReporter(record.NewFakeRecorder(100))
+	plugins := intree.NewSet(intree.NewTranslation())
+	claims, err := claim.New(claim.Config{Client: s.client, Caches: caches, Versions: versions, Reporter: reporter, Plugins: plugins, Dynamic: true, Honor: true})
+	s.must(err, "make controller")
+	volumes, err := volume.New(volume.Config{Client: s.client, Caches: caches, Versions: versions, Reporter: reporter, MigratedTo: plugins.MigratedTo, WakeClaim: func(string) {}, Honor: true})
+	s.must(err, "make controller")
+	fill(s, caches.Volumes, youngVolume)
+	fill(s, caches.Claims, youngClaim)
+	if err := claims.Reconcile(s.ctx, s.namespace+"/claim"); !patch.IsStale(err) {
+		t.Errorf("binding again: %v, want it refused because the volume has changed", err)
+	}
+	s.must(volumes.Reconcile(s.ctx, youngVolume.Name), "reconcile volume")
+	s.expectUnwritten(volumeNow, claimNow)
+}
+
+// expectUnwritten wants both objects in the very version that they had.
+func (s *scene) expectUnwritten(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) {
+	s.t.Helper()
+	volumeNow, err := s.client.CoreV1().PersistentVolumes().Get(s.ctx, volume.Name, metav1.GetOptions{})
+	s.must(err, "read volume")
+	claimNow, err := s.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(s.ctx, claim.Name, metav1.GetOptions{})
+	s.must(err, "read claim")
+	if volumeNow.ResourceVersion != volume.ResourceVersion || claimNow.ResourceVersion != claim.ResourceVersion {
+		s.t.Errorf("something was written: the volume is %+v, the claim %+v", volumeNow, claimNow)
 	}
 }
 
