@@ -132,6 +132,9 @@ func runAgainst(t *testing.T, s *apiServer) {
 	if err := flags.Parse([]string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--kube-api-content-type=application/json"}); err != nil {
 		t.Fatal(err)
 	}
+	if err := work.(*options).check(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- work.Run(ctx) }()

@@ -45,7 +45,9 @@ func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
 		t.Fatal(err)
 	}
 	versions, reporter := controller.NewVersions(), controller.NewReporter(&record.FakeRecorder{})
-	plugins := intree.NewSet(intree.NewTranslation(), &intree.HostPath{Root: t.TempDir(), Provisions: true})
+	recycling := intree.Recycling{Template: intree.DefaultTemplate(), MinimumTimeout: 60, TimeoutIncrement: 30}
+	plugins := intree.NewSet(intree.NewTranslation(),
+		&intree.HostPath{Root: t.TempDir(), Provisions: true, Recycling: recycling}, &intree.NFS{Recycling: recycling})
 	claims, claimsErr := claim.New(claim.Config{Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: honor})
 	protected, protectedErr := protection.New(protection.Config{Client: w.client, Caches: w.caches, Versions: versions})
 	phases, phasesErr := volumes.New(volumes.Config{
@@ -61,7 +63,9 @@ func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
 			func(ctx context.Context) error { return protected.Reconcile(ctx, key) })
 	}
 	for _, name := range arbitrary.Volumes {
-		w.reconcile = append(w.reconcile, func(ctx context.Context) error { return phases.Reconcile(ctx, name) })
+		w.reconcile = append(w.reconcile,
+			func(ctx context.Context) error { return phases.Reconcile(ctx, name) },
+			func(ctx context.Context) error { return phases.Reclaim(ctx, name) })
 	}
 	return w
 }
