@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -60,4 +62,29 @@ func (s *scene) expectToStopWithoutLease(leader *sandbox.Process) {
 		s.t.Errorf("the leader ended with %v, want a failure that names the lease", leader.Err())
 	}
 	s.forget(leader)
+}
+
+// BenchmarkHandOver measures how long nobody binds when the leader is stopped, as by
+// a drain or an update, and when it is killed, so that its lease must run out:
+//
+//	go test ./test/e2e -run xxx -bench HandOver -benchtime 1x
+func BenchmarkHandOver(b *testing.B) {
+	for name, end := range map[string]func(context.Context, *sandbox.Process) error{
+		"stopped": func(ctx context.Context, leader *sandbox.Process) error { return leader.Stop(ctx) },
+		"killed":  func(_ context.Context, leader *sandbox.Process) error { return leader.Kill() },
+	} {
+		b.Run(name, func(b *testing.B) {
+			c := shared(b, setup{honor: true, elected: true, alone: "hand-over " + name})
+			for b.Loop() {
+				s := enterFor(b, c, 2*patience)
+				s.createClaim("before", deleteClass)
+				s.awaitBound("before")
+				start := time.Now()
+				s.must(end(s.ctx, s.leader()), "end the leader")
+				s.createClaim("after", deleteClass)
+				s.awaitBound("after")
+				b.ReportMetric(time.Since(start).Seconds(), "s/hand-over")
+			}
+		})
+	}
 }
