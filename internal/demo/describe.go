@@ -161,7 +161,7 @@ func shortenFinalizer(name string) string {
 	switch finalizer.Name(name) {
 	case finalizer.External:
 		return "external-provisioner"
-	case finalizer.InTree, finalizer.VolumeProtection, finalizer.ClaimProtection:
+	case finalizer.InTree, finalizer.VolumeProtection, finalizer.ClaimProtection, finalizer.Provisioning, finalizer.CloneSource, finalizer.SnapshotSource:
 		return path.Base(name)
 	}
 	return name

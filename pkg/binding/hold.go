@@ -57,9 +57,9 @@ func (h *Holders) Saw(volume *v1.PersistentVolume) {
 	created := volume.CreationTimestamp.Time
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	known, any := h.newest[name]
+	known, before := h.newest[name]
 	switch {
-	case !any, created.After(known.created):
+	case !before, created.After(known.created):
 		h.newest[name] = evidence{created: created, holds: marked}
 	case created.Equal(known.created) && !marked:
 		h.newest[name] = evidence{created: created}

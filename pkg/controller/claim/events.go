@@ -58,7 +58,7 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 		return controller.Note(externalProvisioning, fmt.Sprintf("Waiting for the external provisioner %q to create a volume, or for an administrator to provide one; if this takes long, see whether the provisioner runs and knows its driver", c.provisionerOf(o.claim))), true
 	case binding.ClaimDeleting:
 		return heldEvent(o.claim)
-	case binding.Binding, binding.IsBound, binding.AwaitsPlugin, binding.VolumeMissing, binding.DefaultClass, binding.ProvisioningOff:
+	case binding.Binding, binding.IsBound, binding.AwaitsPlugin, binding.PluginMigrated, binding.VolumeMissing, binding.DefaultClass, binding.ProvisioningOff:
 	}
 	return controller.Event{}, false
 }

@@ -40,10 +40,10 @@ func countAssignment(err error) {
 // measure notes when provisioning begins for a claim, and that it ends once the
 // claim is bound, as in kube-controller-manager.
 func (c *Controller) measure(claim *v1.PersistentVolumeClaim, reason binding.Reason) {
-	switch reason {
-	case binding.AwaitsProvisioner, binding.AwaitsPlugin:
+	switch {
+	case reason == binding.AwaitsProvisioner || reason == binding.AwaitsPlugin:
 		c.Operations.Begin(claim.UID, c.provisionerOf(claim), operations.Provision)
-	case binding.IsBound:
+	case reason == binding.IsBound:
 		c.Operations.Succeeded(claim.UID)
 	}
 }
