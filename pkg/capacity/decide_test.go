@@ -65,6 +65,7 @@ func after(s capacity.State, action capacity.Action) capacity.State {
 		s.Objects = capacity.None
 	case capacity.RemoveExtra:
 		s.Objects = capacity.One
+	case capacity.Wait:
 	}
 	return s
 }
