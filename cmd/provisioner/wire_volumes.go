@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -21,9 +20,9 @@ import (
 // wireVolumes makes the two sides that make and delete volumes.
 func (w *wiring) wireVolumes() error {
 	core, turns, reporter := w.factory.Core().V1(), &controller.Turns{}, controller.NewReporter(w.recorder)
-	attachments, err := w.trimCaches()
+	attachments, err := w.attachments()
 	if err != nil {
-		return fmt.Errorf("set up caches: %w", err)
+		return fmt.Errorf("watch attachments: %w", err)
 	}
 	deletions, err := deletion.New(deletion.Config{
 		Client: w.clients.Objects, Volumes: core.PersistentVolumes().Informer(), Attachments: attachments,
@@ -87,19 +86,14 @@ func (w *wiring) volumeName(claim *v1.PersistentVolumeClaim) string {
 	return provision.VolumeName(w.options.volumes.settings, claim.UID)
 }
 
-// trimCaches has names only kept of what other drivers have. It returns the informer
-// of VolumeAttachments, nil for a driver that does not publish volumes: then nothing
-// is ever attached by it.
-func (w *wiring) trimCaches() (attachments cache.SharedIndexInformer, err error) {
-	core := w.factory.Core().V1()
-	err = errors.Join(
-		core.PersistentVolumeClaims().Informer().SetTransform(w.names.TrimClaim),
-		core.PersistentVolumes().Informer().SetTransform(w.names.TrimVolume))
-	if err != nil || !w.driver.Publishes() {
-		return nil, err
+// attachments is the informer of VolumeAttachments, nil for a driver that does
+// not publish volumes: then nothing is ever attached by it.
+func (w *wiring) attachments() (cache.SharedIndexInformer, error) {
+	if !w.driver.Publishes() {
+		return nil, nil
 	}
-	attachments = w.factory.Storage().V1().VolumeAttachments().Informer()
-	return attachments, attachments.SetTransform(w.names.TrimAttachment)
+	informer := w.factory.Storage().V1().VolumeAttachments().Informer()
+	return informer, informer.SetTransform(provisioning.TrimAttachment)
 }
 
 func collectors(counts librarymetrics.Metrics) []prometheus.Collector {

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
@@ -42,10 +46,15 @@ type wiring struct {
 }
 
 func newWiring(ctx context.Context, options *options, clients *program.Clients, driver *csi.Driver) *wiring {
-	return &wiring{
-		ctx: ctx, options: options, clients: clients, driver: driver, names: namesOf(driver),
-		factory: informers.NewSharedInformerFactoryWithOptions(clients.Objects, 0, informers.WithTransform(controller.StripManagedFields)),
-	}
+	names := namesOf(driver)
+	factory := informers.NewSharedInformerFactoryWithOptions(clients.Objects, 0, informers.WithTransform(controller.StripManagedFields))
+	factory.InformerFor(&v1.PersistentVolumeClaim{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
+		return provisioning.NewClaims(client, names)
+	})
+	factory.InformerFor(&v1.PersistentVolume{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
+		return provisioning.NewVolumes(client, names)
+	})
+	return &wiring{ctx: ctx, options: options, clients: clients, driver: driver, names: names, factory: factory}
 }
 
 // wire makes the controllers and registers them with the caches.

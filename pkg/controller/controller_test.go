@@ -3,8 +3,6 @@ package controller_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -167,48 +165,5 @@ func TestAHandlerTellsNewFromOldAndReadsTombstones(t *testing.T) {
 	handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "v", Obj: volume("v", "2")})
 	if changes != 3 || gone != 3 {
 		t.Errorf("%d changes and %d gone, want 3 and 3", changes, gone)
-	}
-}
-
-func TestToAHandlerWhatBecomesForeignIsGone(t *testing.T) {
-	var heard []string
-	handler := controller.OnChange(
-		func(old, now *v1.PersistentVolume) {
-			heard = append(heard, fmt.Sprint(old != nil, now.ResourceVersion))
-		},
-		func(last *v1.PersistentVolume) { heard = append(heard, "gone "+last.ResourceVersion) })
-	foreign := controller.NewForeign(volume("v", "1"), "")
-	handler.OnAdd(foreign, false)
-	handler.OnUpdate(foreign, volume("v", "2"))
-	handler.OnUpdate(volume("v", "2"), foreign)
-	handler.OnUpdate(foreign, controller.NewForeign(volume("v", "3"), ""))
-	handler.OnDelete(foreign)
-	if want := []string{"false2", "gone 2"}; !slices.Equal(heard, want) {
-		t.Errorf("heard %q, want %q", heard, want)
-	}
-}
-
-func TestAHandlerHearsThatWhatWasForeignIsGone(t *testing.T) {
-	was := controller.NewForeign(volume("v", "1"), "handle")
-	for name, tc := range map[string]struct {
-		event func(cache.ResourceEventHandler)
-		gone  bool
-	}{
-		"added":                        {func(h cache.ResourceEventHandler) { h.OnAdd(was, false) }, false},
-		"changed":                      {func(h cache.ResourceEventHandler) { h.OnUpdate(was, controller.NewForeign(volume("v", "2"), "handle")) }, false},
-		"found by something else":      {func(h cache.ResourceEventHandler) { h.OnUpdate(was, controller.NewForeign(volume("v", "2"), "other")) }, true},
-		"is ours now":                  {func(h cache.ResourceEventHandler) { h.OnUpdate(was, volume("v", "2")) }, true},
-		"is foreign now":               {func(h cache.ResourceEventHandler) { h.OnUpdate(volume("v", "0"), was) }, false},
-		"deleted":                      {func(h cache.ResourceEventHandler) { h.OnDelete(was) }, true},
-		"deleted while nobody watched": {func(h cache.ResourceEventHandler) { h.OnDelete(cache.DeletedFinalStateUnknown{Key: "v", Obj: was}) }, true},
-		"one of ours deleted":          {func(h cache.ResourceEventHandler) { h.OnDelete(volume("v", "1")) }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var gone []*controller.Foreign
-			tc.event(controller.OnForeignGone(func(f *controller.Foreign) { gone = append(gone, f) }))
-			if tc.gone != (len(gone) == 1 && gone[0] == was) {
-				t.Errorf("gone: %v, want %v", gone, tc.gone)
-			}
-		})
 	}
 }

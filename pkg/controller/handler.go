@@ -5,8 +5,7 @@ import "k8s.io/client-go/tools/cache"
 // OnChange returns a handler that calls changed for an object that is new (old is
 // nil) or of another version than before, and gone for one that was deleted. A
 // resync that brings nothing new calls neither; an object that another one has
-// replaced under its name is gone first. Of what a cache keeps as [Foreign], it
-// calls them as if it were deleted when it becomes so, and made when it ceases to be.
+// replaced under its name is gone first.
 func OnChange[T Object](changed func(old, now T), gone func(T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
@@ -19,11 +18,7 @@ func OnChange[T Object](changed func(old, now T), gone func(T)) cache.ResourceEv
 			old, wasT := before.(T)
 			now, isT := after.(T)
 			switch {
-			case isT && !wasT: // it was foreign
-				changed(old, now)
-			case wasT && !isT:
-				gone(old)
-			case !isT || old.GetResourceVersion() == now.GetResourceVersion():
+			case !wasT || !isT || old.GetResourceVersion() == now.GetResourceVersion():
 			case old.GetUID() != now.GetUID(): // deleted and made again while nobody watched
 				var none T
 				gone(old)

@@ -32,12 +32,9 @@ type Translator interface {
 // Config is what the reconciler works with.
 type Config struct {
 	Client kubernetes.Interface
-	// Volumes are all volumes of the cluster; those of other drivers may be kept as
-	// [controller.Foreign], whose subject is a handle of this driver's.
+	// Volumes are those of the driver, and all others that have a handle of its.
 	Volumes cache.SharedIndexInformer
 	// Attachments are the VolumeAttachments; nil for a driver that does not publish.
-	// Those of other drivers may be kept as [controller.Foreign], whose subject is the
-	// volume.
 	Attachments cache.SharedIndexInformer
 	Driver      Driver
 	Translator  Translator
@@ -133,26 +130,20 @@ func (c *Controller) cached(name string) *v1.PersistentVolume {
 }
 
 func (c *Controller) watch() error {
-	foreignVolumeGone := func(foreign *controller.Foreign) { c.wakeAll(c.holding(foreign)) }
-	err := register(c.Volumes, cache.Indexers{byHandle: c.handleKeys},
-		controller.OnChange(c.volumeChanged, c.volumeGone), controller.OnForeignGone(foreignVolumeGone))
+	err := register(c.Volumes, cache.Indexers{byHandle: handleKeys}, controller.OnChange(c.volumeChanged, c.volumeGone))
 	if err != nil || c.Attachments == nil {
 		return err
 	}
 	kept := func(_, _ *storagev1.VolumeAttachment) {}
-	foreignAttachmentGone := func(foreign *controller.Foreign) { c.wakeAll([]string{foreign.Subject}) }
-	return register(c.Attachments, cache.Indexers{byVolume: attachedVolume},
-		controller.OnChange(kept, c.attachmentGone), controller.OnForeignGone(foreignAttachmentGone))
+	return register(c.Attachments, cache.Indexers{byVolume: attachedVolume}, controller.OnChange(kept, c.attachmentGone))
 }
 
-func register(informer cache.SharedIndexInformer, indexers cache.Indexers, handlers ...cache.ResourceEventHandler) error {
+func register(informer cache.SharedIndexInformer, indexers cache.Indexers, handler cache.ResourceEventHandler) error {
 	if err := informer.AddIndexers(indexers); err != nil {
 		return fmt.Errorf("add index: %w", err)
 	}
-	for _, handler := range handlers {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("add handler: %w", err)
-		}
+	if _, err := informer.AddEventHandler(handler); err != nil {
+		return fmt.Errorf("add handler: %w", err)
 	}
 	return nil
 }
@@ -193,20 +184,13 @@ func (c *Controller) attachmentGone(attachment *storagev1.VolumeAttachment) {
 	c.wakeAll(names)
 }
 
-// handleKeys is the handle by which a volume is found, with its driver. A foreign
-// volume has one only if it is this driver's.
-func (c *Controller) handleKeys(object any) ([]string, error) {
-	switch volume := object.(type) {
-	case *v1.PersistentVolume:
-		if volume.Spec.CSI != nil {
-			return []string{handleKey(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)}, nil
-		}
-	case *controller.Foreign:
-		if volume.Subject != "" {
-			return []string{handleKey(c.Driver.Name(), volume.Subject)}, nil
-		}
+// handleKeys is the handle by which a volume is found, with its driver.
+func handleKeys(object any) ([]string, error) {
+	volume, ok := object.(*v1.PersistentVolume)
+	if !ok || volume.Spec.CSI == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return []string{handleKey(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)}, nil
 }
 
 func handleKey(driver, handle string) string {
@@ -214,17 +198,11 @@ func handleKey(driver, handle string) string {
 }
 
 func attachedVolume(object any) ([]string, error) {
-	switch attachment := object.(type) {
-	case *storagev1.VolumeAttachment:
-		if name := attachment.Spec.Source.PersistentVolumeName; name != nil {
-			return []string{*name}, nil
-		}
-	case *controller.Foreign:
-		if attachment.Subject != "" {
-			return []string{attachment.Subject}, nil
-		}
+	attachment, ok := object.(*storagev1.VolumeAttachment)
+	if !ok || attachment.Spec.Source.PersistentVolumeName == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return []string{*attachment.Spec.Source.PersistentVolumeName}, nil
 }
 
 // since is how long ago the start was, in seconds, for the metrics.

@@ -66,12 +66,7 @@ func (c *Controller) Known(handle string) bool {
 
 // sharing returns the names of the other volumes with the same driver and handle.
 func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
-	return slices.DeleteFunc(c.holding(volume), func(name string) bool { return name == volume.Name })
-}
-
-// holding returns the names of the volumes that have a handle of the object.
-func (c *Controller) holding(object any) []string {
-	keys, err := c.handleKeys(object)
+	keys, err := handleKeys(volume)
 	if err != nil || len(keys) == 0 {
 		return nil
 	}
@@ -79,7 +74,7 @@ func (c *Controller) holding(object any) []string {
 	if err != nil {
 		return nil
 	}
-	return names
+	return slices.DeleteFunc(names, func(name string) bool { return name == volume.Name })
 }
 
 // confirm reads volume and claim from the API server. It returns nil if the

@@ -1,10 +1,15 @@
 package provisioning
 
 import (
+	"context"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -13,9 +18,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
-// Names are those by which claims and volumes are known to be the driver's. A
-// cache keeps of all others no more than a [controller.Foreign], for a cluster has
-// many drivers and each of them a provisioner.
+// Names are those by which claims and volumes are known to be the driver's. The
+// caches have no others: a cluster has many drivers, and each of them a provisioner.
 type Names struct {
 	// Driver is its own name.
 	Driver string
@@ -41,43 +45,54 @@ func (n Names) ownsClaim(claim *v1.PersistentVolumeClaim) bool {
 		protection.NeededSource(claim).Kind != protection.NoSource
 }
 
-// ownsVolume says whether this provisioner may have to do something for the volume.
+// ownsVolume says whether this provisioner may have to do something for the volume,
+// or not do it: a volume that is another's to reclaim can have a handle of the
+// driver's nevertheless.
 func (n Names) ownsVolume(volume *v1.PersistentVolume) bool {
-	return reclaim.Owns(n.Driver, volume) || n.include(volume.Annotations[binding.ProvisionedBy])
+	return reclaim.Owns(n.Driver, volume) || n.include(volume.Annotations[binding.ProvisionedBy]) ||
+		volume.Spec.CSI != nil && volume.Spec.CSI.Driver == n.Driver
 }
 
-// TrimClaim is a transform.
-func (n Names) TrimClaim(object any) (any, error) {
-	claim, ok := object.(*v1.PersistentVolumeClaim)
-	if ok && !n.ownsClaim(claim) {
-		return controller.NewForeign(claim, ""), nil
-	}
-	return controller.StripManagedFields(object)
+// NewClaims makes the informer of the claims that concern the driver.
+func NewClaims(client kubernetes.Interface, names Names) cache.SharedIndexInformer {
+	all := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
+	return cache.NewSharedIndexInformer(controller.Kept(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return all.List(ctx, options)
+		},
+		WatchFuncWithContext: all.Watch,
+	}, client, func(object runtime.Object) bool {
+		claim, ok := object.(*v1.PersistentVolumeClaim)
+		return !ok || names.ownsClaim(claim)
+	}), &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 }
 
-// TrimVolume is a transform. A volume that is not the driver's to reclaim can have
-// one of its handles nevertheless.
-func (n Names) TrimVolume(object any) (any, error) {
-	volume, ok := object.(*v1.PersistentVolume)
-	switch {
-	case !ok, n.ownsVolume(volume):
-		return controller.StripManagedFields(object)
-	case volume.Spec.CSI != nil && volume.Spec.CSI.Driver == n.Driver:
-		return controller.NewForeign(volume, volume.Spec.CSI.VolumeHandle), nil
-	}
-	return controller.NewForeign(volume, ""), nil
+// NewVolumes makes the informer of the volumes that concern the driver.
+func NewVolumes(client kubernetes.Interface, names Names) cache.SharedIndexInformer {
+	all := client.CoreV1().PersistentVolumes()
+	return cache.NewSharedIndexInformer(controller.Kept(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return all.List(ctx, options)
+		},
+		WatchFuncWithContext: all.Watch,
+	}, client, func(object runtime.Object) bool {
+		volume, ok := object.(*v1.PersistentVolume)
+		return !ok || names.ownsVolume(volume)
+	}), &v1.PersistentVolume{}, 0, cache.Indexers{})
 }
 
-// TrimAttachment is a transform that keeps of the attachments of other drivers
-// which volume they hold.
-func (n Names) TrimAttachment(object any) (any, error) {
+// TrimAttachment is a transform that keeps of an attachment which volume it holds.
+// Those of other drivers are kept too, should they hold a volume of this one.
+func TrimAttachment(object any) (any, error) {
 	attachment, ok := object.(*storagev1.VolumeAttachment)
-	if !ok || attachment.Spec.Attacher == n.Driver {
-		return controller.StripManagedFields(object)
+	if !ok {
+		return object, nil
 	}
-	volume := ""
-	if attachment.Spec.Source.PersistentVolumeName != nil {
-		volume = *attachment.Spec.Source.PersistentVolumeName
-	}
-	return controller.NewForeign(attachment, volume), nil
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: attachment.Name, UID: attachment.UID, ResourceVersion: attachment.ResourceVersion},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: attachment.Spec.Attacher,
+			Source:   storagev1.VolumeAttachmentSource{PersistentVolumeName: attachment.Spec.Source.PersistentVolumeName},
+		},
+	}, nil
 }

@@ -3,13 +3,13 @@ package provisioning
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
-	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 var ourNames = Names{Driver: "ours", Migrated: []string{"kubernetes.io/ours"}}
@@ -17,7 +17,6 @@ var ourNames = Names{Driver: "ours", Migrated: []string{"kubernetes.io/ours"}}
 func claimOf(annotation, value string, finalizers ...string) *v1.PersistentVolumeClaim {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "c", UID: "uid", ResourceVersion: "7", Finalizers: finalizers,
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody"}},
 	}}
 	if annotation != "" {
 		claim.Annotations = map[string]string{annotation: value}
@@ -33,7 +32,7 @@ func cloneOf(phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolumeClaim {
 	return claim
 }
 
-func TestOfClaimsOfOtherDriversOnlyTheNameIsKept(t *testing.T) {
+func TestClaimsOfOtherDriversAreNotKept(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claim *v1.PersistentVolumeClaim
 		ours  bool
@@ -55,22 +54,19 @@ func TestOfClaimsOfOtherDriversOnlyTheNameIsKept(t *testing.T) {
 		"another plugin than the replaced was asked":     {claimOf(binding.StorageProvisioner, "kubernetes.io/theirs"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept, err := ourNames.TrimClaim(tc.claim)
-			if err != nil {
-				t.Fatal(err)
+			if got := ourNames.ownsClaim(tc.claim); got != tc.ours {
+				t.Errorf("kept: %v, want %v", got, tc.ours)
 			}
-			expectKept(t, kept, tc.claim, tc.ours, "")
 		})
 	}
 }
 
-func TestOfVolumesOfOtherDriversOnlyTheNameIsKept(t *testing.T) {
+func TestVolumesOfOtherDriversAreNotKept(t *testing.T) {
 	const provisionedBy = binding.ProvisionedBy
 	for name, tc := range map[string]struct {
 		annotations map[string]string
 		csi         string
 		ours        bool
-		handle      string
 	}{
 		"an in-tree volume":                              {ours: false},
 		"a static volume of the driver":                  {csi: "ours", ours: true},
@@ -81,70 +77,43 @@ func TestOfVolumesOfOtherDriversOnlyTheNameIsKept(t *testing.T) {
 		"made by another plugin":                         {annotations: map[string]string{provisionedBy: "kubernetes.io/theirs"}, ours: false},
 		"migrated to the driver":                         {annotations: map[string]string{provisionedBy: "kubernetes.io/x", binding.MigratedTo: "ours"}, ours: true},
 		"migrated to another driver":                     {annotations: map[string]string{provisionedBy: "kubernetes.io/x", binding.MigratedTo: "theirs"}, ours: false},
-		"made by another driver, with a handle of ours":  {annotations: map[string]string{provisionedBy: "theirs"}, csi: "ours", ours: false, handle: "h"},
+		"made by another driver, with a handle of ours":  {annotations: map[string]string{provisionedBy: "theirs"}, csi: "ours", ours: true},
 		"made by the driver, with a handle of another's": {annotations: map[string]string{provisionedBy: "ours"}, csi: "theirs", ours: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
 				Name: "v", UID: "uid", ResourceVersion: "7", Annotations: tc.annotations,
-				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody"}},
 			}}
 			if tc.csi != "" {
 				volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: tc.csi, VolumeHandle: "h"}
 			}
-			kept, err := ourNames.TrimVolume(volume)
-			if err != nil {
-				t.Fatal(err)
+			if got := ourNames.ownsVolume(volume); got != tc.ours {
+				t.Errorf("kept: %v, want %v", got, tc.ours)
 			}
-			expectKept(t, kept, volume, tc.ours, tc.handle)
 		})
 	}
 }
 
-func TestOfAttachmentsOfOtherDriversTheVolumeIsKept(t *testing.T) {
-	attachment := func(attacher string, volume *string) *storagev1.VolumeAttachment {
-		return &storagev1.VolumeAttachment{
-			ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{{}}},
-			Spec:       storagev1.VolumeAttachmentSpec{Attacher: attacher, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: volume}},
+func TestOfAnAttachmentIsKeptWhichVolumeItHolds(t *testing.T) {
+	given := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", ResourceVersion: "7", Annotations: map[string]string{"much": "more"}},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "theirs", NodeName: "node", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")},
+		},
+		Status: storagev1.VolumeAttachmentStatus{Attached: true},
+	}
+	want := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", ResourceVersion: "7"},
+		Spec:       storagev1.VolumeAttachmentSpec{Attacher: "theirs", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")}},
+	}
+	for range 2 { // a transform can be called again with what it made
+		kept, err := TrimAttachment(given)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for name, tc := range map[string]struct {
-		attachment *storagev1.VolumeAttachment
-		ours       bool
-		volume     string
-	}{
-		"of the driver":                    {attachment("ours", ptr.To("v")), true, ""},
-		"of another driver":                {attachment("theirs", ptr.To("v")), false, "v"},
-		"of an inline volume of the other": {attachment("theirs", nil), false, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			kept, err := ourNames.TrimAttachment(tc.attachment)
-			if err != nil {
-				t.Fatal(err)
-			}
-			expectKept(t, kept, tc.attachment, tc.ours, tc.volume)
-		})
-	}
-}
-
-// expectKept checks what a transform has made of an object.
-func expectKept(t *testing.T, kept any, object metav1.Object, ours bool, subject string) {
-	t.Helper()
-	if ours {
-		if kept != object || object.GetManagedFields() != nil {
-			t.Errorf("kept %+v, want the object without managed fields", kept)
+		if diff := cmp.Diff(want, kept); diff != "" {
+			t.Errorf("kept (-want +got):\n%s", diff)
 		}
-		return
-	}
-	foreign, ok := kept.(*controller.Foreign)
-	if !ok {
-		t.Fatalf("kept %+v, want the name only", kept)
-	}
-	if foreign.Subject != subject {
-		t.Errorf("found by %q, want %q", foreign.Subject, subject)
-	}
-	meta := foreign.GetObjectMeta()
-	if meta.GetNamespace() != object.GetNamespace() || meta.GetName() != object.GetName() || meta.GetResourceVersion() != "7" {
-		t.Errorf("kept %+v of %+v", meta, object)
+		given = kept.(*storagev1.VolumeAttachment)
 	}
 }

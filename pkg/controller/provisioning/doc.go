@@ -11,8 +11,6 @@
 // One worker at a time has a volume's name, shared with pkg/controller/deletion:
 // CreateVolume and DeleteVolume of one volume never overlap.
 //
-// Of the claims, volumes and attachments of other drivers, the caches keep names
-// ([Names]). Whoever reads such a cache, by a lister too, meets a
-// [controller.Foreign] in the place of an object; what is about another driver's
-// object is read from the API server.
+// The caches of claims and volumes have those that concern the driver ([Names]), and
+// no others: what is about another driver's object is read from the API server.
 package provisioning

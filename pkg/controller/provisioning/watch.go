@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -18,12 +17,8 @@ func (c *Controller) watch() error {
 	if _, err := c.Claims.AddEventHandler(controller.OnChange(c.claimChanged, c.claimGone)); err != nil {
 		return fmt.Errorf("add handler: %w", err)
 	}
-	for _, handler := range []cache.ResourceEventHandler{
-		controller.OnChange(c.volumeChanged, c.volumeGone), controller.OnForeignGone(c.foreignVolumeGone),
-	} {
-		if _, err := c.Volumes.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("add handler: %w", err)
-		}
+	if _, err := c.Volumes.AddEventHandler(controller.OnChange(c.volumeChanged, c.volumeGone)); err != nil {
+		return fmt.Errorf("add handler: %w", err)
 	}
 	return c.watchClasses()
 }
@@ -98,14 +93,6 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 		key = keyOf(controller.ClaimKey(volume), ref.UID)
 	}
 	if key != "" {
-		c.loop.Enqueue(key)
-	}
-}
-
-// foreignVolumeGone has the claim looked at again whose volume could not have that
-// name until now.
-func (c *Controller) foreignVolumeGone(volume *controller.Foreign) {
-	if key := c.memory.saw(volume.Name()); key != "" {
 		c.loop.Enqueue(key)
 	}
 }
