@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"sync"
 
 	"github.com/kubernetes-csi/csi-lib-utils/metrics"
@@ -14,8 +16,16 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csi"
 )
 
+// garbage is how much the heap may grow, in percent, until it is collected. What this
+// program keeps is little beside what it throws away while its caches are filled:
+// the objects of all other drivers. At Go's default, 100, its peak is 12 MB higher.
+const garbage = 50
+
 // Run works until the context ends.
 func (o *options) Run(ctx context.Context) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	calls := metrics.NewCSIMetricsManagerWithOptions("", metrics.WithProcessStartTime(false))
 	counts := librarymetrics.New("controller")
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)

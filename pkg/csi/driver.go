@@ -162,7 +162,7 @@ func (d *Driver) TellsWriters() bool {
 func (d *Driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	response, err := spec.NewControllerClient(d.connection).CreateVolume(ctx, request)
+	response, err := spec.NewControllerClient(d.connection).CreateVolume(discreet(ctx, request.GetSecrets()), request)
 	return response, redact(err, request.GetSecrets())
 }
 
@@ -171,7 +171,7 @@ func (d *Driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeReq
 func (d *Driver) DeleteVolume(ctx context.Context, handle string, secrets map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	_, err := spec.NewControllerClient(d.connection).DeleteVolume(ctx, &spec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets})
+	_, err := spec.NewControllerClient(d.connection).DeleteVolume(discreet(ctx, secrets), &spec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets})
 	return redact(err, secrets)
 }
 

@@ -17,14 +17,19 @@ func redact(err error, secrets map[string]string) error {
 	if err == nil || !ok {
 		return err
 	}
-	message := failure.Message()
-	for _, value := range secrets {
-		if value = strings.TrimSpace(value); len(value) >= shortestSecret {
-			message = strings.ReplaceAll(message, value, "***stripped***")
-		}
-	}
+	message := strip(failure.Message(), secrets)
 	if message == failure.Message() {
 		return err
 	}
 	return status.Error(failure.Code(), message)
+}
+
+// strip hides the values of secrets in a text.
+func strip(text string, secrets map[string]string) string {
+	for _, value := range secrets {
+		if value = strings.TrimSpace(value); len(value) >= shortestSecret {
+			text = strings.ReplaceAll(text, value, "***stripped***")
+		}
+	}
+	return text
 }

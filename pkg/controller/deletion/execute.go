@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/provision"
@@ -141,13 +142,9 @@ func (c *Controller) secrets(ctx context.Context, volume *v1.PersistentVolume) (
 	if name == "" && namespace == "" {
 		return nil, nil
 	}
-	secret, err := c.Client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	values, err := controller.ReadSecret(ctx, c.Client, namespace, name)
 	if err != nil {
 		return nil, fmt.Errorf("read the deletion secret %s/%s of the volume: %w", namespace, name, err)
-	}
-	values := make(map[string]string, len(secret.Data))
-	for key, value := range secret.Data {
-		values[key] = string(value)
 	}
 	return values, nil
 }

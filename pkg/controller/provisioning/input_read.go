@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
@@ -44,16 +45,12 @@ func (i *Inputs) credentials(ctx context.Context, in provision.Input) (provision
 		return provision.Credentials{}, nil
 	}
 	what := "secret " + reference.Namespace + "/"
-	secret, err := i.Client.CoreV1().Secrets(reference.Namespace).Get(ctx, reference.Name, metav1.GetOptions{})
+	values, err := controller.ReadSecret(ctx, i.Client, reference.Namespace, reference.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return provision.Credentials{}, &provision.NotYet{Sentence: fmt.Sprintf("The %s%s, which storage class %q names, does not exist", what, reference.Name, in.Class.Name)}
 	case err != nil:
 		return provision.Credentials{}, fmt.Errorf("read %s%s, which storage class %q names: %w", what, reference.Name, in.Class.Name, err)
-	}
-	values := make(map[string]string, len(secret.Data))
-	for key, value := range secret.Data {
-		values[key] = string(value)
 	}
 	return provision.Conceal(values), nil
 }
