@@ -7,9 +7,9 @@
 
 BIN := $(CURDIR)/bin
 PROGRAMS := pv-controller provisioner csimock exeunt
-MODULES := . test/controlplane test/upstream/kube-controller-manager test/upstream/csi-provisioner tools
+MODULES := . test/controlplane test/manifests test/upstream/kube-controller-manager test/upstream/csi-provisioner tools
 # The modules that hold Go files of ours.
-LINTED := . test/controlplane test/upstream/kube-controller-manager
+LINTED := . test/controlplane test/manifests test/upstream/kube-controller-manager
 
 # All binaries are static and built alike, so that they share what is compiled.
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false
@@ -74,9 +74,10 @@ demo: build ## Build, then show the product at work on a real API server
 	@$(BIN)/exeunt demo
 
 .PHONY: test
-test: ## Run all tests: unit tests, those of the control plane, end-to-end tests
+test: ## Run all tests: unit tests, those of the control plane and the manifests, end-to-end tests
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory test-controlplane
+	@$(MAKE) --no-print-directory test-manifests
 	@$(MAKE) --no-print-directory e2e
 
 .PHONY: test-unit
@@ -90,6 +91,11 @@ test-controlplane: controlplane ## Test the control plane
 	@echo "testing the control plane (the first time about 4 minutes)"
 	@cd test/controlplane && packages=$$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) && \
 		EXEUNT_BIN=$(BIN) go test $(RACE) -timeout 30m $$packages
+
+.PHONY: test-manifests
+test-manifests: build ## Test the manifests and the chart, also on the API server, in a dry run
+	@echo "testing the manifests (the first time about a minute)"
+	@cd test/manifests && EXEUNT_BIN=$(BIN) go test -count=1 -timeout 10m ./...
 
 .PHONY: e2e
 e2e: build build-upstream ## Run the end-to-end tests against a real API server

@@ -1,0 +1,88 @@
+{{/* The labels of every object. */}}
+{{- define "exeunt.labels" -}}
+app.kubernetes.io/part-of: exeunt
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{/*
+The objects of a file of deploy/, which are the rights that the tests run under:
+in the namespace of the release, and named after it, so that a cluster can have two.
+What a file has in its namespace is made in those of the subjects, if these are given.
+Takes "file", "account" (a ServiceAccount of the file is left out if this is false),
+"subjects" (for the ClusterRoleBindings; nil leaves them), and "root".
+*/}}
+{{- define "exeunt.rbac" -}}
+{{- $root := .root }}
+{{- range $text := splitList "\n---\n" ($root.Files.Get .file) }}
+{{- $object := fromYaml $text }}
+{{- if not (and (eq $object.kind "ServiceAccount") (not $.account)) }}
+{{- $metadata := dict "name" (replace "exeunt:" (printf "%s:" $root.Release.Name) $object.metadata.name) "labels" (fromYaml (include "exeunt.labels" $root)) }}
+{{- with get $object.metadata "namespace" }}
+{{- $_ := set $metadata "namespace" (ternary $root.Release.Namespace . (eq . "exeunt-system")) }}
+{{- end }}
+{{- $_ := set $object "metadata" $metadata }}
+{{- with get $object "roleRef" }}
+{{- if hasPrefix "exeunt:" .name }}
+{{- $_ := set . "name" (replace "exeunt:" (printf "%s:" $root.Release.Name) .name) }}
+{{- end }}
+{{- end }}
+{{- if hasKey $object "subjects" }}
+{{- range $object.subjects }}
+{{- $_ := set . "namespace" $root.Release.Namespace }}
+{{- end }}
+{{- if get $ "subjects" }}
+{{- $subjects := list }}
+{{- range $.subjects }}
+{{- $subjects = append $subjects (dict "kind" "ServiceAccount" "name" .name "namespace" .namespace) }}
+{{- end }}
+{{- $_ := set $object "subjects" $subjects }}
+{{- end }}
+{{- end }}
+{{- $namespaces := list (get $metadata "namespace") }}
+{{- if and (has $object.kind (list "Role" "RoleBinding")) (get $ "subjects") }}
+{{- $namespaces = list }}
+{{- range $.subjects }}
+{{- $namespaces = append $namespaces .namespace }}
+{{- end }}
+{{- end }}
+{{- range $namespace := uniq $namespaces }}
+{{- if $namespace }}
+{{- $_ := set $metadata "namespace" $namespace }}
+{{- end }}
+---
+{{ toYaml $object }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Feature gates as a flag. Takes the map. */}}
+{{- define "exeunt.featureGates" -}}
+{{- $gates := list }}
+{{- range $name, $on := . }}
+{{- $gates = append $gates (printf "%s=%t" $name $on) }}
+{{- end }}
+{{- if $gates }}
+- --feature-gates={{ join "," $gates }}
+{{- end }}
+{{- end }}
+
+{{/* The security context of every container of ours. */}}
+{{- define "exeunt.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* The security context of every pod. */}}
+{{- define "exeunt.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}

@@ -1,0 +1,121 @@
+package manifests
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/exeunt-io/exeunt/deploy"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetLogLoggerLevel(slog.LevelWarn) // the chart's symbolic links are on purpose
+	m.Run()
+}
+
+// deployment is the folder with the manifests.
+var deployment = filepath.Join("..", "..", "deploy")
+
+// values are those of a chart.
+type values = map[string]any
+
+// kustomized renders a folder below deploy/ as "kubectl apply -k" does.
+func kustomized(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(deployment, folder))
+	if err != nil {
+		t.Fatalf("kustomize %s: %v", folder, err)
+	}
+	text, err := made.AsYaml()
+	if err != nil {
+		t.Fatalf("kustomize %s: %v", folder, err)
+	}
+	return objectsIn(t, folder, text)
+}
+
+// loaded is the chart as it stands in the repository.
+func loaded(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.Load(filepath.Join(deployment, "helm", "exeunt"))
+	if err != nil {
+		t.Fatalf("load chart: %v", err)
+	}
+	return c
+}
+
+// templated renders the chart as "helm install exeunt" does, with the values.
+func templated(t *testing.T, given values) []*unstructured.Unstructured {
+	t.Helper()
+	files, err := render(loaded(t), given)
+	if err != nil {
+		t.Fatalf("template: %v", err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if filepath.Ext(name) == ".yaml" {
+			objects = append(objects, objectsIn(t, name, []byte(files[name]))...)
+		}
+	}
+	return objects
+}
+
+// render checks the values against the schema, and fills the templates.
+func render(c *chart.Chart, given values) (map[string]string, error) {
+	release := common.ReleaseOptions{Name: "exeunt", Namespace: deploy.Namespace, Revision: 1, IsInstall: true}
+	checked, err := util.ToRenderValues(c, given, release, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Engine{Strict: true}.Render(c, checked)
+}
+
+// objectsIn reads a stream of YAML documents.
+func objectsIn(t *testing.T, source string, text []byte) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(&object.Object)
+		switch {
+		case errors.Is(err, io.EOF):
+			return objects
+		case err != nil:
+			t.Fatalf("read %s: %v in:\n%s", source, err, text)
+		case len(object.Object) > 0:
+			objects = append(objects, object)
+		}
+	}
+}
+
+// nameOf tells objects apart.
+func nameOf(object *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
+}
+
+// find returns the object of that kind and name.
+func find(t *testing.T, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	for _, object := range objects {
+		if object.GetKind() == kind && object.GetName() == name {
+			return object
+		}
+	}
+	t.Fatalf("there is no %s %s", kind, name)
+	return nil
+}

@@ -1,0 +1,120 @@
+package manifests
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// rulesOf are the rules of all roles, by the name of the object.
+func rulesOf(t *testing.T, objects []*unstructured.Unstructured) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, object := range objects {
+		if kind := object.GetKind(); kind != "Role" && kind != "ClusterRole" {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+			t.Fatalf("read %s: %v", nameOf(object), err)
+		}
+		rules[nameOf(object)] = role.Rules
+	}
+	return rules
+}
+
+// bindingsOf are who gets which role, by the name of the binding.
+func bindingsOf(objects []*unstructured.Unstructured) map[string]any {
+	bindings := map[string]any{}
+	for _, object := range objects {
+		if kind := object.GetKind(); kind == "RoleBinding" || kind == "ClusterRoleBinding" {
+			bindings[nameOf(object)] = []any{object.Object["roleRef"], object.Object["subjects"]}
+		}
+	}
+	return bindings
+}
+
+func TestTheChartGrantsWhatTheTestsRunUnder(t *testing.T) {
+	for name, tc := range map[string]struct {
+		folders []string
+		values  values
+	}{
+		"both programs": {[]string{"pv-controller", "provisioner"}, values{}},
+		"with secrets":  {[]string{"pv-controller", "provisioner", "provisioner/secrets"}, values{"provisioner": values{"secrets": true}}},
+		"pv-controller": {[]string{"pv-controller"}, values{"provisioner": values{"enabled": false}}},
+		"provisioner":   {[]string{"provisioner"}, values{"pvController": values{"enabled": false}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []*unstructured.Unstructured
+			for _, folder := range tc.folders {
+				objects = append(objects, kustomized(t, folder)...)
+			}
+			inChart := templated(t, tc.values)
+			if diff := cmp.Diff(rulesOf(t, objects), rulesOf(t, inChart)); diff != "" {
+				t.Errorf("rules of the manifests (-) and of the chart (+):\n%s", diff)
+			}
+			if diff := cmp.Diff(bindingsOf(objects), bindingsOf(inChart)); diff != "" {
+				t.Errorf("bindings of the manifests (-) and of the chart (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSecretsAreReadOnlyWhereThatWasChosen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		objects []*unstructured.Unstructured
+		reads   bool
+	}{
+		"all manifests":         {kustomized(t, "."), false},
+		"beside the mock":       {kustomized(t, "overlays/csimock"), false},
+		"in a driver's own":     {kustomized(t, "overlays/example"), false},
+		"the component":         {kustomized(t, "provisioner/secrets"), true},
+		"the chart":             {templated(t, values{}), false},
+		"the chart, if it says": {templated(t, values{"provisioner": values{"secrets": true}}), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reads := false
+			for role, rules := range rulesOf(t, tc.objects) {
+				for _, rule := range rules {
+					if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") {
+						t.Errorf("%s grants everything: %+v", role, rule)
+					}
+					reads = reads || slices.Contains(rule.Resources, "secrets")
+				}
+			}
+			if reads != tc.reads {
+				t.Errorf("secrets are read: %v, want %v", reads, tc.reads)
+			}
+		})
+	}
+}
+
+func TestTheRightsAreGrantedToTheDriversThatAreNamed(t *testing.T) {
+	objects := templated(t, values{"provisioner": values{"serviceAccounts": []any{
+		values{"name": "controller", "namespace": "storage"}, values{"name": "other", "namespace": "elsewhere"},
+	}}})
+	binding := find(t, objects, "ClusterRoleBinding", "exeunt:provisioner")
+	want := []any{
+		map[string]any{"kind": "ServiceAccount", "name": "controller", "namespace": "storage"},
+		map[string]any{"kind": "ServiceAccount", "name": "other", "namespace": "elsewhere"},
+	}
+	if diff := cmp.Diff(want, binding.Object["subjects"]); diff != "" {
+		t.Errorf("subjects (-want +got):\n%s", diff)
+	}
+	roles := map[string]bool{}
+	for _, object := range objects {
+		switch {
+		case object.GetName() == "provisioner" && object.GetKind() == "ServiceAccount":
+			t.Error("there is a service account that nobody uses")
+		case object.GetName() == "exeunt:provisioner" && object.GetKind() == "Role":
+			roles[object.GetNamespace()] = true
+		}
+	}
+	if want := map[string]bool{"storage": true, "elsewhere": true}; !cmp.Equal(want, roles) {
+		t.Errorf("there are roles in the namespaces %v, want %v", roles, want)
+	}
+}

@@ -1,0 +1,133 @@
+package manifests
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestValuesThatDoNotFitAreRefusedWithASentence(t *testing.T) {
+	provisioner := func(v values) values { return values{"provisioner": v} }
+	sidecar := func(v values) values { return provisioner(values{"deployment": v}) }
+	for name, tc := range map[string]struct {
+		values values
+		say    []string
+	}{
+		"a number in quotes":            {values{"pvController": values{"replicas": "2"}}, []string{"/pvController/replicas", "got string, want integer"}},
+		"less than nothing":             {values{"pvController": values{"replicas": -1}}, []string{"/pvController/replicas", "minimum"}},
+		"a switch in quotes":            {provisioner(values{"secrets": "yes"}), []string{"/provisioner/secrets", "got string, want boolean"}},
+		"a misspelt value":              {values{"pvController": values{"replica": 3}}, []string{"/pvController", "'replica'", "not allowed"}},
+		"a misspelt program":            {values{"pv-controller": values{}}, []string{"'pv-controller'", "not allowed"}},
+		"a port that needs privileges":  {values{"pvController": values{"securePort": 443}}, []string{"/pvController/securePort", "minimum"}},
+		"flags in one string":           {sidecar(values{"extraArgs": "--timeout=1m --strict-topology"}), []string{"/provisioner/deployment/extraArgs", "want array"}},
+		"what is no flag":               {sidecar(values{"extraArgs": []any{"strict-topology"}}), []string{"/provisioner/deployment/extraArgs/0", "pattern"}},
+		"a gate that is neither":        {values{"pvController": values{"featureGates": values{"HonorPVReclaimPolicy": "maybe"}}}, []string{"/pvController/featureGates/HonorPVReclaimPolicy", "want boolean"}},
+		"a policy that there is not":    {values{"pvController": values{"image": values{"pullPolicy": "Sometimes"}}}, []string{"/pvController/image/pullPolicy", "'Always'"}},
+		"an account without namespace":  {provisioner(values{"serviceAccounts": []any{values{"name": "a"}}}), []string{"/provisioner/serviceAccounts/0", "'namespace'"}},
+		"an account by its name alone":  {provisioner(values{"serviceAccounts": []any{"a"}}), []string{"/provisioner/serviceAccounts/0", "want object"}},
+		"a driver without an image":     {sidecar(values{"driver": values{"image": nil}}), []string{"/provisioner/deployment/driver", "'image'"}},
+		"a verbosity that there is not": {sidecar(values{"logLevel": 99}), []string{"/provisioner/deployment/logLevel", "maximum"}},
+		"accounts and a deployment": {provisioner(values{
+			"serviceAccounts": []any{values{"name": "a", "namespace": "b"}}, "deployment": values{"enabled": true},
+		}), []string{"leave provisioner.serviceAccounts empty"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := render(loaded(t), tc.values)
+			if err == nil {
+				t.Fatal("the values were accepted")
+			}
+			for _, want := range tc.say {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestEveryValueIsDocumentedAndInTheSchema compares the two lists of values, and
+// wants a comment above each that is not one of Kubernetes' own.
+func TestEveryValueIsDocumentedAndInTheSchema(t *testing.T) {
+	c := loaded(t)
+	var schema map[string]any
+	if err := json.Unmarshal(c.Schema, &schema); err != nil {
+		t.Fatalf("read schema: %v", err)
+	}
+	inSchema := slices.DeleteFunc(properties(schema, schema, ""), func(path string) bool { return path == "global" })
+	if diff := cmp.Diff(inSchema, paths(c.Values, schema, schema, "")); diff != "" {
+		t.Errorf("values of the schema (-) and of values.yaml (+):\n%s", diff)
+	}
+	selfEvident := []string{"repository", "pullPolicy", "priorityClassName", "resources", "nodeSelector", "tolerations", "image", "name", "args", "deployment", "driver", "tag"}
+	lines := strings.Split(string(rawValues(t)), "\n")
+	for i, line := range lines {
+		key, _, isKey := strings.Cut(strings.TrimSpace(line), ":")
+		if !isKey || strings.HasPrefix(key, "#") || strings.HasPrefix(key, "-") || slices.Contains(selfEvident, key) {
+			continue
+		}
+		inResources := strings.Contains(line, "cpu:") || strings.Contains(line, "memory:") || key == "requests"
+		if above := strings.TrimSpace(lines[max(i-1, 0)]); !inResources && !strings.HasPrefix(above, "#") {
+			t.Errorf("line %d of values.yaml, %s, has no comment above it", i+1, key)
+		}
+	}
+}
+
+func rawValues(t *testing.T) []byte {
+	t.Helper()
+	for _, file := range loaded(t).Raw {
+		if file.Name == "values.yaml" {
+			return file.Data
+		}
+	}
+	t.Fatal("the chart has no values.yaml")
+	return nil
+}
+
+// resolve follows a reference to the definitions of the schema.
+func resolve(root map[string]any, node any) map[string]any {
+	object, _ := node.(map[string]any)
+	if reference, ok := object["$ref"].(string); ok {
+		return root["$defs"].(map[string]any)[strings.TrimPrefix(reference, "#/$defs/")].(map[string]any)
+	}
+	return object
+}
+
+// closed says whether the properties that a schema names are all that there can be.
+func closed(node map[string]any) bool {
+	return node["additionalProperties"] == false && node["properties"] != nil
+}
+
+// properties are the paths of all values that the schema knows, down to where it
+// leaves the rest to Kubernetes.
+func properties(root, node map[string]any, prefix string) []string {
+	var found []string
+	known, _ := node["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		child := resolve(root, known[name])
+		if closed(child) && name != "resources" {
+			found = append(found, properties(root, child, prefix+name+".")...)
+			continue
+		}
+		found = append(found, prefix+name)
+	}
+	return found
+}
+
+// paths are those of the values that are given, to the same depth.
+func paths(given, root, node map[string]any, prefix string) []string {
+	var found []string
+	known, _ := node["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		child := resolve(root, known[name])
+		inner, isObject := given[name].(map[string]any)
+		if isObject && closed(child) && name != "resources" {
+			found = append(found, paths(inner, root, child, prefix+name+".")...)
+			continue
+		}
+		found = append(found, prefix+name)
+	}
+	return found
+}

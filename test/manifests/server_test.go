@@ -1,0 +1,257 @@
+package manifests
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+)
+
+// binaries are the programs under test.
+func binaries() sandbox.Binaries {
+	if dir := os.Getenv("EXEUNT_BIN"); dir != "" {
+		return sandbox.Binaries{Dir: dir}
+	}
+	return sandbox.Binaries{Dir: filepath.Join("..", "..", "bin")}
+}
+
+// renderings are what administrators apply.
+func renderings(t *testing.T) map[string][]*unstructured.Unstructured {
+	t.Helper()
+	return map[string][]*unstructured.Unstructured{
+		"both programs":                    kustomized(t, "."),
+		"beside the mock driver":           kustomized(t, "overlays/csimock"),
+		"the component for secrets":        kustomized(t, "provisioner/secrets"),
+		"in the place of csi-provisioner":  kustomized(t, "overlays/example"),
+		"the chart":                        templated(t, values{}),
+		"the chart with everything":        templated(t, everything()),
+		"the chart for drivers of its own": templated(t, values{"provisioner": values{"serviceAccounts": []any{values{"name": "controller", "namespace": "storage"}}}}),
+	}
+}
+
+// everything sets every value that is empty otherwise.
+func everything() values {
+	place := func(v values) values {
+		v["nodeSelector"] = values{"node-role.kubernetes.io/control-plane": ""}
+		v["tolerations"] = []any{values{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}}
+		v["resources"] = values{"requests": values{"cpu": "20m"}, "limits": values{"memory": "256Mi"}}
+		v["featureGates"] = values{"HonorPVReclaimPolicy": false}
+		return v
+	}
+	return values{
+		"pvController": place(values{"replicas": 3, "priorityClassName": "", "extraArgs": []any{"--concurrent-claim-syncs=20"}}),
+		"provisioner": values{"secrets": true, "deployment": place(values{
+			"enabled": true, "replicas": 2, "extraArgs": []any{"--leader-election"},
+			"driver":  values{"name": "driver", "image": "driver:v1", "volumeMounts": []any{values{"name": "state", "mountPath": "/state"}}},
+			"volumes": []any{values{"name": "state", "emptyDir": values{}}},
+		})},
+	}
+}
+
+func TestTheServerAcceptsWhatIsRenderedWithoutAWarning(t *testing.T) {
+	server := startServer(t)
+	for name, objects := range renderings(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, object := range objects {
+				server.prepareNamespace(t, object)
+			}
+			for _, object := range objects {
+				warnings, err := server.dryRun(t.Context(), object)
+				if err != nil {
+					t.Errorf("%s: %v", nameOf(object), err)
+				}
+				for _, warning := range warnings {
+					t.Errorf("%s: the server warns: %s", nameOf(object), warning)
+				}
+			}
+		})
+	}
+}
+
+func TestTheProgramsKnowTheFlagsThatTheyAreGiven(t *testing.T) {
+	for name, objects := range renderings(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, object := range objects {
+				for _, c := range containersOf(object) {
+					program := map[string]string{"pv-controller": "pv-controller", "csi-provisioner": "provisioner", "csimock": "csimock"}[c.name]
+					if program == "" {
+						continue
+					}
+					path, err := binaries().Path(program)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if output, err := exec.CommandContext(t.Context(), path, append(c.args, "--help")...).CombinedOutput(); err != nil {
+						t.Errorf("%s %v: %v: %s", program, c.args, err, output)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestTheSwapChangesTheImageAndNothingElse(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(deployment, "overlays", "example", "driver.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := objectsIn(t, "driver.yaml", text)
+	swapped := kustomized(t, "overlays/example")
+	changed := 0
+	for _, before := range given {
+		after := find(t, swapped, before.GetKind(), before.GetName())
+		old, now := containersOf(before), containersOf(after)
+		for i := range old {
+			if old[i].name == "csi-provisioner" {
+				changed++
+				if now[i].image != "exeunt/provisioner:latest" {
+					t.Errorf("%s: the image is %s", nameOf(after), now[i].image)
+				}
+				now[i].image = old[i].image
+			}
+		}
+		if !slices.EqualFunc(old, now, func(a, b container) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+			t.Errorf("%s: the containers were %+v and are %+v", nameOf(after), old, now)
+		}
+	}
+	if changed == 0 {
+		t.Error("no container was swapped")
+	}
+}
+
+// container is what the tests look at in one.
+type container struct {
+	name, image string
+	args        []string
+}
+
+// containersOf are those of a workload, none for any other object.
+func containersOf(object *unstructured.Unstructured) []container {
+	list, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+	var found []container
+	for _, entry := range list {
+		fields := entry.(map[string]any)
+		name, _, _ := unstructured.NestedString(fields, "name")
+		image, _, _ := unstructured.NestedString(fields, "image")
+		args, _, _ := unstructured.NestedStringSlice(fields, "args")
+		found = append(found, container{name, image, args})
+	}
+	return found
+}
+
+// server is a real API server.
+type server struct {
+	client   dynamic.Interface
+	mapper   *restmapper.DeferredDiscoveryRESTMapper
+	warnings *warnings
+}
+
+// startServer starts one that is stopped with the test.
+func startServer(t *testing.T) *server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: binaries(), Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &server{warnings: &warnings{}}
+	config := plane.RESTConfig()
+	config.WarningHandlerWithContext = s.warnings
+	if s.client, err = dynamic.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	discovered, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovered))
+	return s
+}
+
+// prepareNamespace makes the namespace of an object, which must not be dry.
+func (s *server) prepareNamespace(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	name := object.GetNamespace()
+	if name == "" {
+		return
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": name, "labels": map[string]any{"pod-security.kubernetes.io/warn": "restricted"}},
+	}}
+	if err := s.apply(t.Context(), namespace); err != nil {
+		t.Fatalf("make namespace %s: %v", name, err)
+	}
+}
+
+func (s *server) apply(ctx context.Context, object *unstructured.Unstructured, dryRun ...string) error {
+	kind := object.GroupVersionKind()
+	mapping, err := s.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return err
+	}
+	var resource dynamic.ResourceInterface = s.client.Resource(mapping.Resource)
+	if object.GetNamespace() != "" {
+		resource = s.client.Resource(mapping.Resource).Namespace(object.GetNamespace())
+	}
+	_, err = resource.Patch(ctx, object.GetName(), "application/apply-patch+yaml", encode(object), metav1.PatchOptions{
+		FieldManager: "manifests", FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
+	})
+	return err
+}
+
+func encode(object *unstructured.Unstructured) []byte {
+	text, err := object.MarshalJSON()
+	if err != nil {
+		panic(err) // it was read from text
+	}
+	return text
+}
+
+// dryRun returns what the server says of an object that it does not keep.
+func (s *server) dryRun(ctx context.Context, object *unstructured.Unstructured) ([]string, error) {
+	s.warnings.take()
+	err := s.apply(ctx, object, metav1.DryRunAll)
+	return s.warnings.take(), err
+}
+
+// warnings are what the server has warned of.
+type warnings struct {
+	mu   sync.Mutex
+	text []string
+}
+
+// HandleWarningHeaderWithContext notes a warning.
+func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text = append(w.text, text)
+}
+
+func (w *warnings) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := w.text
+	w.text = nil
+	return text
+}
