@@ -15,7 +15,7 @@ import (
 // Recycling says what the recycler pods of a plugin look like.
 type Recycling struct {
 	// Template is the pod, but for its name, its deadline and the source of its
-	// first volume.
+	// first volume; nil for the default one.
 	Template *v1.Pod
 	// MinimumTimeout is the least time in seconds that the pod may take,
 	// TimeoutIncrement the time for each Gi of the volume.
@@ -25,21 +25,18 @@ type Recycling struct {
 // pod returns the pod that scrubs the volume with the source.
 func (r Recycling) pod(volume *v1.PersistentVolume, source v1.VolumeSource) *v1.Pod {
 	pod := r.Template.DeepCopy()
+	if pod == nil {
+		pod = DefaultTemplate()
+	}
 	pod.Name, pod.GenerateName = reclaim.RecyclerName(volume), ""
-	pod.Namespace = r.Namespace()
+	if pod.Namespace == "" {
+		pod.Namespace = metav1.NamespaceDefault
+	}
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, reclaim.RecyclesAnnotation, reclaim.RecyclerMark(volume))
 	timeout := r.timeout(volume)
 	pod.Spec.ActiveDeadlineSeconds = &timeout
 	pod.Spec.Volumes[0].VolumeSource = source
 	return pod
-}
-
-// Namespace is where the recycler pods are.
-func (r Recycling) Namespace() string {
-	if r.Template.Namespace == "" {
-		return metav1.NamespaceDefault
-	}
-	return r.Template.Namespace
 }
 
 // timeout counts whole Gi only, as kube-controller-manager does.

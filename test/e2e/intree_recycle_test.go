@@ -28,6 +28,17 @@ func (s *scene) endPod(pod *v1.Pod, phase v1.PodPhase, message string) {
 	s.must(err, "write status of pod")
 }
 
+// sayOf makes an event about the pod, as a kubelet does.
+func (s *scene) sayOf(pod *v1.Pod, message string) {
+	s.t.Helper()
+	_, err := s.client.CoreV1().Events(pod.Namespace).Create(s.ctx, &v1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + "."},
+		InvolvedObject: v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Type:           v1.EventTypeNormal, Reason: "Pulling", Message: message,
+	}, metav1.CreateOptions{})
+	s.must(err, "create event")
+}
+
 func (s *scene) awaitNoPod(pod *v1.Pod) {
 	s.t.Helper()
 	await(s, &v1.Pod{}, named{"pods", pod.Namespace, pod.Name}, "is gone", func(p *v1.Pod, exists bool) bool { return !exists || p.UID != pod.UID })
@@ -65,10 +76,13 @@ func TestARecycledVolumeCanBeClaimedAgain(t *testing.T) {
 			if scrubbed := first.Spec.Volumes[0].VolumeSource; (scrubbed.HostPath == nil) != (volume.Spec.HostPath == nil) || (scrubbed.NFS == nil) != (volume.Spec.NFS == nil) {
 				t.Errorf("the pod scrubs %+v", scrubbed)
 			}
-			s.awaitEvent(volume, "RecyclerPod")
+			s.sayOf(first, "the image is being pulled")
 			s.endPod(first, v1.PodSucceeded, "")
 			s.awaitVolume(volume.Name, "is free", isFree)
 			s.awaitEvent(volume, "VolumeRecycled")
+			if message := s.awaitEvent(volume, "RecyclerPod"); message != "Recycler pod: the image is being pulled" {
+				t.Errorf("the volume's event says %q", message)
+			}
 			s.awaitNoPod(first)
 			// The success counts once: the next claim's data is scrubbed again.
 			s.createClaim("claim", s.namespace)

@@ -14,6 +14,8 @@ type progress struct {
 	objectDeleted bool
 	// recycled is the mark of the recycler pod that has succeeded.
 	recycled string
+	// told are the events of the recycler pod that the volume's user was told of.
+	told map[types.UID]bool
 	// failures are those since the last success, and until when the next try waits.
 	failures int
 	until    time.Time

@@ -44,7 +44,7 @@ func (c *Controller) Reclaim(ctx context.Context, name string) error {
 		decision := reclaim.DecideInTree(o.state)
 		switch wait := c.postponed(volume.UID); {
 		case decision.Action == reclaim.Wait:
-			c.await(o, decision.Reason)
+			c.await(ctx, o, decision.Reason)
 			return nil
 		case tries(decision.Action) && wait > 0:
 			c.reclaims.EnqueueAfter(name, wait)
@@ -61,13 +61,14 @@ func (c *Controller) Reclaim(ctx context.Context, name string) error {
 
 // await tells on whom the volume waits, and has it looked at again though no event
 // should come.
-func (c *Controller) await(o reclaimed, reason reclaim.Reason) {
+func (c *Controller) await(ctx context.Context, o reclaimed, reason reclaim.Reason) {
 	c.reportWait(o, reason)
-	switch reason {
-	case reclaim.HandleShared, reclaim.VolumeUsed, reclaim.RecyclerBusy:
-		if c.LookAgain > 0 {
-			c.reclaims.EnqueueAfter(o.volume.Name, c.LookAgain)
-		}
+	if reason == reclaim.RecyclerBusy && o.state.Recycler == reclaim.RecyclerRuns {
+		c.tellEvents(ctx, o)
+	}
+	waits := reason == reclaim.HandleShared || reason == reclaim.VolumeUsed || reason == reclaim.RecyclerBusy
+	if waits && c.LookAgain > 0 {
+		c.reclaims.EnqueueAfter(o.volume.Name, c.LookAgain)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -57,7 +59,6 @@ func (c *Controller) startRecycler(ctx context.Context, volume *v1.PersistentVol
 		return c.recyclingFailed(ctx, volume, fmt.Errorf("create recycler pod: %w", err))
 	}
 	klog.FromContext(ctx).V(2).Info("Recycler pod created", "pod", klog.KObj(made))
-	c.Reporter.Always(volume, recyclerEvent(fmt.Sprintf("pod %s/%s was created", made.Namespace, made.Name)))
 	return nil
 }
 
@@ -84,6 +85,7 @@ func (c *Controller) removeRecyclersOf(ctx context.Context, name string) error {
 // finishRecycling deletes the pod before anything else: its success must never be
 // found again by a later recycling.
 func (c *Controller) finishRecycling(ctx context.Context, o reclaimed) (*reclaimed, error) {
+	c.tellEvents(ctx, o)
 	if err := c.deletePod(ctx, o.pod); err != nil {
 		return nil, err
 	}
@@ -94,6 +96,7 @@ func (c *Controller) finishRecycling(ctx context.Context, o reclaimed) (*reclaim
 }
 
 func (c *Controller) retryRecycling(ctx context.Context, o reclaimed) error {
+	c.tellEvents(ctx, o)
 	message := o.pod.Status.Message
 	if message == "" {
 		message = "the recycler pod failed and does not say why"
@@ -102,6 +105,30 @@ func (c *Controller) retryRecycling(ctx context.Context, o reclaimed) error {
 		return err
 	}
 	return c.deletePod(ctx, o.pod)
+}
+
+// tellEvents repeats on the volume what others say of its recycler pod, each once:
+// where it runs, that its image cannot be pulled. It is asked for whenever the pod
+// changes, which spares a watch of all events; to fail at it is no failure.
+func (c *Controller) tellEvents(ctx context.Context, o reclaimed) {
+	about := fields.OneTermEqualSelector("involvedObject.uid", string(o.pod.UID)).String()
+	list, err := c.Client.CoreV1().Events(o.pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: about})
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot read the events of the recycler pod", "pod", klog.KObj(o.pod), "err", err)
+		return
+	}
+	for i := range list.Items {
+		said, again := &list.Items[i], false
+		c.memory.Note(o.volume.UID, func(p *progress) {
+			if p.told == nil {
+				p.told = map[types.UID]bool{}
+			}
+			again, p.told[said.UID] = p.told[said.UID], true
+		})
+		if !again {
+			c.Reporter.Always(o.volume, event{Type: said.Type, Reason: recyclerPod, Message: "Recycler pod: " + said.Message})
+		}
+	}
 }
 
 // recyclingFailed has the volume recycled again later.

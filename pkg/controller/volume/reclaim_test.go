@@ -1,0 +1,198 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/intree"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+)
+
+func by(plugin string) func(*v1.PersistentVolume) {
+	return func(v *v1.PersistentVolume) { v.Annotations[binding.ProvisionedBy] = plugin }
+}
+
+// Each row is a phase that a volume gets when it is reclaimed, and the event that
+// its user reads.
+func TestWhatAUserReadsOfAVolumeThatIsReclaimed(t *testing.T) {
+	deletes, recycles := v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle
+	for name, tc := range map[string]struct {
+		volume *v1.PersistentVolume
+		answer error
+		phase  v1.PersistentVolumePhase // "" for a volume that is gone
+		event  string
+	}{
+		"the plugin deletes it":                 {over(deletes), nil, "", ""},
+		"the plugin fails":                      {over(deletes), errors.New("disk on fire"), v1.VolumeFailed, "Warning VolumeFailedDelete: disk on fire"},
+		"the plugin needs more time":            {over(deletes), fmt.Errorf("disk 7: %w", intree.ErrInUse), v1.VolumeReleased, "Normal VolumeDelete: disk 7"},
+		"no plugin is here":                     {over(deletes, by("kubernetes.io/rbd")), nil, v1.VolumeFailed, "Warning VolumeFailedDelete: No plugin"},
+		"a policy of tomorrow":                  {over("Shred"), nil, v1.VolumeFailed, "Warning VolumeUnknownReclaimPolicy: "},
+		"an external provisioner's":             {over(deletes, by("example.com")), nil, v1.VolumeReleased, ""},
+		"a volume that is kept":                 {over(v1.PersistentVolumeReclaimRetain), nil, v1.VolumeReleased, ""},
+		"nobody recycles a source unknown here": {over(recycles, func(v *v1.PersistentVolume) { v.Spec.HostPath = nil }), nil, v1.VolumeFailed, "Warning VolumeFailedRecycle: No plugin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, tc.volume)
+			s.plugin.delete = func(context.Context) error { return tc.answer }
+			volume := s.reclaim()
+			switch {
+			case (volume == nil) != (tc.phase == ""):
+				t.Fatalf("the volume is gone: %v", volume == nil)
+			case volume != nil && volume.Status.Phase != tc.phase:
+				t.Errorf("phase %s, want %s", volume.Status.Phase, tc.phase)
+			case volume != nil && tc.phase == v1.VolumeFailed && volume.Status.Message == "":
+				t.Error("the status does not say why")
+			}
+			if said := strings.Join(s.events.events, "; "); !strings.HasPrefix(said, tc.event) || (said == "") != (tc.event == "") {
+				t.Errorf("events %q, want %q", said, tc.event)
+			}
+		})
+	}
+}
+
+func TestAPluginThatFailsIsAskedAgainLaterHoweverOftenItsVolumeIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, over(v1.PersistentVolumeReclaimDelete))
+		defer s.shutDown()
+		start := time.Now()
+		var tries []time.Duration
+		s.plugin.delete = func(context.Context) error {
+			if tries = append(tries, time.Since(start)); len(tries) < 4 {
+				return fmt.Errorf("try %d failed", len(tries))
+			}
+			return nil
+		}
+		for volume := s.Caches.Volume("v"); volume != nil; volume = s.reclaim() {
+			<-time.After(100 * time.Millisecond)
+		}
+		want := []time.Duration{100, 600, 1600, 3600}
+		if len(tries) != len(want) {
+			t.Fatalf("asked at %v, want at %v", tries, want)
+		}
+		for i := range want {
+			if tries[i] != want[i]*time.Millisecond {
+				t.Errorf("try %d at %v, want at %v", i, tries[i], want[i]*time.Millisecond)
+			}
+		}
+	})
+}
+
+func TestTheTimeBetweenTwoTriesEndsGrowing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		defer s.shutDown()
+		for range 100 {
+			s.postpone("u")
+		}
+		if wait := s.postponed("u"); wait != lastRetry {
+			t.Errorf("after a hundred failures the next try waits %v, want %v", wait, lastRetry)
+		}
+	})
+}
+
+func TestASuccessIsNotAskedForTwiceThoughTheWritesFail(t *testing.T) {
+	s := newStage(t, over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+		v.Finalizers = []string{string(finalizer.InTree), string(finalizer.VolumeProtection)}
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	s.plugin.delete = func(context.Context) error { cancel(); return nil } // whatever follows fails
+	_ = s.Reclaim(ctx, "v")
+	s.plugin.delete = func(context.Context) error { return errors.New("already deleted") }
+	for range 3 {
+		s.reclaim()
+	}
+	if s.plugin.calls.Load() != 1 {
+		t.Errorf("the plugin was asked %d times, want once", s.plugin.calls.Load())
+	}
+	if volume := s.Caches.Volume("v"); volume != nil && finalizer.Has(volume.Finalizers, finalizer.InTree) {
+		t.Errorf("the volume still has %v", volume.Finalizers)
+	}
+}
+
+func TestAPluginThatHangsDelaysNoPhase(t *testing.T) {
+	volumes := []*v1.PersistentVolume{}
+	for i := range 3 * reclaimers {
+		volumes = append(volumes, over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+			v.Name = fmt.Sprintf("hangs-%d", i)
+			v.UID = types.UID(v.Name)
+			v.Spec.HostPath.Path = "/data/" + v.Name
+		}))
+	}
+	s := newStage(t)
+	for _, volume := range volumes {
+		_, err := s.Client.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{})
+		s.must(err)
+	}
+	hanging, release := make(chan struct{}, len(volumes)), make(chan struct{})
+	s.plugin.delete = func(context.Context) error {
+		hanging <- struct{}{}
+		<-release
+		return nil
+	}
+	s.follow()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan struct{})
+	go func() { s.Run(ctx, 1); close(ended) }()
+	for _, volume := range volumes {
+		s.loop.Enqueue(volume.Name)
+	}
+	for range reclaimers {
+		<-hanging
+	}
+	watcher, err := s.Client.CoreV1().PersistentVolumes().Watch(ctx, metav1.ListOptions{})
+	s.must(err)
+	fresh := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Name, v.UID, v.Spec.ClaimRef, v.Status.Phase = "new", "new", nil, v1.VolumePending })
+	fresh, err = s.Client.CoreV1().PersistentVolumes().Create(ctx, fresh, metav1.CreateOptions{})
+	s.must(err)
+	s.must(s.Caches.Volumes.GetStore().Add(fresh))
+	s.loop.Enqueue("new")
+	for event := range watcher.ResultChan() {
+		if volume, ok := event.Object.(*v1.PersistentVolume); ok && volume.Name == "new" && volume.Status.Phase == v1.VolumeAvailable {
+			break
+		}
+	}
+	stop()
+	close(release)
+	<-ended
+}
+
+func TestNoPodOfTheClaimBeforeIsBelieved(t *testing.T) {
+	volume := over(v1.PersistentVolumeReclaimRecycle)
+	old := (&intree.HostPath{}).RecyclerPod(volume)
+	old.UID, old.Status.Phase = "old", v1.PodSucceeded
+	old.Annotations[reclaim.RecyclesAnnotation] = "u/before"
+	s := newStage(t, volume, old)
+	for range 3 { // the old one is removed, the new one started, and waited for
+		volume = s.reclaim()
+	}
+	if volume.Spec.ClaimRef == nil {
+		t.Fatal("the volume was given away")
+	}
+	pod, err := s.Client.CoreV1().Pods("default").Get(t.Context(), "recycler-for-v", metav1.GetOptions{})
+	s.must(err)
+	if pod.Annotations[reclaim.RecyclesAnnotation] != "u/c" {
+		t.Errorf("the pod was made for %q", pod.Annotations[reclaim.RecyclesAnnotation])
+	}
+	pod.Status.Phase = v1.PodSucceeded
+	_, err = s.Client.CoreV1().Pods("default").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	s.must(err)
+	s.follow()
+	if volume = s.reclaim(); volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != "" || volume.Status.Phase != v1.VolumeAvailable {
+		t.Errorf("the volume refers to %+v and is %s; a person had reserved it for the name", volume.Spec.ClaimRef, volume.Status.Phase)
+	}
+	if want := "Normal VolumeRecycled: Volume recycled"; s.events.events[len(s.events.events)-1] != want {
+		t.Errorf("events %v, want the last to be %q", s.events.events, want)
+	}
+}
