@@ -28,7 +28,7 @@ func TestOneWorkerAtATimeHasItsTurn(t *testing.T) {
 	}
 }
 
-func TestTheTurnOfAnotherNameIsNotWaitedFor(t *testing.T) {
+func TestTheTurnOfAnotherNameIsNotWaitedFor(*testing.T) {
 	var turns Turns
 	defer turns.Take("a")()
 	turns.Take("b")()

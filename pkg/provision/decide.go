@@ -8,7 +8,7 @@ func Decide(s State) Decision {
 		return decideRecorded(s)
 	case s.Asked == Made:
 		return decideMade(s)
-	case s.Open() && !(s.Asked == Perhaps && s.Want == Unserved):
+	case s.Open() && (s.Asked != Perhaps || s.Want != Unserved):
 		return ask(s, OutcomeUnknown)
 	}
 	return decideSettled(s)
@@ -60,16 +60,22 @@ func ask(s State, reason Reason) Decision {
 	switch {
 	case s.Prepared == Unprepared:
 		return Decision{Prepare, reason}
-	case s.Prepared == Refused && s.Held && (s.Asked == Never || s.Asked == Settled):
-		return Decision{LetGo, RequestRefused}
-	case s.Prepared == Refused:
-		return Decision{Wait, RequestRefused}
+	case s.Prepared != Ready:
+		return decideRefused(s)
 	case s.Holds && !s.Held && s.Want != Unwanted:
 		return Decision{Hold, reason}
 	case s.Read == Cached:
 		return Decision{ReadClaim, reason}
 	}
 	return Decision{Ask, reason}
+}
+
+// decideRefused holds no claim for which nothing was asked and nothing can be.
+func decideRefused(s State) Decision {
+	if s.Held && !s.Open() && s.Asked != Failed {
+		return Decision{LetGo, RequestRefused}
+	}
+	return Decision{Wait, RequestRefused}
 }
 
 // After returns what is known of the volume once the driver has answered with an

@@ -29,6 +29,9 @@ func TestDecide(t *testing.T) {
 		"what the driver denies is asked once more":                 {State{Held: true, Want: Unwanted, Asked: Denied, Prepared: Ready, Read: ClaimRead}, Decision{Ask, OutcomeUnknown}},
 		"a claim that cannot be served is not held":                 {State{Holds: true, Held: true, Want: Wanted, Prepared: Refused}, Decision{LetGo, RequestRefused}},
 		"a request that can no longer be built keeps the hold":      {State{Holds: true, Held: true, Want: Unwanted, Asked: Perhaps, Prepared: Refused}, Decision{Wait, RequestRefused}},
+		"what never could be asked for was not asked for":           {State{Holds: true, Held: true, Want: Wanted, Asked: Perhaps, Prepared: Impossible}, Decision{LetGo, RequestRefused}},
+		"nor is it held once it is deleted":                         {State{Holds: true, Held: true, Want: Unwanted, Asked: Perhaps, Prepared: Impossible}, Decision{LetGo, NothingMade}},
+		"what this process has asked for is open all the same":      {State{Holds: true, Held: true, Want: Unwanted, Asked: Pending, Prepared: Impossible}, Decision{Wait, RequestRefused}},
 		"a node that is gone is given back":                         {State{Held: true, Want: Misplaced}, Decision{Reschedule, NodeUnfit}},
 		"a node is not given back while the driver may be at it":    {State{Held: true, Want: Misplaced, Asked: Pending, Prepared: Ready, Read: ClaimRead}, Decision{Ask, OutcomeUnknown}},
 		"what was made near a node that is gone is deleted":         {State{Held: true, Want: Misplaced, Asked: Made, Read: BothRead}, Decision{Discard, VolumeUnwanted}},
@@ -51,11 +54,11 @@ func TestDecide(t *testing.T) {
 // claimStates yields every state.
 func claimStates() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		for code := range 2 * 2 * 4 * 3 * 7 * 3 * 3 {
+		for code := range 2 * 2 * 4 * 3 * 7 * 4 * 3 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
 			s := State{
 				Holds: take(2) == 1, Held: take(2) == 1, Want: Want(take(4)), Known: Known(take(3)),
-				Asked: Asked(take(7)), Prepared: Prepared(take(3)), Read: Read(take(3)),
+				Asked: Asked(take(7)), Prepared: Prepared(take(4)), Read: Read(take(3)),
 			}
 			if !yield(s) {
 				return

@@ -55,8 +55,10 @@ const (
 	Unprepared Prepared = iota
 	// Ready: it can be sent.
 	Ready
-	// Refused: it cannot be built.
+	// Refused: it cannot be built now.
 	Refused
+	// Impossible: it never could be built, by what neither claim nor class can change.
+	Impossible
 )
 
 // Read is what was read from the API server and not from a cache.
@@ -89,7 +91,9 @@ type State struct {
 // nobody would ask later.
 func (s State) Open() bool {
 	switch s.Asked {
-	case Perhaps, Pending, Denied, Made:
+	case Perhaps: // no process before this one could ask for what cannot be asked for
+		return s.Prepared != Impossible
+	case Pending, Denied, Made:
 		return true
 	case Failed:
 		return s.Want == Unwanted

@@ -76,7 +76,7 @@ func (c *Controller) unfit(o *observation, s provision.State, err error) bool {
 		return false
 	}
 	c.note(o, func(e *entry) { e.unfit = o.claim.Annotations[binding.SelectedNode] })
-	c.reportFailure(o, err)
+	_ = c.reportFailure(o, err) // it is the reason of what follows
 	return true
 }
 
@@ -107,7 +107,7 @@ func (c *Controller) chosenNode(ctx context.Context, o *observation) (*v1.Node, 
 	switch {
 	case apierrors.IsNotFound(err):
 		c.note(o, func(e *entry) { e.unfit = name })
-		c.reportFailure(o, fmt.Errorf("the chosen node %s no longer exists", name))
+		_ = c.reportFailure(o, fmt.Errorf("the chosen node %s no longer exists", name))
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read the chosen node %s: %w", name, err)

@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -101,12 +102,26 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		s.Asked = provision.Perhaps
 	}
 	switch {
+	case o.refused != nil && c.neverPossible(o):
+		s.Prepared = provision.Impossible
 	case o.refused != nil:
 		s.Prepared = provision.Refused
 	case o.plan != nil:
 		s.Prepared = provision.Ready
 	}
 	return s
+}
+
+// neverPossible says whether the request was refused for what has been so as long as
+// the claim exists: by the claim itself, or by a class that is older.
+func (c *Controller) neverPossible(o *observation) bool {
+	var refusal *provision.Refusal
+	var foreign *provision.NotOurs
+	if !errors.As(o.refused, &refusal) && !errors.As(o.refused, &foreign) {
+		return false
+	}
+	class := c.classOf(o.claim)
+	return class != nil && !o.claim.CreationTimestamp.Before(&class.CreationTimestamp)
 }
 
 func (c *Controller) wantOf(o *observation) provision.Want {

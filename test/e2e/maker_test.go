@@ -1,0 +1,273 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/record"
+	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+)
+
+// These tests run the claim side of the provisioner in this process, on caches that
+// they fill by hand, against the real API server and a storage system of their own.
+
+// storage is a storage system of which a test says what goes wrong.
+type storage struct {
+	name     string
+	topology bool
+	// next are the faults of the next calls.
+	next []fault
+	// handles are the volumes by name; made counts them.
+	handles map[string]string
+	made    int
+	// known are handles that PersistentVolumes have.
+	known []string
+	// asked are the names asked for, deleted the handles deleted; undeletable fails that.
+	asked, deleted []string
+	undeletable    error
+	// handle overrides what the driver returns.
+	handle string
+}
+
+// fault fails a call, before or after its work.
+type fault struct {
+	code  codes.Code
+	after bool
+}
+
+func (d *storage) Name() string       { return d.name }
+func (d *storage) HasTopology() bool  { return d.topology }
+func (d *storage) TellsWriters() bool { return false }
+func (d *storage) Snapshots() bool    { return false }
+func (d *storage) Clones() bool       { return false }
+func (d *storage) Modifies() bool     { return false }
+
+func (d *storage) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+	d.asked = append(d.asked, request.GetName())
+	var struck fault
+	if len(d.next) > 0 {
+		struck, d.next = d.next[0], d.next[1:]
+	}
+	if struck.code != codes.OK && !struck.after {
+		return nil, status.Error(struck.code, "scripted fault")
+	}
+	if d.handles[request.GetName()] == "" {
+		d.made++
+		d.handles[request.GetName()] = fmt.Sprintf("%s-%d", request.GetName(), d.made)
+	}
+	handle := d.handles[request.GetName()]
+	if d.handle != "" {
+		handle = d.handle
+	}
+	if struck.code != codes.OK {
+		return nil, status.Error(struck.code, "scripted fault")
+	}
+	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: handle, CapacityBytes: request.GetCapacityRange().GetRequiredBytes()}}, nil
+}
+
+func (d *storage) Known(handle string) bool { return slices.Contains(d.known, handle) }
+
+func (d *storage) Discard(_ context.Context, volume *v1.PersistentVolume) error {
+	if d.undeletable != nil {
+		return d.undeletable
+	}
+	d.deleted = append(d.deleted, handle(volume))
+	for name, stored := range d.handles {
+		if stored == handle(volume) {
+			delete(d.handles, name)
+		}
+	}
+	return nil
+}
+
+// maker is the claim side on caches that are filled by hand.
+type maker struct {
+	*scene
+	storage *storage
+	factory informers.SharedInformerFactory
+	*provisioning.Controller
+	events *record.FakeRecorder
+	class  string
+}
+
+// newMaker makes the claim side for a driver of the test's own, and a class of it.
+func (s *scene) newMaker(mode storagev1.VolumeBindingMode) *maker {
+	s.t.Helper()
+	m := &maker{scene: s, storage: &storage{name: s.namespace + ".example.com", handles: map[string]string{}}, class: s.namespace}
+	class := newClass(m.class, m.storage.name, v1.PersistentVolumeReclaimDelete, mode)
+	_, err := s.client.StorageV1().StorageClasses().Create(s.ctx, &class, metav1.CreateOptions{})
+	s.must(err, "create class")
+	m.restart()
+	return m
+}
+
+// restart is a new process: it knows what the API server says.
+func (m *maker) restart() {
+	m.t.Helper()
+	m.factory = informers.NewSharedInformerFactory(m.client, 0)
+	m.events = record.NewFakeRecorder(1000)
+	core := m.factory.Core().V1()
+	var err error
+	m.Controller, err = provisioning.New(provisioning.Config{
+		Client: m.client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
+		Classes:     m.factory.Storage().V1().StorageClasses().Informer(),
+		Provisioner: &provisioning.Provisioner{Driver: m.storage, Inputs: provisioning.NewInputs(provisioning.InputsConfig{Client: m.client, Driver: m.storage}), Honor: true},
+		Deletion:    m.storage,
+		Serves:      func(name string) bool { return name == m.storage.name },
+		Node: func(ctx context.Context, name string) (*v1.Node, error) {
+			return m.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		},
+		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
+		Turns:      &controller.Turns{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("maker"),
+		Backoff: controller.Backoff{First: time.Second, Most: time.Second}, Holds: true,
+	})
+	m.must(err, "make controller")
+	class, err := m.client.StorageV1().StorageClasses().Get(m.ctx, m.class, metav1.GetOptions{})
+	m.must(err, "read class")
+	fill(m.scene, m.factory.Storage().V1().StorageClasses().Informer(), class)
+}
+
+// requested makes a claim and waits until the binder has asked for its volume.
+func (m *maker) requested(change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
+	m.t.Helper()
+	m.createClaim("claim", m.class, change...)
+	return m.awaitClaim("claim", "is to be served", func(c *v1.PersistentVolumeClaim) bool {
+		return c.Annotations[binding.StorageProvisioner] != "" && c.Status.Phase == v1.ClaimPending
+	})
+}
+
+// see brings the claim into the cache as it is now.
+func (m *maker) see(claim *v1.PersistentVolumeClaim) *v1.PersistentVolumeClaim {
+	m.t.Helper()
+	now, err := m.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(m.ctx, claim.Name, metav1.GetOptions{})
+	m.must(err, "read claim")
+	m.cache(now)
+	return now
+}
+
+func (m *maker) cache(claim *v1.PersistentVolumeClaim) {
+	m.t.Helper()
+	fill(m.scene, m.factory.Core().V1().PersistentVolumeClaims().Informer(), claim)
+}
+
+func (m *maker) reconcile(claim *v1.PersistentVolumeClaim) error {
+	return m.Reconcile(m.ctx, claim.Namespace+"/"+claim.Name+"/"+string(claim.UID))
+}
+
+// converge reconciles, and again if somebody else has written to the claim meanwhile.
+func (m *maker) converge(claim *v1.PersistentVolumeClaim) {
+	m.t.Helper()
+	for {
+		err := m.reconcile(claim)
+		if err == nil {
+			return
+		}
+		if !patch.IsStale(err) {
+			m.t.Fatalf("reconcile: %v", err)
+		}
+		claim = m.see(claim)
+	}
+}
+
+// volumeOf returns the volume of the claim's name, nil if there is none.
+func (m *maker) volumeOf(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
+	m.t.Helper()
+	list, err := m.client.CoreV1().PersistentVolumes().List(m.ctx, metav1.ListOptions{FieldSelector: "metadata.name=pvc-" + string(claim.UID)})
+	m.must(err, "list volumes")
+	if len(list.Items) == 0 {
+		return nil
+	}
+	return &list.Items[0]
+}
+
+func (m *maker) event(reason string) string {
+	m.t.Helper()
+	for {
+		select {
+		case event := <-m.events.Events:
+			if strings.Contains(event, " "+reason+" ") {
+				return event
+			}
+		default:
+			m.t.Errorf("no event %s", reason)
+			return ""
+		}
+	}
+}
+
+func (m *maker) expect(what string, got, want any) {
+	m.t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		m.t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func held(claim *v1.PersistentVolumeClaim) bool {
+	return finalizer.Has(claim.Finalizers, finalizer.Provisioning)
+}
+
+// open makes a claim whose volume was made though the answer said nothing, and that
+// is being deleted.
+func (m *maker) open() *v1.PersistentVolumeClaim {
+	m.t.Helper()
+	claim := m.see(m.requested())
+	m.storage.next = []fault{{codes.DeadlineExceeded, true}}
+	if err := m.reconcile(claim); err == nil {
+		m.t.Error("a timeout is no error")
+	}
+	m.deleteClaim(claim.Name)
+	return m.see(claim)
+}
+
+// letGoByForce does what the command in the events does.
+func (m *maker) letGoByForce(claim *v1.PersistentVolumeClaim) error {
+	body := []byte(finalizer.ReleasePatch(finalizer.Provisioning))
+	_, err := m.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(m.ctx, claim.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
+	return err
+}
+
+// announced has the binder hold the claims of the test's driver, as if the driver's
+// provisioner had made volumes before.
+func (m *maker) announced() {
+	m.t.Helper()
+	m.createVolume("evidence", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+		v.Spec.CSI.Driver, v.Spec.StorageClassName = m.storage.name, "none"
+		v.Annotations = map[string]string{binding.ProvisionedBy: m.storage.name, binding.HoldsClaims: "true"}
+	})
+	m.passQueues() // the binder has seen it by then
+}
+
+// live runs the claim side on caches that follow the API server.
+func (m *maker) live() {
+	m.t.Helper()
+	ctx, stop := context.WithCancel(m.ctx)
+	ended := make(chan struct{})
+	m.factory.StartWithContext(ctx)
+	m.factory.WaitForCacheSync(ctx.Done())
+	go func() {
+		defer close(ended)
+		m.Run(ctx, 2)
+	}()
+	m.t.Cleanup(func() {
+		stop()
+		<-ended
+		m.factory.Shutdown()
+	})
+}
