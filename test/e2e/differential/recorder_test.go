@@ -40,7 +40,7 @@ type life struct {
 	phases []string // each once until it changes
 	object *unstructured.Unstructured
 	gone   bool
-	events map[string]bool // type and reason
+	events map[string]string // messages, by type and reason
 }
 
 // place is where an object is, whichever it is.
@@ -52,7 +52,7 @@ type recorder struct {
 	mu      sync.Mutex
 	lives   map[types.UID]*life
 	places  map[place]types.UID // of the newest object there
-	early   map[types.UID]map[string]bool
+	early   map[types.UID]map[string]string
 	changed chan struct{} // closed by every change
 	stop    context.CancelFunc
 }
@@ -62,7 +62,7 @@ func startRecorder(ctx context.Context, client dynamic.Interface) (*recorder, er
 	r := &recorder{
 		lives:   map[types.UID]*life{},
 		places:  map[place]types.UID{},
-		early:   map[types.UID]map[string]bool{},
+		early:   map[types.UID]map[string]string{},
 		changed: make(chan struct{}),
 		stop:    stop,
 	}
@@ -120,7 +120,7 @@ func (r *recorder) lifeOf(kind string, object *unstructured.Unstructured) *life 
 		return one
 	}
 	at := place{kind, object.GetNamespace(), object.GetName()}
-	one = &life{kind: kind, number: 1, events: map[string]bool{}}
+	one = &life{kind: kind, number: 1, events: map[string]string{}}
 	if before := r.lives[r.places[at]]; before != nil {
 		one.number = before.number + 1
 	}
@@ -138,16 +138,17 @@ func (r *recorder) heard(seen any) {
 	uid, _, _ := unstructured.NestedString(event.Object, "involvedObject", "uid")
 	kind, _, _ := unstructured.NestedString(event.Object, "type")
 	reason, _, _ := unstructured.NestedString(event.Object, "reason")
+	message, _, _ := unstructured.NestedString(event.Object, "message")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	said := kind + " " + reason
 	if one := r.lives[types.UID(uid)]; one != nil {
-		one.events[said] = true
+		one.events[said] = message
 	} else {
 		if r.early[types.UID(uid)] == nil {
-			r.early[types.UID(uid)] = map[string]bool{}
+			r.early[types.UID(uid)] = map[string]string{}
 		}
-		r.early[types.UID(uid)][said] = true
+		r.early[types.UID(uid)][said] = message
 	}
 	r.tell()
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -186,12 +187,19 @@ func (p *play) awaitEvent(ctx context.Context, s step) error {
 	var last *life
 	err := p.recorder.await(ctx, func() bool {
 		last = p.object(s.kind, s.name)
-		return last != nil && (last.events["Normal "+reason] || last.events["Warning "+reason])
+		return last != nil && last.said(reason)
 	})
 	if err != nil {
 		return fmt.Errorf("it did not come: %w; last seen: %s", err, last)
 	}
 	return nil
+}
+
+// said says whether there was an event of the reason.
+func (l *life) said(reason string) bool {
+	_, normal := l.events[v1.EventTypeNormal+" "+reason]
+	_, warning := l.events[v1.EventTypeWarning+" "+reason]
+	return normal || warning
 }
 
 // contains says whether the object has all that is wanted; null is what must be
