@@ -7,10 +7,12 @@
 //	claim       claim spec and status; a volume's claimRef and    claims, classes, volumes that come
 //	            phase Bound, while it binds the pair
 //	volume      a volume's phases otherwise, its claimRef when    volumes, claims that go or bind elsewhere
-//	            it is given back, its marks, pv-protection
+//	            it is given back, its marks, pv-protection;   pods that recycle
+//	            what in-tree plugins delete and recycle
 //	protection  pvc-protection of claims                          claims being deleted, pods that go
 //
-// The provisioner alone writes the finalizer External, makes and deletes CSI
+// The provisioner alone writes the finalizer External and the annotation
+// exeunt.io/reclaim, makes and deletes CSI
 // volumes; its two loops, provisioning and deletion, take [Turns] by the volume's
 // name. It puts the finalizer Provisioning on claims and takes it off, but for two
 // writes of claim that it rides on: the request for a volume, and the binding to it.

@@ -5,7 +5,7 @@
 //	finalizer                                          held by          until
 //	external-provisioner.volume.kubernetes.io/finalizer provisioner     the driver has deleted the volume
 //	kubernetes.io/pv-controller                        pv-controller    the in-tree plugin has deleted the volume
-//	kubernetes.io/pv-protection                        pv-controller    the volume is no longer bound
+//	kubernetes.io/pv-protection                        pv-controller    the volume is no longer bound, nor held for its reclaim
 //	kubernetes.io/pvc-protection                       pv-controller    no pod uses the claim
 //	exeunt.io/provisioning                             provisioner, and the volume made for the claim is
 //	                                                   pv-controller    recorded or deleted

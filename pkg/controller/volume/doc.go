@@ -1,9 +1,19 @@
 // Package volume keeps the phase of volumes true, releases them when their claim
 // is gone, and writes the marks and the protection that go with that: it executes
-// [binding.DecideVolume], [reclaim.DecideMarks], [reclaim.DecideInTree] and
-// [protection.DecideVolume], in this order.
+// [reclaim.DecideMarks], [binding.DecideVolume] and [protection.DecideVolume], in
+// this order. Volumes that are over are handed to a second loop, with workers of its
+// own, that executes [reclaim.DecideInTree]: no plugin delays a phase.
+//
+//	loop      woken by                                        writes
+//	volumes   volumes, claims, a deletion that succeeded      marks, phases, claimRef, pv-protection
+//	reclaims  the loop above, recycler pods, pods that finish phase Failed, in-tree finalizer, recycler pods;
+//	          with a claim, a volume that shared the data     deletes the object; claimRef of a recycled volume
+//
+// Before a plugin is called, volume, claim and recycler pod are read live. Success
+// is remembered by UID, or by volume and claim for recycling; a failure is tried
+// again with backoff, however often the volume is woken meanwhile.
 //
 // A volume that is being deleted loses pv-protection in the same write that says
 // Released: the finalizer of whoever reclaims it (External or InTree) holds it
-// from there on. Nothing is released without a live read of the claim by UID.
+// from there on. Where none can, pv-protection stays: [reclaim.Held]. Nothing is released without a live read of the claim by UID.
 package volume

@@ -153,7 +153,9 @@ func TestAPluginThatHangsDelaysNoPhase(t *testing.T) {
 	}
 	watcher, err := s.Client.CoreV1().PersistentVolumes().Watch(ctx, metav1.ListOptions{})
 	s.must(err)
-	fresh := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Name, v.UID, v.Spec.ClaimRef, v.Status.Phase = "new", "new", nil, v1.VolumePending })
+	fresh := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+		v.Name, v.UID, v.Spec.ClaimRef, v.Status.Phase = "new", "new", nil, v1.VolumePending
+	})
 	fresh, err = s.Client.CoreV1().PersistentVolumes().Create(ctx, fresh, metav1.CreateOptions{})
 	s.must(err)
 	s.must(s.Caches.Volumes.GetStore().Add(fresh))
