@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+)
+
+// planted is a secret of which every dump, in lines of 16 bytes too, shows fragment.
+var (
+	planted  = strings.Repeat("QZXJ", 16)
+	fragment = planted[:7]
+)
+
+func TestNoSecretIsInAnyLogEventErrorOrMetric(t *testing.T) {
+	t.Parallel()
+	s := enter(t, private(t, setup{honor: true, bare: true, controller: "--v=10"}))
+	s.letSecretsBeRead()
+	driver := startParrot(s)
+	sidecar := s.startSidecar(driver, "provisioner", nil, "--v=10", "--retry-interval-start=100ms")
+	_, err := s.client.CoreV1().Secrets(s.namespace).Create(s.ctx, &v1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"password": planted},
+	}, metav1.CreateOptions{})
+	s.must(err, "create secret")
+	s.createSecretClass(driver)
+
+	claim := s.createClaim("claim", s.namespace)
+	messages := []string{s.awaitEvent(claim, "ProvisioningFailed")}
+	volume := s.awaitBound("claim")
+	s.deleteVolume(volume.Name)
+	s.deleteClaim("claim")
+	messages = append(messages, s.awaitEvent(volume, "VolumeFailedDelete"))
+	s.awaitVolumeGone(volume.Name)
+	for _, message := range messages {
+		if !strings.Contains(message, "parrot") {
+			t.Errorf("the event does not repeat what the driver said: %s", message)
+		}
+	}
+
+	metrics, _ := s.get(sidecar, "/metrics")
+	places := map[string]string{"metrics": metrics, "volume": asText(t, volume), "events": s.allEvents()}
+	for _, process := range s.processes {
+		text, err := os.ReadFile(process.LogFile())
+		s.must(err, "read log")
+		places["log of "+process.Name()] = string(text)
+	}
+	encoded := base64.StdEncoding.EncodeToString([]byte(planted[:12]))
+	for place, text := range places {
+		if strings.Contains(text, fragment) || strings.Contains(text, encoded) {
+			t.Errorf("the secret is in the %s", place)
+		}
+	}
+	for _, proof := range []string{"***stripped***", "Response Body", "/csi.v1.Controller/DeleteVolume"} {
+		if log := places["log of "+sidecar.Name()]; !strings.Contains(log, proof) {
+			t.Errorf("the log lacks %q, so that it proves nothing", proof)
+		}
+	}
+}
+
+// letSecretsBeRead grants what an administrator grants where classes name secrets.
+func (s *scene) letSecretsBeRead() {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "provisioner", "secrets", "rbac.yaml"))
+	s.must(err, "read manifest")
+	s.must(sandbox.ApplyYAML(s.ctx, s.plane.RESTConfig(), text), "grant the right to read secrets")
+}
+
+// createSecretClass makes a class named for the test, whose secret is named by a
+// template.
+func (s *scene) createSecretClass(driver *sandbox.Driver) {
+	s.t.Helper()
+	class := newClass(s.namespace, driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
+	class.Parameters = map[string]string{
+		"csi.storage.k8s.io/provisioner-secret-name":      "credentials",
+		"csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}",
+	}
+	_, err := s.client.StorageV1().StorageClasses().Create(s.ctx, &class, metav1.CreateOptions{})
+	s.must(err, "create class")
+}
+
+// allEvents are the events of the cluster, as text.
+func (s *scene) allEvents() string {
+	s.t.Helper()
+	events, err := s.client.CoreV1().Events(metav1.NamespaceAll).List(s.ctx, metav1.ListOptions{})
+	s.must(err, "list events")
+	return asText(s.t, events)
+}
+
+func asText(t testing.TB, object any) string {
+	t.Helper()
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// parrot is a driver that fails each call once and repeats, in what it says of the
+// failure, the secrets that it got.
+type parrot struct {
+	spec.UnimplementedIdentityServer
+	spec.UnimplementedControllerServer
+	name string
+
+	mu   sync.Mutex
+	said map[string]bool
+}
+
+// startParrot serves in this process until the test ends.
+func startParrot(s *scene) *sandbox.Driver {
+	s.t.Helper()
+	dir, err := os.MkdirTemp("", "csi-")
+	s.must(err, "make directory")
+	socket := filepath.Join(dir, "csi.sock")
+	listener, err := new(net.ListenConfig).Listen(s.ctx, "unix", socket)
+	s.must(err, "listen")
+	server, driver := grpc.NewServer(), &parrot{name: s.namespace + ".example.com", said: map[string]bool{}}
+	spec.RegisterIdentityServer(server, driver)
+	spec.RegisterControllerServer(server, driver)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	s.t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			s.t.Error(err)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return &sandbox.Driver{DriverName: driver.name, Socket: socket}
+}
+
+// fail repeats the secrets the first time that it is called for a method.
+func (p *parrot) fail(method string, code codes.Code, secrets map[string]string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if secrets["password"] != planted {
+		return status.Error(codes.Unauthenticated, "parrot: the secret is wrong")
+	}
+	if p.said[method] {
+		return nil
+	}
+	p.said[method] = true
+	return status.Errorf(code, "parrot: I was given %v", secrets)
+}
+
+// GetPluginInfo says what it is called.
+func (p *parrot) GetPluginInfo(context.Context, *spec.GetPluginInfoRequest) (*spec.GetPluginInfoResponse, error) {
+	return &spec.GetPluginInfoResponse{Name: p.name, VendorVersion: "v1"}, nil
+}
+
+// GetPluginCapabilities says that it has a controller.
+func (p *parrot) GetPluginCapabilities(context.Context, *spec.GetPluginCapabilitiesRequest) (*spec.GetPluginCapabilitiesResponse, error) {
+	return &spec.GetPluginCapabilitiesResponse{Capabilities: []*spec.PluginCapability{{Type: &spec.PluginCapability_Service_{
+		Service: &spec.PluginCapability_Service{Type: spec.PluginCapability_Service_CONTROLLER_SERVICE},
+	}}}}, nil
+}
+
+// Probe says that it is ready.
+func (p *parrot) Probe(context.Context, *spec.ProbeRequest) (*spec.ProbeResponse, error) {
+	return &spec.ProbeResponse{}, nil
+}
+
+// ControllerGetCapabilities says that it makes volumes.
+func (p *parrot) ControllerGetCapabilities(context.Context, *spec.ControllerGetCapabilitiesRequest) (*spec.ControllerGetCapabilitiesResponse, error) {
+	return &spec.ControllerGetCapabilitiesResponse{Capabilities: []*spec.ControllerServiceCapability{{Type: &spec.ControllerServiceCapability_Rpc{
+		Rpc: &spec.ControllerServiceCapability_RPC{Type: spec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME},
+	}}}}, nil
+}
+
+// CreateVolume fails at first.
+func (p *parrot) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+	if err := p.fail("CreateVolume", codes.InvalidArgument, request.GetSecrets()); err != nil {
+		return nil, err
+	}
+	return &spec.CreateVolumeResponse{Volume: &spec.Volume{
+		VolumeId: "volume-" + request.GetName(), CapacityBytes: request.GetCapacityRange().GetRequiredBytes(),
+	}}, nil
+}
+
+// DeleteVolume fails at first.
+func (p *parrot) DeleteVolume(_ context.Context, request *spec.DeleteVolumeRequest) (*spec.DeleteVolumeResponse, error) {
+	return &spec.DeleteVolumeResponse{}, p.fail("DeleteVolume", codes.Internal, request.GetSecrets())
+}
