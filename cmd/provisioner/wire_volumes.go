@@ -24,20 +24,16 @@ func (w *wiring) wireVolumes() error {
 	if err != nil {
 		return fmt.Errorf("watch attachments: %w", err)
 	}
+	inputs, attributes, err := w.inputs()
+	if err != nil {
+		return err
+	}
 	deletions, err := deletion.New(deletion.Config{
 		Client: w.clients.Objects, Volumes: core.PersistentVolumes().Informer(), Attachments: attachments,
 		Driver: w.driver, Translator: translator{}, Reporter: reporter, Metrics: w.counts,
 		Backoff: w.options.backoff(), Honor: w.options.Honor(), Turns: turns,
-		Reaches: w.reaches(),
+		Reaches: w.reaches(), ClassSecret: w.classSecret(inputs),
 	})
-	if err != nil {
-		return err
-	}
-	inputs, err := w.inputs()
-	if err != nil {
-		return err
-	}
-	attributes, err := w.attributes()
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func TestWhatADriverSaysOfASecretIsHidden(t *testing.T) {
 		t.Errorf("redact = %v", err)
 	}
 	plain := errors.New("not of gRPC")
-	if got := redact(plain, secrets); got != plain || redact(nil, secrets) != nil {
+	if got := redact(plain, secrets); !errors.Is(got, plain) || redact(nil, secrets) != nil {
 		t.Errorf("redact = %v, want the error itself", got)
 	}
 }

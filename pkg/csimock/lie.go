@@ -81,8 +81,8 @@ func (a *aliases) give(id string) string {
 func (a *aliases) of(id string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if real, known := a.given[id]; known {
-		return real
+	if own, known := a.given[id]; known {
+		return own
 	}
 	return id
 }

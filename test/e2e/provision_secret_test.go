@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/provision"
@@ -24,9 +26,9 @@ func TestASecretThatAClassNamesIsNeededAndToldNobody(t *testing.T) {
 		"-v=9 --extra-create-metadata --volume-name-prefix=vol --volume-name-uuid-length=16 --retry-interval-start=100ms")
 	s.createClass(func(c *storagev1.StorageClass) {
 		c.Parameters = map[string]string{
-			"csi.storage.k8s.io/provisioner-secret-name":      "${pvc.name}-${pvc.annotations['example.com/key']}",
+			"csi.storage.k8s.io/provisioner-secret-name":      "${pvc.name}-key",
 			"csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}",
-			"csi.storage.k8s.io/node-stage-secret-name":       "${pv.name}",
+			"csi.storage.k8s.io/node-stage-secret-name":       "${pv.name}-${pvc.annotations['example.com/key']}",
 			"csi.storage.k8s.io/node-stage-secret-namespace":  s.namespace,
 		}
 	})
@@ -42,7 +44,7 @@ func TestASecretThatAClassNamesIsNeededAndToldNobody(t *testing.T) {
 	if volume.Annotations[provision.DeletionSecretName] != "claim-key" || volume.Annotations[provision.DeletionSecretNamespace] != s.namespace {
 		t.Errorf("the volume does not name the secret for its deletion: %v", volume.Annotations)
 	}
-	if staged := volume.Spec.CSI.NodeStageSecretRef; staged == nil || staged.Name != volume.Name || staged.Namespace != s.namespace {
+	if staged := volume.Spec.CSI.NodeStageSecretRef; staged == nil || staged.Name != volume.Name+"-key" || staged.Namespace != s.namespace {
 		t.Errorf("the secret for staging is %v", staged)
 	}
 	if len(volume.Name) != len("vol-")+16 || !strings.HasPrefix(volume.Name, "vol-") {
@@ -51,6 +53,10 @@ func TestASecretThatAClassNamesIsNeededAndToldNobody(t *testing.T) {
 	if got := s.inStorage(volume).Parameters; len(got) != 3 || got["csi.storage.k8s.io/pvc/name"] != "claim" || got["csi.storage.k8s.io/pv/name"] != volume.Name {
 		t.Errorf("the driver got the parameters %v", got)
 	}
+	// A volume from before volumes named their secret: its class does.
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null,%q:null}}}`, provision.DeletionSecretName, provision.DeletionSecretNamespace)
+	_, err = s.client.CoreV1().PersistentVolumes().Patch(s.ctx, volume.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	s.must(err, "take the volume's secret away")
 	s.deleteClaim("claim")
 	s.awaitVolumeGone(volume.Name)
 	s.expectReclaimed(volume)

@@ -38,6 +38,9 @@ type Config struct {
 	Attachments cache.SharedIndexInformer
 	Driver      Driver
 	Translator  Translator
+	// ClassSecret returns the secret that the class of a volume names for its deletion,
+	// nil for none; nil if no class is asked.
+	ClassSecret func(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error)
 	Reporter    *controller.Reporter
 	Metrics     metrics.Metrics
 	// Reaches says whether a volume is in reach of this process's driver, where each

@@ -11,10 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
-	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
@@ -133,20 +131,6 @@ func (c *Controller) handle(ctx context.Context, volume *v1.PersistentVolume) (s
 	default:
 		return source.VolumeHandle, nil
 	}
-}
-
-// secrets reads the secret that the volume names for its deletion. The driver is
-// not called without it.
-func (c *Controller) secrets(ctx context.Context, volume *v1.PersistentVolume) (map[string]string, error) {
-	namespace, name := volume.Annotations[provision.DeletionSecretNamespace], volume.Annotations[provision.DeletionSecretName]
-	if name == "" && namespace == "" {
-		return nil, nil
-	}
-	values, err := controller.ReadSecret(ctx, c.Client, namespace, name)
-	if err != nil {
-		return nil, fmt.Errorf("read the deletion secret %s/%s of the volume: %w", namespace, name, err)
-	}
-	return values, nil
 }
 
 // deleteObject deletes this very PersistentVolume.

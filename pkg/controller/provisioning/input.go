@@ -105,18 +105,6 @@ func (i *Inputs) driver() provision.Driver {
 	}
 }
 
-// classOf returns the class in terms of the driver.
-func (i *Inputs) classOf(ctx context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error) {
-	if class.Provisioner == i.Driver.Name() {
-		return class, nil
-	}
-	translated, err := i.Translator.Class(ctx, class)
-	if err != nil {
-		return nil, fmt.Errorf("translate storage class %s of the in-tree plugin: %w", class.Name, err)
-	}
-	return translated, nil
-}
-
 // accessModes returns each access mode of the claim as the driver knows it.
 func (i *Inputs) accessModes(claim *v1.PersistentVolumeClaim) ([]spec.VolumeCapability_AccessMode_Mode, error) {
 	modes := make([]spec.VolumeCapability_AccessMode_Mode, 0, len(claim.Spec.AccessModes))

@@ -277,6 +277,33 @@ func TestAVolumeOfTheInTreePluginIsClonedAndBecomesOneOfIt(t *testing.T) {
 	}
 }
 
+func TestAVolumeFromBeforeItNamedItsSecretNeedsThatOfItsClass(t *testing.T) {
+	inputs := newWorld(t, nil, nil).inputs
+	class := options(nil, "provisioner-secret-name", "${pvc.name}-${pv.name}", "provisioner-secret-namespace", "${pvc.namespace}").StorageClass
+	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
+	for name, tc := range map[string]struct {
+		claim *v1.ObjectReference
+		want  string
+	}{
+		"its claim is gone":    {&v1.ObjectReference{Namespace: "team", Name: "data"}, "team/data-pvc-1"},
+		"it never had a claim": {nil, ""},
+	} {
+		volume.Spec.ClaimRef = tc.claim
+		got, err := inputs.DeletionSecret(t.Context(), class, volume)
+		must(t, err)
+		if text := describe(got); text != tc.want {
+			t.Errorf("%s: the secret is %q, want %q", name, text, tc.want)
+		}
+	}
+}
+
+func describe(reference *v1.SecretReference) string {
+	if reference == nil {
+		return ""
+	}
+	return reference.Namespace + "/" + reference.Name
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

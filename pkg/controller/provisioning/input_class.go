@@ -1,0 +1,40 @@
+package provisioning
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/provision"
+)
+
+// classOf returns the class in terms of the driver.
+func (i *Inputs) classOf(ctx context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error) {
+	if class.Provisioner == i.Driver.Name() {
+		return class, nil
+	}
+	translated, err := i.Translator.Class(ctx, class)
+	if err != nil {
+		return nil, fmt.Errorf("translate storage class %s of the in-tree plugin: %w", class.Name, err)
+	}
+	return translated, nil
+}
+
+// DeletionSecret returns the secret that the class names for deleting a volume of
+// it, nil for none. The volume need not be bound any more: what is left of the claim
+// is what the volume knows.
+func (i *Inputs) DeletionSecret(ctx context.Context, class *storagev1.StorageClass, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
+	claim := volume.Spec.ClaimRef
+	if claim == nil {
+		return nil, nil
+	}
+	translated, err := i.classOf(ctx, class)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := provision.SecretsOf(translated, &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}, volume.Name)
+	return secrets.Provisioner, err
+}
