@@ -47,9 +47,9 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	recorder, stopEvents := program.Recorder(ctx, clients.Events, driver.Name())
 	defer stopEvents()
-	w := newWiring(ctx, o, clients, driver)
+	w := newWiring(o, clients, driver)
 	w.recorder, w.counts = recorder, counts
-	if err := w.wire(); err != nil {
+	if err := w.wire(ctx); err != nil {
 		return err
 	}
 	return w.run(ctx, watchdog)

@@ -64,13 +64,13 @@ func (o *capacityOptions) check() error {
 }
 
 // wireCapacity makes the controller that publishes how much is left.
-func (w *wiring) wireCapacity() error {
+func (w *wiring) wireCapacity(ctx context.Context) error {
 	options := w.options.capacity
 	if !options.enabled {
 		return nil
 	}
 	if !w.driver.TellsCapacity() {
-		klog.FromContext(w.ctx).Info("The driver does not announce GET_CAPACITY; asking it for capacity nevertheless", "driver", w.driver.Name())
+		klog.FromContext(ctx).Info("The driver does not announce GET_CAPACITY; asking it for capacity nevertheless", "driver", w.driver.Name())
 	}
 	config := rest.AddUserAgent(rest.CopyConfig(w.clients.Config), "capacity")
 	config.QPS, config.Burst = options.qps, options.burst
@@ -78,7 +78,7 @@ func (w *wiring) wireCapacity() error {
 	if err != nil {
 		return fmt.Errorf("connect to the API server for capacity: %w", err)
 	}
-	manager, managerErr := w.capacityManager(config)
+	manager, managerErr := w.capacityManager(ctx, config)
 	segments, segmentsErr := w.segments()
 	if err := errors.Join(managerErr, segmentsErr); err != nil {
 		return err
@@ -92,14 +92,14 @@ func (w *wiring) wireCapacity() error {
 	if err != nil {
 		return err
 	}
-	if err := legacyregistry.CustomRegister(capacity.NewCollector(w.capacity)); err != nil {
-		return fmt.Errorf("register metrics of capacity: %w", err)
-	}
-	w.work = append(w.work, func(ctx context.Context) { w.capacity.Run(ctx, int(options.workers)) })
+	w.work = append(w.work, func(ctx context.Context) {
+		legacyregistry.CustomMustRegister(capacity.NewCollector(w.capacity)) // that of the leader, who alone has objects
+		w.capacity.Run(ctx, int(options.workers))
+	})
 	return nil
 }
 
-func (w *wiring) capacityManager(config *rest.Config) (domain.Manager, error) {
+func (w *wiring) capacityManager(ctx context.Context, config *rest.Config) (domain.Manager, error) {
 	manager := domain.Manager{Driver: w.driver.Name(), ID: domain.ManagerID(w.options.node.name()), Namespace: os.Getenv("NAMESPACE")}
 	if w.options.capacity.ownerLevel < 0 {
 		return manager, nil
@@ -114,7 +114,7 @@ func (w *wiring) capacityManager(config *rest.Config) (domain.Manager, error) {
 	}
 	pod := metav1.ObjectMeta{Namespace: manager.Namespace, Name: os.Getenv("POD_NAME")}
 	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovered))
-	manager.Owner, err = capacity.Owner(w.ctx, client, kinds, pod, w.options.capacity.ownerLevel)
+	manager.Owner, err = capacity.Owner(ctx, client, kinds, pod, w.options.capacity.ownerLevel)
 	if err != nil {
 		return manager, fmt.Errorf("find the owner of CSIStorageCapacity objects, --capacity-ownerref-level=%d: %w", w.options.capacity.ownerLevel, err)
 	}

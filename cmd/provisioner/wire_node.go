@@ -53,18 +53,18 @@ func (o *nodeOptions) name() string {
 
 // wireNode finds out where the node is and makes the controller that chooses it for
 // claims which may be for any.
-func (w *wiring) wireNode() error {
+func (w *wiring) wireNode(ctx context.Context) error {
 	options := w.options.node
 	if !options.enabled {
 		return nil
 	}
 	var err error
-	if w.topology, err = w.driver.NodeTopology(w.ctx); err != nil {
+	if w.topology, err = w.driver.NodeTopology(ctx); err != nil {
 		return err
 	}
-	klog.FromContext(w.ctx).Info("Serving one node", "node", options.name(), "topology", w.topology)
+	klog.FromContext(ctx).Info("Serving one node", "node", options.name(), "topology", w.topology)
 	if w.options.election.enabled {
-		klog.FromContext(w.ctx).Info("With --leader-election, the provisioner of one node alone works; leave it out, so that that of each node does")
+		klog.FromContext(ctx).Info("With --leader-election, the provisioner of one node alone works; leave it out, so that that of each node does")
 	}
 	if !options.immediate {
 		return nil

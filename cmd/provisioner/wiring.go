@@ -23,7 +23,6 @@ import (
 // wiring is what the controllers of the program stand on, and the controllers
 // themselves. Each topic that has a file wire_TOPIC.go adds its own.
 type wiring struct {
-	ctx      context.Context // of the program; it carries the logger
 	options  *options
 	clients  *program.Clients
 	driver   *csi.Driver
@@ -45,7 +44,7 @@ type wiring struct {
 	work []func(context.Context)
 }
 
-func newWiring(ctx context.Context, options *options, clients *program.Clients, driver *csi.Driver) *wiring {
+func newWiring(options *options, clients *program.Clients, driver *csi.Driver) *wiring {
 	names := namesOf(driver)
 	factory := informers.NewSharedInformerFactoryWithOptions(clients.Objects, 0, informers.WithTransform(controller.StripManagedFields))
 	factory.InformerFor(&v1.PersistentVolumeClaim{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
@@ -54,12 +53,18 @@ func newWiring(ctx context.Context, options *options, clients *program.Clients, 
 	factory.InformerFor(&v1.PersistentVolume{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
 		return provisioning.NewVolumes(client, names)
 	})
-	return &wiring{ctx: ctx, options: options, clients: clients, driver: driver, names: names, factory: factory}
+	return &wiring{options: options, clients: clients, driver: driver, names: names, factory: factory}
 }
 
 // wire makes the controllers and registers them with the caches.
-func (w *wiring) wire() error {
-	for _, wire := range []func() error{w.wireNode, w.wireCloning, w.wireSnapshots, w.wireCapacity, w.wireVolumes} {
+func (w *wiring) wire(ctx context.Context) error {
+	if err := w.wireNode(ctx); err != nil {
+		return err
+	}
+	if err := w.wireCapacity(ctx); err != nil {
+		return err
+	}
+	for _, wire := range []func() error{w.wireCloning, w.wireSnapshots, w.wireVolumes} {
 		if err := wire(); err != nil {
 			return err
 		}
