@@ -160,3 +160,34 @@ func TestHostPathDeletesOnlyBelowItsRoot(t *testing.T) {
 		t.Errorf("the volume is still there: %v", err)
 	}
 }
+
+func FuzzHostPathNeverDeletesOutsideOfItsRoot(f *testing.F) {
+	parent := f.TempDir()
+	root, outside := filepath.Join(parent, "root"), filepath.Join(parent, "outside")
+	kept := []string{filepath.Join(outside, "file"), filepath.Join(root, "hostpath_pv", "file")}
+	for _, file := range kept {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("x"), 0o600)); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := os.Symlink(outside, filepath.Join(root, "link")); err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range []string{"/volume", "/../outside", "/link/file", "/link", "", "/", "/.", "//", "/volume/../../outside/file", "/hostpath_pv", "/hostpath_pv/", "/\x00", "/hostpath_pv/."} {
+		f.Add(path)
+	}
+	plugin := &intree.HostPath{Root: root}
+	f.Fuzz(func(t *testing.T, path string) {
+		if path == "/hostpath_pv/file" || path == "/hostpath_pv/file/" {
+			return // a volume of the plugin's own
+		}
+		for _, whole := range []string{root + path, outside + path, parent + path, path} {
+			_ = plugin.Delete(t.Context(), at(whole))
+		}
+		for _, file := range kept {
+			if _, err := os.Stat(file); err != nil {
+				t.Fatalf("%q: data is lost: %v", path, err)
+			}
+		}
+	})
+}

@@ -69,7 +69,7 @@ func decideInTree(s InTreeState) Decision {
 		return Decision{Fail, UnknownPolicy}
 	case s.Policy == Retain:
 		return Decision{Wait, PolicyKeepsData}
-	case s.Claim == ClaimElsewhere && !(s.Dynamic && s.Policy == Delete):
+	case s.Claim == ClaimElsewhere && (!s.Dynamic || s.Policy != Delete):
 		return Decision{Wait, GivenBack}
 	case s.Policy == Recycle:
 		return decideRecycle(s)

@@ -37,8 +37,9 @@ const (
 	RecyclerGoing
 	// RecyclerRuns: the pod was made for this volume's data and is not finished.
 	RecyclerRuns
-	// RecyclerSucceeded and RecyclerFailed: it is finished.
+	// RecyclerSucceeded: it has finished, and the data is gone.
 	RecyclerSucceeded
+	// RecyclerFailed: it has finished, and the data may be there.
 	RecyclerFailed
 )
 

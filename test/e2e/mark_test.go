@@ -54,17 +54,19 @@ func TestAVolumeDeletedTooLateIsNotStuckBesideUpstream(t *testing.T) {
 		"upstream's sidecar marks nothing, so nobody waits": {honor: true, upstreamSidecar: true},
 		"upstream's loops do not know the mark":             {honor: true, upstreamLoops: true},
 		"the provisioner's gate is off":                     {honor: true, provisionerOff: true},
+		"the pv-controller's gate is off":                   {honor: true, controller: gateOff},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := enter(t, shared(t, how))
 			volume := s.tooLate()
-			if how.upstreamLoops {
+			heldByNobody := how.upstreamLoops || how.controller != ""
+			if heldByNobody {
 				s.awaitVolume(volume.Name, "is marked", isMarked)
 			}
 			s.deleteClaim("claim")
 			s.awaitVolumeGone(volume.Name)
-			if how.upstreamLoops && s.stored(handle(volume)) {
+			if heldByNobody && s.stored(handle(volume)) {
 				s.awaitEvent(volume, string(reclaim.TooLateToProtect))
 			}
 		})
