@@ -45,8 +45,14 @@ func (c *Controller) execute(ctx context.Context, o *observation, s provision.St
 	return nil, nil
 }
 
+// note changes what is remembered of the claim. What is not known of a claim that is
+// held stays unknown.
 func (c *Controller) note(o *observation, change func(*entry)) {
-	c.memory.note(o.subject(), o.name, change)
+	first := entry{}
+	if held(o.claim) {
+		first.asked = provision.Perhaps
+	}
+	c.memory.note(o.subject(), o.name, first, change)
 }
 
 // prepare builds the request. A node that is gone is no reason not to find out

@@ -91,6 +91,9 @@ func (f *flow) restart() {
 		Client: f.client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
 		Provisioner: &Provisioner{Driver: f.driver, Inputs: NewInputs(InputsConfig{Client: f.client, Driver: f.driver, Translator: plugin{}}), Honor: true},
 		Deletion:    deletions, Serves: func(name string) bool { return name == csimock.DefaultName },
+		Node: func(_ context.Context, name string) (*v1.Node, error) {
+			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+		},
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
 		Turns:      turns, Reporter: reporter, Metrics: counts, Backoff: backoff, Holds: true,
 	})
@@ -245,7 +248,7 @@ func TestAVolumeMadeForNothingIsKeptInMindUntilItIsDeleted(t *testing.T) {
 
 func TestATimeoutKeepsTheRequestThoughClassAndClaimChange(t *testing.T) {
 	f := newFlow(t)
-	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Hang: true, After: true, Times: 1}))
+	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: codes.DeadlineExceeded, After: true, Times: 1}))
 	f.step(true)
 	f.must(f.Classes.GetStore().Replace(nil, "")) // the class is gone
 	f.step(false)
@@ -276,4 +279,37 @@ func TestHandlesOfVolumesThatTheCacheDoesNotHaveAreReserved(t *testing.T) {
 	if !m.reserve("handle", "b") {
 		t.Error("a handle that was released is refused")
 	}
+}
+
+func TestWhatWasPerhapsMadeBeforeARestartIsFoundOutThoughItsNodeIsGone(t *testing.T) {
+	f := newFlow(t)
+	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: codes.DeadlineExceeded, After: true, Times: 1}))
+	f.step(true)
+	f.expect(1, 0, 1, true)
+	claim := f.now().DeepCopy()
+	claim.Annotations[binding.SelectedNode] = "gone"
+	_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(f.Context(), claim, metav1.UpdateOptions{})
+	f.must(err)
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: csimock.DefaultName, VolumeBindingMode: &wait}
+	_, err = f.client.StorageV1().StorageClasses().Update(f.Context(), class, metav1.UpdateOptions{})
+	f.must(err)
+	f.restart()
+	f.step(false)
+	f.expect(0, 0, 2, true)
+	if node, chosen := f.now().Annotations[binding.SelectedNode]; chosen {
+		t.Errorf("the node %s is still chosen", node)
+	}
+}
+
+func TestAnImpostorSeenAfterARestartIsNoReasonToForgetWhatWasPerhapsMade(t *testing.T) {
+	f := newFlow(t)
+	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: codes.DeadlineExceeded, After: true, Times: 1}))
+	f.step(true)
+	impostor := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}
+	_, err := f.client.CoreV1().PersistentVolumes().Create(f.Context(), impostor, metav1.CreateOptions{})
+	f.must(err)
+	f.restart()
+	f.step(true)
+	f.expect(0, 1, 2, true)
 }

@@ -57,11 +57,14 @@ func (m *memory) of(claim types.UID) (entry, bool) {
 	return e, known
 }
 
-// note changes what is known of the claim.
-func (m *memory) note(s subject, volume string, change func(*entry)) {
+// note changes what is known of the claim, which is first if it is nothing yet.
+func (m *memory) note(s subject, volume string, first entry, change func(*entry)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.entries[s.uid]
+	e, known := m.entries[s.uid]
+	if !known {
+		e = first
+	}
 	change(&e)
 	m.entries[s.uid], m.subjects[volume] = e, s
 }

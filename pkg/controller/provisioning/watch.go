@@ -26,7 +26,7 @@ func (c *Controller) watch() error {
 func (c *Controller) claimChanged(old, claim *v1.PersistentVolumeClaim) {
 	s := subject{uid: claim.UID, key: keyOf(controller.Key(claim), claim.UID)}
 	if c.serves(claim) && c.unasked(old, claim) {
-		c.memory.note(s, c.VolumeName(claim), func(*entry) {})
+		c.memory.note(s, c.VolumeName(claim), entry{asked: provision.Never}, func(*entry) {})
 	}
 	if c.concerns(old, claim) {
 		c.loop.Enqueue(s.key)
