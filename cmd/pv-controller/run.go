@@ -117,7 +117,7 @@ func wire(options *options, clients *program.Clients, caches *controller.Caches,
 		return nil, claimsErr
 	}
 	volumes, volumesErr := volume.New(volume.Config{
-		Client: budgets.releasing, Caches: caches, Versions: versions, Reporter: reporter,
+		Client: budgets.releasing, ReclaimClient: budgets.reclaiming, Caches: caches, Versions: versions, Reporter: reporter,
 		Plugins: options.set, Operations: operations, WakeClaim: claims.Enqueue, Honor: options.Honor(), LookAgain: options.lookAgain,
 	})
 	protected, protectionErr := protection.New(protection.Config{Client: budgets.protection, Caches: caches, Versions: versions})

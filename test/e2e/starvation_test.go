@@ -104,7 +104,7 @@ func TestDeletionsThatFailAskLittleAndHoldUpNobody(t *testing.T) {
 			t.Errorf("%d requests for %s, whose deletion fails: the time between two tries must grow", asked[name], name)
 		}
 	}
-	for agent, most := range map[string]int{"pv-controller-binding": 20 * 10, "pv-controller-releasing": 40 * 40} {
+	for agent, most := range map[string]int{"pv-controller-binding": 20 * 10, "pv-controller-releasing": 5 * 60, "pv-controller-reclaiming": 20 * 40} {
 		if got := s.count(func(e sandbox.Event) bool { return strings.HasSuffix(e.UserAgent, "/"+agent) }); got == 0 || got > most {
 			t.Errorf("%s asked %d times, want at least once and at most %d times", agent, got, most)
 		}

@@ -17,7 +17,11 @@ import (
 
 // Config is what the reconciler works with.
 type Config struct {
-	Client   kubernetes.Interface
+	Client kubernetes.Interface
+	// ReclaimClient is that of the reclaim loop, so that deletions that fail again and
+	// again spend no other budget than its own; nil for Client.
+	ReclaimClient kubernetes.Interface
+
 	Caches   *controller.Caches
 	Versions *controller.Versions
 	Reporter *controller.Reporter
@@ -53,11 +57,21 @@ func New(config Config) (*Controller, error) {
 	}
 	backoff := controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}
 	c.loop = controller.NewLoop("volumes", backoff, c.Reconcile)
-	c.reclaims = controller.NewLoop("reclaims", backoff, c.Reclaim)
+	c.reclaims = controller.NewLoop("reclaims", backoff, func(ctx context.Context, name string) error { return c.reclaimer().Reclaim(ctx, name) })
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for volumes: %w", err)
 	}
 	return c, nil
+}
+
+// reclaimer is the same controller with the client of the reclaim loop.
+func (c *Controller) reclaimer() *Controller {
+	if c.ReclaimClient == nil {
+		return c
+	}
+	reclaimer := *c
+	reclaimer.Client, reclaimer.writer = c.ReclaimClient, controller.NewWriter(c.ReclaimClient, c.Versions)
+	return &reclaimer
 }
 
 // Run reconciles volumes with so many workers until the context ends.
