@@ -10,7 +10,12 @@ import (
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/binding"
@@ -67,12 +72,22 @@ func (s *scene) leaveUndeletable(count int) []string {
 		})
 	}
 	s.must(group.Wait(), "create volumes")
-	for _, name := range volumes {
-		s.awaitVolume(name, "was let go of", func(v *v1.PersistentVolume) bool {
-			return v.Status.Phase == v1.VolumeReleased || v.Status.Phase == v1.VolumeFailed
-		})
-	}
+	s.awaitLetGo(volumes)
 	return volumes
+}
+
+// awaitLetGo watches until all of the volumes are Released or Failed.
+func (s *scene) awaitLetGo(volumes []string) {
+	s.t.Helper()
+	waiting := sets.New(volumes...)
+	source := cache.NewListWatchFromClient(s.client.CoreV1().RESTClient(), "persistentvolumes", "", fields.Everything())
+	_, err := watchtools.UntilWithSync(s.ctx, source, &v1.PersistentVolume{}, nil, func(event watch.Event) (bool, error) {
+		if v, ok := event.Object.(*v1.PersistentVolume); ok && (v.Status.Phase == v1.VolumeReleased || v.Status.Phase == v1.VolumeFailed) {
+			waiting.Delete(v.Name)
+		}
+		return waiting.Len() == 0, nil
+	})
+	s.must(err, fmt.Sprintf("wait until all volumes were let go of (%d were not)", waiting.Len()))
 }
 
 func (s *scene) undeletable(i int) *v1.PersistentVolume {
