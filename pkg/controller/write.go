@@ -23,6 +23,16 @@ func NewWriter(client kubernetes.Interface, versions *Versions) *Writer {
 	return &Writer{client: client, versions: versions}
 }
 
+// InPhase lets the patch fail unless the volume is in the phase that was observed. A
+// phase that somebody has cleared is absent in JSON, where no test finds it: such a
+// patch rests on the version instead.
+func InPhase(change *patch.Patch, volume *v1.PersistentVolume) *patch.Patch {
+	if volume.Status.Phase == "" {
+		return change.Test("/metadata/resourceVersion", volume.ResourceVersion)
+	}
+	return change.Test("/status/phase", string(volume.Status.Phase))
+}
+
 // Volume patches a volume and returns it as it is now. Subresource is "" or
 // "status". An empty patch is not sent.
 func (w *Writer) Volume(ctx context.Context, volume *v1.PersistentVolume, p *patch.Patch, subresource ...string) (*v1.PersistentVolume, error) {

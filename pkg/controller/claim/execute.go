@@ -82,8 +82,8 @@ func (c *Controller) bindVolume(ctx context.Context, o *observation) (*observati
 }
 
 func (c *Controller) markVolumeBound(ctx context.Context, o *observation) (*observation, error) {
-	change := patch.For(o.volume).Test("/spec/claimRef/uid", string(o.claim.UID)).
-		Test("/status/phase", string(o.volume.Status.Phase)).Set("/status/phase", string(v1.VolumeBound))
+	change := controller.InPhase(patch.For(o.volume), o.volume).Test("/spec/claimRef/uid", string(o.claim.UID)).
+		Set("/status/phase", string(v1.VolumeBound))
 	if o.volume.Status.Message != "" {
 		change.Set("/status/message", "")
 	}

@@ -104,7 +104,7 @@ func (c *Controller) confirm(ctx context.Context, o observation) (observation, e
 // volume that is being deleted and no longer bound. It fails as stale if phase,
 // claim or finalizers changed meanwhile.
 func (c *Controller) writePhase(ctx context.Context, volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, message string) (*v1.PersistentVolume, error) {
-	change := patch.For(volume).Test("/status/phase", string(volume.Status.Phase))
+	change := controller.InPhase(patch.For(volume), volume)
 	switch ref := volume.Spec.ClaimRef; {
 	case ref == nil:
 		change.Test("/metadata/resourceVersion", volume.ResourceVersion)

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
@@ -13,7 +14,7 @@ import (
 
 // protect adds or removes pv-protection where the phase was right already.
 func (c *Controller) protect(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
-	change := patch.For(volume).Test("/status/phase", string(volume.Status.Phase))
+	change := controller.InPhase(patch.For(volume), volume)
 	switch protection.DecideVolume(c.protectionOf(volume, volume.Status.Phase)) {
 	case protection.Protect:
 		finalizer.Edit(change, volume, finalizer.Change{Add: []finalizer.Name{finalizer.VolumeProtection}})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,7 @@ type side struct {
 	upstream bool
 
 	dir       string
+	port      int // where the loops serve their metrics
 	plane     *sandbox.ControlPlane
 	driver    *sandbox.Driver
 	processes []*sandbox.Process
@@ -74,7 +76,13 @@ func (s *side) start() (err error) {
 // every second, for they find out some things only then; ours need no such pass.
 func (s *side) startPrograms(ctx context.Context) error {
 	loops := s.plane.StartPVController
-	args := []string{"--enable-hostpath-provisioner=true"}
+	if err := s.choosePort(ctx); err != nil {
+		return err
+	}
+	args := []string{
+		"--enable-hostpath-provisioner=true", "--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", s.port), "--authorization-always-allow-paths=/metrics",
+	}
 	if s.upstream {
 		loops = s.plane.StartUpstreamLoops
 		args = append(args, "--pvclaimbinder-sync-period=1s")
@@ -90,6 +98,16 @@ func (s *side) startPrograms(ctx context.Context) error {
 	}
 	s.processes = append(s.processes, process)
 	return nil
+}
+
+// choosePort finds a port that was free a moment ago.
+func (s *side) choosePort(ctx context.Context) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("find a free port: %w", err)
+	}
+	s.port = listener.Addr().(*net.TCPAddr).Port
+	return listener.Close()
 }
 
 func (s *side) record(ctx context.Context) (err error) {

@@ -33,9 +33,17 @@ func outcomeOf(intended []difference) verdict {
 type tally struct {
 	mu     sync.Mutex
 	topics map[string]*[verdicts]int
+	scenes []string // of the scenarios that ended equal, with the gate on
 }
 
 var results = tally{topics: map[string]*[verdicts]int{}}
+
+// endedEqual says whether a scene is one of a scenario that ended equal.
+func (t *tally) endedEqual(scene string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Contains(t.scenes, scene)
+}
 
 func (t *tally) add(s *scenario, v verdict) {
 	t.mu.Lock()
@@ -44,6 +52,9 @@ func (t *tally) add(s *scenario, v verdict) {
 		t.topics[s.topic] = &[verdicts]int{}
 	}
 	t.topics[s.topic][v]++
+	if v == equal && s.Gate == "" {
+		t.scenes = append(t.scenes, s.scene)
+	}
 }
 
 // table returns the tally as Markdown, with a total line.

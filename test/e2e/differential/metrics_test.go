@@ -1,0 +1,125 @@
+package differential
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// The metrics of dropin.md that dashboards and alerts read, and their labels.
+// Counted says that the values are counts of objects, which must be equal too.
+var metricsOfUpstream = map[string]struct {
+	labels  string
+	counted bool
+}{
+	"pv_collector_total_pv_count":                 {labels: "plugin_name volume_mode"},
+	"pv_collector_bound_pv_count":                 {labels: "storage_class", counted: true},
+	"pv_collector_unbound_pv_count":               {labels: "storage_class", counted: true},
+	"pv_collector_bound_pvc_count":                {labels: "namespace storage_class volume_attributes_class", counted: true},
+	"pv_collector_unbound_pvc_count":              {labels: "namespace storage_class volume_attributes_class", counted: true},
+	"volume_operation_total_seconds":              {labels: "operation_name plugin_name"},
+	"volume_operation_total_errors":               {labels: "operation_name plugin_name"},
+	"storage_operation_duration_seconds":          {labels: "migrated operation_name status volume_plugin"},
+	"retroactive_storageclass_total":              {},
+	"retroactive_storageclass_errors_total":       {},
+	"workqueue_depth":                             {labels: "name"},
+	"workqueue_adds_total":                        {labels: "name"},
+	"workqueue_queue_duration_seconds":            {labels: "name"},
+	"workqueue_work_duration_seconds":             {labels: "name"},
+	"workqueue_unfinished_work_seconds":           {labels: "name"},
+	"workqueue_longest_running_processor_seconds": {labels: "name"},
+	"workqueue_retries_total":                     {labels: "name"},
+}
+
+// It runs after the scenarios, which have made what is counted.
+func TestTheMetricsAreUpstreams(t *testing.T) {
+	mine, theirs := served(t, ours), served(t, upstream)
+	for name, metric := range metricsOfUpstream {
+		t.Run(name, func(t *testing.T) {
+			for side, families := range map[string]map[string]*dto.MetricFamily{"ours": mine, "upstream": theirs} {
+				if labels, found := labelsOf(families[name]); !found || labels != metric.labels {
+					t.Errorf("%s serves it: %v, with labels %q, want %q", side, found, labels, metric.labels)
+				}
+			}
+			if !metric.counted {
+				return
+			}
+			have, want := counts(mine[name]), counts(theirs[name])
+			if len(want) == 0 {
+				t.Error("upstream counts nothing, so that nothing is compared")
+			}
+			if !maps.Equal(have, want) {
+				t.Errorf("ours counts %v, upstream %v", have, want)
+			}
+		})
+	}
+}
+
+// served returns what a side serves at /metrics, by name.
+func served(t *testing.T, start func() (*side, error)) map[string]*dto.MetricFamily {
+	t.Helper()
+	s, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/metrics", s.port), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The certificate is made by the program when it starts: nobody could check it.
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s answers %s: %v", s.name, response.Status, err)
+	}
+	return families
+}
+
+// labelsOf returns the names of a family's labels, false if it counts nothing.
+func labelsOf(family *dto.MetricFamily) (string, bool) {
+	if family == nil || len(family.Metric) == 0 {
+		return "", false
+	}
+	var names []string
+	for _, label := range family.Metric[0].Label {
+		names = append(names, label.GetName())
+	}
+	slices.Sort(names)
+	return strings.Join(names, " "), true
+}
+
+// counts returns the values of a family by their labels, of what belongs to a
+// scenario that both main sides have played to an equal end.
+func counts(family *dto.MetricFamily) map[string]float64 {
+	found := map[string]float64{}
+	for _, metric := range family.GetMetric() {
+		var key []string
+		compared := false
+		for _, label := range metric.Label {
+			key = append(key, label.GetName()+"="+label.GetValue())
+			compared = compared || results.endedEqual(label.GetValue())
+		}
+		if compared {
+			slices.Sort(key)
+			found[strings.Join(key, " ")] = metric.GetGauge().GetValue()
+		}
+	}
+	return found
+}
