@@ -67,6 +67,7 @@ func (s *scenario) compare(t *testing.T, intended []difference) {
 		})
 		if slices.Equal(found, intended) {
 			results.add(s, outcomeOf(intended))
+			results.show(plays[0].outcome(), plays[1].outcome())
 			again.Stop()
 			return
 		}

@@ -31,6 +31,9 @@ var resources = map[string]schema.GroupVersionResource{
 // watched are the kinds whose lives are recorded.
 var watched = []string{"claim", "volume", "pod"}
 
+// eventSource is the component that the events of the loops name, on both sides.
+const eventSource = "persistentvolume-controller"
+
 var eventResource = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 
 // life is what a watch has seen of one object from its creation on.
@@ -142,6 +145,9 @@ func (r *recorder) heard(seen any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	said := kind + " " + reason
+	if source, _, _ := unstructured.NestedString(event.Object, "source", "component"); source != eventSource {
+		said += " of the provisioner"
+	}
 	if one := r.lives[types.UID(uid)]; one != nil {
 		one.events[said] = message
 	} else {

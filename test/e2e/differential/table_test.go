@@ -34,9 +34,12 @@ type tally struct {
 	mu     sync.Mutex
 	topics map[string]*[verdicts]int
 	scenes []string // of the scenarios that ended equal, with the gate on
+	// shown are the events and changes of phase that both sides have shown in one
+	// scenario, on one object.
+	shown map[string]bool
 }
 
-var results = tally{topics: map[string]*[verdicts]int{}}
+var results = tally{topics: map[string]*[verdicts]int{}, shown: map[string]bool{}}
 
 // endedEqual says whether a scene is one of a scenario that ended equal.
 func (t *tally) endedEqual(scene string) bool {
