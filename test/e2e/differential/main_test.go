@@ -45,8 +45,8 @@ func lazily(s side) func() (*side, error) {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if flag.Lookup("test.parallel").Value.String() != atOnce {
-		_ = flag.Set("test.parallel", atOnce)
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	for _, s := range started {

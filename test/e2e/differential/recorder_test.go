@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -215,5 +214,3 @@ func (r *recorder) await(ctx context.Context, holds func() bool) error {
 		}
 	}
 }
-
-func (l *life) metadata() metav1.Object { return l.object }
