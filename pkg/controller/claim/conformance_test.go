@@ -9,11 +9,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
@@ -40,13 +42,19 @@ func (r *told) AnnotatedEventf(object runtime.Object, _ map[string]string, kind,
 // stage is a controller whose caches know exactly the objects that its API server has.
 func stage(t *testing.T, objects ...runtime.Object) (*Controller, *told) {
 	t.Helper()
+	return stageWith(t, &intree.HostPath{Root: t.TempDir(), Provisions: true}, objects...)
+}
+
+// stageWith is a stage with the one in-tree plugin.
+func stageWith(t *testing.T, plugin intree.Plugin, objects ...runtime.Object) (*Controller, *told) {
+	t.Helper()
 	client := fake.NewSimpleClientset(objects...)
 	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(client, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	events := &told{}
-	plugins := intree.NewSet(intree.NewTranslation(), &intree.HostPath{Root: t.TempDir(), Provisions: true})
+	plugins := intree.NewSet(intree.NewTranslation(), plugin)
 	c, err := New(Config{
 		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(events),
 		Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: true,
@@ -266,6 +274,54 @@ func TestEveryPhaseOfAClaimIsReachedForItsReasonOnly(t *testing.T) {
 				if volume := c.Caches.Volume(name); (volume.Status.Phase == v1.VolumeBound) != (tc.want == v1.ClaimBound) {
 					t.Errorf("the volume is %s, the claim %s", volume.Status.Phase, tc.want)
 				}
+			}
+		})
+	}
+}
+
+// clinging is the host-path plugin, whose deletions fail.
+type clinging struct{ *intree.HostPath }
+
+func (clinging) Delete(context.Context, *v1.PersistentVolume) error {
+	return errors.New("it clings")
+}
+
+func TestWhatBecomesOfProvisioningHereIsToldOfTheClaim(t *testing.T) {
+	mounted := class(intree.HostPathName, storagev1.VolumeBindingImmediate)
+	mounted.MountOptions = []string{"noatime"}
+	for name, tc := range map[string]struct {
+		class   *storagev1.StorageClass
+		refused bool // the API server refuses the volume
+		clings  bool // the plugin cannot delete
+		want    []string
+	}{
+		"the volume is made":                          {class(intree.HostPathName, storagev1.VolumeBindingImmediate), false, true, []string{"Normal ProvisioningSucceeded"}},
+		"the plugin cannot make it":                   {mounted, false, true, []string{"Warning ProvisioningFailed"}},
+		"it is refused, and deleted again":            {class(intree.HostPathName, storagev1.VolumeBindingImmediate), true, false, []string{"Warning ProvisioningFailed"}},
+		"it is refused, and what was made stays back": {class(intree.HostPathName, storagev1.VolumeBindingImmediate), true, true, []string{"Warning ProvisioningFailed", "Warning ProvisioningCleanupFailed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var plugin intree.Plugin = &intree.HostPath{Root: t.TempDir(), Provisions: true}
+			if tc.clings {
+				plugin = clinging{plugin.(*intree.HostPath)}
+			}
+			c, events := stageWith(t, plugin, tc.class, pendingClaim(ofClass("class")))
+			if tc.refused {
+				c.Client.(*fake.Clientset).PrependReactor("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrors.NewForbidden(v1.Resource("persistentvolumes"), "v", errors.New("by policy"))
+				})
+			}
+			reconcile(t, c)
+			ends := len(tc.want) == 1 && tc.want[0] == "Normal ProvisioningSucceeded"
+			if err := c.Provision(context.Background(), "ns/claim"); (err == nil) != ends {
+				t.Errorf("Provision returns %v", err)
+			}
+			var want []string
+			for _, event := range tc.want {
+				want = append(want, "*v1.PersistentVolumeClaim claim: "+event)
+			}
+			if !slices.Equal(events.events, want) {
+				t.Errorf("told %q, want %q", events.events, want)
 			}
 		})
 	}
