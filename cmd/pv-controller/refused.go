@@ -61,7 +61,7 @@ var senseless = map[string]string{
 	"controller-start-interval":       "the loops of this program start at once, for they take no turns; take it out",
 	"controller-shutdown-timeout":     "a worker finishes its object within three seconds, which is less than what is left of a lease; take it out",
 	"emulated-version":                "this program has one version of its behaviour; pick it by --feature-gates or by the image",
-	"min-compatibility-version":       "this program works with every API server from 1.36 on; take it out",
+	"min-compatibility-version":       "this program has one version of its behaviour, whatever that of the API server; take it out",
 	"enable-leader-migration":         noMigration,
 	"leader-migration-config":         noMigration,
 	"flex-volume-plugin-dir":          "flex volumes are neither provisioned nor deleted by any loop of this program; leave it where it is and take it out here",
