@@ -53,7 +53,9 @@ type InTreeState struct {
 // DecideInTree returns the pv-controller's next step towards reclaiming one volume.
 func DecideInTree(s InTreeState) Decision {
 	decision := decideInTree(s)
-	if decision.Action == Wait && s.Recycler.finished() {
+	// Who turns the policy to Retain saves what a pod that runs has not removed yet.
+	unwanted := s.Recycler.finished() || s.Recycler == RecyclerRuns && s.Policy != Recycle
+	if decision.Action == Wait && unwanted {
 		return Decision{RemoveRecycler, RecyclerLeftOver}
 	}
 	return decision

@@ -140,7 +140,7 @@ const (
 	RecyclerDone Reason = "RecyclerDone"
 	// RecyclerBroken: the recycler pod has failed.
 	RecyclerBroken Reason = "RecyclerBroken"
-	// RecyclerLeftOver: the recycler pod has finished and nobody waits for it.
+	// RecyclerLeftOver: nobody waits for the recycler pod any more.
 	RecyclerLeftOver Reason = "RecyclerLeftOver"
 )
 

@@ -128,12 +128,21 @@ func TestASucceededPodOfSomebodyElseIsNotBelieved(t *testing.T) {
 	s.awaitVolume(volume.Name, "is free", isFree)
 }
 
-func TestARecyclerPodThatNobodyWaitsForIsRemoved(t *testing.T) {
+func TestAPolicyTurnedToRetainStopsTheRecyclerPod(t *testing.T) {
 	t.Parallel()
 	s := enter(t, shared(t, setup{honor: true}))
 	volume := s.releaseForRecycling(exportSource(s))
 	pod := s.awaitRecycler(volume, "")
 	s.setPolicy(volume.Name, v1.PersistentVolumeReclaimRetain)
+	s.awaitNoPod(pod)
+	s.awaitVolume(volume.Name, "is still released", isReleased)
+}
+
+func TestARecyclerPodThatNobodyWaitsForIsRemoved(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	volume := s.releaseForRecycling(exportSource(s))
+	pod := s.awaitRecycler(volume, "")
 	s.deleteVolume(volume.Name)
 	s.awaitVolumeGone(volume.Name)
 	s.endPod(pod, v1.PodSucceeded, "")
