@@ -10,6 +10,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -196,5 +197,22 @@ func TestNoPodOfTheClaimBeforeIsBelieved(t *testing.T) {
 	}
 	if want := "Normal VolumeRecycled: Volume recycled"; s.events.events[len(s.events.events)-1] != want {
 		t.Errorf("events %v, want the last to be %q", s.events.events, want)
+	}
+}
+
+func TestARecyclerPodIsStoppedWhenItsVolumeIsToBeKept(t *testing.T) {
+	s := newStage(t, over(v1.PersistentVolumeReclaimRecycle))
+	s.reclaim()
+	pods := s.Client.CoreV1().Pods("default")
+	_, err := pods.Get(t.Context(), "recycler-for-v", metav1.GetOptions{})
+	s.must(err)
+	volume := s.Caches.Volume("v").DeepCopy()
+	volume.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain
+	_, err = s.Client.CoreV1().PersistentVolumes().Update(t.Context(), volume, metav1.UpdateOptions{})
+	s.must(err)
+	s.follow()
+	s.reclaim()
+	if _, err := pods.Get(t.Context(), "recycler-for-v", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the recycler pod is still there: %v", err)
 	}
 }
