@@ -52,6 +52,7 @@ func (c *ControlPlane) startUpstream(ctx context.Context, program string, user I
 		Name:    name,
 		Path:    path,
 		Args:    append(args, controller.Args...),
+		Env:     controller.Env,
 		LogFile: filepath.Join(c.config.Dir, name+".log"),
 	})
 }
