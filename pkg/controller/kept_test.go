@@ -44,7 +44,7 @@ func source(list []v1.PersistentVolume, watched watch.Interface) *cache.ListWatc
 func TestACacheSeesWhatIsKeptAlone(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
 	kept := controller.Kept(source(nil, events), nil, isLabelled)
-	watched, err := kept.Watch(metav1.ListOptions{SendInitialEvents: ptr.To(true)})
+	watched, err := cache.ToWatcherWithContext(kept).WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,14 +80,14 @@ func TestACacheSeesWhatIsKeptAlone(t *testing.T) {
 func TestACacheListsWhatIsKeptAloneAndKnowsItInTheWatchThatFollows(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
 	kept := controller.Kept(source([]v1.PersistentVolume{*labelled("ours", true), *labelled("foreign", false)}, events), nil, isLabelled)
-	list, err := kept.List(metav1.ListOptions{})
+	list, err := cache.ToListerWithContext(kept).ListWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if items := list.(*v1.PersistentVolumeList).Items; len(items) != 1 || items[0].Name != "ours" {
 		t.Errorf("the list has %v", items)
 	}
-	watched, err := kept.Watch(metav1.ListOptions{})
+	watched, err := cache.ToWatcherWithContext(kept).WatchWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestACacheListsWhatIsKeptAloneAndKnowsItInTheWatchThatFollows(t *testing.T)
 
 func TestAStoppedWatchEndsThoughNobodyReadsIt(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
-	watched, err := controller.Kept(source(nil, events), nil, isLabelled).Watch(metav1.ListOptions{})
+	watched, err := cache.ToWatcherWithContext(controller.Kept(source(nil, events), nil, isLabelled)).WatchWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,12 +77,12 @@ var label = regexp.MustCompile(`([a-z_]+)="((?:[^"\\]|\\.)*)"`)
 func (s *scene) expectMetrics(text string) {
 	s.t.Helper()
 	type labels map[string]string
-	const any = "*"
-	call := labels{"driver_name": s.driver.DriverName, "method_name": any, "grpc_status_code": any}
+	const whatever = "*"
+	call := labels{"driver_name": s.driver.DriverName, "method_name": whatever, "grpc_status_code": whatever}
 	of := func(queue string) labels { return labels{"name": queue} }
 	histogram := func(name string, l labels) map[string]labels {
 		bucket := maps.Clone(l)
-		bucket["le"] = any
+		bucket["le"] = whatever
 		return map[string]labels{name + "_bucket": bucket, name + "_sum": l, name + "_count": l}
 	}
 	claims, volumes := labels{"class": deleteClass, "source": ""}, labels{"class": deleteClass}
@@ -114,7 +114,7 @@ func (s *scene) expectMetrics(text string) {
 		for name, want := range group {
 			alike := func(got labels) bool {
 				for key, value := range want {
-					if has, ok := got[key]; !ok || value != any && has != value {
+					if has, ok := got[key]; !ok || value != whatever && has != value {
 						return false
 					}
 				}

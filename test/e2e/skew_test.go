@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -44,5 +45,21 @@ func TestWithTheGateOffInOneProgramNoVolumeIsStuck(t *testing.T) {
 			}
 			s.expectData(dir, !tc.inTree)
 		})
+	}
+}
+
+// Every journey of a CSI volume ends with no object left, for which travel waits, and
+// with its data as the provisioner's gate says, whatever that of the pv-controller.
+func TestWithTheGateOffInOneProgramCSIVolumesAreTheProvisionersAffair(t *testing.T) {
+	for name, how := range map[string]setup{
+		"pv-controller on, provisioner off": {honor: true, provisionerOff: true},
+		"pv-controller off, provisioner on": {honor: true, controller: gateOff},
+	} {
+		for _, j := range journeys {
+			t.Run(fmt.Sprintf("%s/%s", name, j), func(t *testing.T) {
+				t.Parallel()
+				travel(enter(t, shared(t, how)), j, !how.provisionerOff)
+			})
+		}
 	}
 }
