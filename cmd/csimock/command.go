@@ -59,7 +59,7 @@ func (f *flags) register(command *cobra.Command) {
 	set.StringSliceVar(&f.config.MutableParameters, "mutable-parameters", []string{"iops", "throughput"}, "parameters that volumes can be modified with")
 	set.StringToStringVar(&f.config.Secrets, "secrets", nil, "KEY=VALUE that every request which can carry secrets must carry, or be refused (default: none)")
 	set.StringVar(&f.config.CallLog, "call-log", "", "file to append one JSON line per finished call to")
-	set.StringVar(&f.faults, "faults", "", "YAML or JSON file with a list of faults: method, volume, code, times, latency, hang, disconnect, after")
+	set.StringVar(&f.faults, "faults", "", "YAML or JSON file with a list of faults: method, volume, code, times, latency, hang, disconnect, after, lie")
 }
 
 // run serves the driver until the context of the command is done.
