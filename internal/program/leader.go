@@ -5,9 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	componentconfig "k8s.io/component-base/config"
@@ -22,6 +28,9 @@ type Election struct {
 	componentconfig.LeaderElectionConfiguration
 	// Labels are put on the lease by whoever gets it.
 	Labels map[string]string
+	// Watched has a standby watch the lease, so that it takes over when the lease is
+	// released, and not only when it tries again. It needs the right to.
+	Watched bool
 }
 
 // Lead runs the function while this process holds the lease, and returns once it
@@ -42,15 +51,33 @@ func Lead(ctx context.Context, config Election, client kubernetes.Interface, wat
 	if err != nil {
 		return fmt.Errorf("set up the leader lease: %w", err)
 	}
-	return hold(ctx, config, lock, watchdog, run)
+	holding, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
+	election := &election{Election: config, lock: lock, watchdog: watchdog, vacant: make(chan struct{}, 1)}
+	watching, stopWatching := context.WithCancel(holding)
+	defer stopWatching()
+	if config.Watched {
+		go election.watch(watching, client)
+	}
+	return election.hold(ctx, holding, release, func(leading context.Context) error {
+		stopWatching() // what was to be learned is that we lead
+		return run(leading)
+	})
+}
+
+// election is how one process stands by for a lease and holds it.
+type election struct {
+	Election
+	lock     resourcelock.Interface
+	watchdog *leaderelection.HealthzAdaptor
+	// vacant has an entry when the lease was released.
+	vacant chan struct{}
 }
 
 // hold leads until the context ends or the lease is lost. The lease outlives the
 // context until run has ended: whoever gets it must not meet a worker of ours that
 // is still writing.
-func hold(ctx context.Context, config Election, lock resourcelock.Interface, watchdog *leaderelection.HealthzAdaptor, run func(context.Context) error) error {
-	holding, release := context.WithCancel(context.WithoutCancel(ctx))
-	defer release()
+func (e *election) hold(ctx, holding context.Context, release context.CancelFunc, run func(context.Context) error) error {
 	stopWaiting := context.AfterFunc(ctx, release)
 	result := make(chan error, 1)
 	lead := func(leading context.Context) {
@@ -63,24 +90,96 @@ func hold(ctx context.Context, config Election, lock resourcelock.Interface, wat
 		defer context.AfterFunc(ctx, stop)()
 		result <- run(working)
 	}
+	for again := true; again && holding.Err() == nil; {
+		var err error
+		if again, err = e.attempt(holding, lead); err != nil {
+			return err
+		}
+	}
+	return outcome(ctx, result)
+}
+
+// What becomes of an attempt to get the lease: it is open until it leads, or is
+// given up for another one. One of the two happens, and once.
+const (
+	attemptOpen = iota
+	attemptLeads
+	attemptGivenUp
+)
+
+// attempt stands by until it gets the lease, and leads then. It returns true when it
+// has given up because the lease is vacant: the next attempt begins by asking for it.
+func (e *election) attempt(holding context.Context, lead func(context.Context)) (again bool, err error) {
+	var state atomic.Int32
+	trying, giveUp := context.WithCancel(holding)
+	defer giveUp()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:            lock,
-		LeaseDuration:   config.LeaseDuration.Duration,
-		RenewDeadline:   config.RenewDeadline.Duration,
-		RetryPeriod:     config.RetryPeriod.Duration,
+		Lock:            e.lock,
+		LeaseDuration:   e.LeaseDuration.Duration,
+		RenewDeadline:   e.RenewDeadline.Duration,
+		RetryPeriod:     e.RetryPeriod.Duration,
 		ReleaseOnCancel: true,
-		Name:            config.ResourceName,
+		Name:            e.ResourceName,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: lead,
-			OnStoppedLeading: func() { klog.FromContext(ctx).Info("No longer the leader") },
+			OnStartedLeading: func(leading context.Context) {
+				if state.CompareAndSwap(attemptOpen, attemptLeads) {
+					lead(leading)
+				}
+			},
+			OnStoppedLeading: func() {
+				if state.Load() == attemptLeads {
+					klog.FromContext(holding).Info("No longer the leader")
+				}
+			},
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("set up leader election: %w", err)
+		return false, fmt.Errorf("set up leader election: %w", err)
 	}
-	watchdog.SetLeaderElection(elector)
-	elector.Run(holding)
-	return outcome(ctx, result)
+	go func() {
+		select {
+		case <-e.vacant:
+			if state.CompareAndSwap(attemptOpen, attemptGivenUp) {
+				giveUp()
+			}
+		case <-trying.Done():
+		}
+	}()
+	e.watchdog.SetLeaderElection(elector)
+	elector.Run(trying)
+	return state.Load() == attemptGivenUp, nil
+}
+
+// watch tells of every time that the lease is released, until the context ends.
+func (e *election) watch(ctx context.Context, client kubernetes.Interface) {
+	tell := func() {
+		select {
+		case e.vacant <- struct{}{}:
+		default:
+		}
+	}
+	one := fields.OneTermEqualSelector("metadata.name", e.ResourceName).String()
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(e.ResourceNamespace),
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.FieldSelector = one }))
+	informer := factory.Coordination().V1().Leases().Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			if isHeld(before) && !isHeld(after) {
+				tell()
+			}
+		},
+		DeleteFunc: func(any) { tell() },
+	})
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Watching the lease failed, trying to get it from time to time")
+		return
+	}
+	informer.RunWithContext(ctx)
+}
+
+func isHeld(object any) bool {
+	lease, ok := object.(*coordinationv1.Lease)
+	return ok && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
 }
 
 // outcome is the error of run, if it has one. Where nobody asked for the end, it

@@ -1,0 +1,162 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/leaderelection"
+	componentconfig "k8s.io/component-base/config"
+	"k8s.io/utils/ptr"
+)
+
+var lasting = componentconfig.LeaderElectionConfiguration{
+	LeaderElect: true, ResourceLock: "leases", ResourceName: "program", ResourceNamespace: "ns",
+	LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
+	RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
+	RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
+}
+
+func heldBy(holder string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "program"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15),
+			AcquireTime: ptr.To(metav1.NowMicro()), RenewTime: ptr.To(metav1.NowMicro()),
+		},
+	}
+}
+
+// standby is a process that stands by for a lease that somebody else holds.
+type standby struct {
+	t      *testing.T
+	client *fake.Clientset
+	led    chan time.Time // when it began to lead
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+func standBy(t *testing.T, watched bool) *standby {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	s := &standby{t: t, client: fake.NewClientset(heldBy("somebody else")), led: make(chan time.Time, 1), stop: stop, ended: make(chan error, 1)}
+	go func() {
+		watchdog := leaderelection.NewLeaderHealthzAdaptor(time.Minute)
+		s.ended <- Lead(ctx, Election{LeaderElectionConfiguration: lasting, Watched: watched}, s.client, watchdog, func(leading context.Context) error {
+			s.led <- time.Now()
+			<-leading.Done()
+			return nil
+		})
+	}()
+	return s
+}
+
+// hand gives the lease to the holder, "" for nobody.
+func (s *standby) hand(holder string) {
+	s.t.Helper()
+	if _, err := s.client.CoordinationV1().Leases("ns").Update(s.t.Context(), heldBy(holder), metav1.UpdateOptions{}); err != nil {
+		s.t.Error(err)
+	}
+}
+
+func (s *standby) holder() string {
+	s.t.Helper()
+	lease, err := s.client.CoordinationV1().Leases("ns").Get(context.Background(), "program", metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+func TestAStandbyThatWatchesTakesOverTheMomentTheLeaseIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := standBy(t, true)
+		for range 5 { // the holder is alive
+			<-time.After(3 * time.Second)
+			s.hand("somebody else")
+		}
+		select {
+		case <-s.led:
+			t.Fatal("it leads beside the holder of the lease")
+		default:
+		}
+		released := time.Now()
+		s.hand("")
+		if wait := (<-s.led).Sub(released); wait > 100*time.Millisecond {
+			t.Errorf("it began to lead %s after the lease was released", wait)
+		}
+		if s.holder() == "" {
+			t.Error("it leads without the lease")
+		}
+		s.stop()
+		if err := <-s.ended; err != nil || s.holder() != "" {
+			t.Errorf("it ended with %v, and the lease is held by %q", err, s.holder())
+		}
+	})
+}
+
+func TestAStandbyThatDoesNotWatchTakesOverWhenItTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := standBy(t, false)
+		<-time.After(3 * time.Second)
+		released := time.Now()
+		s.hand("")
+		if wait := (<-s.led).Sub(released); wait > 5*time.Second {
+			t.Errorf("it began to lead %s after the lease was released", wait)
+		}
+		s.stop()
+		if err := <-s.ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestALeaseThatIsNotRenewedIsTakenOnceItHasRunOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		s := standBy(t, true)
+		if wait := (<-s.led).Sub(start); wait < 15*time.Second || wait > 20*time.Second {
+			t.Errorf("it began to lead %s after the last sign of the holder, want 15 s and little more", wait)
+		}
+		s.stop()
+		if err := <-s.ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestALeaderWhoseLeaseGoesToSomebodyElseStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := standBy(t, true)
+		s.hand("")
+		<-s.led
+		s.hand("somebody else")
+		// The fake client knows no conflicts of versions.
+		s.client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "program", nil)
+		})
+		if err := <-s.ended; !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("it ended with %v, want that the lease is lost", err)
+		}
+	})
+}
+
+func TestAStandbyThatIsStoppedEndsAndNeverLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := standBy(t, true)
+		<-time.After(time.Second)
+		s.stop()
+		if err := <-s.ended; err != nil || len(s.led) > 0 || s.holder() != "somebody else" {
+			t.Errorf("it ended with %v, led %d times, and the lease is held by %q", err, len(s.led), s.holder())
+		}
+	})
+}
