@@ -32,6 +32,7 @@ func (u secretUse) namespaceKey() string { return parameterPrefix + u.word + "se
 // defaultSecret is what serves every use that the class names no secret for.
 var defaultSecret = secretUse{}
 
+// secretUses are all uses, that of creating and deleting first.
 func secretUses() []secretUse {
 	return []secretUse{
 		{"provisioner-", "csiProvisioner", func(s *Secrets) **v1.SecretReference { return &s.Provisioner }},
@@ -47,12 +48,24 @@ func secretUses() []secretUse {
 // SecretsOf returns the secrets that a class names for a claim's volume, or a
 // [Refusal]. It does not look whether they exist.
 func SecretsOf(class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim, volume string) (Secrets, error) {
+	return secretsOf(secretUses(), class, claim, volume)
+}
+
+// DeletionSecretOf returns the secret that a class names for deleting a claim's
+// volume, nil for none. The others are not looked at: their names may be made of
+// what is gone with the claim.
+func DeletionSecretOf(class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim, volume string) (*v1.SecretReference, error) {
+	secrets, err := secretsOf(secretUses()[:1], class, claim, volume)
+	return secrets.Provisioner, err
+}
+
+func secretsOf(uses []secretUse, class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim, volume string) (Secrets, error) {
 	var secrets Secrets
 	fallback, err := templatesOf(class, defaultSecret)
 	if err != nil {
 		return Secrets{}, err
 	}
-	for _, use := range secretUses() {
+	for _, use := range uses {
 		templates, err := templatesOf(class, use)
 		if err != nil {
 			return Secrets{}, err

@@ -76,7 +76,8 @@ func TestAnImmediateVolumeIsWhereTheClassAllows(t *testing.T) {
 	s := enter(t, shared(t, setup{honor: true})).zoned("", func(c *storagev1.StorageClass) {
 		c.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"b"}}}}}
 	})
-	s.ownNode("node", "zone=a")
+	s.createClaim("known", s.namespace+"-wait", chosen(s.ownNode("node", "zone=a")))
+	s.awaitBound("known") // so that the provisioner knows the node
 	s.createClass(func(c *storagev1.StorageClass) { c.Name += "-anywhere" })
 	s.createClaim("anywhere", s.namespace+"-anywhere")
 	s.createClaim("here", s.namespace)

@@ -40,10 +40,9 @@ func countAssignment(err error) {
 // measure notes when provisioning begins for a claim, and that it ends once the
 // claim is bound, as in kube-controller-manager.
 func (c *Controller) measure(claim *v1.PersistentVolumeClaim, reason binding.Reason) {
-	switch {
-	case reason == binding.AwaitsProvisioner || reason == binding.AwaitsPlugin:
-		c.Operations.Begin(claim.UID, c.provisionerOf(claim), operations.Provision)
-	case reason == binding.IsBound:
+	if reason == binding.IsBound {
 		c.Operations.Succeeded(claim.UID)
+	} else if reason == binding.AwaitsProvisioner || reason == binding.AwaitsPlugin {
+		c.Operations.Begin(claim.UID, c.provisionerOf(claim), operations.Provision)
 	}
 }

@@ -35,6 +35,5 @@ func (i *Inputs) DeletionSecret(ctx context.Context, class *storagev1.StorageCla
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := provision.SecretsOf(translated, &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}, volume.Name)
-	return secrets.Provisioner, err
+	return provision.DeletionSecretOf(translated, &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}, volume.Name)
 }

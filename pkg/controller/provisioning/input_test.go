@@ -279,7 +279,8 @@ func TestAVolumeOfTheInTreePluginIsClonedAndBecomesOneOfIt(t *testing.T) {
 
 func TestAVolumeFromBeforeItNamedItsSecretNeedsThatOfItsClass(t *testing.T) {
 	inputs := newWorld(t, nil, nil).inputs
-	class := options(nil, "provisioner-secret-name", "${pvc.name}-${pv.name}", "provisioner-secret-namespace", "${pvc.namespace}").StorageClass
+	class := options(nil, "provisioner-secret-name", "${pvc.name}-${pv.name}", "provisioner-secret-namespace", "${pvc.namespace}",
+		"node-stage-secret-name", "${pvc.annotations['gone-with-the-claim']}", "node-stage-secret-namespace", "team").StorageClass
 	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
 	for name, tc := range map[string]struct {
 		claim *v1.ObjectReference

@@ -46,15 +46,15 @@ func (p *play) perform(ctx context.Context) error {
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": p.scene},
 	}}
 	if _, err := namespaces.Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("%s: create namespace: %w", p.side.name, err)
+		return fmt.Errorf("%s: create namespace: %w", p.name, err)
 	}
 	for number, step := range p.Steps {
 		if err := p.take(ctx, step); err != nil {
-			return fmt.Errorf("%s: step %d, %s: %w", p.side.name, number+1, step.text, err)
+			return fmt.Errorf("%s: step %d, %s: %w", p.name, number+1, step.text, err)
 		}
 	}
 	if err := p.settle(ctx, step{}); err != nil {
-		return fmt.Errorf("%s: let everything settle: %w", p.side.name, err)
+		return fmt.Errorf("%s: let everything settle: %w", p.name, err)
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ const probePrefix = "probe-"
 func (p *play) leave(ctx context.Context) error {
 	claims := p.resource("claim", p.scene)
 	if err := claims.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		return fmt.Errorf("%s: delete claims: %w", p.side.name, err)
+		return fmt.Errorf("%s: delete claims: %w", p.name, err)
 	}
 	return p.recorder.await(ctx, func() bool {
 		for _, one := range p.recorder.all() {
