@@ -43,6 +43,9 @@ func (s *scene) portrait(claim string) string {
 	}
 	spec := volume.Spec.DeepCopy()
 	spec.ClaimRef = nil
+	for _, term := range spec.NodeAffinity.Required.NodeSelectorTerms { // upstream's order is that of a map
+		slices.SortFunc(term.MatchExpressions, func(a, b v1.NodeSelectorRequirement) int { return strings.Compare(a.Key, b.Key) })
+	}
 	text, err := json.MarshalIndent(map[string]any{
 		"annotations": annotations, "finalizers": slices.Sorted(slices.Values(volume.Finalizers)), "spec": spec,
 		"parameters": made.Parameters, "topology": made.Topology, "source": made.Source, "capacity": made.Capacity,
