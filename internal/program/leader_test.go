@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,14 +42,24 @@ type standby struct {
 	t      *testing.T
 	client *fake.Clientset
 	led    chan time.Time // when it began to lead
-	stop   context.CancelFunc
-	ended  chan error
+	// contested lets its writes of the lease conflict, of which the fake client knows nothing.
+	contested atomic.Bool
+	stop      context.CancelFunc
+	ended     chan error
 }
 
 func standBy(t *testing.T, watched bool) *standby {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	s := &standby{t: t, client: fake.NewClientset(heldBy("somebody else")), led: make(chan time.Time, 1), stop: stop, ended: make(chan error, 1)}
+	s.client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		lease, _ := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+		theirs := lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == "somebody else"
+		if theirs || !s.contested.Load() {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "program", nil)
+	})
 	go func() {
 		watchdog := leaderelection.NewLeaderHealthzAdaptor(time.Minute)
 		s.ended <- Lead(ctx, Election{LeaderElectionConfiguration: lasting, Watched: watched}, s.client, watchdog, func(leading context.Context) error {
@@ -139,11 +150,8 @@ func TestALeaderWhoseLeaseGoesToSomebodyElseStops(t *testing.T) {
 		s := standBy(t, true)
 		s.hand("")
 		<-s.led
+		s.contested.Store(true)
 		s.hand("somebody else")
-		// The fake client knows no conflicts of versions.
-		s.client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "program", nil)
-		})
 		if err := <-s.ended; !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("it ended with %v, want that the lease is lost", err)
 		}

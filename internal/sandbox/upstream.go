@@ -12,7 +12,7 @@ import (
 // beside the modules that build them.
 var (
 	upstreamLoopsUser   = User("system:kube-controller-manager")
-	upstreamSidecarUser = ServiceAccount(deploy.Namespace, "csi-provisioner")
+	UpstreamSidecarUser = ServiceAccount(deploy.Namespace, "csi-provisioner")
 )
 
 // StartUpstreamLoops starts the three loops of the real kube-controller-manager
@@ -28,7 +28,7 @@ func (c *ControlPlane) StartUpstreamLoops(ctx context.Context, controller Contro
 // StartUpstreamProvisioner starts the real csi-provisioner for the volumes of
 // driver, to compare with.
 func (c *ControlPlane) StartUpstreamProvisioner(ctx context.Context, driver *Driver, controller Controller) (*Process, error) {
-	return c.startUpstream(ctx, "csi-provisioner", upstreamSidecarUser, controller, []string{"--csi-address=" + driver.Socket})
+	return c.startUpstream(ctx, "csi-provisioner", UpstreamSidecarUser, controller, []string{"--csi-address=" + driver.Socket})
 }
 
 // startUpstream starts a program of bin/upstream, as fast as the API server is.

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,8 @@ import (
 type Writer struct {
 	client   kubernetes.Interface
 	versions *Versions
+	// updates: this program may update claims and may not patch them.
+	updates atomic.Bool
 }
 
 // NewWriter returns a writer that records its writes in versions.
@@ -52,6 +55,8 @@ func (w *Writer) Volume(ctx context.Context, volume *v1.PersistentVolume, p *pat
 }
 
 // Claim patches a claim and returns it as it is now, as Volume does for volumes.
+// With the rights of a sidecar that only updates claims, it does the same by an
+// update that rests on the version.
 func (w *Writer) Claim(ctx context.Context, claim *v1.PersistentVolumeClaim, p *patch.Patch, subresource ...string) (*v1.PersistentVolumeClaim, error) {
 	if p.Empty() {
 		return claim, nil
@@ -60,7 +65,7 @@ func (w *Writer) Claim(ctx context.Context, claim *v1.PersistentVolumeClaim, p *
 	if err != nil {
 		return nil, fmt.Errorf("encode patch of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	now, err := w.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.JSONPatchType, body, metav1.PatchOptions{}, subresource...)
+	now, err := w.patchClaim(ctx, claim, body, subresource)
 	if err != nil {
 		return nil, fmt.Errorf("patch claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}

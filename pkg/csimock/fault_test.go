@@ -226,12 +226,11 @@ func TestAFaultOnOneVolumeLeavesOthersAlone(t *testing.T) {
 }
 
 func TestALostConnectionHidesWhatHappened(t *testing.T) {
-	var struck []csimock.Fault
-	var answered []csimock.Call
+	struck, answered := make(chan csimock.Fault, 1), make(chan csimock.Call, 2)
 	fault := csimock.Fault{Method: "CreateVolume", Disconnect: true, After: true, Times: 1}
 	server, driver := start(t, csimock.Config{
 		Faults: []csimock.Fault{fault},
-		Struck: func(f csimock.Fault) { struck = append(struck, f) }, Answered: func(c csimock.Call) { answered = append(answered, c) },
+		Struck: func(f csimock.Fault) { struck <- f }, Answered: func(c csimock.Call) { answered <- c },
 	})
 	_, err := driver.CreateVolume(t.Context(), volumeRequest("one"))
 	expectCode(t, err, codes.Unavailable)
@@ -239,8 +238,8 @@ func TestALostConnectionHidesWhatHappened(t *testing.T) {
 	if len(volumes) != 1 {
 		t.Fatalf("there are %d volumes, want 1", len(volumes))
 	}
-	if len(struck) != 1 || struck[0] != fault || len(answered) != 1 || answered[0].Volume != volumes[0].ID {
-		t.Errorf("told of faults %+v and calls %+v", struck, answered)
+	if told, call := <-struck, <-answered; told != fault || call.Volume != volumes[0].ID {
+		t.Errorf("told of fault %+v and call %+v", told, call)
 	}
 	if id := create(t, driver, volumeRequest("one")); id != volumes[0].ID { // over a new connection
 		t.Errorf("the retry made volume %s besides %s", id, volumes[0].ID)

@@ -35,13 +35,19 @@ func (s *scene) createClass(change ...func(*storagev1.StorageClass)) {
 // beside the others of the cluster.
 func (s *scene) beside(name, driver, provisioner string) *scene {
 	s.t.Helper()
+	return s.besideAs("", name, driver, provisioner)
+}
+
+// besideAs is beside with the rights of the kubeconfig, "" for our own.
+func (s *scene) besideAs(kubeconfig, name, driver, provisioner string) *scene {
+	s.t.Helper()
 	own := *s.cluster
 	own.dir = s.t.TempDir()
 	var err error
 	own.driver, err = sandbox.StartDriver(s.ctx, sandbox.DriverConfig{Binaries: binaries(), Dir: own.dir, Name: name, Args: strings.Fields(driver)})
 	s.must(err, "start driver")
 	s.t.Cleanup(func() { s.end(own.driver) })
-	own.provisioner, err = s.plane.StartProvisioner(s.ctx, own.driver, sandbox.Controller{Name: name, HonorReclaimPolicy: true, Args: strings.Fields(provisioner)})
+	own.provisioner, err = s.plane.StartProvisioner(s.ctx, own.driver, sandbox.Controller{Name: name, Kubeconfig: kubeconfig, HonorReclaimPolicy: true, Args: strings.Fields(provisioner)})
 	s.must(err, "start provisioner")
 	s.t.Cleanup(func() { s.end(own.provisioner) })
 	return &scene{cluster: &own, t: s.t, ctx: s.ctx, namespace: s.namespace}

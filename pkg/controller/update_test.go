@@ -1,0 +1,108 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+)
+
+// stored is the claim that the server of a test has, with a field of tomorrow.
+const stored = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"namespace":"ns","name":"claim","uid":"1","resourceVersion":"7","finalizers":["other"]},"spec":{"tomorrow":"kept"}}`
+
+// updater is a writer whose server forbids patches; verbs are the requests it got,
+// put the object that was last written.
+type updater struct {
+	*Writer
+	verbs []string
+	put   []byte
+}
+
+func newUpdater(t *testing.T, mayUpdate bool) *updater {
+	t.Helper()
+	u := &updater{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u.verbs = append(u.verbs, r.Method)
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPatch || r.Method == http.MethodPut && !mayUpdate {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no %s"}`, r.Method)
+			return
+		}
+		answer := []byte(stored)
+		if r.Method == http.MethodPut {
+			u.put, _ = io.ReadAll(r.Body)
+			answer = u.put
+		}
+		_, _ = w.Write(answer)
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Writer = NewWriter(client, NewVersions())
+	return u
+}
+
+// observed is the claim as a cache had it.
+func observed(finalizers ...string) *v1.PersistentVolumeClaim {
+	return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "1", ResourceVersion: "7", Finalizers: finalizers}}
+}
+
+func hold(claim *v1.PersistentVolumeClaim) *patch.Patch {
+	return finalizer.Edit(patch.For(claim), claim, finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}})
+}
+
+func TestAClaimThatMayNotBePatchedIsUpdatedAtItsVersionAndKeepsWhatIsUnknown(t *testing.T) {
+	u := newUpdater(t, true)
+	for range 2 {
+		now, err := u.Claim(t.Context(), observed("other"), hold(observed("other")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(now.Finalizers, []string{"other", string(finalizer.Provisioning)}) {
+			t.Errorf("finalizers are %v", now.Finalizers)
+		}
+	}
+	var written struct {
+		Metadata struct{ ResourceVersion string }
+		Spec     struct{ Tomorrow string }
+	}
+	if err := json.Unmarshal(u.put, &written); err != nil || written.Metadata.ResourceVersion != "7" || written.Spec.Tomorrow != "kept" {
+		t.Errorf("written: %s (%v)", u.put, err)
+	}
+	if want := []string{"PATCH", "GET", "PUT", "GET", "PUT"}; !slices.Equal(u.verbs, want) {
+		t.Errorf("requests %v, want %v: what is forbidden is tried once", u.verbs, want)
+	}
+}
+
+func TestAnUpdateInThePlaceOfAPatchTestsWhatThePatchTests(t *testing.T) {
+	u := newUpdater(t, true)
+	stale := observed("other", "gone since")
+	if _, err := u.Claim(t.Context(), stale, hold(stale)); !patch.IsStale(err) {
+		t.Errorf("the change rested on what is no longer so, and the error is %v", err)
+	}
+	if u.put != nil {
+		t.Errorf("written: %s", u.put)
+	}
+}
+
+func TestWhoMayNeitherPatchNorUpdateIsToldOfThePatch(t *testing.T) {
+	u := newUpdater(t, false)
+	_, err := u.Claim(t.Context(), observed("other"), hold(observed("other")))
+	if err == nil || err.Error() != "patch claim ns/claim: no PATCH" {
+		t.Errorf("the error is %v", err)
+	}
+}
