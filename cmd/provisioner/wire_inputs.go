@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	snapshotclient "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -18,7 +21,7 @@ import (
 // inputs gathers what volumes are made from, and returns the informer of
 // VolumeAttributesClasses as well. Nodes are watched only for a driver with
 // topology, and snapshots are read only for one that makes them.
-func (w *wiring) inputs() (*provisioning.Inputs, cache.SharedIndexInformer, error) {
+func (w *wiring) inputs(ctx context.Context) (*provisioning.Inputs, cache.SharedIndexInformer, error) {
 	flags := w.options.volumes
 	flags.settings.Identity = identity(w.driver.Name())
 	config := provisioning.InputsConfig{
@@ -43,7 +46,7 @@ func (w *wiring) inputs() (*provisioning.Inputs, cache.SharedIndexInformer, erro
 		}
 		config.Snapshots, config.ProtectSnapshot = client, w.snapshots.Protect
 	}
-	attributes, err := w.attributes()
+	attributes, err := w.attributes(ctx)
 	return provisioning.NewInputs(config), attributes, err
 }
 
@@ -65,9 +68,10 @@ func (w *wiring) classSecret(inputs *provisioning.Inputs) func(context.Context, 
 	}
 }
 
-// attributes is the informer of VolumeAttributesClasses, nil for a driver that takes
-// none and for a cluster that has none.
-func (w *wiring) attributes() (cache.SharedIndexInformer, error) {
+// attributes is the informer of VolumeAttributesClasses, which only wakes claims that
+// wait for one: nil for a driver that takes none, for a cluster that has none, and
+// where the right to watch them is missing, which upstream's sidecar does not have.
+func (w *wiring) attributes(ctx context.Context) (cache.SharedIndexInformer, error) {
 	if !w.driver.Modifies() {
 		return nil, nil
 	}
@@ -78,10 +82,13 @@ func (w *wiring) attributes() (cache.SharedIndexInformer, error) {
 	case err != nil:
 		return nil, fmt.Errorf("ask the API server whether it has VolumeAttributesClasses: %w", err)
 	}
-	for _, resource := range served.APIResources {
-		if resource.Name == "volumeattributesclasses" {
-			return w.factory.Storage().V1().VolumeAttributesClasses().Informer(), nil
-		}
+	classes := storagev1.Resource("volumeattributesclasses")
+	if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == classes.Resource }) {
+		return nil, nil
 	}
-	return nil, nil
+	may, err := w.mayWatch(ctx, classes)
+	if err != nil || !may {
+		return nil, err
+	}
+	return w.factory.Storage().V1().VolumeAttributesClasses().Informer(), nil
 }

@@ -18,13 +18,13 @@ import (
 )
 
 // wireVolumes makes the two sides that make and delete volumes.
-func (w *wiring) wireVolumes() error {
+func (w *wiring) wireVolumes(ctx context.Context) error {
 	core, turns, reporter := w.factory.Core().V1(), &controller.Turns{}, controller.NewReporter(w.recorder)
 	attachments, err := w.attachments()
 	if err != nil {
 		return fmt.Errorf("watch attachments: %w", err)
 	}
-	inputs, attributes, err := w.inputs()
+	inputs, attributes, err := w.inputs(ctx)
 	if err != nil {
 		return err
 	}

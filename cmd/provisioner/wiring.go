@@ -64,7 +64,7 @@ func (w *wiring) wire(ctx context.Context) error {
 	if err := w.wireCapacity(ctx); err != nil {
 		return err
 	}
-	for _, wire := range []func() error{w.wireCloning, w.wireSnapshots, w.wireVolumes} {
+	for _, wire := range []func() error{w.wireCloning, w.wireSnapshots, func() error { return w.wireVolumes(ctx) }} {
 		if err := wire(); err != nil {
 			return err
 		}

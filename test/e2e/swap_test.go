@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"os"
 	"testing"
 
+	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
@@ -14,8 +16,14 @@ func TestTheRightsOfUpstreamsSidecarAreEnough(t *testing.T) {
 	s.must(s.grantUpstream(s.ctx), "grant upstream's rights")
 	kubeconfig, err := s.plane.Kubeconfig(s.ctx, sandbox.UpstreamSidecarUser)
 	s.must(err, "get a kubeconfig of upstream's sidecar")
-	s = s.besideAs(kubeconfig, s.namespace+".swapped", "", "--leader-election --leader-election-namespace="+s.namespace)
+	s = s.besideAs(kubeconfig, s.namespace+".swapped", "", "--leader-election --leader-election-namespace="+deploy.Namespace)
 	s.createClass()
+	t.Cleanup(func() {
+		if t.Failed() {
+			text, _ := os.ReadFile(s.provisioner.LogFile())
+			t.Log(string(text))
+		}
+	})
 	for _, o := range []order{claimOnly, volumeThenClaim} {
 		s.createClaim("claim", s.namespace)
 		volume := s.awaitBound("claim")
