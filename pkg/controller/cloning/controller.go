@@ -38,7 +38,7 @@ func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Contro
 	versions := controller.NewVersions()
 	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions)}
 	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile)
-	if err := claims.AddIndexers(cache.Indexers{bySource: sourceOf}); err != nil {
+	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSource(protection.ClaimSource)}); err != nil {
 		return nil, fmt.Errorf("index claims by their source: %w", err)
 	}
 	if _, err := claims.AddEventHandler(controller.OnChange(c.changed, c.gone)); err != nil {
@@ -141,16 +141,4 @@ func (c *Controller) wake(claim *v1.PersistentVolumeClaim) {
 	if source := protection.NeededSource(claim); source.Kind == protection.ClaimSource {
 		c.loop.Enqueue(source.Namespace + "/" + source.Name)
 	}
-}
-
-func sourceOf(object any) ([]string, error) {
-	claim, ok := object.(*v1.PersistentVolumeClaim)
-	if !ok {
-		return nil, nil
-	}
-	source := protection.NeededSource(claim)
-	if source.Kind != protection.ClaimSource {
-		return nil, nil
-	}
-	return []string{source.Namespace + "/" + source.Name}, nil
 }

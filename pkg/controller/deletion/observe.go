@@ -2,13 +2,11 @@ package deletion
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
@@ -80,33 +78,13 @@ func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
 // confirm reads volume and claim from the API server. It returns nil if the
 // volume is gone, or another one has its name.
 func (c *Controller) confirm(ctx context.Context, o observation) (*observation, error) {
-	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, o.volume.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read volume %s: %w", o.volume.Name, err)
-	case volume.UID != o.volume.UID:
-		return nil, nil
+	volume, err := controller.LiveVolume(ctx, c.Client, o.volume)
+	if volume == nil || err != nil {
+		return nil, err
 	}
-	claim, err := c.readClaim(ctx, volume)
+	claim, err := controller.LiveClaim(ctx, c.Client, volume)
 	if err != nil {
 		return nil, err
 	}
-	return &observation{volume: volume, state: c.stateOf(volume, claim, true)}, nil
-}
-
-func (c *Controller) readClaim(ctx context.Context, volume *v1.PersistentVolume) (reclaim.Claim, error) {
-	ref := volume.Spec.ClaimRef
-	if ref == nil || ref.UID == "" {
-		return reclaim.NoClaim, nil
-	}
-	claim, err := c.Client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		claim = nil
-	case err != nil:
-		return reclaim.ClaimHolds, fmt.Errorf("read claim %s/%s of volume %s: %w", ref.Namespace, ref.Name, volume.Name, err)
-	}
-	return reclaim.ClaimOf(volume, claim), nil
+	return &observation{volume: volume, state: c.stateOf(volume, reclaim.ClaimOf(volume, claim), true)}, nil
 }

@@ -43,7 +43,7 @@ type Controller struct {
 func New(config Config) (*Controller, error) {
 	c := &Controller{Config: config}
 	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Minute}, c.Reconcile)
-	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: snapshotOf}); err != nil {
+	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSource(protection.SnapshotSource)}); err != nil {
 		return nil, fmt.Errorf("index claims by snapshot: %w", err)
 	}
 	changed := func(old, now *v1.PersistentVolumeClaim) {
@@ -148,18 +148,6 @@ func (c *Controller) release(ctx context.Context, snapshot *metav1.PartialObject
 	}
 	klog.FromContext(ctx).V(2).Info("No claim waits for a volume made from the snapshot, letting it go")
 	return nil
-}
-
-func snapshotOf(object any) ([]string, error) {
-	claim, ok := object.(*v1.PersistentVolumeClaim)
-	if !ok {
-		return nil, nil
-	}
-	source := protection.NeededSource(claim)
-	if source.Kind != protection.SnapshotSource {
-		return nil, nil
-	}
-	return []string{source.Namespace + "/" + source.Name}, nil
 }
 
 // errLeaving: the finalizer cannot be added any more.

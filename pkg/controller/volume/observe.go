@@ -2,11 +2,8 @@ package volume
 
 import (
 	"context"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -95,17 +92,12 @@ func (c *Controller) used(o reclaimed) bool {
 // confirmReclaim reads the volume, its claim and its recycler pod from the API
 // server. It returns nil if the volume is gone, or another one has its name.
 func (c *Controller) confirmReclaim(ctx context.Context, o reclaimed) (*reclaimed, error) {
-	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, o.volume.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read volume %s: %w", o.volume.Name, err)
-	case volume.UID != o.volume.UID:
-		return nil, nil
+	volume, err := controller.LiveVolume(ctx, c.Client, o.volume)
+	if volume == nil || err != nil {
+		return nil, err
 	}
 	live := reclaimed{volume: volume}
-	if live.claim, err = c.readClaim(ctx, volume); err != nil {
+	if live.claim, err = controller.LiveClaim(ctx, c.Client, volume); err != nil {
 		return nil, err
 	}
 	if live.pod, err = c.readRecycler(ctx, volume); err != nil {
@@ -113,20 +105,4 @@ func (c *Controller) confirmReclaim(ctx context.Context, o reclaimed) (*reclaime
 	}
 	live.state = c.stateOf(live, true)
 	return &live, nil
-}
-
-// readClaim reads the claim that has the name the volume refers to, nil if there is none.
-func (c *Controller) readClaim(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
-	ref := volume.Spec.ClaimRef
-	if ref == nil {
-		return nil, nil
-	}
-	claim, err := c.Client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read claim %s/%s: %w", ref.Namespace, ref.Name, err)
-	}
-	return claim, nil
 }

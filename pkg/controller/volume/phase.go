@@ -2,11 +2,8 @@ package volume
 
 import (
 	"context"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
@@ -89,13 +86,9 @@ func (c *Controller) execute(ctx context.Context, o observation, action binding.
 
 // confirm reads the claim live, whatever the cache says of it.
 func (c *Controller) confirm(ctx context.Context, o observation) (observation, error) {
-	ref := o.volume.Spec.ClaimRef
-	claim, err := c.Client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		claim = nil
-	case err != nil:
-		return o, fmt.Errorf("read claim %s/%s: %w", ref.Namespace, ref.Name, err)
+	claim, err := controller.LiveClaim(ctx, c.Client, o.volume)
+	if err != nil {
+		return o, err
 	}
 	return observation{volume: o.volume, claim: claim, confirmed: true}, nil
 }

@@ -1,0 +1,24 @@
+package controller
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/protection"
+)
+
+// NeededSource is an index of claims by the key of the source, of that kind, that
+// their volume is still to be made from.
+func NeededSource(kind protection.SourceKind) cache.IndexFunc {
+	return func(object any) ([]string, error) {
+		claim, ok := object.(*v1.PersistentVolumeClaim)
+		if !ok {
+			return nil, nil
+		}
+		source := protection.NeededSource(claim)
+		if source.Kind != kind {
+			return nil, nil
+		}
+		return []string{source.Namespace + "/" + source.Name}, nil
+	}
+}
