@@ -40,9 +40,11 @@ func countAssignment(err error) {
 // measure notes when provisioning begins for a claim, and that it ends once the
 // claim is bound, as in kube-controller-manager.
 func (c *Controller) measure(claim *v1.PersistentVolumeClaim, reason binding.Reason) {
-	if reason == binding.IsBound {
+	switch reason {
+	case binding.IsBound:
 		c.Operations.Succeeded(claim.UID)
-	} else if reason == binding.AwaitsProvisioner || reason == binding.AwaitsPlugin {
+	case binding.AwaitsProvisioner, binding.AwaitsPlugin:
 		c.Operations.Begin(claim.UID, c.provisionerOf(claim), operations.Provision)
+	default: // nothing begins or ends
 	}
 }
