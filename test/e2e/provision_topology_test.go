@@ -87,10 +87,13 @@ func (s *scene) untilNodeIsKnown(class, zone string) {
 
 func TestAnImmediateVolumeIsWhereTheClassAllows(t *testing.T) {
 	t.Parallel()
-	s := enter(t, shared(t, setup{honor: true})).zoned("", func(c *storagev1.StorageClass) {
-		c.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"b"}}}}}
+	s := enter(t, shared(t, setup{honor: true}))
+	key := "zone." + s.namespace // no other test's node has it
+	s = s.beside(s.namespace+".zoned", "--with=topology --topology="+key+"=a --topology="+key+"=b", "")
+	s.createClass(func(c *storagev1.StorageClass) {
+		c.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: key, Values: []string{"b"}}}}}
 	})
-	s.ownNode("node", "zone=a")
+	s.ownNode("node", key+"=a")
 	s.createClass(func(c *storagev1.StorageClass) { c.Name += "-anywhere" })
 	s.createClaim("here", s.namespace)
 	s.untilNodeIsKnown(s.namespace+"-anywhere", "a")
