@@ -51,12 +51,3 @@ func (translator) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, err
 func (translator) InTree(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	return csitranslation.New().TranslateCSIPVToInTree(volume)
 }
-
-// Handle returns the driver's handle of a volume.
-func (t translator) Handle(_ context.Context, volume *v1.PersistentVolume) (string, error) {
-	translated, err := t.Volume(volume)
-	if err != nil {
-		return "", err
-	}
-	return translated.Spec.CSI.VolumeHandle, nil
-}

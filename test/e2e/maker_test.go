@@ -84,6 +84,13 @@ func (d *storage) CreateVolume(_ context.Context, request *spec.CreateVolumeRequ
 
 func (d *storage) Known(handle string) bool { return slices.Contains(d.known, handle) }
 
+func (d *storage) HandleOf(volume *v1.PersistentVolume) string {
+	if volume.Spec.CSI == nil || volume.Spec.CSI.Driver != d.name {
+		return ""
+	}
+	return handle(volume)
+}
+
 func (d *storage) Discard(_ context.Context, volume *v1.PersistentVolume) error {
 	if d.undeletable != nil {
 		return d.undeletable

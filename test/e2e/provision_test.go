@@ -219,6 +219,31 @@ func TestAVolumeOfAMigratedPluginIsMadeAndDeletedByItsDriver(t *testing.T) {
 	}
 }
 
+// An administrator who migrates by hand writes a CSI volume for a disk that an
+// in-tree one still names.
+func TestADiskThatAnInTreeVolumeNamesTooIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true})).beside("cinder.csi.openstack.org", "", "")
+	s.createClass(func(c *storagev1.StorageClass) { c.Provisioner = "kubernetes.io/cinder" })
+	s.createClaim("in-tree", s.namespace)
+	inTree := s.awaitBound("in-tree")
+	id := inTree.Spec.Cinder.VolumeID
+	s.createVolume(id, v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.StorageClassName = "by-hand" })
+	s.createClaim("by-hand", "by-hand")
+	byHand := s.awaitBound("by-hand")
+	for _, name := range []string{"by-hand", "in-tree"} {
+		s.deleteClaim(name)
+	}
+	for volume, other := range map[*v1.PersistentVolume]string{byHand: inTree.Name, inTree: byHand.Name} {
+		if message := s.awaitEvent(volume, "VolumeHandleShared"); !strings.Contains(message, other) {
+			t.Errorf("the event does not name %s: %s", other, message)
+		}
+	}
+	if !s.stored(id) || s.calls("DeleteVolume", id) != 0 {
+		t.Errorf("the data of %s is gone: the driver was called %d times", id, s.calls("DeleteVolume", id))
+	}
+}
+
 // eventLog collects events from when it was started on.
 type eventLog struct {
 	events <-chan *v1.Event

@@ -25,8 +25,8 @@ type Driver interface {
 
 // Translator knows the in-tree volumes that the driver serves.
 type Translator interface {
-	// Handle returns the driver's handle for an in-tree volume.
-	Handle(ctx context.Context, volume *v1.PersistentVolume) (string, error)
+	// Volume returns an in-tree volume in CSI terms.
+	Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error)
 }
 
 // Config is what the reconciler works with.
@@ -133,7 +133,7 @@ func (c *Controller) cached(name string) *v1.PersistentVolume {
 }
 
 func (c *Controller) watch() error {
-	err := register(c.Volumes, cache.Indexers{byHandle: handleKeys}, controller.OnChange(c.volumeChanged, c.volumeGone))
+	err := register(c.Volumes, cache.Indexers{byHandle: c.handles}, controller.OnChange(c.volumeChanged, c.volumeGone))
 	if err != nil || c.Attachments == nil {
 		return err
 	}
@@ -185,19 +185,6 @@ func (c *Controller) wake(volume *v1.PersistentVolume) {
 func (c *Controller) attachmentGone(attachment *storagev1.VolumeAttachment) {
 	names, _ := attachedVolume(attachment)
 	c.wakeAll(names)
-}
-
-// handleKeys is the handle by which a volume is found, with its driver.
-func handleKeys(object any) ([]string, error) {
-	volume, ok := object.(*v1.PersistentVolume)
-	if !ok || volume.Spec.CSI == nil {
-		return nil, nil
-	}
-	return []string{handleKey(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)}, nil
-}
-
-func handleKey(driver, handle string) string {
-	return driver + "\x00" + handle
 }
 
 func attachedVolume(object any) ([]string, error) {

@@ -2,7 +2,6 @@ package deletion
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
@@ -49,9 +49,8 @@ func (c *Controller) after(o observation, err error) (*observation, error) {
 // edit changes the finalizers. What the decision rests on is tested by the server:
 // policy and phase must be those observed.
 func (c *Controller) edit(ctx context.Context, o observation, change finalizer.Change) (*observation, error) {
-	guarded := patch.For(o.volume).
-		Test("/spec/persistentVolumeReclaimPolicy", string(o.volume.Spec.PersistentVolumeReclaimPolicy)).
-		Test("/status/phase", string(o.volume.Status.Phase))
+	guarded := controller.InPhase(patch.For(o.volume), o.volume).
+		Test("/spec/persistentVolumeReclaimPolicy", string(o.volume.Spec.PersistentVolumeReclaimPolicy))
 	next, err := c.write(ctx, o, finalizer.Edit(guarded, o.volume, change))
 	if err != nil && len(change.Remove) > 0 {
 		return nil, c.failed(o.volume, err)
@@ -106,7 +105,7 @@ func (c *Controller) Discard(ctx context.Context, volume *v1.PersistentVolume) e
 }
 
 func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume) error {
-	handle, err := c.handle(ctx, volume)
+	handle, err := c.handle(volume)
 	if err != nil {
 		return err
 	}
@@ -118,19 +117,6 @@ func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume) erro
 		return fmt.Errorf("delete volume %q with driver %s: %w", handle, c.Driver.Name(), err)
 	}
 	return nil
-}
-
-func (c *Controller) handle(ctx context.Context, volume *v1.PersistentVolume) (string, error) {
-	switch source := volume.Spec.CSI; {
-	case source == nil:
-		return c.Translator.Handle(ctx, volume)
-	case source.Driver != c.Driver.Name():
-		return "", fmt.Errorf("the volume was provisioned by driver %s and has a handle of driver %s, so neither is asked to delete it", c.Driver.Name(), source.Driver)
-	case source.VolumeHandle == "":
-		return "", errors.New("the volume has no volume handle")
-	default:
-		return source.VolumeHandle, nil
-	}
 }
 
 // deleteObject deletes this very PersistentVolume.

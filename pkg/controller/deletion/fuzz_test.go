@@ -27,9 +27,11 @@ func (s *shredder) DeleteVolume(_ context.Context, handle string, _ map[string]s
 	return nil
 }
 
-// Handle is that of an in-tree volume, which no test of the API server's objects knows.
-func (*shredder) Handle(_ context.Context, volume *v1.PersistentVolume) (string, error) {
-	return volume.Name, nil
+// Volume makes an in-tree volume one of the driver, with its name for a handle.
+func (*shredder) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	volume = volume.DeepCopy()
+	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: arbitrary.Driver, VolumeHandle: volume.Name}
+	return volume, nil
 }
 
 // Whatever the cache says, the driver deletes a volume only if on the API server

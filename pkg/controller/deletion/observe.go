@@ -2,7 +2,6 @@ package deletion
 
 import (
 	"context"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -54,25 +53,6 @@ func (c *Controller) attached(volume *v1.PersistentVolume) bool {
 	}
 	attachments, err := c.Attachments.GetIndexer().ByIndex(byVolume, volume.Name)
 	return err != nil || len(attachments) > 0
-}
-
-// Known says whether a PersistentVolume has the handle of this driver.
-func (c *Controller) Known(handle string) bool {
-	volumes, err := c.Volumes.GetIndexer().IndexKeys(byHandle, handleKey(c.Driver.Name(), handle))
-	return err != nil || len(volumes) > 0
-}
-
-// sharing returns the names of the other volumes with the same driver and handle.
-func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
-	keys, err := handleKeys(volume)
-	if err != nil || len(keys) == 0 {
-		return nil
-	}
-	names, err := c.Volumes.GetIndexer().IndexKeys(byHandle, keys[0])
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == volume.Name })
 }
 
 // confirm reads volume and claim from the API server. It returns nil if the

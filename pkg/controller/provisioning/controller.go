@@ -18,6 +18,8 @@ import (
 
 // Deletion is the volume side.
 type Deletion interface {
+	// HandleOf is what the driver calls the volume, "" if it is not the driver's.
+	HandleOf(volume *v1.PersistentVolume) string
 	// Known says whether a PersistentVolume has the handle of this driver.
 	Known(handle string) bool
 	// Discard deletes a volume in the storage system that no PersistentVolume records.

@@ -83,7 +83,7 @@ func (f *flow) restart() {
 	f.events = record.NewFakeRecorder(1000)
 	reporter, backoff := controller.NewReporter(f.events), controller.Backoff{First: time.Millisecond, Most: time.Second}
 	deletions, err := deletion.New(deletion.Config{
-		Client: f.client, Volumes: core.PersistentVolumes().Informer(), Driver: f.driver,
+		Client: f.client, Volumes: core.PersistentVolumes().Informer(), Driver: f.driver, Translator: plugin{},
 		Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: true, Turns: turns,
 	})
 	f.must(err)

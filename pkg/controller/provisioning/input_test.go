@@ -50,6 +50,9 @@ func (plugin) Class(_ context.Context, class *storagev1.StorageClass) (*storagev
 }
 
 func (plugin) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	if volume.Spec.HostPath == nil {
+		return nil, errors.New("not of the plugin")
+	}
 	volume = volume.DeepCopy()
 	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: volume.Spec.HostPath.Path}
 	return volume, nil

@@ -200,7 +200,7 @@ func (c *Controller) relation(volume *v1.PersistentVolume, claim *v1.PersistentV
 		return provision.Absent
 	case volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != claim.UID:
 		return provision.Impostor
-	case e.made != nil && e.handle != c.handleOf(volume):
+	case e.made != nil && e.handle != c.Deletion.HandleOf(volume):
 		return provision.Impostor
 	}
 	return provision.Recorded

@@ -39,6 +39,8 @@ type discarding struct{ deleted int }
 
 func (*discarding) Known(string) bool { return false }
 
+func (*discarding) HandleOf(*v1.PersistentVolume) string { return "" }
+
 func (d *discarding) Discard(context.Context, *v1.PersistentVolume) error {
 	d.deleted++
 	return nil

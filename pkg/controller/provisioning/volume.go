@@ -164,17 +164,3 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 	}
 	return after, nil
 }
-
-// handleOf is what the driver calls the volume, "" if it is not the driver's.
-func (c *Controller) handleOf(volume *v1.PersistentVolume) string {
-	source := volume.Spec.CSI
-	if source == nil && c.Serves(volume.Annotations[binding.ProvisionedBy]) {
-		if translated, err := c.Provisioner.Inputs.Translator.Volume(volume); err == nil {
-			source = translated.Spec.CSI
-		}
-	}
-	if source == nil || source.Driver != c.Provisioner.Driver.Name() {
-		return ""
-	}
-	return source.VolumeHandle
-}

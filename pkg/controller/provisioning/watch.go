@@ -82,7 +82,7 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 
 func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
 	c.memory.saw(volume.Name)
-	c.memory.release(c.handleOf(volume))
+	c.memory.release(c.Deletion.HandleOf(volume))
 }
 
 // volumeGone has a claim looked at again whose volume, or an impostor in its place,
