@@ -23,7 +23,7 @@ var upstreamFlags string
 // differs are the flags whose default is another one here, and why.
 var differs = map[string]string{
 	"kube-api-qps":   "fairness is left to the API server, unless a limit is asked for",
-	"kube-api-burst": "has an effect only together with --kube-api-qps",
+	"kube-api-burst": "as --kube-api-qps; where one is set, the other is upstream's",
 }
 
 // elsewhere are flags that program.Main adds to all programs.
@@ -113,7 +113,8 @@ func TestFlagsThatCannotBeServedAreRefusedWithASentenceThatNamesThem(t *testing.
 		"capacity never asked for":          {"--enable-capacity --capacity-poll-interval=0", map[string]string{"NAMESPACE": "ns", "POD_NAME": "pod"}, "--capacity-poll-interval"},
 		"capacity without workers":          {"--enable-capacity --capacity-threads=0", map[string]string{"NAMESPACE": "ns", "POD_NAME": "pod"}, "--capacity-threads"},
 		"the provisioner of which node":     {"--node-deployment", nil, "NODE_NAME"},
-		"delays the wrong way round":        {"--node-deployment --node-deployment-base-delay=2m", map[string]string{"NODE_NAME": "node"}, "--node-deployment-base-delay"},
+		"a delay before now":                {"--node-deployment --node-deployment-base-delay=-1s", map[string]string{"NODE_NAME": "node"}, "--node-deployment-base-delay"},
+		"a retry at once":                   {"--retry-interval-start=0", nil, "--retry-interval-start"},
 		"a class ignored":                   {"--feature-gates=VolumeAttributesClass=false", nil, "VolumeAttributesClass=false is refused"},
 		"other namespaces":                  {"--feature-gates=CrossNamespaceVolumeDataSource=true", nil, "CrossNamespaceVolumeDataSource=true is refused"},
 		"a lease kept":                      {"--feature-gates=ReleaseLeaderElectionOnExit=false", nil, "ReleaseLeaderElectionOnExit=false is refused"},
@@ -145,6 +146,13 @@ func TestWhatChartsSayIsTaken(t *testing.T) {
 		"--metrics-address=:8080 --enable-pprof",
 		"--automaxprocs --kube-api-qps=50 --kube-api-burst=100 --worker-threads=50 --retry-interval-start=500ms",
 		"--logging-format=json",
+		"--kube-api-qps=20",
+		"--kube-api-burst=20",
+		"--kube-api-qps=-1",
+		"--retry-interval-max=500ms",
+		"--retry-interval-start=10m",
+		"--node-deployment --node-deployment-max-delay=10s",
+		"--node-deployment --node-deployment-base-delay=2m",
 	} {
 		if err := complete(t, strings.Fields(args)...); err != nil {
 			t.Errorf("%s: %v", args, err)

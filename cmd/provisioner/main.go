@@ -4,7 +4,10 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/internal/program"
 
@@ -21,5 +24,15 @@ func main() {
 		Long: "provisioner makes volumes for PersistentVolumeClaims with the CSI driver that answers at\n" +
 			"--csi-address, and deletes them when their reclaim policy says so, whichever of volume and\n" +
 			"claim is deleted first. It takes the place of the csi-provisioner sidecar.",
+		Args: overlook,
 	}, newOptions)
+}
+
+// overlook takes arguments that are no flags: csi-provisioner does, and charts leave
+// some behind, such as the second half of "--leader-election true".
+func overlook(_ *cobra.Command, args []string) error {
+	if stray := strings.Join(args, " "); strings.TrimSpace(stray) != "" {
+		klog.Background().Info("Arguments that are no flags have no effect; a value belongs to its flag by =", "arguments", stray)
+	}
+	return nil
 }

@@ -47,6 +47,7 @@ func newOptions() (program.Work, error) {
 	if err != nil {
 		return nil, err
 	}
+	common.Upstream = program.Limits{QPS: 5, Burst: 10}
 	return &options{
 		Options:    common,
 		csiAddress: "/run/csi/socket",
@@ -72,7 +73,7 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.timeout, "timeout", o.timeout, "longest time for one call of the driver")
 	flags.DurationVar(&o.driverWait, "driver-wait", o.driverWait, "longest time to wait for the driver's first answer; 0 waits for ever")
 	flags.IntVar(&o.workers, "worker-threads", o.workers, "claims, and volumes, that are worked on at once")
-	flags.DurationVar(&o.retryStart, "retry-interval-start", o.retryStart, "time until the first retry of what failed; it doubles from there on")
+	flags.DurationVar(&o.retryStart, "retry-interval-start", o.retryStart, "time until the first retry of what failed; it doubles from there on, up to --retry-interval-max")
 	flags.DurationVar(&o.retryMax, "retry-interval-max", o.retryMax, "longest time between two tries")
 	addAutomaxprocs(flags)
 	for _, topic := range o.topics() {
@@ -92,8 +93,8 @@ func (o *options) Complete() error {
 		return errors.New("--timeout must be longer than 0")
 	case o.driverWait < 0:
 		return errors.New("--driver-wait must not be negative")
-	case o.retryStart <= 0 || o.retryMax < o.retryStart:
-		return errors.New("--retry-interval-start must be longer than 0 and at most --retry-interval-max")
+	case o.retryStart <= 0 || o.retryMax <= 0:
+		return errors.New("--retry-interval-start and --retry-interval-max must be longer than 0")
 	}
 	for _, topic := range o.topics() {
 		if err := topic.check(); err != nil {

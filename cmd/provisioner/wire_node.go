@@ -37,8 +37,8 @@ func (o *nodeOptions) check() error {
 		return nil
 	case os.Getenv("NODE_NAME") == "":
 		return errors.New("--node-deployment needs the environment variable NODE_NAME, the node that is served")
-	case o.baseDelay < 0 || o.maxDelay < o.baseDelay:
-		return errors.New("--node-deployment-base-delay must not be negative, nor longer than --node-deployment-max-delay")
+	case o.baseDelay < 0 || o.maxDelay < 0:
+		return errors.New("--node-deployment-base-delay and --node-deployment-max-delay must not be negative")
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (w *wiring) wireNode(ctx context.Context) error {
 		Client: w.clients.Objects,
 		Claims: w.factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
 		Driver: w.driver, Serves: w.serves, Node: options.name(), Topology: w.topology,
-		BaseDelay: options.baseDelay, MaxDelay: options.maxDelay,
+		BaseDelay: min(options.baseDelay, options.maxDelay), MaxDelay: options.maxDelay,
 	})
 	if err != nil {
 		return err

@@ -37,6 +37,7 @@ func newOptions() (program.Work, error) {
 	if err != nil {
 		return nil, err
 	}
+	common.Upstream = program.Limits{QPS: 20, Burst: 30}
 	return &options{
 		Options: common,
 		serving: serving.NewOptions("pv-controller"),

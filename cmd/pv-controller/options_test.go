@@ -21,7 +21,7 @@ var upstreamFlags string
 // differs are the flags whose default is another one here, and why.
 var differs = map[string]string{
 	"kube-api-qps":               "fairness is left to the API server, unless a limit is asked for",
-	"kube-api-burst":             "has an effect only together with --kube-api-qps",
+	"kube-api-burst":             "as --kube-api-qps; where one is set, the other is upstream's",
 	"leader-elect-resource-name": "kube-controller-manager goes on, and keeps its own lease",
 	"secure-port":                "serving is asked for, so that two programs on one host never clash",
 }
@@ -125,8 +125,7 @@ func TestFlagsThatContradictThemselvesAreRefused(t *testing.T) {
 		"--pv-recycler-timeout-increment-hostpath=-1":           "none less",
 		"--pv-recycler-pod-template-filepath-nfs=/nowhere":      "--pv-recycler-pod-template-filepath-nfs",
 		"--pv-recycler-pod-template-filepath-hostpath=/nowhere": "--pv-recycler-pod-template-filepath-hostpath",
-		"--kube-api-qps=-1":                                     "--kube-api-qps",
-		"--kube-api-burst=5":                                    "--kube-api-qps",
+		"--kube-api-burst=-1":                                   "--kube-api-burst",
 		"--kube-api-content-type=text/plain":                    "--kube-api-content-type",
 		"--disabled-metrics=no good name":                       "no good name",
 		"--contention-profiling":                                "--secure-port",

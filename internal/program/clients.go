@@ -28,7 +28,7 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	config.AcceptContentTypes = o.ContentType + "," + runtime.ContentTypeJSON
 	config.QPS, config.Burst = -1, 0
 	if o.QPS > 0 {
-		config.QPS, config.Burst = o.QPS, max(o.Burst, 1)
+		config.QPS, config.Burst = o.QPS, o.Burst
 	}
 	clients := &Clients{Config: rest.AddUserAgent(config, agent), agent: agent}
 	for purpose, client := range map[string]*kubernetes.Interface{"": &clients.Objects, "events": &clients.Events, "leases": &clients.Leases} {

@@ -21,7 +21,7 @@ type Work interface {
 }
 
 // Main runs the work that newWork returns and exits: with 0, or with 1 after one
-// sentence on stderr. The command gives name and help.
+// sentence on stderr. The command gives name and help, and may take arguments.
 func Main(command *cobra.Command, newWork func() (Work, error)) {
 	work, err := newWork()
 	if err == nil {
@@ -36,7 +36,9 @@ func Main(command *cobra.Command, newWork func() (Work, error)) {
 }
 
 func complete(command *cobra.Command, work Work) {
-	command.Args = cobra.NoArgs
+	if command.Args == nil {
+		command.Args = cobra.NoArgs
+	}
 	command.SilenceErrors, command.SilenceUsage = true, true
 	show := versionFlag("false")
 	show.add(command.Flags())

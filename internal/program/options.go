@@ -26,6 +26,9 @@ type Options struct {
 	// fairness is left to the API server.
 	QPS   float32
 	Burst int
+	// Upstream are the bounds of the program that this one replaces: where one of the
+	// two is asked for, the other is upstream's.
+	Upstream Limits
 	// ContentType is how requests are encoded.
 	ContentType string
 	// Logging is how and how much is logged.
@@ -33,6 +36,12 @@ type Options struct {
 
 	gates map[string]bool
 	gate  featuregate.MutableFeatureGate
+}
+
+// Limits bound the requests of a client.
+type Limits struct {
+	QPS   float32
+	Burst int
 }
 
 // NewOptions returns the defaults. The gates are those that the program has beside
@@ -52,8 +61,8 @@ func NewOptions(gates map[featuregate.Feature]featuregate.FeatureSpec) (*Options
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; without it, the service account of the pod is used")
 	flags.StringVar(&o.Master, "master", o.Master, "address of the API server; overrides the one in the kubeconfig")
-	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "most requests per second to the API server, of each part of the program; 0 leaves fairness to the server")
-	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "most requests to the API server at once, where --kube-api-qps is set")
+	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "most requests per second to the API server, of each part of the program; 0 or less leaves fairness to the server")
+	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, fmt.Sprintf("most requests to the API server at once; where one of --kube-api-qps and --kube-api-burst is set, the other is %v or %d", o.Upstream.QPS, o.Upstream.Burst))
 	flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "comma-separated list of gate=true|false; gates:\n"+strings.Join(o.gate.KnownFeatures(), "\n"))
 	logsapi.AddFlags(o.Logging, flags)
 }
@@ -61,13 +70,12 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 // Complete checks the flags and applies gates and logging.
 func (o *Options) Complete() error {
 	switch {
-	case o.QPS < 0 || o.Burst < 0:
-		return errors.New("--kube-api-qps and --kube-api-burst must not be negative")
-	case o.Burst > 0 && o.QPS == 0:
-		return errors.New("--kube-api-burst has an effect only together with --kube-api-qps")
+	case o.Burst < 0:
+		return errors.New("--kube-api-burst must not be negative")
 	case o.ContentType != runtime.ContentTypeProtobuf && o.ContentType != runtime.ContentTypeJSON:
 		return fmt.Errorf("--kube-api-content-type must be %s or %s", runtime.ContentTypeProtobuf, runtime.ContentTypeJSON)
 	}
+	o.completeLimits()
 	if err := features.Set(o.gate, o.gates); err != nil {
 		return err
 	}
@@ -75,6 +83,18 @@ func (o *Options) Complete() error {
 		return fmt.Errorf("set up logging: %w", err)
 	}
 	return nil
+}
+
+// completeLimits sets the one that was not asked for.
+func (o *Options) completeLimits() {
+	switch {
+	case o.QPS < 0:
+		o.QPS, o.Burst = 0, 0
+	case o.QPS == 0 && o.Burst > 0:
+		o.QPS = o.Upstream.QPS
+	case o.QPS > 0 && o.Burst == 0:
+		o.Burst = o.Upstream.Burst
+	}
 }
 
 // Honor is the gate HonorPVReclaimPolicy.
