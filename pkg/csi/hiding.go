@@ -3,6 +3,7 @@ package csi
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -27,15 +28,15 @@ type hiding struct {
 
 // Info logs what is left.
 func (h hiding) Info(level int, message string, keysAndValues ...any) {
-	h.LogSink.Info(level, strip(message, h.secrets), h.values(keysAndValues)...)
+	h.LogSink.Info(level, Hide(message, h.secrets), h.values(keysAndValues)...)
 }
 
 // Error logs what is left.
 func (h hiding) Error(err error, message string, keysAndValues ...any) {
 	if err != nil {
-		err = errors.New(strip(err.Error(), h.secrets))
+		err = errors.New(Hide(err.Error(), h.secrets))
 	}
-	h.LogSink.Error(err, strip(message, h.secrets), h.values(keysAndValues)...)
+	h.LogSink.Error(err, Hide(message, h.secrets), h.values(keysAndValues)...)
 }
 
 // WithValues hides secrets in what is added, too.
@@ -53,9 +54,11 @@ func (h hiding) values(given []any) []any {
 	for i, value := range given {
 		switch value := value.(type) {
 		case string:
-			shown[i] = strip(value, h.secrets)
+			shown[i] = Hide(value, h.secrets)
 		case error:
-			shown[i] = strip(value.Error(), h.secrets)
+			shown[i] = Hide(value.Error(), h.secrets)
+		case fmt.Stringer: // a request: a handle may have a value in it
+			shown[i] = Hide(value.String(), h.secrets)
 		default:
 			shown[i] = value
 		}
