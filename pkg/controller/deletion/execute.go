@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/csi"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
@@ -114,7 +115,7 @@ func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume) erro
 		return err
 	}
 	if err := c.Driver.DeleteVolume(ctx, handle, secrets); err != nil {
-		return fmt.Errorf("delete volume %q with driver %s: %w", handle, c.Driver.Name(), err)
+		return fmt.Errorf("delete volume %q with driver %s: %w", csi.Hide(handle, secrets), c.Driver.Name(), err)
 	}
 	return nil
 }

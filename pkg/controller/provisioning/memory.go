@@ -35,9 +35,9 @@ type entry struct {
 	// plan is what the driver may still be at.
 	plan *plan
 	// made is the volume that is not recorded yet, and handle what the driver calls
-	// it; useless is why it never will be recorded.
-	made            *v1.PersistentVolume
-	handle, useless string
+	// it, in logs and events shown; useless is why it never will be recorded.
+	made                   *v1.PersistentVolume
+	handle, shown, useless string
 	// node is where the volume was asked for; unfit is a node that is gone or full.
 	node, unfit string
 	// taken: another volume has the name.

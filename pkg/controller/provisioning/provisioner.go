@@ -13,6 +13,7 @@ import (
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/csi"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
@@ -55,8 +56,9 @@ func (p *plan) kept() *plan {
 
 // answer is the volume that the driver has made.
 type answer struct {
-	// handle is what the driver calls it.
-	handle string
+	// handle is what the driver calls it, shown the same for logs and events: without
+	// what it repeats of a secret.
+	handle, shown string
 	// volume is the object for it, without claimRef.
 	volume *v1.PersistentVolume
 	// useless says why it cannot serve the claim, "" if it can.
@@ -89,12 +91,15 @@ func (p *Provisioner) create(ctx context.Context, planned *plan) (answer, error)
 	if err != nil {
 		return answer{}, fmt.Errorf("create volume with driver %s: %w", p.Driver.Name(), err)
 	}
-	made := response.GetVolume()
-	return p.finish(answer{
-		handle:  made.GetVolumeId(),
-		volume:  provision.Volume(planned.input, planned.request, made, p.Honor),
-		useless: provision.Unusable(planned.request, made),
-	}, planned), nil
+	volume := response.GetVolume()
+	made := p.finish(answer{
+		handle:  volume.GetVolumeId(),
+		shown:   csi.Hide(volume.GetVolumeId(), request.GetSecrets()),
+		volume:  provision.Volume(planned.input, planned.request, volume, p.Honor),
+		useless: provision.Unusable(planned.request, volume),
+	}, planned)
+	made.useless = csi.Hide(made.useless, request.GetSecrets())
+	return made, nil
 }
 
 // withCredentials returns the request as it is sent.

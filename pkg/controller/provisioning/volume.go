@@ -26,26 +26,27 @@ func (c *Controller) ask(ctx context.Context, o *observation, s provision.State)
 	})
 	made, err := c.Provisioner.create(ctx, o.plan)
 	if err == nil {
-		err = c.impossible(made.handle, o)
+		err = c.impossible(made, o)
 	}
 	if err != nil {
 		return c.failed(o, s, err)
 	}
-	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", made.handle)
+	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", made.shown)
 	c.note(o, func(e *entry) {
-		e.asked, e.made, e.handle, e.useless = provision.Made, c.complete(made.volume, o), made.handle, made.useless
+		e.asked, e.made, e.useless = provision.Made, c.complete(made.volume, o), made.useless
+		e.handle, e.shown = made.handle, made.shown
 	})
 	return o.next(o.claim), nil
 }
 
 // impossible refuses a volume of which nothing is to be deleted: one without a
 // handle, or with the handle of somebody else's.
-func (c *Controller) impossible(handle string, o *observation) error {
+func (c *Controller) impossible(made answer, o *observation) error {
 	switch {
-	case handle == "":
+	case made.handle == "":
 		return status.Error(codes.Internal, "the driver returned no volume handle")
-	case c.Deletion.Known(handle) || !c.memory.reserve(handle, o.claim.UID):
-		return status.Errorf(codes.Internal, "the driver returned the volume handle %q, which another volume has", handle)
+	case c.Deletion.Known(made.handle) || !c.memory.reserve(made.handle, o.claim.UID):
+		return status.Errorf(codes.Internal, "the driver returned the volume handle %q, which another volume has", made.shown)
 	}
 	return nil
 }
@@ -147,11 +148,11 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 	e, _ := c.memory.of(o.claim.UID)
 	handle := e.handle
 	if c.Deletion.Known(handle) {
-		c.reportRecordedElsewhere(o, handle)
+		c.reportRecordedElsewhere(o, e.shown)
 	} else if err := c.Deletion.Discard(ctx, e.made); err != nil {
 		return nil, c.reportCleanupFailed(o, err)
 	} else {
-		klog.FromContext(ctx).V(2).Info("Volume deleted in the storage system, for the claim does not want it", "volume", o.name, "handle", handle)
+		klog.FromContext(ctx).V(2).Info("Volume deleted in the storage system, for the claim does not want it", "volume", o.name, "handle", e.shown)
 	}
 	c.memory.release(handle)
 	c.note(o, func(e *entry) { e.asked, e.made, e.plan, e.useless = provision.Settled, nil, nil, "" })

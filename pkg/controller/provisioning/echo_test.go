@@ -1,0 +1,137 @@
+package provisioning
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr/funcr"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+)
+
+const echoed = `pass"word&1`
+
+// echo is a driver that makes the handle of the secret, or a place of it, and a
+// volume side that knows of a handle from some call on.
+type echo struct {
+	local
+	discarding
+	place    bool
+	known    func(calls int) bool
+	calls    int
+	recorded *v1.PersistentVolume
+}
+
+func (e *echo) HasTopology() bool { return e.place }
+
+func (e *echo) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+	password := request.GetSecrets()["password"]
+	made := &spec.Volume{VolumeId: "of " + password, CapacityBytes: 1, VolumeContext: map[string]string{"user": password}}
+	if e.place {
+		made.AccessibleTopology = []*spec.Topology{{Segments: map[string]string{"zone": password}}}
+	}
+	return &spec.CreateVolumeResponse{Volume: made}, nil
+}
+
+func (e *echo) Known(string) bool {
+	e.calls++
+	return e.known(e.calls)
+}
+
+func (e *echo) Discard(_ context.Context, volume *v1.PersistentVolume) error {
+	e.recorded = volume
+	return nil
+}
+
+func TestWhatADriverMakesOfASecretIsInNoLogAndNoEventAndStaysInTheVolume(t *testing.T) {
+	never := func(int) bool { return false }
+	for name, tc := range map[string]struct {
+		place, unwanted bool
+		known           func(calls int) bool
+		want            string
+	}{
+		"the handle of another volume":   {false, false, func(int) bool { return true }, "which another volume has"},
+		"a place that no node can have":  {true, false, never, "zone"},
+		"a volume recorded in the end":   {false, true, func(calls int) bool { return calls > 1 }, "left alone"},
+		"a volume deleted again":         {false, true, never, "does not want it"},
+		"a volume that serves its claim": {false, false, never, "Volume created"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said strings.Builder
+			ctx := klog.NewContext(t.Context(), funcr.New(func(prefix, args string) { said.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 4}))
+			driver, events, client := &echo{place: tc.place, known: tc.known}, record.NewFakeRecorder(10), echoing(tc.unwanted)
+			if err := newEcho(t, client, driver, events).Reconcile(ctx, "ns/claim/uid"); err != nil {
+				said.WriteString(err.Error())
+			}
+			close(events.Events)
+			for event := range events.Events {
+				said.WriteString(event)
+			}
+			text := said.String()
+			if strings.Contains(text, "word") || !strings.Contains(text, tc.want) || !strings.Contains(text, "***stripped***") {
+				t.Errorf("said: %s, want %q and nothing of the secret", text, tc.want)
+			}
+			volumes, err := client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(volumes.Items) == 1 {
+				driver.recorded = &volumes.Items[0]
+			}
+			if made := driver.recorded; made != nil && (made.Spec.CSI.VolumeHandle != "of "+echoed || made.Spec.CSI.VolumeAttributes["user"] != echoed) {
+				t.Errorf("the volume is not as the driver made it: %+v", made.Spec.CSI)
+			}
+		})
+	}
+}
+
+// echoing is an API with a claim whose class names a secret.
+func echoing(unwanted bool) *fake.Clientset {
+	class, immediate, policy := "class", storagev1.VolumeBindingImmediate, v1.PersistentVolumeReclaimDelete
+	claim := &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Finalizers: []string{"example.com/other"},
+			Annotations: map[string]string{binding.StorageProvisioner: "ours"}},
+		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}},
+	}
+	if unwanted {
+		claim.Finalizers, claim.DeletionTimestamp = append(claim.Finalizers, string(finalizer.Provisioning)), &metav1.Time{Time: time.Unix(1, 0)}
+	}
+	return fake.NewClientset(claim,
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "ours", VolumeBindingMode: &immediate, ReclaimPolicy: &policy, Parameters: map[string]string{
+			"csi.storage.k8s.io/provisioner-secret-name": "secret", "csi.storage.k8s.io/provisioner-secret-namespace": "ns",
+		}},
+		&v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "secret"}, Data: map[string][]byte{"password": []byte(echoed)}})
+}
+
+func newEcho(t *testing.T, client *fake.Clientset, driver *echo, events record.EventRecorder) *Controller {
+	t.Helper()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	core := factory.Core().V1()
+	creations, err := New(Config{
+		Client: client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
+		Provisioner: &Provisioner{Driver: driver, Inputs: NewInputs(InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true},
+		Deletion:    driver, Serves: func(name string) bool { return name == "ours" },
+		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
+		Turns:      &controller.Turns{}, Reporter: controller.NewReporter(events), Metrics: metrics.New("echo"),
+		Backoff: controller.Backoff{First: time.Millisecond, Most: time.Second}, Holds: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory.StartWithContext(t.Context())
+	factory.WaitForCacheSync(t.Context().Done())
+	return creations
+}
