@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/kubernetes-csi/csi-lib-utils/metrics"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
@@ -68,7 +69,15 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 			return nil
 		}
 	}
-	return program.Lead(ctx, w.options.election.lease(w.driver.Name()), w.clients.Leases, watchdog, func(ctx context.Context) error {
+	election := w.options.election.lease(w.driver.Name())
+	election.Recorder = w.recorder
+	if election.LeaderElect {
+		var err error
+		if election.Watched, err = w.mayWatch(ctx, coordinationv1.Resource("leases"), election.ResourceNamespace); err != nil {
+			return err
+		}
+	}
+	return program.Lead(ctx, election, w.clients.Leases, watchdog, func(ctx context.Context) error {
 		klog.FromContext(ctx).Info("Working", "driver", w.driver.Name(), "workers", w.options.workers)
 		var running sync.WaitGroup
 		for _, work := range w.work {

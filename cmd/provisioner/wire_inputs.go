@@ -86,7 +86,7 @@ func (w *wiring) attributes(ctx context.Context) (cache.SharedIndexInformer, err
 	if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == classes.Resource }) {
 		return nil, nil
 	}
-	may, err := w.mayWatch(ctx, classes)
+	may, err := w.mayWatch(ctx, classes, metav1.NamespaceAll)
 	if err != nil || !may {
 		return nil, err
 	}

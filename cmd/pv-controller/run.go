@@ -61,7 +61,7 @@ func (o *options) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), caches.Synced()...) {
 		return nil
 	}
-	return program.Lead(ctx, program.Election{LeaderElectionConfiguration: o.leader, Watched: true}, clients.Leases, watchdog, func(ctx context.Context) error {
+	return program.Lead(ctx, program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder}, clients.Leases, watchdog, func(ctx context.Context) error {
 		if err := registerMetrics(caches, controllers.operations); err != nil {
 			return err
 		}

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -28,6 +26,8 @@ type Election struct {
 	componentconfig.LeaderElectionConfiguration
 	// Labels are put on the lease by whoever gets it.
 	Labels map[string]string
+	// Recorder tells, by events of the lease, who leads; it may be nil.
+	Recorder resourcelock.EventRecorder
 	// Watched has a standby watch the lease, so that it takes over when the lease is
 	// released, and not only when it tries again. It needs the right to.
 	Watched bool
@@ -42,12 +42,12 @@ func Lead(ctx context.Context, config Election, client kubernetes.Interface, wat
 	if !config.LeaderElect {
 		return run(ctx)
 	}
-	host, err := os.Hostname()
+	name, err := identity(tokenFile)
 	if err != nil {
-		return fmt.Errorf("read host name for the leader lease: %w", err)
+		return err
 	}
 	lock, err := resourcelock.NewWithLabels(config.ResourceLock, config.ResourceNamespace, config.ResourceName,
-		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, config.Labels)
+		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: name, EventRecorder: config.Recorder}, config.Labels)
 	if err != nil {
 		return fmt.Errorf("set up the leader lease: %w", err)
 	}

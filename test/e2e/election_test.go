@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ func TestAStandbyProvisionerTakesOverAtOnceWhenTheLeaderStops(t *testing.T) {
 	flags := []string{"--leader-election", "--leader-election-labels=team:storage", "--leader-election-renew-deadline=4s", "--leader-election-retry-period=1s", "--enable-pprof"}
 	first := s.startSidecar(s.driver, "provisioner-0", nil, flags...)
 	holder := s.awaitLeader("")
+	if message := s.awaitEvent(&metav1.ObjectMeta{Namespace: deploy.Namespace, Name: driverLease}, "LeaderElection"); !strings.Contains(message, holder) {
+		t.Errorf("the event of the lease does not name %s: %s", holder, message)
+	}
 	second := s.startSidecar(s.driver, "provisioner-1", nil, flags...)
 
 	s.createClaim("before", deleteClass)
