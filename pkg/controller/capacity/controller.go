@@ -79,7 +79,7 @@ func New(config Config) (*Controller, error) {
 			informers.WithTweakListOptions(ours), informers.WithTransform(controller.StripManagedFields)),
 	}
 	c.objects = c.factory.Storage().V1().CSIStorageCapacities().Informer()
-	c.loop = controller.NewLoop("csistoragecapacity", config.Backoff, c.Reconcile)
+	c.loop = controller.NewLoop("csistoragecapacity", config.Backoff, c.Reconcile).Only(c.exists)
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for capacity: %w", err)
 	}
@@ -133,6 +133,12 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 			return nil
 		}
 	}
+}
+
+// exists says whether there is an object of the item, or shall be one.
+func (c *Controller) exists(key string) bool {
+	item := capacity.ItemOfKey(key)
+	return c.class(item.Class) != nil && c.Segments.Has(item.Segment) || len(c.objectsBy(byItem, key)) > 0
 }
 
 // observation is an item and what is known of it.

@@ -49,8 +49,9 @@ type Controller struct {
 // New returns the reconciler and registers it with the caches.
 func New(config Config) (*Controller, error) {
 	c := &Controller{Config: config, writer: controller.NewWriter(config.Client, config.Versions), holders: binding.NewHolders()}
-	c.loop = controller.NewLoop("claims", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile)
-	c.provisioning = controller.NewLoop("provisioning", controller.Backoff{First: time.Second, Most: 2 * time.Minute}, c.Provision)
+	exists := func(key string) bool { return c.Caches.Claim(key) != nil }
+	c.loop = controller.NewLoop("claims", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile).Only(exists)
+	c.provisioning = controller.NewLoop("provisioning", controller.Backoff{First: time.Second, Most: 2 * time.Minute}, c.Provision).Only(exists)
 	c.index = binding.NewIndex(c.loop.Enqueue)
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for claims: %w", err)

@@ -58,7 +58,8 @@ type Controller struct {
 // New returns the controller and registers it with the cache of claims.
 func New(config Config) (*Controller, error) {
 	c := &Controller{Config: config, writer: controller.NewWriter(config.Client, controller.NewVersions()), tries: map[types.UID]int{}}
-	c.loop = controller.NewLoop("nodelocal", controller.Backoff{First: max(config.BaseDelay, time.Millisecond), Most: max(config.MaxDelay, time.Millisecond)}, c.Reconcile)
+	c.loop = controller.NewLoop("nodelocal", controller.Backoff{First: max(config.BaseDelay, time.Millisecond), Most: max(config.MaxDelay, time.Millisecond)}, c.Reconcile).
+		Only(func(key string) bool { return cached[*v1.PersistentVolumeClaim](c.Claims, key) != nil })
 	if _, err := config.Claims.AddEventHandler(controller.OnChange(c.changed, c.gone)); err != nil {
 		return nil, fmt.Errorf("watch claims: %w", err)
 	}

@@ -42,7 +42,7 @@ type Controller struct {
 // New returns the controller and registers it with the cache of claims.
 func New(config Config) (*Controller, error) {
 	c := &Controller{Config: config}
-	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Minute}, c.Reconcile)
+	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Minute}, c.Reconcile).Only(unknown)
 	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSource(protection.SnapshotSource)}); err != nil {
 		return nil, fmt.Errorf("index claims by snapshot: %w", err)
 	}
@@ -64,6 +64,10 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 	c.loop.Run(ctx, 1)
 }
+
+// unknown: nobody here knows whether a snapshot still exists. Who works while this
+// process stands by lets go of it; the latest are kept anyway.
+func unknown(string) bool { return false }
 
 // wake looks at the snapshot that the claim needed.
 func (c *Controller) wake(claim *v1.PersistentVolumeClaim) {

@@ -56,8 +56,10 @@ func New(config Config) (*Controller, error) {
 		memory: controller.NewMemory[progress](),
 	}
 	backoff := controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}
-	c.loop = controller.NewLoop("volumes", backoff, c.Reconcile)
-	c.reclaims = controller.NewLoop("reclaims", backoff, func(ctx context.Context, name string) error { return c.reclaimer().Reclaim(ctx, name) })
+	exists := func(name string) bool { return c.Caches.Volume(name) != nil }
+	c.loop = controller.NewLoop("volumes", backoff, c.Reconcile).Only(exists)
+	c.reclaims = controller.NewLoop("reclaims", backoff, func(ctx context.Context, name string) error { return c.reclaimer().Reclaim(ctx, name) }).
+		Only(func(name string) bool { return exists(name) || len(c.Caches.RecyclersOf(name)) > 0 })
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for volumes: %w", err)
 	}
