@@ -152,6 +152,21 @@ func TestAnObjectThatWaitsIsReportedOnce(t *testing.T) {
 	}
 }
 
+// The API server drops an event after an hour: what is still so must be told again.
+func TestAnObjectThatGoesOnWaitingIsReportedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder := record.NewFakeRecorder(100)
+		reporter := controller.NewReporter(recorder)
+		for range 121 { // looked at every minute for two hours
+			reporter.Report(volume("v", "1"), controller.Note("Waiting", "for someone"))
+			<-time.After(time.Minute)
+		}
+		if got := len(recorder.Events); got != 5 {
+			t.Errorf("%d events in two hours, want one every half hour", got)
+		}
+	})
+}
+
 func TestAHandlerTellsNewFromOldAndReadsTombstones(t *testing.T) {
 	var changes, gone int
 	handler := controller.OnChange(func(_, _ *v1.PersistentVolume) { changes++ }, func(*v1.PersistentVolume) { gone++ })

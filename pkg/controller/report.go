@@ -2,6 +2,7 @@ package controller
 
 import (
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,28 +38,46 @@ type Object interface {
 }
 
 // Reporter sends events. An object that waits is looked at often and reported
-// once: the same event is not sent again until another one is.
+// seldom: the same event is not sent again until another one is, or until the API
+// server may have dropped it.
 type Reporter struct {
 	recorder record.EventRecorder
 
 	mu   sync.Mutex
-	last map[types.UID]Event
+	last map[types.UID]report
 }
+
+// report is an event that was sent.
+type report struct {
+	event Event
+	at    time.Time
+}
+
+// repeat is the time after which an event that is still true is sent again. The API
+// server keeps events for an hour, if not told otherwise.
+const repeat = 30 * time.Minute
 
 // NewReporter returns a reporter that sends through the recorder.
 func NewReporter(recorder record.EventRecorder) *Reporter {
-	return &Reporter{recorder: recorder, last: map[types.UID]Event{}}
+	return &Reporter{recorder: recorder, last: map[types.UID]report{}}
 }
 
-// Report sends the event about the object unless it was the last one sent.
+// Report sends the event about the object unless it was the last one sent, of late.
 func (r *Reporter) Report(object Object, event Event) {
-	r.mu.Lock()
-	repeated := r.last[object.GetUID()] == event
-	r.last[object.GetUID()] = event
-	r.mu.Unlock()
-	if !repeated {
+	if r.news(object.GetUID(), report{event: event, at: time.Now()}) {
 		r.recorder.Event(object, event.Type, event.Reason, event.Message)
 	}
+}
+
+// news remembers the report if it is to be sent.
+func (r *Reporter) news(uid types.UID, now report) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last := r.last[uid]; last.event == now.event && now.at.Sub(last.at) < repeat {
+		return false
+	}
+	r.last[uid] = now
+	return true
 }
 
 // Always sends the event even if it was the last one sent, for what happened
