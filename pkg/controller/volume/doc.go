@@ -11,7 +11,8 @@
 //
 // Before a plugin is called, volume, claim and recycler pod are read live. Success
 // is remembered by UID, or by volume and claim for recycling; a failure is tried
-// again with backoff, however often the volume is woken meanwhile.
+// again with backoff, however often the volume is woken meanwhile. That the rights to
+// recycle are missing is such a failure.
 //
 // A volume that is being deleted loses pv-protection in the same write that says
 // Released: the finalizer of whoever reclaims it (External or InTree) holds it

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -17,7 +18,10 @@ type reclaimed struct {
 	volume *v1.PersistentVolume
 	claim  *v1.PersistentVolumeClaim
 	pod    *v1.Pod
-	state  reclaim.InTreeState
+	// refusal is why the pod may not be read: the rights to recycle are granted apart
+	// from the others.
+	refusal error
+	state   reclaim.InTreeState
 }
 
 // observeReclaim looks at the caches only.
@@ -100,7 +104,11 @@ func (c *Controller) confirmReclaim(ctx context.Context, o reclaimed) (*reclaime
 	if live.claim, err = controller.LiveClaim(ctx, c.Client, volume); err != nil {
 		return nil, err
 	}
-	if live.pod, err = c.readRecycler(ctx, volume); err != nil {
+	live.pod, err = c.readRecycler(ctx, volume)
+	switch {
+	case apierrors.IsForbidden(err):
+		live.refusal = err
+	case err != nil:
 		return nil, err
 	}
 	live.state = c.stateOf(live, true)

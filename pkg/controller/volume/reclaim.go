@@ -92,7 +92,7 @@ func (c *Controller) step(ctx context.Context, o reclaimed, decision reclaim.Dec
 	case reclaim.Fail:
 		return nil, c.fail(ctx, o.volume, failure(o.volume, decision.Reason))
 	case reclaim.StartRecycler:
-		return nil, c.startRecycler(ctx, o.volume)
+		return nil, c.startRecycler(ctx, o)
 	case reclaim.RemoveRecycler:
 		return nil, c.removeRecycler(ctx, o, decision.Reason)
 	case reclaim.FinishRecycling:

@@ -12,7 +12,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -214,5 +217,46 @@ func TestARecyclerPodIsStoppedWhenItsVolumeIsToBeKept(t *testing.T) {
 	s.reclaim()
 	if _, err := pods.Get(t.Context(), "recycler-for-v", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the recycler pod is still there: %v", err)
+	}
+}
+
+// The rights to recycle are granted apart from the others.
+func TestAVolumeThatMayNotBeRecycledSaysSoAndIsTriedAgain(t *testing.T) {
+	for name, verb := range map[string]string{"pods are not read": "get", "pods are not made": "create"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, over(v1.PersistentVolumeReclaimRecycle))
+				defer s.shutDown()
+				granted := false
+				s.Client.(*fake.Clientset).PrependReactor(verb, "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return !granted, nil, apierrors.NewForbidden(v1.Resource("pods"), "recycler-for-v", errors.New("no right"))
+				})
+				volume := s.reclaim()
+				if volume.Status.Phase != v1.VolumeFailed || !strings.Contains(volume.Status.Message, "no right") {
+					t.Errorf("the volume is %s: %q", volume.Status.Phase, volume.Status.Message)
+				}
+				if said := strings.Join(s.events.events, "; "); !strings.HasPrefix(said, "Warning VolumeFailedRecycle: ") {
+					t.Errorf("events %q", said)
+				}
+				granted = true
+				<-time.After(2 * firstRetry)
+				s.reclaim()
+				_, err := s.Client.CoreV1().Pods("default").Get(t.Context(), "recycler-for-v", metav1.GetOptions{})
+				s.must(err)
+			})
+		})
+	}
+}
+
+func TestAVolumeWhoseClaimLivesIsNotFailedForWantOfARight(t *testing.T) {
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "v"}}
+	s := newStage(t, over(v1.PersistentVolumeReclaimRecycle), claim) // the cache lacks the claim
+	s.Client.(*fake.Clientset).PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(v1.Resource("pods"), "recycler-for-v", errors.New("no right"))
+	})
+	s.must(s.Reclaim(t.Context(), "v"))
+	s.follow()
+	if volume := s.Caches.Volume("v"); volume.Status.Phase != v1.VolumeReleased || len(s.events.events) > 0 {
+		t.Errorf("the volume is %s, events %v", volume.Status.Phase, s.events.events)
 	}
 }

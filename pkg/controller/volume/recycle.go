@@ -43,13 +43,18 @@ func (c *Controller) readRecycler(ctx context.Context, volume *v1.PersistentVolu
 	return pod, nil
 }
 
-// startRecycler creates the pod; its events have the volume looked at again.
-func (c *Controller) startRecycler(ctx context.Context, volume *v1.PersistentVolume) error {
+// startRecycler creates the pod; its events have the volume looked at again. Where the
+// rights for that are missing, the volume says so until they are granted.
+func (c *Controller) startRecycler(ctx context.Context, o reclaimed) error {
+	volume := o.volume
 	recycler, here := c.Plugins.RecyclerFor(volume)
 	if !here {
 		return fmt.Errorf("find plugin of volume %s: it was there a moment ago", volume.Name)
 	}
 	c.Operations.Begin(volume.UID, recycler.Name(), metrics.Recycle)
+	if o.refusal != nil { // nobody knows which pod has the name
+		return c.recyclingFailed(ctx, volume, o.refusal)
+	}
 	pod := recycler.RecyclerPod(volume)
 	made, err := c.Client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	switch {
