@@ -105,6 +105,11 @@ e2e: build build-upstream ## Run the end-to-end tests against a real API server
 	@echo "beside upstream's loops (docs/differences.md says which differences are intended, and why):"
 	@cat $(BIN)/differential.md
 
+.PHONY: bench-memory
+bench-memory: build build-upstream ## Measure the memory of both programs, and of upstream's, with 50,000 volumes
+	@echo "measuring memory (minutes)"
+	@EXEUNT_BIN=$(BIN) go test ./test/e2e -run xxx -bench Memory -benchtime 1x -timeout 30m
+
 .PHONY: verify
 verify: verify-format verify-modules verify-lint ## Check formatting, go.mod files and lint rules
 
