@@ -9,6 +9,11 @@ import "embed"
 //go:embed namespace.yaml pv-controller/*rbac.yaml pv-controller/deployment.yaml pv-controller/disruption.yaml provisioner/rbac.yaml
 var Manifests embed.FS
 
+// Recycler are the rights to make recycler pods, which are a choice.
+//
+//go:embed pv-controller/recycler/rbac.yaml
+var Recycler embed.FS
+
 // Admission are the YAML files of the admission policy, which is a choice.
 //
 //go:embed admission/policy.yaml admission/drivers.yaml

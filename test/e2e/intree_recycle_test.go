@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
@@ -44,9 +46,11 @@ func (s *scene) awaitNoPod(pod *v1.Pod) {
 	await(s, &v1.Pod{}, named{"pods", pod.Namespace, pod.Name}, "is gone", func(p *v1.Pod, exists bool) bool { return !exists || p.UID != pod.UID })
 }
 
-// releaseForRecycling returns a volume that is to be recycled.
+// releaseForRecycling returns a volume that is to be recycled, which the
+// pv-controller has the rights for.
 func (s *scene) releaseForRecycling(source v1.PersistentVolumeSource) *v1.PersistentVolume {
 	s.t.Helper()
+	s.must(sandbox.Apply(s.ctx, s.plane.RESTConfig(), deploy.Recycler), "apply the rights to recycle")
 	volume := s.createVolume("scrubbed", v1.PersistentVolumeReclaimRecycle, func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeSource = source })
 	s.createClaim("claim", s.namespace)
 	s.awaitBound("claim")

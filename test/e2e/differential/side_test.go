@@ -58,7 +58,7 @@ func (s *side) start() (err error) {
 	if s.plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: binaries(), Dir: s.dir}); err != nil {
 		return err
 	}
-	for _, manifests := range []fs.FS{deploy.Manifests, os.DirFS(filepath.Join("..", "..", "upstream", "rbac")), os.DirFS(filepath.Join("testdata", "shared"))} {
+	for _, manifests := range []fs.FS{deploy.Manifests, deploy.Recycler, os.DirFS(filepath.Join("..", "..", "upstream", "rbac")), os.DirFS(filepath.Join("testdata", "shared"))} {
 		if err = sandbox.Apply(ctx, s.plane.RESTConfig(), manifests); err != nil {
 			return err
 		}
