@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -47,6 +49,42 @@ func kustomized(t *testing.T, folder string) []*unstructured.Unstructured {
 		t.Fatalf("kustomize %s: %v", folder, err)
 	}
 	return objectsIn(t, folder, text)
+}
+
+// kustomizedSite renders a folder of an administrator's own, given by its files, that
+// lies beside deploy/.
+func kustomizedSite(t *testing.T, files map[string]string) []*unstructured.Unstructured {
+	t.Helper()
+	memory := filesys.MakeFsInMemory()
+	write := func(name string, text []byte) {
+		if err := memory.WriteFile(name, text); err != nil {
+			t.Fatalf("write %s: %v", name, err)
+		}
+	}
+	tree := os.DirFS(deployment)
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(name) != ".yaml" {
+			return err
+		}
+		text, err := fs.ReadFile(tree, name)
+		write("/deploy/"+name, text)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("read manifests: %v", err)
+	}
+	for name, text := range files {
+		write("/site/"+name, []byte(text))
+	}
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(memory, "/site")
+	if err != nil {
+		t.Fatalf("kustomize: %v", err)
+	}
+	text, err := made.AsYaml()
+	if err != nil {
+		t.Fatalf("kustomize: %v", err)
+	}
+	return objectsIn(t, "site", text)
 }
 
 // loaded is the chart as it stands in the repository.

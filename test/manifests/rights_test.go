@@ -45,6 +45,7 @@ func TestTheChartGrantsWhatTheTestsRunUnder(t *testing.T) {
 	}{
 		"both programs": {[]string{"pv-controller", "provisioner"}, values{}},
 		"with secrets":  {[]string{"pv-controller", "provisioner", "provisioner/secrets"}, values{"provisioner": values{"secrets": true}}},
+		"recycling":     {[]string{"pv-controller", "pv-controller/recycler", "provisioner"}, values{"pvController": values{"recycler": true}}},
 		"pv-controller": {[]string{"pv-controller"}, values{"provisioner": values{"enabled": false}}},
 		"provisioner":   {[]string{"provisioner"}, values{"pvController": values{"enabled": false}}},
 	} {
@@ -88,6 +89,35 @@ func TestSecretsAreReadOnlyWhereThatWasChosen(t *testing.T) {
 			}
 			if reads != tc.reads {
 				t.Errorf("secrets are read: %v, want %v", reads, tc.reads)
+			}
+		})
+	}
+}
+
+// Whoever makes pods in a namespace reads its secrets.
+func TestPodsAreMadeOnlyWhereThatWasChosen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		objects []*unstructured.Unstructured
+		makes   map[string]bool
+	}{
+		"all manifests":         {kustomized(t, "."), map[string]bool{}},
+		"beside the mock":       {kustomized(t, "overlays/csimock"), map[string]bool{}},
+		"in a driver's own":     {kustomized(t, "overlays/example"), map[string]bool{}},
+		"the component":         {kustomized(t, "pv-controller/recycler"), map[string]bool{"Role default/exeunt:pv-controller-recycler": true}},
+		"the chart":             {templated(t, values{}), map[string]bool{}},
+		"the chart, if it says": {templated(t, values{"pvController": values{"recycler": true}}), map[string]bool{"Role default/exeunt:pv-controller-recycler": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			makes := map[string]bool{}
+			for role, rules := range rulesOf(t, tc.objects) {
+				for _, rule := range rules {
+					if slices.Contains(rule.Resources, "pods") && slices.Contains(rule.Verbs, "create") {
+						makes[role] = true
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.makes, makes); diff != "" {
+				t.Errorf("roles that let pods be made (-want +got):\n%s", diff)
 			}
 		})
 	}

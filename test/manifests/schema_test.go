@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
 )
 
 func TestValuesThatDoNotFitAreRefusedWithASentence(t *testing.T) {
@@ -31,6 +32,13 @@ func TestValuesThatDoNotFitAreRefusedWithASentence(t *testing.T) {
 		"an account by its name alone":  {provisioner(values{"serviceAccounts": []any{"a"}}), []string{"/provisioner/serviceAccounts/0", "want object"}},
 		"a driver without an image":     {sidecar(values{"driver": values{"image": nil}}), []string{"/provisioner/deployment/driver", "'image'"}},
 		"a verbosity that there is not": {sidecar(values{"logLevel": 99}), []string{"/provisioner/deployment/logLevel", "maximum"}},
+		"a driver with a dot":           {sidecar(values{"driver": values{"name": "csi.example.com"}}), []string{"/provisioner/deployment/driver/name", "pattern"}},
+		"a driver of 64 letters":        {sidecar(values{"driver": values{"name": strings.Repeat("d", 64)}}), []string{"/provisioner/deployment/driver/name", "maxLength"}},
+		"a driver called as its helper": {sidecar(values{"driver": values{"name": "csi-provisioner"}}), []string{"/provisioner/deployment/driver/name", "not"}},
+		"a namespace with a dot":        {provisioner(values{"serviceAccounts": []any{values{"name": "a", "namespace": "b.c"}}}), []string{"/provisioner/serviceAccounts/0/namespace", "pattern"}},
+		"a namespace of 64 letters":     {provisioner(values{"serviceAccounts": []any{values{"name": "a", "namespace": strings.Repeat("n", 64)}}}), []string{"/provisioner/serviceAccounts/0/namespace", "maxLength"}},
+		"a pull secret by its name":     {values{"pvController": values{"imagePullSecrets": []any{"registry"}}}, []string{"/pvController/imagePullSecrets/0", "want object"}},
+		"recycling in quotes":           {values{"pvController": values{"recycler": "true"}}, []string{"/pvController/recycler", "want boolean"}},
 		"accounts and a deployment": {provisioner(values{
 			"serviceAccounts": []any{values{"name": "a", "namespace": "b"}}, "deployment": values{"enabled": true},
 		}), []string{"leave provisioner.serviceAccounts empty"}},
@@ -46,6 +54,25 @@ func TestValuesThatDoNotFitAreRefusedWithASentence(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestNamesThatFitAreTaken(t *testing.T) {
+	long := strings.Repeat("d", 63)
+	_, err := render(loaded(t), values{"provisioner": values{"serviceAccounts": []any{values{"name": "a.with.dots", "namespace": long}}}})
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err = render(loaded(t), values{"provisioner": values{"deployment": values{"driver": values{"name": long}}}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestImagesArePulledWithTheSecretsThatAreNamed(t *testing.T) {
+	for _, pod := range podsOf(t, templated(t, everything())) {
+		if want := []v1.LocalObjectReference{{Name: "registry"}, {Name: "other.registry"}}; !cmp.Equal(want, pod.ImagePullSecrets) {
+			t.Errorf("the pod of %s has %v, want %v", pod.Containers[0].Name, pod.ImagePullSecrets, want)
+		}
 	}
 }
 

@@ -1,0 +1,243 @@
+package manifests
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"helm.sh/helm/v4/pkg/strvals"
+)
+
+// guides are the documents that tell administrators what to type.
+var guides = []string{"README.md", filepath.Join("docs", "operations.md"), filepath.Join("docs", "flags.md")}
+
+var (
+	command     = regexp.MustCompile("(?:kubectl (?:apply|delete) -[fk]|helm install) [^`\n]*")
+	mentioned   = regexp.MustCompile(`[^./\w](deploy/[\w./-]*\w)`)
+	yamlBlock   = regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```\n")
+	placeholder = strings.NewReplacer("ACCOUNT", "hostpath-controller", "NAMESPACE", "storage", "'", "")
+)
+
+// guide is the text of a document.
+func guide(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// documented renders what the commands of the documents apply, by the command.
+func documented(t *testing.T) map[string][]*unstructured.Unstructured {
+	t.Helper()
+	found := map[string][]*unstructured.Unstructured{}
+	for _, name := range guides {
+		for _, line := range command.FindAllString(guide(t, name), -1) {
+			words := strings.Fields(placeholder.Replace(line))
+			if words[0] == "helm" {
+				found[line] = templated(t, asHelmDoes(t, words))
+				continue
+			}
+			found[line] = applied(t, words)
+		}
+	}
+	return found
+}
+
+// applied are the objects of "kubectl apply", or of "kubectl delete".
+func applied(t *testing.T, words []string) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for i := 2; i < len(words)-1; i += 2 {
+		path := strings.TrimPrefix(words[i+1], "deploy/")
+		switch words[i] {
+		case "-k":
+			objects = append(objects, kustomized(t, path)...)
+		case "-f":
+			text, err := os.ReadFile(filepath.Join(deployment, path))
+			if err != nil {
+				t.Errorf("%v: %v", words, err)
+			}
+			objects = append(objects, objectsIn(t, path, text)...)
+		default:
+			t.Errorf("%v: what is %s?", words, words[i])
+		}
+	}
+	return objects
+}
+
+// asHelmDoes reads the values of "helm install NAME CHART".
+func asHelmDoes(t *testing.T, words []string) values {
+	t.Helper()
+	given := values{}
+	if words[3] != "deploy/helm/exeunt" {
+		t.Errorf("%v installs another chart", words)
+	}
+	for i := 4; i < len(words); i++ {
+		switch words[i] {
+		case "--create-namespace":
+		case "--namespace":
+			i++
+		case "--set":
+			i++
+			if err := strvals.ParseInto(words[i], given); err != nil {
+				t.Errorf("%v: %v", words, err)
+			}
+		default:
+			t.Errorf("%v: what is %s?", words, words[i])
+		}
+	}
+	return given
+}
+
+// kustomizationsOf are those that the documents print.
+func kustomizationsOf(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, name := range guides {
+		for _, block := range yamlBlock.FindAllStringSubmatch(guide(t, name), -1) {
+			if strings.Contains(block[1], "kind: Kustomization") {
+				found = append(found, block[1])
+			}
+		}
+	}
+	return found
+}
+
+func TestTheDocumentsSayHowToInstallBothPrograms(t *testing.T) {
+	said := strings.Join(slices.Sorted(maps.Keys(documented(t))), "\n")
+	for _, want := range []string{"kubectl apply -k deploy/pv-controller", "kubectl apply -k deploy/overlays/csimock", "helm install exeunt deploy/helm/exeunt", "kubectl apply -f deploy/namespace.yaml"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no document says %q; they say:\n%s", want, said)
+		}
+	}
+}
+
+func TestWhatTheDocumentsNameBelowDeployExists(t *testing.T) {
+	for _, name := range guides {
+		for _, path := range mentioned.FindAllStringSubmatch(guide(t, name), -1) {
+			if _, err := os.Stat(filepath.Join("..", "..", path[1])); err != nil {
+				t.Errorf("%s names %s: %v", name, path[1], err)
+			}
+		}
+	}
+}
+
+// What is granted before the Deployment is applied lets its pods start: all of their
+// rights, those to serve among them.
+func TestTheFirstStepGrantsEverythingButWhatIsAChoice(t *testing.T) {
+	for name, tc := range map[string]struct {
+		guide   string
+		folders []string
+	}{
+		"both programs": {"README.md", []string{"."}},
+		"pv-controller": {filepath.Join("docs", "operations.md"), []string{"pv-controller"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := strings.Fields(command.FindString(guide(t, tc.guide)))
+			granted := applied(t, first)
+			var whole []*unstructured.Unstructured
+			for _, folder := range tc.folders {
+				whole = append(whole, kustomized(t, folder)...)
+			}
+			if diff := cmp.Diff(rulesOf(t, whole), rulesOf(t, granted)); diff != "" {
+				t.Errorf("rules of the kustomization (-) and of %v (+):\n%s", first, diff)
+			}
+			if diff := cmp.Diff(bindingsOf(whole), bindingsOf(granted)); diff != "" {
+				t.Errorf("bindings of the kustomization (-) and of %v (+):\n%s", first, diff)
+			}
+		})
+	}
+}
+
+// A driver's own chart runs the provisioner; whoever asks ours for its rights must not
+// get a second set of loops.
+func TestACommandForADriversRightsRunsNothing(t *testing.T) {
+	found := false
+	for line, objects := range documented(t) {
+		if strings.Contains(line, "serviceAccounts") {
+			found = true
+			for _, deployment := range deploymentsIn(t, objects) {
+				t.Errorf("%s\nruns %s", line, deployment.Name)
+			}
+			find(t, objects, "ClusterRoleBinding", "exeunt:provisioner")
+		}
+	}
+	if !found {
+		t.Error("no document says how to grant the rights alone")
+	}
+}
+
+func TestTheKustomizationsOfTheDocumentsAreAccepted(t *testing.T) {
+	server := startServer(t)
+	images := map[string]bool{}
+	for _, text := range kustomizationsOf(t) {
+		objects := kustomizedSite(t, map[string]string{"kustomization.yaml": text})
+		for _, object := range objects {
+			server.prepareNamespace(t, object)
+			if _, err := server.dryRun(t.Context(), object); err != nil { // a host path has it warn
+				t.Errorf("%s: %v", nameOf(object), err)
+			}
+		}
+		for _, pod := range podsOf(t, objects) {
+			images[pod.Containers[0].Image] = true
+		}
+		testFlags(t, objects)
+	}
+	if want := map[string]bool{"exeunt/pv-controller": true, "registry.example.com/exeunt/pv-controller:v0.1.0": true}; !cmp.Equal(want, images) {
+		t.Errorf("the images are %v, want %v", images, want)
+	}
+}
+
+// docs/flags.md says which rights a chart may grant beyond those that upstream's
+// manifest does.
+func TestTheRightsBeyondUpstreamsAreThoseThatTheDocumentNames(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "upstream", "rbac", "csi-provisioner.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstreams := verbsOf(rulesOf(t, objectsIn(t, "upstream", text)))
+	var beyond []string
+	for right := range verbsOf(rulesOf(t, kustomized(t, "provisioner"))) {
+		if !upstreams[right] {
+			beyond = append(beyond, right)
+		}
+	}
+	slices.Sort(beyond)
+	want := []string{
+		"get volumeattributesclasses", "list volumeattributesclasses", "patch persistentvolumeclaims",
+		"patch volumesnapshots", "watch volumeattributesclasses",
+	}
+	if diff := cmp.Diff(want, beyond); diff != "" {
+		t.Errorf("rights beyond upstream's (-want +got):\n%s", diff)
+	}
+	for _, right := range beyond {
+		if _, resource, _ := strings.Cut(right, " "); !strings.Contains(guide(t, guides[2]), "`"+resource+"`") {
+			t.Errorf("docs/flags.md does not name %s", resource)
+		}
+	}
+}
+
+// verbsOf are all rights of the roles, as "verb resource".
+func verbsOf(rules map[string][]rbacv1.PolicyRule) map[string]bool {
+	rights := map[string]bool{}
+	for _, granted := range rules {
+		for _, rule := range granted {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					rights[verb+" "+resource] = true
+				}
+			}
+		}
+	}
+	return rights
+}

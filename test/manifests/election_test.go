@@ -1,0 +1,136 @@
+package manifests
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// electing are the programs of which one may work at a time, by the name of their
+// container, and the flag by which they elect it.
+var electing = map[string]string{"pv-controller": "--leader-elect", "csi-provisioner": "--leader-election"}
+
+func TestOneOfTheProgramsWorksAtATimeHoweverTheyAreUpdated(t *testing.T) {
+	for name, objects := range renderings(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, deployment := range deploymentsIn(t, objects) {
+				pod := deployment.Spec.Template.Spec
+				for _, c := range pod.Containers {
+					flag, elects := electing[c.Name]
+					switch {
+					case !elects || switchedOn(c.Args, flag):
+					case deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType && *deployment.Spec.Replicas == 1:
+					default:
+						t.Errorf("%s: %d replicas of %s have no %s and are not recreated one by one", deployment.Name, *deployment.Spec.Replicas, c.Name, flag)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestWhoElectsMayWriteTheLease(t *testing.T) {
+	for name, objects := range renderings(t) {
+		if name == "in the place of csi-provisioner" {
+			continue // the driver has its own Role
+		}
+		t.Run(name, func(t *testing.T) {
+			for _, deployment := range deploymentsIn(t, objects) {
+				pod := deployment.Spec.Template.Spec
+				lease := deployment.Namespace
+				if pod.Containers[0].Name == "pv-controller" {
+					lease = "kube-system"
+				}
+				granted := grantedIn(t, objects, lease, pod.ServiceAccountName)
+				for _, verb := range []string{"get", "create", "update"} {
+					if !slices.ContainsFunc(granted, func(r rbacv1.PolicyRule) bool {
+						return slices.Contains(r.Resources, "leases") && slices.Contains(r.Verbs, verb)
+					}) {
+						t.Errorf("%s may not %s leases in %s", deployment.Name, verb, lease)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The chart elects by itself: nobody can have several replicas and no election.
+func TestAnElectionIsNotSwitchedOffByAFlag(t *testing.T) {
+	off := values{"extraArgs": []any{"--leader-election=false"}}
+	for name, given := range map[string]values{
+		"provisioner":   {"provisioner": values{"deployment": off}},
+		"pv-controller": {"pvController": values{"extraArgs": []any{"--leader-elect=false"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := render(loaded(t), given); err == nil || !strings.Contains(err.Error(), "extraArgs/0") {
+				t.Errorf("the flag was accepted: %v", err)
+			}
+		})
+	}
+}
+
+// switchedOn says whether the arguments leave a boolean flag on.
+func switchedOn(args []string, flag string) bool {
+	on := false
+	for _, arg := range args {
+		name, value, given := strings.Cut(arg, "=")
+		if name == flag {
+			on = !given || value == "true"
+		}
+	}
+	return on
+}
+
+// deploymentsIn are those among the objects, with Kubernetes' default of replicas.
+func deploymentsIn(t *testing.T, objects []*unstructured.Unstructured) []appsv1.Deployment {
+	t.Helper()
+	var found []appsv1.Deployment
+	for _, object := range objects {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		one := int32(1)
+		deployment := appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &one}}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &deployment); err != nil {
+			t.Fatalf("read %s: %v", nameOf(object), err)
+		}
+		found = append(found, deployment)
+	}
+	return found
+}
+
+// grantedIn are the rules of the Roles of a namespace that a service account has.
+func grantedIn(t *testing.T, objects []*unstructured.Unstructured, namespace, account string) []rbacv1.PolicyRule {
+	t.Helper()
+	rules := rulesOf(t, objects)
+	var granted []rbacv1.PolicyRule
+	for _, object := range objects {
+		var binding rbacv1.RoleBinding
+		if object.GetKind() != "RoleBinding" || object.GetNamespace() != namespace {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &binding); err != nil {
+			t.Fatalf("read %s: %v", nameOf(object), err)
+		}
+		if slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.ServiceAccountKind && s.Name == account }) {
+			granted = append(granted, rules[binding.RoleRef.Kind+" "+namespace+"/"+binding.RoleRef.Name]...)
+		}
+	}
+	return granted
+}
+
+// podsOf are the templates of all workloads among the objects.
+func podsOf(t *testing.T, objects []*unstructured.Unstructured) []v1.PodSpec {
+	t.Helper()
+	var pods []v1.PodSpec
+	for _, deployment := range deploymentsIn(t, objects) {
+		pods = append(pods, deployment.Spec.Template.Spec)
+	}
+	return pods
+}
