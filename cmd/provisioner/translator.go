@@ -11,6 +11,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/csi"
+	"github.com/exeunt-io/exeunt/pkg/intree"
 )
 
 // namesOf are the driver's name and that of the in-tree plugin that it replaces.
@@ -24,7 +25,10 @@ func namesOf(driver *csi.Driver) provisioning.Names {
 
 // translator turns what an in-tree plugin made into what its CSI driver knows, and
 // back.
-type translator struct{}
+type translator struct {
+	// plugin: the driver replaces an in-tree plugin.
+	plugin bool
+}
 
 // Class returns a class of the plugin in terms of the driver.
 func (translator) Class(ctx context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error) {
@@ -50,4 +54,20 @@ func (translator) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, err
 // InTree returns a volume of the driver as one of the plugin.
 func (translator) InTree(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	return csitranslation.New().TranslateCSIPVToInTree(volume)
+}
+
+// Disk is what the in-tree plugin calls the disk of a volume that is written in its
+// terms or the driver's; "" if that cannot be told, or the driver replaces no plugin.
+func (t translator) Disk(volume *v1.PersistentVolume) string {
+	switch {
+	case !t.plugin:
+		return ""
+	case volume.Spec.CSI == nil:
+		return intree.Disk(volume)
+	}
+	translated, err := t.InTree(volume)
+	if err != nil {
+		return ""
+	}
+	return intree.Disk(translated)
 }

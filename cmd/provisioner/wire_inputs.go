@@ -25,7 +25,7 @@ func (w *wiring) inputs(ctx context.Context) (*provisioning.Inputs, cache.Shared
 	flags := w.options.volumes
 	flags.settings.Identity = identity(w.driver.Name())
 	config := provisioning.InputsConfig{
-		Client: w.clients.Objects, Driver: w.driver, Translator: translator{}, Settings: flags.settings,
+		Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), Settings: flags.settings,
 		StrictTopology: flags.strictTopology, ImmediateTopology: flags.immediateTopology,
 	}
 	if w.driver.HasTopology() {

@@ -30,7 +30,7 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 	}
 	deletions, err := deletion.New(deletion.Config{
 		Client: w.clients.Objects, Volumes: core.PersistentVolumes().Informer(), Attachments: attachments,
-		Driver: w.driver, Translator: translator{}, Reporter: reporter, Metrics: w.counts,
+		Driver: w.driver, Translator: w.translator(), Reporter: reporter, Metrics: w.counts,
 		Backoff: w.options.backoff(), Honor: w.options.Honor(), Turns: turns,
 		Reaches: w.reaches(), ClassSecret: w.classSecret(inputs),
 	})
@@ -40,7 +40,7 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 	creations, err := provisioning.New(provisioning.Config{
 		Client: w.clients.Objects,
 		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
-		Attributes:  attributes,
+		Attributes: attributes, Streamed: w.streamed,
 		Provisioner: &provisioning.Provisioner{Driver: w.driver, Inputs: inputs, Honor: w.options.Honor()},
 		Deletion:    deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.node, VolumeName: w.volumeName, Failed: w.failed(),
 		Turns: turns, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Holds: w.options.Honor(),
@@ -52,6 +52,10 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 		func(ctx context.Context) { creations.Run(ctx, w.options.workers) },
 		func(ctx context.Context) { deletions.Run(ctx, w.options.workers) })
 	return nil
+}
+
+func (w *wiring) translator() translator {
+	return translator{plugin: len(w.names.Migrated) > 0}
 }
 
 // failed has capacity looked at again where a volume could not be made.

@@ -23,11 +23,13 @@ import (
 // wiring is what the controllers of the program stand on, and the controllers
 // themselves. Each topic that has a file wire_TOPIC.go adds its own.
 type wiring struct {
-	options  *options
-	clients  *program.Clients
-	driver   *csi.Driver
-	names    provisioning.Names
-	factory  informers.SharedInformerFactory
+	options *options
+	clients *program.Clients
+	driver  *csi.Driver
+	names   provisioning.Names
+	factory informers.SharedInformerFactory
+	// streamed says whether a claim of that version came by a watch.
+	streamed func(version string) bool
 	recorder record.EventRecorder
 	counts   librarymetrics.Metrics
 	// clones protects claims that are cloned; nil for a driver that clones nothing.
@@ -47,13 +49,12 @@ type wiring struct {
 func newWiring(options *options, clients *program.Clients, driver *csi.Driver) *wiring {
 	names := namesOf(driver)
 	factory := informers.NewSharedInformerFactoryWithOptions(clients.Objects, 0, informers.WithTransform(controller.StripManagedFields))
-	factory.InformerFor(&v1.PersistentVolumeClaim{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return provisioning.NewClaims(client, names)
-	})
+	claims, streamed := provisioning.NewClaims(clients.Objects, names)
+	factory.InformerFor(&v1.PersistentVolumeClaim{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return claims })
 	factory.InformerFor(&v1.PersistentVolume{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
 		return provisioning.NewVolumes(client, names)
 	})
-	return &wiring{options: options, clients: clients, driver: driver, names: names, factory: factory}
+	return &wiring{options: options, clients: clients, driver: driver, names: names, factory: factory, streamed: streamed}
 }
 
 // wire makes the controllers and registers them with the caches.

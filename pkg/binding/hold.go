@@ -8,15 +8,23 @@ import (
 )
 
 // HoldsClaims on a volume: the provisioner that made it holds claims by the
-// finalizer Provisioning, and lets go of those that are deleted without a volume.
+// finalizer Provisioning, and lets go of those that are deleted without a volume. Its
+// value is the UID of the claim that the volume was made for.
 const HoldsClaims = "exeunt.io/holds-claims"
 
-// MadeFor says whether the volume was provisioned for this very claim.
+// MadeFor says whether the volume was provisioned for this very claim. One that was
+// made for another claim can have been given to this one since, by hand. A volume
+// without the mark tells by its name, or by being no older than the claim.
 func MadeFor(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 	ref := volume.Spec.ClaimRef
+	if ref == nil || ref.UID != claim.UID || volume.Annotations[ProvisionedBy] == "" {
+		return false
+	}
+	if first, marked := volume.Annotations[HoldsClaims]; marked {
+		return first == string(claim.UID)
+	}
 	_, chosen := volume.Annotations[BoundByController]
-	return ref != nil && ref.UID == claim.UID && volume.Annotations[ProvisionedBy] != "" &&
-		(!chosen || volume.Name == ProvisionedName(claim))
+	return volume.Name == ProvisionedName(claim) || !chosen && !volume.CreationTimestamp.Before(&claim.CreationTimestamp)
 }
 
 // ProvisionedName is the name of the volume that an in-tree plugin makes for a claim.

@@ -44,7 +44,8 @@ func TestTheNewestVolumeOfAProvisionerTellsWhetherItHoldsClaims(t *testing.T) {
 }
 
 func TestOnlyAVolumeProvisionedForTheClaimWasMadeForIt(t *testing.T) {
-	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
+	at := func(second int64) metav1.Time { return metav1.NewTime(time.Unix(second, 0)) }
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "uid", CreationTimestamp: at(5)}}
 	for name, tc := range map[string]struct {
 		change func(*v1.PersistentVolume)
 		want   bool
@@ -55,10 +56,14 @@ func TestOnlyAVolumeProvisionedForTheClaimWasMadeForIt(t *testing.T) {
 		"written by hand":                 {func(v *v1.PersistentVolume) { v.Annotations = nil }, false},
 		"chosen by the binder":            {func(v *v1.PersistentVolume) { v.Annotations[binding.BoundByController] = "yes" }, false},
 		"reserved before there was a UID": {func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID = "" }, false},
+		"marked with it":                  {func(v *v1.PersistentVolume) { v.Annotations[binding.HoldsClaims] = "uid" }, true},
+		"made for another claim, and given to this one by hand": {func(v *v1.PersistentVolume) { v.Annotations[binding.HoldsClaims] = "other" }, false},
+		"older than the claim": {func(v *v1.PersistentVolume) { v.CreationTimestamp = at(4) }, false},
+		"of the claim's name":  {func(v *v1.PersistentVolume) { v.Name, v.CreationTimestamp = "pvc-uid", at(4) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := &v1.PersistentVolume{
-				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{binding.ProvisionedBy: "driver"}},
+				ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(5), Annotations: map[string]string{binding.ProvisionedBy: "driver"}},
 				Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{UID: "uid"}},
 			}
 			tc.change(volume)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -20,13 +21,19 @@ type kept struct {
 
 	mu    sync.Mutex
 	known map[cache.ObjectName]bool
+	// listed is the version of the last list, "" while one is under way.
+	listed string
 }
 
 // Kept lists and watches what is to be kept of a source. The source needs the
 // functions that take a context. The client says whether its watches can begin with
 // a list.
-func Kept(source *cache.ListWatch, client any, keep func(object runtime.Object) bool) cache.ListerWatcher {
-	k := &kept{keep: keep, known: map[cache.ObjectName]bool{}}
+//
+// Streamed says of a version that has reached the cache whether it came by a watch:
+// then the cache has seen the write itself, and if the object is new to it, the one
+// that made it one to be kept.
+func Kept(source *cache.ListWatch, client any, keep func(object runtime.Object) bool) (kept cache.ListerWatcher, streamed func(version string) bool) {
+	k := newKept(keep)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			if options.Continue == "" {
@@ -48,14 +55,32 @@ func Kept(source *cache.ListWatch, client any, keep func(object runtime.Object) 
 			}
 			return k.filter(watched), nil
 		},
-	}, client)
+	}, client), k.streamed
+}
+
+func newKept(keep func(object runtime.Object) bool) *kept {
+	return &kept{keep: keep, known: map[cache.ObjectName]bool{}}
+}
+
+func (k *kept) streamed(version string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	order, err := resourceversion.CompareResourceVersion(version, k.listed)
+	return err == nil && order > 0
+}
+
+// complete takes note of the version of a list that has come to its end.
+func (k *kept) complete(version string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.listed = version
 }
 
 // forget begins anew: a list replaces what the cache has.
 func (k *kept) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known = map[cache.ObjectName]bool{}
+	k.known, k.listed = map[cache.ObjectName]bool{}, ""
 }
 
 // trim takes out of a list what is not to be kept.
@@ -73,12 +98,22 @@ func (k *kept) trim(list runtime.Object) error {
 	if err := meta.SetList(list, remain); err != nil {
 		return fmt.Errorf("trim list: %w", err)
 	}
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return fmt.Errorf("read version of list: %w", err)
+	}
+	if accessor.GetContinue() == "" {
+		k.complete(accessor.GetResourceVersion())
+	}
 	return nil
 }
 
 // pass returns the event as the cache is to see it, and whether it is to.
 func (k *kept) pass(event watch.Event) (watch.Event, bool) {
 	object, ok := event.Object.(metav1.Object)
+	if ok && event.Type == watch.Bookmark && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+		k.complete(object.GetResourceVersion())
+	}
 	if !ok || event.Type == watch.Bookmark || event.Type == watch.Error {
 		return event, true
 	}

@@ -43,7 +43,7 @@ func source(list []v1.PersistentVolume, watched watch.Interface) *cache.ListWatc
 
 func TestACacheSeesWhatIsKeptAlone(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
-	kept := controller.Kept(source(nil, events), nil, isLabelled)
+	kept, _ := controller.Kept(source(nil, events), nil, isLabelled)
 	watched, err := cache.ToWatcherWithContext(kept).WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true)})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestACacheSeesWhatIsKeptAlone(t *testing.T) {
 
 func TestACacheListsWhatIsKeptAloneAndKnowsItInTheWatchThatFollows(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
-	kept := controller.Kept(source([]v1.PersistentVolume{*labelled("ours", true), *labelled("foreign", false)}, events), nil, isLabelled)
+	kept, _ := controller.Kept(source([]v1.PersistentVolume{*labelled("ours", true), *labelled("foreign", false)}, events), nil, isLabelled)
 	list, err := cache.ToListerWithContext(kept).ListWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -98,9 +98,57 @@ func TestACacheListsWhatIsKeptAloneAndKnowsItInTheWatchThatFollows(t *testing.T)
 	}
 }
 
+// What came by a list may have been written long before it.
+func TestOnlyWhatIsNewerThanTheLastListWasStreamed(t *testing.T) {
+	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
+	listed := &cache.ListWatch{
+		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list := &v1.PersistentVolumeList{ListMeta: metav1.ListMeta{ResourceVersion: "20"}}
+			if options.Continue == "" {
+				list.Continue = "more"
+			}
+			return list, nil
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
+	}
+	kept, streamed := controller.Kept(listed, nil, isLabelled)
+	expect := func(when string, want ...bool) {
+		t.Helper()
+		for i, version := range []string{"19", "20", "21"} {
+			if got := streamed(version); got != want[i] {
+				t.Errorf("%s: %s was streamed: %v, want %v", when, version, got, want[i])
+			}
+		}
+	}
+	list := func(options metav1.ListOptions) {
+		t.Helper()
+		if _, err := cache.ToListerWithContext(kept).ListWithContext(t.Context(), options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("before a list", false, false, false)
+	list(metav1.ListOptions{})
+	expect("amid a list", false, false, false)
+	list(metav1.ListOptions{Continue: "more"})
+	expect("after it", false, false, true)
+	watched, err := cache.ToWatcherWithContext(kept).WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events.Add(labelled("ours", true))
+	<-watched.ResultChan()
+	expect("amid a list that is streamed", false, false, false)
+	events.Action(watch.Bookmark, &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: "19", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}})
+	<-watched.ResultChan()
+	expect("after one", false, true, true)
+}
+
 func TestAStoppedWatchEndsThoughNobodyReadsIt(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
-	watched, err := cache.ToWatcherWithContext(controller.Kept(source(nil, events), nil, isLabelled)).WatchWithContext(t.Context(), metav1.ListOptions{})
+	kept, _ := controller.Kept(source(nil, events), nil, isLabelled)
+	watched, err := cache.ToWatcherWithContext(kept).WatchWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

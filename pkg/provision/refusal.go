@@ -3,13 +3,21 @@ package provision
 import "fmt"
 
 // Refusal is why a claim cannot be served, as a sentence for its user. It stays
-// until claim or class change.
+// until claim, class or driver change.
 type Refusal struct {
 	Sentence string
+	// Lasting: it is for the claim's specification, or the parameters of a class,
+	// neither of which can change.
+	Lasting bool
 }
 
 // Error returns the sentence.
 func (r *Refusal) Error() string { return r.Sentence }
+
+// refuseForever refuses for what cannot change.
+func refuseForever(format string, values ...any) error {
+	return &Refusal{Sentence: fmt.Sprintf(format, values...), Lasting: true}
+}
 
 func refuse(format string, values ...any) error {
 	return &Refusal{Sentence: fmt.Sprintf(format, values...)}

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"fmt"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -92,6 +93,15 @@ type parameter struct {
 	key, value string
 }
 
+// annotationToken begins the tokens that stand for an annotation of the claim.
+const annotationToken = "pvc.annotations['"
+
+// refusal is for what is wrong with the value. The claim's annotations, if the value
+// is made of them, can change.
+func (p parameter) refusal(sentence string) error {
+	return &Refusal{Sentence: sentence, Lasting: !strings.Contains(p.value, annotationToken)}
+}
+
 // templatesOf returns the templates of one use, nil if the class has none.
 func templatesOf(class *storagev1.StorageClass, use secretUse) (*secretTemplates, error) {
 	name, err := either(class, use.nameKey(), use.old, "SecretName")
@@ -105,7 +115,7 @@ func templatesOf(class *storagev1.StorageClass, use secretUse) (*secretTemplates
 	case name.key == "" && namespace.key == "":
 		return nil, nil
 	case name.value == "" || namespace.value == "":
-		return nil, refuse("The storage class %q names a secret by half; it must have both parameters %q and %q", class.Name, use.nameKey(), use.namespaceKey())
+		return nil, refuseForever("The storage class %q names a secret by half; it must have both parameters %q and %q", class.Name, use.nameKey(), use.namespaceKey())
 	}
 	return &secretTemplates{class: class.Name, name: name, namespace: namespace}, nil
 }
@@ -118,7 +128,7 @@ func either(class *storagev1.StorageClass, key, old, suffix string) (parameter, 
 	isOld = isOld && old != ""
 	switch {
 	case isNew && isOld:
-		return parameter{}, refuse("The storage class %q names one secret twice, with %q and %q", class.Name, key, old+suffix)
+		return parameter{}, refuseForever("The storage class %q names one secret twice, with %q and %q", class.Name, key, old+suffix)
 	case isNew:
 		return parameter{key, value}, nil
 	case isOld:
@@ -141,7 +151,7 @@ func (t *secretTemplates) resolve(claim *v1.PersistentVolumeClaim, volume string
 	}
 	known := map[string]string{"pv.name": volume, "pvc.namespace": claim.Namespace, "pvc.name": claim.Name}
 	for key, value := range claim.Annotations {
-		known["pvc.annotations['"+key+"']"] = value
+		known[annotationToken+key+"']"] = value
 	}
 	name, err := t.expand(t.name, known, validation.IsDNS1123Subdomain)
 	if err != nil {
@@ -154,10 +164,10 @@ func (t *secretTemplates) resolve(claim *v1.PersistentVolumeClaim, volume string
 func (t *secretTemplates) expand(p parameter, known map[string]string, flaws func(string) []string) (string, error) {
 	text, err := expand(p.value, known)
 	if err != nil {
-		return "", refuse("The storage class %q has the parameter %q, whose value %q %s", t.class, p.key, p.value, err)
+		return "", p.refusal(fmt.Sprintf("The storage class %q has the parameter %q, whose value %q %s", t.class, p.key, p.value, err))
 	}
 	if found := flaws(text); len(found) > 0 {
-		return "", refuse("The storage class %q has the parameter %q, whose value %q gives %q, which no secret can be called: %s", t.class, p.key, p.value, text, strings.Join(found, "; "))
+		return "", p.refusal(fmt.Sprintf("The storage class %q has the parameter %q, whose value %q gives %q, which no secret can be called: %s", t.class, p.key, p.value, text, strings.Join(found, "; ")))
 	}
 	return text, nil
 }

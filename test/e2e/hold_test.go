@@ -29,7 +29,7 @@ func TestAClaimIsHeldUntilItsVolumeIsRecordedAndBound(t *testing.T) {
 	}
 	m.converge(claim)
 	volume := m.awaitBound(claim.Name)
-	m.expect("mark", volume.Annotations[binding.HoldsClaims], "true")
+	m.expect("mark", volume.Annotations[binding.HoldsClaims], string(claim.UID))
 	if claim = m.see(claim); held(claim) {
 		t.Errorf("a bound claim is held: %v", claim.Finalizers)
 	}

@@ -82,7 +82,14 @@ func (d *storage) CreateVolume(_ context.Context, request *spec.CreateVolumeRequ
 	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: handle, CapacityBytes: request.GetCapacityRange().GetRequiredBytes()}}, nil
 }
 
-func (d *storage) Known(handle string) bool { return slices.Contains(d.known, handle) }
+func (d *storage) Naming(volume *v1.PersistentVolume) []string {
+	if slices.Contains(d.known, handle(volume)) {
+		return []string{"known"}
+	}
+	return nil
+}
+
+func (d *storage) SameDisk(a, b *v1.PersistentVolume) bool { return d.HandleOf(a) == d.HandleOf(b) }
 
 func (d *storage) HandleOf(volume *v1.PersistentVolume) string {
 	if volume.Spec.CSI == nil || volume.Spec.CSI.Driver != d.name {
@@ -91,13 +98,13 @@ func (d *storage) HandleOf(volume *v1.PersistentVolume) string {
 	return handle(volume)
 }
 
-func (d *storage) Discard(_ context.Context, volume *v1.PersistentVolume) error {
+func (d *storage) Discard(_ context.Context, _ *v1.PersistentVolume, id string) error {
 	if d.undeletable != nil {
 		return d.undeletable
 	}
-	d.deleted = append(d.deleted, handle(volume))
+	d.deleted = append(d.deleted, id)
 	for name, stored := range d.handles {
-		if stored == handle(volume) {
+		if stored == id {
 			delete(d.handles, name)
 		}
 	}
@@ -136,7 +143,7 @@ func (m *maker) restart() {
 		Client: m.client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
 		Classes:     m.factory.Storage().V1().StorageClasses().Informer(),
 		Provisioner: &provisioning.Provisioner{Driver: m.storage, Inputs: provisioning.NewInputs(provisioning.InputsConfig{Client: m.client, Driver: m.storage}), Honor: true},
-		Deletion:    m.storage,
+		Deletion:    m.storage, Streamed: func(string) bool { return true },
 		Serves:      func(name string) bool { return name == m.storage.name },
 		Node: func(ctx context.Context, name string) (*v1.Node, error) {
 			return m.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -256,7 +263,7 @@ func (m *maker) announced() {
 	m.t.Helper()
 	m.createVolume("evidence", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Spec.CSI.Driver, v.Spec.StorageClassName = m.storage.name, "none"
-		v.Annotations = map[string]string{binding.ProvisionedBy: m.storage.name, binding.HoldsClaims: "true"}
+		v.Annotations = map[string]string{binding.ProvisionedBy: m.storage.name, binding.HoldsClaims: "another claim"}
 	})
 	m.passQueues() // the binder has seen it by then
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,15 @@ func (d *countingDriver) DeleteVolume(_ context.Context, handle string, _ map[st
 	return nil
 }
 
+// noPlugin is that of a driver that replaces no in-tree plugin.
+type noPlugin struct{}
+
+func (noPlugin) Volume(*v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	return nil, errors.New("no in-tree volume")
+}
+
+func (noPlugin) Disk(*v1.PersistentVolume) string { return "" }
+
 // foreign is a driver that no program in the cluster serves, so that nobody but
 // the test touches its volumes' finalizers.
 const foreign = "stale.example.com"
@@ -49,7 +59,7 @@ func staleDeletion(s *scene, cached *v1.PersistentVolume) (*deletion.Controller,
 	driver := &countingDriver{name: foreign}
 	volumes := informers.NewSharedInformerFactory(s.client, 0).Core().V1().PersistentVolumes().Informer()
 	c, err := deletion.New(deletion.Config{
-		Client: s.client, Volumes: volumes, Driver: driver, Honor: true,
+		Client: s.client, Volumes: volumes, Driver: driver, Translator: noPlugin{}, Honor: true,
 		Reporter: controller.NewReporter(record.NewFakeRecorder(100)), Metrics: librarymetrics.New("stale"),
 		Backoff: controller.Backoff{First: time.Second, Most: time.Second}, Turns: &controller.Turns{},
 	})

@@ -27,6 +27,9 @@ type Driver interface {
 type Translator interface {
 	// Volume returns an in-tree volume in CSI terms.
 	Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error)
+	// Disk is what the in-tree plugin calls a volume's disk, in whichever terms the
+	// volume is written; "" if that cannot be told, or there is no plugin.
+	Disk(volume *v1.PersistentVolume) string
 }
 
 // Config is what the reconciler works with.
@@ -66,6 +69,7 @@ type Controller struct {
 // Names of the indexes.
 const (
 	byHandle = "handle"
+	byDisk   = "disk"
 	byVolume = "volume"
 )
 
@@ -133,7 +137,7 @@ func (c *Controller) cached(name string) *v1.PersistentVolume {
 }
 
 func (c *Controller) watch() error {
-	err := register(c.Volumes, cache.Indexers{byHandle: c.handles}, controller.OnChange(c.volumeChanged, c.volumeGone))
+	err := register(c.Volumes, cache.Indexers{byHandle: named(c.HandleOf), byDisk: named(c.Translator.Disk)}, controller.OnChange(c.volumeChanged, c.volumeGone))
 	if err != nil || c.Attachments == nil {
 		return err
 	}

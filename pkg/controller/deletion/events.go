@@ -29,7 +29,7 @@ func (c *Controller) failed(volume *v1.PersistentVolume, err error) error {
 func (c *Controller) report(volume *v1.PersistentVolume, reason reclaim.Reason) {
 	switch others := c.sharing(volume); {
 	case reason == reclaim.HandleShared && len(others) > 0:
-		c.Reporter.Report(volume, controller.Warn(string(reason), fmt.Sprintf("The volume is not deleted, for volume %q has the same handle", others[0])))
+		c.Reporter.Report(volume, controller.Warn(string(reason), fmt.Sprintf("The volume is not deleted, for volume %q has the same disk", others[0])))
 	case reason == reclaim.TooLateToProtect:
 		c.Reporter.Report(volume, controller.Warn(string(reason), "The volume was deleted before its finalizer came. Its data is deleted once its claim is gone if a pv-controller that knows the annotation "+
 			reclaim.MarkAnnotation+" holds the volume until then; beside any other its data will stay behind in the storage system"))

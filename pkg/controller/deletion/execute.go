@@ -90,7 +90,11 @@ func (c *Controller) write(ctx context.Context, o observation, change *patch.Pat
 func (c *Controller) deleteVolume(ctx context.Context, volume *v1.PersistentVolume) error {
 	start := time.Now()
 	class := volume.Spec.StorageClassName
-	if err := c.call(ctx, volume); err != nil {
+	handle, err := c.handle(volume)
+	if err == nil {
+		err = c.call(ctx, volume, handle)
+	}
+	if err != nil {
 		return c.failed(volume, err)
 	}
 	c.memory.Note(volume.UID, func(d *done) { d.volumeDeleted = true })
@@ -100,16 +104,13 @@ func (c *Controller) deleteVolume(ctx context.Context, volume *v1.PersistentVolu
 	return nil
 }
 
-// Discard deletes a volume in the storage system that no PersistentVolume records.
-func (c *Controller) Discard(ctx context.Context, volume *v1.PersistentVolume) error {
-	return c.call(ctx, volume)
+// Discard deletes a volume in the storage system, by what the driver called it, that
+// no PersistentVolume records.
+func (c *Controller) Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error {
+	return c.call(ctx, volume, handle)
 }
 
-func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume) error {
-	handle, err := c.handle(volume)
-	if err != nil {
-		return err
-	}
+func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume, handle string) error {
 	secrets, err := c.secrets(ctx, volume)
 	if err != nil {
 		return err

@@ -34,6 +34,9 @@ func (*shredder) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, erro
 	return volume, nil
 }
 
+// Disk is what no volume tells.
+func (*shredder) Disk(*v1.PersistentVolume) string { return "" }
+
 // Whatever the cache says, the driver deletes a volume only if on the API server
 // itself its policy is Delete, it is Released or Failed, and its claim is gone.
 func FuzzACacheThatLiesDeletesNoData(f *testing.F) {

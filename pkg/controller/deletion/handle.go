@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 )
 
 // sourceOf is the volume's source in CSI terms: a disk is the same one whether a
@@ -43,31 +44,50 @@ func (c *Controller) HandleOf(volume *v1.PersistentVolume) string {
 	return ""
 }
 
-// Known says whether a PersistentVolume has the handle of this driver.
-func (c *Controller) Known(handle string) bool {
-	volumes, err := c.Volumes.GetIndexer().IndexKeys(byHandle, handle)
-	return err != nil || len(volumes) > 0
-}
-
-// sharing returns the names of the other volumes with the same handle.
-func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
-	handle := c.HandleOf(volume)
-	if handle == "" {
-		return nil
-	}
-	names, err := c.Volumes.GetIndexer().IndexKeys(byHandle, handle)
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == volume.Name })
-}
-
-// handles is the index of volumes by the driver's handle.
-func (c *Controller) handles(object any) ([]string, error) {
-	if volume, ok := object.(*v1.PersistentVolume); ok {
-		if handle := c.HandleOf(volume); handle != "" {
-			return []string{handle}, nil
+// Naming returns the names of the volumes that have the disk of this one, itself
+// among them: by their handle, or, where one of two is written as the in-tree plugin
+// did, by the disk's name there, for handles are spelled otherwise then.
+func (c *Controller) Naming(volume *v1.PersistentVolume) []string {
+	names := c.indexed(byHandle, c.HandleOf(volume))
+	for _, name := range c.indexed(byDisk, c.Translator.Disk(volume)) {
+		other := c.cached(name)
+		if other != nil && c.SameDisk(volume, other) && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	return nil, nil
+	return names
+}
+
+// SameDisk says whether the two volumes have one disk, as far as they tell.
+func (c *Controller) SameDisk(a, b *v1.PersistentVolume) bool {
+	inTree := a.Spec.CSI == nil || b.Spec.CSI == nil
+	handle, disk := c.HandleOf(a), c.Translator.Disk(a)
+	return handle != "" && handle == c.HandleOf(b) || inTree && disk != "" && disk == c.Translator.Disk(b)
+}
+
+// sharing returns the names of the other volumes that have the disk of this one.
+func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
+	return slices.DeleteFunc(c.Naming(volume), func(name string) bool { return name == volume.Name })
+}
+
+func (c *Controller) indexed(index, value string) []string {
+	if value == "" {
+		return nil
+	}
+	names, err := c.Volumes.GetIndexer().IndexKeys(index, value)
+	if err != nil { // there is no such index
+		return nil
+	}
+	return names
+}
+
+// named is an index of volumes by a name, which those have not for which it is "".
+func named(name func(*v1.PersistentVolume) string) cache.IndexFunc {
+	return func(object any) ([]string, error) {
+		volume, ok := object.(*v1.PersistentVolume)
+		if !ok || name(volume) == "" {
+			return nil, nil
+		}
+		return []string{name(volume)}, nil
+	}
 }

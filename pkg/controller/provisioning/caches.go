@@ -53,10 +53,11 @@ func (n Names) ownsVolume(volume *v1.PersistentVolume) bool {
 		volume.Spec.CSI != nil && volume.Spec.CSI.Driver == n.Driver
 }
 
-// NewClaims makes the informer of the claims that concern the driver.
-func NewClaims(client kubernetes.Interface, names Names) cache.SharedIndexInformer {
+// NewClaims makes the informer of the claims that concern the driver, and what says
+// whether a version came by a watch ([controller.Kept]).
+func NewClaims(client kubernetes.Interface, names Names) (claims cache.SharedIndexInformer, streamed func(version string) bool) {
 	all := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
-	return cache.NewSharedIndexInformer(controller.Kept(&cache.ListWatch{
+	kept, streamed := controller.Kept(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return all.List(ctx, options)
 		},
@@ -64,13 +65,14 @@ func NewClaims(client kubernetes.Interface, names Names) cache.SharedIndexInform
 	}, client, func(object runtime.Object) bool {
 		claim, ok := object.(*v1.PersistentVolumeClaim)
 		return !ok || names.ownsClaim(claim)
-	}), &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	})
+	return cache.NewSharedIndexInformer(kept, &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), streamed
 }
 
 // NewVolumes makes the informer of the volumes that concern the driver.
 func NewVolumes(client kubernetes.Interface, names Names) cache.SharedIndexInformer {
 	all := client.CoreV1().PersistentVolumes()
-	return cache.NewSharedIndexInformer(controller.Kept(&cache.ListWatch{
+	kept, _ := controller.Kept(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return all.List(ctx, options)
 		},
@@ -78,7 +80,8 @@ func NewVolumes(client kubernetes.Interface, names Names) cache.SharedIndexInfor
 	}, client, func(object runtime.Object) bool {
 		volume, ok := object.(*v1.PersistentVolume)
 		return !ok || names.ownsVolume(volume)
-	}), &v1.PersistentVolume{}, 0, cache.Indexers{})
+	})
+	return cache.NewSharedIndexInformer(kept, &v1.PersistentVolume{}, 0, cache.Indexers{})
 }
 
 // TrimAttachment is a transform that keeps of an attachment which volume it holds.

@@ -20,10 +20,13 @@ import (
 type Deletion interface {
 	// HandleOf is what the driver calls the volume, "" if it is not the driver's.
 	HandleOf(volume *v1.PersistentVolume) string
-	// Known says whether a PersistentVolume has the handle of this driver.
-	Known(handle string) bool
-	// Discard deletes a volume in the storage system that no PersistentVolume records.
-	Discard(ctx context.Context, volume *v1.PersistentVolume) error
+	// SameDisk says whether two volumes have one disk.
+	SameDisk(a, b *v1.PersistentVolume) bool
+	// Naming returns the names of the PersistentVolumes that have the volume's disk.
+	Naming(volume *v1.PersistentVolume) []string
+	// Discard deletes a volume in the storage system, by what the driver called it, that
+	// no PersistentVolume records.
+	Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error
 }
 
 // Config is what the reconciler works with.
@@ -35,6 +38,9 @@ type Config struct {
 	Attributes  cache.SharedIndexInformer
 	Provisioner *Provisioner
 	Deletion    Deletion
+	// Streamed says whether a claim of that version came by a watch, as it was written,
+	// and not by a list, long after perhaps; nil if that is not known.
+	Streamed func(version string) bool
 	// Serves says whether classes and volumes of the provisioner are served here: the
 	// driver's, and those of the in-tree plugin that it serves.
 	Serves func(provisioner string) bool

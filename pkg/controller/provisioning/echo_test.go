@@ -46,12 +46,15 @@ func (e *echo) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest
 	return &spec.CreateVolumeResponse{Volume: made}, nil
 }
 
-func (e *echo) Known(string) bool {
+func (e *echo) Naming(*v1.PersistentVolume) []string {
 	e.calls++
-	return e.known(e.calls)
+	if e.known(e.calls) {
+		return []string{"known"}
+	}
+	return nil
 }
 
-func (e *echo) Discard(_ context.Context, volume *v1.PersistentVolume) error {
+func (e *echo) Discard(_ context.Context, volume *v1.PersistentVolume, _ string) error {
 	e.recorded = volume
 	return nil
 }

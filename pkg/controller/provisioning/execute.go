@@ -45,20 +45,20 @@ func (c *Controller) execute(ctx context.Context, o *observation, s provision.St
 	return nil, nil
 }
 
-// note changes what is remembered of the claim. What is not known of a claim that is
-// held stays unknown.
+// note changes what is remembered of the claim.
 func (c *Controller) note(o *observation, change func(*entry)) {
-	first := entry{}
-	if held(o.claim) {
-		first.asked = provision.Perhaps
-	}
-	c.memory.note(o.subject(), o.name, first, change)
+	c.memory.note(o.subject(), o.name, change)
 }
 
 // prepare builds the request. A node that is gone is no reason not to find out
-// about a volume that is no longer wanted there.
+// about a volume that is no longer wanted there; nor is anything else that has changed
+// since this process asked.
 func (c *Controller) prepare(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	after := *o
+	if e, _ := c.memory.of(o.claim.UID); s.Want == provision.Unwanted && e.last != nil {
+		after.plan = e.last
+		return &after, nil
+	}
 	node, err := c.chosenNode(ctx, o)
 	if err == nil && node == nil && s.Want == provision.Wanted && c.wantOf(o) != provision.Wanted {
 		return &after, nil
@@ -97,7 +97,7 @@ func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node)
 	case class == nil:
 		return nil, fmt.Errorf("storage class %q not found", binding.ClaimClass(o.claim))
 	case !c.Serves(class.Provisioner):
-		return nil, &provision.Refusal{Sentence: fmt.Sprintf("The storage class %q is now of the provisioner %q", class.Name, class.Provisioner)}
+		return nil, &provision.Refusal{Lasting: true, Sentence: fmt.Sprintf("The storage class %q is now of the provisioner %q", class.Name, class.Provisioner)}
 	}
 	return c.Provisioner.prepare(ctx, library.ProvisionOptions{StorageClass: class, PVName: o.name, PVC: o.claim, SelectedNode: node})
 }
@@ -122,9 +122,9 @@ func (c *Controller) chosenNode(ctx context.Context, o *observation) (*v1.Node, 
 }
 
 // hold puts the finalizer on the claim. The server refuses that for a claim that is
-// being deleted, and returns the claim as it is: that is a live read.
+// being deleted, and returns the claim as it is: that is a live read. That the claim
+// was not held is what the patch tests, so that nobody has asked the driver before.
 func (c *Controller) hold(ctx context.Context, o *observation) (*observation, error) {
-	c.note(o, func(*entry) {}) // the driver was not asked before
 	change := finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}}
 	claim, err := c.writer.Claim(ctx, o.claim, finalizer.Edit(patch.For(o.claim), o.claim, change))
 	switch {
@@ -133,6 +133,11 @@ func (c *Controller) hold(ctx context.Context, o *observation) (*observation, er
 	case err != nil:
 		return nil, err
 	}
+	c.note(o, func(e *entry) {
+		if !e.told {
+			e.tell(provision.Never)
+		}
+	})
 	after := o.next(claim)
 	after.read = provision.ClaimRead
 	return after, nil
@@ -173,7 +178,24 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	}
 	c.note(o, func(e *entry) { e.taken = c.relation(volume, o.claim, *e) == provision.Impostor })
 	after.volume, after.read = volume, provision.BothRead
-	return after, nil
+	return after, c.lookElsewhere(ctx, after)
+}
+
+// lookElsewhere finds out whether the volume that the claim names by now, and that
+// somebody else has written, is for the disk that was made for the claim.
+func (c *Controller) lookElsewhere(ctx context.Context, o *observation) error {
+	e, _ := c.memory.of(o.claim.UID)
+	name := o.claim.Spec.VolumeName
+	if o.gone || e.made == nil || name == "" || name == o.name {
+		return nil
+	}
+	volume, err := read(ctx, "volume", name, c.Client.CoreV1().PersistentVolumes().Get)
+	if err != nil || volume == nil || !c.Deletion.SameDisk(e.made, volume) {
+		return err
+	}
+	c.reportRecordedElsewhere(o, e.shown)
+	c.forgetMade(o, e)
+	return nil
 }
 
 // letGo takes the finalizer off.

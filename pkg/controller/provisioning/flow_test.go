@@ -40,6 +40,11 @@ type flow struct {
 	mock   *csimock.Server
 	driver *csi.Driver
 	events *record.FakeRecorder
+	// translator is that of the in-tree plugin that the driver replaces.
+	translator interface {
+		Translator
+		deletion.Translator
+	}
 	*Controller
 }
 
@@ -56,7 +61,7 @@ func newFlow(t *testing.T, finalizers ...string) *flow {
 		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 			Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}}},
 	}
-	f := &flow{T: t, client: fake.NewClientset(claim, &storagev1.StorageClass{
+	f := &flow{T: t, translator: plugin{}, client: fake.NewClientset(claim, &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: csimock.DefaultName, VolumeBindingMode: &immediate, ReclaimPolicy: &policy,
 	})}
 	directory, err := os.MkdirTemp("", "flow") // short enough for a socket
@@ -83,14 +88,14 @@ func (f *flow) restart() {
 	f.events = record.NewFakeRecorder(1000)
 	reporter, backoff := controller.NewReporter(f.events), controller.Backoff{First: time.Millisecond, Most: time.Second}
 	deletions, err := deletion.New(deletion.Config{
-		Client: f.client, Volumes: core.PersistentVolumes().Informer(), Driver: f.driver, Translator: plugin{},
+		Client: f.client, Volumes: core.PersistentVolumes().Informer(), Driver: f.driver, Translator: f.translator,
 		Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: true, Turns: turns,
 	})
 	f.must(err)
 	f.Controller, err = New(Config{
 		Client: f.client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
-		Provisioner: &Provisioner{Driver: f.driver, Inputs: NewInputs(InputsConfig{Client: f.client, Driver: f.driver, Translator: plugin{}}), Honor: true},
-		Deletion:    deletions, Serves: func(name string) bool { return name == csimock.DefaultName },
+		Provisioner: &Provisioner{Driver: f.driver, Inputs: NewInputs(InputsConfig{Client: f.client, Driver: f.driver, Translator: f.translator}), Honor: true},
+		Deletion:    deletions, Serves: func(name string) bool { return name == csimock.DefaultName || name == oldPlugin },
 		Node: func(_ context.Context, name string) (*v1.Node, error) {
 			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
 		},

@@ -58,6 +58,16 @@ func (plugin) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) 
 	return volume, nil
 }
 
+func (plugin) Disk(volume *v1.PersistentVolume) string {
+	switch {
+	case volume.Spec.HostPath != nil:
+		return volume.Spec.HostPath.Path
+	case volume.Spec.CSI != nil:
+		return volume.Spec.CSI.VolumeHandle
+	}
+	return ""
+}
+
 func (plugin) InTree(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	if volume.Spec.CSI.VolumeHandle != "h" {
 		return nil, errors.New("no such disk")

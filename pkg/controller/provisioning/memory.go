@@ -29,11 +29,17 @@ type subject struct {
 
 // entry is what is known of one claim.
 type entry struct {
+	// asked is what this process knows of the volume, if it is told; else the claim
+	// tells: one that is held was perhaps asked for by a process before this one.
 	asked provision.Asked
+	told  bool
 	// claim is what the driver was asked for, should the claim vanish.
 	claim *v1.PersistentVolumeClaim
 	// plan is what the driver may still be at.
 	plan *plan
+	// last is the newest request: it is repeated for a claim that no longer wants a
+	// volume, though class or source are gone by now.
+	last *plan
 	// made is the volume that is not recorded yet, and handle what the driver calls
 	// it, in logs and events shown; useless is why it never will be recorded.
 	made                   *v1.PersistentVolume
@@ -57,14 +63,20 @@ func (m *memory) of(claim types.UID) (entry, bool) {
 	return e, known
 }
 
-// note changes what is known of the claim, which is first if it is nothing yet.
-func (m *memory) note(s subject, volume string, first entry, change func(*entry)) {
+// tell notes what this process knows of the volume.
+func (e *entry) tell(asked provision.Asked) { e.asked, e.told = asked, true }
+
+// settle notes that no volume is left that only this process knows of.
+func (e *entry) settle() {
+	e.tell(provision.Settled)
+	e.made, e.plan, e.last, e.useless = nil, nil, nil, ""
+}
+
+// note changes what is known of the claim.
+func (m *memory) note(s subject, volume string, change func(*entry)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, known := m.entries[s.uid]
-	if !known {
-		e = first
-	}
+	e := m.entries[s.uid]
 	change(&e)
 	m.entries[s.uid], m.subjects[volume] = e, s
 }

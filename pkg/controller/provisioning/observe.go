@@ -95,8 +95,8 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		Known: c.knownOf(o),
 		Read:  o.read,
 	}
-	switch e, remembered := c.memory.of(o.claim.UID); {
-	case remembered:
+	switch e, _ := c.memory.of(o.claim.UID); {
+	case e.told:
 		s.Asked = e.asked
 	case s.Held:
 		s.Asked = provision.Perhaps
@@ -113,11 +113,11 @@ func (c *Controller) stateOf(o *observation) provision.State {
 }
 
 // neverPossible says whether the request was refused for what has been so as long as
-// the claim exists: by the claim itself, or by a class that is older.
+// the claim exists: by what does not change in the claim, or by a class that is older.
 func (c *Controller) neverPossible(o *observation) bool {
 	var refusal *provision.Refusal
 	var foreign *provision.NotOurs
-	if !errors.As(o.refused, &refusal) && !errors.As(o.refused, &foreign) {
+	if !(errors.As(o.refused, &refusal) && refusal.Lasting) && !errors.As(o.refused, &foreign) {
 		return false
 	}
 	class := c.classOf(o.claim)
@@ -200,7 +200,7 @@ func (c *Controller) relation(volume *v1.PersistentVolume, claim *v1.PersistentV
 		return provision.Absent
 	case volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != claim.UID:
 		return provision.Impostor
-	case e.made != nil && e.handle != c.Deletion.HandleOf(volume):
+	case e.made != nil && !c.Deletion.SameDisk(e.made, volume):
 		return provision.Impostor
 	}
 	return provision.Recorded

@@ -37,11 +37,13 @@ func (l *local) CreateVolume(_ context.Context, request *spec.CreateVolumeReques
 // discarding is a volume side that knows of no volume and counts what it deletes.
 type discarding struct{ deleted int }
 
-func (*discarding) Known(string) bool { return false }
+func (*discarding) Naming(*v1.PersistentVolume) []string { return nil }
 
-func (*discarding) HandleOf(*v1.PersistentVolume) string { return "" }
+func (*discarding) HandleOf(volume *v1.PersistentVolume) string { return volume.Spec.CSI.VolumeHandle }
 
-func (d *discarding) Discard(context.Context, *v1.PersistentVolume) error {
+func (d *discarding) SameDisk(a, b *v1.PersistentVolume) bool { return d.HandleOf(a) == d.HandleOf(b) }
+
+func (d *discarding) Discard(context.Context, *v1.PersistentVolume, string) error {
 	d.deleted++
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -22,10 +23,13 @@ func (c *Controller) ask(ctx context.Context, o *observation, s provision.State)
 		c.reportStart(o)
 	}
 	c.note(o, func(e *entry) {
-		e.asked, e.claim, e.plan, e.node = provision.Pending, o.claim, o.plan.kept(), o.plan.selected
+		e.tell(provision.Pending)
+		e.claim, e.plan, e.node = o.claim, o.plan.kept(), o.plan.selected
+		e.last = e.plan
 	})
 	made, err := c.Provisioner.create(ctx, o.plan)
 	if err == nil {
+		made.volume = c.complete(made.volume, o)
 		err = c.impossible(made, o)
 	}
 	if err != nil {
@@ -33,8 +37,8 @@ func (c *Controller) ask(ctx context.Context, o *observation, s provision.State)
 	}
 	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", made.shown)
 	c.note(o, func(e *entry) {
-		e.asked, e.made, e.useless = provision.Made, c.complete(made.volume, o), made.useless
-		e.handle, e.shown = made.handle, made.shown
+		e.tell(provision.Made)
+		e.made, e.useless, e.handle, e.shown = made.volume, made.useless, made.handle, made.shown
 	})
 	return o.next(o.claim), nil
 }
@@ -42,10 +46,11 @@ func (c *Controller) ask(ctx context.Context, o *observation, s provision.State)
 // impossible refuses a volume of which nothing is to be deleted: one without a
 // handle, or with the handle of somebody else's.
 func (c *Controller) impossible(made answer, o *observation) error {
-	switch {
-	case made.handle == "":
+	if made.handle == "" {
 		return status.Error(codes.Internal, "the driver returned no volume handle")
-	case c.Deletion.Known(made.handle) || !c.memory.reserve(made.handle, o.claim.UID):
+	}
+	others := slices.DeleteFunc(c.Deletion.Naming(made.volume), func(name string) bool { return name == o.name })
+	if len(others) > 0 || !c.memory.reserve(c.Deletion.HandleOf(made.volume), o.claim.UID) {
 		return status.Errorf(codes.Internal, "the driver returned the volume handle %q, which another volume has", made.shown)
 	}
 	return nil
@@ -58,9 +63,12 @@ func (c *Controller) failed(o *observation, s provision.State, err error) (*obse
 	asked := provision.After(provision.OutcomeOf(code), s.Want, s.Asked)
 	full := code == codes.ResourceExhausted && c.Provisioner.Driver.HasTopology()
 	c.note(o, func(e *entry) {
-		e.asked = asked
+		e.tell(asked)
 		if asked != provision.Pending || code == codes.AlreadyExists {
 			e.plan = nil
+		}
+		if code == codes.AlreadyExists {
+			e.last = nil
 		}
 		if full {
 			e.unfit = o.claim.Annotations[binding.SelectedNode]
@@ -74,6 +82,9 @@ func (c *Controller) failed(o *observation, s provision.State, err error) (*obse
 	switch {
 	case asked == provision.Settled:
 		return after, nil
+	case asked == provision.Denied: // it is to be said twice, and not long after
+		c.loop.EnqueueAfter(o.subject().key, c.Backoff.First)
+		return nil, nil
 	case s.Want == provision.Unwanted:
 		return nil, c.reportUnresolved(o, err)
 	}
@@ -94,7 +105,7 @@ func (c *Controller) complete(volume *v1.PersistentVolume, o *observation) *v1.P
 	volume.Spec.StorageClassName = binding.ClaimClass(o.claim)
 	metav1.SetMetaDataAnnotation(&volume.ObjectMeta, binding.ProvisionedBy, o.plan.provisioner)
 	if c.Holds {
-		metav1.SetMetaDataAnnotation(&volume.ObjectMeta, binding.HoldsClaims, "true")
+		metav1.SetMetaDataAnnotation(&volume.ObjectMeta, binding.HoldsClaims, string(o.claim.UID))
 	}
 	return volume
 }
@@ -128,12 +139,12 @@ func (c *Controller) compare(ctx context.Context, o *observation) (*observation,
 
 func (c *Controller) saved(o *observation) *observation {
 	e, _ := c.memory.of(o.claim.UID)
-	handle := e.handle
 	c.note(o, func(e *entry) {
-		e.asked, e.saved, e.made, e.plan, e.useless, e.taken = provision.Settled, true, nil, nil, "", false
+		e.settle()
+		e.saved, e.taken = true, false
 	})
-	if e, _ := c.memory.of(o.claim.UID); e.seen {
-		c.memory.release(handle)
+	if now, _ := c.memory.of(o.claim.UID); now.seen && e.made != nil {
+		c.memory.release(c.Deletion.HandleOf(e.made))
 	}
 	c.count(o, nil)
 	c.reportSuccess(o)
@@ -146,16 +157,14 @@ func (c *Controller) saved(o *observation) *observation {
 // why, is what the user reads.
 func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
 	e, _ := c.memory.of(o.claim.UID)
-	handle := e.handle
-	if c.Deletion.Known(handle) {
+	if len(c.Deletion.Naming(e.made)) > 0 || o.volume != nil && c.Deletion.SameDisk(e.made, o.volume) {
 		c.reportRecordedElsewhere(o, e.shown)
-	} else if err := c.Deletion.Discard(ctx, e.made); err != nil {
+	} else if err := c.Deletion.Discard(ctx, e.made, e.handle); err != nil {
 		return nil, c.reportCleanupFailed(o, err)
 	} else {
 		klog.FromContext(ctx).V(2).Info("Volume deleted in the storage system, for the claim does not want it", "volume", o.name, "handle", e.shown)
 	}
-	c.memory.release(handle)
-	c.note(o, func(e *entry) { e.asked, e.made, e.plan, e.useless = provision.Settled, nil, nil, "" })
+	c.forgetMade(o, e)
 	after := o.next(o.claim)
 	after.plan = nil
 	if e.useless != "" && c.wantOf(after) == provision.Wanted {
@@ -164,4 +173,10 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 		return nil, c.reportFailure(o, err)
 	}
 	return after, nil
+}
+
+// forgetMade takes note that the volume that was made is nobody's affair any more.
+func (c *Controller) forgetMade(o *observation, e entry) {
+	c.memory.release(c.Deletion.HandleOf(e.made))
+	c.note(o, (*entry).settle)
 }

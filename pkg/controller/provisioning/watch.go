@@ -26,25 +26,27 @@ func (c *Controller) watch() error {
 func (c *Controller) claimChanged(old, claim *v1.PersistentVolumeClaim) {
 	s := subject{uid: claim.UID, key: keyOf(controller.Key(claim), claim.UID)}
 	if c.serves(claim) && c.unasked(old, claim) {
-		c.memory.note(s, c.VolumeName(claim), entry{asked: provision.Never}, func(*entry) {})
+		c.memory.note(s, c.VolumeName(claim), func(e *entry) { e.tell(provision.Never) })
 	}
 	if c.concerns(old, claim) {
 		c.loop.Enqueue(s.key)
 	}
 }
 
-// unasked says whether a hold that is new to this process came after it had begun
-// to work: then no process before it can have asked the driver.
+// unasked says whether the hold came with this very version of the claim, and after
+// this process had begun to work: then no process before it can have asked the driver,
+// and one works at a time. A version that came by a list proves nothing: the hold may
+// be older than it.
 func (c *Controller) unasked(old, claim *v1.PersistentVolumeClaim) bool {
 	started := c.started.Load()
-	if _, known := c.memory.of(claim.UID); known || started == nil || !held(claim) {
+	if e, _ := c.memory.of(claim.UID); e.told || started == nil || c.Streamed == nil || !held(claim) || old != nil && held(old) {
 		return false
 	}
-	if old != nil {
-		return !held(old)
+	if c.ServedBy != nil && c.ServedBy(claim) != provision.ThisProcess {
+		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(claim.ResourceVersion, *started)
-	return err == nil && order > 0
+	return err == nil && order > 0 && c.Streamed(claim.ResourceVersion)
 }
 
 // concerns says whether the change may lead to another decision. Those that this
