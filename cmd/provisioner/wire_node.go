@@ -6,12 +6,15 @@ import (
 	"os"
 	"time"
 
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/spf13/pflag"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller/nodelocal"
+	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
@@ -72,7 +75,8 @@ func (w *wiring) wireNode(ctx context.Context) error {
 	choices, err := nodelocal.New(nodelocal.Config{
 		Client: w.clients.Objects,
 		Claims: w.factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
-		Driver: w.driver, Serves: w.serves, Node: options.name(), Topology: w.topology,
+		Driver: w.driver, Question: w.question(), Serves: w.serves,
+		Node: options.name(), HasTopology: w.driver.HasTopology(), Topology: w.place(),
 		BaseDelay: min(options.baseDelay, options.maxDelay), MaxDelay: options.maxDelay,
 	})
 	if err != nil {
@@ -80,6 +84,23 @@ func (w *wiring) wireNode(ctx context.Context) error {
 	}
 	w.work = append(w.work, func(ctx context.Context) { choices.Run(ctx, w.options.workers) })
 	return nil
+}
+
+// place is where the node is to a driver with topology.
+func (w *wiring) place() map[string]string {
+	if !w.driver.HasTopology() {
+		return nil
+	}
+	return w.topology
+}
+
+// question is what the driver is asked about room for a claim: the same as when its
+// volume is made.
+func (w *wiring) question() func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+	inputs := provisioning.NewInputs(provisioning.InputsConfig{Driver: w.driver, Translator: translator{}, Settings: w.options.volumes.settings})
+	return func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+		return inputs.Room(ctx, claim, class, w.volumeName(claim))
+	}
 }
 
 // servedBy says who serves a claim, nil if this process serves all of them.

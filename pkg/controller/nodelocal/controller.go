@@ -2,6 +2,7 @@ package nodelocal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -11,7 +12,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -34,11 +34,17 @@ type Config struct {
 	Client          kubernetes.Interface
 	Claims, Classes cache.SharedIndexInformer
 	Driver          Driver
+	// Question is what to ask the driver about room for a claim, but for the place.
+	// [provision.NotOurs] is for somebody else to serve.
+	Question func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error)
 	// Serves says whether claims that name the provisioner are served here.
 	Serves func(provisioner string) bool
-	// Node is the name of this node, Topology where the driver says that it is.
-	Node     string
-	Topology map[string]string
+	// Node is the name of this node.
+	Node string
+	// HasTopology: not every node reaches every volume. Topology is where the driver
+	// says that this node is then.
+	HasTopology bool
+	Topology    map[string]string
 	// BaseDelay bounds the time until the first try for a claim, MaxDelay that
 	// between two tries.
 	BaseDelay, MaxDelay time.Duration
@@ -47,17 +53,20 @@ type Config struct {
 // Controller chooses this node for claims.
 type Controller struct {
 	Config
-	writer *controller.Writer
-	loop   *controller.Loop
+	versions *controller.Versions
+	writer   *controller.Writer
+	loop     *controller.Loop
 
 	mu sync.Mutex
-	// tries are how often the node was tried for claims that are waited with.
-	tries map[types.UID]int
+	// tries are how often the node was tried for claims that are waited with, by their
+	// keys: each of these is in the queue.
+	tries map[string]int
 }
 
 // New returns the controller and registers it with the cache of claims.
 func New(config Config) (*Controller, error) {
-	c := &Controller{Config: config, writer: controller.NewWriter(config.Client, controller.NewVersions()), tries: map[types.UID]int{}}
+	versions := controller.NewVersions()
+	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), tries: map[string]int{}}
 	c.loop = controller.NewLoop("nodelocal", controller.Backoff{First: max(config.BaseDelay, time.Millisecond), Most: max(config.MaxDelay, time.Millisecond)}, c.Reconcile).
 		Only(func(key string) bool { return cached[*v1.PersistentVolumeClaim](c.Claims, key) != nil })
 	if _, err := config.Claims.AddEventHandler(controller.OnChange(c.changed, c.gone)); err != nil {
@@ -75,12 +84,13 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	claim := cached[*v1.PersistentVolumeClaim](c.Claims, key)
 	if claim == nil {
+		c.forget(key)
 		return nil
 	}
 	choice := c.choiceOf(claim)
 	action := provision.DecideChoice(choice)
 	if action == provision.AskRoom {
-		choice.Room = c.room(ctx, claim)
+		c.ask(ctx, claim, &choice)
 		action = provision.DecideChoice(choice)
 	}
 	switch action {
@@ -88,9 +98,9 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		return c.choose(ctx, claim)
 	case provision.ComeBack:
 		klog.FromContext(ctx).V(4).Info("This node cannot serve the claim now", "room", choice.Room, "classKnown", choice.Classed)
-		c.loop.EnqueueAfter(key, c.delay(claim.UID))
+		c.loop.EnqueueAfter(key, c.delay(key))
 	case provision.Leave, provision.AskRoom:
-		c.forget(claim.UID)
+		c.settle(key, claim)
 	}
 	return nil
 }
@@ -103,55 +113,84 @@ func (c *Controller) choiceOf(claim *v1.PersistentVolumeClaim) provision.Choice 
 	if class := c.classOf(claim); class != nil {
 		choice.Classed = true
 		choice.Immediate = class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate
-		choice.Allowed = topology.Allows(class.AllowedTopologies, c.Topology)
+		choice.Allowed = !c.HasTopology || topology.Allows(class.AllowedTopologies, c.Topology)
 	}
 	return choice
 }
 
-// room asks the driver. Where that fails, the node is chosen: what is wrong is then
-// found and reported where the volume is made.
-func (c *Controller) room(ctx context.Context, claim *v1.PersistentVolumeClaim) provision.Room {
-	response, err := c.Driver.GetCapacity(ctx, capacity.Request(capacity.SegmentOf(c.Topology), c.classOf(claim).Parameters))
+// ask finds out whether there is room. Where that fails, the node is chosen: what is
+// wrong is then found and reported where the volume is made.
+func (c *Controller) ask(ctx context.Context, claim *v1.PersistentVolumeClaim, choice *provision.Choice) {
+	class := c.classOf(claim)
+	if class == nil { // it went a moment ago
+		choice.Classed = false
+		return
+	}
+	request, err := c.Question(ctx, claim, class)
+	var foreign *provision.NotOurs
+	if errors.As(err, &foreign) {
+		choice.Wanted = false
+		return
+	}
+	choice.Room = provision.Enough
+	var response *spec.GetCapacityResponse
+	if err == nil {
+		if len(c.Topology) > 0 {
+			request.AccessibleTopology = &spec.Topology{Segments: c.Topology}
+		}
+		response, err = c.Driver.GetCapacity(ctx, request)
+	}
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Choosing this node for the claim, for the driver does not tell how much is left", "err", err)
-		return provision.Enough
+		return
 	}
 	wanted := claim.Spec.Resources.Requests.Storage().Value()
 	answer := capacity.AnswerOf(response)
 	if wanted > answer.Bytes || answer.Bounded && wanted > answer.Largest {
-		return provision.TooLittle
+		choice.Room = provision.TooLittle
 	}
-	return provision.Enough
 }
 
 // choose writes this node into the claim, unless anything has changed since.
 func (c *Controller) choose(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
+	key := controller.Key(claim)
 	chosen := patch.ForVersion(claim).Annotate(claim, map[string]string{binding.SelectedNode: c.Node})
 	_, err := c.writer.Claim(ctx, claim, chosen)
 	switch {
 	case apierrors.IsNotFound(err):
 	case patch.IsStale(err): // most likely another node was faster
-		c.loop.EnqueueAfter(controller.Key(claim), c.delay(claim.UID))
+		c.loop.EnqueueAfter(key, c.delay(key))
 		return nil
 	case err != nil:
 		return err
 	default:
 		klog.FromContext(ctx).V(2).Info("This node was chosen for the claim", "node", c.Node)
 	}
-	c.forget(claim.UID)
+	c.settle(key, claim)
 	return nil
+}
+
+// settle forgets a claim that is not waited with any more. An event that came since it
+// was read was taken for one that is in the queue already.
+func (c *Controller) settle(key string, read *v1.PersistentVolumeClaim) {
+	c.forget(key)
+	if now := cached[*v1.PersistentVolumeClaim](c.Claims, key); now != nil && now.ResourceVersion != read.ResourceVersion {
+		c.changed(read, now)
+	}
 }
 
 // changed draws a time for a claim that has come to be for any node.
 func (c *Controller) changed(_, claim *v1.PersistentVolumeClaim) {
-	if provision.DecideChoice(c.choiceOf(claim)) == provision.Leave || c.waiting(claim.UID) {
+	key := controller.Key(claim)
+	if provision.DecideChoice(c.choiceOf(claim)) == provision.Leave || c.waiting(key) {
 		return
 	}
-	c.loop.EnqueueAfter(controller.Key(claim), c.delay(claim.UID))
+	c.loop.EnqueueAfter(key, c.delay(key))
 }
 
 func (c *Controller) gone(claim *v1.PersistentVolumeClaim) {
-	c.forget(claim.UID)
+	c.versions.Forget(claim.UID)
+	c.forget(controller.Key(claim))
 }
 
 func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.StorageClass {
@@ -159,7 +198,7 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.Storage
 }
 
 // delay counts a try and draws the time until it: the longer the more there were.
-func (c *Controller) delay(claim types.UID) time.Duration {
+func (c *Controller) delay(claim string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delay := c.BaseDelay
@@ -172,14 +211,14 @@ func (c *Controller) delay(claim types.UID) time.Duration {
 	return max(0, delay-time.Duration(rand.Float64()*float64(c.BaseDelay)))
 }
 
-func (c *Controller) waiting(claim types.UID) bool {
+func (c *Controller) waiting(claim string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, waiting := c.tries[claim]
 	return waiting
 }
 
-func (c *Controller) forget(claim types.UID) {
+func (c *Controller) forget(claim string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.tries, claim)

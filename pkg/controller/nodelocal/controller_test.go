@@ -3,11 +3,13 @@ package nodelocal_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -22,6 +24,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller/nodelocal"
+	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
 // driver has so many bytes left, or fails.
@@ -29,10 +32,12 @@ type driver struct {
 	response *spec.GetCapacityResponse
 	err      error
 	asked    atomic.Int32
+	question atomic.Pointer[spec.GetCapacityRequest]
 }
 
-func (d *driver) GetCapacity(context.Context, *spec.GetCapacityRequest) (*spec.GetCapacityResponse, error) {
+func (d *driver) GetCapacity(_ context.Context, question *spec.GetCapacityRequest) (*spec.GetCapacityResponse, error) {
 	d.asked.Add(1)
+	d.question.Store(question)
 	return d.response, d.err
 }
 
@@ -64,6 +69,11 @@ func chosen(node string) func(*v1.PersistentVolumeClaim) {
 	return func(c *v1.PersistentVolumeClaim) { c.Annotations[binding.SelectedNode] = node }
 }
 
+// question is what the driver is asked about a class.
+func question(_ context.Context, _ *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+	return &spec.GetCapacityRequest{Parameters: map[string]string{"of": class.Name}}, nil
+}
+
 type world struct {
 	*nodelocal.Controller
 	client  *fake.Clientset
@@ -71,7 +81,7 @@ type world struct {
 	classes cache.SharedIndexInformer
 }
 
-func newWorld(t *testing.T, delay time.Duration, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) *world {
+func newWorld(t *testing.T, delay time.Duration, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, change ...func(*nodelocal.Config)) *world {
 	t.Helper()
 	client := fake.NewClientset(claim)
 	if class != nil {
@@ -82,11 +92,16 @@ func newWorld(t *testing.T, delay time.Duration, claim *v1.PersistentVolumeClaim
 	factory := informers.NewSharedInformerFactory(client, 0)
 	w := &world{client: client, driver: &driver{response: &spec.GetCapacityResponse{AvailableCapacity: 10}}, classes: factory.Storage().V1().StorageClasses().Informer()}
 	var err error
-	w.Controller, err = nodelocal.New(nodelocal.Config{
+	config := nodelocal.Config{
 		Client: client, Claims: factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.classes,
-		Driver: w.driver, Serves: func(name string) bool { return name == "driver" }, Node: "mine", Topology: map[string]string{"host": "mine"},
+		Driver: w.driver, Question: question, Serves: func(name string) bool { return name == "driver" },
+		Node: "mine", HasTopology: true, Topology: map[string]string{"host": "mine"},
 		BaseDelay: delay, MaxDelay: 2 * delay,
-	})
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	w.Controller, err = nodelocal.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +155,64 @@ func TestANodeChoosesItself(t *testing.T) {
 				t.Errorf("node %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestTheDriverIsAskedAboutTheVolumeThatItWouldHaveToMakeThere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*nodelocal.Config)
+		want   *spec.GetCapacityRequest
+		node   string
+	}{
+		"with its place": {
+			func(*nodelocal.Config) {},
+			&spec.GetCapacityRequest{Parameters: map[string]string{"of": "class"}, AccessibleTopology: &spec.Topology{Segments: map[string]string{"host": "mine"}}}, "mine",
+		},
+		"without a place where there are none": {
+			func(c *nodelocal.Config) { c.HasTopology, c.Topology = false, nil },
+			&spec.GetCapacityRequest{Parameters: map[string]string{"of": "class"}}, "mine",
+		},
+		"not about one that cannot be asked for: why is told where it is made": {
+			func(c *nodelocal.Config) {
+				c.Question = func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+					return nil, &provision.Refusal{}
+				}
+			}, nil, "mine",
+		},
+		"not about one that somebody else makes": {
+			func(c *nodelocal.Config) {
+				c.Question = func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+					return nil, fmt.Errorf("ask: %w", &provision.NotOurs{})
+				}
+			}, nil, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, time.Hour, claim(), class(), tc.change)
+			if err := w.Reconcile(t.Context(), "ns/claim"); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.driver.question.Load(); !proto.Equal(got, tc.want) {
+				t.Errorf("asked %v, want %v", got, tc.want)
+			}
+			if got := w.node(t); got != tc.node {
+				t.Errorf("node %q, want %q", got, tc.node)
+			}
+		})
+	}
+}
+
+// Topologies of a class are for drivers with topology: no node could say that it is there.
+func TestWithoutTopologyEveryNodeIsAllowed(t *testing.T) {
+	elsewhere := class(func(c *storagev1.StorageClass) {
+		c.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "host", Values: []string{"yours"}}}}}
+	})
+	w := newWorld(t, time.Hour, claim(), elsewhere, func(c *nodelocal.Config) { c.HasTopology, c.Topology = false, nil })
+	if err := w.Reconcile(t.Context(), "ns/claim"); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.node(t); got != "mine" {
+		t.Errorf("node %q, want mine", got)
 	}
 }
 
