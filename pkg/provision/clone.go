@@ -3,11 +3,14 @@ package provision
 import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
 // FromClaim returns the source of a volume that is cloned from the one of another
 // claim. Source and its volume are nil if they do not exist; the volume is in CSI
-// terms.
+// terms. A clone that is being deleted is asked for only to find out whether it was
+// made: for that it is enough that what it would be made from can be named.
 func FromClaim(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentVolume, driver string) (*csi.VolumeContentSource, error) {
 	if err := clonable(claim, source); err != nil {
 		return nil, err
@@ -25,7 +28,9 @@ func clonable(claim, source *v1.PersistentVolumeClaim) error {
 	switch {
 	case source == nil:
 		return notYet("The claim that is the data source does not exist")
-	case source.DeletionTimestamp != nil:
+	case claim.DeletionTimestamp != nil:
+		return nil
+	case source.DeletionTimestamp != nil && !finalizer.Has(source.Finalizers, finalizer.CloneSource):
 		return notYet("The claim %q that is the data source is being deleted", source.Name)
 	case source.Status.Phase != v1.ClaimBound || source.Spec.VolumeName == "":
 		return notYet("The claim %q that is the data source is not bound", source.Name)
@@ -43,11 +48,11 @@ func cloneVolume(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentV
 	switch {
 	case volume == nil:
 		return notYet("The volume %q of the claim that is the data source does not exist", source.Spec.VolumeName)
-	case !bound(volume, source):
+	case !bound(volume, source) && claim.DeletionTimestamp == nil:
 		return notYet("The volume %q of the claim that is the data source is not bound to it", volume.Name)
 	case volume.Spec.CSI == nil || volume.Spec.CSI.Driver != driver:
 		return notYet("The volume %q of the claim that is the data source is not of driver %s", volume.Name, driver)
-	case modeOf(volume.Spec.VolumeMode) != modeOf(claim.Spec.VolumeMode):
+	case modeOf(volume.Spec.VolumeMode) != modeOf(claim.Spec.VolumeMode) && claim.DeletionTimestamp == nil:
 		return notYet("The volume %q of the claim that is the data source has the mode %s, and the claim wants %s",
 			volume.Name, modeOf(volume.Spec.VolumeMode), modeOf(claim.Spec.VolumeMode))
 	}

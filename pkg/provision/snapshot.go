@@ -41,12 +41,13 @@ type SnapshotContent struct {
 
 // FromSnapshot returns the source of a volume that is restored from a snapshot, nil
 // for one that does not exist. With keepMode it has the mode of the volume that the
-// snapshot was taken of.
+// snapshot was taken of. Of a claim that is being deleted, [FromClaim] says what is
+// enough.
 func FromSnapshot(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driver string, keepMode bool) (*csi.VolumeContentSource, error) {
 	if err := restorable(claim, snapshot, driver); err != nil {
 		return nil, err
 	}
-	if keepMode && !modeAllowed(claim, snapshot.Content) {
+	if keepMode && claim.DeletionTimestamp == nil && !modeAllowed(claim, snapshot.Content) {
 		return nil, notYet("The claim wants the volume mode %s, and its snapshot was taken of a volume with the mode %s; an administrator can allow it with the annotation %s=true on the VolumeSnapshotContent %q",
 			*claim.Spec.VolumeMode, *snapshot.Content.Mode, AllowModeChange, snapshot.Content.Name)
 	}
@@ -60,7 +61,7 @@ func restorable(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driver
 	switch {
 	case snapshot == nil:
 		return notYet("The VolumeSnapshot that is the data source does not exist")
-	case snapshot.Deleting && !snapshot.Protected:
+	case snapshot.Deleting && !snapshot.Protected && claim.DeletionTimestamp == nil:
 		return notYet("The VolumeSnapshot %q is being deleted", snapshot.Name)
 	case snapshot.Content == nil:
 		return notYet("The VolumeSnapshot %q is not bound to a VolumeSnapshotContent", snapshot.Name)
@@ -68,8 +69,10 @@ func restorable(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driver
 		return notYet("The VolumeSnapshotContent %q is not bound to the VolumeSnapshot %q, but to another", snapshot.Content.Name, snapshot.Name)
 	case snapshot.Content.Driver != driver:
 		return notYet("The VolumeSnapshot %q was taken by driver %s, and the storage class is of driver %s", snapshot.Name, snapshot.Content.Driver, driver)
-	case !snapshot.Ready || snapshot.Content.Handle == "":
+	case snapshot.Content.Handle == "" || !snapshot.Ready && claim.DeletionTimestamp == nil:
 		return notYet("The VolumeSnapshot %q is not ready to use", snapshot.Name)
+	case claim.DeletionTimestamp != nil:
+		return nil
 	}
 	return largeEnough(claim, snapshot)
 }

@@ -239,8 +239,12 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	case provision.VolumeRecorded, provision.NothingMade, provision.NotWanted, provision.VolumeWanted,
 		provision.VolumeUnwanted, provision.OutcomeUnknown, provision.NodeUnfit:
 	}
-	if s.Want == provision.Unwanted && !s.Held {
+	e, _ := c.memory.of(o.claim.UID)
+	if s.Want == provision.Unwanted && !s.Held || c.serverOf(o.claim, e) == provision.OtherProcess {
 		c.memory.forget(o.claim.UID, o.name)
+	}
+	if o.gone {
+		c.Reporter.Forget(o.claim.UID)
 	}
 	return nil
 }

@@ -38,6 +38,9 @@ func (i *Inputs) cloneOf(ctx context.Context, in provision.Input, name string) (
 	if err != nil {
 		return nil, err
 	}
+	if in.Claim.DeletionTimestamp != nil { // nothing new is made from it
+		return content, nil
+	}
 	return content, i.ProtectClone(ctx, origin)
 }
 
@@ -74,6 +77,9 @@ func (i *Inputs) restored(ctx context.Context, in provision.Input, name string) 
 	source, err := provision.FromSnapshot(in.Claim, state, in.Driver.Name, in.Settings.KeepMode)
 	if err != nil {
 		return nil, err
+	}
+	if in.Claim.DeletionTimestamp != nil {
+		return source, nil
 	}
 	return source, i.ProtectSnapshot(ctx, snapshot)
 }

@@ -33,7 +33,7 @@ func (c *Controller) ask(ctx context.Context, o *observation, s provision.State)
 		err = c.impossible(made, o)
 	}
 	if err != nil {
-		return c.failed(o, s, err)
+		return c.failed(ctx, o, s, err)
 	}
 	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", made.shown)
 	c.note(o, func(e *entry) {
@@ -58,7 +58,7 @@ func (c *Controller) impossible(made answer, o *observation) error {
 
 // failed notes what an error of the driver says. The request is kept while the
 // driver may be at it, unless there is a volume that was made with another one.
-func (c *Controller) failed(o *observation, s provision.State, err error) (*observation, error) {
+func (c *Controller) failed(ctx context.Context, o *observation, s provision.State, err error) (*observation, error) {
 	code := status.Code(err)
 	asked := provision.After(provision.OutcomeOf(code), s.Want, s.Asked)
 	full := code == codes.ResourceExhausted && c.Provisioner.Driver.HasTopology()
@@ -89,11 +89,25 @@ func (c *Controller) failed(o *observation, s provision.State, err error) (*obse
 		return nil, c.reportUnresolved(o, err)
 	}
 	c.count(o, err)
-	failure := c.reportFailure(o, fmt.Errorf("failed to provision volume with StorageClass %q: %w", binding.ClaimClass(o.claim), err))
+	failure := c.reportFailure(o, c.sentence(o, err))
+	if code == codes.InvalidArgument { // the same request will have the same answer
+		klog.FromContext(ctx).Error(failure, "The driver refuses the request, trying again later", "wait", c.Backoff.Most)
+		c.loop.EnqueueAfter(o.subject().key, c.Backoff.Most)
+		return nil, nil
+	}
 	if full && c.wantOf(after) == provision.Misplaced {
 		return after, nil
 	}
 	return nil, failure
+}
+
+// sentence is what the user reads of an error of the driver.
+func (c *Controller) sentence(o *observation, err error) error {
+	if status.Code(err) == codes.InvalidArgument {
+		return fmt.Errorf("failed to provision volume with StorageClass %q, and it is not tried again for %s unless class, node or annotations of the claim change: %w",
+			binding.ClaimClass(o.claim), c.Backoff.Most, err)
+	}
+	return fmt.Errorf("failed to provision volume with StorageClass %q: %w", binding.ClaimClass(o.claim), err)
 }
 
 // complete makes the object for the volume refer to the claim.

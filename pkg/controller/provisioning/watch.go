@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -61,8 +62,7 @@ func (c *Controller) concerns(old, claim *v1.PersistentVolumeClaim) bool {
 	case old == nil:
 		return true
 	}
-	return provisionerOf(old) != provisionerOf(claim) ||
-		old.Annotations[binding.SelectedNode] != claim.Annotations[binding.SelectedNode] ||
+	return !maps.Equal(old.Annotations, claim.Annotations) || // names of secrets can be made of them
 		old.Spec.VolumeName != claim.Spec.VolumeName ||
 		(old.DeletionTimestamp == nil) != (claim.DeletionTimestamp == nil)
 }

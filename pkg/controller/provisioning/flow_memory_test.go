@@ -178,7 +178,7 @@ func TestAProcessThatCouldNotHoldAClaimDoesNotThinkThatNobodyAsked(t *testing.T)
 
 func TestAClaimGoesThoughItsClassWentBeforeIt(t *testing.T) {
 	f := newFlow(t)
-	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: 3})) // InvalidArgument
+	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: 13})) // Internal
 	for range 3 {
 		f.step(true)
 	}
@@ -193,6 +193,23 @@ func TestAClaimGoesThoughItsClassWentBeforeIt(t *testing.T) {
 			t.Errorf("a driver that has told is accused: %s", event)
 		}
 	}
+}
+
+func TestARequestThatTheDriverRefusesWaitsUntilSomethingChanges(t *testing.T) {
+	f := newFlow(t)
+	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: 3, Times: 1})) // InvalidArgument
+	f.step(false)
+	f.expect(0, 0, 1, true)
+	if told := strings.Join(f.told(), "\n"); !strings.Contains(told, "not tried again for 1s") {
+		t.Errorf("nobody tells how long it waits:\n%s", told)
+	}
+	changed := f.now().DeepCopy()
+	changed.Annotations["team"] = "storage"
+	if !f.concerns(f.now(), changed) {
+		t.Error("an annotation of the claim does not have it tried again")
+	}
+	f.step(false)
+	f.expect(1, 1, 2, true)
 }
 
 func TestItsOwnVolumeIsNoReasonToRefuseAHandle(t *testing.T) {
