@@ -3,6 +3,9 @@ package provisioning
 import (
 	"fmt"
 
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/ptr"
+
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
@@ -70,14 +73,24 @@ func (c *Controller) count(o *observation, err error) {
 	if o.claim.Spec.DataSource != nil {
 		source = o.claim.Spec.DataSource.Kind
 	}
-	class := ""
-	if o.claim.Spec.StorageClassName != nil {
-		class = *o.claim.Spec.StorageClassName
-	}
+	class := c.label(o)
 	if err != nil {
 		c.Metrics.PersistentVolumeClaimProvisionFailedTotal.WithLabelValues(class, source).Inc()
 		return
 	}
 	c.Metrics.PersistentVolumeClaimProvisionTotal.WithLabelValues(class, source).Inc()
 	c.Metrics.PersistentVolumeClaimProvisionDurationSeconds.WithLabelValues(class, source).Observe(since(o.began))
+}
+
+// label is the claim's class if there is, or was, such a class: what anybody may write
+// into a claim must not become a series of its own.
+func (c *Controller) label(o *observation) string {
+	name := ptr.Deref(o.claim.Spec.StorageClassName, "")
+	if o.plan != nil && o.plan.input.Class != nil && o.plan.input.Class.Name == name {
+		return name
+	}
+	if cached[*storagev1.StorageClass](c.Classes, name) == nil {
+		return ""
+	}
+	return name
 }

@@ -14,7 +14,8 @@ type progress struct {
 	objectDeleted bool
 	// recycled is the mark of the recycler pod that has succeeded.
 	recycled string
-	// told are the events of the recycler pod that the volume's user was told of.
+	// told are the events of the last recycler pod that the volume's user was told of:
+	// those of the pods before, of which there may be any number, are forgotten.
 	told map[types.UID]bool
 	// failures are those since the last success, and until when the next try waits.
 	failures int

@@ -122,15 +122,15 @@ func (c *Controller) tellEvents(ctx context.Context, o reclaimed) {
 		klog.FromContext(ctx).V(2).Info("Cannot read the events of the recycler pod", "pod", klog.KObj(o.pod), "err", err)
 		return
 	}
+	var before map[types.UID]bool
+	c.memory.Note(o.volume.UID, func(p *progress) {
+		before, p.told = p.told, make(map[types.UID]bool, len(list.Items))
+		for i := range list.Items {
+			p.told[list.Items[i].UID] = true
+		}
+	})
 	for i := range list.Items {
-		said, again := &list.Items[i], false
-		c.memory.Note(o.volume.UID, func(p *progress) {
-			if p.told == nil {
-				p.told = map[types.UID]bool{}
-			}
-			again, p.told[said.UID] = p.told[said.UID], true
-		})
-		if !again {
+		if said := &list.Items[i]; !before[said.UID] {
 			c.Reporter.Always(o.volume, event{Type: said.Type, Reason: recyclerPod, Message: "Recycler pod: " + said.Message})
 		}
 	}
