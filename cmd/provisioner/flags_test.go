@@ -120,6 +120,14 @@ func TestFlagsThatCannotBeServedAreRefusedWithASentenceThatNamesThem(t *testing.
 		"a lease kept":                      {"--feature-gates=ReleaseLeaderElectionOnExit=false", nil, "ReleaseLeaderElectionOnExit=false is refused"},
 		"a gate of API servers":             {"--feature-gates=APIServerIdentity=true", nil, "known:"},
 		"a path of metrics that is no path": {"--metrics-path=metrics", nil, "--metrics-path"},
+		"metrics where health is":           {"--metrics-path=/healthz", nil, "--metrics-path=/healthz is taken"},
+		"metrics where the lease is":        {"--leader-election --metrics-path=/healthz/leader-election", nil, "is taken"},
+		"metrics where profiles are":        {"--http-endpoint=:1 --enable-pprof --metrics-path=/debug/pprof/", nil, "is taken"},
+		"metrics where a profile is":        {"--http-endpoint=:1 --enable-pprof --metrics-path=/debug/pprof/trace", nil, "is taken"},
+		"metrics at a wildcard":             {"--metrics-path=/{", nil, "--metrics-path"},
+		"metrics at a tab":                  {"--metrics-path=/a%09b", nil, "--metrics-path"},
+		"metrics at a path never asked for": {"--metrics-path=/a//b", nil, "--metrics-path"},
+		"metrics above the root":            {"--metrics-path=/../b", nil, "--metrics-path"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, variable := range []string{"NAMESPACE", "POD_NAME", "NODE_NAME"} {

@@ -7,6 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubernetes-csi/csi-lib-utils/metrics"
@@ -40,9 +44,27 @@ func (o *servingOptions) check() error {
 		return errors.New("--enable-pprof needs --http-endpoint, the address that the profiles are served at")
 	case len(o.metricsPath) == 0 || o.metricsPath[0] != '/':
 		return errors.New("--metrics-path must begin with /")
+	case slices.Contains(taken, o.metricsPath):
+		return fmt.Errorf("--metrics-path=%s is taken: health or a profile is served there; give another path, such as /metrics", o.metricsPath)
+	case !plain.MatchString(o.metricsPath) || o.metricsPath != "/" && path.Clean(o.metricsPath) != strings.TrimSuffix(o.metricsPath, "/"):
+		return fmt.Errorf("--metrics-path=%q is no path that can be served; give one of letters, digits and -._~ between slashes, such as /metrics", o.metricsPath)
 	}
 	return nil
 }
+
+// Paths at which something else than metrics is served.
+const (
+	health      = "/healthz"
+	healthLease = "/healthz/leader-election"
+	profiles    = "/debug/pprof/"
+)
+
+// taken are all of them, whether they are asked for or not: which paths there are
+// shall not depend on other flags.
+var taken = []string{health, healthLease, profiles, profiles + "cmdline", profiles + "profile", profiles + "symbol", profiles + "trace"}
+
+// plain is a path without what a pattern of http.ServeMux has a meaning for.
+var plain = regexp.MustCompile(`^(/[A-Za-z0-9._~$&'()*+,;=:@!-]+)*/?$`)
 
 func (o *servingOptions) address() string {
 	return o.endpoint + o.deprecated // check allows one of them
@@ -81,11 +103,11 @@ func serve(ctx context.Context, options *options, watchdog *leaderelection.Healt
 // handleHealth says that the process lives and, where there is an election, that
 // it does not go on with a lease that it failed to renew.
 func handleHealth(mux *http.ServeMux, options *options, watchdog *leaderelection.HealthzAdaptor) {
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc(health, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	if !options.election.enabled {
 		return
 	}
-	mux.HandleFunc("/healthz/leader-election", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(healthLease, func(w http.ResponseWriter, r *http.Request) {
 		if err := watchdog.Check(r); err != nil {
 			http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
 			return
@@ -95,9 +117,9 @@ func handleHealth(mux *http.ServeMux, options *options, watchdog *leaderelection
 }
 
 func handleProfiles(mux *http.ServeMux) {
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc(profiles, pprof.Index)
+	mux.HandleFunc(profiles+"cmdline", pprof.Cmdline)
+	mux.HandleFunc(profiles+"profile", pprof.Profile)
+	mux.HandleFunc(profiles+"symbol", pprof.Symbol)
+	mux.HandleFunc(profiles+"trace", pprof.Trace)
 }
