@@ -46,6 +46,9 @@ func (o *options) Run(ctx context.Context) error {
 	case !driver.CreatesVolumes():
 		return fmt.Errorf("driver %s at %s has no capability CREATE_DELETE_VOLUME, so there is nothing to provision with it", driver.Name(), o.csiAddress)
 	}
+	if !clients.Reach(ctx) {
+		return nil
+	}
 	recorder, stopEvents := program.Recorder(ctx, clients.Events, driver.Name())
 	defer stopEvents()
 	w := newWiring(o, clients, driver)
@@ -64,10 +67,8 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 	defer w.factory.Shutdown()
 	defer stopWatching()
 	klog.FromContext(ctx).Info("Filling caches", "driver", w.driver.Name(), "HonorPVReclaimPolicy", w.options.Honor())
-	for _, synced := range w.factory.WaitForCacheSync(ctx.Done()) {
-		if !synced {
-			return nil
-		}
+	if !w.clients.Fill(ctx, w.factory) {
+		return nil
 	}
 	election := w.options.election.lease(w.driver.Name())
 	election.Recorder = w.recorder

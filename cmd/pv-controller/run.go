@@ -33,6 +33,9 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !clients.Reach(ctx) {
+		return nil
+	}
 	factory := informers.NewSharedInformerFactory(clients.Objects, 0)
 	caches, err := controller.NewCaches(factory)
 	if err != nil {
@@ -58,7 +61,7 @@ func (o *options) Run(ctx context.Context) error {
 	defer factory.Shutdown()
 	defer stopWatching()
 	klog.FromContext(ctx).Info("Filling caches", "HonorPVReclaimPolicy", o.Honor())
-	if !cache.WaitForCacheSync(ctx.Done(), caches.Synced()...) {
+	if !clients.Fill(ctx, factory) {
 		return nil
 	}
 	return program.Lead(ctx, program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder}, clients.Leases, watchdog, func(ctx context.Context) error {

@@ -60,6 +60,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r, resource)
 	case r.Method == http.MethodGet && (resource == "persistentvolumeclaims" || resource == "persistentvolumes" || resource == "storageclasses" || resource == "pods"):
 		s.list(w, resource)
+	case r.URL.Path == "/version": // whether the server is there
+		s.answer(w, map[string]string{})
 	case r.Method == http.MethodGet && resource == "claim":
 		s.asked <- "GET claim"
 		s.answer(w, claimOfVolume)

@@ -15,7 +15,8 @@ type Clients struct {
 	// Config is for clients of another kind.
 	Config *rest.Config
 
-	agent string
+	agent    string
+	failures *failures
 }
 
 // Clients connects to the API server as the user agent.
@@ -30,7 +31,9 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	if o.QPS > 0 {
 		config.QPS, config.Burst = o.QPS, o.Burst
 	}
-	clients := &Clients{Config: rest.AddUserAgent(config, agent), agent: agent}
+	clients := &Clients{agent: agent, failures: &failures{}}
+	config.Wrap(clients.failures.watch)
+	clients.Config = rest.AddUserAgent(config, agent)
 	for purpose, client := range map[string]*kubernetes.Interface{"": &clients.Objects, "events": &clients.Events, "leases": &clients.Leases} {
 		if *client, err = clients.For(purpose); err != nil {
 			return nil, err

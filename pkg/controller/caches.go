@@ -61,11 +61,6 @@ func NewCaches(factory informers.SharedInformerFactory) (*Caches, error) {
 	return c, nil
 }
 
-// Synced are the functions that say whether the caches are filled.
-func (c *Caches) Synced() []cache.InformerSynced {
-	return []cache.InformerSynced{c.Claims.HasSynced, c.Volumes.HasSynced, c.Classes.HasSynced, c.Pods.HasSynced}
-}
-
 // Claim returns the claim with the key namespace/name, nil if there is none.
 func (c *Caches) Claim(key string) *v1.PersistentVolumeClaim {
 	return get[*v1.PersistentVolumeClaim](c.Claims, key)

@@ -1,0 +1,180 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+)
+
+// server is an API server without a network, which is away until it answers.
+type server struct {
+	mu      sync.Mutex
+	answers func(*http.Request) (int, string)
+}
+
+// RoundTrip refuses the connection while the server is away.
+func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	answers := s.answers
+	s.mu.Unlock()
+	if answers == nil {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	code, body := answers(request)
+	return &http.Response{
+		StatusCode: code, Status: http.StatusText(code), Request: request,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
+}
+
+func (s *server) comeBack(answers func(*http.Request) (int, string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = answers
+}
+
+// away returns a server that does not answer, clients of it, and what is logged.
+func away(t *testing.T) (*server, *Clients, context.Context, func() string) {
+	t.Helper()
+	s, f := &server{}, &failures{}
+	clients := &Clients{Config: &rest.Config{Host: "https://server", Transport: s}, agent: "program", failures: f}
+	clients.Config.Wrap(f.watch)
+	var err error
+	if clients.Objects, err = clients.For(""); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var logged strings.Builder
+	sink := funcr.New(func(prefix, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		logged.WriteString(prefix + args + "\n")
+	}, funcr.Options{})
+	return s, clients, klog.NewContext(t.Context(), sink), func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		defer logged.Reset()
+		return logged.String()
+	}
+}
+
+func TestAServerThatIsAwayIsWaitedForAndToldOf(t *testing.T) {
+	for name, answers := range map[string]func(*http.Request) (int, string){
+		"comes back":            func(*http.Request) (int, string) { return http.StatusOK, "{}" },
+		"comes back and denies": func(*http.Request) (int, string) { return http.StatusForbidden, "no" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, clients, ctx, logged := away(t)
+				reached := make(chan bool, 1)
+				go func() { reached <- clients.Reach(ctx) }()
+				<-time.After(time.Second)
+				if text := logged(); strings.Count(text, "does not answer") != 1 || !strings.Contains(text, "connection refused") || !strings.Contains(text, "https://server") {
+					t.Errorf("after a second it has said: %q", text)
+				}
+				<-time.After(time.Minute)
+				if text := logged(); strings.Count(text, "does not answer") != 6 {
+					t.Errorf("in a minute it has said: %q", text)
+				}
+				s.comeBack(answers)
+				if !<-reached {
+					t.Error("the server was not reached")
+				}
+				<-time.After(time.Minute)
+				if text := logged(); text != "" {
+					t.Errorf("with nothing to wait for, it says: %q", text)
+				}
+			})
+		})
+	}
+}
+
+func TestAServerThatNeverComesBackIsWaitedForUntilTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, clients, ctx, _ := away(t)
+		ctx, stop := context.WithTimeout(ctx, time.Hour)
+		defer stop()
+		if clients.Reach(ctx) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.Error("it was reached, or given up")
+		}
+	})
+}
+
+func TestWhichCachesAreNotFilledIsToldWithTheReasonUntilTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clients, ctx, logged := away(t)
+		watching, stop := context.WithCancel(ctx)
+		factory := informers.NewSharedInformerFactory(clients.Objects, 0)
+		factory.Core().V1().PersistentVolumes().Informer()
+		factory.Storage().V1().StorageClasses().Informer()
+		factory.StartWithContext(watching)
+		defer factory.Shutdown()
+		defer stop()
+		filled := make(chan bool, 1)
+		go func() { filled <- clients.Fill(watching, factory) }()
+		<-time.After(25 * time.Second)
+		text := logged()
+		if strings.Count(text, "to fill caches") != 2 || !strings.Contains(text, `["PersistentVolume" "StorageClass"]`) || !strings.Contains(text, "connection refused") {
+			t.Errorf("it has said: %q", text)
+		}
+		s.comeBack(func(request *http.Request) (int, string) {
+			if strings.Contains(request.URL.Path, "storageclasses") {
+				return http.StatusTooManyRequests, "not now"
+			}
+			return lists(request)
+		})
+		<-time.After(5 * time.Minute)
+		if text = logged(); !strings.Contains(text, `["StorageClass"]`) || !strings.Contains(text, "/apis/storage.k8s.io/v1/storageclasses: Too Many Requests") {
+			t.Errorf("it has said: %q", text)
+		}
+		s.comeBack(lists)
+		if !<-filled {
+			t.Error("the caches were never filled")
+		}
+	})
+}
+
+func TestCachesThatAreNeverFilledAreWaitedForUntilTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, clients, ctx, _ := away(t)
+		ctx, stop := context.WithTimeout(ctx, time.Hour)
+		defer stop()
+		factory := informers.NewSharedInformerFactory(clients.Objects, 0)
+		factory.Core().V1().PersistentVolumes().Informer()
+		factory.StartWithContext(ctx)
+		defer factory.Shutdown()
+		if clients.Fill(ctx, factory) {
+			t.Error("a cache is taken for filled that never was")
+		}
+	})
+}
+
+// lists has no objects of any kind, and nothing to watch: a watch is refused that
+// begins with a list, and any other one lasts until it is stopped.
+func lists(request *http.Request) (int, string) {
+	switch query := request.URL.Query(); {
+	case query.Get("sendInitialEvents") != "":
+		return http.StatusMethodNotAllowed, "lists only"
+	case query.Get("watch") != "":
+		<-request.Context().Done()
+		return http.StatusOK, ""
+	}
+	kind, version := "PersistentVolumeList", "v1"
+	if strings.Contains(request.URL.Path, "storageclasses") {
+		kind, version = "StorageClassList", "storage.k8s.io/v1"
+	}
+	return http.StatusOK, `{"kind":"` + kind + `","apiVersion":"` + version + `","metadata":{"resourceVersion":"1"},"items":[]}`
+}
