@@ -255,10 +255,11 @@ func TestADriverThatDeniesAVolumeIsBelievedTheSecondTime(t *testing.T) {
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)
 	claim := m.open()
 	m.storage.next = []fault{{codes.Internal, false}, {codes.Internal, false}}
-	for _, want := range []bool{true, false} {
-		if failed := m.reconcile(m.see(claim)) != nil; failed != want {
-			t.Errorf("failed: %v, want %v", failed, want)
+	for i := range 2 {
+		if claim = m.see(claim); !held(claim) {
+			t.Errorf("the claim was let go after %d denials", i)
 		}
+		m.must(m.reconcile(claim), "reconcile")
 	}
 	m.awaitClaimGone(claim.Name)
 }

@@ -33,7 +33,7 @@ func TestNoSecretIsInAnyLogEventErrorOrMetric(t *testing.T) {
 	s := enter(t, private(t, setup{honor: true, bare: true, controller: "--v=10"}))
 	s.letSecretsBeRead()
 	driver := startParrot(s)
-	sidecar := s.startSidecar(driver, "provisioner", nil, "--v=10", "--retry-interval-start=100ms")
+	sidecar := s.startSidecar(driver, "provisioner", nil, "--v=10", "--retry-interval-start=100ms", "--retry-interval-max=100ms")
 	_, err := s.client.CoreV1().Secrets(s.namespace).Create(s.ctx, &v1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"password": planted},
 	}, metav1.CreateOptions{})
