@@ -82,7 +82,8 @@ func New(config Config) (*Controller, error) {
 		writer:   controller.NewWriter(config.Client, versions),
 		memory:   controller.NewMemory[done](),
 	}
-	c.loop = controller.NewLoop("volumes", config.Backoff, c.Reconcile)
+	c.loop = controller.NewLoop("volumes", config.Backoff, c.Reconcile).
+		Only(func(name string) bool { return c.cached(name) != nil })
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for deletion: %w", err)
 	}

@@ -79,7 +79,7 @@ type Controller struct {
 func New(config Config) (*Controller, error) {
 	versions := controller.NewVersions()
 	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), memory: newMemory()}
-	c.loop = controller.NewLoop("claims", config.Backoff, c.Reconcile)
+	c.loop = controller.NewLoop("claims", config.Backoff, c.Reconcile).Only(c.exists)
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for provisioning: %w", err)
 	}

@@ -52,6 +52,12 @@ func (c *Controller) claimOf(key string) (claim *v1.PersistentVolumeClaim, gone 
 	return e.claim, true
 }
 
+// exists says whether there is a claim to look at, or one that is remembered.
+func (c *Controller) exists(key string) bool {
+	claim, _ := c.claimOf(key)
+	return claim != nil
+}
+
 // observe returns nil if the claim is gone and nothing of it is remembered.
 func (c *Controller) observe(key string) (*observation, error) {
 	claim, gone := c.claimOf(key)
