@@ -75,7 +75,7 @@ func TestAnAttachedVolumeIsDeletedOnceItIsDetached(t *testing.T) {
 	attachment, err := s.client.StorageV1().VolumeAttachments().Create(s.ctx, &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
 		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: s.driver.DriverName, NodeName: "node",
+			Attacher: s.driver.DriverName, NodeName: "node-7",
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume.Name},
 		},
 	}, metav1.CreateOptions{})
@@ -86,6 +86,9 @@ func TestAnAttachedVolumeIsDeletedOnceItIsDetached(t *testing.T) {
 	s.awaitVolume(volume.Name, "is released and waits", func(v *v1.PersistentVolume) bool {
 		return v.Status.Phase == v1.VolumeReleased && finalizer.Has(v.Finalizers, finalizer.External)
 	})
+	if message := s.awaitEvent(volume, "VolumeFailedDelete"); !strings.Contains(message, "node-7") {
+		t.Errorf("the event does not name the node: %s", message)
+	}
 	s.expectKept(volume)
 	s.must(s.client.StorageV1().VolumeAttachments().Delete(s.ctx, attachment.Name, metav1.DeleteOptions{}), "delete attachment")
 	s.awaitVolumeGone(volume.Name)

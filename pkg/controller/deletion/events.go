@@ -2,8 +2,11 @@ package deletion
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -30,10 +33,28 @@ func (c *Controller) report(volume *v1.PersistentVolume, reason reclaim.Reason) 
 	switch others := c.sharing(volume); {
 	case reason == reclaim.HandleShared && len(others) > 0:
 		c.Reporter.Report(volume, controller.Warn(string(reason), fmt.Sprintf("The volume is not deleted, for volume %q has the same disk", others[0])))
+	case reason == reclaim.StillAttached:
+		c.reportAttached(volume)
 	case reason == reclaim.TooLateToProtect:
 		c.Reporter.Report(volume, controller.Warn(string(reason), "The volume was deleted before its finalizer came. Its data is deleted once its claim is gone if a pv-controller that knows the annotation "+
 			reclaim.MarkAnnotation+" holds the volume until then; beside any other its data will stay behind in the storage system"))
 	}
+}
+
+// reportAttached names the nodes that the volume is attached to.
+func (c *Controller) reportAttached(volume *v1.PersistentVolume) {
+	attachments, err := c.Attachments.GetIndexer().ByIndex(byVolume, volume.Name)
+	if err != nil || len(attachments) == 0 { // the last one went a moment ago
+		return
+	}
+	nodes := make([]string, 0, len(attachments))
+	for _, object := range attachments {
+		if attachment, ok := object.(*storagev1.VolumeAttachment); ok {
+			nodes = append(nodes, "node "+attachment.Spec.NodeName)
+		}
+	}
+	slices.Sort(nodes)
+	c.Reporter.Report(volume, controller.Warn(volumeFailedDelete, fmt.Sprintf("The volume is still attached to %s; it is deleted once it is detached", strings.Join(nodes, " and "))))
 }
 
 // reportLeak tells that a marked volume is gone and nobody has deleted its data:

@@ -84,7 +84,7 @@ func NewVolumes(client kubernetes.Interface, names Names) cache.SharedIndexInfor
 	return cache.NewSharedIndexInformer(kept, &v1.PersistentVolume{}, 0, cache.Indexers{})
 }
 
-// TrimAttachment is a transform that keeps of an attachment which volume it holds.
+// TrimAttachment is a transform that keeps of an attachment which volume it holds where.
 // Those of other drivers are kept too, should they hold a volume of this one.
 func TrimAttachment(object any) (any, error) {
 	attachment, ok := object.(*storagev1.VolumeAttachment)
@@ -94,8 +94,8 @@ func TrimAttachment(object any) (any, error) {
 	return &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: attachment.Name, UID: attachment.UID, ResourceVersion: attachment.ResourceVersion},
 		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: attachment.Spec.Attacher,
-			Source:   storagev1.VolumeAttachmentSource{PersistentVolumeName: attachment.Spec.Source.PersistentVolumeName},
+			Attacher: attachment.Spec.Attacher, NodeName: attachment.Spec.NodeName,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: attachment.Spec.Source.PersistentVolumeName},
 		},
 	}, nil
 }

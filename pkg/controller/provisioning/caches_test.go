@@ -104,7 +104,9 @@ func TestOfAnAttachmentIsKeptWhichVolumeItHolds(t *testing.T) {
 	}
 	want := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", ResourceVersion: "7"},
-		Spec:       storagev1.VolumeAttachmentSpec{Attacher: "theirs", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")}},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "theirs", NodeName: "node", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")},
+		},
 	}
 	for range 2 { // a transform can be called again with what it made
 		kept, err := TrimAttachment(given)
