@@ -53,7 +53,12 @@ func (o *provisioningOptions) check() error {
 	return nil
 }
 
-// identity names this process in the attributes of the volumes that it makes.
-func identity(driver string) string {
-	return fmt.Sprintf("%d-%d-%s", time.Now().UnixMilli(), rand.IntN(10000), driver)
+// identity names this process in the attributes of the volumes that it makes, with the
+// node if it serves one alone.
+func identity(driver, node string) string {
+	name := fmt.Sprintf("%d-%d-%s", time.Now().UnixMilli(), rand.IntN(10000), driver)
+	if node != "" {
+		name += "-" + node
+	}
+	return name
 }

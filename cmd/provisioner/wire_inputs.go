@@ -23,7 +23,7 @@ import (
 // topology, and snapshots are read only for one that makes them.
 func (w *wiring) inputs(ctx context.Context) (*provisioning.Inputs, cache.SharedIndexInformer, error) {
 	flags := w.options.volumes
-	flags.settings.Identity = identity(w.driver.Name())
+	flags.settings.Identity = identity(w.driver.Name(), w.options.node.name())
 	config := provisioning.InputsConfig{
 		Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), Settings: flags.settings,
 		StrictTopology: flags.strictTopology, ImmediateTopology: flags.immediateTopology,

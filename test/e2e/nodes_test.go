@@ -101,6 +101,9 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 		if host != chosen || nodes[host] == nil || host == "full" {
 			t.Fatalf("claim %s: node %s was chosen, the volume is at %s", claim, chosen, host)
 		}
+		if identity := bound[claim].Spec.CSI.VolumeAttributes["storage.kubernetes.io/csiProvisionerIdentity"]; !strings.HasSuffix(identity, "-"+s.driver.DriverName+"-"+host) {
+			t.Errorf("claim %s is for %s: its volume was made by %q", claim, host, identity)
+		}
 		for name, n := range nodes {
 			if has := s.volumes(n)[handle(bound[claim])]; has != (name == host) {
 				t.Errorf("claim %s is for %s: node %s has it: %v", claim, host, name, has)
