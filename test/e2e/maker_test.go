@@ -144,7 +144,7 @@ func (m *maker) restart() {
 		Classes:     m.factory.Storage().V1().StorageClasses().Informer(),
 		Provisioner: &provisioning.Provisioner{Driver: m.storage, Inputs: provisioning.NewInputs(provisioning.InputsConfig{Client: m.client, Driver: m.storage}), Honor: true},
 		Deletion:    m.storage, Streamed: func(string) bool { return true },
-		Serves:      func(name string) bool { return name == m.storage.name },
+		Serves: func(name string) bool { return name == m.storage.name },
 		Node: func(ctx context.Context, name string) (*v1.Node, error) {
 			return m.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		},

@@ -7,11 +7,13 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	snapshotclient "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned"
+	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
@@ -87,4 +89,28 @@ func (s *scene) awaitSnapshot(client snapshotclient.Interface, name string, prot
 		return err == nil && finalizer.Has(now.Finalizers, finalizer.SnapshotSource) == protected, nil
 	})
 	s.must(err, "wait for snapshot "+name)
+}
+
+// A namespace that is deleted has both deleted at once, and the process that asked for
+// the clone may be gone by then.
+func TestACloneThatWasBegunAndItsSourceDoNotHoldEachOther(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, blow{fault: csimock.Fault{Code: codes.Unavailable, After: true}}, true)
+	r.createClaim("origin", r.className("plain"))
+	origin := r.awaitBound("origin")
+	clone := r.createClaim("clone", r.className("later"), cloneOf("origin"))
+	begun := target{"CreateVolume", "pvc-" + string(clone.UID)}
+	r.inject(0, begun)
+	r.createClass("later")
+	r.await("answered", begun)
+	r.kill()
+	r.deleteClaim("clone")
+	r.deleteClaim("origin")
+	r.start()
+	r.awaitClaimGone("clone")
+	r.awaitClaimGone("origin")
+	r.awaitVolumeGone(origin.Name)
+	if left := r.driver.volumes(); len(left) > 0 {
+		t.Errorf("the driver has %v", left)
+	}
 }
