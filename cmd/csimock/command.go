@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/exeunt-io/exeunt/internal/program/usage"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
@@ -36,8 +37,8 @@ func newCommand() *cobra.Command {
 			return f.run(command)
 		},
 	}
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return fmt.Errorf("read flags: %w, see csimock --help", err)
+	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		return usage.Sentence(command.Flags(), err, "csimock --help")
 	})
 	f.register(command)
 	return command

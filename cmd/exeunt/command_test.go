@@ -31,7 +31,7 @@ func TestCommandLineIsRefusedInASentence(t *testing.T) {
 	}{
 		"a command that does not exist":      {[]string{"fly"}, `unknown command "fly", see exeunt --help`},
 		"a command that is misspelt":         {[]string{"dmeo"}, `unknown command "dmeo", did you mean demo?`},
-		"a flag that does not exist":         {[]string{"demo", "--fast"}, "unknown flag: --fast, see exeunt demo --help"},
+		"a flag that does not exist":         {[]string{"demo", "--fast"}, "there is no flag --fast; exeunt demo --help lists all"},
 		"an argument of the demo":            {[]string{"demo", "now"}, `exeunt demo takes no arguments, not "now", see exeunt demo --help`},
 		"another output":                     {[]string{"demo", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
 		"another gate":                       {[]string{"demo", "--gate=maybe"}, `--gate must be both, on or off, not "maybe"`},

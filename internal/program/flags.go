@@ -3,9 +3,10 @@ package program
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/exeunt-io/exeunt/internal/program/usage"
 )
 
 // Refuse registers flags that other programs have and that make no sense here.
@@ -46,46 +47,5 @@ func flagError(flags *pflag.FlagSet, err error) error {
 	if errors.As(err, &refusal) {
 		return refusal
 	}
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
-		return err
-	}
-	name := unknown.GetSpecifiedName()
-	if nearest := nearestFlag(flags, name); nearest != "" {
-		return fmt.Errorf("there is no flag --%s; did you mean --%s? --help lists all", name, nearest)
-	}
-	return fmt.Errorf("there is no flag --%s; --help lists all", name)
-}
-
-// nearestFlag is the flag whose name differs least from the one given, "" if none
-// is near.
-func nearestFlag(flags *pflag.FlagSet, name string) string {
-	best, least := "", min(4, 1+len(name)/3)
-	flags.VisitAll(func(flag *pflag.Flag) {
-		if d := distance(flag.Name, strings.ToLower(name)); d < least {
-			best, least = flag.Name, d
-		}
-	})
-	return best
-}
-
-// distance is the number of characters to insert, delete or replace that makes one
-// word of the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
+	return usage.Sentence(flags, err, "--help")
 }

@@ -35,8 +35,8 @@ func TestACommandLineThatIsWrongIsAnsweredWithOneSentence(t *testing.T) {
 		"a typo":                                    {[]string{"--kubeconfg=x"}, "there is no flag --kubeconfg; did you mean --kubeconfig? --help lists all"},
 		"a typo in a flag of others":                {[]string{"--concurrent-gc-sync=x"}, "there is no flag --concurrent-gc-sync; did you mean --concurrent-gc-syncs? --help lists all"},
 		"something else altogether":                 {[]string{"--frobnicate"}, "there is no flag --frobnicate; --help lists all"},
-		"a short name that nobody has":              {[]string{"-x"}, "unknown shorthand flag: 'x' in -x"},
-		"a value that is none":                      {[]string{"--workers=many"}, `invalid argument "many" for "--workers" flag: strconv.ParseInt: parsing "many": invalid syntax`},
+		"a short name that nobody has":              {[]string{"-x"}, "there is no flag -x; names have two dashes, as --NAME=VALUE; --help lists all"},
+		"a value that is none":                      {[]string{"--workers=many"}, "--workers=many is refused: it must be a whole number; see --help"},
 		"a version to pretend":                      {[]string{"--version=v1.2.3"}, "--version=v1.2.3 is refused: the version is the one that was built; give --version or --version=raw"},
 		"an argument where only flags have a sense": {[]string{"now"}, `unknown command "now" for "idle"`},
 	} {

@@ -63,7 +63,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Master, "master", o.Master, "address of the API server; overrides the one in the kubeconfig")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "most requests per second to the API server, of each part of the program; 0 or less leaves fairness to the server")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, fmt.Sprintf("most requests to the API server at once; where one of --kube-api-qps and --kube-api-burst is set, the other is %v or %d", o.Upstream.QPS, o.Upstream.Burst))
-	flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "comma-separated list of gate=true|false; gates:\n"+strings.Join(o.gate.KnownFeatures(), "\n"))
+	flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "comma-separated list of gate=true|false; gates:\n"+strings.Join(features.Known(o.gate), "\n"))
 	logsapi.AddFlags(o.Logging, flags)
 }
 

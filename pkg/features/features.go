@@ -3,6 +3,7 @@ package features
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/component-base/featuregate"
@@ -25,12 +26,27 @@ func NewGate() (featuregate.MutableFeatureGate, error) {
 	return gate, nil
 }
 
+// Known describes every gate, sorted by name. The library leaves out those that are
+// generally available, which are taken all the same.
+func Known(gate featuregate.MutableFeatureGate) []string {
+	var known []string
+	for name, spec := range gate.GetAll() {
+		stage := string(spec.PreRelease)
+		if spec.PreRelease == featuregate.GA {
+			stage = "GA"
+		}
+		known = append(known, fmt.Sprintf("%s=true|false (%s - default=%t)", name, stage, spec.Default))
+	}
+	slices.Sort(known)
+	return known
+}
+
 // Set applies the values of the flag --feature-gates. The error of an unknown
 // gate names those that exist.
 func Set(gate featuregate.MutableFeatureGate, values map[string]bool) error {
 	for name := range values {
 		if _, known := gate.GetAll()[featuregate.Feature(name)]; !known && name != "AllAlpha" && name != "AllBeta" {
-			return fmt.Errorf("--feature-gates: unknown gate %q; known: %s", name, strings.Join(gate.KnownFeatures(), ", "))
+			return fmt.Errorf("--feature-gates: unknown gate %q; known: %s", name, strings.Join(Known(gate), ", "))
 		}
 	}
 	if err := gate.SetFromMap(values); err != nil {

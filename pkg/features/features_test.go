@@ -1,8 +1,11 @@
 package features_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/component-base/featuregate"
 
 	"github.com/exeunt-io/exeunt/pkg/features"
 )
@@ -28,5 +31,25 @@ func TestAnUnknownGateIsRefusedWithTheKnownOnes(t *testing.T) {
 	err = features.Set(gate, map[string]bool{"HonourPVReclaimPolicy": true})
 	if err == nil || !strings.Contains(err.Error(), "HonourPVReclaimPolicy") || !strings.Contains(err.Error(), "HonorPVReclaimPolicy=") {
 		t.Errorf("Set = %v", err)
+	}
+}
+
+func TestEveryGateThatIsTakenIsNamed(t *testing.T) {
+	gate, err := features.NewGate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"Done": {Default: true, PreRelease: featuregate.GA}, "New": {PreRelease: featuregate.Alpha}}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"AllAlpha=true|false (ALPHA - default=false)", "AllBeta=true|false (BETA - default=false)", "Done=true|false (GA - default=true)",
+		"HonorPVReclaimPolicy=true|false (BETA - default=true)", "New=true|false (ALPHA - default=false)",
+	}
+	if known := features.Known(gate); !slices.Equal(known, want) {
+		t.Errorf("known are %q, want %q", known, want)
+	}
+	if err := features.Set(gate, map[string]bool{"Nope": true}); err == nil || !strings.Contains(err.Error(), "Done=true|false (GA") {
+		t.Errorf("the error is %v", err)
 	}
 }
