@@ -82,9 +82,15 @@ func unreachable(ctx context.Context, address string, wait time.Duration, err er
 
 // addressOf makes a path absolute, so that it cannot be taken for a host name.
 func addressOf(address string) (string, error) {
-	path := strings.TrimPrefix(address, "unix://")
-	if path == "" {
+	path, prefixed := strings.CutPrefix(address, "unix:")
+	if prefixed {
+		path = strings.TrimPrefix(path, "//")
+	}
+	switch {
+	case path == "":
 		return "", errors.New("--csi-address is empty; give the path of the driver's socket")
+	case strings.Contains(path, "://"):
+		return "", fmt.Errorf("--csi-address=%s is no socket; give the path of the driver's socket, such as /csi/csi.sock: drivers are reached over unix sockets only", address)
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
