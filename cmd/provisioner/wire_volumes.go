@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
@@ -42,7 +41,7 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
 		Attributes: attributes, Streamed: w.streamed,
 		Provisioner: &provisioning.Provisioner{Driver: w.driver, Inputs: inputs, Honor: w.options.Honor()},
-		Deletion:    deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.node, VolumeName: w.volumeName, Failed: w.failed(),
+		Deletion:    deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.chosen().read, VolumeName: w.volumeName, Failed: w.failed(),
 		Turns: turns, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Holds: w.options.Honor(),
 	})
 	if err != nil {
@@ -70,15 +69,6 @@ func (w *wiring) failed() func(class string) {
 // its driver's, or those of the in-tree plugin that the driver serves.
 func (w *wiring) serves(provisioner string) bool {
 	return provisioner == w.names.Driver || slices.Contains(w.names.Migrated, provisioner)
-}
-
-// node reads a node that was chosen. Where the one that is served is, its driver says.
-func (w *wiring) node(ctx context.Context, name string) (*v1.Node, error) {
-	node, err := w.clients.Objects.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err == nil && name == w.options.node.name() {
-		node.Labels = w.topology
-	}
-	return node, err
 }
 
 // volumeName is the name of the volume made for a claim, here and in the storage system.
