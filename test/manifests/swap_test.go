@@ -92,3 +92,18 @@ func TestTheServerRefusesASwapThatNamesNoServiceAccount(t *testing.T) {
 		t.Errorf("the binding to %v was answered with %v, want a refusal of its subject", binding.Object["subjects"], err)
 	}
 }
+
+// A second driver's binding of the same name would take the rights from the first.
+func TestEverySwappedDriverHasABindingOfItsOwn(t *testing.T) {
+	shared := bindingsOf(kustomized(t, "provisioner"))
+	own := 0
+	for name := range bindingsOf(kustomized(t, "overlays/example")) {
+		own++
+		if shared[name] != nil {
+			t.Errorf("%s would replace that of deploy/provisioner", name)
+		}
+	}
+	if own == 0 {
+		t.Error("the example grants nothing")
+	}
+}
