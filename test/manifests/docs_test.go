@@ -10,10 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/strvals"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"helm.sh/helm/v4/pkg/strvals"
 )
 
 // guides are the documents that tell administrators what to type.
@@ -240,4 +239,24 @@ func verbsOf(rules map[string][]rbacv1.PolicyRule) map[string]bool {
 		}
 	}
 	return rights
+}
+
+// Whoever installs pv-controller and leaves the loops running has two sets of them.
+func TestEveryWayToInstallSaysWhichLoopsToSwitchOff(t *testing.T) {
+	const loops = "--controllers=*,-persistentvolume-binder-controller,-persistentvolume-protection-controller,-persistentvolumeclaim-protection-controller\n"
+	notes := func(given values) string {
+		files, err := render(loaded(t), given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files["exeunt/templates/NOTES.txt"]
+	}
+	for name, text := range map[string]string{"README.md": guide(t, guides[0]), "docs/operations.md": guide(t, guides[1]), "the chart": notes(values{})} {
+		if !strings.Contains(text, loops) {
+			t.Errorf("%s does not say %s", name, loops)
+		}
+	}
+	if text := notes(values{"pvController": values{"enabled": false}}); strings.Contains(text, "--controllers") {
+		t.Errorf("without pv-controller the chart says: %s", text)
+	}
 }
