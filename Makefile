@@ -107,7 +107,7 @@ e2e: build build-upstream ## Run the end-to-end tests against a real API server
 
 .PHONY: bench-memory
 bench-memory: build build-upstream ## Measure the memory of both programs, and of upstream's, with 50,000 volumes
-	@echo "measuring memory (minutes)"
+	@echo "measuring memory (about ten minutes)"
 	@EXEUNT_BIN=$(BIN) go test ./test/e2e -run xxx -bench Memory -benchtime 1x -timeout 30m
 
 .PHONY: verify
