@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
@@ -77,4 +79,33 @@ func TestASecretThatIsNamedWronglyIsRefusedAndTheNextClaimIsServed(t *testing.T)
 	}
 	s.createClaim("next", deleteClass)
 	s.awaitBound("next")
+}
+
+// The hold came with the request for a volume, from the pv-controller, and the driver
+// was never asked: the provisioner knows both.
+func TestAClaimWhoseSecretIsMissingGoesWithoutACall(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	s.createClaim("evidence", deleteClass)
+	s.awaitBound("evidence")
+	s.passQueues() // the pv-controller has seen by then that claims of the driver are held
+	s.createClass(func(c *storagev1.StorageClass) {
+		c.Parameters = map[string]string{
+			"csi.storage.k8s.io/provisioner-secret-name": "missing", "csi.storage.k8s.io/provisioner-secret-namespace": s.namespace,
+		}
+	})
+	claim := s.createClaim("claim", s.namespace)
+	if message := s.awaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "missing") {
+		t.Errorf("the event does not name the secret: %s", message)
+	}
+	s.awaitClaim("claim", "is not held", func(c *v1.PersistentVolumeClaim) bool { return !finalizer.Has(c.Finalizers, finalizer.Provisioning) })
+	s.deleteClaim("claim")
+	s.awaitClaimGone("claim")
+	calls, err := csimock.ReadCalls(s.driver.CallLog)
+	s.must(err, "read call log")
+	for _, call := range calls {
+		if call.Name == "pvc-"+string(claim.UID) {
+			t.Errorf("the driver was asked: %+v", call)
+		}
+	}
 }
