@@ -18,7 +18,7 @@ import (
 func namesOf(driver *csi.Driver) provisioning.Names {
 	names := provisioning.Names{Driver: driver.Name()}
 	if plugin, err := csitranslation.New().GetInTreeNameFromCSIName(driver.Name()); err == nil {
-		names.Migrated = []string{plugin}
+		names.Migrated, names.PluginOf = []string{plugin}, intree.NewTranslation().PluginOf
 	}
 	return names
 }

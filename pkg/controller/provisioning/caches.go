@@ -25,6 +25,9 @@ type Names struct {
 	Driver string
 	// Migrated are the names of the in-tree plugins that it replaces.
 	Migrated []string
+	// PluginOf returns the name of the in-tree plugin of a volume's source, "" for
+	// none. It may be nil if the driver replaces no plugin.
+	PluginOf func(volume *v1.PersistentVolume) string
 }
 
 func (n Names) include(name string) bool {
@@ -47,10 +50,13 @@ func (n Names) ownsClaim(claim *v1.PersistentVolumeClaim) bool {
 
 // ownsVolume says whether this provisioner may have to do something for the volume,
 // or not do it: a volume that is another's to reclaim can have a handle of the
-// driver's nevertheless.
+// driver's nevertheless, or the same disk in terms of the plugin.
 func (n Names) ownsVolume(volume *v1.PersistentVolume) bool {
+	if volume.Spec.CSI != nil && volume.Spec.CSI.Driver == n.Driver {
+		return true
+	}
 	return reclaim.Owns(n.Driver, volume) || n.include(volume.Annotations[binding.ProvisionedBy]) ||
-		volume.Spec.CSI != nil && volume.Spec.CSI.Driver == n.Driver
+		len(n.Migrated) > 0 && volume.Spec.CSI == nil && n.include(n.PluginOf(volume))
 }
 
 // NewClaims makes the informer of the claims that concern the driver, and what says

@@ -12,7 +12,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/binding"
 )
 
-var ourNames = Names{Driver: "ours", Migrated: []string{"kubernetes.io/ours"}}
+var ourNames = Names{Driver: "ours", Migrated: []string{"kubernetes.io/ours"}, PluginOf: func(volume *v1.PersistentVolume) string {
+	if volume.Spec.HostPath != nil {
+		return "kubernetes.io/ours"
+	}
+	return ""
+}}
 
 func claimOf(annotation, value string, finalizers ...string) *v1.PersistentVolumeClaim {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
@@ -66,8 +71,10 @@ func TestVolumesOfOtherDriversAreNotKept(t *testing.T) {
 	for name, tc := range map[string]struct {
 		annotations map[string]string
 		csi         string
+		path        string // of the plugin that the driver replaces
 		ours        bool
 	}{
+		"a static volume of the plugin that the driver replaces, of which nobody says so": {path: "disk", ours: true},
 		"an in-tree volume":                              {ours: false},
 		"a static volume of the driver":                  {csi: "ours", ours: true},
 		"a static volume of another driver":              {csi: "theirs", ours: false},
@@ -86,6 +93,9 @@ func TestVolumesOfOtherDriversAreNotKept(t *testing.T) {
 			}}
 			if tc.csi != "" {
 				volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: tc.csi, VolumeHandle: "h"}
+			}
+			if tc.path != "" {
+				volume.Spec.HostPath = &v1.HostPathVolumeSource{Path: tc.path}
 			}
 			if got := ourNames.ownsVolume(volume); got != tc.ours {
 				t.Errorf("kept: %v, want %v", got, tc.ours)
