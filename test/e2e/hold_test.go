@@ -201,6 +201,22 @@ func TestAClaimHeldForAProvisionerThatIsGoneNamesTheCommandThatLetsGo(t *testing
 	m.awaitClaimGone(claim.Name)
 }
 
+// Upstream's sidecar may have taken the place of the provisioner that held the claim.
+func TestAClaimHeldAndBoundToAnotherVolumeNamesTheCommandOnceItIsDeleted(t *testing.T) {
+	t.Parallel()
+	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)
+	m.announced()
+	claim := m.requested()
+	m.createVolume("static", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.StorageClassName = m.class })
+	m.awaitBound(claim.Name)
+	m.deleteClaim(claim.Name)
+	if message, command := m.awaitEvent(claim, "ClaimHeld"), finalizer.ReleaseCommand(claim, finalizer.Provisioning); !strings.Contains(message, command) {
+		t.Errorf("the event lacks the command %s: %s", command, message)
+	}
+	m.must(m.letGoByForce(claim), "run the command of the event")
+	m.awaitClaimGone(claim.Name)
+}
+
 func TestAClaimBoundToAVolumeThatWasNotMadeForItIsNotLetGoByTheController(t *testing.T) {
 	t.Parallel()
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)

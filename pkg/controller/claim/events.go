@@ -56,9 +56,9 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 		return controller.Warn(provisioningFailed, fmt.Sprintf("No volume satisfies the claim, and the provisioner of its storage class %q cannot make one here", class)), true
 	case binding.AwaitsProvisioner:
 		return controller.Note(externalProvisioning, fmt.Sprintf("Waiting for the external provisioner %q to create a volume, or for an administrator to provide one; if this takes long, see whether the provisioner runs and knows its driver", c.provisionerOf(o.claim))), true
-	case binding.ClaimDeleting:
+	case binding.ClaimDeleting, binding.IsBound: // to a volume that was not made for it, if it is held
 		return heldEvent(o.claim)
-	case binding.Binding, binding.IsBound, binding.AwaitsPlugin, binding.PluginMigrated, binding.VolumeMissing, binding.DefaultClass, binding.ProvisioningOff:
+	case binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.VolumeMissing, binding.DefaultClass, binding.ProvisioningOff:
 	}
 	return controller.Event{}, false
 }
@@ -83,7 +83,7 @@ func (c *Controller) consumerEvent(claim *v1.PersistentVolumeClaim) controller.E
 // gone: only this program can say so then.
 func heldEvent(claim *v1.PersistentVolumeClaim) (controller.Event, bool) {
 	command := finalizer.ReleaseCommand(claim, finalizer.Provisioning)
-	if command == "" {
+	if claim.DeletionTimestamp == nil || command == "" {
 		return controller.Event{}, false
 	}
 	return controller.Note(claimHeld, fmt.Sprintf("The claim is kept until its provisioner %q has told whether there is a volume for it that is to be deleted; if that provisioner no longer runs, this lets go of the claim: %s", claim.Annotations[binding.StorageProvisioner], command)), true
