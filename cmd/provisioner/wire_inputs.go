@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	snapshotclient "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
@@ -38,11 +35,9 @@ func (w *wiring) inputs(ctx context.Context) (*provisioning.Inputs, cache.Shared
 		config.ProtectClone = w.clones.Protect
 	}
 	if w.driver.Snapshots() {
-		snapshots := rest.CopyConfig(w.clients.Config)
-		snapshots.ContentType, snapshots.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-		client, err := snapshotclient.NewForConfig(snapshots)
+		client, err := w.snapshotClient()
 		if err != nil {
-			return nil, nil, fmt.Errorf("connect to the API server for snapshots: %w", err)
+			return nil, nil, err
 		}
 		config.Snapshots, config.ProtectSnapshot = client, w.snapshots.Protect
 	}

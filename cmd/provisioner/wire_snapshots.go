@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	snapshotclient "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/controller/snapshots"
 )
@@ -37,8 +40,12 @@ func (w *wiring) wireSnapshots() error {
 	if err != nil {
 		return fmt.Errorf("connect to the API server for snapshots: %w", err)
 	}
+	whole, err := w.snapshotClient()
+	if err != nil {
+		return err
+	}
 	w.snapshots, err = snapshots.New(snapshots.Config{
-		Client: w.clients.Objects, Metadata: client,
+		Client: w.clients.Objects, Metadata: client, REST: whole.SnapshotV1().RESTClient(), Recorder: w.recorder,
 		Claims:   w.factory.Core().V1().PersistentVolumeClaims().Informer(),
 		Interval: w.options.snapshots.interval,
 	})
@@ -47,4 +54,16 @@ func (w *wiring) wireSnapshots() error {
 	}
 	w.work = append(w.work, w.snapshots.Run)
 	return nil
+}
+
+// snapshotClient reads and updates whole snapshots; custom resources know nothing but
+// JSON.
+func (w *wiring) snapshotClient() (snapshotclient.Interface, error) {
+	config := rest.CopyConfig(w.clients.Config)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	client, err := snapshotclient.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server for snapshots: %w", err)
+	}
+	return client, nil
 }

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,13 +16,12 @@ import (
 type Writer struct {
 	client   kubernetes.Interface
 	versions *Versions
-	// updates: this program may update claims and may not patch them.
-	updates atomic.Bool
+	claims   *Updates
 }
 
 // NewWriter returns a writer that records its writes in versions.
 func NewWriter(client kubernetes.Interface, versions *Versions) *Writer {
-	return &Writer{client: client, versions: versions}
+	return &Writer{client: client, versions: versions, claims: NewUpdates(client.CoreV1().RESTClient(), v1.Resource("persistentvolumeclaims"))}
 }
 
 // InPhase lets the patch fail unless the volume is in the phase that was observed. A

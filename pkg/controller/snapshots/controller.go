@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -25,8 +28,11 @@ const bySnapshot = "snapshot"
 // Config is what the controller works with.
 type Config struct {
 	Client kubernetes.Interface
-	// Metadata reads and patches the metadata of snapshots.
+	// Metadata reads and patches the metadata of snapshots. REST, a client of their
+	// group and version, updates them where patches are forbidden.
 	Metadata metadata.Interface
+	REST     rest.Interface
+	Recorder record.EventRecorder
 	// Claims must keep data source and phase.
 	Claims cache.SharedIndexInformer
 	// Interval is the time between two sweeps; 0 sweeps never.
@@ -36,12 +42,15 @@ type Config struct {
 // Controller takes the finalizer off again.
 type Controller struct {
 	Config
-	loop *controller.Loop
+	loop    *controller.Loop
+	updates *controller.Updates
+	// told: that rights are missing was logged.
+	told sync.Once
 }
 
 // New returns the controller and registers it with the cache of claims.
 func New(config Config) (*Controller, error) {
-	c := &Controller{Config: config}
+	c := &Controller{Config: config, updates: controller.NewUpdates(config.REST, Resource.GroupResource())}
 	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Minute}, c.Reconcile).Only(unknown)
 	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSource(protection.SnapshotSource)}); err != nil {
 		return nil, fmt.Errorf("index claims by snapshot: %w", err)
@@ -117,7 +126,7 @@ func (c *Controller) read(ctx context.Context, key string) (*metav1.PartialObjec
 	}
 	snapshot, err := c.Metadata.Resource(Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err), missesRights(ctx, err):
+	case apierrors.IsNotFound(err), c.missesRights(ctx, err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read snapshot %s: %w", key, err)
@@ -143,9 +152,12 @@ func (c *Controller) neededLive(ctx context.Context, snapshot metav1.Object) (bo
 }
 
 func (c *Controller) release(ctx context.Context, snapshot *metav1.PartialObjectMetadata) error {
-	err := edit(ctx, c.Metadata, snapshot, finalizer.Change{Remove: []finalizer.Name{finalizer.SnapshotSource}})
+	err := c.edit(ctx, snapshot, finalizer.Change{Remove: []finalizer.Name{finalizer.SnapshotSource}})
 	switch {
-	case apierrors.IsNotFound(err), missesRights(ctx, err):
+	case apierrors.IsNotFound(err):
+		return nil
+	case c.missesRights(ctx, err):
+		c.warn(snapshot, "The finalizer "+string(finalizer.SnapshotSource)+" stays on the snapshot, though no volume is made from it any more: the provisioner may neither patch nor update volumesnapshots")
 		return nil
 	case err != nil:
 		return err

@@ -16,6 +16,7 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/snapshots"
@@ -43,6 +44,9 @@ func from(name string, phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolume
 
 type world struct {
 	*snapshots.Controller
+	t        *testing.T
+	events   *record.FakeRecorder
+	rights   rights
 	metadata *metadatafake.FakeMetadataClient
 	client   *fake.Clientset
 	claims   cache.SharedIndexInformer
@@ -54,10 +58,12 @@ func newWorld(t *testing.T, interval time.Duration, objects ...runtime.Object) *
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{metadata: metadatafake.NewSimpleMetadataClient(scheme, objects...), client: fake.NewClientset()}
+	w := &world{t: t, events: record.NewFakeRecorder(10), metadata: metadatafake.NewSimpleMetadataClient(scheme, objects...), client: fake.NewClientset()}
 	w.claims = informers.NewSharedInformerFactory(w.client, 0).Core().V1().PersistentVolumeClaims().Informer()
 	var err error
-	w.Controller, err = snapshots.New(snapshots.Config{Client: w.client, Metadata: w.metadata, Claims: w.claims, Interval: interval})
+	w.Controller, err = snapshots.New(snapshots.Config{
+		Client: w.client, Metadata: w.metadata, REST: w.updating(), Recorder: w.events, Claims: w.claims, Interval: interval,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,14 +163,6 @@ func TestProtect(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestWithoutTheRightToProtectSnapshotsVolumesAreMadeNevertheless(t *testing.T) {
-	w := newWorld(t, 0, snapshot("snap"))
-	w.metadata.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(snapshots.Resource.GroupResource(), "snap", errors.New("no"))
-	})
-	must(t, w.Protect(t.Context(), snapshot("snap")))
 }
 
 func TestASweepFindsWhatNoEventTells(t *testing.T) {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -20,8 +20,8 @@ var Resource = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Ver
 
 // Protect adds the finalizer to a snapshot, just read, that a volume is about to be
 // made from. It fails if the snapshot is gone or, without the finalizer, being
-// deleted; without the right to patch snapshots, it is left unprotected, as
-// upstream's sidecar does.
+// deleted; without the right to patch or update snapshots, it is left unprotected,
+// which an event on it says.
 func (c *Controller) Protect(ctx context.Context, snapshot metav1.Object) error {
 	if finalizer.Has(snapshot.GetFinalizers(), finalizer.SnapshotSource) {
 		return nil
@@ -29,14 +29,16 @@ func (c *Controller) Protect(ctx context.Context, snapshot metav1.Object) error 
 	if snapshot.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("protect snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), errLeaving)
 	}
-	err := edit(ctx, c.Metadata, snapshot, finalizer.Change{Add: []finalizer.Name{finalizer.SnapshotSource}})
-	if missesRights(ctx, err) {
+	err := c.edit(ctx, snapshot, finalizer.Change{Add: []finalizer.Name{finalizer.SnapshotSource}})
+	if c.missesRights(ctx, err) {
+		c.warn(snapshot, "Nothing keeps the snapshot while a volume is made from it: the provisioner may neither patch nor update volumesnapshots")
 		return nil
 	}
 	return err
 }
 
-func edit(ctx context.Context, client metadata.Interface, snapshot metav1.Object, change finalizer.Change) error {
+// edit patches the snapshot, or updates it where patches are forbidden.
+func (c *Controller) edit(ctx context.Context, snapshot metav1.Object, change finalizer.Change) error {
 	edited := finalizer.Edit(patch.For(snapshot), snapshot, change)
 	if edited.Empty() {
 		return nil
@@ -45,18 +47,35 @@ func edit(ctx context.Context, client metadata.Interface, snapshot metav1.Object
 	if err != nil {
 		return fmt.Errorf("encode patch of snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), err)
 	}
-	_, err = client.Resource(Resource).Namespace(snapshot.GetNamespace()).Patch(ctx, snapshot.GetName(), types.JSONPatchType, body, metav1.PatchOptions{})
+	err = c.updates.Patch(ctx, snapshot, body, &metav1.PartialObjectMetadata{}, func() error {
+		_, err := c.Metadata.Resource(Resource).Namespace(snapshot.GetNamespace()).Patch(ctx, snapshot.GetName(), types.JSONPatchType, body, metav1.PatchOptions{})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("patch snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), err)
 	}
 	return nil
 }
 
-// missesRights says whether the request was forbidden, and logs it.
-func missesRights(ctx context.Context, err error) bool {
+// missesRights says whether the request was forbidden, which is logged once.
+func (c *Controller) missesRights(ctx context.Context, err error) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
 	}
-	klog.FromContext(ctx).Info("Snapshots are not protected while volumes are made from them: the verbs get, list and patch of volumesnapshots are needed", "err", err)
+	c.told.Do(func() {
+		klog.FromContext(ctx).Error(err, "Snapshots are not protected while volumes are made from them, and what protects them is not taken off: the verbs get, list and one of patch and update of volumesnapshots are needed")
+	})
 	return true
+}
+
+// protectionMissing is the reason of an event of ours: upstream only logs it.
+const protectionMissing = "SnapshotProtectionMissing"
+
+// warn sends an event about a snapshot, of which the kind need not be known.
+func (c *Controller) warn(snapshot metav1.Object, message string) {
+	reference := &v1.ObjectReference{
+		APIVersion: Resource.GroupVersion().String(), Kind: "VolumeSnapshot",
+		Namespace: snapshot.GetNamespace(), Name: snapshot.GetName(), UID: snapshot.GetUID(), ResourceVersion: snapshot.GetResourceVersion(),
+	}
+	c.Recorder.Event(reference, v1.EventTypeWarning, protectionMissing, message)
 }

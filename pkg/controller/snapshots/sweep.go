@@ -38,7 +38,7 @@ func (c *Controller) Sweep(ctx context.Context) error {
 	for {
 		list, err := c.Metadata.Resource(Resource).List(ctx, options)
 		switch {
-		case apierrors.IsNotFound(err), missesRights(ctx, err):
+		case apierrors.IsNotFound(err), c.missesRights(ctx, err):
 			return nil
 		case apierrors.IsResourceExpired(err) && options.Continue != "":
 			return nil // the next sweep begins anew
