@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -60,8 +61,20 @@ func unlabelled(segments map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(segments)) {
 		flaws := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(segments[key])...)
 		if len(flaws) > 0 {
-			return fmt.Sprintf("the driver returned the topology %.80q=%.80q, which is no label: %s", key, segments[key], strings.Join(flaws, "; "))
+			return fmt.Sprintf("the driver returned the topology %s=%s, which is no label: %s", quoted(key), quoted(segments[key]), strings.Join(flaws, "; "))
 		}
 	}
 	return ""
+}
+
+// longestQuote is in bytes; a label is hardly longer.
+const longestQuote = 80
+
+// quoted is a text, or how long it is. Of a long one no part is shown: it may be that
+// of a secret, which is found only as a whole.
+func quoted(text string) string {
+	if len(text) > longestQuote {
+		return fmt.Sprintf("(%d bytes)", len(text))
+	}
+	return strconv.Quote(text)
 }

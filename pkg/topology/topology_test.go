@@ -206,6 +206,13 @@ func TestReplicasOfAStatefulSetGoRoundThePlacesAndTheirClaimsMeet(t *testing.T) 
 	}
 }
 
+func TestOfALongTextThatIsNoLabelNoPartIsShown(t *testing.T) {
+	reason := topology.Unusable(nil, []*csi.Topology{{Segments: map[string]string{"zone": strings.Repeat("secret", 20)}}})
+	if strings.Contains(reason, "secret") || !strings.Contains(reason, `"zone"=(120 bytes)`) {
+		t.Errorf("it says: %s", reason)
+	}
+}
+
 func TestUnusable(t *testing.T) {
 	places := func(texts ...string) (list []*csi.Topology) {
 		for _, text := range texts {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,10 +23,16 @@ import (
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
-// planted is a secret of which every dump, in lines of 16 bytes too, shows fragment.
+// planted is a secret of which every dump, in lines of 16 bytes too, shows the first of
+// the fragments. One of its values begins the other, and one is written differently in
+// JSON and in quotes.
 var (
-	planted  = strings.Repeat("QZXJ", 16)
-	fragment = planted[:7]
+	planted = map[string]string{
+		"password": strings.Repeat("QZXJ", 16),
+		"user":     strings.Repeat("QZXJ", 4),
+		"phrase":   "VKWYVKWY&\"<VKWYVKWY>\nVKWYVKWY\\",
+	}
+	fragments = []string{planted["password"][:7], "VKWY"}
 )
 
 func TestNoSecretIsInAnyLogEventErrorOrMetric(t *testing.T) {
@@ -35,23 +42,23 @@ func TestNoSecretIsInAnyLogEventErrorOrMetric(t *testing.T) {
 	driver := startParrot(s)
 	sidecar := s.startSidecar(driver, "provisioner", nil, "--v=10", "--retry-interval-start=100ms", "--retry-interval-max=100ms")
 	_, err := s.client.CoreV1().Secrets(s.namespace).Create(s.ctx, &v1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"password": planted},
+		ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: planted,
 	}, metav1.CreateOptions{})
 	s.must(err, "create secret")
 	s.createSecretClass(driver)
 
+	refusals, leftovers := s.watchEvents("ProvisioningFailed"), s.watchEvents("ProvisioningCleanupFailed")
 	claim := s.createClaim("claim", s.namespace)
-	messages := []string{s.awaitEvent(claim, "ProvisioningFailed")}
+	refusals.await(s, claim.Name, "parrot: I was given")
+	leftovers.await(s, claim.Name, `delete volume "volume of ***stripped***"`)
+	refusals.await(s, claim.Name, `"zone"="***stripped***"`)
 	volume := s.awaitBound("claim")
 	s.deleteVolume(volume.Name)
 	s.deleteClaim("claim")
-	messages = append(messages, s.awaitEvent(volume, "VolumeFailedDelete"))
-	s.awaitVolumeGone(volume.Name)
-	for _, message := range messages {
-		if !strings.Contains(message, "parrot") {
-			t.Errorf("the event does not repeat what the driver said: %s", message)
-		}
+	if message := s.awaitEvent(volume, "VolumeFailedDelete"); !strings.Contains(message, "parrot") {
+		t.Errorf("the event does not repeat what the driver said: %s", message)
 	}
+	s.awaitVolumeGone(volume.Name)
 
 	metrics, _ := s.get(sidecar, "/metrics")
 	places := map[string]string{"metrics": metrics, "volume": asText(t, volume), "events": s.allEvents()}
@@ -60,13 +67,14 @@ func TestNoSecretIsInAnyLogEventErrorOrMetric(t *testing.T) {
 		s.must(err, "read log")
 		places["log of "+process.Name()] = string(text)
 	}
-	encoded := base64.StdEncoding.EncodeToString([]byte(planted[:12]))
 	for place, text := range places {
-		if strings.Contains(text, fragment) || strings.Contains(text, encoded) {
-			t.Errorf("the secret is in the %s", place)
+		for _, fragment := range append(fragments, base64.StdEncoding.EncodeToString([]byte(planted["password"][:12]))) {
+			if at := strings.Index(text, fragment); at >= 0 {
+				t.Errorf("the secret is in the %s: %s", place, text[max(0, at-300):min(len(text), at+100)])
+			}
 		}
 	}
-	for _, proof := range []string{"***stripped***", "Response Body", "/csi.v1.Controller/DeleteVolume"} {
+	for _, proof := range []string{"***stripped***", "Volume created in the storage system", "Response Body", "/csi.v1.Controller/DeleteVolume"} {
 		if log := places["log of "+sidecar.Name()]; !strings.Contains(log, proof) {
 			t.Errorf("the log lacks %q, so that it proves nothing", proof)
 		}
@@ -90,6 +98,7 @@ func (s *scene) createSecretClass(driver *sandbox.Driver) {
 		"csi.storage.k8s.io/provisioner-secret-name":      "credentials",
 		"csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}",
 	}
+	class.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"a"}}}}}
 	_, err := s.client.StorageV1().StorageClasses().Create(s.ctx, &class, metav1.CreateOptions{})
 	s.must(err, "create class")
 }
@@ -111,8 +120,8 @@ func asText(t testing.TB, object any) string {
 	return string(text)
 }
 
-// parrot is a driver that fails each call once and repeats, in what it says of the
-// failure, the secrets that it got.
+// parrot is a driver that repeats the secrets that it got: in what it says of failures,
+// of which each call has one, and in what it says of the first volume that it makes.
 type parrot struct {
 	spec.UnimplementedIdentityServer
 	spec.UnimplementedControllerServer
@@ -145,18 +154,27 @@ func startParrot(s *scene) *sandbox.Driver {
 	return &sandbox.Driver{DriverName: driver.name, Socket: socket}
 }
 
-// fail repeats the secrets the first time that it is called for a method.
-func (p *parrot) fail(method string, code codes.Code, secrets map[string]string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if secrets["password"] != planted {
+// fail repeats the secrets the first time that it is called for something.
+func (p *parrot) fail(what string, code codes.Code, secrets map[string]string) error {
+	if !maps.Equal(secrets, planted) {
 		return status.Error(codes.Unauthenticated, "parrot: the secret is wrong")
 	}
-	if p.said[method] {
+	if !p.first(what) {
 		return nil
 	}
-	p.said[method] = true
-	return status.Errorf(code, "parrot: I was given %v", secrets)
+	written, err := json.Marshal(secrets)
+	if err != nil {
+		return err
+	}
+	return status.Errorf(code, "parrot: I was given %v, in quotes %q, in JSON %s", secrets, secrets, written)
+}
+
+func (p *parrot) first(what string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	said := p.said[what]
+	p.said[what] = true
+	return !said
 }
 
 // GetPluginInfo says what it is called.
@@ -164,11 +182,13 @@ func (p *parrot) GetPluginInfo(context.Context, *spec.GetPluginInfoRequest) (*sp
 	return &spec.GetPluginInfoResponse{Name: p.name, VendorVersion: "v1"}, nil
 }
 
-// GetPluginCapabilities says that it has a controller.
+// GetPluginCapabilities says that it has a controller, and that volumes have a place.
 func (p *parrot) GetPluginCapabilities(context.Context, *spec.GetPluginCapabilitiesRequest) (*spec.GetPluginCapabilitiesResponse, error) {
-	return &spec.GetPluginCapabilitiesResponse{Capabilities: []*spec.PluginCapability{{Type: &spec.PluginCapability_Service_{
-		Service: &spec.PluginCapability_Service{Type: spec.PluginCapability_Service_CONTROLLER_SERVICE},
-	}}}}, nil
+	var capabilities []*spec.PluginCapability
+	for _, service := range []spec.PluginCapability_Service_Type{spec.PluginCapability_Service_CONTROLLER_SERVICE, spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS} {
+		capabilities = append(capabilities, &spec.PluginCapability{Type: &spec.PluginCapability_Service_{Service: &spec.PluginCapability_Service{Type: service}}})
+	}
+	return &spec.GetPluginCapabilitiesResponse{Capabilities: capabilities}, nil
 }
 
 // Probe says that it is ready.
@@ -183,17 +203,24 @@ func (p *parrot) ControllerGetCapabilities(context.Context, *spec.ControllerGetC
 	}}}}, nil
 }
 
-// CreateVolume fails at first.
+// CreateVolume fails at first. The first volume is in a place that is called as a secret,
+// and it is called as another.
 func (p *parrot) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	if err := p.fail("CreateVolume", codes.InvalidArgument, request.GetSecrets()); err != nil {
 		return nil, err
 	}
-	return &spec.CreateVolumeResponse{Volume: &spec.Volume{
+	made := &spec.Volume{
 		VolumeId: "volume-" + request.GetName(), CapacityBytes: request.GetCapacityRange().GetRequiredBytes(),
-	}}, nil
+		AccessibleTopology: []*spec.Topology{{Segments: map[string]string{"zone": "a"}}},
+	}
+	if secrets := request.GetSecrets(); p.first("volume") {
+		made.VolumeId, made.VolumeContext = "volume of "+secrets["password"], secrets
+		made.AccessibleTopology[0].Segments["zone"] = secrets["phrase"]
+	}
+	return &spec.CreateVolumeResponse{Volume: made}, nil
 }
 
-// DeleteVolume fails at first.
+// DeleteVolume fails at first, for each volume.
 func (p *parrot) DeleteVolume(_ context.Context, request *spec.DeleteVolumeRequest) (*spec.DeleteVolumeResponse, error) {
-	return &spec.DeleteVolumeResponse{}, p.fail("DeleteVolume", codes.Internal, request.GetSecrets())
+	return &spec.DeleteVolumeResponse{}, p.fail("DeleteVolume "+request.GetVolumeId(), codes.Internal, request.GetSecrets())
 }
