@@ -38,10 +38,10 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	factory := informers.NewSharedInformerFactory(clients.Objects, 0)
 	caches, err := controller.NewCaches(factory)
-	if err != nil {
-		return err
+	if err == nil {
+		err = o.show()
 	}
-	if err := o.show(); err != nil {
+	if err != nil {
 		return err
 	}
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)
@@ -64,13 +64,17 @@ func (o *options) Run(ctx context.Context) error {
 	if !clients.Fill(ctx, factory) {
 		return nil
 	}
-	return program.Lead(ctx, program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder}, clients.Leases, watchdog, func(ctx context.Context) error {
-		if err := registerMetrics(caches, controllers.operations); err != nil {
-			return err
-		}
-		controllers.run(ctx, o)
-		return nil
-	})
+	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder}
+	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context) error { return controllers.work(ctx, o, caches) })
+}
+
+// work is what the leader does.
+func (c *controllers) work(ctx context.Context, o *options, caches *controller.Caches) error {
+	if err := registerMetrics(caches, c.operations); err != nil {
+		return err
+	}
+	c.run(ctx, o)
+	return nil
 }
 
 // unrenewed is how long after its end a lease that is still acted upon is no

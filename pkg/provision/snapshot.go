@@ -44,35 +44,46 @@ type SnapshotContent struct {
 // snapshot was taken of. Of a claim that is being deleted, [FromClaim] says what is
 // enough.
 func FromSnapshot(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driver string, keepMode bool) (*csi.VolumeContentSource, error) {
-	if err := restorable(claim, snapshot, driver); err != nil {
+	if err := nameable(snapshot, driver); err != nil {
 		return nil, err
 	}
-	if keepMode && claim.DeletionTimestamp == nil && !modeAllowed(claim, snapshot.Content) {
-		return nil, notYet("The claim wants the volume mode %s, and its snapshot was taken of a volume with the mode %s; an administrator can allow it with the annotation %s=true on the VolumeSnapshotContent %q",
-			*claim.Spec.VolumeMode, *snapshot.Content.Mode, AllowModeChange, snapshot.Content.Name)
+	if claim.DeletionTimestamp == nil {
+		if err := restorable(claim, snapshot, keepMode); err != nil {
+			return nil, err
+		}
 	}
 	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
 		Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: snapshot.Content.Handle},
 	}}, nil
 }
 
-// restorable says what is wrong with the snapshot.
-func restorable(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driver string) error {
+// nameable says why the driver cannot be told which snapshot is meant.
+func nameable(snapshot *SnapshotState, driver string) error {
 	switch {
 	case snapshot == nil:
 		return notYet("The VolumeSnapshot that is the data source does not exist")
-	case snapshot.Deleting && !snapshot.Protected && claim.DeletionTimestamp == nil:
-		return notYet("The VolumeSnapshot %q is being deleted", snapshot.Name)
 	case snapshot.Content == nil:
 		return notYet("The VolumeSnapshot %q is not bound to a VolumeSnapshotContent", snapshot.Name)
 	case !snapshot.Content.Mutual:
 		return notYet("The VolumeSnapshotContent %q is not bound to the VolumeSnapshot %q, but to another", snapshot.Content.Name, snapshot.Name)
 	case snapshot.Content.Driver != driver:
 		return notYet("The VolumeSnapshot %q was taken by driver %s, and the storage class is of driver %s", snapshot.Name, snapshot.Content.Driver, driver)
-	case snapshot.Content.Handle == "" || !snapshot.Ready && claim.DeletionTimestamp == nil:
+	case snapshot.Content.Handle == "":
 		return notYet("The VolumeSnapshot %q is not ready to use", snapshot.Name)
-	case claim.DeletionTimestamp != nil:
-		return nil
+	}
+	return nil
+}
+
+// restorable says why no volume can be made from the snapshot for the claim.
+func restorable(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, keepMode bool) error {
+	switch {
+	case snapshot.Deleting && !snapshot.Protected:
+		return notYet("The VolumeSnapshot %q is being deleted", snapshot.Name)
+	case !snapshot.Ready:
+		return notYet("The VolumeSnapshot %q is not ready to use", snapshot.Name)
+	case keepMode && !modeAllowed(claim, snapshot.Content):
+		return notYet("The claim wants the volume mode %s, and its snapshot was taken of a volume with the mode %s; an administrator can allow it with the annotation %s=true on the VolumeSnapshotContent %q",
+			*claim.Spec.VolumeMode, *snapshot.Content.Mode, AllowModeChange, snapshot.Content.Name)
 	}
 	return largeEnough(claim, snapshot)
 }

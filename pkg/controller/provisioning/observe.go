@@ -123,7 +123,7 @@ func (c *Controller) stateOf(o *observation) provision.State {
 func (c *Controller) neverPossible(o *observation) bool {
 	var refusal *provision.Refusal
 	var foreign *provision.NotOurs
-	if !(errors.As(o.refused, &refusal) && refusal.Lasting) && !errors.As(o.refused, &foreign) {
+	if lasting := errors.As(o.refused, &refusal) && refusal.Lasting; !lasting && !errors.As(o.refused, &foreign) {
 		return false
 	}
 	class := c.classOf(o.claim)
