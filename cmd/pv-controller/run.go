@@ -30,11 +30,8 @@ const eventSource = "persistentvolume-controller"
 // held, so that a standby takes over at once.
 func (o *options) Run(ctx context.Context) error {
 	clients, err := o.Clients("pv-controller")
-	if err != nil {
+	if err != nil || !clients.Reach(ctx) {
 		return err
-	}
-	if !clients.Reach(ctx) {
-		return nil
 	}
 	factory := informers.NewSharedInformerFactory(clients.Objects, 0)
 	caches, err := controller.NewCaches(factory)
