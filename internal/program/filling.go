@@ -120,19 +120,30 @@ func (f *failures) last() error {
 
 // watch looks at what becomes of requests.
 func (f *failures) watch(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		response, err := next.RoundTrip(request)
-		switch {
-		case err != nil && request.Context().Err() == nil:
-			f.note(request, err)
-		case err == nil && response.StatusCode >= http.StatusBadRequest:
-			f.note(request, fmt.Errorf("%s %s: %s", request.Method, request.URL.Path, response.Status))
-		case err == nil:
-			f.note(request, nil)
-		}
-		return response, err
-	})
+	return watched{next, f}
 }
+
+type watched struct {
+	http.RoundTripper
+	failures *failures
+}
+
+// RoundTrip sends one request.
+func (w watched) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := w.RoundTripper.RoundTrip(request)
+	switch {
+	case err != nil && request.Context().Err() == nil:
+		w.failures.note(request, err)
+	case err == nil && response.StatusCode >= http.StatusBadRequest:
+		w.failures.note(request, fmt.Errorf("%s %s: %s", request.Method, request.URL.Path, response.Status))
+	case err == nil:
+		w.failures.note(request, nil)
+	}
+	return response, err
+}
+
+// WrappedRoundTripper is for client-go, which closes the connections below.
+func (w watched) WrappedRoundTripper() http.RoundTripper { return w.RoundTripper }
 
 func (f *failures) note(request *http.Request, err error) {
 	f.mu.Lock()
@@ -141,8 +152,3 @@ func (f *failures) note(request *http.Request, err error) {
 		f.path, f.err = request.URL.Path, err
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip sends one request.
-func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }

@@ -80,7 +80,7 @@ func (o *Options) Complete() error {
 		return err
 	}
 	if err := logsapi.ValidateAndApply(o.Logging, nil); err != nil {
-		return fmt.Errorf("set up logging: %w", err)
+		return fmt.Errorf("set up logging by --logging-format, --v, --vmodule or --log-...: %w", err)
 	}
 	return nil
 }
