@@ -95,11 +95,16 @@ func TestAStoppedLoopFinishesItsObjectAndTakesNoOther(t *testing.T) {
 		})
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
+		start, stopped := time.Now(), make(chan struct{})
+		go func() {
+			loop.Run(ctx, 2)
+			close(stopped)
+		}()
+		synctest.Wait() // what comes before a loop runs is worked on in any order
 		for _, key := range []string{"short", "long", "short-later"} {
 			loop.Enqueue(key)
 		}
-		start := time.Now()
-		loop.Run(ctx, 2)
+		<-stopped
 		if finished.Load() != 1 || aborted.Load() != 1 {
 			t.Errorf("%d finished and %d aborted, want one each", finished.Load(), aborted.Load())
 		}
