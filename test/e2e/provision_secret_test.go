@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
@@ -21,9 +19,7 @@ func TestASecretThatAClassNamesIsNeededAndToldNobody(t *testing.T) {
 	t.Parallel()
 	const password = "correct-horse-battery-staple"
 	s := enter(t, shared(t, setup{honor: true}))
-	overlay, err := os.ReadFile("../../deploy/provisioner/secrets/rbac.yaml")
-	s.must(err, "read the rights to secrets")
-	s.must(sandbox.ApplyYAML(s.ctx, s.plane.RESTConfig(), overlay), "apply the rights to secrets")
+	s.letSecretsBeRead()
 	s = s.beside(s.namespace+".secret", "--secrets=password="+password,
 		"-v=9 --extra-create-metadata --volume-name-prefix=vol --volume-name-uuid-length=16 --retry-interval-start=100ms")
 	s.createClass(func(c *storagev1.StorageClass) {
@@ -39,7 +35,7 @@ func TestASecretThatAClassNamesIsNeededAndToldNobody(t *testing.T) {
 		t.Errorf("the event does not name the secret: %s", message)
 	}
 	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "claim-key"}, StringData: map[string]string{"password": password}}
-	_, err = s.client.CoreV1().Secrets(s.namespace).Create(s.ctx, secret, metav1.CreateOptions{})
+	_, err := s.client.CoreV1().Secrets(s.namespace).Create(s.ctx, secret, metav1.CreateOptions{})
 	s.must(err, "create secret")
 
 	volume := s.awaitBound("claim")
@@ -86,6 +82,7 @@ func TestASecretThatIsNamedWronglyIsRefusedAndTheNextClaimIsServed(t *testing.T)
 func TestAClaimWhoseSecretIsMissingGoesWithoutACall(t *testing.T) {
 	t.Parallel()
 	s := enter(t, shared(t, setup{honor: true}))
+	s.letSecretsBeRead()
 	s.createClaim("evidence", deleteClass)
 	s.awaitBound("evidence")
 	s.passQueues() // the pv-controller has seen by then that claims of the driver are held
