@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
 	"sync"
 
-	"github.com/kubernetes-csi/csi-lib-utils/metrics"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
+	csitranslation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
@@ -22,12 +23,24 @@ import (
 // the objects of all other drivers. At Go's default, 100, its peak is 12 MB higher.
 const garbage = 50
 
-// Run works until the context ends.
+// Run works until the context ends, or the driver has become another one.
 func (o *options) Run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
-	calls := metrics.NewCSIMetricsManagerWithOptions("", metrics.WithProcessStartTime(false))
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	err := o.work(ctx, end)
+	var changed *csi.Changed
+	if errors.As(context.Cause(ctx), &changed) {
+		return changed
+	}
+	return err
+}
+
+// work ends with the context, which end ends if what the driver said is wrong by now.
+func (o *options) work(ctx context.Context, end func(error)) error {
+	calls := csi.NewMetrics()
 	counts := librarymetrics.New("controller")
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)
 	if err := serve(ctx, o, watchdog, calls, collectors(counts)); err != nil {
@@ -37,7 +50,10 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	driver, err := csi.Connect(ctx, csi.Config{Address: o.csiAddress, Timeout: o.timeout, Wait: o.driverWait, Topology: o.Gates()[string(topologyGate)], Metrics: calls})
+	driver, err := csi.Connect(ctx, csi.Config{
+		Address: o.csiAddress, Timeout: o.timeout, Wait: o.driverWait, Topology: o.Gates()[string(topologyGate)],
+		Metrics: calls, Migrated: csitranslation.New().IsMigratedCSIDriverByName, Changed: end,
+	})
 	switch {
 	case ctx.Err() != nil:
 		return nil

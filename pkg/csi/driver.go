@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/kubernetes-csi/csi-lib-utils/connection"
-	"github.com/kubernetes-csi/csi-lib-utils/metrics"
 	"github.com/kubernetes-csi/csi-lib-utils/rpc"
 	"google.golang.org/grpc"
 	"k8s.io/klog/v2"
@@ -30,14 +30,33 @@ type Config struct {
 	// Topology off has the driver taken for one without topology.
 	Topology bool
 	// Metrics counts the calls.
-	Metrics metrics.CSIMetricsManager
+	Metrics *Metrics
+	// Migrated says whether an in-tree plugin was migrated to the driver of that name,
+	// so that calls about its volumes are counted apart; nil if to none.
+	Migrated func(driver string) bool
+	// Changed is told, once, that the driver was started again and is another one now,
+	// by an error of type [Changed]. It is asked whenever a lost connection is back; nil
+	// asks never.
+	Changed func(error)
 }
 
 // Driver is a connection to a driver that has answered.
 type Driver struct {
-	name       string
+	told
 	timeout    time.Duration
 	connection *grpc.ClientConn
+	// topology off has the driver taken for one without.
+	topology bool
+	// place is where the driver said that its node is, nil if it was not asked.
+	place atomic.Pointer[map[string]string]
+	// lost has an entry when the driver is to be asked what it is.
+	lost chan struct{}
+	stop context.CancelFunc
+}
+
+// told is what a driver says of itself.
+type told struct {
+	name       string
 	plugin     rpc.PluginCapabilitySet
 	controller rpc.ControllerCapabilitySet
 }
@@ -52,25 +71,35 @@ func Connect(ctx context.Context, config Config) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	asking := ctx
 	if config.Wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, config.Wait, errWaited)
+		asking, cancel = context.WithTimeoutCause(ctx, config.Wait, errWaited)
 		defer cancel()
 	}
 	klog.FromContext(ctx).Info("Waiting for the CSI driver", "address", address)
-	connected, err := connection.Connect(ctx, address, config.Metrics, connection.WithTimeout(0))
+	driver := &Driver{timeout: config.Timeout, topology: config.Topology, lost: make(chan struct{}, 1)}
+	driver.connection, err = connection.Connect(asking, address, config.Metrics, connection.WithTimeout(0), connection.OnConnectionLoss(driver.lose))
 	if err != nil {
-		return nil, unreachable(ctx, address, config.Wait, err)
+		return nil, unreachable(asking, address, config.Wait, err)
 	}
-	driver := &Driver{timeout: config.Timeout, connection: connected}
-	if err := driver.ask(ctx); err != nil {
-		return nil, errors.Join(unreachable(ctx, address, config.Wait, err), connected.Close())
+	if driver.told, err = driver.ask(asking, config.begin); err != nil {
+		return nil, errors.Join(unreachable(asking, address, config.Wait, err), driver.connection.Close())
 	}
-	if !config.Topology {
-		delete(driver.plugin, spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS)
+	ctx, driver.stop = context.WithCancel(ctx)
+	if config.Changed != nil {
+		go driver.redial(ctx)
+		go driver.compare(ctx, config.Changed)
 	}
-	config.Metrics.SetDriverName(driver.name)
 	return driver, nil
+}
+
+// begin has the calls counted under the driver's name.
+func (c Config) begin(driver string) {
+	c.Metrics.SetDriverName(driver)
+	if c.Migrated != nil && c.Migrated(driver) {
+		c.Metrics.tellMigrated(driver)
+	}
 }
 
 func unreachable(ctx context.Context, address string, wait time.Duration, err error) error {
@@ -99,24 +128,48 @@ func addressOf(address string) (string, error) {
 	return "unix://" + absolute, nil
 }
 
-// ask probes the driver and reads its name and capabilities.
-func (d *Driver) ask(ctx context.Context) error {
+// ask probes the driver and reads its name and capabilities; named is told the name
+// before the rest is asked.
+func (d *Driver) ask(ctx context.Context, named func(driver string)) (told, error) {
 	if err := rpc.ProbeForever(ctx, d.connection, d.timeout); err != nil {
-		return err
+		return told{}, err
 	}
+	name, err := d.askName(ctx)
+	if err != nil {
+		return told{}, err
+	}
+	named(name)
+	plugin, err := d.askPlugin(ctx)
+	if err != nil {
+		return told{}, fmt.Errorf("read plugin capabilities of driver %s: %w", name, err)
+	}
+	controller, err := d.askController(ctx)
+	if err != nil {
+		return told{}, fmt.Errorf("read controller capabilities of driver %s: %w", name, err)
+	}
+	return told{name: name, plugin: plugin, controller: controller}, nil
+}
+
+func (d *Driver) askName(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	var err error
-	if d.name, err = rpc.GetDriverName(ctx, d.connection); err != nil {
-		return fmt.Errorf("read driver name: %w", err)
+	name, err := rpc.GetDriverName(ctx, d.connection)
+	if err != nil {
+		return "", fmt.Errorf("read driver name: %w", err)
 	}
-	if d.plugin, err = rpc.GetPluginCapabilities(ctx, d.connection); err != nil {
-		return fmt.Errorf("read plugin capabilities of driver %s: %w", d.name, err)
-	}
-	if d.controller, err = rpc.GetControllerCapabilities(ctx, d.connection); err != nil {
-		return fmt.Errorf("read controller capabilities of driver %s: %w", d.name, err)
-	}
-	return nil
+	return name, nil
+}
+
+func (d *Driver) askPlugin(ctx context.Context) (rpc.PluginCapabilitySet, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	return rpc.GetPluginCapabilities(ctx, d.connection)
+}
+
+func (d *Driver) askController(ctx context.Context) (rpc.ControllerCapabilitySet, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	return rpc.GetControllerCapabilities(ctx, d.connection)
 }
 
 // Name is the driver's own.
@@ -155,7 +208,7 @@ func (d *Driver) TellsCapacity() bool {
 
 // HasTopology says whether not every node can reach every volume.
 func (d *Driver) HasTopology() bool {
-	return d.plugin[spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS]
+	return d.topology && d.plugin[spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS]
 }
 
 // TellsWriters says whether the driver tells one writer from one node of writers.
@@ -191,6 +244,15 @@ func (d *Driver) GetCapacity(ctx context.Context, request *spec.GetCapacityReque
 // NodeTopology asks where the node is that the driver's socket belongs to. It is
 // empty if every node is alike to the driver.
 func (d *Driver) NodeTopology(ctx context.Context) (map[string]string, error) {
+	place, err := d.askPlace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.place.Store(&place)
+	return place, nil
+}
+
+func (d *Driver) askPlace(ctx context.Context) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	info, err := spec.NewNodeClient(d.connection).NodeGetInfo(ctx, &spec.NodeGetInfoRequest{})
@@ -202,5 +264,6 @@ func (d *Driver) NodeTopology(ctx context.Context) (map[string]string, error) {
 
 // Close ends the connection.
 func (d *Driver) Close() error {
+	d.stop()
 	return d.connection.Close()
 }

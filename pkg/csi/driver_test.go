@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/kubernetes-csi/csi-lib-utils/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/csi"
@@ -27,7 +26,7 @@ func connect(t *testing.T, mock csimock.Config, topology bool) *csi.Driver {
 	})
 	driver, err := csi.Connect(t.Context(), csi.Config{
 		Address: socket, Timeout: time.Minute, Topology: topology,
-		Metrics: metrics.NewCSIMetricsManagerWithOptions("", metrics.WithProcessStartTime(false)),
+		Metrics: csi.NewMetrics(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -115,6 +115,9 @@ func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume, hand
 	if err != nil {
 		return err
 	}
+	if volume.Spec.CSI == nil { // it is one of the in-tree plugin that the driver replaces
+		ctx = csi.Migrated(ctx)
+	}
 	if err := c.Driver.DeleteVolume(ctx, handle, secrets); err != nil {
 		return fmt.Errorf("delete volume %q with driver %s: %w", csi.Hide(handle, secrets), c.Driver.Name(), err)
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	csimetrics "github.com/kubernetes-csi/csi-lib-utils/metrics"
 	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -74,7 +73,7 @@ func newFlow(t *testing.T, finalizers ...string) *flow {
 			t.Error(err)
 		}
 	})
-	f.driver, err = csi.Connect(t.Context(), csi.Config{Address: socket, Timeout: 200 * time.Millisecond, Metrics: csimetrics.NewCSIMetricsManager("")})
+	f.driver, err = csi.Connect(t.Context(), csi.Config{Address: socket, Timeout: 200 * time.Millisecond, Metrics: csi.NewMetrics()})
 	f.must(err)
 	f.restart()
 	return f

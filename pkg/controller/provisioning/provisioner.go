@@ -87,6 +87,9 @@ func (p *Provisioner) create(ctx context.Context, planned *plan) (answer, error)
 	if err != nil {
 		return answer{}, status.Error(codes.Unavailable, err.Error()) // what an earlier call has left open stays so
 	}
+	if planned.input.Migrated() {
+		ctx = csi.Migrated(ctx)
+	}
 	response, err := p.Driver.CreateVolume(ctx, request)
 	if err != nil {
 		return answer{}, fmt.Errorf("create volume with driver %s: %w", p.Driver.Name(), err)

@@ -1,0 +1,43 @@
+package provisioning
+
+import (
+	"context"
+	"testing"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/kubernetes-csi/csi-lib-utils/connection"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
+)
+
+// marked is a driver that keeps how the call of it was marked for the metrics.
+type marked struct {
+	able
+	mark any
+}
+
+func (d *marked) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+	d.mark = ctx.Value(connection.AdditionalInfoKey)
+	return d.able.CreateVolume(ctx, request)
+}
+
+func TestACallForAVolumeOfTheInTreePluginIsCountedAsThat(t *testing.T) {
+	for provisioner, want := range map[string]any{"driver": nil, "kubernetes.io/plugin": connection.AdditionalInfo{Migrated: "true"}} {
+		driver := &marked{}
+		p := &Provisioner{Driver: driver, Inputs: NewInputs(InputsConfig{Driver: driver, Translator: plugin{}})}
+		claim := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}}}
+		policy := v1.PersistentVolumeReclaimDelete
+		class := &storagev1.StorageClass{Provisioner: provisioner, ReclaimPolicy: &policy, Parameters: map[string]string{}}
+		planned, err := p.prepare(t.Context(), library.ProvisionOptions{StorageClass: class, PVName: "volume", PVC: claim})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.create(t.Context(), planned); err != nil {
+			t.Fatal(err)
+		}
+		if driver.mark != want {
+			t.Errorf("a call for a class of %s is marked %v, want %v", provisioner, driver.mark, want)
+		}
+	}
+}
