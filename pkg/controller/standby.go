@@ -1,6 +1,10 @@
 package controller
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // fewest is how many keys a standby keeps without asking whether they are of any use.
 const fewest = 1000
@@ -51,11 +55,10 @@ func (s *standby) sift() {
 	s.recent = map[string]time.Time{}
 }
 
-// hand gives all keys away.
+// hand gives all keys away, those first that have been due for longest.
 func (s *standby) hand(enqueue func(key string, due time.Time)) {
-	for _, kept := range []map[string]time.Time{s.earlier, s.recent} {
-		for key, due := range kept {
-			enqueue(key, due)
-		}
+	maps.Copy(s.recent, s.earlier) // they have no key in common
+	for _, key := range slices.SortedFunc(maps.Keys(s.recent), func(a, b string) int { return s.recent[a].Compare(s.recent[b]) }) {
+		enqueue(key, s.recent[key])
 	}
 }
