@@ -212,6 +212,20 @@ func TestARequestThatTheDriverRefusesWaitsUntilSomethingChanges(t *testing.T) {
 	f.expect(1, 1, 2, true)
 }
 
+func TestARequestThatTheDriverRefusedIsMadeForAnotherNodeAtOnce(t *testing.T) {
+	f := newFlow(t)
+	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: 4, Times: 1}, csimock.Fault{Method: "CreateVolume", Code: 3, Times: 1})) // DeadlineExceeded, InvalidArgument
+	f.step(true)
+	claim := f.now().DeepCopy()
+	claim.Annotations[binding.SelectedNode] = "another"
+	_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), claim, metav1.UpdateOptions{})
+	f.must(err)
+	f.step(true) // which is tried again soon
+	if told := strings.Join(f.told(), "\n"); strings.Contains(told, "not tried again") {
+		t.Errorf("the claim waits:\n%s", told)
+	}
+}
+
 func TestItsOwnVolumeIsNoReasonToRefuseAHandle(t *testing.T) {
 	f := newFlow(t)
 	own := &v1.PersistentVolume{

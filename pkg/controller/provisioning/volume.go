@@ -89,8 +89,9 @@ func (c *Controller) failed(ctx context.Context, o *observation, s provision.Sta
 		return nil, c.reportUnresolved(o, err)
 	}
 	c.count(o, err)
-	failure := c.reportFailure(o, c.sentence(o, err))
-	if code == codes.InvalidArgument { // the same request will have the same answer
+	hopeless := code == codes.InvalidArgument && s.Want == provision.Wanted // the same request will have the same answer
+	failure := c.reportFailure(o, c.sentence(o, err, hopeless))
+	if hopeless {
 		klog.FromContext(ctx).Error(failure, "The driver refuses the request, trying again later", "wait", c.Backoff.Most)
 		c.loop.EnqueueAfter(o.subject().key, c.Backoff.Most)
 		return nil, nil
@@ -102,8 +103,8 @@ func (c *Controller) failed(ctx context.Context, o *observation, s provision.Sta
 }
 
 // sentence is what the user reads of an error of the driver.
-func (c *Controller) sentence(o *observation, err error) error {
-	if status.Code(err) == codes.InvalidArgument {
+func (c *Controller) sentence(o *observation, err error, hopeless bool) error {
+	if hopeless {
 		return fmt.Errorf("failed to provision volume with StorageClass %q, and it is not tried again for %s unless class, node or annotations of the claim change: %w",
 			binding.ClaimClass(o.claim), c.Backoff.Most, err)
 	}
