@@ -8,9 +8,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
 // oldPlugin is an in-tree plugin that the driver replaces.
@@ -242,5 +245,50 @@ func TestItsOwnVolumeIsNoReasonToRefuseAHandle(t *testing.T) {
 	f.must(f.Volumes.GetStore().Add(other))
 	if err := f.impossible(answer{handle: "h", volume: own}, o); err == nil {
 		t.Error("the handle of another volume is taken")
+	}
+}
+
+// A hold that nobody can have acted upon before this process: it came by the watch,
+// in the version that is seen, after the process had begun.
+func TestOnlyAHoldThatWasSeenToComeProvesThatNobodyAsked(t *testing.T) {
+	f := newFlow(t)
+	for name, tc := range map[string]struct {
+		before, held, idle bool // whether the claim was known, and held; and whether the process has not begun
+		version            string
+		listed, told       bool
+		want               bool
+	}{
+		"new to the cache":            {version: "11", want: true},
+		"known, and not held before":  {before: true, version: "11", want: true},
+		"known, and held before":      {before: true, held: true, version: "11"},
+		"from before the process":     {version: "10"},
+		"brought by a list":           {version: "11", listed: true},
+		"seen while standing by":      {version: "11", idle: true},
+		"of which something is known": {version: "11", told: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			started := "10"
+			f.started.Store(&started)
+			if tc.idle {
+				f.started.Store(nil)
+			}
+			f.Streamed = func(string) bool { return !tc.listed }
+			claim := f.now().DeepCopy()
+			claim.UID, claim.ResourceVersion = types.UID(name), tc.version
+			var old *v1.PersistentVolumeClaim
+			if tc.before {
+				old = claim.DeepCopy()
+			}
+			claim.Finalizers = finalizer.With(claim.Finalizers, finalizer.Provisioning)
+			if tc.held {
+				old.Finalizers = claim.Finalizers
+			}
+			if tc.told {
+				f.memory.note(subject{uid: claim.UID}, "volume", func(e *entry) { e.tell(provision.Pending) })
+			}
+			if got := f.unasked(old, claim); got != tc.want {
+				t.Errorf("proven: %v, want %v", got, tc.want)
+			}
+		})
 	}
 }
