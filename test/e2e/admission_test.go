@@ -97,23 +97,25 @@ func (s *scene) expectAdmission() {
 	}
 }
 
-// admit applies the admission policy, lists the driver, and waits until it acts.
+// unserved is a driver that no provisioner is beside: nobody but the admission policy
+// puts a finalizer on its volumes.
+const unserved = "unserved.example.com"
+
+// admit applies the admission policy, lists the driver, and waits until the policy
+// acts upon the list.
 func (s *scene) admit() {
 	s.t.Helper()
 	s.must(sandbox.Apply(s.ctx, s.plane.RESTConfig(), deploy.Admission), "apply the admission policy")
-	body, err := json.Marshal(map[string]any{"data": map[string]string{s.driver.DriverName: ""}})
+	body, err := json.Marshal(map[string]any{"data": map[string]string{s.driver.DriverName: "", unserved: ""}})
 	s.must(err, "encode list of drivers")
 	_, err = s.client.CoreV1().ConfigMaps(deploy.Namespace).Patch(s.ctx, deploy.Drivers, types.MergePatchType, body, metav1.PatchOptions{})
 	s.must(err, "list the driver")
-	probe := s.createVolume("probe", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
-		v.Annotations = map[string]string{binding.ProvisionedBy: "kubernetes.io/host-path"}
-		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/nowhere"}}
-	})
+	probe := s.createVolume("probe", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = unserved })
 	s.createClaim("probe", s.namespace)
 	s.awaitBound("probe")
 	err = wait.PollUntilContextCancel(s.ctx, 50*time.Millisecond, true, func(_ context.Context) (bool, error) {
 		s.turn(probe.Name, v1.PersistentVolumeReclaimRetain)
-		return finalizer.Has(s.turn(probe.Name, v1.PersistentVolumeReclaimDelete).Finalizers, finalizer.InTree), nil
+		return finalizer.Has(s.turn(probe.Name, v1.PersistentVolumeReclaimDelete).Finalizers, finalizer.External), nil
 	})
 	s.must(err, "wait until the admission policy acts")
 }
