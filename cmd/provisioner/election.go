@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/tools/leaderelection"
 	componentconfig "k8s.io/component-base/config"
 
 	"github.com/exeunt-io/exeunt/internal/program"
@@ -43,20 +41,15 @@ func (o *electionOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.namespace, "leader-election-namespace", o.namespace, "namespace of the lease; without it, that of the pod")
 	flags.Var(&o.labels, "leader-election-labels", "labels that the leader puts on the lease, such as key:value,other:value")
 	flags.DurationVar(&o.duration, "leader-election-lease-duration", o.duration, "how long a lease is valid that was not renewed")
-	flags.DurationVar(&o.renewal, "leader-election-renew-deadline", o.renewal, "how long the leader tries to renew its lease before it gives up")
+	flags.DurationVar(&o.renewal, "leader-election-renew-deadline", o.renewal, "how long the leader tries to renew its lease before it gives up; at least 4s shorter than the lease duration, so that its work ends before the lease expires")
 	flags.DurationVar(&o.retry, "leader-election-retry-period", o.retry, "time between two tries to get or to renew the lease")
 }
 
 func (o *electionOptions) check() error {
-	switch {
-	case !o.enabled:
+	if !o.enabled {
 		return nil
-	case o.retry <= 0 || o.renewal <= time.Duration(leaderelection.JitterFactor*float64(o.retry)):
-		return errors.New("--leader-election-renew-deadline must be longer than 1.2 times --leader-election-retry-period, which must be longer than 0")
-	case o.duration <= o.renewal:
-		return errors.New("--leader-election-lease-duration must be longer than --leader-election-renew-deadline")
 	}
-	return nil
+	return program.CheckDeadlines("leader-election", o.duration, o.renewal, o.retry)
 }
 
 // lease describes the lease of the driver, which is called as upstream's.

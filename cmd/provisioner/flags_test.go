@@ -105,6 +105,7 @@ func TestFlagsThatCannotBeServedAreRefusedWithASentenceThatNamesThem(t *testing.
 		"two names of one flag":             {"--http-endpoint=:1 --metrics-address=:2", nil, "--metrics-address"},
 		"profiles nowhere":                  {"--enable-pprof", nil, "--http-endpoint"},
 		"a lease shorter than its renewal":  {"--leader-election --leader-election-lease-duration=5s", nil, "--leader-election-lease-duration"},
+		"a lease too short to end work in":  {"--leader-election --leader-election-renew-deadline=12s", nil, "--leader-election-lease-duration"},
 		"a renewal shorter than a try":      {"--leader-election --leader-election-retry-period=9s", nil, "--leader-election-renew-deadline"},
 		"nobody lets clones go":             {"--cloning-protection-threads=0", nil, "--cloning-protection-threads"},
 		"a sweep before the last one":       {"--snapshot-orphan-sweep-interval=-1s", nil, "--snapshot-orphan-sweep-interval"},

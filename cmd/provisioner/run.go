@@ -15,6 +15,7 @@ import (
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/csi"
 )
 
@@ -94,7 +95,7 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 			return err
 		}
 	}
-	return program.Lead(ctx, election, w.clients.Leases, watchdog, func(ctx context.Context) error {
+	return program.Lead(ctx, election, w.clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error {
 		klog.FromContext(ctx).Info("Working", "driver", w.driver.Name(), "workers", w.options.workers)
 		var running sync.WaitGroup
 		for _, work := range w.work {

@@ -131,6 +131,7 @@ func TestFlagsThatContradictThemselvesAreRefused(t *testing.T) {
 		"--contention-profiling":                                "--secure-port",
 		"--feature-gates=kube:SomeGate=true":                    "known:",
 		"--leader-elect-renew-deadline=1h":                      "--leader-elect-renew-deadline",
+		"--leader-elect-renew-deadline=12s":                     "--leader-elect-lease-duration",
 		"--leader-elect-resource-lock=configmaps":               "--leader-elect-resource-lock",
 	} {
 		t.Run(args, func(t *testing.T) {

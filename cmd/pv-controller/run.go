@@ -62,7 +62,9 @@ func (o *options) Run(ctx context.Context) error {
 		return nil
 	}
 	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder}
-	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context) error { return controllers.work(ctx, o, caches) })
+	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error {
+		return controllers.work(ctx, o, caches)
+	})
 }
 
 // work is what the leader does.

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	componentconfig "k8s.io/component-base/config"
 	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 var lasting = componentconfig.LeaderElectionConfiguration{
@@ -62,7 +64,7 @@ func standBy(t *testing.T, watched bool) *standby {
 	})
 	go func() {
 		watchdog := leaderelection.NewLeaderHealthzAdaptor(time.Minute)
-		s.ended <- Lead(ctx, Election{LeaderElectionConfiguration: lasting, Watched: watched}, s.client, watchdog, func(leading context.Context) error {
+		s.ended <- Lead(ctx, Election{LeaderElectionConfiguration: lasting, Watched: watched}, s.client, watchdog, func(leading context.Context, _ controller.Term) error {
 			s.led <- time.Now()
 			<-leading.Done()
 			return nil

@@ -1,0 +1,106 @@
+package program
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+)
+
+// term is what this process knows of its own lease.
+type term struct {
+	identity string
+	// duration is how long the lease is valid for other processes after a renewal.
+	duration time.Duration
+
+	mu sync.Mutex
+	// renewed is when the last successful renewal was sent; zero before the lease is
+	// acquired.
+	renewed time.Time
+	custody controller.Custody
+	// lost is closed once the lease is known to be another process's, or another object.
+	lost   chan struct{}
+	isLost bool
+}
+
+// newTerm returns the term of a lease that is not acquired yet. A lease states its
+// duration in whole seconds.
+func newTerm(identity string, duration time.Duration) *term {
+	return &term{identity: identity, duration: duration.Truncate(time.Second), lost: make(chan struct{})}
+}
+
+// Remaining implements [controller.Term].
+func (t *term) Remaining() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.isLost {
+		return -1
+	}
+	return time.Until(t.renewed.Add(t.duration))
+}
+
+// Custody implements [controller.Term].
+func (t *term) Custody() controller.Custody {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.custody
+}
+
+// written notes a successful write of the lease, which was sent at the time. The
+// first one acquires the lease. Other processes saw the write at that time or later.
+func (t *term) written(lease *coordinationv1.Lease, sent time.Time) {
+	if !t.holds(lease) {
+		return
+	}
+	t.mu.Lock()
+	acquired := t.renewed.IsZero()
+	t.renewed = sent
+	if acquired {
+		t.custody = controller.Custody{LeaseUID: lease.UID, Transitions: ptr.Deref(lease.Spec.LeaseTransitions, 0)}
+	}
+	t.mu.Unlock()
+	t.read(lease)
+}
+
+// read notes the lease as the API server has it.
+func (t *term) read(lease *coordinationv1.Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.renewed.IsZero() || t.isLost || t.holds(lease) && lease.UID == t.custody.LeaseUID {
+		return
+	}
+	t.isLost = true
+	close(t.lost)
+}
+
+func (t *term) holds(lease *coordinationv1.Lease) bool {
+	return ptr.Deref(lease.Spec.HolderIdentity, "") == t.identity
+}
+
+func (t *term) acquired() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.renewed.IsZero()
+}
+
+// await returns once no more than the rest remains of the lease, or the lease or the
+// context is gone.
+func (t *term) await(ctx context.Context, rest time.Duration) {
+	for {
+		wait := t.Remaining() - rest
+		if wait <= 0 {
+			return
+		}
+		select {
+		case <-time.After(wait): // the lease may have been renewed meanwhile
+		case <-t.lost:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/leaderelection"
+	componentconfig "k8s.io/component-base/config"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+)
+
+// leader leads with a lease whose requests can be made to fail.
+type leader struct {
+	*testing.T
+	client *fake.Clientset
+	// delay is how long each request of the lease takes and fails after; 0 for none.
+	delay   atomic.Int64
+	renewed atomic.Int64 // when the last renewal was sent
+	term    controller.Term
+	// working is the context of the work, which ends when end is closed.
+	working context.Context
+	end     chan struct{}
+	stop    context.CancelFunc
+	ended   chan error
+}
+
+func lead(t *testing.T, deadlines componentconfig.LeaderElectionConfiguration) *leader {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	lease := heldBy("")
+	lease.UID, lease.Spec.LeaseTransitions = "lease", ptr.To[int32](7)
+	l := &leader{T: t, client: fake.NewClientset(lease), end: make(chan struct{}), stop: stop, ended: make(chan error, 1)}
+	l.client.PrependReactor("*", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if delay := time.Duration(l.delay.Load()); delay > 0 {
+			<-time.After(delay)
+			return true, nil, context.DeadlineExceeded
+		}
+		if update, ok := action.(clienttesting.UpdateAction); ok && ptr.Deref(update.GetObject().(*coordinationv1.Lease).Spec.HolderIdentity, "") != "" {
+			l.renewed.Store(time.Now().UnixNano())
+		}
+		return false, nil, nil
+	})
+	led := make(chan struct{})
+	go func() {
+		watchdog := leaderelection.NewLeaderHealthzAdaptor(time.Minute)
+		l.ended <- Lead(ctx, Election{LeaderElectionConfiguration: deadlines}, l.client, watchdog, func(working context.Context, term controller.Term) error {
+			l.working, l.term = working, term
+			close(led)
+			<-l.end
+			return nil
+		})
+	}()
+	<-led
+	return l
+}
+
+// sinceRenewal is how long ago the last successful renewal was sent.
+func (l *leader) sinceRenewal() time.Duration {
+	return time.Since(time.Unix(0, l.renewed.Load()))
+}
+
+func (l *leader) lease() *coordinationv1.Lease {
+	l.Helper()
+	object, err := l.client.Tracker().Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "ns", "program")
+	if err != nil {
+		l.Fatal(err)
+	}
+	return object.(*coordinationv1.Lease)
+}
+
+func (l *leader) write(change func(*coordinationv1.Lease)) {
+	l.Helper()
+	lease := l.lease().DeepCopy()
+	change(lease)
+	if err := l.client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, "ns"); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func deadlines(lease, renewal, retry time.Duration) componentconfig.LeaderElectionConfiguration {
+	config := lasting
+	config.LeaseDuration, config.RenewDeadline, config.RetryPeriod = metav1.Duration{Duration: lease}, metav1.Duration{Duration: renewal}, metav1.Duration{Duration: retry}
+	return config
+}
+
+func TestWorkEndsBeforeAnUnrenewedLeaseExpires(t *testing.T) {
+	for name, config := range map[string]componentconfig.LeaderElectionConfiguration{
+		"csi-provisioner":         deadlines(15*time.Second, 10*time.Second, 5*time.Second),
+		"kube-controller-manager": deadlines(15*time.Second, 10*time.Second, 2*time.Second),
+		"long":                    deadlines(137*time.Second, 107*time.Second, 26*time.Second),
+		"no more than needed":     deadlines(8*time.Second, 4*time.Second, 3*time.Second),
+		"a long retry period":     deadlines(20*time.Second, 16*time.Second, 13*time.Second),
+	} {
+		for failure, delay := range map[string]time.Duration{"fail": time.Nanosecond, "hang": config.RenewDeadline.Duration / 2} {
+			t.Run(name+", requests "+failure, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := lead(t, config)
+					<-time.After(config.RetryPeriod.Duration * 3 / 2)
+					l.delay.Store(int64(delay))
+					<-l.working.Done()
+					<-time.After(controller.Grace)
+					if past := l.sinceRenewal(); past >= config.LeaseDuration.Duration || past < config.RenewDeadline.Duration {
+						t.Errorf("the work ended %s after the last renewal; the lease is valid for %s", past, config.LeaseDuration.Duration)
+					}
+					close(l.end)
+					if err := <-l.ended; !errors.Is(err, ErrLeaseLost) {
+						t.Errorf("Lead = %v, want that the lease is lost", err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestLeaseIsReleasedAfterWorkEnded(t *testing.T) {
+	for name, end := range map[string]func(*leader){
+		"stopped": func(l *leader) { l.stop() },
+		"the lease was not renewed for a while": func(l *leader) {
+			l.delay.Store(1)
+			<-l.working.Done()
+			l.delay.Store(0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := lead(t, lasting)
+				end(l)
+				<-l.working.Done()
+				<-time.After(controller.Grace)
+				if holder := *l.lease().Spec.HolderIdentity; holder == "" {
+					t.Error("the lease was released while work went on")
+				}
+				close(l.end)
+				<-l.ended
+				if holder := *l.lease().Spec.HolderIdentity; holder != "" {
+					t.Errorf("the lease names %q after the work has ended", holder)
+				}
+			})
+		})
+	}
+}
+
+func TestStoppedLeaderRenewsUntilWorkEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, lasting)
+		l.stop()
+		<-time.After(time.Minute)
+		if past := l.sinceRenewal(); past > lasting.RetryPeriod.Duration {
+			t.Errorf("the last renewal was %s ago", past)
+		}
+		close(l.end)
+		if err := <-l.ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestEndlessWorkDoesNotOutliveTheLease(t *testing.T) {
+	for name, stopped := range map[string]bool{"leading": false, "stopped": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := lead(t, deadlines(20*time.Second, 16*time.Second, 13*time.Second))
+				defer close(l.end)
+				if stopped {
+					l.stop()
+				}
+				l.delay.Store(int64(time.Second))
+				if err := <-l.ended; !errors.Is(err, ErrLeaseLost) || l.sinceRenewal() >= 20*time.Second {
+					t.Errorf("Lead = %v, %s after the last renewal", err, l.sinceRenewal())
+				}
+			})
+		})
+	}
+}
+
+func TestAnotherHolderEndsWorkAtTheNextRenewal(t *testing.T) {
+	for name, change := range map[string]func(*coordinationv1.Lease){
+		"another holder": func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = ptr.To("another") },
+		"another lease":  func(lease *coordinationv1.Lease) { lease.UID = "another" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := lead(t, lasting)
+				defer close(l.end)
+				start := time.Now()
+				l.client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, errors.New("conflict")
+				})
+				l.write(change)
+				<-l.working.Done()
+				if took := time.Since(start); took > lasting.RetryPeriod.Duration {
+					t.Errorf("the work ended after %s", took)
+				}
+				if rest := l.term.Remaining(); rest >= 0 {
+					t.Errorf("Remaining = %s", rest)
+				}
+			})
+		})
+	}
+}
+
+func TestTermTellsValidityAndCustody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, lasting)
+		if custody := l.term.Custody(); custody != (controller.Custody{LeaseUID: "lease", Transitions: 8}) {
+			t.Errorf("Custody = %+v", custody)
+		}
+		for range 10 {
+			<-time.After(700 * time.Millisecond)
+			if rest, want := l.term.Remaining(), lasting.LeaseDuration.Duration-l.sinceRenewal(); rest != want {
+				t.Errorf("Remaining = %s, want %s", rest, want)
+			}
+		}
+		if custody := l.term.Custody(); custody.Transitions != 8 {
+			t.Errorf("Custody = %+v after renewals", custody)
+		}
+		l.stop()
+		close(l.end)
+		<-l.ended
+	})
+}
+
+func TestRestartedContainerLeadsAtOnceInItsTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		term := newTerm("pod_exeunt", 15*time.Second)
+		lease := heldBy("pod_exeunt")
+		lease.UID, lease.Spec.LeaseTransitions = "lease", ptr.To[int32](3)
+		e := &election{Election: Election{LeaderElectionConfiguration: lasting}, client: fake.NewClientset(lease), term: term,
+			watchdog: leaderelection.NewLeaderHealthzAdaptor(time.Minute), vacant: make(chan struct{})}
+		e.keeping, e.letExpire = context.WithCancel(t.Context())
+		start := time.Now()
+		err := e.lead(t.Context(), func(context.Context) error { return errors.New("done") })
+		if err == nil || err.Error() != "done" || time.Since(start) > 0 {
+			t.Errorf("lead = %v after %s", err, time.Since(start))
+		}
+		if custody := term.Custody(); custody != (controller.Custody{LeaseUID: "lease", Transitions: 3}) {
+			t.Errorf("Custody = %+v", custody)
+		}
+	})
+}
+
+func TestDeadlinesWithoutTimeToStopAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lease, renewal, retry time.Duration
+		want                  string // "" for none
+	}{
+		"csi-provisioner":                     {15 * time.Second, 10 * time.Second, 5 * time.Second, ""},
+		"kube-controller-manager":             {15 * time.Second, 10 * time.Second, 2 * time.Second, ""},
+		"just enough":                         {14 * time.Second, 10 * time.Second, 5 * time.Second, ""},
+		"no time to stop":                     {13 * time.Second, 10 * time.Second, 5 * time.Second, "--p-lease-duration"},
+		"a lease states whole seconds":        {14 * time.Second, 10*time.Second + time.Millisecond, 5 * time.Second, "--p-lease-duration"},
+		"parts of a second are not stated":    {14*time.Second + 999*time.Millisecond, 10*time.Second + time.Millisecond, 5 * time.Second, "--p-lease-duration"},
+		"shorter than the renewal":            {5 * time.Second, 10 * time.Second, 5 * time.Second, "--p-lease-duration"},
+		"no time for one renewal":             {15 * time.Second, 10 * time.Second, 9 * time.Second, "--p-renew-deadline"},
+		"no retry period":                     {15 * time.Second, 10 * time.Second, 0, "--p-retry-period"},
+		"a renewal deadline before any retry": {15 * time.Second, 0, time.Second, "--p-renew-deadline"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := CheckDeadlines("p", tc.lease, tc.renewal, tc.retry)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("CheckDeadlines = %v, want an error with %q", err, tc.want)
+			}
+		})
+	}
+}

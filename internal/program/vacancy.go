@@ -1,0 +1,45 @@
+package program
+
+import (
+	"context"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// watch tells of every time that the lease is released, until the context ends.
+func (e *election) watch(ctx context.Context, client kubernetes.Interface) {
+	tell := func() {
+		select {
+		case e.vacant <- struct{}{}:
+		default:
+		}
+	}
+	one := fields.OneTermEqualSelector("metadata.name", e.ResourceName).String()
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(e.ResourceNamespace),
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.FieldSelector = one }))
+	informer := factory.Coordination().V1().Leases().Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			if isHeld(before) && !isHeld(after) {
+				tell()
+			}
+		},
+		DeleteFunc: func(any) { tell() },
+	})
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Watching the lease failed, trying to get it from time to time")
+		return
+	}
+	informer.RunWithContext(ctx)
+}
+
+func isHeld(object any) bool {
+	lease, ok := object.(*coordinationv1.Lease)
+	return ok && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
+}

@@ -1,0 +1,38 @@
+package controller
+
+import (
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Grace is how long work may last after its context has ended: the time that a
+// worker has to finish its object before its requests are canceled.
+const Grace = grace
+
+// Term is the time during which this process leads, from acquiring its lease.
+type Term interface {
+	// Remaining returns how long the lease stays valid if it is never renewed again,
+	// counted from before the last successful renewal was sent. It is negative once
+	// the lease has expired or another process has taken it.
+	Remaining() time.Duration
+	// Custody identifies the lease as it was when this process acquired it.
+	Custody() Custody
+}
+
+// Custody identifies one term of one lease: a term of another process in between
+// changes the number of transitions, and a lease that was deleted has a new UID.
+type Custody struct {
+	LeaseUID    types.UID
+	Transitions int32
+}
+
+// Unlimited returns the term of a process without leader election. It never ends,
+// and its custody is zero.
+func Unlimited() Term { return unlimited{} }
+
+type unlimited struct{}
+
+func (unlimited) Remaining() time.Duration { return math.MaxInt64 }
+func (unlimited) Custody() Custody         { return Custody{} }
