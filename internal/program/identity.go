@@ -13,21 +13,26 @@ import (
 // tokenFile is where a pod finds the token of its service account.
 const tokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// identity is what the holder of a lease is called: the name of the pod, so that a
-// container that was killed finds its own name in the lease and goes on at once. The
-// name is read from the token, for two pods on the network of one host share their
-// host name. Without such a token it is the host name and something random.
+// marker ends the identity of every leader of ours. Upstream's sidecar in the same pod
+// has another identity, so that replacing one by the other changes the lease's number
+// of transitions.
+const marker = "_exeunt"
+
+// identity returns the holder identity for a lease: the name of the pod and a marker,
+// so that a restarted container finds its own identity in the lease and leads at once.
+// The name is read from the token, because two pods on the network of one host share
+// their host name. Without such a token it is the host name, a UUID and the marker.
 func identity(tokenFile string) (string, error) {
 	if token, err := os.ReadFile(tokenFile); err == nil {
 		if pod := podOf(string(token)); pod != "" {
-			return pod, nil
+			return pod + marker, nil
 		}
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("read host name for the leader lease: %w", err)
 	}
-	return host + "_" + string(uuid.NewUUID()), nil
+	return host + "_" + string(uuid.NewUUID()) + marker, nil
 }
 
 // podOf returns the name of the pod that the token is bound to, "" if it is bound to

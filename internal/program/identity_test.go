@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheHolderOfALeaseIsCalledAsThePodThatItsTokenNames(t *testing.T) {
+func TestIdentityIsThePodNameAndOurMarker(t *testing.T) {
 	encoded := func(payload string) string {
 		return "head." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".signature"
 	}
@@ -16,11 +16,11 @@ func TestTheHolderOfALeaseIsCalledAsThePodThatItsTokenNames(t *testing.T) {
 		token string
 		pod   string // "" for none
 	}{
-		"bound to a pod":          {encoded(`{"iss":"i","kubernetes.io":{"namespace":"n","pod":{"name":"controller-5f-x","uid":"u"}}}`), "controller-5f-x"},
-		"bound to no pod":         {encoded(`{"kubernetes.io":{"namespace":"n"}}`), ""},
-		"of somebody else's make": {encoded(`"text"`), ""},
-		"no token":                {"nothing of the kind", ""},
-		"not encoded":             {"head.???.signature", ""},
+		"bound to a pod":  {encoded(`{"iss":"i","kubernetes.io":{"namespace":"n","pod":{"name":"controller-5f-x","uid":"u"}}}`), "controller-5f-x_exeunt"},
+		"bound to no pod": {encoded(`{"kubernetes.io":{"namespace":"n"}}`), ""},
+		"without claims":  {encoded(`"text"`), ""},
+		"no token":        {"not a token", ""},
+		"not encoded":     {"head.???.signature", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "token")
@@ -32,10 +32,10 @@ func TestTheHolderOfALeaseIsCalledAsThePodThatItsTokenNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tc.pod != "" && got != tc.pod {
-				t.Errorf("it is called %q, want %q", got, tc.pod)
+				t.Errorf("identity = %q, want %q", got, tc.pod)
 			}
-			if again, _ := identity(file); tc.pod == "" && (!strings.Contains(got, "_") || got == again) {
-				t.Errorf("two processes are called %q and %q, want names of their own", got, again)
+			if again, _ := identity(file); tc.pod == "" && (!strings.HasSuffix(got, "_exeunt") || got == again) {
+				t.Errorf("two processes have the identities %q and %q, want different ones that end with our marker", got, again)
 			}
 		})
 	}
