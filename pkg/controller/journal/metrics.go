@@ -1,0 +1,73 @@
+package journal
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Metrics are those of the journal.
+type Metrics struct {
+	commits, bytes             prometheus.Counter
+	entries, unresolved, since prometheus.Gauge
+	// Bypassed counts volumes created without the journal, by reason.
+	Bypassed *prometheus.CounterVec
+}
+
+// NewMetrics returns metrics that are not registered yet.
+func NewMetrics() *Metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "exeunt", Subsystem: "provisioning_journal", Name: name, Help: help})
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "exeunt", Subsystem: "provisioning_journal", Name: name, Help: help})
+	}
+	return &Metrics{
+		commits:    counter("commits_total", "Writes of the journal's Leases."),
+		bytes:      counter("commit_bytes_total", "Size of the entries in all writes, in bytes."),
+		entries:    gauge("entries", "CreateVolume calls whose outcome is not recorded yet."),
+		unresolved: gauge("unresolved_entries", "Entries that only an administrator can end: see exeunt journal list."),
+		since:      gauge("unresolved_oldest_timestamp_seconds", "When the oldest unresolved entry became unresolved, in seconds since 1970; 0 if there is none."),
+		Bypassed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "exeunt", Subsystem: "provisioning_journal", Name: "bypassed_total",
+			Help: "Volumes created without a journal entry, by reason: TooLarge or Forbidden.",
+		}, []string{"reason"}),
+	}
+}
+
+// Collectors returns the metrics for a registry.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.commits, m.bytes, m.entries, m.unresolved, m.since, m.Bypassed}
+}
+
+func (m *Metrics) committed(entries map[types.UID]string) {
+	size := 0
+	for _, text := range entries {
+		size += len(text)
+	}
+	m.commits.Inc()
+	m.bytes.Add(float64(size))
+}
+
+// count updates the gauges. The caller has the lock.
+func (s *Store) count() {
+	s.Metrics.entries.Set(float64(len(s.where)))
+	count, oldest := 0, time.Time{}
+	for _, entries := range s.apart {
+		for _, entry := range entries {
+			count++
+			if entry.Unresolved == nil {
+				continue
+			}
+			if since := time.Unix(entry.Unresolved.Since, 0); oldest.IsZero() || since.Before(oldest) {
+				oldest = since
+			}
+		}
+	}
+	s.Metrics.unresolved.Set(float64(count))
+	s.Metrics.since.Set(0)
+	if !oldest.IsZero() {
+		s.Metrics.since.Set(float64(oldest.Unix()))
+	}
+}

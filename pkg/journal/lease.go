@@ -1,0 +1,142 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Annotations and the label of the journal's Leases.
+const (
+	// EntryPrefix and the UID of a claim are the key of an entry.
+	EntryPrefix = "exeunt.io/e."
+	// OwnerAnnotation names the driver, and with node deployment the node.
+	OwnerAnnotation = "exeunt.io/journal-of"
+	// CustodyAnnotation is the term of the last write.
+	CustodyAnnotation = "exeunt.io/journal-custody"
+	// KindLabel is on every Lease of a journal; its value is a Kind.
+	KindLabel = "exeunt.io/journal"
+)
+
+// Kind is what a Lease of a journal holds.
+type Kind string
+
+const (
+	// Active: entries that the leader works on.
+	Active Kind = "active"
+	// Apart: unresolved entries, for an administrator.
+	Apart Kind = "unresolved"
+)
+
+// Journal identifies the journal of one driver, or of one driver on one node.
+type Journal struct {
+	Namespace, Driver, Node string
+}
+
+// Owner is the value of OwnerAnnotation.
+func (j Journal) Owner() string {
+	if j.Node == "" {
+		return j.Driver
+	}
+	return j.Driver + "/" + j.Node
+}
+
+// maxBase leaves room for the end of the name of a Lease, which has at most 253
+// characters.
+const maxBase = 220
+
+var notInName = regexp.MustCompile("[^a-z0-9.-]")
+
+// base is what the names of all Leases of the journal begin with. Two journals have
+// two bases: where the plain name would not tell, a hash does.
+func (j Journal) base() string {
+	plain := strings.Trim(notInName.ReplaceAllString(strings.ToLower(strings.Trim(j.Driver+"-"+j.Node, "-")), "-"), ".-")
+	if plain == j.Driver && len(plain) <= maxBase {
+		return plain
+	}
+	sum := sha256.Sum256([]byte(j.Owner()))
+	return strings.TrimRight(plain[:min(len(plain), maxBase-9)], ".-") + "-" + hex.EncodeToString(sum[:4])
+}
+
+// LeaseName returns the name of the journal's Lease with that number.
+func (j Journal) LeaseName(kind Kind, number int) string {
+	word := "journal"
+	if kind == Apart {
+		word = "unresolved"
+	}
+	return j.base() + "-" + word + "-" + strconv.Itoa(number)
+}
+
+// KindOf returns what a Lease of this journal holds, and its number; false for any
+// other Lease. The name counts and not the label, which anybody can take off.
+func (j Journal) KindOf(lease *coordinationv1.Lease) (kind Kind, number int, ours bool) {
+	i := strings.LastIndexByte(lease.Name, '-')
+	number, err := strconv.Atoi(lease.Name[i+1:])
+	if err != nil || lease.Namespace != j.Namespace {
+		return "", 0, false
+	}
+	for _, kind := range []Kind{Active, Apart} {
+		if owner, named := lease.Annotations[OwnerAnnotation]; lease.Name == j.LeaseName(kind, number) && (!named || owner == j.Owner()) {
+			return kind, number, true
+		}
+	}
+	return "", 0, false
+}
+
+// Lease returns the object with these encoded entries. managedFields are cleared:
+// they would be as large as the entries.
+func (j Journal) Lease(kind Kind, number int, holder string, custody Custody, entries map[types.UID]string) *coordinationv1.Lease {
+	annotations := map[string]string{OwnerAnnotation: j.Owner(), CustodyAnnotation: custody.String()}
+	for uid, text := range entries {
+		annotations[EntryPrefix+string(uid)] = text
+	}
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: j.Namespace, Name: j.LeaseName(kind, number), Annotations: annotations,
+			Labels: map[string]string{KindLabel: string(kind)}, ManagedFields: []metav1.ManagedFieldsEntry{{}},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
+	}
+}
+
+// Encoded returns the encoded entries of a Lease.
+func Encoded(lease *coordinationv1.Lease) map[types.UID]string {
+	entries := map[types.UID]string{}
+	for key, text := range lease.Annotations {
+		if uid, is := strings.CutPrefix(key, EntryPrefix); is {
+			entries[types.UID(uid)] = text
+		}
+	}
+	return entries
+}
+
+// Entries returns the entries of a Lease, sorted by claim UID, and the UIDs whose
+// annotation cannot be decoded.
+func Entries(lease *coordinationv1.Lease) (entries []Entry, broken []types.UID) {
+	encoded := Encoded(lease)
+	for _, uid := range slices.Sorted(maps.Keys(encoded)) {
+		entry, err := Decode(uid, encoded[uid])
+		if err != nil {
+			broken = append(broken, uid)
+			continue
+		}
+		entries = append(entries, entry)
+	}
+	return entries, broken
+}
+
+// HolderOf returns who wrote the Lease last, "" if nobody says.
+func HolderOf(lease *coordinationv1.Lease) string {
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
