@@ -93,11 +93,11 @@ func (s *Store) Resume(ctx context.Context, entry journal.Entry) (journal.Entry,
 	if err := s.Write(ctx, entry); err != nil {
 		return entry, err
 	}
-	return entry, s.removeApart(ctx, entry.UID)
+	return entry, s.RemoveApart(ctx, entry.UID)
 }
 
-// removeApart removes the claim's entry from the unresolved Leases.
-func (s *Store) removeApart(ctx context.Context, claim types.UID) error {
+// RemoveApart removes the claim's entry from the unresolved Leases.
+func (s *Store) RemoveApart(ctx context.Context, claim types.UID) error {
 	leases := s.Client.CoordinationV1().Leases(s.Journal.Namespace)
 	for number := 0; ; {
 		object, err := leases.Get(ctx, s.Journal.LeaseName(journal.Apart, number), metav1.GetOptions{})
