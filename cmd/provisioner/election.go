@@ -52,18 +52,22 @@ func (o *electionOptions) check() error {
 	return program.CheckDeadlines("leader-election", o.duration, o.renewal, o.retry)
 }
 
+// leaseNamespace is the namespace of all Leases of this program.
+func (o *electionOptions) leaseNamespace() string {
+	if o.namespace == "" {
+		return podNamespace()
+	}
+	return o.namespace
+}
+
 // lease describes the lease of the driver, which is called as upstream's.
 func (o *electionOptions) lease(driver string) program.Election {
-	namespace := o.namespace
-	if namespace == "" {
-		namespace = podNamespace()
-	}
 	return program.Election{
 		LeaderElectionConfiguration: componentconfig.LeaderElectionConfiguration{
 			LeaderElect:       o.enabled,
 			ResourceLock:      "leases",
 			ResourceName:      leaseName(driver),
-			ResourceNamespace: namespace,
+			ResourceNamespace: o.leaseNamespace(),
 			LeaseDuration:     metav1.Duration{Duration: o.duration},
 			RenewDeadline:     metav1.Duration{Duration: o.renewal},
 			RetryPeriod:       metav1.Duration{Duration: o.retry},

@@ -14,6 +14,8 @@ const (
 	attributesGate featuregate.Feature = "VolumeAttributesClass"
 	// crossNamespaceGate makes volumes from snapshots of other namespaces.
 	crossNamespaceGate featuregate.Feature = "CrossNamespaceVolumeDataSource"
+	// journalGate writes a journal entry before each CreateVolume call.
+	journalGate featuregate.Feature = "ProvisioningJournal"
 	// releaseGate gives the lease back when the program ends.
 	releaseGate featuregate.Feature = "ReleaseLeaderElectionOnExit"
 )
@@ -24,6 +26,7 @@ func gates() map[featuregate.Feature]featuregate.FeatureSpec {
 		topologyGate:       {Default: true, PreRelease: featuregate.GA},
 		attributesGate:     {Default: true, PreRelease: featuregate.GA},
 		crossNamespaceGate: {Default: false, PreRelease: featuregate.Alpha},
+		journalGate:        {Default: true, PreRelease: featuregate.Beta},
 		releaseGate:        {Default: true, PreRelease: featuregate.Beta},
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
 )
 
 // options are the flags of the program.
@@ -29,6 +30,7 @@ type options struct {
 	snapshots snapshotOptions
 	capacity  capacityOptions
 	node      nodeOptions
+	journal   journalOptions
 }
 
 // topic is a part of the program that has flags of its own.
@@ -39,7 +41,7 @@ type topic interface {
 }
 
 func (o *options) topics() []topic {
-	return []topic{&o.volumes, &o.serving, &o.election, &o.cloning, &o.snapshots, &o.capacity, &o.node}
+	return []topic{&o.volumes, &o.serving, &o.election, &o.cloning, &o.snapshots, &o.capacity, &o.node, &o.journal}
 }
 
 func newOptions() (program.Work, error) {
@@ -63,6 +65,7 @@ func newOptions() (program.Work, error) {
 		snapshots:  snapshotOptions{interval: 5 * time.Minute},
 		capacity:   capacityOptions{interval: time.Minute, ownerLevel: 1, workers: 1, qps: 1, burst: 5},
 		node:       nodeOptions{immediate: true, baseDelay: 20 * time.Second, maxDelay: time.Minute},
+		journal:    journalOptions{unresolvedAfter: provisioning.DefaultPatience.Unresolved},
 	}, nil
 }
 

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
 	"github.com/exeunt-io/exeunt/pkg/csi"
 )
 
@@ -24,27 +25,32 @@ import (
 // the objects of all other drivers. At Go's default, 100, its peak is 12 MB higher.
 const garbage = 50
 
-// Run works until the context ends, or the driver has become another one.
+// Run works until the context ends, the driver has become another one, or another
+// process has taken over the journal.
 func (o *options) Run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	err := o.work(ctx, end)
-	var changed *csi.Changed
-	if errors.As(context.Cause(ctx), &changed) {
-		return changed
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var failure atomic.Pointer[error]
+	err := o.work(ctx, func(err error) {
+		failure.CompareAndSwap(nil, &err)
+		cancel()
+	})
+	if failed := failure.Load(); failed != nil {
+		return *failed
 	}
 	return err
 }
 
-// work ends with the context, which end ends if what the driver said is wrong by now.
+// work ends with the context, which end ends with an error.
 func (o *options) work(ctx context.Context, end func(error)) error {
 	calls := csi.NewMetrics()
 	counts := librarymetrics.New("controller")
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)
-	if err := serve(ctx, o, watchdog, calls, collectors(counts)); err != nil {
+	journalMetrics := store.NewMetrics()
+	if err := serve(ctx, o, watchdog, calls, append(collectors(counts), journalMetrics.Collectors()...)); err != nil {
 		return err
 	}
 	clients, err := o.Clients("provisioner")
@@ -69,7 +75,7 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	recorder, stopEvents := program.Recorder(ctx, clients.Events, driver.Name())
 	defer stopEvents()
 	w := newWiring(o, clients, driver)
-	w.recorder, w.counts = recorder, counts
+	w.recorder, w.counts, w.journalMetrics, w.end = recorder, counts, journalMetrics, end
 	if err := w.wire(ctx); err != nil {
 		return err
 	}
@@ -95,7 +101,8 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 			return err
 		}
 	}
-	return program.Lead(ctx, election, w.clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error {
+	return program.Lead(ctx, election, w.clients.Leases, watchdog, func(ctx context.Context, term controller.Term) error {
+		w.begin(term)
 		klog.FromContext(ctx).Info("Working", "driver", w.driver.Name(), "workers", w.options.workers)
 		var running sync.WaitGroup
 		for _, work := range w.work {

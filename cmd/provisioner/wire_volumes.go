@@ -27,29 +27,40 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if w.store, err = w.newStore(); err != nil {
+		return err
+	}
+	var creations *provisioning.Controller
 	deletions, err := deletion.New(deletion.Config{
 		Client: w.clients.Objects, Volumes: core.PersistentVolumes().Informer(), Attachments: attachments,
 		Driver: w.driver, Translator: w.translator(), Reporter: reporter, Metrics: w.counts,
 		Backoff: w.options.backoff(), Honor: w.options.Honor(), Turns: turns,
 		Reaches: w.reaches(), ClassSecret: w.classSecret(inputs),
+		Settle: func(ctx context.Context, volume *v1.PersistentVolume) error { return creations.Settle(ctx, volume) },
 	})
 	if err != nil {
 		return err
 	}
-	creations, err := provisioning.New(provisioning.Config{
+	patience := provisioning.DefaultPatience
+	patience.Unresolved = w.options.journal.unresolvedAfter
+	creations, err = provisioning.New(provisioning.Config{
 		Client: w.clients.Objects,
 		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
 		Attributes: attributes, Streamed: w.streamed,
 		Provisioner: &provisioning.Provisioner{Driver: w.driver, Inputs: inputs, Honor: w.options.Honor()},
 		Deletion:    deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.chosen().read, VolumeName: w.volumeName, Failed: w.failed(),
-		Turns: turns, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Holds: w.options.Honor(),
+		Turns: turns, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(),
+		Journal: w.store, Journaled: w.options.Gates()[string(journalGate)], Leading: w.leading, Patience: patience,
+		Bypassed: func(reason string) { w.journalMetrics.Bypassed.WithLabelValues(reason).Inc() },
 	})
 	if err != nil {
 		return err
 	}
-	w.work = append(w.work,
-		func(ctx context.Context) { creations.Run(ctx, w.options.workers) },
-		func(ctx context.Context) { deletions.Run(ctx, w.options.workers) })
+	w.work = append(w.work, func(ctx context.Context) {
+		w.journaled(ctx, w.store, creations,
+			func(ctx context.Context) { creations.Run(ctx, w.options.workers) },
+			func(ctx context.Context) { deletions.Run(ctx, w.options.workers) })
+	})
 	return nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/capacity"
 	"github.com/exeunt-io/exeunt/pkg/controller/cloning"
+	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
 	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/controller/snapshots"
 	"github.com/exeunt-io/exeunt/pkg/csi"
@@ -32,6 +34,12 @@ type wiring struct {
 	streamed func(version string) bool
 	recorder record.EventRecorder
 	counts   librarymetrics.Metrics
+	// store is the journal, term the time during which this process leads.
+	store          *store.Store
+	journalMetrics *store.Metrics
+	term           atomic.Pointer[controller.Term]
+	// end ends the process with an error.
+	end func(error)
 	// clones protects claims that are cloned; nil for a driver that clones nothing.
 	clones *cloning.Controller
 	// snapshots protects snapshots that volumes are made from; nil for a driver

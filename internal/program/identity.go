@@ -56,3 +56,7 @@ func podOf(token string) string {
 	}
 	return claims.Kubernetes.Pod.Name
 }
+
+// Identity returns the holder identity of this process for Leases that it writes
+// beside the leader lease.
+func Identity() (string, error) { return identity(tokenFile) }

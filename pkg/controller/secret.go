@@ -5,22 +5,23 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 )
 
-// ReadSecret reads the values of a secret from the API server, past the log: at a
+// ReadSecret reads the values and the UID of a secret from the API server, past the log: at a
 // high verbosity a client logs the answers that it gets. Its errors are those of the
 // API server.
-func ReadSecret(ctx context.Context, client kubernetes.Interface, namespace, name string) (map[string]string, error) {
+func ReadSecret(ctx context.Context, client kubernetes.Interface, namespace, name string) (values map[string]string, uid types.UID, err error) {
 	silent := klog.NewContext(ctx, logr.Discard())
 	secret, err := client.CoreV1().Secrets(namespace).Get(silent, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	values := make(map[string]string, len(secret.Data))
+	values = make(map[string]string, len(secret.Data))
 	for key, value := range secret.Data {
 		values[key] = string(value)
 	}
-	return values, nil
+	return values, secret.UID, nil
 }

@@ -6,26 +6,35 @@ import (
 	. "github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// world is one claim, its volume, and a provisioner that decides by Decide, dies
-// at any point and forgets everything then.
+// world is one claim, its volume, the journal, and a provisioner that decides by
+// Decide, ends at any point and forgets everything but the journal then.
 type world struct {
-	// gone, deleting, held, bound: the claim.
-	gone, deleting, held, bound bool
-	// stored: the storage system has the volume; working: it may make it later.
-	stored, working bool
-	// recorded: the PersistentVolume exists.
-	recorded bool
-	// asked and prepared are the memory of the provisioner.
-	asked    Asked
+	// gone, bound: the claim. Bound stays true when the PersistentVolume vanishes (Lost).
+	gone, bound bool
+	// stored: the storage system has the volume; working: it may create it later; data:
+	// somebody may have written to it.
+	stored, working, data bool
+	// recorded: the PersistentVolume exists; retained: its user keeps the volume.
+	recorded, retained bool
+	// durable is the entry in the journal, broken its custody; apart: an administrator
+	// has the entry.
+	durable Entry
+	broken  bool
+	apart   bool
+	// creation, entry, prepared, saved are the memory of the provisioner.
+	creation Creation
+	entry    Entry
 	prepared bool
-	// lied: the driver has once said of a volume that it was not made, though it was;
-	// not of the very last one, for an answer is all that anybody can go by.
-	lied bool
+	// foreign: another program has led already.
+	foreign bool
 }
 
 func (w world) state() State {
-	s := State{Holds: true, Held: w.held, Want: Wanted, Asked: w.asked}
-	if w.deleting || w.bound || w.gone {
+	s := State{Want: Wanted, Creation: w.creation, Entry: w.entry, Journaled: true, Leading: true}
+	switch {
+	case w.bound && !w.gone:
+		s.Want = Concluded
+	case w.gone:
 		s.Want = Unwanted
 	}
 	if w.recorded {
@@ -37,8 +46,7 @@ func (w world) state() State {
 	return s
 }
 
-// decided is the next step, with live reads taken for granted: they change nothing
-// in the world.
+// decided is the next step. Live reads change nothing in the world.
 func (w world) decided() Action {
 	s := w.state()
 	for {
@@ -53,37 +61,32 @@ func (w world) decided() Action {
 	}
 }
 
-// crash forgets what was not written.
+// crash forgets what is not in the journal. The next leader reads that.
 func (w world) crash() world {
-	w.asked, w.prepared = Never, false
-	if w.held {
-		w.asked = Perhaps
+	w.creation, w.prepared, w.entry = NotRequested, false, NoEntry
+	switch {
+	case w.durable == Durable && w.broken:
+		w.entry = Foreign
+	case w.durable == Durable:
+		w.entry = Inherited
+	case w.durable == Discarding && w.broken:
+		w.entry = ForeignDiscarding
+	case w.durable == Discarding:
+		w.entry = InheritedDiscarding
 	}
-	return w
-}
-
-// finished is a claim without its last finalizer.
-func (w world) finished() world {
-	w.gone = w.deleting && !w.held
 	return w
 }
 
 // answers are the worlds after CreateVolume.
 func (w world) answers() []world {
-	made, late, refused, lost := w, w, w, w
-	made.stored, made.working, made.asked = true, false, Made
-	lost.stored, lost.working, lost.asked = true, false, Pending // it was done, and the answer got lost
-	late.working, late.asked = true, Pending                     // it timed out
-	all := []world{made, lost, late}
-	if w.stored {
-		return all
-	}
-	refused.working, refused.asked, refused.prepared = false, After(Final, w.state().Want, w.asked), false
-	all = append(all, refused)
-	if !w.lied && w.asked != Denied {
-		lie := refused
-		lie.stored, lie.lied = true, true
-		all = append(all, lie)
+	created, lost, late, refused := w, w, w, w
+	created.stored, created.working, created.creation = true, false, Created
+	lost.stored, lost.working, lost.creation = true, false, Open // it was done, and the answer got lost
+	late.working, late.creation = true, Open                     // it timed out
+	all := []world{created, lost, late}
+	if !w.stored && !w.working {
+		refused.creation, refused.prepared = After(NoVolume, w.creation, true), false
+		all = append(all, refused)
 	}
 	return all
 }
@@ -94,53 +97,86 @@ func (w world) steps() []world {
 	switch w.decided() {
 	case Prepare:
 		next.prepared = true
-	case Hold:
-		next.held = true
-	case Ask:
+	case WriteEntry:
+		next.durable, next.entry, next.broken = Durable, Durable, false
+	case WriteDiscarding:
+		next.durable, next.entry = Discarding, Discarding
+	case Adopt:
+		next.creation, next.prepared = Open, true
+		next.entry = map[Entry]Entry{Inherited: Durable, Foreign: Outdated, InheritedDiscarding: Discarding}[w.entry]
+		if next.entry == Discarding {
+			next.creation = Created
+		}
+	case Create:
 		return w.answers()
 	case Save:
-		next.recorded, next.asked = true, Never
+		next.recorded, next.creation = true, NotRequested
 	case Discard:
-		next.stored, next.asked = false, Settled
-	case LetGo:
-		next.held = false
-		return []world{next.finished()}
-	case Wait, ReadClaim, ReadBoth, Reschedule:
+		next.stored, next.data, next.creation = false, false, Failed
+	case Strike:
+		next.durable, next.entry, next.creation, next.prepared, next.broken = NoEntry, NoEntry, NotRequested, false, false
+	case SetApart:
+		next.durable, next.entry, next.creation, next.apart = NoEntry, NoEntry, NotRequested, true
+	case Wait, ReadClaim, ReadBoth, Reschedule, RemoveOldFinalizer:
 	}
 	return []world{next}
 }
 
-// all are the worlds that can follow.
+// users are the worlds after somebody else's step.
+func (w world) users() []world {
+	var after []world
+	add := func(change func(*world)) {
+		next := w
+		change(&next)
+		after = append(after, next)
+	}
+	if !w.gone {
+		add(func(w *world) { w.gone = true })
+	}
+	if w.recorded && !w.gone && !w.bound {
+		add(func(w *world) { w.bound, w.data = true, true })
+	}
+	if w.recorded && w.bound {
+		add(func(w *world) { w.recorded, w.retained = false, true }) // set to Retain, and the object deleted
+	}
+	if w.recorded && w.gone && w.durable == NoEntry { // reclaimed: nothing is deleted while there is an entry
+		add(func(w *world) { w.recorded, w.stored, w.data = false, false, false })
+	}
+	if w.working {
+		add(func(w *world) { w.stored, w.working = true, false })
+		add(func(w *world) { w.working = false })
+	}
+	return after
+}
+
+// others are the worlds after another program has led for a while, and ended.
+func (w world) others() []world {
+	if w.foreign {
+		return nil
+	}
+	idle := w
+	idle.foreign, idle.broken = true, w.durable != NoEntry
+	all := []world{idle.crash()}
+	if !w.gone && !w.bound && !w.working { // it serves the claim, which is bound
+		served := idle
+		served.stored, served.recorded, served.bound, served.data = true, true, true, true
+		all = append(all, served.crash())
+	}
+	return all
+}
+
 func (w world) all() []world {
 	after := append(w.steps(), w.crash())
 	for _, next := range w.steps() {
 		after = append(after, next.crash())
 	}
-	if !w.deleting {
-		deleted := w
-		deleted.deleting = true
-		after = append(after, deleted.finished())
-	}
-	if w.working {
-		done := w
-		done.stored, done.working = true, false
-		failed := w
-		failed.working = false
-		after = append(after, done, failed)
-	}
-	if w.recorded && !w.bound { // by our binder, which lets go in the same write, or by upstream's
-		bound := w
-		bound.bound = true
-		after = append(after, bound)
-		bound.held = false
-		after = append(after, bound.finished())
-	}
-	return after
+	after = append(after, w.users()...)
+	return append(after, w.others()...)
 }
 
 func reachable() map[world]bool {
 	seen := map[world]bool{}
-	todo := []world{{}, {held: true}} // the hold may have come with the request
+	todo := []world{{}}
 	for len(todo) > 0 {
 		w := todo[0]
 		todo = todo[1:]
@@ -152,39 +188,54 @@ func reachable() map[world]bool {
 	return seen
 }
 
-func TestNoVolumeIsForgottenWhateverDiesWhen(t *testing.T) {
+func TestNoVolumeIsForgotten(t *testing.T) {
 	worlds := reachable()
 	for w := range worlds {
-		if w.gone && (w.stored || w.working) && !w.recorded {
+		known := w.recorded || w.retained || w.durable != NoEntry || w.apart || w.bound
+		if (w.stored || w.working) && !known {
 			t.Errorf("forgotten: %+v", w)
 		}
 	}
 	t.Logf("%d worlds", len(worlds))
 }
 
-// The end is a recorded volume, or none, once the driver answers truly.
-func TestEveryClaimComesToAnEndOnceTheDriverAnswers(t *testing.T) {
+func TestDataIsNeverDiscarded(t *testing.T) {
 	for w := range reachable() {
-		for range 20 {
+		if w.data && w.decided() == Discard {
+			t.Errorf("discarded: %+v", w)
+		}
+	}
+}
+
+// A volume that its user keeps must not get a PersistentVolume with the policy Delete.
+func TestKeptVolumeIsNotRecordedAgainAfterAnotherLeader(t *testing.T) {
+	for w := range reachable() {
+		if w.foreign && w.retained && w.data && w.entry >= Inherited && w.broken && w.decided() == Adopt {
+			t.Errorf("finished: %+v", w)
+		}
+	}
+}
+
+func TestOnlyUnresolvedEntriesRemain(t *testing.T) {
+	for w := range reachable() {
+		for range 30 {
 			w = w.steps()[0] // the first answer is a volume
 		}
 		switch {
-		case w.deleting && !w.gone:
-			t.Errorf("stuck: %+v", w)
-		case !w.deleting && !w.recorded:
+		case w.durable != NoEntry:
+			t.Errorf("an entry remains: %+v", w)
+		case !w.gone && !w.bound && !w.recorded:
 			t.Errorf("not served: %+v", w)
 		}
 	}
 }
 
-// A claim that is let go by force is lost knowingly; without that, the test above
-// would pass for a Decide that never asks twice.
-func TestWithoutTheHoldAVolumeIsForgotten(t *testing.T) {
-	w := world{}
-	w.prepared, w.held = true, true
+// Without the entry the same world forgets: the tests above can fail.
+func TestWithoutAnEntryAVolumeIsForgotten(t *testing.T) {
+	w := world{prepared: true, entry: Durable} // remembered, and not durable
 	w = w.answers()[1].crash()
-	w.held, w.deleting = false, true
-	if w = w.finished(); !w.gone || !w.stored || w.recorded {
-		t.Errorf("want a volume that nobody knows, got %+v", w)
+	w.gone = true
+	if next := w.steps()[0]; next.recorded || !next.stored || next.durable != NoEntry {
+		t.Errorf("want a volume that nobody knows, got %+v", next)
 	}
 }

@@ -1,95 +1,143 @@
 package provision
 
 // Decide returns the next step for the volume of one claim. It is total and pure.
-// A hold is let go by two cases only: the volume is recorded, or there is none.
+// DeleteVolume follows from one case only, never from a default, and never from an
+// entry in broken custody.
 func Decide(s State) Decision {
 	switch {
+	case s.Entry >= Inherited:
+		return decideInherited(s)
+	case s.Want == Concluded:
+		return conclude(s, ClaimConcluded)
 	case s.Known == Recorded:
-		return decideRecorded(s)
-	case s.Asked == Made:
-		return decideMade(s)
-	case s.Open() && (s.Asked != Perhaps || s.Want != Unserved):
-		return ask(s, OutcomeUnknown)
+		return conclude(s, VolumeRecorded)
+	case s.OldFinalizer:
+		return decideOldFinalizer(s)
+	case s.Creation == Created:
+		return decideCreated(s)
+	case s.mustRepeat():
+		return decideOpen(s)
 	}
-	return decideSettled(s)
+	return decideAbsent(s)
 }
 
-// decideRecorded leaves everything else to whoever binds and reclaims.
-func decideRecorded(s State) Decision {
-	if s.Held && s.Want == Unwanted {
-		return Decision{LetGo, VolumeRecorded}
+// mustRepeat reports whether the stored request must be repeated until its outcome
+// is known.
+func (s State) mustRepeat() bool {
+	switch s.Creation {
+	case Open, Denied:
+		return true
+	case Doubtful:
+		return s.Want == Unwanted || s.Want == Unserved
+	case NotRequested, Failed, Created:
 	}
-	return Decision{Wait, VolumeRecorded}
+	return false
 }
 
-// decideMade ends in a PersistentVolume or in a DeleteVolume, the latter only after
-// a look at the API server: the volume may be recorded, and a cache be late.
-func decideMade(s State) Decision {
+// decideInherited acts on what is read live only. A claim that still wants its
+// volume is served; for any other claim only unbroken custody allows a call.
+func decideInherited(s State) Decision {
+	broken := s.Entry == Foreign || s.Entry == ForeignDiscarding
+	discarding := s.Entry == InheritedDiscarding || s.Entry == ForeignDiscarding
 	switch {
-	case s.Want == Wanted && s.Known == Absent:
-		return Decision{Save, VolumeWanted}
 	case s.Read != BothRead:
-		return Decision{ReadBoth, VolumeUnwanted}
+		return Decision{ReadBoth, EntryInherited}
+	case s.Known == Recorded:
+		return Decision{Strike, VolumeRecorded}
+	case s.Want == Concluded:
+		return Decision{Strike, ClaimConcluded}
+	case broken && (discarding || s.Want == Unwanted):
+		return Decision{SetApart, CustodyBroken}
 	}
-	return Decision{Discard, VolumeUnwanted}
+	return Decision{Adopt, EntryInherited}
 }
 
-// decideSettled serves a claim of which the storage system has no volume.
-func decideSettled(s State) Decision {
+// conclude ends what is known of a volume that is somebody else's to reclaim.
+func conclude(s State, reason Reason) Decision {
 	switch {
-	case s.Want == Unwanted && s.Held:
-		return Decision{LetGo, NothingMade}
+	case s.Entry != NoEntry:
+		return Decision{Strike, reason}
+	case s.OldFinalizer:
+		return Decision{RemoveOldFinalizer, reason}
+	}
+	return Decision{Wait, reason}
+}
+
+// decideOldFinalizer has an entry stand for the finalizer before it is removed. The
+// claim never waits for the driver: a request that cannot be built is given up.
+func decideOldFinalizer(s State) Decision {
+	switch {
+	case !s.Journaled, s.Entry == Durable, s.Entry == Discarding, s.Prepared == Refused:
+		return Decision{RemoveOldFinalizer, FinalizerObsolete}
+	case s.Creation == Created:
+		return decideCreated(s)
+	case s.Prepared == Unprepared:
+		return Decision{Prepare, FinalizerObsolete}
+	}
+	return Decision{WriteEntry, FinalizerObsolete}
+}
+
+// decideCreated ends in a PersistentVolume, or in DeleteVolume for a volume that
+// can serve nobody. A claim that is gone gets its PersistentVolume as well, so that
+// the volume is reclaimed by its policy.
+func decideCreated(s State) Decision {
+	switch {
+	case s.Known == Absent && !s.Unusable && (s.Want == Wanted || s.Want == Unwanted):
+		return Decision{Save, VolumeWanted}
+	case s.Known == NameConflict && s.Read != BothRead:
+		return Decision{ReadBoth, NameTaken}
+	case s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry):
+		return Decision{WriteDiscarding, VolumeUnused}
+	case s.Read != BothRead:
+		return Decision{ReadBoth, VolumeUnused}
+	}
+	return Decision{Discard, VolumeUnused}
+}
+
+// decideOpen finds out about a volume. For a claim that wants none there is an end:
+// the entry is kept for an administrator.
+func decideOpen(s State) Decision {
+	if s.Overdue && s.Want == Unwanted && s.Entry != NoEntry {
+		return Decision{SetApart, NoAnswer}
+	}
+	return request(s, OutcomeUnknown)
+}
+
+// decideAbsent serves a claim for which the storage system has no volume.
+func decideAbsent(s State) Decision {
+	switch {
+	case s.Entry != NoEntry && (s.Creation == Failed || s.Creation == NotRequested && s.Want != Wanted):
+		return Decision{Strike, VolumeAbsent}
 	case s.Want == Unwanted:
-		return Decision{Wait, NothingMade}
+		return Decision{Wait, VolumeAbsent}
 	case s.Want == Unserved:
 		return Decision{Wait, NotWanted}
 	case s.Want == Misplaced:
 		return Decision{Reschedule, NodeUnfit}
-	case s.Known == Impostor && s.Read != BothRead:
+	case s.Known == NameConflict && s.Read != BothRead:
 		return Decision{ReadBoth, NameTaken}
-	case s.Known == Impostor:
+	case s.Known == NameConflict:
 		return Decision{Wait, NameTaken}
 	}
-	return ask(s, VolumeWanted)
+	return request(s, VolumeWanted)
 }
 
-// ask takes the steps up to CreateVolume: nothing is asked for a claim that could
-// vanish meanwhile, or that a late cache takes for one that wants a volume. A claim
-// that is being deleted cannot be held any more; then this process remembers it.
-func ask(s State, reason Reason) Decision {
+// request takes the steps up to CreateVolume: the claim as it is now, a durable entry,
+// and a lease that lasts.
+func request(s State, reason Reason) Decision {
 	switch {
+	case s.Called:
+		return Decision{Wait, reason}
 	case s.Prepared == Unprepared:
 		return Decision{Prepare, reason}
-	case s.Prepared != Ready:
-		return decideRefused(s)
-	case s.Holds && !s.Held && s.Want != Unwanted:
-		return Decision{Hold, reason}
+	case s.Prepared == Refused:
+		return Decision{Wait, RequestRefused}
 	case s.Read == Cached:
 		return Decision{ReadClaim, reason}
+	case s.Journaled && s.Entry != Durable:
+		return Decision{WriteEntry, reason}
+	case !s.Leading:
+		return Decision{Wait, LeaseEnding}
 	}
-	return Decision{Ask, reason}
-}
-
-// decideRefused holds no claim for which nothing was asked and nothing can be.
-func decideRefused(s State) Decision {
-	if s.Held && !s.Open() && s.Asked != Failed {
-		return Decision{LetGo, RequestRefused}
-	}
-	return Decision{Wait, RequestRefused}
-}
-
-// After returns what is known of the volume once the driver has answered with an
-// error, of which the outcome is known, and what was known before. That there is no
-// volume is believed if it is said twice of a claim that no longer wants one, for
-// nobody would ask again: drivers fail with codes that promise too much.
-func After(outcome Outcome, want Want, before Asked) Asked {
-	switch {
-	case outcome == Unknown:
-		return Pending
-	case want != Unwanted:
-		return Failed
-	case before != Denied:
-		return Denied
-	}
-	return Settled
+	return Decision{Create, reason}
 }

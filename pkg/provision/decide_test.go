@@ -4,44 +4,71 @@ import (
 	"iter"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+
 	. "github.com/exeunt-io/exeunt/pkg/provision"
 )
 
 func TestDecide(t *testing.T) {
+	call := State{Journaled: true, Leading: true, Want: Wanted, Prepared: Ready, Read: ClaimRead, Entry: Durable}
+	with := func(change func(*State)) State {
+		s := call
+		change(&s)
+		return s
+	}
 	for name, tc := range map[string]struct {
 		state State
 		want  Decision
 	}{
-		"the request is built before anything is written":           {State{Holds: true, Want: Wanted}, Decision{Prepare, VolumeWanted}},
-		"a claim is held before the driver is asked":                {State{Holds: true, Want: Wanted, Prepared: Ready}, Decision{Hold, VolumeWanted}},
-		"a held claim is read live before the driver is asked":      {State{Holds: true, Held: true, Want: Wanted, Prepared: Ready}, Decision{ReadClaim, VolumeWanted}},
-		"the driver is asked":                                       {State{Holds: true, Held: true, Want: Wanted, Prepared: Ready, Read: ClaimRead}, Decision{Ask, VolumeWanted}},
-		"without holds the driver is asked after a live read":       {State{Want: Wanted, Prepared: Ready, Read: ClaimRead}, Decision{Ask, VolumeWanted}},
-		"what was made is recorded":                                 {State{Held: true, Want: Wanted, Asked: Made}, Decision{Save, VolumeWanted}},
-		"a recorded volume waits for the binder":                    {State{Held: true, Want: Wanted, Known: Recorded}, Decision{Wait, VolumeRecorded}},
-		"the claim of a recorded volume is let go when bound":       {State{Held: true, Want: Unwanted, Known: Recorded, Asked: Perhaps}, Decision{LetGo, VolumeRecorded}},
-		"a claim that was never served is let go":                   {State{Held: true, Want: Unwanted}, Decision{LetGo, NothingMade}},
-		"a process that was started since asks again":               {State{Held: true, Want: Unwanted, Asked: Perhaps, Prepared: Ready, Read: ClaimRead}, Decision{Ask, OutcomeUnknown}},
-		"what was made for a deleted claim is looked up":            {State{Held: true, Want: Unwanted, Asked: Made}, Decision{ReadBoth, VolumeUnwanted}},
-		"what was made for a deleted claim is deleted":              {State{Held: true, Want: Unwanted, Asked: Made, Read: BothRead}, Decision{Discard, VolumeUnwanted}},
-		"what is deleted holds nothing":                             {State{Held: true, Want: Unwanted, Asked: Settled}, Decision{LetGo, NothingMade}},
-		"a failure is asked again once nobody else would":           {State{Held: true, Want: Unwanted, Asked: Failed, Prepared: Ready, Read: ClaimRead}, Decision{Ask, OutcomeUnknown}},
-		"what the driver denies is asked once more":                 {State{Held: true, Want: Unwanted, Asked: Denied, Prepared: Ready, Read: ClaimRead}, Decision{Ask, OutcomeUnknown}},
-		"a claim that cannot be served is not held":                 {State{Holds: true, Held: true, Want: Wanted, Prepared: Refused}, Decision{LetGo, RequestRefused}},
-		"a request that can no longer be built keeps the hold":      {State{Holds: true, Held: true, Want: Unwanted, Asked: Perhaps, Prepared: Refused}, Decision{Wait, RequestRefused}},
-		"what never could be asked for was not asked for":           {State{Holds: true, Held: true, Want: Wanted, Asked: Perhaps, Prepared: Impossible}, Decision{LetGo, RequestRefused}},
-		"nor is it held once it is deleted":                         {State{Holds: true, Held: true, Want: Unwanted, Asked: Perhaps, Prepared: Impossible}, Decision{LetGo, NothingMade}},
-		"what this process has asked for is open all the same":      {State{Holds: true, Held: true, Want: Unwanted, Asked: Pending, Prepared: Impossible}, Decision{Wait, RequestRefused}},
-		"a node that is gone is given back":                         {State{Held: true, Want: Misplaced}, Decision{Reschedule, NodeUnfit}},
-		"a node is not given back while the driver may be at it":    {State{Held: true, Want: Misplaced, Asked: Pending, Prepared: Ready, Read: ClaimRead}, Decision{Ask, OutcomeUnknown}},
-		"what was made near a node that is gone is deleted":         {State{Held: true, Want: Misplaced, Asked: Made, Read: BothRead}, Decision{Discard, VolumeUnwanted}},
-		"an impostor is looked up":                                  {State{Want: Wanted, Known: Impostor}, Decision{ReadBoth, NameTaken}},
-		"an impostor keeps the driver from being asked":             {State{Want: Wanted, Known: Impostor, Read: BothRead}, Decision{Wait, NameTaken}},
-		"what was made beside an impostor is deleted":               {State{Want: Wanted, Known: Impostor, Asked: Made, Read: BothRead}, Decision{Discard, VolumeUnwanted}},
-		"a claim that waits for its node is not asked for":          {State{Held: true, Asked: Perhaps}, Decision{Wait, NotWanted}},
-		"a node deselected while the driver is at it is not lost":   {State{Held: true, Asked: Pending, Prepared: Ready, Read: ClaimRead}, Decision{Ask, OutcomeUnknown}},
-		"a claim deleted without a hold is remembered by process":   {State{Holds: true, Want: Unwanted, Asked: Pending, Prepared: Ready, Read: ClaimRead}, Decision{Ask, OutcomeUnknown}},
-		"a claim that names a volume and is not held is left alone": {State{Holds: true, Want: Unwanted}, Decision{Wait, NothingMade}},
+		"the request is built first":                     {State{Journaled: true, Want: Wanted}, Decision{Prepare, VolumeWanted}},
+		"the claim is read live before the entry":        {State{Journaled: true, Want: Wanted, Prepared: Ready}, Decision{ReadClaim, VolumeWanted}},
+		"the entry is durable before the call":           {with(func(s *State) { s.Entry = NoEntry }), Decision{WriteEntry, VolumeWanted}},
+		"a changed request is written again":             {with(func(s *State) { s.Entry, s.Creation = Outdated, Doubtful }), Decision{WriteEntry, VolumeWanted}},
+		"the driver is called":                           {call, Decision{Create, VolumeWanted}},
+		"the driver is called without a journal":         {with(func(s *State) { s.Journaled, s.Entry = false, NoEntry }), Decision{Create, VolumeWanted}},
+		"no call begins on an ending lease":              {with(func(s *State) { s.Leading = false }), Decision{Wait, LeaseEnding}},
+		"one pass calls once":                            {with(func(s *State) { s.Called = true }), Decision{Wait, VolumeWanted}},
+		"a created volume is recorded":                   {State{Journaled: true, Want: Wanted, Creation: Created, Entry: Durable}, Decision{Save, VolumeWanted}},
+		"a gone claim's volume is recorded, too":         {State{Journaled: true, Want: Unwanted, Creation: Created, Entry: Durable}, Decision{Save, VolumeWanted}},
+		"a recorded volume needs no entry":               {State{Journaled: true, Want: Wanted, Known: Recorded, Entry: Durable}, Decision{Strike, VolumeRecorded}},
+		"a recorded volume waits for the binder":         {State{Journaled: true, Want: Wanted, Known: Recorded}, Decision{Wait, VolumeRecorded}},
+		"a denied request needs no entry":                {State{Journaled: true, Want: Wanted, Creation: Failed, Entry: Durable}, Decision{Strike, VolumeAbsent}},
+		"an entry without a call is struck when unused":  {State{Journaled: true, Want: Unwanted, Entry: Durable}, Decision{Strike, VolumeAbsent}},
+		"an open request is repeated for a gone claim":   {with(func(s *State) { s.Want, s.Creation = Unwanted, Open }), Decision{Create, OutcomeUnknown}},
+		"a doubtful one is built again while wanted":     {State{Journaled: true, Want: Wanted, Creation: Doubtful, Entry: Durable}, Decision{Prepare, VolumeWanted}},
+		"a doubtful one may move to another node":        {State{Journaled: true, Want: Misplaced, Creation: Doubtful, Entry: Durable}, Decision{Reschedule, NodeUnfit}},
+		"an open one may not move":                       {with(func(s *State) { s.Want, s.Creation = Misplaced, Open }), Decision{Create, OutcomeUnknown}},
+		"an overdue entry of a gone claim is set apart":  {with(func(s *State) { s.Want, s.Creation, s.Overdue = Unwanted, Doubtful, true }), Decision{SetApart, NoAnswer}},
+		"an overdue entry of a living claim is not":      {with(func(s *State) { s.Creation, s.Overdue = Open, true }), Decision{Create, OutcomeUnknown}},
+		"an unusable volume is noted before it goes":     {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
+		"an unusable volume is looked for live":          {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding}, Decision{ReadBoth, VolumeUnused}},
+		"an unusable volume is deleted":                  {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead}, Decision{Discard, VolumeUnused}},
+		"a taken name is looked up":                      {State{Journaled: true, Want: Wanted, Known: NameConflict}, Decision{ReadBoth, NameTaken}},
+		"a taken name prevents the call":                 {State{Journaled: true, Want: Wanted, Known: NameConflict, Read: BothRead}, Decision{Wait, NameTaken}},
+		"a volume beside a taken name is discarded":      {State{Journaled: true, Want: Wanted, Known: NameConflict, Creation: Created, Entry: Discarding, Read: BothRead}, Decision{Discard, VolumeUnused}},
+		"a bound claim without a volume is never served": {State{Journaled: true, Want: Concluded}, Decision{Wait, ClaimConcluded}},
+		"a bound claim's entry is struck":                {State{Journaled: true, Want: Concluded, Creation: Open, Entry: Durable}, Decision{Strike, ClaimConcluded}},
+		"a bound claim's created volume is left alone":   {State{Journaled: true, Want: Concluded, Creation: Created, Entry: Durable}, Decision{Strike, ClaimConcluded}},
+
+		"an inherited entry is read live":                   {State{Want: Unwanted, Entry: Inherited}, Decision{ReadBoth, EntryInherited}},
+		"an inherited entry is finished":                    {State{Want: Unwanted, Entry: Inherited, Read: BothRead}, Decision{Adopt, EntryInherited}},
+		"an inherited entry of a recorded volume is struck": {State{Want: Unwanted, Known: Recorded, Entry: Foreign, Read: BothRead}, Decision{Strike, VolumeRecorded}},
+		"an inherited entry of a bound claim is struck":     {State{Want: Concluded, Entry: Foreign, Read: BothRead}, Decision{Strike, ClaimConcluded}},
+		"a living claim is served in broken custody":        {State{Want: Wanted, Entry: Foreign, Read: BothRead}, Decision{Adopt, EntryInherited}},
+		"a gone claim is not":                               {State{Want: Unwanted, Entry: Foreign, Read: BothRead}, Decision{SetApart, CustodyBroken}},
+		"a volume is not discarded in broken custody":       {State{Want: Wanted, Entry: ForeignDiscarding, Read: BothRead}, Decision{SetApart, CustodyBroken}},
+		"a volume is discarded after a restart":             {State{Want: Unwanted, Entry: InheritedDiscarding, Read: BothRead}, Decision{Adopt, EntryInherited}},
+
+		"an old finalizer is replaced by an entry":          {State{Journaled: true, OldFinalizer: true, Want: Unwanted, Prepared: Ready}, Decision{WriteEntry, FinalizerObsolete}},
+		"an old finalizer goes once the entry stands":       {State{Journaled: true, OldFinalizer: true, Want: Unwanted, Creation: Open, Prepared: Ready, Entry: Durable}, Decision{RemoveOldFinalizer, FinalizerObsolete}},
+		"an old finalizer goes though nothing can be asked": {State{Journaled: true, OldFinalizer: true, Want: Unwanted, Prepared: Refused}, Decision{RemoveOldFinalizer, FinalizerObsolete}},
+		"an old finalizer goes from a bound claim":          {State{Journaled: true, OldFinalizer: true, Want: Concluded}, Decision{RemoveOldFinalizer, ClaimConcluded}},
+		"an old finalizer goes with the gate off":           {State{OldFinalizer: true, Want: Unwanted}, Decision{RemoveOldFinalizer, FinalizerObsolete}},
+
+		"a claim that waits for its node is not served": {State{Journaled: true}, Decision{Wait, NotWanted}},
+		"a request that cannot be built waits":          {State{Journaled: true, Want: Wanted, Prepared: Refused}, Decision{Wait, RequestRefused}},
+		"a gone claim without an entry is nothing":      {State{Journaled: true, Want: Unwanted}, Decision{Wait, VolumeAbsent}},
+		"another node is selected":                      {State{Journaled: true, Want: Misplaced}, Decision{Reschedule, NodeUnfit}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Decide(tc.state); got != tc.want {
@@ -54,11 +81,11 @@ func TestDecide(t *testing.T) {
 // claimStates yields every state.
 func claimStates() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		for code := range 2 * 2 * 4 * 3 * 7 * 4 * 3 {
+		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 64 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
 			s := State{
-				Holds: take(2) == 1, Held: take(2) == 1, Want: Want(take(4)), Known: Known(take(3)),
-				Asked: Asked(take(7)), Prepared: Prepared(take(4)), Read: Read(take(3)),
+				Want: Want(take(5)), Known: Known(take(3)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
+				Journaled: take(2) == 1, Unusable: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
 			}
 			if !yield(s) {
 				return
@@ -69,48 +96,65 @@ func claimStates() iter.Seq[State] {
 
 func TestInEveryState(t *testing.T) {
 	for name, broken := range map[string]func(s State, d Decision) bool{
-		"a hold is not let go while an unrecorded volume may exist": func(s State, d Decision) bool {
-			return d.Action == LetGo && s.Known != Recorded && s.Open()
+		"a call needs a durable entry": func(s State, d Decision) bool {
+			return d.Action == Create && s.Journaled && s.Entry != Durable
 		},
-		"only a held claim is let go": func(s State, d Decision) bool { return d.Action == LetGo && !s.Held },
-		"a claim that wants nothing is let go once nothing is open": func(s State, d Decision) bool {
-			return s.Held && s.Want == Unwanted && (s.Known == Recorded || !s.Open()) && d.Action != LetGo
+		"a call needs a lease, a live read and a request": func(s State, d Decision) bool {
+			return d.Action == Create && (!s.Leading || s.Read == Cached || s.Prepared != Ready || s.Called)
 		},
-		"the driver is asked only for a claim that was read": func(s State, d Decision) bool {
-			return d.Action == Ask && s.Read == Cached
+		"a bound or recorded claim is never asked for": func(s State, d Decision) bool {
+			return d.Action == Create && (s.Want == Concluded || s.Known == Recorded || s.Creation == Created)
 		},
-		"the driver is asked only for a claim that is held, where claims are": func(s State, d Decision) bool {
-			return d.Action == Ask && s.Holds && !s.Held && s.Want != Unwanted
+		"an inherited entry leads to no call and no deletion": func(s State, d Decision) bool {
+			return s.Entry >= Inherited && d.Action != ReadBoth && d.Action != Strike && d.Action != Adopt && d.Action != SetApart
 		},
-		"the driver is not asked for a recorded volume": func(s State, d Decision) bool {
-			return d.Action == Ask && s.Known == Recorded
+		"broken custody never discards": func(s State, d Decision) bool {
+			return d.Action == Adopt && (s.Entry == ForeignDiscarding || s.Entry == Foreign && s.Want == Unwanted)
 		},
-		"a volume is deleted only if it is known by handle, and not recorded, after a look": func(s State, d Decision) bool {
-			return d.Action == Discard && (s.Asked != Made || s.Known == Recorded || s.Read != BothRead)
+		"an inherited entry is judged by live reads": func(s State, d Decision) bool {
+			return s.Entry >= Inherited && d.Action != ReadBoth && s.Read != BothRead
 		},
-		"a volume that the claim wants is not deleted": func(s State, d Decision) bool {
-			return d.Action == Discard && s.Want == Wanted && s.Known == Absent
+		"only an unused volume without an object is discarded": func(s State, d Decision) bool {
+			return d.Action == Discard && (s.Creation != Created || s.Known == Recorded || s.Want == Concluded || s.Read != BothRead)
 		},
-		"a volume is recorded only for a claim that wants it": func(s State, d Decision) bool {
-			return d.Action == Save && (s.Want != Wanted || s.Asked != Made)
+		"a usable volume is discarded only for a claim that wants another": func(s State, d Decision) bool {
+			return d.Action == Discard && !s.Unusable && s.Known == Absent && (s.Want == Wanted || s.Want == Unwanted)
 		},
-		"no hold is put on a claim that wants nothing": func(s State, d Decision) bool {
-			return d.Action == Hold && (s.Held || s.Want == Unwanted || !s.Holds)
+		"a discarded volume is in the journal": func(s State, d Decision) bool {
+			return d.Action == Discard && s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry)
 		},
-		"a node is given back only when nothing is open": func(s State, d Decision) bool {
-			return d.Action == Reschedule && (s.Open() || s.Want != Misplaced)
+		"only a usable volume under a free name is recorded": func(s State, d Decision) bool {
+			return d.Action == Save && (s.Creation != Created || s.Unusable || s.Known != Absent)
 		},
-		"what was made never waits": func(s State, d Decision) bool {
-			return s.Asked == Made && s.Known != Recorded && d.Action == Wait
+		"an entry is struck only when nothing is open": func(s State, d Decision) bool {
+			proven := s.Known == Recorded || s.Want == Concluded || s.Creation == Failed || s.Creation == NotRequested && s.Want != Wanted
+			return d.Action == Strike && (s.Entry == NoEntry || !proven)
 		},
-		"a step that was taken is not taken again at once": func(s State, d Decision) bool {
-			return d.Action == Prepare && s.Prepared != Unprepared || d.Action == ReadClaim && s.Read != Cached || d.Action == ReadBoth && s.Read == BothRead
+		"an entry is set apart only for a reason": func(s State, d Decision) bool {
+			reason := s.Entry == Foreign || s.Entry == ForeignDiscarding || s.Overdue && s.Want == Unwanted
+			return d.Action == SetApart && (s.Entry == NoEntry || !reason)
+		},
+		"an old finalizer never waits": func(s State, d Decision) bool {
+			return s.OldFinalizer && d.Action == Wait
+		},
+		"a created volume never waits": func(s State, d Decision) bool {
+			return s.Creation == Created && s.Known != Recorded && s.Want != Concluded && d.Action == Wait
+		},
+		"a node is given up only when nothing is open": func(s State, d Decision) bool {
+			return d.Action == Reschedule && (s.Creation == Open || s.Creation == Denied || s.Creation == Created || s.Want != Misplaced)
+		},
+		"no step is taken twice": func(s State, d Decision) bool {
+			return d.Action == Prepare && s.Prepared != Unprepared || d.Action == ReadClaim && s.Read != Cached ||
+				d.Action == ReadBoth && s.Read == BothRead || d.Action == WriteEntry && s.Entry == Durable || d.Action == WriteDiscarding && s.Entry == Discarding
+		},
+		"nothing new is written with the gate off": func(s State, d Decision) bool {
+			return !s.Journaled && (d.Action == WriteEntry || d.Action == WriteDiscarding && s.Entry == NoEntry)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for s := range claimStates() {
 				if d := Decide(s); broken(s, d) {
-					t.Errorf("Decide(%+v) = %v", s, d)
+					t.Fatalf("Decide(%+v) = %v", s, d)
 				}
 			}
 		})
@@ -119,22 +163,40 @@ func TestInEveryState(t *testing.T) {
 
 func TestAfterAnError(t *testing.T) {
 	for name, tc := range map[string]struct {
-		outcome Outcome
-		want    Want
-		before  Asked
-		known   Asked
+		code   codes.Code
+		before Creation
+		longer bool
+		want   Creation
 	}{
-		"the driver may be at it":                         {Unknown, Wanted, Never, Pending},
-		"the driver may be at it though it denied before": {Unknown, Unwanted, Denied, Pending},
-		"there is none, and the claim asks again":         {Final, Wanted, Pending, Failed},
-		"there is none near the node":                     {Final, Misplaced, Pending, Failed},
-		"there is none, it says once":                     {Final, Unwanted, Failed, Denied},
-		"there is none, it says twice":                    {Final, Unwanted, Denied, Settled},
+		"the driver may still work":                    {codes.DeadlineExceeded, NotRequested, false, Open},
+		"a denial of the first call counts":            {codes.InvalidArgument, NotRequested, false, Failed},
+		"a denial of a later call counts once":         {codes.InvalidArgument, Open, false, Denied},
+		"a denial repeated at once does not count":     {codes.ResourceExhausted, Denied, false, Denied},
+		"a denial repeated much later counts":          {codes.ResourceExhausted, Denied, true, Failed},
+		"a timeout after a denial opens again":         {codes.Unavailable, Denied, true, Open},
+		"an internal error is doubtful":                {codes.Internal, NotRequested, false, Doubtful},
+		"an internal error after a timeout is open":    {codes.Internal, Open, true, Open},
+		"an internal error repeated stays doubtful":    {codes.Internal, Doubtful, true, Doubtful},
+		"a missing source counts at the first call":    {codes.NotFound, NotRequested, false, Failed},
+		"a missing source does not count later":        {codes.NotFound, Open, true, Open},
+		"a missing source after a denial is no denial": {codes.NotFound, Denied, true, Denied},
+		"a volume that does not fit is doubtful":       {codes.AlreadyExists, Open, false, Doubtful},
+		"a code that CSI does not know is open":        {codes.Code(99), NotRequested, false, Open},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := After(tc.outcome, tc.want, tc.before); got != tc.known {
-				t.Errorf("After = %v, want %v", got, tc.known)
+			if got := After(OutcomeOf(tc.code), tc.before, tc.longer); got != tc.want {
+				t.Errorf("After = %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestNoDenialCountsAtOnceWhileACallIsOpen(t *testing.T) {
+	for code := range codes.Code(18) {
+		for _, before := range []Creation{Open, Doubtful, Denied} {
+			if got := After(OutcomeOf(code), before, false); got == Failed {
+				t.Errorf("%v after %v counts as a denial", code, before)
+			}
+		}
 	}
 }

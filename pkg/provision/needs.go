@@ -41,7 +41,7 @@ func NeedsOf(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, dri
 func refusal(claim *v1.PersistentVolumeClaim, needs Needs, driver Driver) error {
 	switch {
 	case claim.Spec.Selector != nil:
-		return refuseForever("The claim has a selector, which only finds volumes that exist; remove it to have one provisioned")
+		return refuse("The claim has a selector, which only finds volumes that exist; remove it to have one provisioned")
 	case needs.Source.Kind == Snapshot && !driver.Snapshots:
 		return refuse("The claim's data source is a snapshot, and driver %s makes no volumes from snapshots (it lacks the capability CREATE_DELETE_SNAPSHOT)", driver.Name)
 	case needs.Source.Kind == Clone && !driver.Clones:
@@ -49,7 +49,7 @@ func refusal(claim *v1.PersistentVolumeClaim, needs Needs, driver Driver) error 
 	case needs.AttributesClass != "" && !driver.Modifies:
 		return refuse("The claim has a VolumeAttributesClass, and driver %s takes none (it lacks the capability MODIFY_VOLUME)", driver.Name)
 	case claim.Spec.Resources.Requests.Storage().Sign() < 0:
-		return refuseForever("The claim requests a negative capacity")
+		return refuse("The claim requests a negative capacity")
 	}
 	return nil
 }

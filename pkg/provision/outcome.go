@@ -6,19 +6,64 @@ import "google.golang.org/grpc/codes"
 type Outcome int
 
 const (
-	// Final: there is no volume, and the driver does not make one any more.
-	Final Outcome = iota
-	// Unknown: there may be a volume, or the driver may still be making it. The
-	// request must be repeated until the outcome is known, or it would be forgotten.
-	Unknown
+	// Unanswered: the driver may still be creating the volume, or the error is not the
+	// driver's.
+	Unanswered Outcome = iota
+	// Uncertain: the driver failed; what it had begun may be left behind.
+	Uncertain
+	// Mismatch: there is a volume, created by another request.
+	Mismatch
+	// SourceMissing: there is no volume if this was the first call. Later, the source
+	// may have gone in the meantime.
+	SourceMissing
+	// NoVolume: there is no volume, and the driver creates none any more.
+	NoVolume
 )
 
-// OutcomeOf returns what the code of an error says (CSI specification, "Error Scheme").
+// String returns the name of the value.
+func (o Outcome) String() string {
+	return name(o, "Unanswered", "Uncertain", "Mismatch", "SourceMissing", "NoVolume")
+}
+
+// OutcomeOf returns what the code of an error says (CSI specification, "Error
+// Scheme"). Internal and its like are Uncertain: drivers use them for whatever goes
+// wrong in the middle.
 func OutcomeOf(code codes.Code) Outcome {
 	switch code {
-	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted, codes.AlreadyExists:
-		return Unknown
+	case codes.InvalidArgument, codes.OutOfRange, codes.ResourceExhausted, codes.Unimplemented,
+		codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition:
+		return NoVolume
+	case codes.NotFound:
+		return SourceMissing
+	case codes.AlreadyExists:
+		return Mismatch
+	case codes.Internal, codes.Unknown, codes.DataLoss:
+		return Uncertain
 	default:
-		return Final
+		return Unanswered
 	}
+}
+
+// After returns what is known of the volume after an error, from its outcome and from
+// what was known before the call. While an earlier call was open, a denial counts
+// only if it is repeated after a long time: drivers promise more than they keep.
+func After(outcome Outcome, before Creation, deniedLongAgo bool) Creation {
+	wasOpen := before == Open || before == Doubtful || before == Denied
+	switch {
+	case outcome == Unanswered:
+		return Open
+	case outcome == Mismatch:
+		return Doubtful
+	case outcome == Uncertain && before == Denied, outcome == Uncertain && before == Open:
+		return Open
+	case outcome == Uncertain:
+		return Doubtful
+	case !wasOpen:
+		return Failed
+	case outcome == SourceMissing:
+		return before
+	case before == Denied && deniedLongAgo:
+		return Failed
+	}
+	return Denied
 }

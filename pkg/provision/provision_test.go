@@ -230,10 +230,15 @@ func TestTheNodesThatReachAVolumeAreThoseTheDriverNamesIfItHasTopology(t *testin
 }
 
 func TestOutcomeOfEveryCode(t *testing.T) {
-	unknown := map[codes.Code]bool{codes.Canceled: true, codes.DeadlineExceeded: true, codes.Unavailable: true, codes.Aborted: true, codes.AlreadyExists: true}
+	want := map[codes.Code]provision.Outcome{
+		codes.InvalidArgument: provision.NoVolume, codes.OutOfRange: provision.NoVolume, codes.ResourceExhausted: provision.NoVolume,
+		codes.Unimplemented: provision.NoVolume, codes.PermissionDenied: provision.NoVolume, codes.Unauthenticated: provision.NoVolume,
+		codes.FailedPrecondition: provision.NoVolume, codes.NotFound: provision.SourceMissing, codes.AlreadyExists: provision.Mismatch,
+		codes.Internal: provision.Uncertain, codes.Unknown: provision.Uncertain, codes.DataLoss: provision.Uncertain,
+	}
 	for code := codes.OK; code <= codes.Unauthenticated; code++ {
-		if got := provision.OutcomeOf(code) == provision.Unknown; got != unknown[code] {
-			t.Errorf("OutcomeOf(%s): unknown %v, want %v", code, got, unknown[code])
+		if got := provision.OutcomeOf(code); got != want[code] {
+			t.Errorf("OutcomeOf(%s) = %v, want %v", code, got, want[code])
 		}
 	}
 }

@@ -6,18 +6,10 @@ import "fmt"
 // until claim, class or driver change.
 type Refusal struct {
 	Sentence string
-	// Lasting: it is for the claim's specification, or the parameters of a class,
-	// neither of which can change.
-	Lasting bool
 }
 
 // Error returns the sentence.
 func (r *Refusal) Error() string { return r.Sentence }
-
-// refuseForever refuses for what cannot change.
-func refuseForever(format string, values ...any) error {
-	return &Refusal{Sentence: fmt.Sprintf(format, values...), Lasting: true}
-}
 
 func refuse(format string, values ...any) error {
 	return &Refusal{Sentence: fmt.Sprintf(format, values...)}

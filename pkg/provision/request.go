@@ -13,7 +13,7 @@ func Request(in Input) (*csi.CreateVolumeRequest, error) {
 		return nil, err
 	}
 	if len(in.AccessModes) == 0 {
-		return nil, refuseForever("The claim has no access mode")
+		return nil, refuse("The claim has no access mode")
 	}
 	if fsType == "" {
 		fsType = in.Settings.DefaultFSType

@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"fmt"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -96,12 +95,6 @@ type parameter struct {
 // annotationToken begins the tokens that stand for an annotation of the claim.
 const annotationToken = "pvc.annotations['"
 
-// refusal is for what is wrong with the value. The claim's annotations, if the value
-// is made of them, can change.
-func (p parameter) refusal(sentence string) error {
-	return &Refusal{Sentence: sentence, Lasting: !strings.Contains(p.value, annotationToken)}
-}
-
 // templatesOf returns the templates of one use, nil if the class has none.
 func templatesOf(class *storagev1.StorageClass, use secretUse) (*secretTemplates, error) {
 	name, err := either(class, use.nameKey(), use.old, "SecretName")
@@ -115,7 +108,7 @@ func templatesOf(class *storagev1.StorageClass, use secretUse) (*secretTemplates
 	case name.key == "" && namespace.key == "":
 		return nil, nil
 	case name.value == "" || namespace.value == "":
-		return nil, refuseForever("The storage class %q names a secret by half; it must have both parameters %q and %q", class.Name, use.nameKey(), use.namespaceKey())
+		return nil, refuse("The storage class %q names a secret by half; it must have both parameters %q and %q", class.Name, use.nameKey(), use.namespaceKey())
 	}
 	return &secretTemplates{class: class.Name, name: name, namespace: namespace}, nil
 }
@@ -128,7 +121,7 @@ func either(class *storagev1.StorageClass, key, old, suffix string) (parameter, 
 	isOld = isOld && old != ""
 	switch {
 	case isNew && isOld:
-		return parameter{}, refuseForever("The storage class %q names one secret twice, with %q and %q", class.Name, key, old+suffix)
+		return parameter{}, refuse("The storage class %q names one secret twice, with %q and %q", class.Name, key, old+suffix)
 	case isNew:
 		return parameter{key, value}, nil
 	case isOld:
@@ -164,10 +157,10 @@ func (t *secretTemplates) resolve(claim *v1.PersistentVolumeClaim, volume string
 func (t *secretTemplates) expand(p parameter, known map[string]string, flaws func(string) []string) (string, error) {
 	text, err := expand(p.value, known)
 	if err != nil {
-		return "", p.refusal(fmt.Sprintf("The storage class %q has the parameter %q, whose value %q %s", t.class, p.key, p.value, err))
+		return "", refuse("The storage class %q has the parameter %q, whose value %q %s", t.class, p.key, p.value, err)
 	}
 	if found := flaws(text); len(found) > 0 {
-		return "", p.refusal(fmt.Sprintf("The storage class %q has the parameter %q, whose value %q gives %q, which no secret can be called: %s", t.class, p.key, p.value, text, strings.Join(found, "; ")))
+		return "", refuse("The storage class %q has the parameter %q, whose value %q gives %q, which no secret can be called: %s", t.class, p.key, p.value, text, strings.Join(found, "; "))
 	}
 	return text, nil
 }

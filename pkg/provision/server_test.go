@@ -39,16 +39,11 @@ func TestServerOf(t *testing.T) {
 	}
 }
 
-// Of a claim that another process serves nothing is asked, discarded or let go,
-// whatever was asked for it: its hold is that other process's. What was begun here
-// is not observed as another process's.
-func TestAHoldOfAnotherProcessIsLeftAlone(t *testing.T) {
-	for _, asked := range []provision.Asked{provision.Never, provision.Perhaps, provision.Failed, provision.Settled} {
-		for _, known := range []provision.Known{provision.Absent, provision.Recorded, provision.Impostor} {
-			s := provision.State{Holds: true, Held: true, Want: provision.Unserved, Asked: asked, Known: known}
-			if got := provision.Decide(s).Action; got != provision.Wait {
-				t.Errorf("Decide(%+v) = %v, want Wait", s, got)
-			}
+func TestClaimOfAnotherProcessIsLeftAlone(t *testing.T) {
+	for known := provision.Absent; known <= provision.NameConflict; known++ {
+		s := provision.State{Journaled: true, Leading: true, Want: provision.Unserved, Known: known}
+		if got := provision.Decide(s).Action; got != provision.Wait {
+			t.Errorf("Decide(%+v) = %v, want Wait", s, got)
 		}
 	}
 }

@@ -42,11 +42,11 @@ func sourceOf(claim *v1.PersistentVolumeClaim) (Source, error) {
 	case err != nil:
 		return Source{}, err
 	case name == "":
-		return Source{}, refuseForever("The claim has a data source without a name")
+		return Source{}, refuse("The claim has a data source without a name")
 	case kind == snapshotKind && group == snapshotGroup:
 		return Source{Snapshot, name}, nil
 	case kind == snapshotKind:
-		return Source{}, refuseForever("The claim's data source is a %s of the group %q; only those of %s can be restored", kind, group, snapshotGroup)
+		return Source{}, refuse("The claim's data source is a %s of the group %q; only those of %s can be restored", kind, group, snapshotGroup)
 	case kind == claimKind && group == "":
 		return Source{Clone, name}, nil
 	}
@@ -60,7 +60,7 @@ func dataSource(claim *v1.PersistentVolumeClaim) (group, kind, name string, err 
 	}
 	source := claim.Spec.DataSourceRef
 	if namespace := deref(source.Namespace); namespace != "" && namespace != claim.Namespace {
-		return "", "", "", refuseForever("The claim's data source lies in another namespace, %s, which this provisioner does not support", namespace)
+		return "", "", "", refuse("The claim's data source lies in another namespace, %s, which this provisioner does not support", namespace)
 	}
 	return deref(source.APIGroup), source.Kind, source.Name, nil
 }

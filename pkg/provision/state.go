@@ -1,19 +1,27 @@
 package provision
 
-// Want is what a claim wants of this provisioner now.
+// Want is what a claim needs from this provisioner now.
 type Want int
 
 const (
-	// Unserved: nothing yet; it waits for a node to be chosen, or for somebody else.
+	// Unserved: nothing; the claim waits for a selected node, or for another provisioner.
 	Unserved Want = iota
 	// Wanted: a volume.
 	Wanted
-	// Misplaced: a volume, but not near the node that was chosen for it: the node
-	// is gone, has no room left, or another one was chosen since.
+	// Misplaced: a volume, but not for the node of the last request: that node is
+	// gone or full, another one was selected since, or the volume is unusable.
 	Misplaced
-	// Unwanted: nothing any more; it is being deleted, is gone, or names a volume.
+	// Unwanted: nothing more; the claim is gone, is being deleted or names another volume.
 	Unwanted
+	// Concluded: the claim is Bound or Lost and names the volume. The driver is never
+	// called for it again: the volume may hold data.
+	Concluded
 )
+
+// String returns the name of the value.
+func (w Want) String() string {
+	return name(w, "Unserved", "Wanted", "Misplaced", "Unwanted", "Concluded")
+}
 
 // Known is what the API server has under the name of the claim's volume.
 type Known int
@@ -21,114 +29,169 @@ type Known int
 const (
 	// Absent: no PersistentVolume.
 	Absent Known = iota
-	// Recorded: the PersistentVolume that was made for this very claim.
+	// Recorded: the PersistentVolume that refers to this very claim.
 	Recorded
-	// Impostor: a PersistentVolume of another claim or with another handle.
-	Impostor
+	// NameConflict: a PersistentVolume of another claim.
+	NameConflict
 )
 
-// Asked is what is known of the volume in the storage system.
-type Asked int
+// String returns the name of the value.
+func (k Known) String() string { return name(k, "Absent", "Recorded", "NameConflict") }
+
+// Creation is what is known of the volume in the storage system.
+type Creation int
 
 const (
-	// Never: the driver was not asked for it, neither by this process nor by one before.
-	Never Asked = iota
-	// Perhaps: a process before this one may have asked for it.
-	Perhaps
-	// Pending: the driver was asked and may still be at it.
-	Pending
-	// Failed: the driver said that there is no volume.
-	Failed
-	// Denied: it said so once of a claim that no longer wants one.
+	// NotRequested: no call is unanswered.
+	NotRequested Creation = iota
+	// Open: a call has no final answer. The same request must be repeated.
+	Open
+	// Doubtful: the driver failed with a code that usually, but not always, means that
+	// there is no volume. The request may be built again for a claim that wants a volume.
+	Doubtful
+	// Denied: the driver said once, while an earlier call was open, that there is none.
 	Denied
-	// Settled: there is no volume: it said so twice, or has deleted the volume.
-	Settled
-	// Made: there is a volume, and its handle is known.
-	Made
+	// Failed: there is no volume.
+	Failed
+	// Created: there is a volume, and its handle is known.
+	Created
 )
 
-// Prepared is how far the request is to be sent.
+// String returns the name of the value.
+func (c Creation) String() string {
+	return name(c, "NotRequested", "Open", "Doubtful", "Denied", "Failed", "Created")
+}
+
+// Entry is what the journal has about the claim's volume.
+type Entry int
+
+const (
+	// NoEntry: nothing.
+	NoEntry Entry = iota
+	// Outdated: an entry with another request, or one that is not durable yet.
+	Outdated
+	// Durable: an entry with the request that is to be sent.
+	Durable
+	// Discarding: an entry that says that the volume is being discarded.
+	Discarding
+	// Inherited: an entry of an earlier process, in unbroken custody.
+	Inherited
+	// InheritedDiscarding: the same, of a volume that was being discarded.
+	InheritedDiscarding
+	// Foreign: an entry of an earlier process, and another program led since.
+	Foreign
+	// ForeignDiscarding: the same, of a volume that was being discarded.
+	ForeignDiscarding
+)
+
+// String returns the name of the value.
+func (e Entry) String() string {
+	return name(e, "NoEntry", "Outdated", "Durable", "Discarding", "Inherited", "InheritedDiscarding", "Foreign", "ForeignDiscarding")
+}
+
+// Prepared is how far the request is built.
 type Prepared int
 
 const (
-	// Unprepared: it was not built yet.
+	// Unprepared: not yet.
 	Unprepared Prepared = iota
 	// Ready: it can be sent.
 	Ready
 	// Refused: it cannot be built now.
 	Refused
-	// Impossible: it never could be built, by what neither claim nor class can change.
-	Impossible
 )
 
-// Read is what was read from the API server and not from a cache.
+// String returns the name of the value.
+func (p Prepared) String() string { return name(p, "Unprepared", "Ready", "Refused") }
+
+// Read is what was read live from the API server.
 type Read int
 
 const (
 	// Cached: nothing.
 	Cached Read = iota
-	// ClaimRead: the claim.
+	// ClaimRead: the claim, or its version came by the watch and nothing else is known of it.
 	ClaimRead
 	// BothRead: the claim, and the volume of its name.
 	BothRead
 )
 
+// String returns the name of the value.
+func (r Read) String() string { return name(r, "Cached", "ClaimRead", "BothRead") }
+
+// name returns the name of the value of an enum.
+func name[T ~int](value T, names ...string) string {
+	if int(value) < 0 || int(value) >= len(names) {
+		return "invalid"
+	}
+	return names[value]
+}
+
 // State is what is known of one claim and its volume.
 type State struct {
-	// Holds: this provisioner holds claims.
-	Holds bool
-	// Held: the claim carries the finalizer Provisioning.
-	Held     bool
 	Want     Want
 	Known    Known
-	Asked    Asked
+	Creation Creation
+	Entry    Entry
 	Prepared Prepared
 	Read     Read
+	// Journaled: calls need a durable entry. It is false with the gate
+	// ProvisioningJournal off, without the right to write Leases, and for a request that
+	// is too large.
+	Journaled bool
+	// Unusable: the created volume cannot serve the claim.
+	Unusable bool
+	// OldFinalizer: the claim carries the finalizer of an earlier version.
+	OldFinalizer bool
+	// Called: the driver was called for the claim in this pass.
+	Called bool
+	// Leading: the lease is valid for longer than a call may take to begin.
+	Leading bool
+	// Overdue: only an administrator can find out about the volume.
+	Overdue bool
 }
 
-// Open says whether the storage system may have a volume that nobody else knows.
-// What the driver said of a failure is asked again once the claim wants no volume:
-// nobody would ask later.
-func (s State) Open() bool {
-	switch s.Asked {
-	case Perhaps: // no process before this one could ask for what cannot be asked for
-		return s.Prepared != Impossible
-	case Pending, Denied, Made:
-		return true
-	case Failed:
-		return s.Want == Unwanted
-	case Never, Settled:
-	}
-	return false
-}
-
-// Action is the one thing to do next; executing it twice does no harm.
+// Action is the one thing to do next. Each is idempotent.
 type Action int
 
 const (
 	// Wait changes nothing.
 	Wait Action = iota
-	// Prepare builds the request, the same as before while the outcome is unknown.
+	// Prepare builds the request, or takes the stored one while its outcome is unknown.
 	Prepare
-	// Hold puts the finalizer Provisioning on the claim.
-	Hold
 	// ReadClaim reads the claim from the API server and decides again.
 	ReadClaim
 	// ReadBoth reads claim and volume from the API server and decides again.
 	ReadBoth
-	// Ask calls CreateVolume.
-	Ask
+	// Adopt takes over an entry of an earlier process.
+	Adopt
+	// WriteEntry makes an entry with the request durable.
+	WriteEntry
+	// WriteDiscarding makes an entry durable that says that the volume is discarded.
+	WriteDiscarding
+	// Create calls CreateVolume.
+	Create
 	// Save creates the PersistentVolume.
 	Save
 	// Discard calls DeleteVolume for a volume that no PersistentVolume records.
 	Discard
-	// LetGo takes the finalizer Provisioning off the claim.
-	LetGo
-	// Reschedule has the scheduler choose another node.
+	// Strike removes the entry.
+	Strike
+	// SetApart moves the entry to those that an administrator must end.
+	SetApart
+	// RemoveOldFinalizer removes the finalizer of an earlier version from the claim.
+	RemoveOldFinalizer
+	// Reschedule has the scheduler select another node.
 	Reschedule
 )
 
-// Decision is an action and why it is taken.
+// String returns the name of the value.
+func (a Action) String() string {
+	return name(a, "Wait", "Prepare", "ReadClaim", "ReadBoth", "Adopt", "WriteEntry", "WriteDiscarding", "Create", "Save", "Discard",
+		"Strike", "SetApart", "RemoveOldFinalizer", "Reschedule")
+}
+
+// Decision is an action and the reason for it.
 type Decision struct {
 	Action Action
 	Reason Reason
@@ -143,18 +206,30 @@ const (
 	VolumeWanted Reason = "VolumeWanted"
 	// VolumeRecorded: a PersistentVolume records the volume.
 	VolumeRecorded Reason = "VolumeRecorded"
-	// VolumeUnwanted: a volume was made that the claim does not want.
-	VolumeUnwanted Reason = "VolumeUnwanted"
+	// VolumeUnused: the volume cannot serve the claim.
+	VolumeUnused Reason = "VolumeUnused"
 	// OutcomeUnknown: the storage system may have a volume that is not recorded.
 	OutcomeUnknown Reason = "OutcomeUnknown"
-	// NothingMade: the storage system has no volume for the claim.
-	NothingMade Reason = "NothingMade"
+	// VolumeAbsent: the storage system has no volume for the claim.
+	VolumeAbsent Reason = "VolumeAbsent"
+	// ClaimConcluded: the claim is Bound or Lost and names the volume.
+	ClaimConcluded Reason = "ClaimConcluded"
 	// NameTaken: another volume has the name of the claim's volume.
 	NameTaken Reason = "NameTaken"
 	// RequestRefused: the request cannot be built.
 	RequestRefused Reason = "RequestRefused"
-	// NodeUnfit: the chosen node is gone, or has no room left.
+	// NodeUnfit: the selected node is gone or full.
 	NodeUnfit Reason = "NodeUnfit"
 	// NotWanted: the claim wants nothing now.
 	NotWanted Reason = "NotWanted"
+	// EntryInherited: an earlier process wrote the entry.
+	EntryInherited Reason = "EntryInherited"
+	// CustodyBroken: another program led after the entry was written.
+	CustodyBroken Reason = "CustodyBroken"
+	// NoAnswer: only an administrator can find out about the volume.
+	NoAnswer Reason = "NoAnswer"
+	// LeaseEnding: the leader lease may end during a call.
+	LeaseEnding Reason = "LeaseEnding"
+	// FinalizerObsolete: the claim carries the finalizer of an earlier version.
+	FinalizerObsolete Reason = "FinalizerObsolete"
 )

@@ -30,36 +30,57 @@ const (
 // identityAttribute is the volume attribute that tells who made the volume.
 const identityAttribute = "storage.kubernetes.io/csiProvisionerIdentity"
 
-// Volume returns the object for a volume that the driver made, in CSI terms and
-// without claimRef. With honor (the gate HonorPVReclaimPolicy) and the policy Delete
-// it carries the finalizer External from its first write on (KEP-2644, "CSI Driver
-// volumes").
+// Volume returns the object for a volume that the driver created, in CSI terms and
+// without claimRef: [Skeleton] and [Complete] in one.
 func Volume(in Input, request *csi.CreateVolumeRequest, made *csi.Volume, honor bool) *v1.PersistentVolume {
+	return Complete(Skeleton(in, request, honor), request, made, in.Driver.Topology)
+}
+
+// Skeleton returns the object for a volume as far as it is known before the driver
+// is called. With honor (the gate HonorPVReclaimPolicy) and the policy Delete it
+// carries the finalizer External from its first write on (KEP-2644, "CSI Driver
+// volumes").
+func Skeleton(in Input, request *csi.CreateVolumeRequest, honor bool) *v1.PersistentVolume {
 	policy := v1.PersistentVolumeReclaimDelete
 	if in.Class.ReclaimPolicy != nil {
 		policy = *in.Class.ReclaimPolicy
 	}
-	size := max(made.GetCapacityBytes(), request.GetCapacityRange().GetRequiredBytes())
 	volume := &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: in.Name, Annotations: annotations(in)},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: policy,
 			AccessModes:                   in.Claim.Spec.AccessModes,
-			Capacity:                      v1.ResourceList{v1.ResourceStorage: *resource.NewQuantity(size, resource.BinarySI)},
 			MountOptions:                  in.Class.MountOptions,
 			VolumeMode:                    in.Claim.Spec.VolumeMode,
 			StorageClassName:              in.Class.Name,
-			PersistentVolumeSource:        v1.PersistentVolumeSource{CSI: source(in, request, made)},
+			PersistentVolumeSource:        v1.PersistentVolumeSource{CSI: source(in, request)},
 		},
 	}
 	if name := in.Claim.Spec.VolumeAttributesClassName; deref(name) != "" {
 		volume.Spec.VolumeAttributesClassName = name
 	}
-	if in.Driver.Topology {
-		volume.Spec.NodeAffinity = topology.Affinity(made.GetAccessibleTopology())
-	}
 	if honor && policy == v1.PersistentVolumeReclaimDelete {
 		volume.Finalizers = finalizer.With(nil, finalizer.External)
+	}
+	return volume
+}
+
+// Complete returns a copy of the skeleton with what the driver said of the volume.
+// hasTopology says whether the driver has topology.
+func Complete(skeleton *v1.PersistentVolume, request *csi.CreateVolumeRequest, made *csi.Volume, hasTopology bool) *v1.PersistentVolume {
+	volume := skeleton.DeepCopy()
+	size := max(made.GetCapacityBytes(), request.GetCapacityRange().GetRequiredBytes())
+	volume.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: *resource.NewQuantity(size, resource.BinarySI)}
+	if volume.Spec.CSI == nil { // only a forged journal entry has none
+		volume.Spec.CSI = &v1.CSIPersistentVolumeSource{}
+	}
+	volume.Spec.CSI.VolumeHandle = made.GetVolumeId()
+	if volume.Spec.CSI.VolumeAttributes == nil {
+		volume.Spec.CSI.VolumeAttributes = map[string]string{}
+	}
+	maps.Copy(volume.Spec.CSI.VolumeAttributes, made.GetVolumeContext())
+	if hasTopology {
+		volume.Spec.NodeAffinity = topology.Affinity(made.GetAccessibleTopology())
 	}
 	return volume
 }
@@ -75,15 +96,13 @@ func annotations(in Input) map[string]string {
 	return all
 }
 
-func source(in Input, request *csi.CreateVolumeRequest, made *csi.Volume) *v1.CSIPersistentVolumeSource {
+func source(in Input, request *csi.CreateVolumeRequest) *v1.CSIPersistentVolumeSource {
 	attributes := map[string]string{}
 	if in.Settings.Identity != "" {
 		attributes[identityAttribute] = in.Settings.Identity
 	}
-	maps.Copy(attributes, made.GetVolumeContext())
 	return &v1.CSIPersistentVolumeSource{
 		Driver:                     in.Driver.Name,
-		VolumeHandle:               made.GetVolumeId(),
 		VolumeAttributes:           attributes,
 		FSType:                     request.GetVolumeCapabilities()[0].GetMount().GetFsType(),
 		ReadOnly:                   in.Settings.PublishReadOnly && readsOnly(in.AccessModes),

@@ -55,6 +55,9 @@ type Config struct {
 	Honor bool
 	// Turns are shared with whoever makes volumes: one worker at a time has a volume.
 	Turns *controller.Turns
+	// Settle removes the journal entry that the volume was created with, if there is one;
+	// nil without a journal.
+	Settle func(ctx context.Context, volume *v1.PersistentVolume) error
 }
 
 // Controller reclaims volumes.

@@ -20,6 +20,9 @@ import (
 // execute carries out one action and returns what is known afterwards, or nil if
 // nothing is left to be done now.
 func (c *Controller) execute(ctx context.Context, o observation, action reclaim.Action) (*observation, error) {
+	if err := c.settle(ctx, o.volume, action); err != nil {
+		return nil, err
+	}
 	switch action {
 	case reclaim.Confirm:
 		return c.confirm(ctx, o)
@@ -37,6 +40,15 @@ func (c *Controller) execute(ctx context.Context, o observation, action reclaim.
 		reclaim.FinishRecycling, reclaim.RetryRecycling, reclaim.MakeAvailable: // the pv-controller's
 	}
 	return nil, nil
+}
+
+// settle has the journal entry of the volume's claim removed before anything of the
+// volume is deleted: an entry without a PersistentVolume has the volume created again.
+func (c *Controller) settle(ctx context.Context, volume *v1.PersistentVolume, action reclaim.Action) error {
+	if c.Settle == nil || action != reclaim.Unprotect && action != reclaim.DeleteVolume && action != reclaim.DeleteObject {
+		return nil
+	}
+	return c.Settle(ctx, volume)
 }
 
 // after returns the observation with what is remembered since.

@@ -17,7 +17,7 @@ func (c *Controller) secrets(ctx context.Context, volume *v1.PersistentVolume) (
 	if err != nil || reference == nil {
 		return nil, err
 	}
-	values, err := controller.ReadSecret(ctx, c.Client, reference.Namespace, reference.Name)
+	values, _, err := controller.ReadSecret(ctx, c.Client, reference.Namespace, reference.Name)
 	if err != nil {
 		return nil, fmt.Errorf("read the deletion secret %s/%s of the volume: %w", reference.Namespace, reference.Name, err)
 	}

@@ -161,7 +161,11 @@ func (s *Store) remove(l *lease, claim types.UID) {
 func (s *Store) await(l *lease, claim types.UID, put bool) <-chan error {
 	result := make(chan error, 1)
 	l.waiters = append(l.waiters, waiter{change: l.wanted, claim: claim, put: put, result: result})
-	s.plan(l, s.lastCommit.Add(s.Interval))
+	due := time.Now()
+	if earliest := s.lastCommit.Add(s.Interval); earliest.After(due) {
+		due = earliest
+	}
+	s.plan(l, due)
 	return result
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -18,16 +18,32 @@ import (
 
 // Deletion is the volume side.
 type Deletion interface {
-	// HandleOf is what the driver calls the volume, "" if it is not the driver's.
+	// HandleOf returns the volume's handle, "" if the volume is not the driver's.
 	HandleOf(volume *v1.PersistentVolume) string
-	// SameDisk says whether two volumes have one disk.
+	// SameDisk reports whether two volumes have one disk.
 	SameDisk(a, b *v1.PersistentVolume) bool
 	// Naming returns the names of the PersistentVolumes that have the volume's disk.
 	Naming(volume *v1.PersistentVolume) []string
-	// Discard deletes a volume in the storage system, by what the driver called it, that
-	// no PersistentVolume records.
+	// Discard deletes the disk that no PersistentVolume records, by the handle that the
+	// driver returned.
 	Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error
 }
+
+// Patience bounds how long an unclear volume is waited for.
+type Patience struct {
+	// Unresolved is how long the request for a claim that is gone is repeated though only
+	// an administrator can find out about its volume.
+	Unresolved time.Duration
+	// Denial is the time between two denials of the driver that count, if an earlier call
+	// was open.
+	Denial time.Duration
+	// Rescan is when the journal is read again: a Lease that the leader before was still
+	// creating appears until then.
+	Rescan time.Duration
+}
+
+// DefaultPatience is what journal entries are worked on with by default.
+var DefaultPatience = Patience{Unresolved: time.Hour, Denial: 10 * time.Minute, Rescan: time.Minute}
 
 // Config is what the reconciler works with.
 type Config struct {
@@ -38,20 +54,20 @@ type Config struct {
 	Attributes  cache.SharedIndexInformer
 	Provisioner *Provisioner
 	Deletion    Deletion
-	// Streamed says whether a claim of that version came by a watch, as it was written,
-	// and not by a list, long after perhaps; nil if that is not known.
+	// Streamed reports whether a claim of that version came by a watch, and not by a
+	// list; nil if that is not known.
 	Streamed func(version string) bool
-	// Serves says whether classes and volumes of the provisioner are served here: the
-	// driver's, and those of the in-tree plugin that it serves.
+	// Serves reports whether classes and volumes of the provisioner are served here: the
+	// driver's, and those of the in-tree plugin that it replaces.
 	Serves func(provisioner string) bool
-	// ServedBy says who serves a claim; nil if this process serves all of them.
+	// ServedBy returns who serves a claim; nil if this process serves all of them.
 	ServedBy func(claim *v1.PersistentVolumeClaim) provision.Server
-	// Node returns a node that was chosen for a claim.
+	// Node returns the selected node of a claim.
 	Node func(ctx context.Context, name string) (*v1.Node, error)
-	// Failed is told the class of each volume that the driver failed to make; it may
-	// be nil.
+	// Failed gets the class of each volume that the driver failed to create; it may be
+	// nil.
 	Failed func(class string)
-	// VolumeName is the name of the volume made for a claim.
+	// VolumeName returns the name of a claim's volume.
 	VolumeName func(claim *v1.PersistentVolumeClaim) string
 	// Turns are shared with the volume side: one worker at a time has a volume.
 	Turns    *controller.Turns
@@ -59,26 +75,38 @@ type Config struct {
 	Metrics  metrics.Metrics
 	// Backoff bounds the time between two tries for a claim.
 	Backoff controller.Backoff
-	// Holds: claims are held while the driver may be making their volume.
-	Holds bool
+	// Journal has the entries of earlier processes, too; nil for none at all.
+	Journal Journal
+	// Journaled is the gate ProvisioningJournal: calls need a durable entry.
+	Journaled bool
+	// Bypassed is called for each volume that is created without an entry, with the
+	// reason; it may be nil.
+	Bypassed func(reason string)
+	// Leading reports whether the lease is valid for longer than a call takes to begin;
+	// nil without leader election.
+	Leading  func() bool
+	Patience Patience
 }
 
-// Controller makes volumes for claims.
+// Controller creates volumes for claims.
 type Controller struct {
 	Config
 	versions *controller.Versions
 	writer   *controller.Writer
 	memory   *memory
 	loop     *controller.Loop
-	// started is the version of the API server when this process began to work: what
-	// became ours later, no other process was asked for.
-	started atomic.Pointer[string]
+	// journaled: calls need a durable entry.
+	journaled atomic.Bool
 }
 
 // New returns the reconciler and registers it with the caches.
 func New(config Config) (*Controller, error) {
 	versions := controller.NewVersions()
+	if config.Patience == (Patience{}) {
+		config.Patience = DefaultPatience
+	}
 	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), memory: newMemory()}
+	c.journaled.Store(config.Journaled && config.Journal != nil)
 	c.loop = controller.NewLoop("claims", config.Backoff, c.Reconcile).Only(c.exists)
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for provisioning: %w", err)
@@ -86,16 +114,13 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Run makes volumes with so many workers until the context ends.
+// Run creates volumes with so many workers until the context ends. Start has succeeded.
 func (c *Controller) Run(ctx context.Context, workers int) {
-	list, err := c.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil { // then every claim that is held was perhaps asked for
-		klog.FromContext(ctx).Error(err, "Reading the version of the API server failed")
-	} else {
-		c.started.Store(&list.ResourceVersion)
-	}
 	c.loop.Run(ctx, workers)
 }
+
+// maxSteps bounds one pass. The longest one that makes progress is shorter.
+const maxSteps = 20
 
 // Reconcile observes one claim and its volume and takes step after step until there
 // is nothing left to do but wait.
@@ -106,28 +131,34 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	}
 	defer c.Turns.Take(c.VolumeName(claim))()
 	o, err := c.observe(key)
-	for err == nil && o != nil {
+	for range maxSteps {
+		if err != nil || o == nil {
+			return err
+		}
 		state := c.stateOf(o)
 		decision := provision.Decide(state)
 		if decision.Action == provision.Wait {
 			return c.wait(o, state, decision.Reason)
 		}
-		klog.FromContext(ctx).V(4).Info("Decided on claim", "reason", decision.Reason, "volume", o.name)
+		klog.FromContext(ctx).V(4).Info("Decided on claim", "action", decision.Action, "reason", decision.Reason, "volume", o.name)
 		o, err = c.execute(ctx, o, state, decision.Action)
 	}
-	return err
+	if err != nil || o == nil {
+		return err
+	}
+	return fmt.Errorf("claim %s: %d steps in one pass changed nothing for good: somebody undoes them; trying again later", key, maxSteps)
 }
 
-// cached returns the object, nil if there is none, or none of ours.
+// cached returns the object, nil if there is none, or none of that type.
 func cached[T any](informer cache.SharedIndexInformer, key string) T {
 	var none T
 	object, found, err := informer.GetStore().GetByKey(key)
 	if err != nil || !found {
 		return none
 	}
-	ours, ok := object.(T)
+	typed, ok := object.(T)
 	if !ok {
 		return none
 	}
-	return ours
+	return typed
 }

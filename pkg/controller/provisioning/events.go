@@ -7,7 +7,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
 // Event reasons, as in csi-provisioner: scripts and alerts match them.
@@ -18,8 +17,18 @@ const (
 	provisioningCleanupFailed = "ProvisioningCleanupFailed"
 )
 
-// provisioningUnresolved is a reason of ours: upstream forgets such a volume.
-const provisioningUnresolved = "ProvisioningUnresolved"
+// Reasons of ours: upstream forgets such a volume, or has no journal.
+const (
+	provisioningUnresolved = "ProvisioningUnresolved"
+	provisioningUnlogged   = "ProvisioningWithoutJournal"
+	volumeVanished         = "VolumeVanished"
+)
+
+// bypassTooLarge is why a call has no journal entry.
+const (
+	bypassTooLarge  = "TooLarge"
+	bypassForbidden = "Forbidden"
+)
 
 func (c *Controller) reportStart(o *observation) {
 	c.Reporter.Report(o.claim, controller.Note(provisioning, fmt.Sprintf("External provisioner is provisioning volume for claim %q", controller.Key(o.claim))))
@@ -35,36 +44,57 @@ func (c *Controller) reportFailure(o *observation, err error) error {
 	return err
 }
 
-// reportUnresolved names the driver on whose answer the end of the claim waits.
+// reportUnresolved names the driver whose answer is missing.
 func (c *Controller) reportUnresolved(o *observation, err error) error {
 	c.Reporter.Report(o.claim, controller.Warn(provisioningUnresolved, fmt.Sprintf(
-		"The driver %s has not told whether it made volume %s, which nobody wants any more: %v. It is asked again and again.%s",
-		c.Provisioner.Driver.Name(), o.name, err, c.release(o))))
+		"The driver %s has not answered whether it created volume %s, which nobody wants any more; the request is repeated: %v",
+		c.Provisioner.Driver.Name(), o.name, err)))
 	return err
 }
 
-// reportCleanupFailed tells of a volume that was made for nothing and still exists.
+// reportCleanupFailed reports that an unused volume still exists.
 func (c *Controller) reportCleanupFailed(o *observation, err error) error {
-	failure := fmt.Errorf("delete volume %s, which was made for nothing: %w", o.name, err)
-	c.Reporter.Report(o.claim, controller.Warn(provisioningCleanupFailed, fmt.Sprintf("%v. It is tried again and again.%s", failure, c.release(o))))
+	failure := fmt.Errorf("delete unused volume %s: %w", o.name, err)
+	c.Reporter.Report(o.claim, controller.Warn(provisioningCleanupFailed, fmt.Sprintf("%v; retried with backoff", failure)))
 	return failure
 }
 
-func (c *Controller) reportRecordedElsewhere(o *observation, handle string) {
+// reportLeftAlone reports a created volume that is neither recorded nor deleted.
+func (c *Controller) reportLeftAlone(o *observation, r claimRecord) {
+	if r.volume == nil || r.shown == "" {
+		return
+	}
 	c.Reporter.Report(o.claim, controller.Warn(provisioningCleanupFailed, fmt.Sprintf(
-		"Volume %q was made for the claim, which does not want it, but a PersistentVolume has been written for it meanwhile; it is left alone", handle)))
+		"The driver returned the volume handle %q for the claim, but a PersistentVolume or a claim names its volume already; the volume is left alone", r.shown)))
 }
 
-// release is the way out for an administrator who knows that nothing is left.
-func (c *Controller) release(o *observation) string {
-	if o.gone {
-		return ""
+// reportConcluded reports a claim that is bound to a volume without an object.
+func (c *Controller) reportConcluded(o *observation) {
+	c.Reporter.Report(o.claim, controller.Warn(volumeVanished, fmt.Sprintf(
+		"The claim was bound to volume %s, whose PersistentVolume no longer exists; the volume in the storage system may hold data and is left alone", o.name)))
+}
+
+// reportTooLarge reports a request that is sent without a journal entry.
+func (c *Controller) reportTooLarge(o *observation, err error) {
+	c.Reporter.Always(o.claim, controller.Warn(provisioningUnlogged, fmt.Sprintf(
+		"Volume %s is created without a journal entry and may be left behind if the provisioner ends during the call: %v", o.name, err)))
+}
+
+// reportGivenUp reports a claim of an earlier version that nothing can be found out about.
+func (c *Controller) reportGivenUp(o *observation) {
+	c.Reporter.Report(o.claim, controller.Warn(provisioningUnresolved, fmt.Sprintf(
+		"An earlier version of the provisioner may have created volume %s for the claim, which cannot be found out: %v. Look for a volume of that name in the storage system", o.name, o.refused)))
+}
+
+// bypassed counts a call without a journal entry.
+func (c *Controller) bypassed(r claimRecord) {
+	switch {
+	case c.Bypassed == nil:
+	case r.bypass != "":
+		c.Bypassed(r.bypass)
+	case c.Journaled && c.Journal != nil:
+		c.Bypassed(bypassForbidden)
 	}
-	command := finalizer.ReleaseCommand(o.claim, finalizer.Provisioning)
-	if command == "" {
-		return ""
-	}
-	return " If the driver never comes back, this lets go of the claim, and leaves behind whatever volume there is: " + command
 }
 
 // count counts a try that has come to an end, as csi-provisioner does.
@@ -86,7 +116,7 @@ func (c *Controller) count(o *observation, err error) {
 // into a claim must not become a series of its own.
 func (c *Controller) label(o *observation) string {
 	name := ptr.Deref(o.claim.Spec.StorageClassName, "")
-	if o.plan != nil && o.plan.input.Class != nil && o.plan.input.Class.Name == name {
+	if o.plan != nil && o.plan.class == name {
 		return name
 	}
 	if cached[*storagev1.StorageClass](c.Classes, name) == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,26 +19,37 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
+// errLeaseEnding: the driver is not called so shortly before another process may lead.
+var errLeaseEnding = errors.New("the leader lease ends soon and was not renewed; the driver is not called")
+
 // execute carries out one action and returns what is known afterwards, or nil if
 // nothing is left to be done now.
 func (c *Controller) execute(ctx context.Context, o *observation, s provision.State, action provision.Action) (*observation, error) {
 	switch action {
 	case provision.Prepare:
 		return c.prepare(ctx, o, s)
-	case provision.Hold:
-		return c.hold(ctx, o)
 	case provision.ReadClaim:
 		return c.readClaim(ctx, o)
 	case provision.ReadBoth:
 		return c.readBoth(ctx, o)
-	case provision.Ask:
-		return c.ask(ctx, o, s)
+	case provision.Adopt:
+		return c.adopt(ctx, o)
+	case provision.WriteEntry:
+		return c.writeEntry(ctx, o, s)
+	case provision.WriteDiscarding:
+		return c.writeDiscarding(ctx, o)
+	case provision.Create:
+		return c.create(ctx, o, s)
 	case provision.Save:
 		return c.save(ctx, o)
 	case provision.Discard:
 		return c.discard(ctx, o)
-	case provision.LetGo:
-		return c.letGo(ctx, o)
+	case provision.Strike:
+		return c.strike(ctx, o, s)
+	case provision.SetApart:
+		return c.setApart(ctx, o, s)
+	case provision.RemoveOldFinalizer:
+		return c.removeOldFinalizer(ctx, o)
 	case provision.Reschedule:
 		return c.reschedule(ctx, o)
 	case provision.Wait:
@@ -45,21 +57,25 @@ func (c *Controller) execute(ctx context.Context, o *observation, s provision.St
 	return nil, nil
 }
 
-// note changes what is remembered of the claim.
-func (c *Controller) note(o *observation, change func(*entry)) {
+// note changes what is known of the claim.
+func (c *Controller) note(o *observation, change func(*claimRecord)) {
 	c.memory.note(o.subject(), o.name, change)
 }
 
-// prepare builds the request. A node that is gone is no reason not to find out
-// about a volume that is no longer wanted there; nor is anything else that has changed
-// since this process asked.
+// prepare builds the request, or takes the last one for a claim that wants no volume
+// any more: nothing that has changed since must stop the cleanup of a volume.
 func (c *Controller) prepare(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	after := *o
-	if e, _ := c.memory.of(o.claim.UID); s.Want == provision.Unwanted && e.last != nil {
-		after.plan = e.last
+	r, _ := c.memory.of(o.claim.UID)
+	if s.Want != provision.Wanted && r.plan != nil {
+		after.plan = r.plan.orAlternative(r)
 		return &after, nil
 	}
-	node, err := c.chosenNode(ctx, o)
+	if c.serverOf(o.claim, r) == provision.NoProcess {
+		after.refused = errors.New("no node is selected for the claim")
+		return &after, nil
+	}
+	node, err := c.selectedNode(ctx, o)
 	if err == nil && node == nil && s.Want == provision.Wanted && c.wantOf(o) != provision.Wanted {
 		return &after, nil
 	}
@@ -69,19 +85,22 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 	if isElsewhere(err) && s.Want != provision.Wanted {
 		after.plan, err = c.planFor(ctx, o, nil)
 	}
-	if c.unfit(o, s, err) {
+	if c.noteUnfit(o, s, err) {
 		return &after, nil
 	}
 	after.refused = err
+	if err == nil && r.creation == provision.Doubtful && after.plan.equals(r.stored) {
+		after.plan = after.plan.orAlternative(r)
+	}
 	return &after, nil
 }
 
-// unfit notes that the chosen node is none for the volume, if that is the error.
-func (c *Controller) unfit(o *observation, s provision.State, err error) bool {
+// noteUnfit notes that the selected node is none for the volume, if that is the error.
+func (c *Controller) noteUnfit(o *observation, s provision.State, err error) bool {
 	if !isElsewhere(err) || s.Want != provision.Wanted {
 		return false
 	}
-	c.note(o, func(e *entry) { e.unfit = o.claim.Annotations[binding.SelectedNode] })
+	c.note(o, func(r *claimRecord) { r.unfit = o.claim.Annotations[binding.SelectedNode] })
 	_ = c.reportFailure(o, err) // it is the reason of what follows
 	return true
 }
@@ -95,16 +114,25 @@ func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node)
 	class := c.classOf(o.claim)
 	switch {
 	case class == nil:
-		return nil, fmt.Errorf("storage class %q not found", binding.ClaimClass(o.claim))
+		return nil, fmt.Errorf("storageclass.storage.k8s.io %q not found", binding.ClaimClass(o.claim))
 	case !c.Serves(class.Provisioner):
-		return nil, &provision.Refusal{Lasting: true, Sentence: fmt.Sprintf("The storage class %q is now of the provisioner %q", class.Name, class.Provisioner)}
+		return nil, &provision.Refusal{Sentence: fmt.Sprintf("The storage class %q is now of the provisioner %q", class.Name, class.Provisioner)}
 	}
-	return c.Provisioner.prepare(ctx, library.ProvisionOptions{StorageClass: class, PVName: o.name, PVC: o.claim, SelectedNode: node})
+	p, err := c.Provisioner.prepare(ctx, library.ProvisionOptions{StorageClass: class, PVName: o.name, PVC: o.claim, SelectedNode: node})
+	if err != nil {
+		return nil, err
+	}
+	p.volume.Spec.ClaimRef = &v1.ObjectReference{
+		Kind: "PersistentVolumeClaim", APIVersion: "v1",
+		Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID, ResourceVersion: o.claim.ResourceVersion,
+	}
+	p.volume.Spec.StorageClassName = binding.ClaimClass(o.claim)
+	return p, nil
 }
 
-// chosenNode returns the node that the scheduler chose, nil if there is none. One
+// selectedNode returns the node that the scheduler selected, nil if there is none. One
 // that is gone is noted as unfit.
-func (c *Controller) chosenNode(ctx context.Context, o *observation) (*v1.Node, error) {
+func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node, error) {
 	name := o.claim.Annotations[binding.SelectedNode]
 	if name == "" {
 		return nil, nil
@@ -112,35 +140,13 @@ func (c *Controller) chosenNode(ctx context.Context, o *observation) (*v1.Node, 
 	node, err := c.Node(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.note(o, func(e *entry) { e.unfit = name })
-		_ = c.reportFailure(o, fmt.Errorf("the chosen node %s no longer exists", name))
+		c.note(o, func(r *claimRecord) { r.unfit = name })
+		_ = c.reportFailure(o, fmt.Errorf("the selected node %s no longer exists", name))
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read the chosen node %s: %w", name, err)
+		return nil, fmt.Errorf("read the selected node %s: %w", name, err)
 	}
 	return node, nil
-}
-
-// hold puts the finalizer on the claim. The server refuses that for a claim that is
-// being deleted, and returns the claim as it is: that is a live read. That the claim
-// was not held is what the patch tests, so that nobody has asked the driver before.
-func (c *Controller) hold(ctx context.Context, o *observation) (*observation, error) {
-	change := finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}}
-	claim, err := c.writer.Claim(ctx, o.claim, finalizer.Edit(patch.For(o.claim), o.claim, change))
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	c.note(o, func(e *entry) {
-		if !e.told {
-			e.tell(provision.Never)
-		}
-	})
-	after := o.next(claim)
-	after.read = provision.ClaimRead
-	return after, nil
 }
 
 // readClaim reads the claim from the API server, and its node if the request was
@@ -155,8 +161,8 @@ func (c *Controller) readClaim(ctx context.Context, o *observation) (*observatio
 		return nil, fmt.Errorf("read claim %s/%s: %w", o.claim.Namespace, o.claim.Name, err)
 	}
 	after.read = provision.ClaimRead
-	if e, _ := c.memory.of(o.claim.UID); e.asked == provision.Pending && c.wantOf(after) == provision.Wanted {
-		if _, err := c.chosenNode(ctx, after); err != nil {
+	if r, _ := c.memory.of(o.claim.UID); r.creation == provision.Open && c.wantOf(after) == provision.Wanted {
+		if _, err := c.selectedNode(ctx, after); err != nil {
 			return nil, err
 		}
 	}
@@ -169,37 +175,20 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	if err != nil {
 		return nil, err
 	}
-	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, o.name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		volume = nil
-	case err != nil:
-		return nil, fmt.Errorf("read volume %s: %w", o.name, err)
+	volume, err := read(ctx, "volume", o.name, c.Client.CoreV1().PersistentVolumes().Get)
+	if err != nil {
+		return nil, err
 	}
-	c.note(o, func(e *entry) { e.taken = c.relation(volume, o.claim, *e) == provision.Impostor })
+	c.note(o, func(r *claimRecord) { r.nameTaken = relation(volume, o.claim) == provision.NameConflict })
 	after.volume, after.read = volume, provision.BothRead
-	return after, c.lookElsewhere(ctx, after)
+	return after, nil
 }
 
-// lookElsewhere finds out whether the volume that the claim names by now, and that
-// somebody else has written, is for the disk that was made for the claim.
-func (c *Controller) lookElsewhere(ctx context.Context, o *observation) error {
-	e, _ := c.memory.of(o.claim.UID)
-	name := o.claim.Spec.VolumeName
-	if o.gone || e.made == nil || name == "" || name == o.name {
-		return nil
+// removeOldFinalizer removes the finalizer of an earlier version from the claim.
+func (c *Controller) removeOldFinalizer(ctx context.Context, o *observation) (*observation, error) {
+	if o.refused != nil {
+		c.reportGivenUp(o)
 	}
-	volume, err := read(ctx, "volume", name, c.Client.CoreV1().PersistentVolumes().Get)
-	if err != nil || volume == nil || !c.Deletion.SameDisk(e.made, volume) {
-		return err
-	}
-	c.reportRecordedElsewhere(o, e.shown)
-	c.forgetMade(o, e)
-	return nil
-}
-
-// letGo takes the finalizer off.
-func (c *Controller) letGo(ctx context.Context, o *observation) (*observation, error) {
 	change := finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}}
 	claim, err := c.writer.Claim(ctx, o.claim, finalizer.Edit(patch.For(o.claim), o.claim, change))
 	switch {
@@ -210,10 +199,12 @@ func (c *Controller) letGo(ctx context.Context, o *observation) (*observation, e
 	case err != nil:
 		return nil, err
 	}
-	return o.next(claim), nil
+	after := o.next(claim)
+	after.gone = claim.DeletionTimestamp != nil && len(claim.Finalizers) == 0
+	return after, nil
 }
 
-// reschedule lets the scheduler choose another node, unless it has already.
+// reschedule has the scheduler select another node, unless it has already.
 func (c *Controller) reschedule(ctx context.Context, o *observation) (*observation, error) {
 	path := "/metadata/annotations/" + patch.Escape(binding.SelectedNode)
 	change := patch.For(o.claim).Test(path, o.claim.Annotations[binding.SelectedNode]).Remove(path)
@@ -224,29 +215,57 @@ func (c *Controller) reschedule(ctx context.Context, o *observation) (*observati
 	case err != nil:
 		return nil, err
 	}
-	klog.FromContext(ctx).V(2).Info("Another node is to be chosen for the claim", "unfit", o.claim.Annotations[binding.SelectedNode])
-	c.note(o, func(e *entry) { e.unfit = "" })
+	klog.FromContext(ctx).V(2).Info("The scheduler selects another node for the claim", "unfit", o.claim.Annotations[binding.SelectedNode])
+	c.note(o, func(r *claimRecord) { r.unfit = "" })
 	return o.next(claim), nil
 }
 
-// wait says what the claim waits for. What another try may change is an error.
+// wait reports what the claim waits for. An error is returned for what another try
+// may change.
 func (c *Controller) wait(o *observation, s provision.State, reason provision.Reason) error {
-	switch reason {
-	case provision.RequestRefused:
+	switch {
+	case reason == provision.RequestRefused:
 		return c.refused(o, s)
-	case provision.NameTaken:
-		return c.reportFailure(o, fmt.Errorf("the name %s, which the claim's volume would have, is taken by another volume; delete that one to have the claim served", o.name))
-	case provision.VolumeRecorded, provision.NothingMade, provision.NotWanted, provision.VolumeWanted,
-		provision.VolumeUnwanted, provision.OutcomeUnknown, provision.NodeUnfit:
+	case reason == provision.NameTaken:
+		return c.reportFailure(o, fmt.Errorf("the name %s of the claim's volume is taken by another volume; delete that one to have the claim served", o.name))
+	case reason == provision.LeaseEnding:
+		return errLeaseEnding
+	case o.failure != nil && !done(s):
+		return c.waitAfterFailure(o, s)
 	}
-	e, _ := c.memory.of(o.claim.UID)
-	if s.Want == provision.Unwanted && !s.Held || c.serverOf(o.claim, e) == provision.OtherProcess {
+	if s.Called && s.Want == provision.Wanted && s.Known == provision.Absent {
+		c.loop.EnqueueAfter(o.subject().key, c.Backoff.First)
+	}
+	r, _ := c.memory.of(o.claim.UID)
+	if done(s) || s.Want == provision.Unserved && c.serverOf(o.claim, r) == provision.OtherProcess {
 		c.memory.forget(o.claim.UID, o.name)
 	}
 	if o.gone {
 		c.Reporter.Forget(o.claim.UID)
 	}
 	return nil
+}
+
+// done reports whether nothing is left to be done for the claim, ever.
+func done(s provision.State) bool {
+	return (s.Want == provision.Unwanted || s.Want == provision.Concluded) && s.Entry == provision.NoEntry &&
+		(s.Known == provision.Recorded || s.Creation == provision.NotRequested || s.Creation == provision.Failed)
+}
+
+// waitAfterFailure plans the next call.
+func (c *Controller) waitAfterFailure(o *observation, s provision.State) error {
+	r, _ := c.memory.of(o.claim.UID)
+	switch {
+	case s.Creation == provision.Denied && s.Want == provision.Unwanted:
+		c.loop.EnqueueAfter(o.subject().key, max(c.Patience.Denial-time.Since(r.deniedAt), c.Backoff.First))
+		return nil
+	case s.Want == provision.Unwanted:
+		return c.reportUnresolved(o, o.failure.err)
+	case o.failure.hopeless && s.Creation == provision.NotRequested:
+		c.loop.EnqueueAfter(o.subject().key, c.Backoff.Most)
+		return nil
+	}
+	return o.failure.err
 }
 
 func (c *Controller) refused(o *observation, s provision.State) error {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,9 +28,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/deletion"
+	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
 	"github.com/exeunt-io/exeunt/pkg/csi"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
 // flow is the claim side with the real volume side and a driver behind a socket,
@@ -44,10 +48,56 @@ type flow struct {
 		Translator
 		deletion.Translator
 	}
+	store *store.Store
+	// terms is how often the leader lease has changed hands.
+	terms int32
+	// deletions is the volume side.
+	deletions *deletion.Controller
 	*Controller
 }
 
 const flowClaim = "ns/claim/uid"
+
+// versioned has the API give Leases versions, and refuse updates of others.
+func versioned(client *fake.Clientset) *fake.Clientset {
+	version := 0
+	stamp := func(object runtime.Object) *coordinationv1.Lease {
+		lease, _ := object.(*coordinationv1.Lease)
+		version++
+		return lease
+	}
+	client.PrependReactor("create", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		stamp(action.(clienttesting.CreateAction).GetObject()).ResourceVersion = strconv.Itoa(version)
+		return false, nil, nil
+	})
+	client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		lease := stamp(action.(clienttesting.UpdateAction).GetObject())
+		now, err := client.Tracker().Get(action.GetResource(), lease.Namespace, lease.Name)
+		if err == nil && now.(*coordinationv1.Lease).ResourceVersion != lease.ResourceVersion {
+			return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New("scripted"))
+		}
+		lease.ResourceVersion = strconv.Itoa(version)
+		return false, nil, nil
+	})
+	return client
+}
+
+// newTestStore returns a journal that is being written until the test ends.
+func newTestStore(t *testing.T, client *fake.Clientset, node string) *store.Store {
+	t.Helper()
+	s := store.New(store.Config{
+		Client: client, Journal: journal.Journal{Namespace: "kube-system", Driver: csimock.DefaultName, Node: node}, Holder: "pod_exeunt",
+		Custody: journal.Custody{LeaderLease: "lease", Transitions: 1}, StrikeDelay: time.Millisecond, DeniedFor: time.Millisecond, Metrics: store.NewMetrics(),
+	})
+	writing, stop := context.WithCancel(context.Background())
+	var writer sync.WaitGroup
+	writer.Go(func() { s.Run(writing) })
+	t.Cleanup(func() {
+		stop()
+		writer.Wait()
+	})
+	return s
+}
 
 func newFlow(t *testing.T, finalizers ...string) *flow {
 	t.Helper()
@@ -60,9 +110,9 @@ func newFlow(t *testing.T, finalizers ...string) *flow {
 		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 			Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}}},
 	}
-	f := &flow{T: t, translator: plugin{}, client: fake.NewClientset(claim, &storagev1.StorageClass{
+	f := &flow{T: t, translator: plugin{}, client: versioned(fake.NewClientset(claim, &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: csimock.DefaultName, VolumeBindingMode: &immediate, ReclaimPolicy: &policy,
-	})}
+	}))}
 	directory, err := os.MkdirTemp("", "flow") // short enough for a socket
 	f.must(err)
 	socket := filepath.Join(directory, "csi.sock")
@@ -85,10 +135,13 @@ func (f *flow) restart() {
 	factory, turns := informers.NewSharedInformerFactory(f.client, 0), &controller.Turns{}
 	core, counts := factory.Core().V1(), metrics.New("flow")
 	f.events = record.NewFakeRecorder(1000)
+	f.store = newTestStore(f.T, f.client, "")
+	f.store.Custody.Transitions += f.terms
 	reporter, backoff := controller.NewReporter(f.events), controller.Backoff{First: time.Millisecond, Most: time.Second}
 	deletions, err := deletion.New(deletion.Config{
 		Client: f.client, Volumes: core.PersistentVolumes().Informer(), Driver: f.driver, Translator: f.translator,
 		Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: true, Turns: turns,
+		Settle: func(ctx context.Context, volume *v1.PersistentVolume) error { return f.Settle(ctx, volume) },
 	})
 	f.must(err)
 	f.Controller, err = New(Config{
@@ -99,11 +152,14 @@ func (f *flow) restart() {
 			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
 		},
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
-		Turns:      turns, Reporter: reporter, Metrics: counts, Backoff: backoff, Holds: true,
+		Turns:      turns, Reporter: reporter, Metrics: counts, Backoff: backoff,
+		Journal: f.store, Journaled: true,
 	})
 	f.must(err)
 	factory.StartWithContext(f.Context())
 	factory.WaitForCacheSync(f.Context().Done())
+	f.deletions = deletions
+	f.must(f.Start(f.Context()))
 }
 
 func (f *flow) must(err error) {
@@ -157,165 +213,87 @@ func (f *flow) step(wantFailure bool) {
 }
 
 // expect compares what there is: volumes in the driver, volumes of the API, calls
-// of CreateVolume, and whether the claim is held.
-func (f *flow) expect(stored, recorded, asked int, heldToo bool) {
+// of CreateVolume, and entries in the journal. No claim has a finalizer of ours.
+func (f *flow) expect(stored, recorded, calls, entries int) {
 	f.Helper()
 	volumes, err := f.client.CoreV1().PersistentVolumes().List(f.Context(), metav1.ListOptions{})
 	f.must(err)
-	calls := 0
+	called := 0
 	for _, call := range f.mock.Calls() {
 		if call.Method == "CreateVolume" {
-			calls++
+			called++
 		}
 	}
-	is, hold := len(f.mock.Volumes()), held(f.now())
-	if is != stored || len(volumes.Items) != recorded || calls != asked || hold != heldToo {
-		f.Errorf("%d volumes in the driver, %d recorded, CreateVolume called %d times, held: %v; want %d, %d, %d, %v",
-			is, len(volumes.Items), calls, hold, stored, recorded, asked, heldToo)
+	is, open := len(f.mock.Volumes()), len(f.entries(journal.Active))
+	if is != stored || len(volumes.Items) != recorded || called != calls || open != entries {
+		f.Errorf("%d volumes in the driver, %d recorded, CreateVolume called %d times, %d journal entries; want %d, %d, %d, %d",
+			is, len(volumes.Items), called, open, stored, recorded, calls, entries)
+	}
+	claims, err := f.client.CoreV1().PersistentVolumeClaims("ns").List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	for _, claim := range claims.Items {
+		if finalizer.Has(claim.Finalizers, finalizer.Provisioning) {
+			f.Errorf("the claim has the finalizers %v", claim.Finalizers)
+		}
 	}
 }
 
-func TestAVolumeThatCannotBeRecordedIsRecordedLaterWithoutAnotherCall(t *testing.T) {
-	f := newFlow(t)
-	f.fail("create", "persistentvolumes", false)
-	f.step(true)
-	f.expect(1, 0, 1, true)
-	f.step(false)
-	f.expect(1, 1, 1, true)
+// entries are those in the Leases of the journal.
+func (f *flow) entries(kind journal.Kind) []journal.Entry {
+	f.Helper()
+	f.store.Flush(f.Context())
+	leases, err := f.client.CoordinationV1().Leases("kube-system").List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	var all []journal.Entry
+	for i := range leases.Items {
+		if is, _, ours := f.store.Journal.KindOf(&leases.Items[i]); ours && is == kind {
+			found, _ := journal.Entries(&leases.Items[i])
+			all = append(all, found...)
+		}
+	}
+	return all
 }
 
-func TestAVolumeThatWasRecordedThoughTheAnswerGotLostIsTheClaims(t *testing.T) {
-	f := newFlow(t)
-	f.fail("create", "persistentvolumes", true)
-	f.step(true)
-	f.step(false)
-	f.expect(1, 1, 1, true)
+// vanish removes the claim, as the server does for one without finalizers.
+func (f *flow) vanish() {
+	f.Helper()
+	claim := f.now()
+	f.must(f.client.CoreV1().PersistentVolumeClaims("ns").Delete(f.Context(), "claim", metav1.DeleteOptions{}))
+	f.must(f.Claims.GetStore().Delete(claim))
+	f.claimGone(claim)
 }
 
-func TestAVolumeThatCannotBeRecordedGoesWithItsClaim(t *testing.T) {
-	f := newFlow(t)
-	f.fail("create", "persistentvolumes", false)
-	f.step(true)
-	f.remove()
-	f.step(false)
-	f.expect(0, 0, 1, false)
-}
-
-func TestAVolumeRecordedWithoutAnAnswerIsNotDeletedBehindItsObject(t *testing.T) {
-	f := newFlow(t)
-	f.fail("create", "persistentvolumes", true)
-	f.step(true)
-	f.must(f.Volumes.GetStore().Replace(nil, "")) // the watch is late
-	f.remove()
-	f.step(false)
-	f.expect(1, 1, 1, false)
-}
-
-func TestADriverIsNotAskedForAClaimThatCouldNotBeHeldOrRead(t *testing.T) {
-	for name, fail := range map[string]func(*flow){
-		"not held": func(f *flow) { f.fail("patch", "persistentvolumeclaims", false) },
-		"held, and not read": func(f *flow) {
-			claim := f.now().DeepCopy()
-			claim.Finalizers = finalizer.With(claim.Finalizers, finalizer.Provisioning)
-			_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(f.Context(), claim, metav1.UpdateOptions{})
-			f.must(err)
-			f.now()
-			f.fail("get", "persistentvolumeclaims", false)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFlow(t)
-			fail(f)
-			if err := f.Reconcile(context.Background(), flowClaim); err == nil {
-				t.Error("want an error")
-			}
-			f.expect(0, 0, 0, held(f.now()))
-			f.step(false)
-			f.expect(1, 1, 1, true)
-		})
+// again reconciles the claim though it is gone.
+func (f *flow) again(wantFailure bool) {
+	f.Helper()
+	if err := f.Reconcile(context.Background(), flowClaim); (err != nil) != wantFailure {
+		f.Errorf("Reconcile = %v, want an error: %v", err, wantFailure)
 	}
 }
 
-func TestAVolumeMadeForNothingIsKeptInMindUntilItIsDeleted(t *testing.T) {
-	f := newFlow(t, string(finalizer.Provisioning))
-	f.remove()
-	f.must(f.mock.Inject(csimock.Fault{Method: "DeleteVolume", Code: codes.Internal, Times: 2}))
-	f.step(true)
-	f.step(true)
-	f.expect(1, 0, 1, true)
-	f.step(false)
-	f.expect(0, 0, 1, false)
-	if !slices.ContainsFunc(f.told(), func(event string) bool { return strings.Contains(event, "ProvisioningCleanupFailed") }) {
-		t.Error("no event says that the volume could not be deleted")
-	}
+// change edits the claim.
+func (f *flow) change(edit func(*v1.PersistentVolumeClaim)) {
+	f.Helper()
+	claim := f.now().DeepCopy()
+	edit(claim)
+	_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(f.Context(), claim, metav1.UpdateOptions{})
+	f.must(err)
+	f.now()
 }
 
-func TestATimeoutKeepsTheRequestThoughClassAndClaimChange(t *testing.T) {
-	f := newFlow(t)
-	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: codes.DeadlineExceeded, After: true, Times: 1}))
-	f.step(true)
-	f.must(f.Classes.GetStore().Replace(nil, "")) // the class is gone
-	f.step(false)
-	f.expect(1, 1, 2, true)
+func (f *flow) inject(code codes.Code, created bool, times int) {
+	f.Helper()
+	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: code, After: created, Times: times}))
 }
 
-func (f *flow) told() []string {
+func (f *flow) reported() string {
 	var all []string
 	for {
 		select {
 		case event := <-f.events.Events:
 			all = append(all, event)
 		default:
-			return all
+			return strings.Join(all, "\n")
 		}
 	}
-}
-
-func TestHandlesOfVolumesThatTheCacheDoesNotHaveAreReserved(t *testing.T) {
-	m := newMemory()
-	for range 2 {
-		if !m.reserve("handle", "a") {
-			t.Error("a free handle, or one's own, is refused")
-		}
-	}
-	if m.reserve("handle", "b") {
-		t.Error("the handle of another claim's volume is given")
-	}
-	m.release("handle")
-	if !m.reserve("handle", "b") {
-		t.Error("a handle that was released is refused")
-	}
-}
-
-func TestWhatWasPerhapsMadeBeforeARestartIsFoundOutThoughItsNodeIsGone(t *testing.T) {
-	f := newFlow(t)
-	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: codes.DeadlineExceeded, After: true, Times: 1}))
-	f.step(true)
-	f.expect(1, 0, 1, true)
-	claim := f.now().DeepCopy()
-	claim.Annotations[binding.SelectedNode] = "gone"
-	_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(f.Context(), claim, metav1.UpdateOptions{})
-	f.must(err)
-	wait := storagev1.VolumeBindingWaitForFirstConsumer
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: csimock.DefaultName, VolumeBindingMode: &wait}
-	_, err = f.client.StorageV1().StorageClasses().Update(f.Context(), class, metav1.UpdateOptions{})
-	f.must(err)
-	f.restart()
-	f.step(false)
-	f.expect(0, 0, 2, true)
-	if node, chosen := f.now().Annotations[binding.SelectedNode]; chosen {
-		t.Errorf("the node %s is still chosen", node)
-	}
-}
-
-func TestAnImpostorSeenAfterARestartIsNoReasonToForgetWhatWasPerhapsMade(t *testing.T) {
-	f := newFlow(t)
-	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: codes.DeadlineExceeded, After: true, Times: 1}))
-	f.step(true)
-	impostor := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}
-	_, err := f.client.CoreV1().PersistentVolumes().Create(f.Context(), impostor, metav1.CreateOptions{})
-	f.must(err)
-	f.restart()
-	f.step(true)
-	f.expect(0, 1, 2, true)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
+	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
@@ -55,28 +56,28 @@ func NewInputs(config InputsConfig) *Inputs {
 	return &Inputs{InputsConfig: config}
 }
 
-// For returns what the claim's volume is made from, and the content of the secret
-// that its creation needs. Sources are protected from then on.
+// For returns what the claim's volume is made from, and the content and identity of
+// the secret that its creation needs. Sources are protected from then on.
 //
 // Its errors say what is missing, as a sentence: a [provision.Refusal] stays until
 // claim or class change, [provision.NotOurs] is for somebody else to serve, and
 // with [provision.Elsewhere] another node must be chosen.
-func (i *Inputs) For(ctx context.Context, options library.ProvisionOptions) (provision.Input, provision.Credentials, error) {
+func (i *Inputs) For(ctx context.Context, options library.ProvisionOptions) (provision.Input, provision.Credentials, *journal.Secret, error) {
 	in, needs, err := i.begin(ctx, options)
+	if err == nil {
+		in.Mutable, err = i.attributes(ctx, needs.AttributesClass)
+	}
+	if err == nil {
+		in.Source, err = i.source(ctx, in, needs.Source)
+	}
+	if err == nil {
+		in.Topology, err = i.topology(ctx, in, options.SelectedNode)
+	}
 	if err != nil {
-		return provision.Input{}, provision.Credentials{}, err
+		return provision.Input{}, provision.Credentials{}, nil, err
 	}
-	if in.Mutable, err = i.attributes(ctx, needs.AttributesClass); err != nil {
-		return provision.Input{}, provision.Credentials{}, err
-	}
-	if in.Source, err = i.source(ctx, in, needs.Source); err != nil {
-		return provision.Input{}, provision.Credentials{}, err
-	}
-	if in.Topology, err = i.topology(ctx, in, options.SelectedNode); err != nil {
-		return provision.Input{}, provision.Credentials{}, err
-	}
-	credentials, err := i.credentials(ctx, in)
-	return in, credentials, err
+	credentials, secret, err := i.credentials(ctx, in)
+	return in, credentials, secret, err
 }
 
 // begin returns what claim and class alone tell.

@@ -137,7 +137,7 @@ func options(change func(*library.ProvisionOptions), parameters ...string) libra
 
 func TestEveryAccessModeIsTranslated(t *testing.T) {
 	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n")}, nil)
-	in, _, err := w.inputs.For(t.Context(), options(nil))
+	in, _, _, err := w.inputs.For(t.Context(), options(nil))
 	must(t, err)
 	if fmt.Sprint(in.AccessModes) != "[SINGLE_NODE_SINGLE_WRITER MULTI_NODE_MULTI_WRITER]" {
 		t.Errorf("access modes: %v", in.AccessModes)
@@ -149,12 +149,12 @@ func TestTheChosenNodeIsPreferredAndOneWithoutDriversMeansAnother(t *testing.T) 
 	choose := func(name, zone string) library.ProvisionOptions {
 		return options(func(o *library.ProvisionOptions) { o.SelectedNode = newNode(name, zone) })
 	}
-	in, _, err := w.inputs.For(t.Context(), choose("n2", "b"))
+	in, _, _, err := w.inputs.For(t.Context(), choose("n2", "b"))
 	must(t, err)
 	if got := in.Topology.GetPreferred()[0].GetSegments()["zone"]; got != "b" || len(in.Topology.GetRequisite()) != 3 {
 		t.Errorf("topology: %v", in.Topology)
 	}
-	_, _, err = w.inputs.For(t.Context(), choose("n3", "c"))
+	_, _, _, err = w.inputs.For(t.Context(), choose("n3", "c"))
 	var elsewhere *provision.Elsewhere
 	if !errors.As(err, &elsewhere) || !strings.Contains(elsewhere.Sentence, "n3") {
 		t.Errorf("a node without CSINode: %v, want Elsewhere that names it", err)
@@ -164,7 +164,7 @@ func TestTheChosenNodeIsPreferredAndOneWithoutDriversMeansAnother(t *testing.T) 
 func TestANodeThatHasJustComeIsReadLive(t *testing.T) {
 	w := newWorld(t, []runtime.Object{newNode("n1", "a"), newCSINode("n1")}, nil)
 	must(t, w.inputs.CSINodes.GetStore().Delete(newCSINode("n1"))) // the cache is late
-	in, _, err := w.inputs.For(t.Context(), options(func(o *library.ProvisionOptions) { o.SelectedNode = newNode("n1", "a") }))
+	in, _, _, err := w.inputs.For(t.Context(), options(func(o *library.ProvisionOptions) { o.SelectedNode = newNode("n1", "a") }))
 	must(t, err)
 	if got := in.Topology.GetPreferred()[0].GetSegments()["zone"]; got != "a" {
 		t.Errorf("topology: %v", in.Topology)
@@ -178,7 +178,7 @@ func TestASecretGoesIntoTheRequestAndNowhereElse(t *testing.T) {
 	planned, err := p.prepare(t.Context(), options(nil, "provisioner-secret-name", "${pvc.name}-key", "provisioner-secret-namespace", "${pvc.namespace}"))
 	must(t, err)
 	for name, tried := range map[string]*plan{"the first call": planned, "a later call, from memory": planned.kept()} {
-		made, err := p.create(t.Context(), tried)
+		made, err := p.create(t.Context(), tried, false)
 		must(t, err)
 		if got := w.driver.asked.GetSecrets(); !maps.Equal(got, map[string]string{"password": "hunter2"}) {
 			t.Errorf("%s: the driver got %v", name, got)
@@ -191,7 +191,7 @@ func TestASecretGoesIntoTheRequestAndNowhereElse(t *testing.T) {
 		}
 	}
 	must(t, w.inputs.Client.CoreV1().Secrets("team").Delete(t.Context(), "data-key", metav1.DeleteOptions{}))
-	if _, err := p.create(t.Context(), planned.kept()); err == nil || !strings.Contains(err.Error(), "team/data-key") {
+	if _, err := p.create(t.Context(), planned.kept(), false); err == nil || !strings.Contains(err.Error(), "team/data-key") {
 		t.Errorf("without the secret: %v, want an error that names it", err)
 	}
 }
@@ -217,7 +217,7 @@ func TestWhatIsMissingIsNamedAndTriedAgain(t *testing.T) {
 		"a snapshot":            {options(from("VolumeSnapshot")), "VolumeSnapshot"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := w.inputs.For(t.Context(), tc.options)
+			_, _, _, err := w.inputs.For(t.Context(), tc.options)
 			var missing *provision.NotYet
 			if !errors.As(err, &missing) || !strings.Contains(missing.Sentence, tc.names) {
 				t.Errorf("For = %v, want NotYet that names %q", err, tc.names)
@@ -240,7 +240,7 @@ func TestASnapshotIsProtectedAndRestored(t *testing.T) {
 		Spec:       snapshotv1.VolumeSnapshotContentSpec{Driver: "driver", VolumeSnapshotRef: v1.ObjectReference{Namespace: "team", Name: "origin", UID: "s"}},
 		Status:     &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: &snapshotHandle},
 	}})
-	in, _, err := w.inputs.For(t.Context(), options(func(o *library.ProvisionOptions) {
+	in, _, _, err := w.inputs.For(t.Context(), options(func(o *library.ProvisionOptions) {
 		o.PVC.Spec.DataSource = &v1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: "origin"}
 	}))
 	must(t, err)
@@ -271,18 +271,18 @@ func TestAVolumeOfTheInTreePluginIsClonedAndBecomesOneOfIt(t *testing.T) {
 		o.PVC.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "origin"}
 	}))
 	must(t, err)
-	made, err := p.create(t.Context(), planned)
+	made, err := p.create(t.Context(), planned, false)
 	must(t, err)
 	if got := w.driver.asked; got.GetVolumeContentSource().GetVolume().GetVolumeId() != "disk" || got.GetParameters()["translated"] != "true" {
 		t.Errorf("the driver was asked for %v", got)
 	}
-	if !strings.Contains(made.useless, "not made from the source volume") || made.handle != "h" {
+	if !strings.Contains(made.unusable, "not made from the source volume") || made.handle != "h" {
 		t.Errorf("made: %+v", made)
 	}
 	planned.request.VolumeContentSource = nil
-	made, err = p.create(t.Context(), planned)
+	made, err = p.create(t.Context(), planned, false)
 	must(t, err)
-	if made.useless != "" || made.volume.Spec.HostPath == nil || made.volume.Annotations["pv.kubernetes.io/provisioned-by"] != "kubernetes.io/old" {
+	if made.unusable != "" || made.volume.Spec.HostPath == nil || made.volume.Annotations["pv.kubernetes.io/provisioned-by"] != "kubernetes.io/old" {
 		t.Errorf("made: %+v", made)
 	}
 	if fmt.Sprint(w.protected) != "[origin]" {

@@ -2,19 +2,20 @@ package provisioning
 
 import (
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// memory is what is known of claims and their volumes that the API server does not
-// tell, by the claim's UID. A restart forgets it: a claim that is held then was
-// perhaps asked for.
+// memory is what is known of claims and their volumes beyond the API server, by the
+// claim's UID. What a restart must not forget is in the journal, too.
 type memory struct {
 	mu      sync.Mutex
-	entries map[types.UID]entry
+	records map[types.UID]claimRecord
 	// subjects are claims by the name of their volume.
 	subjects map[string]subject
 	// handles are claims by the handle of a volume that the cache does not have yet.
@@ -27,71 +28,89 @@ type subject struct {
 	key string
 }
 
-// entry is what is known of one claim.
-type entry struct {
-	// asked is what this process knows of the volume, if it is told; else the claim
-	// tells: one that is held was perhaps asked for by a process before this one.
-	asked provision.Asked
-	told  bool
-	// claim is what the driver was asked for, should the claim vanish.
+// claimRecord is what is known of one claim.
+type claimRecord struct {
+	creation provision.Creation
+	// entry is what the journal has, stored the request of a durable entry. Superseded
+	// are earlier requests that were never answered.
+	entry      provision.Entry
+	stored     *plan
+	superseded []journal.Request
+	// resumed: the entry is still among the unresolved ones.
+	resumed bool
+	// bypass says why calls for the claim have no entry, "" if they have.
+	bypass string
+	// claim is as it was at the last request, should it vanish.
 	claim *v1.PersistentVolumeClaim
-	// plan is what the driver may still be at.
-	plan *plan
-	// last is the newest request: it is repeated for a claim that no longer wants a
-	// volume, though class or source are gone by now.
-	last *plan
-	// made is the volume that is not recorded yet, and handle what the driver calls
-	// it, in logs and events shown; useless is why it never will be recorded.
-	made                   *v1.PersistentVolume
-	handle, shown, useless string
-	// node is where the volume was asked for; unfit is a node that is gone or full.
-	node, unfit string
-	// taken: another volume has the name.
-	taken bool
-	// saved: the volume was recorded; seen: the cache has heard of it since.
+	// plan is the last request, node its selected node. Alternatives counts the tries
+	// with superseded requests.
+	plan         *plan
+	node         string
+	alternatives int
+	// volume is the created volume that is not recorded yet; handle is its handle, shown
+	// the same for logs and events; unusable says why it cannot be recorded.
+	volume                  *v1.PersistentVolume
+	handle, shown, unusable string
+	// unfit is a node that is gone or full.
+	unfit string
+	// nameTaken: another volume has the name.
+	nameTaken bool
+	// requested: this process called the driver. Recorded: a PersistentVolume of the
+	// claim's own name was written or seen.
+	requested, recorded bool
+	// saved: this process wrote the PersistentVolume; seen: the cache has it, or had it.
 	saved, seen bool
+	// sightings counts events of a PersistentVolume of the claim's own name.
+	sightings int
+	// deniedAt is when the driver denied the volume first, unresolvedAt since when only
+	// an administrator can find out about it, and unresolved why.
+	deniedAt, unresolvedAt time.Time
+	unresolved             string
 }
 
 func newMemory() *memory {
-	return &memory{entries: map[types.UID]entry{}, subjects: map[string]subject{}, handles: map[string]types.UID{}}
+	return &memory{records: map[types.UID]claimRecord{}, subjects: map[string]subject{}, handles: map[string]types.UID{}}
 }
 
-func (m *memory) of(claim types.UID) (entry, bool) {
+func (m *memory) of(claim types.UID) (claimRecord, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, known := m.entries[claim]
-	return e, known
+	r, known := m.records[claim]
+	return r, known
 }
 
-// tell notes what this process knows of the volume.
-func (e *entry) tell(asked provision.Asked) { e.asked, e.told = asked, true }
+// settle notes that there is no unrecorded volume any more.
+func (r *claimRecord) settle() {
+	r.creation = provision.NotRequested
+	r.volume, r.plan, r.unusable, r.handle, r.shown = nil, nil, "", "", ""
+	r.unresolved, r.unresolvedAt, r.deniedAt, r.alternatives = "", time.Time{}, time.Time{}, 0
+}
 
-// settle notes that no volume is left that only this process knows of.
-func (e *entry) settle() {
-	e.tell(provision.Settled)
-	e.made, e.plan, e.last, e.useless = nil, nil, nil, ""
+// strike notes that the journal has no entry any more.
+func (r *claimRecord) strike() {
+	r.entry, r.stored, r.superseded, r.resumed = provision.NoEntry, nil, nil, false
 }
 
 // note changes what is known of the claim.
-func (m *memory) note(s subject, volume string, change func(*entry)) {
+func (m *memory) note(s subject, volume string, change func(*claimRecord)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.entries[s.uid]
-	change(&e)
-	m.entries[s.uid], m.subjects[volume] = e, s
+	r := m.records[s.uid]
+	change(&r)
+	m.records[s.uid], m.subjects[volume] = r, s
 }
 
 func (m *memory) forget(claim types.UID, volume string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.entries, claim)
+	delete(m.records, claim)
 	if m.subjects[volume].uid == claim {
 		delete(m.subjects, volume)
 	}
 }
 
-// reserve says whether no other claim has a volume with the handle, as far as the
-// cache of volumes does not tell.
+// reserve returns false if another claim has a volume with the handle that the
+// cache of volumes does not have yet.
 func (m *memory) reserve(handle string, claim types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,17 +128,27 @@ func (m *memory) release(handle string) {
 	delete(m.handles, handle)
 }
 
-// saw takes note of an event of the volume with the name, and returns the key of
-// its claim, "" if nothing is known of it.
-func (m *memory) saw(volume string) string {
+// saw takes note of an event of the volume with the name, which refers to the claim.
+// It returns the key of the volume's own claim, "" if nothing is known of that, and
+// whether something is to be done for the claim since. A volume that was created but
+// not recorded is no longer trusted: it may be the one that was seen, and be deleted.
+func (m *memory) saw(volume string, claim types.UID) (key string, work bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s, known := m.subjects[volume]
 	if !known {
-		return ""
+		return "", false
 	}
-	e := m.entries[s.uid]
-	e.seen, e.taken = true, false
-	m.entries[s.uid] = e
-	return s.key
+	r := m.records[s.uid]
+	r.seen, r.nameTaken = true, false
+	if claim == s.uid {
+		work = r.entry != provision.NoEntry
+		r.recorded = true
+		r.sightings++
+		if r.creation == provision.Created && r.entry != provision.Discarding {
+			r.creation, r.volume = provision.Open, nil
+		}
+	}
+	m.records[s.uid] = r
+	return s.key, work
 }

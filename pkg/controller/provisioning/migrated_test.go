@@ -33,7 +33,7 @@ func TestACallForAVolumeOfTheInTreePluginIsCountedAsThat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.create(t.Context(), planned); err != nil {
+		if _, err := p.create(t.Context(), planned, false); err != nil {
 			t.Fatal(err)
 		}
 		if driver.mark != want {

@@ -1,7 +1,6 @@
 package provisioning
 
 import (
-	"errors"
 	"strings"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 // changed.
 type observation struct {
 	claim *v1.PersistentVolumeClaim
-	// gone: the claim no longer exists; it is as it was when the driver was asked.
+	// gone: the claim no longer exists; it is as it was at the last request.
 	gone bool
 	// name is the name of the claim's volume, volume what was read under it.
 	name   string
@@ -28,6 +27,10 @@ type observation struct {
 	// plan is the request, refused why it cannot be built.
 	plan    *plan
 	refused error
+	// called: the driver was called in this pass; failure is its error, nil if it
+	// succeeded.
+	called  bool
+	failure *failure
 	began   time.Time
 }
 
@@ -35,52 +38,64 @@ func (o *observation) subject() subject {
 	return subject{uid: o.claim.UID, key: keyOf(controller.Key(o.claim), o.claim.UID)}
 }
 
-// keyOf is the key of a claim in the queue: what has another UID is another claim.
+// keyOf is the key of a claim in the queue. A claim of the same name with another UID
+// is another claim.
 func keyOf(claim string, uid types.UID) string {
 	return claim + "/" + string(uid)
 }
 
-// claimOf returns the claim with the key from the cache, or as it is remembered if
-// it is gone, or nil.
+// claimOf returns the claim with the key from the cache, or from memory if it is
+// gone, or nil.
 func (c *Controller) claimOf(key string) (claim *v1.PersistentVolumeClaim, gone bool) {
 	i := strings.LastIndex(key, "/")
 	name, uid := key[:i], types.UID(key[i+1:])
 	if claim := cached[*v1.PersistentVolumeClaim](c.Claims, name); claim != nil && claim.UID == uid {
 		return claim, false
 	}
-	e, _ := c.memory.of(uid)
-	return e.claim, true
+	r, _ := c.memory.of(uid)
+	return r.claim, true
 }
 
-// exists says whether there is a claim to look at, or one that is remembered.
+// exists reports whether there is such a claim, or a record of it.
 func (c *Controller) exists(key string) bool {
 	claim, _ := c.claimOf(key)
 	return claim != nil
 }
 
-// observe returns nil if the claim is gone and nothing of it is remembered.
+// observe returns nil if the claim is gone and nothing is known of it.
 func (c *Controller) observe(key string) (*observation, error) {
 	claim, gone := c.claimOf(key)
 	if claim == nil {
 		return nil, nil
 	}
-	if _, known := c.memory.of(claim.UID); !known && !c.serves(claim) {
-		return nil, nil // its hold, if it has one, is somebody else's
+	r, known := c.memory.of(claim.UID)
+	if !known && !c.serves(claim) {
+		return nil, nil
 	}
 	if !gone && !c.versions.Fresh(claim) {
 		return nil, controller.ErrLagging
 	}
 	o := &observation{claim: claim, gone: gone, name: c.VolumeName(claim), began: time.Now()}
-	if e, _ := c.memory.of(claim.UID); e.asked == provision.Pending {
-		o.plan = e.plan
+	if r.creation == provision.Open || r.creation == provision.Denied {
+		o.plan = r.plan
+	}
+	if c.isFresh(o, r) {
+		o.read = provision.ClaimRead
 	}
 	return o, nil
 }
 
-// serverOf says who serves the claim as it was last read. What was begun here ends
-// here.
-func (c *Controller) serverOf(claim *v1.PersistentVolumeClaim, e entry) provision.Server {
-	if c.ServedBy == nil || e.plan != nil || e.made != nil {
+// isFresh reports whether a live read of the claim would say nothing new: its version
+// came by the watch, and neither a call nor a PersistentVolume is known.
+func (c *Controller) isFresh(o *observation, r claimRecord) bool {
+	return !o.gone && c.Streamed != nil && c.Streamed(o.claim.ResourceVersion) &&
+		!r.requested && !r.recorded && r.entry == provision.NoEntry && o.claim.Spec.VolumeName == "" &&
+		cached[*v1.PersistentVolume](c.Volumes, o.name) == nil
+}
+
+// serverOf returns who serves the claim. What was begun here ends here.
+func (c *Controller) serverOf(claim *v1.PersistentVolumeClaim, r claimRecord) provision.Server {
+	if c.ServedBy == nil || r.plan != nil || r.volume != nil || r.entry != provision.NoEntry {
 		return provision.ThisProcess
 	}
 	return c.ServedBy(claim)
@@ -94,22 +109,21 @@ func (o *observation) next(claim *v1.PersistentVolumeClaim) *observation {
 }
 
 func (c *Controller) stateOf(o *observation) provision.State {
+	r, _ := c.memory.of(o.claim.UID)
 	s := provision.State{
-		Holds: c.Holds,
-		Held:  !o.gone && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning),
-		Want:  c.wantOf(o),
-		Known: c.knownOf(o),
-		Read:  o.read,
-	}
-	switch e, _ := c.memory.of(o.claim.UID); {
-	case e.told:
-		s.Asked = e.asked
-	case s.Held:
-		s.Asked = provision.Perhaps
+		Want:         c.wantOf(o),
+		Known:        c.knownOf(o),
+		Creation:     r.creation,
+		Entry:        entryOf(o, r),
+		Read:         o.read,
+		Journaled:    c.journaled.Load() && r.bypass == "",
+		Unusable:     r.unusable != "",
+		OldFinalizer: !o.gone && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning) && c.serverOf(o.claim, r) != provision.OtherProcess,
+		Called:       o.called,
+		Leading:      c.Leading == nil || c.Leading(),
+		Overdue:      r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Patience.Unresolved,
 	}
 	switch {
-	case o.refused != nil && c.neverPossible(o):
-		s.Prepared = provision.Impossible
 	case o.refused != nil:
 		s.Prepared = provision.Refused
 	case o.plan != nil:
@@ -118,32 +132,29 @@ func (c *Controller) stateOf(o *observation) provision.State {
 	return s
 }
 
-// neverPossible says whether the request was refused for what has been so as long as
-// the claim exists: by what does not change in the claim, or by a class that is older.
-func (c *Controller) neverPossible(o *observation) bool {
-	var refusal *provision.Refusal
-	var foreign *provision.NotOurs
-	if lasting := errors.As(o.refused, &refusal) && refusal.Lasting; !lasting && !errors.As(o.refused, &foreign) {
-		return false
+// entryOf returns what the journal has, compared with the request that is to be sent.
+func entryOf(o *observation, r claimRecord) provision.Entry {
+	if r.entry == provision.Durable && o.plan != nil && !o.plan.alternative && !o.plan.equals(r.stored) {
+		return provision.Outdated
 	}
-	class := c.classOf(o.claim)
-	return class != nil && !o.claim.CreationTimestamp.Before(&class.CreationTimestamp)
+	return r.entry
 }
 
 func (c *Controller) wantOf(o *observation) provision.Want {
-	e, _ := c.memory.of(o.claim.UID)
-	node := o.claim.Annotations[binding.SelectedNode]
-	asked, server := e.plan != nil || e.made != nil, c.serverOf(o.claim, e)
+	r, _ := c.memory.of(o.claim.UID)
+	node, server := o.claim.Annotations[binding.SelectedNode], c.serverOf(o.claim, r)
 	switch {
+	case !o.gone && concluded(o.claim, o.name):
+		return provision.Concluded
 	case server == provision.OtherProcess:
 		return provision.Unserved
 	case o.gone || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "":
 		return provision.Unwanted
-	case e.useless != "", asked && e.node != node:
+	case r.unusable != "", isOpen(r.creation) && r.node != node:
 		return provision.Misplaced
 	case server == provision.NoProcess, !c.serves(o.claim):
 		return provision.Unserved
-	case node != "" && node == e.unfit:
+	case node != "" && node == r.unfit:
 		return provision.Misplaced
 	case node == "" && c.delays(o.claim):
 		return provision.Unserved
@@ -151,8 +162,19 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 	return provision.Wanted
 }
 
-// serves says whether the claim names the driver, or the in-tree plugin that the
-// driver serves and that was told to leave the claim to it.
+// isOpen reports whether there is, or may be, a volume for the node of the last request.
+func isOpen(creation provision.Creation) bool {
+	return creation == provision.Open || creation == provision.Denied || creation == provision.Created
+}
+
+// concluded reports whether the claim is, or was, bound to the volume of its name.
+func concluded(claim *v1.PersistentVolumeClaim, volume string) bool {
+	_, bound := claim.Annotations[binding.BindCompleted]
+	return claim.Spec.VolumeName == volume && (bound || claim.Status.Phase == v1.ClaimBound || claim.Status.Phase == v1.ClaimLost)
+}
+
+// serves reports whether the claim names the driver, or an in-tree plugin that the
+// driver replaces, with the driver as the one that it is migrated to.
 func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
 	name, driver := provisionerOf(claim), c.Provisioner.Driver.Name()
 	return name == driver || c.Serves(name) && claim.Annotations[binding.MigratedTo] == driver
@@ -174,40 +196,32 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.Storage
 	return cached[*storagev1.StorageClass](c.Classes, binding.ClaimClass(claim))
 }
 
-// knownOf prefers what was read, then what this process has recorded and the cache
-// has not heard of, then the cache.
+// knownOf prefers what was read live, then what this process wrote and the cache does
+// not have yet, then the cache.
 func (c *Controller) knownOf(o *observation) provision.Known {
-	e, _ := c.memory.of(o.claim.UID)
+	r, _ := c.memory.of(o.claim.UID)
 	if o.read == provision.BothRead {
-		return c.relation(o.volume, o.claim, e)
-	}
-	if o.claim.Spec.VolumeName != "" {
-		bound := cached[*v1.PersistentVolume](c.Volumes, o.claim.Spec.VolumeName)
-		if bound != nil && binding.MadeFor(bound, o.claim) && c.relation(bound, o.claim, e) == provision.Recorded {
-			return provision.Recorded
-		}
+		return relation(o.volume, o.claim)
 	}
 	switch volume := cached[*v1.PersistentVolume](c.Volumes, o.name); {
 	case volume != nil:
-		return c.relation(volume, o.claim, e)
-	case e.saved && !e.seen:
+		return relation(volume, o.claim)
+	case r.saved && !r.seen:
 		return provision.Recorded
-	case e.taken:
-		return provision.Impostor
+	case r.nameTaken:
+		return provision.NameConflict
 	}
 	return provision.Absent
 }
 
-// relation compares the volume under the name of the claim's with the one that was
-// made, if its handle is known.
-func (c *Controller) relation(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim, e entry) provision.Known {
+// relation compares the volume under the claim's volume name with the claim. The handle
+// does not count: a driver may spell the handle of one disk in two ways.
+func relation(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) provision.Known {
 	switch {
 	case volume == nil:
 		return provision.Absent
 	case volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != claim.UID:
-		return provision.Impostor
-	case e.made != nil && !c.Deletion.SameDisk(e.made, volume):
-		return provision.Impostor
+		return provision.NameConflict
 	}
 	return provision.Recorded
 }

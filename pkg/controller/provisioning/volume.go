@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -17,35 +18,61 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// ask calls the driver and remembers what is known of the volume since.
-func (c *Controller) ask(ctx context.Context, o *observation, s provision.State) (*observation, error) {
+// failure is an error of CreateVolume.
+type failure struct {
+	err error
+	// hopeless: the same request would get the same answer.
+	hopeless bool
+}
+
+// create calls the driver and notes what is known of the volume since.
+func (c *Controller) create(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	if s.Want == provision.Wanted {
 		c.reportStart(o)
 	}
-	c.note(o, func(e *entry) {
-		e.tell(provision.Pending)
-		e.claim, e.plan, e.node = o.claim, o.plan.kept(), o.plan.selected
-		e.last = e.plan
+	before, _ := c.memory.of(o.claim.UID)
+	if !s.Journaled {
+		c.bypassed(before)
+	}
+	c.note(o, func(r *claimRecord) {
+		r.creation, r.requested = provision.Open, true
+		r.claim, r.node = o.claim, o.plan.selected
+		if !o.plan.alternative {
+			r.plan = o.plan.kept()
+		}
 	})
-	made, err := c.Provisioner.create(ctx, o.plan)
+	made, err := c.Provisioner.create(ctx, o.plan, o.gone || s.Want == provision.Unwanted)
 	if err == nil {
-		made.volume = c.complete(made.volume, o)
-		err = c.impossible(made, o)
+		err = c.checkHandle(made, o)
+	}
+	if now, _ := c.memory.of(o.claim.UID); now.sightings != before.sightings {
+		klog.FromContext(ctx).Info("A PersistentVolume of the claim was seen during the call; the call is repeated", "volume", o.name)
+		return o.afterCall(nil), nil
 	}
 	if err != nil {
-		return c.failed(ctx, o, s, err)
+		return c.failed(ctx, o, s, before, err)
 	}
 	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", made.shown)
-	c.note(o, func(e *entry) {
-		e.tell(provision.Made)
-		e.made, e.useless, e.handle, e.shown = made.volume, made.useless, made.handle, made.shown
+	c.note(o, func(r *claimRecord) {
+		r.creation = provision.Created
+		r.volume, r.unusable, r.handle, r.shown = made.volume, made.unusable, made.handle, made.shown
+		if o.plan.alternative && s.Want == provision.Wanted {
+			r.unusable = "the volume was created by an earlier request for the claim, which asked for something else"
+		}
 	})
-	return o.next(o.claim), nil
+	return o.afterCall(nil), nil
 }
 
-// impossible refuses a volume of which nothing is to be deleted: one without a
-// handle, or with the handle of somebody else's.
-func (c *Controller) impossible(made answer, o *observation) error {
+// afterCall is the observation after the driver was called.
+func (o *observation) afterCall(f *failure) *observation {
+	after := o.next(o.claim)
+	after.called, after.failure, after.plan = true, f, nil
+	return after
+}
+
+// checkHandle refuses a volume of which nothing can be deleted: one without a
+// handle, or with the handle of another volume.
+func (c *Controller) checkHandle(made answer, o *observation) error {
 	if made.handle == "" {
 		return status.Error(codes.Internal, "the driver returned no volume handle")
 	}
@@ -56,50 +83,69 @@ func (c *Controller) impossible(made answer, o *observation) error {
 	return nil
 }
 
-// failed notes what an error of the driver says. The request is kept while the
-// driver may be at it, unless there is a volume that was made with another one.
-func (c *Controller) failed(ctx context.Context, o *observation, s provision.State, err error) (*observation, error) {
+// failed notes what an error of the driver says.
+func (c *Controller) failed(ctx context.Context, o *observation, s provision.State, before claimRecord, err error) (*observation, error) {
 	code := status.Code(err)
-	asked := provision.After(provision.OutcomeOf(code), s.Want, s.Asked)
+	creation := provision.After(provision.OutcomeOf(code), before.creation, !before.deniedAt.IsZero() && time.Since(before.deniedAt) >= c.Patience.Denial)
 	full := code == codes.ResourceExhausted && c.Provisioner.Driver.HasTopology()
-	c.note(o, func(e *entry) {
-		e.tell(asked)
-		if asked != provision.Pending || code == codes.AlreadyExists {
-			e.plan = nil
-		}
+	c.note(o, func(r *claimRecord) {
+		r.creation = creation
+		r.noteDenial(creation)
+		r.noteUnresolved(unresolvedBy(err, r))
 		if code == codes.AlreadyExists {
-			e.last = nil
+			r.alternatives++
 		}
 		if full {
-			e.unfit = o.claim.Annotations[binding.SelectedNode]
+			r.unfit = o.claim.Annotations[binding.SelectedNode]
 		}
 	})
 	if c.Failed != nil {
 		c.Failed(binding.ClaimClass(o.claim))
 	}
-	after := o.next(o.claim)
-	after.plan = nil
+	f := &failure{err: err, hopeless: code == codes.InvalidArgument && s.Want == provision.Wanted}
+	if s.Want != provision.Unwanted {
+		c.count(o, err)
+		f.err = c.reportFailure(o, c.sentence(o, err, f.hopeless))
+	}
+	if f.hopeless {
+		klog.FromContext(ctx).Error(f.err, "The driver refuses the request, trying again later", "wait", c.Backoff.Most)
+	}
+	return o.afterCall(f), nil
+}
+
+// noteDenial notes when the driver denied the volume first.
+func (r *claimRecord) noteDenial(creation provision.Creation) {
 	switch {
-	case asked == provision.Settled:
-		return after, nil
-	case asked == provision.Denied: // it is to be said twice, and not long after
-		c.loop.EnqueueAfter(o.subject().key, c.Backoff.First)
-		return nil, nil
-	case s.Want == provision.Unwanted:
-		return nil, c.reportUnresolved(o, err)
+	case creation != provision.Denied:
+		r.deniedAt = time.Time{}
+	case r.deniedAt.IsZero():
+		r.deniedAt = time.Now()
 	}
-	c.count(o, err)
-	hopeless := code == codes.InvalidArgument && s.Want == provision.Wanted // the same request will have the same answer
-	failure := c.reportFailure(o, c.sentence(o, err, hopeless))
-	if hopeless {
-		klog.FromContext(ctx).Error(failure, "The driver refuses the request, trying again later", "wait", c.Backoff.Most)
-		c.loop.EnqueueAfter(o.subject().key, c.Backoff.Most)
-		return nil, nil
+}
+
+// noteUnresolved notes since when only an administrator can find out, "" for not.
+func (r *claimRecord) noteUnresolved(reason string) {
+	switch {
+	case reason == "":
+		r.unresolvedAt = time.Time{}
+	case r.unresolvedAt.IsZero():
+		r.unresolvedAt = time.Now()
 	}
-	if full && c.wantOf(after) == provision.Misplaced {
-		return after, nil
+	r.unresolved = reason
+}
+
+// unresolvedBy returns why repeating the request does not help, "" if it may.
+func unresolvedBy(err error, r *claimRecord) string {
+	var secret *secretChanged
+	switch code := status.Code(err); {
+	case errors.As(err, &secret):
+		return secret.Error()
+	case code == codes.AlreadyExists && r.alternatives >= len(r.superseded):
+		return "the driver has a volume of that name, and says to every known request that it does not fit"
+	case provision.OutcomeOf(code) == provision.Uncertain:
+		return fmt.Sprintf("the driver fails with the code %s, which does not say whether there is a volume", code)
 	}
-	return nil, failure
+	return ""
 }
 
 // sentence is what the user reads of an error of the driver.
@@ -111,26 +157,12 @@ func (c *Controller) sentence(o *observation, err error, hopeless bool) error {
 	return fmt.Errorf("failed to provision volume with StorageClass %q: %w", binding.ClaimClass(o.claim), err)
 }
 
-// complete makes the object for the volume refer to the claim.
-func (c *Controller) complete(volume *v1.PersistentVolume, o *observation) *v1.PersistentVolume {
-	volume.Spec.ClaimRef = &v1.ObjectReference{
-		Kind: "PersistentVolumeClaim", APIVersion: "v1",
-		Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID, ResourceVersion: o.claim.ResourceVersion,
-	}
-	volume.Spec.StorageClassName = binding.ClaimClass(o.claim)
-	metav1.SetMetaDataAnnotation(&volume.ObjectMeta, binding.ProvisionedBy, o.plan.provisioner)
-	if c.Holds {
-		metav1.SetMetaDataAnnotation(&volume.ObjectMeta, binding.HoldsClaims, string(o.claim.UID))
-	}
-	return volume
-}
-
-// save records the volume. That one of its name exists is success only if it is
-// this very volume.
+// save records the volume. An existing PersistentVolume of its name is success only
+// if it refers to this claim.
 func (c *Controller) save(ctx context.Context, o *observation) (*observation, error) {
-	e, _ := c.memory.of(o.claim.UID)
-	c.note(o, func(e *entry) { e.seen = false })
-	_, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, e.made, metav1.CreateOptions{})
+	r, _ := c.memory.of(o.claim.UID)
+	c.note(o, func(r *claimRecord) { r.seen = false })
+	_, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, r.volume, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return c.compare(ctx, o)
 	}
@@ -147,19 +179,22 @@ func (c *Controller) compare(ctx context.Context, o *observation) (*observation,
 		return nil, err
 	}
 	if c.knownOf(after) == provision.Recorded {
+		if r, _ := c.memory.of(o.claim.UID); r.volume != nil && !c.Deletion.SameDisk(r.volume, after.volume) {
+			c.reportLeftAlone(o, r)
+		}
 		return c.saved(o), nil
 	}
 	return after, nil
 }
 
 func (c *Controller) saved(o *observation) *observation {
-	e, _ := c.memory.of(o.claim.UID)
-	c.note(o, func(e *entry) {
-		e.settle()
-		e.saved, e.taken = true, false
+	r, _ := c.memory.of(o.claim.UID)
+	c.note(o, func(r *claimRecord) {
+		r.settle()
+		r.saved, r.recorded, r.nameTaken = true, true, false
 	})
-	if now, _ := c.memory.of(o.claim.UID); now.seen && e.made != nil {
-		c.memory.release(c.Deletion.HandleOf(e.made))
+	if now, _ := c.memory.of(o.claim.UID); now.seen && r.volume != nil {
+		c.memory.release(c.Deletion.HandleOf(r.volume))
 	}
 	c.count(o, nil)
 	c.reportSuccess(o)
@@ -168,30 +203,53 @@ func (c *Controller) saved(o *observation) *observation {
 	return after
 }
 
-// discard deletes a volume that nothing records. Why it cannot be used, if that is
-// why, is what the user reads.
+// discard deletes a volume that nothing records. If it cannot be used, the user reads
+// why.
 func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
-	e, _ := c.memory.of(o.claim.UID)
-	if len(c.Deletion.Naming(e.made)) > 0 || o.volume != nil && c.Deletion.SameDisk(e.made, o.volume) {
-		c.reportRecordedElsewhere(o, e.shown)
-	} else if err := c.Deletion.Discard(ctx, e.made, e.handle); err != nil {
-		return nil, c.reportCleanupFailed(o, err)
-	} else {
-		klog.FromContext(ctx).V(2).Info("Volume deleted in the storage system, for the claim does not want it", "volume", o.name, "handle", e.shown)
+	r, _ := c.memory.of(o.claim.UID)
+	recorded, err := c.isRecorded(ctx, o, r)
+	switch {
+	case err != nil:
+		return nil, err
+	case recorded:
+		c.reportLeftAlone(o, r)
+	default:
+		if err := c.Deletion.Discard(ctx, r.volume, r.handle); err != nil {
+			return nil, c.reportCleanupFailed(o, err)
+		}
+		klog.FromContext(ctx).V(2).Info("Unused volume deleted in the storage system", "volume", o.name, "handle", r.shown)
 	}
-	c.forgetMade(o, e)
+	c.releaseHandle(r)
+	c.note(o, func(r *claimRecord) {
+		r.settle()
+		r.creation = provision.Failed
+	})
 	after := o.next(o.claim)
-	after.plan = nil
-	if e.useless != "" && c.wantOf(after) == provision.Wanted {
-		err := errors.New(e.useless)
+	after.plan, after.called = nil, true
+	if r.unusable != "" && r.unusable != discardedBefore && c.wantOf(after) == provision.Wanted {
+		err := errors.New(r.unusable)
 		c.count(o, err)
-		return nil, c.reportFailure(o, err)
+		after.failure = &failure{err: c.reportFailure(o, err)}
 	}
 	return after, nil
 }
 
-// forgetMade takes note that the volume that was made is nobody's affair any more.
-func (c *Controller) forgetMade(o *observation, e entry) {
-	c.memory.release(c.Deletion.HandleOf(e.made))
-	c.note(o, (*entry).settle)
+// isRecorded reports whether a PersistentVolume has the disk, or a claim names the
+// volume. Both are read live from all there are: the disk may hold data then.
+func (c *Controller) isRecorded(ctx context.Context, o *observation, r claimRecord) (bool, error) {
+	if len(c.Deletion.Naming(r.volume)) > 0 || o.volume != nil && c.Deletion.SameDisk(r.volume, o.volume) {
+		return true, nil
+	}
+	found, err := someVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool { return c.Deletion.SameDisk(r.volume, volume) })
+	if err != nil || found {
+		return found, err
+	}
+	return someClaim(ctx, c.Client, func(claim *v1.PersistentVolumeClaim) bool { return claim.Spec.VolumeName == o.name })
+}
+
+// releaseHandle ends the reservation of the handle of a volume that is settled.
+func (c *Controller) releaseHandle(r claimRecord) {
+	if r.volume != nil {
+		c.memory.release(c.Deletion.HandleOf(r.volume))
+	}
 }
