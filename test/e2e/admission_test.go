@@ -53,6 +53,7 @@ func TestTheFinalizerComesInTheWriteThatMakesItNecessary(t *testing.T) {
 		s.expectReclaimed(volume)
 	}
 	s.expectAdmission()
+	s.expectNoAdmissionWithoutList()
 }
 
 // expectAdmission turns the policy of volumes to Delete, which gives those a
@@ -60,8 +61,13 @@ func TestTheFinalizerComesInTheWriteThatMakesItNecessary(t *testing.T) {
 func (s *scene) expectAdmission() {
 	s.t.Helper()
 	hostPath := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/nowhere"}}
+	ebs := v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}
+	disk := v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}}
 	by := func(provisioner string) map[string]string {
 		return map[string]string{binding.ProvisionedBy: provisioner}
+	}
+	migrated := func(plugin, driver string) map[string]string {
+		return map[string]string{binding.ProvisionedBy: plugin, binding.MigratedTo: driver}
 	}
 	for name, tc := range map[string]struct {
 		change func(*v1.PersistentVolume)
@@ -71,8 +77,16 @@ func (s *scene) expectAdmission() {
 		"listed":      {change: func(*v1.PersistentVolume) {}, want: []finalizer.Name{finalizer.External}},
 		"unlisted":    {change: func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = foreign }},
 		"unclaimed":   {change: func(*v1.PersistentVolume) {}, free: true},
-		"provisioned": {change: func(v *v1.PersistentVolume) { v.Spec.CSI.Driver, v.Annotations = foreign, by(foreign) }, want: []finalizer.Name{finalizer.External}},
-		"copied":      {change: func(v *v1.PersistentVolume) { v.Annotations = by(foreign) }},
+		"provisioned": {change: func(v *v1.PersistentVolume) { v.Spec.CSI.Driver, v.Annotations = unserved, by(unserved) }, want: []finalizer.Name{finalizer.External}},
+		// Its sidecar may be a csi-provisioner before v5.1, which cannot remove the finalizer.
+		"provisioned-unlisted": {change: func(v *v1.PersistentVolume) { v.Spec.CSI.Driver, v.Annotations = foreign, by(foreign) }},
+		"copied":               {change: func(v *v1.PersistentVolume) { v.Annotations = by(foreign) }},
+		"migrated": {change: func(v *v1.PersistentVolume) {
+			v.Spec.PersistentVolumeSource, v.Annotations = ebs, migrated("kubernetes.io/aws-ebs", ebsDriver)
+		}, want: []finalizer.Name{finalizer.External}},
+		"migrated-unlisted": {change: func(v *v1.PersistentVolume) {
+			v.Spec.PersistentVolumeSource, v.Annotations = disk, migrated("kubernetes.io/gce-pd", "pd.csi.storage.gke.io")
+		}},
 		"host-path": {change: func(v *v1.PersistentVolume) {
 			v.Spec.PersistentVolumeSource, v.Annotations = hostPath, by("kubernetes.io/host-path")
 		}, want: []finalizer.Name{finalizer.InTree}},
@@ -97,16 +111,60 @@ func (s *scene) expectAdmission() {
 	}
 }
 
+// expectNoAdmissionWithoutList deletes the list of drivers: from then on volumes are
+// written as if there were no policy, and no write is refused.
+func (s *scene) expectNoAdmissionWithoutList() {
+	s.t.Helper()
+	volumes := map[string]*v1.PersistentVolume{}
+	for name, change := range map[string]func(*v1.PersistentVolume){
+		"gone-static": func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = unserved },
+		"gone-provisioned": func(v *v1.PersistentVolume) {
+			v.Spec.CSI.Driver, v.Annotations = unserved, map[string]string{binding.ProvisionedBy: unserved}
+		},
+	} {
+		volumes[name] = s.createVolume(name, v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.StorageClassName = s.namespace + name }, change)
+		s.createClaim(name, s.namespace+name)
+		s.awaitBound(name)
+	}
+	s.must(s.client.CoreV1().ConfigMaps(deploy.Namespace).Delete(s.ctx, deploy.Drivers, metav1.DeleteOptions{}), "delete the list of drivers")
+	for _, volume := range volumes {
+		err := wait.PollUntilContextCancel(s.ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
+			s.turn(volume.Name, v1.PersistentVolumeReclaimRetain)
+			turned := s.turn(volume.Name, v1.PersistentVolumeReclaimDelete)
+			added := finalizer.Has(turned.Finalizers, finalizer.External)
+			if added { // the policy has not seen yet that the list is gone
+				s.removeExternal(turned.Name)
+			}
+			return !added, nil
+		})
+		s.must(err, "wait until the policy adds nothing to "+volume.Name)
+		s.turn(volume.Name, v1.PersistentVolumeReclaimRetain)
+		s.expectHolding(s.turn(volume.Name, v1.PersistentVolumeReclaimDelete))
+	}
+}
+
+// removeExternal takes off the finalizer of a volume whose driver nobody serves.
+func (s *scene) removeExternal(volume string) {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"$deleteFromPrimitiveList/finalizers": []finalizer.Name{finalizer.External}}})
+	s.must(err, "encode finalizer")
+	_, err = s.client.CoreV1().PersistentVolumes().Patch(s.ctx, volume, types.StrategicMergePatchType, body, metav1.PatchOptions{})
+	s.must(err, "remove finalizer")
+}
+
 // unserved is a driver that no provisioner is beside: nobody but the admission policy
 // puts a finalizer on its volumes.
 const unserved = "unserved.example.com"
+
+// ebsDriver is the driver that volumes of kubernetes.io/aws-ebs are migrated to.
+const ebsDriver = "ebs.csi.aws.com"
 
 // admit applies the admission policy, lists the driver, and waits until the policy
 // acts upon the list.
 func (s *scene) admit() {
 	s.t.Helper()
 	s.must(sandbox.Apply(s.ctx, s.plane.RESTConfig(), deploy.Admission), "apply the admission policy")
-	body, err := json.Marshal(map[string]any{"data": map[string]string{s.driver.DriverName: "", unserved: ""}})
+	body, err := json.Marshal(map[string]any{"data": map[string]string{s.driver.DriverName: "", unserved: "", ebsDriver: ""}})
 	s.must(err, "encode list of drivers")
 	_, err = s.client.CoreV1().ConfigMaps(deploy.Namespace).Patch(s.ctx, deploy.Drivers, types.MergePatchType, body, metav1.PatchOptions{})
 	s.must(err, "list the driver")
