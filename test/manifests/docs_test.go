@@ -213,8 +213,8 @@ func TestTheRightsBeyondUpstreamsAreThoseThatTheDocumentNames(t *testing.T) {
 	}
 	slices.Sort(beyond)
 	want := []string{
-		"get volumeattributesclasses", "list volumeattributesclasses", "patch persistentvolumeclaims",
-		"patch volumesnapshots", "watch volumeattributesclasses",
+		"create selfsubjectaccessreviews", "get volumeattributesclasses", "list volumeattributesclasses", "patch leases",
+		"patch persistentvolumeclaims", "patch volumesnapshots", "watch volumeattributesclasses",
 	}
 	if diff := cmp.Diff(want, beyond); diff != "" {
 		t.Errorf("rights beyond upstream's (-want +got):\n%s", diff)

@@ -37,9 +37,6 @@ func TestOneOfTheProgramsWorksAtATimeHoweverTheyAreUpdated(t *testing.T) {
 
 func TestWhoElectsMayWriteTheLease(t *testing.T) {
 	for name, objects := range renderings(t) {
-		if name == "in the place of csi-provisioner" {
-			continue // the driver has its own Role
-		}
 		t.Run(name, func(t *testing.T) {
 			for _, deployment := range deploymentsIn(t, objects) {
 				pod := deployment.Spec.Template.Spec

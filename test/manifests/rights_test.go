@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,6 +90,38 @@ func TestSecretsAreReadOnlyWhereThatWasChosen(t *testing.T) {
 			}
 			if reads != tc.reads {
 				t.Errorf("secrets are read: %v, want %v", reads, tc.reads)
+			}
+		})
+	}
+}
+
+// The journal is kept in Leases of the provisioner's own namespace; rights on Leases of
+// other namespaces would let it take over any leader election of the cluster.
+func TestTheJournalIsGrantedInOneNamespaceOnly(t *testing.T) {
+	accounts := values{"provisioner": values{"serviceAccounts": []any{values{"name": "controller", "namespace": "storage"}}}}
+	for name, tc := range map[string]struct {
+		objects   []*unstructured.Unstructured
+		namespace string
+		account   string
+	}{
+		"manifests":              {kustomized(t, "provisioner"), "exeunt-system", "provisioner"},
+		"chart":                  {templated(t, values{}), "exeunt-system", "provisioner"},
+		"chart, driver's own":    {templated(t, accounts), "storage", "controller"},
+		"swap, driver's own":     {kustomized(t, "overlays/example"), "storage", "hostpath-controller"},
+		"beside the mock driver": {kustomized(t, "overlays/csimock"), "exeunt-system", "provisioner"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
+				if !slices.ContainsFunc(grantedIn(t, tc.objects, tc.namespace, tc.account), func(r rbacv1.PolicyRule) bool {
+					return slices.Contains(r.Resources, "leases") && slices.Contains(r.Verbs, verb) && len(r.ResourceNames) == 0
+				}) {
+					t.Errorf("%s may not %s leases in %s", tc.account, verb, tc.namespace)
+				}
+			}
+			for role, rules := range rulesOf(t, tc.objects) {
+				if strings.HasPrefix(role, "ClusterRole") && slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "leases") }) {
+					t.Errorf("%s grants leases in every namespace", role)
+				}
 			}
 		})
 	}

@@ -87,9 +87,13 @@ func TestTheSwapFindsTheImageUnderTheNameOfAMirror(t *testing.T) {
 // Whoever forgets to name the driver's service account must not grant its rights to
 // some other.
 func TestTheServerRefusesASwapThatNamesNoServiceAccount(t *testing.T) {
-	binding := find(t, swapWithout(t, driver(t)), "ClusterRoleBinding", "exeunt:provisioner")
-	if _, err := startServer(t).dryRun(t.Context(), binding); err == nil || !strings.Contains(err.Error(), "subjects[0].name") {
-		t.Errorf("the binding to %v was answered with %v, want a refusal of its subject", binding.Object["subjects"], err)
+	server := startServer(t)
+	swapped := swapWithout(t, driver(t))
+	for kind, want := range map[string]string{"ClusterRoleBinding": "subjects[0].name", "Role": "NAMESPACE-OF-THE-DRIVER", "RoleBinding": "NAMESPACE-OF-THE-DRIVER"} {
+		object := find(t, swapped, kind, "exeunt:provisioner")
+		if _, err := server.dryRun(t.Context(), object); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the %s was answered with %v, want a refusal that names %s", kind, err, want)
+		}
 	}
 }
 
