@@ -14,6 +14,11 @@ var Manifests embed.FS
 //go:embed pv-controller/recycler/rbac.yaml
 var Recycler embed.FS
 
+// Standby is the Lease that keeps pv-controller on standby until it is deleted.
+//
+//go:embed pv-controller/standby/lease.yaml
+var Standby embed.FS
+
 // Admission are the YAML files of the admission policy, which is a choice.
 //
 //go:embed admission/policy.yaml admission/drivers.yaml
