@@ -16,9 +16,10 @@ GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false
 # The race detector needs a C compiler; the go command says whether it has one.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-# The version of our programs: the last tag, or v0.1.0, and the commit.
+# The version of our programs: the last tag, or the appVersion of the chart, and the commit.
+RELEASED := $(shell awk '$$1 == "appVersion:" { print $$2 }' deploy/helm/exeunt/Chart.yaml)
 DESCRIBED = $(shell git describe --always --tags --match 'v[0-9]*' --abbrev=12 2>/dev/null)
-VERSION = $(if $(filter v%,$(DESCRIBED)),$(shell echo '$(DESCRIBED)' | sed 's/-\([0-9]*\)-\(g[0-9a-f]*\)$$/+\1.\2/'),v0.1.0+$(or $(DESCRIBED),unknown))
+VERSION = $(if $(filter v%,$(DESCRIBED)),$(shell echo '$(DESCRIBED)' | sed 's/-\([0-9]*\)-\(g[0-9a-f]*\)$$/+\1.\2/'),$(RELEASED)+$(or $(DESCRIBED),unknown))
 TREE_STATE = $(if $(shell git status --porcelain 2>/dev/null),dirty,clean)
 # The versions of Kubernetes and of upstream's sidecar: those in go.mod.
 KUBE_VERSION = $(shell cd test/controlplane && go list -m -f '{{.Version}}' k8s.io/kubernetes)
@@ -134,6 +135,12 @@ verify-lint:
 		(cd $$module && CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath" \
 			$(BIN)/tools/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); \
 	done
+
+.PHONY: set-release
+set-release: ## Write the version RELEASE=vX.Y.Z into the chart and all manifests
+	@echo '$(RELEASE)' | grep -Eqx 'v[0-9]+\.[0-9]+\.[0-9]+(-[0-9a-z.]+)?' || { echo 'say which version, such as RELEASE=v0.2.0'; exit 1; }
+	@sed -i 's/^version: .*/version: $(RELEASE:v%=%)/; s/^appVersion: .*/appVersion: $(RELEASE)/' deploy/helm/exeunt/Chart.yaml
+	@sed -i 's,\(registry\.invalid/exeunt/[a-z-]*\):v.*,\1:$(RELEASE),; s/newTag: v.*/newTag: $(RELEASE)/' $$(git ls-files 'deploy/*.yaml' | grep -v /helm/)
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -13,6 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // guides are the documents that tell administrators what to type.
@@ -21,7 +22,7 @@ var guides = []string{"README.md", filepath.Join("docs", "operations.md"), filep
 var (
 	command     = regexp.MustCompile("(?:kubectl (?:apply|delete) -[fk]|helm install) [^`\n]*")
 	mentioned   = regexp.MustCompile(`[^./\w](deploy/[\w./-]*\w)`)
-	yamlBlock   = regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```\n")
+	yamlBlock   = regexp.MustCompile("(?s)\n( *)```yaml\n(.*?)\n *```\n")
 	placeholder = strings.NewReplacer("ACCOUNT", "hostpath-controller", "NAMESPACE", "storage", "'", "")
 )
 
@@ -43,7 +44,7 @@ func documented(t *testing.T) map[string][]*unstructured.Unstructured {
 		for _, line := range command.FindAllString(guide(t, name), -1) {
 			words := strings.Fields(placeholder.Replace(line))
 			if words[0] == "helm" {
-				found[line] = templated(t, asHelmDoes(t, words))
+				found[line] = installed(t, asHelmDoes(t, words))
 				continue
 			}
 			found[line] = applied(t, words)
@@ -58,10 +59,12 @@ func applied(t *testing.T, words []string) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for i := 2; i < len(words)-1; i += 2 {
 		path := strings.TrimPrefix(words[i+1], "deploy/")
-		switch words[i] {
-		case "-k":
+		switch {
+		case words[i] == "-k" && path == "site":
+			objects = append(objects, kustomizedSite(t, map[string]string{"kustomization.yaml": kustomizationsOf(t)[0]})...)
+		case words[i] == "-k":
 			objects = append(objects, kustomized(t, path)...)
-		case "-f":
+		case words[i] == "-f":
 			text, err := os.ReadFile(filepath.Join(deployment, path))
 			if err != nil {
 				t.Errorf("%v: %v", words, err)
@@ -104,8 +107,8 @@ func kustomizationsOf(t *testing.T) []string {
 	var found []string
 	for _, name := range guides {
 		for _, block := range yamlBlock.FindAllStringSubmatch(guide(t, name), -1) {
-			if strings.Contains(block[1], "kind: Kustomization") {
-				found = append(found, block[1])
+			if text := strings.TrimPrefix(strings.ReplaceAll("\n"+block[2], "\n"+block[1], "\n"), "\n"); strings.Contains(text, "kind: Kustomization") {
+				found = append(found, text)
 			}
 		}
 	}
@@ -114,7 +117,7 @@ func kustomizationsOf(t *testing.T) []string {
 
 func TestTheDocumentsSayHowToInstallBothPrograms(t *testing.T) {
 	said := strings.Join(slices.Sorted(maps.Keys(documented(t))), "\n")
-	for _, want := range []string{"kubectl apply -k deploy/pv-controller", "kubectl apply -k deploy/overlays/csimock", "helm install exeunt deploy/helm/exeunt", "kubectl apply -f deploy/namespace.yaml"} {
+	for _, want := range []string{"kubectl apply -k site", "kubectl apply -f deploy/pv-controller/standby/lease.yaml", "helm install exeunt deploy/helm/exeunt", "kubectl apply -f deploy/namespace.yaml"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no document says %q; they say:\n%s", want, said)
 		}
@@ -192,7 +195,7 @@ func TestTheKustomizationsOfTheDocumentsAreAccepted(t *testing.T) {
 		}
 		testFlags(t, objects)
 	}
-	if want := map[string]bool{"exeunt/pv-controller": true, "registry.example.com/exeunt/pv-controller:v0.1.0": true}; !cmp.Equal(want, images) {
+	if want := map[string]bool{"registry.example.com/exeunt/pv-controller:" + loaded(t).Metadata.AppVersion: true}; !cmp.Equal(want, images) {
 		t.Errorf("the images are %v, want %v", images, want)
 	}
 }
@@ -241,22 +244,66 @@ func verbsOf(rules map[string][]rbacv1.PolicyRule) map[string]bool {
 	return rights
 }
 
-// Whoever installs pv-controller and leaves the loops running has two sets of them.
-func TestEveryWayToInstallSaysWhichLoopsToSwitchOff(t *testing.T) {
-	const loops = "--controllers=*,-persistentvolume-binder-controller,-persistentvolume-protection-controller,-persistentvolumeclaim-protection-controller\n"
+// exclusions switch the loops off that pv-controller replaces.
+const exclusions = "-persistentvolume-binder-controller,-persistentvolume-protection-controller,-persistentvolumeclaim-protection-controller"
+
+// Two sets of loops disturb each other. A value of --controllers that replaces what the
+// distribution has there switches further controllers on or off: nodes cannot join.
+func TestEveryWayToInstallAppendsToTheControllers(t *testing.T) {
 	notes := func(given values) string {
-		files, err := render(loaded(t), given)
+		files, err := render(loaded(t), withRegistry(given))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return files["exeunt/templates/NOTES.txt"]
 	}
 	for name, text := range map[string]string{"README.md": guide(t, guides[0]), "docs/operations.md": guide(t, guides[1]), "the chart": notes(values{})} {
-		if !strings.Contains(text, loops) {
-			t.Errorf("%s does not say %s", name, loops)
+		lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return !strings.Contains(line, exclusions) })
+		if len(lines) == 0 {
+			t.Errorf("%s does not say %s", name, exclusions)
+		}
+		for _, line := range lines {
+			before, _, _ := strings.Cut(line, exclusions)
+			if before = strings.TrimSpace(before); before != "" && !strings.HasSuffix(before, "*,bootstrapsigner,tokencleaner,") && !strings.HasSuffix(before, `"controllers+=`) {
+				t.Errorf("%s replaces the value: %s", name, line)
+			}
+		}
+		if !regexp.MustCompile(`(?i)\bappend\b`).MatchString(text) {
+			t.Errorf("%s does not say to append", name)
+		}
+		for _, distribution := range []string{"kubeadm", "k3s", "RKE2"} {
+			if !strings.Contains(text, distribution) {
+				t.Errorf("%s does not name %s", name, distribution)
+			}
 		}
 	}
-	if text := notes(values{"pvController": values{"enabled": false}}); strings.Contains(text, "--controllers") {
+	if text := notes(values{"pvController": values{"enabled": false}}); strings.Contains(text, exclusions) {
 		t.Errorf("without pv-controller the chart says: %s", text)
+	}
+}
+
+// kubeadm writes the static pods again from its configuration in every upgrade.
+func TestTheConfigurationOfKubeadmIsDocumentedInBothForms(t *testing.T) {
+	const want = "*,bootstrapsigner,tokencleaner," + exclusions
+	var list struct {
+		ControllerManager struct {
+			ExtraArgs []struct{ Name, Value string }
+		}
+	}
+	var object struct {
+		ControllerManager struct{ ExtraArgs map[string]string }
+	}
+	asList, asMap := false, false
+	for _, block := range yamlBlock.FindAllStringSubmatch(guide(t, guides[1]), -1) {
+		text := []byte(block[2])
+		if err := yaml.Unmarshal(text, &list); err == nil {
+			asList = asList || slices.Equal(list.ControllerManager.ExtraArgs, []struct{ Name, Value string }{{"controllers", want}})
+		}
+		if err := yaml.Unmarshal(text, &object); err == nil {
+			asMap = asMap || object.ControllerManager.ExtraArgs["controllers"] == want
+		}
+	}
+	if !asList || !asMap {
+		t.Errorf("documented for v1beta4: %v, for v1beta3: %v", asList, asMap)
 	}
 }

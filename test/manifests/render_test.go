@@ -97,8 +97,24 @@ func loaded(t *testing.T) *chart.Chart {
 	return c
 }
 
-// templated renders the chart as "helm install exeunt" does, with the values.
+// registry is where the tests have their images.
+const registry = "registry.example.com/exeunt"
+
+// templated renders the chart with the values and with a registry.
 func templated(t *testing.T, given values) []*unstructured.Unstructured {
+	t.Helper()
+	return installed(t, withRegistry(given))
+}
+
+// withRegistry adds the one value that has no default.
+func withRegistry(given values) values {
+	complete := values{"registry": registry}
+	maps.Copy(complete, given)
+	return complete
+}
+
+// installed renders the chart as "helm install exeunt" does, with these values only.
+func installed(t *testing.T, given values) []*unstructured.Unstructured {
 	t.Helper()
 	files, err := render(loaded(t), given)
 	if err != nil {

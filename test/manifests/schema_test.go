@@ -44,7 +44,7 @@ func TestValuesThatDoNotFitAreRefusedWithASentence(t *testing.T) {
 		}), []string{"leave provisioner.serviceAccounts empty"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := render(loaded(t), tc.values)
+			_, err := render(loaded(t), withRegistry(tc.values))
 			if err == nil {
 				t.Fatal("the values were accepted")
 			}
@@ -59,11 +59,11 @@ func TestValuesThatDoNotFitAreRefusedWithASentence(t *testing.T) {
 
 func TestNamesThatFitAreTaken(t *testing.T) {
 	long := strings.Repeat("d", 63)
-	_, err := render(loaded(t), values{"provisioner": values{"serviceAccounts": []any{values{"name": "a.with.dots", "namespace": long}}}})
+	_, err := render(loaded(t), withRegistry(values{"provisioner": values{"serviceAccounts": []any{values{"name": "a.with.dots", "namespace": long}}}}))
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err = render(loaded(t), values{"provisioner": values{"deployment": values{"driver": values{"name": long}}}}); err != nil {
+	if _, err = render(loaded(t), withRegistry(values{"provisioner": values{"deployment": values{"driver": values{"name": long}}}})); err != nil {
 		t.Error(err)
 	}
 }

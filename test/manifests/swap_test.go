@@ -31,7 +31,7 @@ func TestTheSwapChangesTheImageAndNothingElse(t *testing.T) {
 		for i := range old {
 			if old[i].name == "csi-provisioner" {
 				changed++
-				if now[i].image != "exeunt/provisioner:latest" {
+				if want := registry + "/provisioner:" + loaded(t).Metadata.AppVersion; now[i].image != want {
 					t.Errorf("%s: the image is %s", nameOf(after), now[i].image)
 				}
 				now[i].image = old[i].image
@@ -75,7 +75,7 @@ func TestTheSwapFindsTheImageUnderTheNameOfAMirror(t *testing.T) {
 			swapped := find(t, swapWithout(t, strings.ReplaceAll(driver(t), upstreams, tc.image)), "Deployment", "hostpath-controller")
 			want := tc.image
 			if tc.swaps {
-				want = "exeunt/provisioner:latest"
+				want = "registry.invalid/exeunt/provisioner:" + loaded(t).Metadata.AppVersion
 			}
 			if got := containersOf(swapped)[1].image; got != want {
 				t.Errorf("the image is %s, want %s", got, want)

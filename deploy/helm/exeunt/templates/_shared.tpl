@@ -86,3 +86,15 @@ runAsGroup: 65532
 seccompProfile:
   type: RuntimeDefault
 {{- end }}
+
+{{/*
+An image of ours: its own repository, or its name in the registry, and the version of the
+chart unless it has a tag. Takes "root", "image" and "name".
+*/}}
+{{- define "exeunt.image" -}}
+{{- $repository := get .image "repository" }}
+{{- if not $repository }}
+{{- $repository = printf "%s/%s" (required "set registry to where your images are, such as registry.example.com/exeunt: no images are published, docs/operations.md says how to build them" .root.Values.registry) .name }}
+{{- end }}
+{{- printf "%s:%s" $repository (get .image "tag" | default .root.Chart.AppVersion) }}
+{{- end }}
