@@ -27,6 +27,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asKubectl) != "" {
+		runKubectl()
+		return
+	}
 	slog.SetLogLoggerLevel(slog.LevelWarn) // the chart's symbolic links are on purpose
 	m.Run()
 }

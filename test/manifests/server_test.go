@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
@@ -134,6 +135,10 @@ func containersOf(object *unstructured.Unstructured) []container {
 
 // server is a real API server.
 type server struct {
+	config *rest.Config
+	// kubeconfig and home are those of kubectl.
+	kubeconfig, home string
+
 	client   dynamic.Interface
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
 	warnings *warnings
@@ -153,8 +158,8 @@ func startServer(t *testing.T) *server {
 			t.Error(err)
 		}
 	})
-	s := &server{warnings: &warnings{}}
 	config := plane.RESTConfig()
+	s := &server{config: config, kubeconfig: plane.AdminKubeconfig, home: t.TempDir(), warnings: &warnings{}}
 	config.WarningHandlerWithContext = s.warnings
 	if s.client, err = dynamic.NewForConfig(config); err != nil {
 		t.Fatal(err)

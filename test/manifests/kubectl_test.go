@@ -1,0 +1,77 @@
+package manifests
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	kubectlcmd "k8s.io/kubectl/pkg/cmd"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+)
+
+// asKubectl is the variable that makes the test binary run as kubectl.
+const asKubectl = "EXEUNT_TEST_AS_KUBECTL"
+
+// runKubectl is the main function of kubectl.
+func runKubectl() {
+	if err := kubectlcmd.NewDefaultKubectlCommand().Execute(); err != nil {
+		cmdutil.CheckErr(err)
+	}
+}
+
+// kubectl runs a command line against the server and returns what it prints. The error
+// says so if the exit code is not 0.
+func (s *server) kubectl(t *testing.T, line string) (string, error) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), self, wordsOf(t, line)[1:]...)
+	command.Env = []string{asKubectl + "=1", "KUBECONFIG=" + s.kubeconfig, "HOME=" + s.home}
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return string(output), fmt.Errorf("%s: %w: %s", line, err, output)
+	}
+	return string(output), nil
+}
+
+// wordsOf splits a command line up to a pipe, with the quotes of a shell.
+func wordsOf(t *testing.T, line string) []string {
+	t.Helper()
+	var words []string
+	var word strings.Builder
+	quote, begun := rune(0), false
+	finish := func() {
+		if begun {
+			words = append(words, word.String())
+		}
+		word.Reset()
+		begun = false
+	}
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, begun = r, true
+		case r == '|':
+			finish()
+			return words
+		case r == ' ':
+			finish()
+		default:
+			begun = true
+			word.WriteRune(r)
+		}
+	}
+	if quote != 0 {
+		t.Errorf("a quote is left open in %s", line)
+	}
+	finish()
+	return words
+}
