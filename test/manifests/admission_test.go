@@ -1,0 +1,108 @@
+package manifests
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+)
+
+// No controller runs: only the admission policy adds finalizers. The documented command
+// lists the driver csimock.exeunt.io.
+func TestAdmissionPolicyFollowsItsList(t *testing.T) {
+	server := startServer(t)
+	for _, object := range applied(t, []string{"kubectl", "apply", "-f", "deploy/admission/policy.yaml", "-f", "deploy/admission/drivers.yaml"}) {
+		server.prepareNamespace(t, object)
+		if err := server.apply(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	csi := func(driver string) v1.PersistentVolumeSource {
+		return v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "handle"}}
+	}
+	hostPath := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/volume"}}
+	volumes := map[string]finalizer.Name{"listed": finalizer.External, "listed-static": finalizer.External, "unlisted": "", "host-path": finalizer.InTree}
+	server.createVolume(t, "listed", csi("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
+	server.createVolume(t, "listed-static", csi("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
+	server.createVolume(t, "unlisted", csi("other.example.com"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
+	server.createVolume(t, "host-path", hostPath, v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
+	server.annotate(t, "listed", "csimock.exeunt.io")
+	server.annotate(t, "unlisted", "other.example.com")
+	server.annotate(t, "host-path", "kubernetes.io/host-path")
+
+	server.awaitFinalizer(t, "host-path", finalizer.InTree) // the policy acts, with an empty list
+	for name := range volumes {
+		if got := server.setDelete(t, name); name != "host-path" && got != "" {
+			t.Errorf("with an empty list %s gets the finalizer %s", name, got)
+		}
+	}
+	for _, line := range kubectlLines(t, "patch configmap exeunt-drivers") {
+		if _, err := server.kubectl(t, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.awaitFinalizer(t, "listed", finalizer.External)
+	for name, want := range volumes {
+		if got := server.setDelete(t, name); got != want {
+			t.Errorf("%s gets the finalizer %q, want %q", name, got, want)
+		}
+	}
+	if _, err := server.kubectl(t, "kubectl -n exeunt-system delete configmap exeunt-drivers"); err != nil {
+		t.Fatal(err)
+	}
+	server.awaitFinalizer(t, "listed", "")
+	for name := range volumes {
+		if got := server.setDelete(t, name); got != "" {
+			t.Errorf("without the list %s gets the finalizer %s", name, got)
+		}
+	}
+}
+
+// annotate says who provisioned a volume.
+func (s *server) annotate(t *testing.T, volume, provisioner string) {
+	t.Helper()
+	s.patchVolume(t, volume, `{"metadata":{"annotations":{"pv.kubernetes.io/provisioned-by":"`+provisioner+`"}}}`)
+}
+
+// setDelete sets the policy of a volume from Retain to Delete, and returns the finalizer
+// that this write added.
+func (s *server) setDelete(t *testing.T, volume string) finalizer.Name {
+	t.Helper()
+	s.patchVolume(t, volume, `{"metadata":{"finalizers":null},"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)
+	changed := s.patchVolume(t, volume, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+	for _, name := range []finalizer.Name{finalizer.External, finalizer.InTree} {
+		if slices.Contains(changed.Finalizers, string(name)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// awaitFinalizer waits until the policy, which is cached, adds this finalizer.
+func (s *server) awaitFinalizer(t *testing.T, volume string, want finalizer.Name) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return s.setDelete(t, volume) == want, nil
+	})
+	if err != nil {
+		t.Fatalf("wait until %s gets the finalizer %q: %v", volume, want, err)
+	}
+}
+
+func (s *server) patchVolume(t *testing.T, volume, body string) *v1.PersistentVolume {
+	t.Helper()
+	volumes := kubernetes.NewForConfigOrDie(s.config).CoreV1().PersistentVolumes()
+	changed, err := volumes.Patch(t.Context(), volume, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatalf("patch %s: %v", volume, err)
+	}
+	return changed
+}
