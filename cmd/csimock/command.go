@@ -21,6 +21,7 @@ type flags struct {
 	without    []string
 	topologies []string
 	faults     string
+	health     string
 	config     csimock.Config
 }
 
@@ -61,6 +62,7 @@ func (f *flags) register(command *cobra.Command) {
 	set.StringToStringVar(&f.config.Secrets, "secrets", nil, "KEY=VALUE that every request which can carry secrets must carry, or be refused (default: none)")
 	set.StringVar(&f.config.CallLog, "call-log", "", "file to append one JSON line per finished call to")
 	set.StringVar(&f.faults, "faults", "", "YAML or JSON file with a list of faults: method, volume, code, times, latency, hang, disconnect, after, lie")
+	set.StringVar(&f.health, "health", "", "YAML or JSON file with a list of health conditions: volume (none is the storage backend), status, reason, message")
 }
 
 // run serves the driver until the context of the command is done.
@@ -106,10 +108,21 @@ func (f *flags) parse() (csimock.Config, error) {
 	if config.Topologies, err = parseTopologies(f.topologies); err != nil {
 		return config, err
 	}
+	return config, f.load(&config)
+}
+
+// load reads the files of --faults and --health.
+func (f *flags) load(config *csimock.Config) error {
+	var err error
 	if f.faults != "" {
-		config.Faults, err = csimock.LoadFaults(f.faults)
+		if config.Faults, err = csimock.LoadFaults(f.faults); err != nil {
+			return err
+		}
 	}
-	return config, err
+	if f.health != "" {
+		config.Health, err = csimock.LoadHealth(f.health)
+	}
+	return err
 }
 
 // capabilities returns the default set with those of --with on and those of

@@ -38,14 +38,19 @@ func TestFlagsMakeTheConfiguration(t *testing.T) {
 	if err := os.WriteFile(faults, []byte("[{method: Probe, code: Internal}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	health := filepath.Join(t.TempDir(), "health.yaml")
+	if err := os.WriteFile(health, []byte("[{volume: one, status: DEGRADED, reason: Slow}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	got := parsed(t, "--driver-name=example.com", "--state-file=s", "--call-log=c", "--capacity=5Gi", "--node-id=n",
-		"--other-nodes=a,b", "--max-volumes-per-node=7", "--mutable-parameters=tier", "--faults="+faults,
+		"--other-nodes=a,b", "--max-volumes-per-node=7", "--mutable-parameters=tier", "--faults="+faults, "--health="+health,
 		"--with=topology", "--without=snapshots,clones", "--without=list",
 		"--topology=region=r,zone=a", "--topology=region=r,zone=b")
 	want := csimock.Config{
 		Name: "example.com", StateFile: "s", CallLog: "c", Capacity: 5 << 30, NodeID: "n", OtherNodes: []string{"a", "b"},
 		MaxVolumesPerNode: 7, MutableParameters: []string{"tier"},
 		Faults:       []csimock.Fault{{Method: "Probe", Code: codes.Internal}},
+		Health:       []csimock.HealthEntry{{Volume: "one", Condition: csimock.Condition{Status: "DEGRADED", Reason: "Slow"}}},
 		Capabilities: csimock.AllCapabilities().Without(csimock.Publish, csimock.Snapshots, csimock.Clones, csimock.List),
 		Topologies:   []map[string]string{{"region": "r", "zone": "a"}, {"region": "r", "zone": "b"}},
 	}
@@ -85,6 +90,7 @@ func TestCommandLineIsRefused(t *testing.T) {
 		"with a topology without a value": {[]string{socket, "--with=topology", "--topology=zone"}, "must be KEY=VALUE"},
 		"with a topology that is off":     {[]string{socket, "--topology=zone=a"}, "the capability topology is off"},
 		"with faults that are not there":  {[]string{socket, "--faults=/nowhere"}, "read faults: open /nowhere"},
+		"with health that is not there":   {[]string{socket, "--health=/nowhere"}, "read health: open /nowhere"},
 		"with a corrupt state file":       {[]string{socket, "--state-file=" + corrupt}, corrupt},
 		"with a name that is none":        {[]string{socket, "--driver-name=a b"}, `driver name "a b"`},
 	} {

@@ -16,6 +16,8 @@ var gates = map[string][]Capability{
 	"ControllerExpandVolume":         {Expansion},
 	"ControllerModifyVolume":         {Modify},
 	"ControllerGetVolume":            {Get},
+	"ControllerGetVolumeHealth":      {Health},
+	"ControllerListVolumeHealth":     {Health, List},
 	"GroupControllerGetCapabilities": {GroupSnapshots},
 	"CreateVolumeGroupSnapshot":      {GroupSnapshots},
 	"DeleteVolumeGroupSnapshot":      {GroupSnapshots},
@@ -23,6 +25,8 @@ var gates = map[string][]Capability{
 	"NodeStageVolume":                {Stage},
 	"NodeUnstageVolume":              {Stage},
 	"NodeGetVolumeStats":             {Stats},
+	"NodeGetVolumeHealth":            {Health},
+	"NodeGetStorageHealth":           {Health},
 	"NodeExpandVolume":               {Expansion},
 }
 
@@ -54,7 +58,8 @@ var controllerRPCs = []advertisement[csi.ControllerServiceCapability_RPC_Type]{
 	{csi.ControllerServiceCapability_RPC_EXPAND_VOLUME, []Capability{Expansion}},
 	{csi.ControllerServiceCapability_RPC_MODIFY_VOLUME, []Capability{Modify}},
 	{csi.ControllerServiceCapability_RPC_GET_VOLUME, []Capability{Get}},
-	{csi.ControllerServiceCapability_RPC_VOLUME_CONDITION, []Capability{Conditions}},
+	{csi.ControllerServiceCapability_RPC_GET_VOLUME_HEALTH, []Capability{Health}},
+	{csi.ControllerServiceCapability_RPC_LIST_VOLUME_HEALTH, []Capability{Health, List}},
 	{csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER, []Capability{SingleWriter}},
 }
 
@@ -63,7 +68,8 @@ var nodeRPCs = []advertisement[csi.NodeServiceCapability_RPC_Type]{
 	{csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME, []Capability{Stage}},
 	{csi.NodeServiceCapability_RPC_GET_VOLUME_STATS, []Capability{Stats}},
 	{csi.NodeServiceCapability_RPC_EXPAND_VOLUME, []Capability{Expansion}},
-	{csi.NodeServiceCapability_RPC_VOLUME_CONDITION, []Capability{Conditions, Stats}},
+	{csi.NodeServiceCapability_RPC_GET_VOLUME_HEALTH, []Capability{Health}},
+	{csi.NodeServiceCapability_RPC_GET_STORAGE_HEALTH, []Capability{Health}},
 	{csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER, []Capability{SingleWriter}},
 	{csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP, []Capability{MountGroup}},
 }

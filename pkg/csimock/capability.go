@@ -36,8 +36,9 @@ const (
 	Topology Capability = "topology"
 	// Get is ControllerGetVolume.
 	Get Capability = "get"
-	// Conditions is the volume condition in every status of a volume.
-	Conditions Capability = "conditions"
+	// Health is ControllerGetVolumeHealth, NodeGetVolumeHealth and
+	// NodeGetStorageHealth, and ControllerListVolumeHealth if List is on too.
+	Health Capability = "health"
 	// Stage is NodeStageVolume and NodeUnstageVolume.
 	Stage Capability = "stage"
 	// Stats is NodeGetVolumeStats.
@@ -52,7 +53,7 @@ const (
 // knownCapabilities lists every capability, in the order of their help text.
 var knownCapabilities = []Capability{
 	CreateDelete, List, Capacity, Snapshots, GroupSnapshots, Clones, Expansion, Modify,
-	Publish, Topology, Get, Conditions, Stage, Stats, SingleWriter, MountGroup,
+	Publish, Topology, Get, Health, Stage, Stats, SingleWriter, MountGroup,
 }
 
 // prerequisites gives the capability without which another is off as well.

@@ -55,8 +55,8 @@ var switches = map[csimock.Capability]struct {
 		[]string{"Controller/CreateVolume", "Controller/DeleteVolume", "Controller/CreateSnapshot"},
 	},
 	csimock.List: {
-		[]string{"controller LIST_VOLUMES", "controller LIST_VOLUMES_PUBLISHED_NODES", "controller LIST_SNAPSHOTS"},
-		[]string{"Controller/ListVolumes", "Controller/ListSnapshots"},
+		[]string{"controller LIST_VOLUMES", "controller LIST_VOLUMES_PUBLISHED_NODES", "controller LIST_SNAPSHOTS", "controller LIST_VOLUME_HEALTH"},
+		[]string{"Controller/ListVolumes", "Controller/ListSnapshots", "Controller/ControllerListVolumeHealth"},
 	},
 	csimock.Capacity: {[]string{"controller GET_CAPACITY"}, []string{"Controller/GetCapacity"}},
 	csimock.Snapshots: {
@@ -80,11 +80,17 @@ var switches = map[csimock.Capability]struct {
 		[]string{"controller PUBLISH_UNPUBLISH_VOLUME", "controller PUBLISH_READONLY", "controller LIST_VOLUMES_PUBLISHED_NODES"},
 		[]string{"Controller/ControllerPublishVolume", "Controller/ControllerUnpublishVolume"},
 	},
-	csimock.Topology:     {[]string{"plugin VOLUME_ACCESSIBILITY_CONSTRAINTS"}, nil},
-	csimock.Get:          {[]string{"controller GET_VOLUME"}, []string{"Controller/ControllerGetVolume"}},
-	csimock.Conditions:   {[]string{"controller VOLUME_CONDITION", "node VOLUME_CONDITION"}, nil},
+	csimock.Topology: {[]string{"plugin VOLUME_ACCESSIBILITY_CONSTRAINTS"}, nil},
+	csimock.Get:      {[]string{"controller GET_VOLUME"}, []string{"Controller/ControllerGetVolume"}},
+	csimock.Health: {
+		[]string{"controller GET_VOLUME_HEALTH", "controller LIST_VOLUME_HEALTH", "node GET_VOLUME_HEALTH", "node GET_STORAGE_HEALTH"},
+		[]string{
+			"Controller/ControllerGetVolumeHealth", "Controller/ControllerListVolumeHealth",
+			"Node/NodeGetVolumeHealth", "Node/NodeGetStorageHealth",
+		},
+	},
 	csimock.Stage:        {[]string{"node STAGE_UNSTAGE_VOLUME"}, []string{"Node/NodeStageVolume", "Node/NodeUnstageVolume"}},
-	csimock.Stats:        {[]string{"node GET_VOLUME_STATS", "node VOLUME_CONDITION"}, []string{"Node/NodeGetVolumeStats"}},
+	csimock.Stats:        {[]string{"node GET_VOLUME_STATS"}, []string{"Node/NodeGetVolumeStats"}},
 	csimock.SingleWriter: {[]string{"controller SINGLE_NODE_MULTI_WRITER", "node SINGLE_NODE_MULTI_WRITER"}, nil},
 	csimock.MountGroup:   {[]string{"node VOLUME_MOUNT_GROUP"}, nil},
 }

@@ -64,6 +64,14 @@ func checkPath(field, value string) error {
 	return nil
 }
 
+// checkOptionalPath requires an absolute path or none.
+func checkOptionalPath(field, value string) error {
+	if value == "" {
+		return nil
+	}
+	return checkPath(field, value)
+}
+
 // checkMap refuses a map above the size limit of CSI.
 func checkMap(field string, values map[string]string) error {
 	size := 0

@@ -51,6 +51,9 @@ type Config struct {
 	CallLog string
 	// Faults are in force from the start.
 	Faults []Fault
+	// Health are conditions that are added at the start and, if the volume does
+	// not exist yet, when it is created by its name.
+	Health []HealthEntry
 	// Struck, if set, is called as a fault begins to strike.
 	Struck func(Fault)
 	// Answered, if set, is called when a call is finished and logged, before its
@@ -96,6 +99,11 @@ func (c Config) validate() error {
 	}
 	if c.Capacity < 0 {
 		return fmt.Errorf("capacity must not be negative, got %d bytes", c.Capacity)
+	}
+	for i, entry := range c.Health {
+		if err := entry.validate(); err != nil {
+			return fmt.Errorf("health entry %d: %w", i+1, err)
+		}
 	}
 	if len(c.Topologies) > 0 && !c.Capabilities.Has(Topology) {
 		return errors.New("topologies are given, but the capability topology is off")

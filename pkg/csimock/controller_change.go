@@ -105,15 +105,6 @@ func (s *controllerServer) ControllerGetVolume(_ context.Context, request *csi.C
 		Volume: s.describe(volume),
 		Status: &csi.ControllerGetVolumeResponse_VolumeStatus{
 			PublishedNodeIds: volume.nodes(),
-			VolumeCondition:  s.condition(),
 		},
 	}, nil
-}
-
-// condition returns the condition of every volume, nil if conditions are off.
-func (d *Driver) condition() *csi.VolumeCondition {
-	if !d.config.Capabilities.Has(Conditions) {
-		return nil
-	}
-	return &csi.VolumeCondition{Message: "the volume is healthy"}
 }

@@ -134,6 +134,7 @@ func (s *controllerServer) newVolume(request *csi.CreateVolumeRequest, wanted []
 		Mutable:    request.GetMutableParameters(),
 		Source:     source,
 		Topology:   topology,
+		Health:     s.config.healthOf(request.GetName()),
 	}, nil
 }
 

@@ -1,6 +1,6 @@
 // Package csimock is an in-memory CSI driver for tests, demos and CI: the
 // Identity, Controller, GroupController and Node services of the Container
-// Storage Interface, version 1.12, over a unix socket.
+// Storage Interface, version 1.13, over a unix socket.
 //
 // It is made to be observed and to be broken on purpose:
 //
@@ -12,7 +12,9 @@
 //     for one, before or after its work is done (see Fault);
 //   - a state file, when asked for, is rewritten before the response to the
 //     call that changed it leaves, so a restarted driver knows everything that
-//     it ever confirmed.
+//     it ever confirmed;
+//   - volumes and the storage backend have health conditions, which are part of
+//     the state (see Condition).
 //
 // How a call travels: the interceptor refuses it if its capability is off, lets
 // the first matching fault strike, runs the handler, saves the state, lets a
@@ -31,6 +33,6 @@
 // What it does not do: it stores no data and mounts nothing. A target path is
 // an ordinary directory, or a file for a block volume, made by
 // NodePublishVolume and removed with its contents by NodeUnpublishVolume. The
-// alpha RPCs GetSnapshot and SnapshotMetadata are left out: csi-sanity v5.4.0
-// refuses a driver that advertises them.
+// alpha RPC GetSnapshot is left out, and so is the service SnapshotMetadata:
+// without data there are no changed blocks to list.
 package csimock

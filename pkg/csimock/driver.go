@@ -40,6 +40,7 @@ func New(config Config) (*Driver, error) {
 	if d.store, err = d.state.load(); err != nil {
 		return nil, err
 	}
+	d.addHealth()
 	if err := d.state.save(d.store); err != nil {
 		return nil, err
 	}

@@ -57,9 +57,7 @@ func LoadFaults(path string) ([]Fault, error) {
 // parseFault reads one entry of a file, converted to JSON.
 func parseFault(data []byte) (Fault, error) {
 	var entry faultEntry
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&entry); err != nil {
+	if err := decodeStrict(data, &entry); err != nil {
 		return Fault{}, fmt.Errorf("decode fault: %w", err)
 	}
 	code, err := parseCode(entry.Code)
@@ -75,6 +73,13 @@ func parseFault(data []byte) (Fault, error) {
 		Latency: latency, Hang: entry.Hang, Disconnect: entry.Disconnect, After: entry.After, Lie: entry.Lie,
 	}
 	return fault, fault.validate()
+}
+
+// decodeStrict reads JSON and refuses unknown fields.
+func decodeStrict(data []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into)
 }
 
 // parseCode reads the name of a gRPC code, as Go spells it (NotFound) or as

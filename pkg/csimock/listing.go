@@ -69,7 +69,6 @@ func (s *controllerServer) ListVolumes(_ context.Context, request *csi.ListVolum
 			Volume: s.describe(v),
 			Status: &csi.ListVolumesResponse_VolumeStatus{
 				PublishedNodeIds: v.nodes(),
-				VolumeCondition:  s.condition(),
 			},
 		})
 	}

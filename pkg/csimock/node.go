@@ -61,7 +61,7 @@ func (s *nodeServer) NodeGetVolumeStats(_ context.Context, request *csi.NodeGetV
 	if access.Type == Mount {
 		usage = append(usage, &csi.VolumeUsage{Unit: csi.VolumeUsage_INODES, Total: inodes, Available: inodes})
 	}
-	return &csi.NodeGetVolumeStatsResponse{Usage: usage, VolumeCondition: s.condition()}, nil
+	return &csi.NodeGetVolumeStatsResponse{Usage: usage}, nil
 }
 
 // NodeExpandVolume confirms that a volume staged or published at the path has

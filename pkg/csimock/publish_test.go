@@ -125,9 +125,6 @@ func TestListingNamesTheNodes(t *testing.T) {
 			t.Errorf("the volume is at nodes %v, want %s", nodes, csimock.DefaultNodeID)
 		}
 	}
-	if get.GetStatus().GetVolumeCondition().GetAbnormal() || get.GetStatus().GetVolumeCondition().GetMessage() == "" {
-		t.Errorf("the condition of the volume is %v", get.GetStatus().GetVolumeCondition())
-	}
 }
 
 // publish publishes a volume to the node of the driver.

@@ -40,6 +40,8 @@ type Volume struct {
 	Staged map[string]Access `json:"staged,omitempty"`
 	// Targets is where the node published the volume, by target path.
 	Targets map[string]Publication `json:"targets,omitempty"`
+	// Health are its conditions; empty is healthy.
+	Health []Condition `json:"health,omitempty"`
 }
 
 // Source is the content a volume began with: a snapshot's, or another volume's.
@@ -90,6 +92,7 @@ func (v *Volume) clone() Volume {
 	c.Published = maps.Clone(v.Published)
 	c.Staged = maps.Clone(v.Staged)
 	c.Targets = maps.Clone(v.Targets)
+	c.Health = slices.Clone(v.Health)
 	return c
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
 // stateVersion is the format of the state file that this package writes.
@@ -22,6 +24,7 @@ type document struct {
 	Volumes   []*Volume   `json:"volumes"`
 	Snapshots []*Snapshot `json:"snapshots"`
 	Groups    []*Group    `json:"groups"`
+	Health    []Condition `json:"health,omitempty"`
 }
 
 // stateFile keeps a store on disk. It survives the end of the process, not that
@@ -88,6 +91,7 @@ func (s *store) encode(driver string, saved uint64) (uint64, []byte, error) {
 		Volumes:   s.volumes.sorted(),
 		Snapshots: s.snapshots.sorted(),
 		Groups:    s.groups.sorted(),
+		Health:    s.health,
 	}, "", "  ")
 	if err != nil {
 		return 0, nil, fmt.Errorf("encode state: %w", err)
@@ -125,6 +129,9 @@ func (s *store) fill(content document) error {
 		if v.Capacity < 0 {
 			return fmt.Errorf("volume %q has a negative capacity", v.ID)
 		}
+		if err := validateConditions(v.Health, csi.VolumeHealthErrorType_value); err != nil {
+			return fmt.Errorf("health of volume %q: %w", v.ID, err)
+		}
 		s.addVolume(v)
 	}
 	for _, snapshot := range content.Snapshots {
@@ -139,6 +146,10 @@ func (s *store) fill(content document) error {
 		}
 		s.groups.add(group)
 	}
+	if err := validateConditions(content.Health, csi.StorageHealthErrorType_value); err != nil {
+		return fmt.Errorf("health of storage: %w", err)
+	}
+	s.health = content.Health
 	return s.checkGroups()
 }
 

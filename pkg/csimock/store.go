@@ -22,6 +22,8 @@ type store struct {
 	used int64
 	// attached counts the volumes published to each node.
 	attached map[string]int64
+	// health are the conditions of the storage backend.
+	health []Condition
 }
 
 // newStore returns an empty store.
@@ -71,6 +73,15 @@ func (s *store) resizeVolume(v *Volume, capacity int64) {
 	s.used += capacity - v.Capacity
 	v.Capacity = capacity
 	s.version++
+}
+
+// findVolume returns the volume with the given ID or else with the given name,
+// nil if there is none.
+func (s *store) findVolume(volume string) *Volume {
+	if found, known := s.volumes.byID[volume]; known {
+		return found
+	}
+	return s.volumes.byName[volume]
 }
 
 // publishVolume records that the volume is published to a new node.
