@@ -26,6 +26,9 @@ type Call struct {
 	// Volume is the ID of the volume in the request or, for CreateVolume, in
 	// the answer; empty if there is none.
 	Volume string `json:"volume,omitempty"`
+	// Snapshot is the ID of the snapshot in the request or, for CreateSnapshot,
+	// in the answer; empty if there is none.
+	Snapshot string `json:"snapshot,omitempty"`
 	// Name is the name the request asked for, if it has one.
 	Name string `json:"name,omitempty"`
 	// Code is the name of the gRPC code of the answer, as codes.Code gives it.

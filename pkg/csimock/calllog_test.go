@@ -34,9 +34,9 @@ func TestCallLogHasEveryCallInOrder(t *testing.T) {
 	want := []csimock.Call{
 		{Seq: 1, Method: "Probe", Code: "OK"},
 		{Seq: 2, Method: "CreateVolume", Volume: id, Name: "one", Code: "OK", Volumes: 1},
-		{Seq: 3, Method: "CreateSnapshot", Volume: id, Name: "snapshot", Code: "OK", Volumes: 1},
+		{Seq: 3, Method: "CreateSnapshot", Volume: id, Snapshot: snapshot, Name: "snapshot", Code: "OK", Volumes: 1},
 		{Seq: 4, Method: "DeleteVolume", Code: "InvalidArgument", Volumes: 1},
-		{Seq: 5, Method: "DeleteSnapshot", Code: "OK", Volumes: 1},
+		{Seq: 5, Method: "DeleteSnapshot", Snapshot: snapshot, Code: "OK", Volumes: 1},
 		{Seq: 6, Method: "DeleteVolume", Volume: id, Code: "OK"},
 	}
 	if diff := cmp.Diff(want, server.Calls(), timeless); diff != "" {

@@ -34,7 +34,7 @@ const (
 	Publish Capability = "publish"
 	// Topology is accessibility requirements, and the topology of the node.
 	Topology Capability = "topology"
-	// Get is ControllerGetVolume.
+	// Get is ControllerGetVolume, and GetSnapshot if Snapshots is on too.
 	Get Capability = "get"
 	// Health is ControllerGetVolumeHealth, NodeGetVolumeHealth and
 	// NodeGetStorageHealth, and ControllerListVolumeHealth if List is on too.

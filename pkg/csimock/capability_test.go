@@ -50,7 +50,7 @@ var switches = map[csimock.Capability]struct {
 	csimock.CreateDelete: {
 		[]string{
 			"plugin GROUP_CONTROLLER_SERVICE", "controller CREATE_DELETE_VOLUME", "controller CREATE_DELETE_SNAPSHOT",
-			"controller LIST_SNAPSHOTS", "controller CLONE_VOLUME",
+			"controller LIST_SNAPSHOTS", "controller GET_SNAPSHOT", "controller CLONE_VOLUME",
 		},
 		[]string{"Controller/CreateVolume", "Controller/DeleteVolume", "Controller/CreateSnapshot"},
 	},
@@ -60,8 +60,8 @@ var switches = map[csimock.Capability]struct {
 	},
 	csimock.Capacity: {[]string{"controller GET_CAPACITY"}, []string{"Controller/GetCapacity"}},
 	csimock.Snapshots: {
-		[]string{"plugin GROUP_CONTROLLER_SERVICE", "controller CREATE_DELETE_SNAPSHOT", "controller LIST_SNAPSHOTS"},
-		[]string{"Controller/CreateSnapshot", "Controller/DeleteSnapshot", "Controller/ListSnapshots", "GroupController/CreateVolumeGroupSnapshot"},
+		[]string{"plugin GROUP_CONTROLLER_SERVICE", "controller CREATE_DELETE_SNAPSHOT", "controller LIST_SNAPSHOTS", "controller GET_SNAPSHOT"},
+		[]string{"Controller/GetSnapshot", "Controller/CreateSnapshot", "Controller/DeleteSnapshot", "Controller/ListSnapshots", "GroupController/CreateVolumeGroupSnapshot"},
 	},
 	csimock.GroupSnapshots: {
 		[]string{"plugin GROUP_CONTROLLER_SERVICE"},
@@ -81,7 +81,7 @@ var switches = map[csimock.Capability]struct {
 		[]string{"Controller/ControllerPublishVolume", "Controller/ControllerUnpublishVolume"},
 	},
 	csimock.Topology: {[]string{"plugin VOLUME_ACCESSIBILITY_CONSTRAINTS"}, nil},
-	csimock.Get:      {[]string{"controller GET_VOLUME"}, []string{"Controller/ControllerGetVolume"}},
+	csimock.Get:      {[]string{"controller GET_VOLUME", "controller GET_SNAPSHOT"}, []string{"Controller/ControllerGetVolume", "Controller/GetSnapshot"}},
 	csimock.Health: {
 		[]string{"controller GET_VOLUME_HEALTH", "controller LIST_VOLUME_HEALTH", "node GET_VOLUME_HEALTH", "node GET_STORAGE_HEALTH"},
 		[]string{

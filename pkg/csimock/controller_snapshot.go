@@ -62,6 +62,20 @@ func (s *controllerServer) DeleteSnapshot(_ context.Context, request *csi.Delete
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
+// GetSnapshot returns a snapshot, one in a group too.
+func (s *controllerServer) GetSnapshot(_ context.Context, request *csi.GetSnapshotRequest) (*csi.GetSnapshotResponse, error) {
+	if err := checkText("snapshot_id", request.GetSnapshotId()); err != nil {
+		return nil, err
+	}
+	s.store.Lock()
+	defer s.store.Unlock()
+	snapshot, found := s.store.snapshots.byID[request.GetSnapshotId()]
+	if !found {
+		return nil, status.Errorf(codes.NotFound, "snapshot %q does not exist", request.GetSnapshotId())
+	}
+	return &csi.GetSnapshotResponse{Snapshot: snapshot.describe()}, nil
+}
+
 // describe returns a snapshot as CSI sees it.
 func (s *Snapshot) describe() *csi.Snapshot {
 	return &csi.Snapshot{

@@ -33,6 +33,6 @@
 // What it does not do: it stores no data and mounts nothing. A target path is
 // an ordinary directory, or a file for a block volume, made by
 // NodePublishVolume and removed with its contents by NodeUnpublishVolume. The
-// alpha RPC GetSnapshot is left out, and so is the service SnapshotMetadata:
-// without data there are no changed blocks to list.
+// alpha service SnapshotMetadata is left out: without data there are no changed
+// blocks to list.
 package csimock

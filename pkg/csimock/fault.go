@@ -19,8 +19,8 @@ import (
 type Fault struct {
 	// Method is the short name of an RPC, such as DeleteVolume.
 	Method string
-	// Volume is the ID or the name of a volume; only calls about it are struck.
-	// Empty is every call of the method.
+	// Volume is the ID or the name of a volume, or the ID of a snapshot; only
+	// calls about it are struck. Empty is every call of the method.
 	Volume string
 	// Code is what the call fails with; codes.OK lets it go on.
 	Code codes.Code
@@ -127,9 +127,9 @@ func interruption(ctx context.Context) error {
 	return status.FromContextError(ctx.Err()).Err()
 }
 
-// concerns says whether a request is about the fault's volume.
+// concerns says whether a request is about the fault's volume or snapshot.
 func (f Fault) concerns(request any) bool {
-	return f.Volume == "" || f.Volume == volumeOf(request, nil) || f.Volume == nameOf(request)
+	return f.Volume == "" || slices.Contains([]string{volumeOf(request, nil), snapshotOf(request, nil), nameOf(request)}, f.Volume)
 }
 
 // script is the list of faults in force.

@@ -24,7 +24,7 @@ func (d *Driver) intercept(serving context.Context) grpc.UnaryServerInterceptor 
 		response, err := d.answer(ctx, method, request, handler)
 		call := Call{
 			Time: time.Now(), Method: method, Code: status.Code(err).String(),
-			Volume: volumeOf(request, response), Name: nameOf(request),
+			Volume: volumeOf(request, response), Snapshot: snapshotOf(request, response), Name: nameOf(request),
 			DurationMS: time.Since(began).Milliseconds(),
 		}
 		if logged := d.calls.append(call, d.countVolumes); logged != nil {
@@ -81,6 +81,15 @@ func volumeOf(request, response any) string {
 	}
 	created, _ := response.(*csi.CreateVolumeResponse)
 	return created.GetVolume().GetVolumeId()
+}
+
+// snapshotOf returns the ID of the snapshot that a call is about, if it has one.
+func snapshotOf(request, response any) string {
+	if about, ok := request.(interface{ GetSnapshotId() string }); ok {
+		return about.GetSnapshotId()
+	}
+	created, _ := response.(*csi.CreateSnapshotResponse)
+	return created.GetSnapshot().GetSnapshotId()
 }
 
 // nameOf returns the name that a request asks for, if it has one.

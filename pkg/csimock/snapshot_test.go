@@ -1,10 +1,15 @@
 package csimock_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc/codes"
+
+	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
 func TestSnapshotOutlivesItsVolume(t *testing.T) {
@@ -20,6 +25,46 @@ func TestSnapshotOutlivesItsVolume(t *testing.T) {
 	}
 	if got := takeSnapshot(t, driver, "snapshot", source); got != snapshot {
 		t.Errorf("taking it again gave %s, want %s", got, snapshot)
+	}
+}
+
+// getSnapshot asks for a snapshot and expects the given code.
+func getSnapshot(t *testing.T, driver clients, id string, want codes.Code) *csi.Snapshot {
+	t.Helper()
+	response, err := driver.GetSnapshot(t.Context(), &csi.GetSnapshotRequest{SnapshotId: id})
+	expectCode(t, err, want)
+	return response.GetSnapshot()
+}
+
+func TestGetSnapshot(t *testing.T) {
+	config := everything()
+	config.StateFile = filepath.Join(t.TempDir(), "state.json")
+	server, driver := start(t, config)
+	id := takeSnapshot(t, driver, "snapshot", create(t, driver, volumeRequest("source")))
+	_, group := takeGroup(t, driver)
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	server, driver = start(t, config)
+	for _, id := range append(members(group), id) {
+		if got := getSnapshot(t, driver, id, codes.OK); got.GetSnapshotId() != id || got.GetSizeBytes() != gib || !got.GetReadyToUse() {
+			t.Errorf("snapshot %s is %v", id, got)
+		}
+	}
+	if got := getSnapshot(t, driver, members(group)[0], codes.OK).GetGroupSnapshotId(); got != group.GetGroupSnapshotId() {
+		t.Errorf("the group of the snapshot is %q, want %q", got, group.GetGroupSnapshotId())
+	}
+	getSnapshot(t, driver, "", codes.InvalidArgument)
+	getSnapshot(t, driver, "snap-9", codes.NotFound)
+	if err := server.Inject(csimock.Fault{Method: "GetSnapshot", Volume: id, Code: codes.Unavailable}); err != nil {
+		t.Fatal(err)
+	}
+	getSnapshot(t, driver, members(group)[0], codes.OK)
+	getSnapshot(t, driver, id, codes.Unavailable)
+	calls := server.Calls()
+	want := csimock.Call{Method: "GetSnapshot", Snapshot: id, Code: "Unavailable", Volumes: 3}
+	if diff := cmp.Diff(want, calls[len(calls)-1], timeless, cmpopts.IgnoreFields(csimock.Call{}, "Seq")); diff != "" {
+		t.Errorf("last call (-want +got):\n%s", diff)
 	}
 }
 
