@@ -52,7 +52,7 @@ func (f *flags) register(command *cobra.Command) {
 	set.StringVar(&f.config.Name, "driver-name", csimock.DefaultName, "name that the driver reports")
 	set.StringVar(&f.config.StateFile, "state-file", "", "file that keeps the volumes across restarts (default: none, they are lost)")
 	set.StringVar(&f.capacity, "capacity", "1Ti", "size of the pool that volumes are made from")
-	set.StringSliceVar(&f.with, "with", nil, "capabilities to switch on, of "+strings.Join(csimock.CapabilityNames(), ", ")+" (default: all but topology and publish are on)")
+	set.StringSliceVar(&f.with, "with", nil, "capabilities to switch on, of "+strings.Join(csimock.CapabilityNames(), ", ")+" (default: all but topology, publish and snapshot-topology are on)")
 	set.StringSliceVar(&f.without, "without", nil, "capabilities to switch off; their calls return Unimplemented")
 	set.StringArrayVar(&f.topologies, "topology", nil, "KEY=VALUE[,KEY=VALUE] of a place where volumes can be; repeat it for more places, the first is that of this node (needs --with topology)")
 	set.StringVar(&f.config.NodeID, "node-id", csimock.DefaultNodeID, "ID of the node whose Node service this is")

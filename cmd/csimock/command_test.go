@@ -51,7 +51,7 @@ func TestFlagsMakeTheConfiguration(t *testing.T) {
 		MaxVolumesPerNode: 7, MutableParameters: []string{"tier"},
 		Faults:       []csimock.Fault{{Method: "Probe", Code: codes.Internal}},
 		Health:       []csimock.HealthEntry{{Volume: "one", Condition: csimock.Condition{Status: "DEGRADED", Reason: "Slow"}}},
-		Capabilities: csimock.AllCapabilities().Without(csimock.Publish, csimock.Snapshots, csimock.Clones, csimock.List),
+		Capabilities: csimock.AllCapabilities().Without(csimock.Publish, csimock.SnapshotTopology, csimock.Snapshots, csimock.Clones, csimock.List),
 		Topologies:   []map[string]string{{"region": "r", "zone": "a"}, {"region": "r", "zone": "b"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -43,6 +43,7 @@ var pluginServices = []advertisement[csi.PluginCapability_Service_Type]{
 	{csi.PluginCapability_Service_CONTROLLER_SERVICE, nil},
 	{csi.PluginCapability_Service_GROUP_CONTROLLER_SERVICE, []Capability{GroupSnapshots}},
 	{csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS, []Capability{Topology}},
+	{csi.PluginCapability_Service_SNAPSHOT_ACCESSIBILITY_CONSTRAINTS, []Capability{SnapshotTopology}},
 }
 
 // controllerRPCs is what ControllerGetCapabilities can advertise.

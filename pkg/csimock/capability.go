@@ -34,6 +34,9 @@ const (
 	Publish Capability = "publish"
 	// Topology is accessibility requirements, and the topology of the node.
 	Topology Capability = "topology"
+	// SnapshotTopology is accessibility requirements of snapshots, and volumes
+	// only where their source snapshot is usable. It needs Snapshots and Topology.
+	SnapshotTopology Capability = "snapshot-topology"
 	// Get is ControllerGetVolume, and GetSnapshot if Snapshots is on too.
 	Get Capability = "get"
 	// Health is ControllerGetVolumeHealth, NodeGetVolumeHealth and
@@ -53,14 +56,15 @@ const (
 // knownCapabilities lists every capability, in the order of their help text.
 var knownCapabilities = []Capability{
 	CreateDelete, List, Capacity, Snapshots, GroupSnapshots, Clones, Expansion, Modify,
-	Publish, Topology, Get, Health, Stage, Stats, SingleWriter, MountGroup,
+	Publish, Topology, SnapshotTopology, Get, Health, Stage, Stats, SingleWriter, MountGroup,
 }
 
-// prerequisites gives the capability without which another is off as well.
-var prerequisites = map[Capability]Capability{
-	Snapshots:      CreateDelete,
-	GroupSnapshots: Snapshots,
-	Clones:         CreateDelete,
+// prerequisites gives the capabilities without which another is off as well.
+var prerequisites = map[Capability][]Capability{
+	Snapshots:        {CreateDelete},
+	GroupSnapshots:   {Snapshots},
+	SnapshotTopology: {Snapshots, Topology},
+	Clones:           {CreateDelete},
 }
 
 // Capabilities is a set of capabilities. Its methods return new sets and leave
@@ -72,10 +76,11 @@ func AllCapabilities() Capabilities {
 	return Capabilities{}.With(knownCapabilities...)
 }
 
-// DefaultCapabilities returns every capability except Topology and Publish,
-// which ask their caller for more: a node plugin on each node and an attacher.
+// DefaultCapabilities returns every capability except Topology, Publish and
+// SnapshotTopology, which ask their caller for more: a node plugin on each
+// node, an attacher, and a caller that knows this alpha feature.
 func DefaultCapabilities() Capabilities {
-	return AllCapabilities().Without(Topology, Publish)
+	return AllCapabilities().Without(Topology, Publish, SnapshotTopology)
 }
 
 // With returns the set with the given capabilities on.
@@ -102,8 +107,7 @@ func (s Capabilities) Has(c Capability) bool {
 	if _, on := s[c]; !on {
 		return false
 	}
-	needed, dependent := prerequisites[c]
-	return !dependent || s.Has(needed)
+	return s.hasAll(prerequisites[c])
 }
 
 // hasAll reports whether each of the given capabilities is on.

@@ -49,7 +49,7 @@ var switches = map[csimock.Capability]struct {
 }{
 	csimock.CreateDelete: {
 		[]string{
-			"plugin GROUP_CONTROLLER_SERVICE", "controller CREATE_DELETE_VOLUME", "controller CREATE_DELETE_SNAPSHOT",
+			"plugin GROUP_CONTROLLER_SERVICE", "plugin SNAPSHOT_ACCESSIBILITY_CONSTRAINTS", "controller CREATE_DELETE_VOLUME", "controller CREATE_DELETE_SNAPSHOT",
 			"controller LIST_SNAPSHOTS", "controller GET_SNAPSHOT", "controller CLONE_VOLUME",
 		},
 		[]string{"Controller/CreateVolume", "Controller/DeleteVolume", "Controller/CreateSnapshot"},
@@ -60,7 +60,10 @@ var switches = map[csimock.Capability]struct {
 	},
 	csimock.Capacity: {[]string{"controller GET_CAPACITY"}, []string{"Controller/GetCapacity"}},
 	csimock.Snapshots: {
-		[]string{"plugin GROUP_CONTROLLER_SERVICE", "controller CREATE_DELETE_SNAPSHOT", "controller LIST_SNAPSHOTS", "controller GET_SNAPSHOT"},
+		[]string{
+			"plugin GROUP_CONTROLLER_SERVICE", "plugin SNAPSHOT_ACCESSIBILITY_CONSTRAINTS", "controller CREATE_DELETE_SNAPSHOT",
+			"controller LIST_SNAPSHOTS", "controller GET_SNAPSHOT",
+		},
 		[]string{"Controller/GetSnapshot", "Controller/CreateSnapshot", "Controller/DeleteSnapshot", "Controller/ListSnapshots", "GroupController/CreateVolumeGroupSnapshot"},
 	},
 	csimock.GroupSnapshots: {
@@ -80,8 +83,9 @@ var switches = map[csimock.Capability]struct {
 		[]string{"controller PUBLISH_UNPUBLISH_VOLUME", "controller PUBLISH_READONLY", "controller LIST_VOLUMES_PUBLISHED_NODES"},
 		[]string{"Controller/ControllerPublishVolume", "Controller/ControllerUnpublishVolume"},
 	},
-	csimock.Topology: {[]string{"plugin VOLUME_ACCESSIBILITY_CONSTRAINTS"}, nil},
-	csimock.Get:      {[]string{"controller GET_VOLUME", "controller GET_SNAPSHOT"}, []string{"Controller/ControllerGetVolume", "Controller/GetSnapshot"}},
+	csimock.Topology:         {[]string{"plugin VOLUME_ACCESSIBILITY_CONSTRAINTS", "plugin SNAPSHOT_ACCESSIBILITY_CONSTRAINTS"}, nil},
+	csimock.SnapshotTopology: {[]string{"plugin SNAPSHOT_ACCESSIBILITY_CONSTRAINTS"}, nil},
+	csimock.Get:              {[]string{"controller GET_VOLUME", "controller GET_SNAPSHOT"}, []string{"Controller/ControllerGetVolume", "Controller/GetSnapshot"}},
 	csimock.Health: {
 		[]string{"controller GET_VOLUME_HEALTH", "controller LIST_VOLUME_HEALTH", "node GET_VOLUME_HEALTH", "node GET_STORAGE_HEALTH"},
 		[]string{
@@ -145,7 +149,7 @@ func TestRequestForWhatIsOffIsRefused(t *testing.T) {
 	}
 }
 
-func TestDefaultIsAllButTopologyAndPublish(t *testing.T) {
+func TestDefaultLeavesOutTopologyAndPublish(t *testing.T) {
 	_, complete := start(t, csimock.Config{Capabilities: csimock.AllCapabilities()})
 	_, usual := start(t, csimock.Config{})
 	missing := slices.DeleteFunc(advertisedNames(t, complete), func(name string) bool {

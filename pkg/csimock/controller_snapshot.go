@@ -3,6 +3,7 @@ package csimock
 import (
 	"cmp"
 	"context"
+	"maps"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -18,29 +19,60 @@ func (s *controllerServer) CreateSnapshot(_ context.Context, request *csi.Create
 		checkText("name", request.GetName()),
 		checkText("source_volume_id", request.GetSourceVolumeId()),
 		checkMap("parameters", request.GetParameters()),
+		s.checkTopology(request.GetAccessibilityRequirements(), SnapshotTopology),
 	); err != nil {
 		return nil, err
 	}
 	s.store.Lock()
 	defer s.store.Unlock()
 	if existing, found := s.store.snapshots.byName[request.GetName()]; found {
-		if existing.Volume != request.GetSourceVolumeId() {
-			return nil, status.Errorf(codes.AlreadyExists, "snapshot %q already exists and is one of volume %q", request.GetName(), existing.Volume)
+		if err := sameSnapshot(existing, request); err != nil {
+			return nil, err
 		}
-		return &csi.CreateSnapshotResponse{Snapshot: existing.describe()}, nil
+		return &csi.CreateSnapshotResponse{Snapshot: s.describeSnapshot(existing)}, nil
 	}
 	source, err := s.volume(request.GetSourceVolumeId())
 	if err != nil {
 		return nil, err
 	}
+	topology, err := s.snapshotTopology(source, request.GetAccessibilityRequirements())
+	if err != nil {
+		return nil, err
+	}
 	snapshot := &Snapshot{
-		Record:  s.store.newRecord("snap", request.GetName()),
-		Volume:  source.ID,
-		Size:    source.Capacity,
-		Created: time.Now().UTC(),
+		Record:   s.store.newRecord("snap", request.GetName()),
+		Volume:   source.ID,
+		Topology: topology,
+		Size:     source.Capacity,
+		Created:  time.Now().UTC(),
 	}
 	s.store.addSnapshot(snapshot)
-	return &csi.CreateSnapshotResponse{Snapshot: snapshot.describe()}, nil
+	return &csi.CreateSnapshotResponse{Snapshot: s.describeSnapshot(snapshot)}, nil
+}
+
+// sameSnapshot returns AlreadyExists if the snapshot is not what the request,
+// for the same name, asks for.
+func sameSnapshot(existing *Snapshot, request *csi.CreateSnapshotRequest) error {
+	switch {
+	case existing.Volume != request.GetSourceVolumeId():
+		return status.Errorf(codes.AlreadyExists, "snapshot %q already exists and is one of volume %q", existing.Name, existing.Volume)
+	case !accessibleFrom(existing.Topology, request.GetAccessibilityRequirements()):
+		return status.Errorf(codes.AlreadyExists, "snapshot %q already exists with different topology", existing.Name)
+	}
+	return nil
+}
+
+// snapshotTopology returns where a new snapshot is usable from: where the
+// requirement asks for, without one where the source volume is. It is nil if
+// snapshots are usable from everywhere.
+func (d *Driver) snapshotTopology(source *Volume, wanted *csi.TopologyRequirement) (map[string]string, error) {
+	if !d.config.Capabilities.Has(SnapshotTopology) {
+		return nil, nil
+	}
+	if wanted == nil {
+		return maps.Clone(source.Topology), nil
+	}
+	return chooseTopology(d.config.Topologies, wanted)
 }
 
 // DeleteSnapshot deletes a snapshot that stands alone; one that does not exist
@@ -73,12 +105,12 @@ func (s *controllerServer) GetSnapshot(_ context.Context, request *csi.GetSnapsh
 	if !found {
 		return nil, status.Errorf(codes.NotFound, "snapshot %q does not exist", request.GetSnapshotId())
 	}
-	return &csi.GetSnapshotResponse{Snapshot: snapshot.describe()}, nil
+	return &csi.GetSnapshotResponse{Snapshot: s.describeSnapshot(snapshot)}, nil
 }
 
-// describe returns a snapshot as CSI sees it.
-func (s *Snapshot) describe() *csi.Snapshot {
-	return &csi.Snapshot{
+// describeSnapshot returns a snapshot as CSI sees it.
+func (d *Driver) describeSnapshot(s *Snapshot) *csi.Snapshot {
+	described := &csi.Snapshot{
 		SnapshotId:      s.ID,
 		SourceVolumeId:  s.Volume,
 		GroupSnapshotId: s.Group,
@@ -86,4 +118,8 @@ func (s *Snapshot) describe() *csi.Snapshot {
 		CreationTime:    timestamppb.New(s.Created),
 		ReadyToUse:      true,
 	}
+	if len(s.Topology) > 0 && d.config.Capabilities.Has(SnapshotTopology) {
+		described.AccessibleTopology = []*csi.Topology{{Segments: maps.Clone(s.Topology)}}
+	}
+	return described
 }

@@ -42,7 +42,7 @@ func (s *controllerServer) checkCreateVolume(request *csi.CreateVolumeRequest) (
 		checkMap("parameters", request.GetParameters()),
 		s.checkMutable(request.GetMutableParameters()),
 		s.checkSource(request.GetVolumeContentSource()),
-		s.checkTopology(request.GetAccessibilityRequirements()),
+		s.checkTopology(request.GetAccessibilityRequirements(), Topology),
 	); err != nil {
 		return nil, err
 	}
@@ -68,14 +68,14 @@ func (s *controllerServer) checkSource(source *csi.VolumeContentSource) error {
 	return status.Error(codes.InvalidArgument, "volume_content_source must be a snapshot or a volume")
 }
 
-// checkTopology refuses requirements that say nothing or that the driver does
-// not understand.
-func (s *controllerServer) checkTopology(wanted *csi.TopologyRequirement) error {
+// checkTopology refuses requirements that say nothing, or that are set while the
+// capability for them is off.
+func (s *controllerServer) checkTopology(wanted *csi.TopologyRequirement, needed Capability) error {
 	switch {
 	case wanted == nil:
 		return nil
-	case !s.config.Capabilities.Has(Topology):
-		return status.Error(codes.InvalidArgument, "accessibility_requirements is set, but the driver does not have VOLUME_ACCESSIBILITY_CONSTRAINTS")
+	case !s.config.Capabilities.Has(needed):
+		return status.Errorf(codes.InvalidArgument, "accessibility_requirements is set, but the driver does not have the capability %s", needed)
 	case len(wanted.GetRequisite())+len(wanted.GetPreferred()) == 0:
 		return status.Error(codes.InvalidArgument, "accessibility_requirements must have requisite or preferred topologies")
 	}
@@ -122,7 +122,7 @@ func (s *controllerServer) newVolume(request *csi.CreateVolumeRequest, wanted []
 	if err != nil {
 		return nil, err
 	}
-	topology, err := chooseTopology(s.config.Topologies, request.GetAccessibilityRequirements())
+	topology, err := chooseTopology(s.topologiesFor(source), request.GetAccessibilityRequirements())
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +164,16 @@ func (s *controllerServer) sourceSize(source Source) (int64, error) {
 		return volume.Capacity, nil
 	}
 	return 0, nil
+}
+
+// topologiesFor returns where a volume made from the source can be: in one of
+// the driver's own topologies, or where its source snapshot is usable.
+func (s *controllerServer) topologiesFor(source Source) []map[string]string {
+	snapshot, found := s.store.snapshots.byID[source.Snapshot]
+	if !found || len(snapshot.Topology) == 0 || !s.config.Capabilities.Has(SnapshotTopology) {
+		return s.config.Topologies
+	}
+	return []map[string]string{snapshot.Topology}
 }
 
 // DeleteVolume deletes a volume that nobody uses; one that does not exist is

@@ -83,7 +83,7 @@ func (d *Driver) Snapshots() []Snapshot {
 	all := d.store.snapshots.sorted()
 	snapshots := make([]Snapshot, 0, len(all))
 	for _, s := range all {
-		snapshots = append(snapshots, *s)
+		snapshots = append(snapshots, s.clone())
 	}
 	return snapshots
 }

@@ -106,8 +106,12 @@ func (s *groupServer) takeGroup(request *csi.CreateVolumeGroupSnapshotRequest, s
 		Created:    time.Now().UTC(),
 	}
 	for _, volume := range volumes {
+		topology, err := s.snapshotTopology(volume, nil)
+		if err != nil {
+			return nil, err
+		}
 		member := &Snapshot{
-			Record: s.store.newRecord("snap", ""), Volume: volume.ID, Group: group.ID,
+			Record: s.store.newRecord("snap", ""), Volume: volume.ID, Group: group.ID, Topology: topology,
 			Size: volume.Capacity, Created: group.Created,
 		}
 		s.store.addSnapshot(member)
@@ -169,7 +173,7 @@ func (d *Driver) describeGroup(g *Group) *csi.VolumeGroupSnapshot {
 		ReadyToUse:      true,
 	}
 	for _, id := range g.Snapshots {
-		described.Snapshots = append(described.Snapshots, d.store.snapshots.byID[id].describe())
+		described.Snapshots = append(described.Snapshots, d.describeSnapshot(d.store.snapshots.byID[id]))
 	}
 	return described
 }

@@ -90,7 +90,7 @@ func (s *controllerServer) ListSnapshots(_ context.Context, request *csi.ListSna
 	snapshots, next := page(matching, wanted)
 	response := &csi.ListSnapshotsResponse{NextToken: next}
 	for _, snapshot := range snapshots {
-		response.Entries = append(response.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: snapshot.describe()})
+		response.Entries = append(response.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: s.describeSnapshot(snapshot)})
 	}
 	return response, nil
 }

@@ -63,6 +63,8 @@ type Snapshot struct {
 	Volume string `json:"volume"`
 	// Group is the ID of the group it was taken with; empty if it stands alone.
 	Group string `json:"group,omitempty"`
+	// Topology is where the snapshot is usable from; nil is everywhere.
+	Topology map[string]string `json:"topology,omitempty"`
 	// Size is the capacity of the source volume in bytes.
 	Size int64 `json:"size"`
 	// Created is when the snapshot was taken.
@@ -93,6 +95,13 @@ func (v *Volume) clone() Volume {
 	c.Staged = maps.Clone(v.Staged)
 	c.Targets = maps.Clone(v.Targets)
 	c.Health = slices.Clone(v.Health)
+	return c
+}
+
+// clone returns a copy that shares nothing with the original.
+func (s *Snapshot) clone() Snapshot {
+	c := *s
+	c.Topology = maps.Clone(s.Topology)
 	return c
 }
 

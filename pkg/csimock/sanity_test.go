@@ -1,6 +1,7 @@
 package csimock_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/onsi/gomega"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
@@ -56,7 +58,8 @@ func TestSanity(t *testing.T) {
 	}
 	got := countSpecs(t, report)
 	t.Logf("specs of csi-sanity: %v", got)
-	if diff := cmp.Diff(map[string]int{"passed": 101, "pending": 1, "skipped": 1}, got); diff != "" {
+	// A spec that is skipped is a capability that the driver lacks.
+	if diff := cmp.Diff(map[string]int{"passed": 102, "pending": 1}, got); diff != "" {
 		t.Errorf("specs of csi-sanity (-want +got):\n%s", diff)
 	}
 	if left := server.Volumes(); len(left) != 0 {
@@ -78,7 +81,8 @@ func runSanity(socket string) bool {
 	config.TestSnapshotParameters = map[string]string{"keep": "7d"}
 	config.TestVolumeMutableParameters = map[string]string{"iops": "3000"}
 	specs := sanity.GinkgoTest(&config)
-	connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient("unix:"+socket,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(cacheSizes))
 	if err != nil {
 		panic(err)
 	}
@@ -88,6 +92,18 @@ func runSanity(socket string) bool {
 	defer specs.Finalize()
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	return ginkgo.RunSpecs(silent{}, "csi-sanity")
+}
+
+// cacheSizes makes a received message comparable to one that was sent. The spec
+// for the topology of a snapshot compares the two with reflect.DeepEqual, which
+// sees the sizes that marshaling caches in a message: it fails for every driver
+// that returns a topology.
+func cacheSizes(ctx context.Context, method string, request, response any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	err := invoke(ctx, method, request, response, connection, options...)
+	if message, ok := response.(proto.Message); ok && err == nil {
+		_, err = proto.Marshal(message)
+	}
+	return err
 }
 
 // silent is told about failures, which RunSpecs reports as well.

@@ -1,6 +1,7 @@
 package csimock_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -48,6 +49,103 @@ func TestVolumeIsPlaced(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestSnapshotTopology(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wanted *csi.TopologyRequirement
+		code   codes.Code
+		zone   string
+	}{
+		"is that of the volume by default":   {nil, codes.OK, "b"},
+		"is the requisite zone":              {requisite("a"), codes.OK, "a"},
+		"is the preferred requisite zone":    {&csi.TopologyRequirement{Requisite: zones("a", "b"), Preferred: zones("b", "a")}, codes.OK, "b"},
+		"is refused in a zone not served":    {requisite("c"), codes.ResourceExhausted, ""},
+		"is refused for empty requirements":  {&csi.TopologyRequirement{}, codes.InvalidArgument, ""},
+		"is the first one for a mere wish":   {&csi.TopologyRequirement{Preferred: zones("c")}, codes.OK, "a"},
+		"is the first requisite that exists": {requisite("c", "b"), codes.OK, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, driver := start(t, everything())
+			request := &csi.CreateSnapshotRequest{Name: "snapshot", SourceVolumeId: createIn(t, driver, "b"), AccessibilityRequirements: tc.wanted}
+			response, err := driver.CreateSnapshot(t.Context(), request)
+			expectCode(t, err, tc.code)
+			if tc.code == codes.OK {
+				expectZone(t, response.GetSnapshot().GetAccessibleTopology(), tc.zone)
+				expectZone(t, getSnapshot(t, driver, response.GetSnapshot().GetSnapshotId(), codes.OK).GetAccessibleTopology(), tc.zone)
+			}
+		})
+	}
+}
+
+// createIn makes a volume in a zone and returns its ID.
+func createIn(t *testing.T, driver clients, zone string) string {
+	t.Helper()
+	request := volumeRequest("source")
+	request.AccessibilityRequirements = requisite(zone)
+	return create(t, driver, request)
+}
+
+// expectZone compares the zone of a volume or a snapshot.
+func expectZone(t *testing.T, topologies []*csi.Topology, want string) {
+	t.Helper()
+	if len(topologies) != 1 || topologies[0].GetSegments()["zone"] != want {
+		t.Errorf("the topology is %v, want zone %s", topologies, want)
+	}
+}
+
+func TestSnapshotKeepsItsTopology(t *testing.T) {
+	config := everything()
+	config.StateFile = filepath.Join(t.TempDir(), "state.json")
+	server, driver := start(t, config)
+	request := &csi.CreateSnapshotRequest{Name: "snapshot", SourceVolumeId: createIn(t, driver, "b")}
+	for _, tc := range []struct {
+		zone string
+		want codes.Code
+	}{{"b", codes.OK}, {"b", codes.OK}, {"a", codes.AlreadyExists}} {
+		request.AccessibilityRequirements = requisite(tc.zone)
+		_, err := driver.CreateSnapshot(t.Context(), request)
+		expectCode(t, err, tc.want)
+	}
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	_, driver = start(t, config)
+	list, err := driver.ListSnapshots(t.Context(), &csi.ListSnapshotsRequest{})
+	expectCode(t, err, codes.OK)
+	expectZone(t, list.GetEntries()[0].GetSnapshot().GetAccessibleTopology(), "b")
+}
+
+func TestRestoredVolumeHasTheTopologyOfItsSnapshot(t *testing.T) {
+	_, driver := start(t, everything())
+	snapshot := takeSnapshot(t, driver, "snapshot", createIn(t, driver, "b"))
+	request := volumeRequest("restored")
+	request.VolumeContentSource = fromSnapshot(snapshot)
+	request.AccessibilityRequirements = requisite("a")
+	_, err := driver.CreateVolume(t.Context(), request)
+	expectCode(t, err, codes.ResourceExhausted)
+	for name, wanted := range map[string]*csi.TopologyRequirement{"anywhere": nil, "preferred": requisite("a", "b")} {
+		request.Name, request.AccessibilityRequirements = name, wanted
+		response, err := driver.CreateVolume(t.Context(), request)
+		expectCode(t, err, codes.OK)
+		expectZone(t, response.GetVolume().GetAccessibleTopology(), "b")
+	}
+}
+
+func TestSnapshotTopologyThatIsOffIsUnused(t *testing.T) {
+	config := everything()
+	config.Capabilities = csimock.AllCapabilities().Without(csimock.SnapshotTopology)
+	_, driver := start(t, config)
+	source := createIn(t, driver, "b")
+	_, err := driver.CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{Name: "one", SourceVolumeId: source, AccessibilityRequirements: requisite("b")})
+	expectCode(t, err, codes.InvalidArgument)
+	snapshot := takeSnapshot(t, driver, "two", source)
+	if got := getSnapshot(t, driver, snapshot, codes.OK).GetAccessibleTopology(); got != nil {
+		t.Errorf("the topology of the snapshot is %v", got)
+	}
+	request := volumeRequest("restored")
+	request.VolumeContentSource, request.AccessibilityRequirements = fromSnapshot(snapshot), requisite("a")
+	create(t, driver, request)
 }
 
 func TestCapacityOfAZoneThatIsNotServedIsNothing(t *testing.T) {
