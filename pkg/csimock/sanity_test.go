@@ -1,7 +1,6 @@
 package csimock_test
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"os"
@@ -16,7 +15,8 @@ import (
 	"github.com/onsi/gomega"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
@@ -82,7 +82,7 @@ func runSanity(socket string) bool {
 	config.TestVolumeMutableParameters = map[string]string{"iops": "3000"}
 	specs := sanity.GinkgoTest(&config)
 	connection, err := grpc.NewClient("unix:"+socket,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(cacheSizes))
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(sizeCaching{encoding.GetCodecV2("proto")})))
 	if err != nil {
 		panic(err)
 	}
@@ -94,16 +94,23 @@ func runSanity(socket string) bool {
 	return ginkgo.RunSpecs(silent{}, "csi-sanity")
 }
 
-// cacheSizes makes a received message comparable to one that was sent. The spec
+// sizeCaching makes a received message comparable to one that was sent. The spec
 // for the topology of a snapshot compares the two with reflect.DeepEqual, which
 // sees the sizes that marshaling caches in a message: it fails for every driver
 // that returns a topology.
-func cacheSizes(ctx context.Context, method string, request, response any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	err := invoke(ctx, method, request, response, connection, options...)
-	if message, ok := response.(proto.Message); ok && err == nil {
-		_, err = proto.Marshal(message)
+type sizeCaching struct{ encoding.CodecV2 }
+
+// Unmarshal reads a message and marshals it once.
+func (c sizeCaching) Unmarshal(data mem.BufferSlice, into any) error {
+	if err := c.CodecV2.Unmarshal(data, into); err != nil {
+		return err
 	}
-	return err
+	again, err := c.CodecV2.Marshal(into)
+	if err != nil {
+		return err
+	}
+	again.Free()
+	return nil
 }
 
 // silent is told about failures, which RunSpecs reports as well.
