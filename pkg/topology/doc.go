@@ -4,9 +4,9 @@
 // reads nothing by itself.
 //
 //	binding               class allows    requisite                     preferred
-//	Immediate             nothing         every place that has nodes    from the claim's name on
+//	Immediate             nothing         every registered topology     from the claim's name on
 //	Immediate             some places     those places                  from the claim's name on
-//	WaitForFirstConsumer  nothing         every place that has nodes    from the node's place on
+//	WaitForFirstConsumer  nothing         those with the node's keys    from the node's place on
 //	WaitForFirstConsumer  some places     those places                  from the node's place on
 //	the same, strict      both            the node's place              the node's place
 //
@@ -22,7 +22,12 @@
 //   - claims of one StatefulSet go round the places in the order of their
 //     ordinals, and those of one replica meet in one place.
 //
-// A place is a set of segments, one value for each topology key of the driver; a
+// A registered topology has the values that a node's labels give one set of keys
+// that the driver has registered there. Nodes may differ in their sets: Immediate
+// binding takes every set that occurs, and with each set the nodes whose own set
+// includes it. Labels without the driver's registration do not count.
+//
+// A place is a set of segments, one value for each topology key; a
 // node lies in a place if its labels say so for every key. See the CSI
 // specification, "TopologyRequirement".
 package topology

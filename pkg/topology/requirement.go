@@ -32,7 +32,8 @@ type Input struct {
 	Nodes []Node
 	// Strict asks for the place of the selected node alone.
 	Strict bool
-	// Immediate asks for the places of all nodes if no node was selected.
+	// Immediate asks for the topologies of all nodes with the driver if no node
+	// was selected.
 	Immediate bool
 }
 
@@ -42,7 +43,7 @@ func Requirement(in Input) (*csi.TopologyRequirement, error) {
 	if in.Selected != nil {
 		return near(in)
 	}
-	places, err := candidates(in, nil)
+	places, err := candidates(in)
 	if err != nil || len(places) == 0 {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func near(in Input) (*csi.TopologyRequirement, error) {
 	if in.Strict {
 		return strict(in, own)
 	}
-	places, err := candidates(in, in.Selected.Keys)
+	places, err := candidates(in)
 	if err != nil || len(places) == 0 {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func near(in Input) (*csi.TopologyRequirement, error) {
 // selected returns the place of the node that the scheduler chose.
 func selected(node *Node) (Place, error) {
 	if len(node.Keys) == 0 {
-		return nil, fmt.Errorf("the driver has registered no topology keys on node %s; see whether it runs there", node.Name)
+		return nil, fmt.Errorf("no topology key found for node %s: the driver has registered none there; see whether it runs there", node.Name)
 	}
 	place := placeOf(node.Labels, node.Keys)
 	if place == nil {
@@ -89,53 +90,68 @@ func strict(in Input, own Place) (*csi.TopologyRequirement, error) {
 	return requirement([]Place{own}, 0), nil
 }
 
-// candidates returns the places that come into question, in their order; none
-// means no wish. Without keys those are taken that most nodes have.
-func candidates(in Input, keys []string) ([]Place, error) {
+// candidates returns the topologies to choose from, in their order; none means no
+// requirement.
+func candidates(in Input) ([]Place, error) {
 	switch {
 	case len(in.Allowed) > 0:
 		return distinct(allowed(in.Allowed)), nil
-	case in.Selected == nil && !in.Immediate:
+	case in.Selected != nil:
+		others := slices.DeleteFunc(slices.Clone(in.Nodes), func(n Node) bool { return n.Name == in.Selected.Name })
+		return registered(append(others, *in.Selected), [][]string{in.Selected.Keys})
+	case !in.Immediate:
 		return nil, nil
 	}
-	if keys == nil {
-		keys = commonKeys(in.Nodes)
-	}
-	if len(keys) == 0 {
-		return nil, errors.New("the driver has registered topology keys on no node; see whether it runs on any")
-	}
-	var places []Place
-	for _, node := range in.Nodes {
-		if place := placeOf(node.Labels, keys); place != nil {
-			places = append(places, place)
-		}
-	}
-	if len(places) == 0 {
-		return nil, fmt.Errorf("no node has labels for the topology keys %s", strings.Join(keys, ", "))
-	}
-	return distinct(places), nil
+	return registered(in.Nodes, keySets(in.Nodes))
 }
 
-// commonKeys returns the topology keys that most nodes have; nodes differ while
-// a driver is being upgraded.
-func commonKeys(nodes []Node) []string {
-	count := map[string]int{}
-	keys := map[string][]string{}
+// registered returns the topologies of the nodes for each set of keys. A node
+// counts for the sets that the driver has registered on it: its labels alone do
+// not say that the driver serves it.
+func registered(nodes []Node, sets [][]string) ([]Place, error) {
+	if len(sets) == 0 {
+		return nil, errors.New("no available topology found: the driver has registered topology keys on no node; see whether it runs on any")
+	}
+	var topologies []Place
+	for _, keys := range sets {
+		for _, node := range nodes {
+			if topology := placeOf(node.Labels, keys); topology != nil && node.covers(keys) {
+				topologies = append(topologies, topology)
+			}
+		}
+	}
+	if len(topologies) == 0 {
+		return nil, fmt.Errorf("no node has labels for the topology keys %s", describeSets(sets))
+	}
+	return distinct(topologies), nil
+}
+
+// covers reports whether the driver has registered all the keys on the node.
+func (n Node) covers(keys []string) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(n.Keys, key) })
+}
+
+// keySets returns every set of topology keys that the driver has registered on
+// nodes, each of them once, in an order of their own. Nodes differ while a driver
+// is being upgraded, and where a part of the cluster has more keys.
+func keySets(nodes []Node) [][]string {
+	var sets [][]string
 	for _, node := range nodes {
-		if len(node.Keys) == 0 {
-			continue
-		}
-		name := strings.Join(slices.Sorted(slices.Values(node.Keys)), ",")
-		count[name]++
-		keys[name] = node.Keys
-	}
-	most := ""
-	for _, name := range slices.Sorted(maps.Keys(count)) {
-		if most == "" || count[name] > count[most] {
-			most = name
+		if len(node.Keys) > 0 {
+			sets = append(sets, slices.Sorted(slices.Values(node.Keys)))
 		}
 	}
-	return keys[most]
+	slices.SortFunc(sets, slices.Compare)
+	return slices.CompactFunc(sets, slices.Equal)
+}
+
+// describeSets returns sets of keys as a user reads them.
+func describeSets(sets [][]string) string {
+	texts := make([]string, 0, len(sets))
+	for _, keys := range sets {
+		texts = append(texts, strings.Join(keys, ", "))
+	}
+	return strings.Join(texts, " or ")
 }
 
 // requirement prefers the places from the one at first on, in a circle.

@@ -22,6 +22,11 @@ func node(name, labels string) topology.Node {
 	return n
 }
 
+// registered is a node with labels and the keys that the driver registered there.
+func registered(name, labels string, keys ...string) topology.Node {
+	return topology.Node{Name: name, Labels: parse(labels), Keys: keys}
+}
+
 func parse(text string) map[string]string {
 	segments := map[string]string{}
 	for _, pair := range strings.Fields(text) {
@@ -110,14 +115,52 @@ func TestRequirement(t *testing.T) {
 		"a chosen node without labels":           {in: topology.Input{Nodes: zones, Selected: &unlabelled}, fails: "bare"},
 		"Immediate, and the driver runs nowhere": {in: topology.Input{Nodes: []topology.Node{silent}, Immediate: true}, fails: "no node"},
 		"Immediate, and no node has the labels":  {in: topology.Input{Nodes: []topology.Node{unlabelled}, Immediate: true}, fails: "zone"},
-		"a node with labels counts before the driver runs there": {
+		"a node without the driver is left out": {
 			in:        topology.Input{ClaimName: "c", Nodes: []topology.Node{zones[1], silent}, Immediate: true},
-			requisite: []string{"zone=a", "zone=b"}, preferred: []string{"zone=a", "zone=b"},
+			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
 		},
-		"nodes that differ follow the majority": {
+		"a node without the driver is left out beside the selected one": {
+			in:        topology.Input{Nodes: []topology.Node{zones[1], silent}, Selected: &zones[1]},
+			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
+		},
+		"every registered set of keys is requested": {
 			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
-				node("new", "rack=1 zone=a"), {Name: "o1", Labels: parse("zone=b"), Keys: []string{"zone"}}, {Name: "o2", Labels: parse("zone=c"), Keys: []string{"zone"}}}},
-			requisite: []string{"zone=a", "zone=b", "zone=c"}, preferred: []string{"zone=a", "zone=b", "zone=c"},
+				node("new", "rack=1 zone=a"), registered("o1", "zone=b", "zone"), registered("o2", "zone=c", "zone")}},
+			requisite: []string{"zone=a", "zone=b", "zone=c", "rack=1 zone=a"},
+			preferred: []string{"zone=a", "zone=b", "zone=c", "rack=1 zone=a"},
+		},
+		"a set of keys in another order is the same set": {
+			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
+				registered("n1", "rack=1 zone=a", "zone", "rack"), registered("n2", "rack=1 zone=a", "rack", "zone")}},
+			requisite: []string{"rack=1 zone=a"}, preferred: []string{"rack=1 zone=a"},
+		},
+		"sets without a common key are both requested": {
+			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
+				registered("n1", "region=e zone=1", "region"), registered("n2", "region=w zone=2", "zone"), registered("n3", "region=s zone=3")}},
+			requisite: []string{"region=e", "zone=2"}, preferred: []string{"region=e", "zone=2"},
+		},
+		"a label that is not registered on the node is left out": {
+			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
+				registered("n1", "region=e zone=1", "region"), registered("n2", "region=e zone=2", "region", "zone")}},
+			requisite: []string{"region=e", "region=e zone=2"}, preferred: []string{"region=e", "region=e zone=2"},
+		},
+		"a set of keys without labels is left out beside others": {
+			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
+				registered("n1", "zone=1", "zone"), registered("n2", "", "zone", "rack")}},
+			requisite: []string{"zone=1"}, preferred: []string{"zone=1"},
+		},
+		"only the selected node's keys are requested": {
+			in: topology.Input{
+				Selected: &topology.Node{Name: "n1", Labels: parse("region=e"), Keys: []string{"region"}},
+				Nodes: []topology.Node{
+					registered("n1", "region=e", "region"), registered("n2", "region=w zone=1", "zone"), registered("n3", "region=c zone=2", "zone", "region")}},
+			requisite: []string{"region=c", "region=e"}, preferred: []string{"region=e", "region=c"},
+		},
+		"a selected node that the caches lack counts": {
+			in: topology.Input{
+				Selected: &topology.Node{Name: "n1", Labels: parse("zone=b"), Keys: []string{"zone"}},
+				Nodes:    []topology.Node{registered("n1", "zone=old"), zones[3]}},
+			requisite: []string{"zone=b", "zone=c"}, preferred: []string{"zone=b", "zone=c"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,17 +213,20 @@ func TestEveryRequirementKeepsTheInvariants(t *testing.T) {
 	}
 }
 
+// keySets are what a driver may register on a node.
+var keySets = [][]string{nil, {"zone"}, {"rack"}, {"zone", "rack"}, {"rack", "zone"}}
+
 func randomInput(r *rand.Rand) topology.Input {
 	in := topology.Input{ClaimName: fmt.Sprintf("data-set-%d", r.IntN(9)), Strict: r.IntN(2) == 0, Immediate: r.IntN(2) == 0}
 	for i := range 1 + r.IntN(5) {
 		labels := fmt.Sprintf("zone=%c rack=%d", 'a'+r.IntN(3), r.IntN(2))
-		in.Nodes = append(in.Nodes, node(fmt.Sprintf("n%d", i), labels))
+		in.Nodes = append(in.Nodes, registered(fmt.Sprintf("n%d", i), labels, keySets[r.IntN(len(keySets))]...))
 	}
 	for range r.IntN(3) {
 		in.Allowed = append(in.Allowed, term(allow("zone", string('a'+rune(r.IntN(3))), string('a'+rune(r.IntN(3))))))
 	}
 	if r.IntN(2) == 0 {
-		in.Selected = &topology.Node{Name: "chosen", Labels: in.Nodes[0].Labels, Keys: in.Nodes[0].Keys}
+		in.Selected = &topology.Node{Name: in.Nodes[0].Name, Labels: in.Nodes[0].Labels, Keys: in.Nodes[0].Keys}
 	}
 	return in
 }

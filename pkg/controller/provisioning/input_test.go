@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	snapshotfake "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned/fake"
+	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,7 +153,7 @@ func TestTheChosenNodeIsPreferredAndOneWithoutDriversMeansAnother(t *testing.T) 
 	}
 	in, _, _, err := w.inputs.For(t.Context(), choose("n2", "b"))
 	must(t, err)
-	if got := in.Topology.GetPreferred()[0].GetSegments()["zone"]; got != "b" || len(in.Topology.GetRequisite()) != 3 {
+	if got := in.Topology.GetPreferred()[0].GetSegments()["zone"]; got != "b" || len(in.Topology.GetRequisite()) != 2 {
 		t.Errorf("topology: %v", in.Topology)
 	}
 	_, _, _, err = w.inputs.For(t.Context(), choose("n3", "c"))
@@ -168,6 +170,32 @@ func TestANodeThatHasJustComeIsReadLive(t *testing.T) {
 	must(t, err)
 	if got := in.Topology.GetPreferred()[0].GetSegments()["zone"]; got != "a" {
 		t.Errorf("topology: %v", in.Topology)
+	}
+}
+
+func TestRepeatedRequestHasEveryRegisteredSetOfKeys(t *testing.T) {
+	fine, coarse, silent := newNode("n1", "a"), newNode("n2", "b"), newNode("n3", "c")
+	fine.Labels["rack"] = "1"
+	withRack := newCSINode("n1")
+	withRack.Spec.Drivers[1].TopologyKeys = []string{"zone", "rack"}
+	without := newCSINode("n3")
+	without.Spec.Drivers = without.Spec.Drivers[:1]
+	w := newWorld(t, []runtime.Object{fine, coarse, silent, withRack, newCSINode("n2"), without}, nil)
+	first, _, err := w.inputs.For(t.Context(), options(nil))
+	must(t, err)
+	var got []string
+	for _, requisite := range first.Topology.GetRequisite() {
+		got = append(got, fmt.Sprint(requisite.GetSegments()))
+	}
+	if want := []string{"map[zone:a]", "map[zone:b]", "map[rack:1 zone:a]"}; !slices.Equal(got, want) {
+		t.Errorf("requisite topologies: %v, want %v", got, want)
+	}
+	for range 20 { // the caches list nodes in another order each time
+		again, _, err := w.inputs.For(t.Context(), options(nil))
+		must(t, err)
+		if !proto.Equal(first.Topology, again.Topology) {
+			t.Fatalf("repeated: %v, first: %v", again.Topology, first.Topology)
+		}
 	}
 }
 
