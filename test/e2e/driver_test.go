@@ -86,7 +86,7 @@ func TestAnAttachedVolumeIsDeletedOnceItIsDetached(t *testing.T) {
 	s.awaitVolume(volume.Name, "is released and waits", func(v *v1.PersistentVolume) bool {
 		return v.Status.Phase == v1.VolumeReleased && finalizer.Has(v.Finalizers, finalizer.External)
 	})
-	if message := s.awaitEvent(volume, "VolumeFailedDelete"); !strings.Contains(message, "node-7") {
+	if message := s.awaitEvent(volume, "VolumeDelete"); !strings.Contains(message, "still attached to node node-7, waiting for detach") {
 		t.Errorf("the event does not name the node: %s", message)
 	}
 	s.expectKept(volume)

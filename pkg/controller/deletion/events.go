@@ -13,9 +13,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
-// volumeFailedDelete is the reason of the event that upstream has too: scripts and
-// alerts match it.
-const volumeFailedDelete = "VolumeFailedDelete"
+// The reasons of events that upstream has too: scripts and alerts match them.
+const (
+	volumeFailedDelete = "VolumeFailedDelete"
+	volumeDelete       = "VolumeDelete"
+)
 
 // failed counts the failure and tells the user why the volume still exists; an
 // object that merely changed meanwhile is not worth a word.
@@ -41,7 +43,8 @@ func (c *Controller) report(volume *v1.PersistentVolume, reason reclaim.Reason) 
 	}
 }
 
-// reportAttached names the nodes that the volume is attached to.
+// reportAttached names the nodes that the volume is attached to. The event is no
+// warning: a pod and its claim are often deleted together, and detaching takes time.
 func (c *Controller) reportAttached(volume *v1.PersistentVolume) {
 	attachments, err := c.Attachments.GetIndexer().ByIndex(byVolume, volume.Name)
 	if err != nil || len(attachments) == 0 { // the last one went a moment ago
@@ -54,7 +57,7 @@ func (c *Controller) reportAttached(volume *v1.PersistentVolume) {
 		}
 	}
 	slices.Sort(nodes)
-	c.Reporter.Report(volume, controller.Warn(volumeFailedDelete, fmt.Sprintf("The volume is still attached to %s; it is deleted once it is detached", strings.Join(nodes, " and "))))
+	c.Reporter.Report(volume, controller.Note(volumeDelete, fmt.Sprintf("persistentvolume %s is still attached to %s, waiting for detach", volume.Name, strings.Join(nodes, " and "))))
 }
 
 // reportLeak tells that a marked volume is gone and nobody has deleted its data:
