@@ -105,7 +105,7 @@ func (c sizeCaching) Unmarshal(data mem.BufferSlice, into any) error {
 	if err := c.CodecV2.Unmarshal(data, into); err != nil {
 		return err
 	}
-	again, err := c.CodecV2.Marshal(into)
+	again, err := c.Marshal(into)
 	if err != nil {
 		return err
 	}
