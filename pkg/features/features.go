@@ -10,15 +10,17 @@ import (
 )
 
 // HonorPVReclaimPolicy makes the reclaim policy of a volume hold whichever of
-// volume and claim is deleted first (KEP-2644). Off means exactly the behaviour
-// without the KEP: a volume that is deleted before its claim leaks.
+// volume and claim is deleted first (KEP-2644). Off means exactly the behavior
+// without the KEP: a volume that is deleted before its claim leaks. As upstream, the
+// gate is generally available, so that AllBeta does not change it; it can be
+// switched off here.
 const HonorPVReclaimPolicy featuregate.Feature = "HonorPVReclaimPolicy"
 
 // NewGate returns a gate with the defaults; every program has one of its own.
 func NewGate() (featuregate.MutableFeatureGate, error) {
 	gate := featuregate.NewFeatureGate()
 	specs := map[featuregate.Feature]featuregate.FeatureSpec{
-		HonorPVReclaimPolicy: {Default: true, PreRelease: featuregate.Beta},
+		HonorPVReclaimPolicy: {Default: true, PreRelease: featuregate.GA},
 	}
 	if err := gate.Add(specs); err != nil {
 		return nil, fmt.Errorf("add feature gates: %w", err)

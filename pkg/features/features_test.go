@@ -23,6 +23,23 @@ func TestTheGateIsOnByDefaultAndCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
+func TestAllBetaDoesNotSwitchTheGateOff(t *testing.T) {
+	for name, values := range map[string]map[string]bool{
+		"off":            {"AllBeta": false},
+		"off, with more": {"AllBeta": false, "AllAlpha": false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gate, err := features.NewGate()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := features.Set(gate, values); err != nil || !gate.Enabled(features.HonorPVReclaimPolicy) {
+				t.Errorf("Set(%v) = %v, enabled %t", values, err, gate.Enabled(features.HonorPVReclaimPolicy))
+			}
+		})
+	}
+}
+
 func TestAnUnknownGateIsRefusedWithTheKnownOnes(t *testing.T) {
 	gate, err := features.NewGate()
 	if err != nil {
@@ -44,7 +61,7 @@ func TestEveryGateThatIsTakenIsNamed(t *testing.T) {
 	}
 	want := []string{
 		"AllAlpha=true|false (ALPHA - default=false)", "AllBeta=true|false (BETA - default=false)", "Done=true|false (GA - default=true)",
-		"HonorPVReclaimPolicy=true|false (BETA - default=true)", "New=true|false (ALPHA - default=false)",
+		"HonorPVReclaimPolicy=true|false (GA - default=true)", "New=true|false (ALPHA - default=false)",
 	}
 	if known := features.Known(gate); !slices.Equal(known, want) {
 		t.Errorf("known are %q, want %q", known, want)
