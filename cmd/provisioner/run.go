@@ -72,10 +72,14 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	if !clients.Reach(ctx) {
 		return nil
 	}
-	recorder, stopEvents := program.Recorder(ctx, clients.Events, driver.Name())
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("read host name for the source of events: %w", err)
+	}
+	recorder, stopEvents := program.Recorder(ctx, clients.Events, eventSource(driver.Name(), host))
 	defer stopEvents()
 	w := newWiring(o, clients, driver)
-	w.recorder, w.counts, w.journalMetrics, w.end = recorder, counts, journalMetrics, end
+	w.recorder, w.counts, w.host, w.journalMetrics, w.end = recorder, counts, host, journalMetrics, end
 	if err := w.wire(ctx); err != nil {
 		return err
 	}
@@ -94,8 +98,10 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 		return nil
 	}
 	election := w.options.election.lease(w.driver.Name())
-	election.Recorder = w.recorder
 	if election.LeaderElect {
+		recorder, stopEvents := program.Recorder(ctx, w.clients.Events, leaseEventSource(w.driver.Name(), w.host))
+		defer stopEvents()
+		election.Recorder = recorder
 		var err error
 		if election.Watched, err = w.mayWatch(ctx, coordinationv1.Resource("leases"), election.ResourceNamespace); err != nil {
 			return err

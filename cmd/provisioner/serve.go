@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-lib-utils/metrics"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -81,10 +82,8 @@ func serve(ctx context.Context, options *options, watchdog *leaderelection.Healt
 	if err != nil {
 		return fmt.Errorf("listen at --http-endpoint %s: %w", address, err)
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(own...)
 	mux := http.NewServeMux()
-	calls.WithAdditionalRegistry(prometheus.Gatherers{registry, legacyregistry.DefaultGatherer}).RegisterToServer(mux, options.serving.metricsPath)
+	mux.Handle(options.serving.metricsPath, metricsHandler(calls, own))
 	handleHealth(mux, options, watchdog)
 	if options.serving.profile {
 		handleProfiles(mux)
@@ -98,6 +97,15 @@ func serve(ctx context.Context, options *options, watchdog *leaderelection.Healt
 		}
 	}()
 	return nil
+}
+
+// metricsHandler serves the metrics of calls to the driver, those of the library and the
+// program's own. As upstream's, it counts the requests that it serves (promhttp_*).
+func metricsHandler(calls metrics.CSIMetricsManager, own []prometheus.Collector) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(own...)
+	all := prometheus.Gatherers{calls.GetRegistry(), legacyregistry.DefaultGatherer, registry}
+	return promhttp.InstrumentMetricHandler(registry, promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 }
 
 // handleHealth says that the process lives and, where there is an election, that

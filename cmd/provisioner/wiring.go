@@ -39,7 +39,8 @@ type wiring struct {
 	journalMetrics *store.Metrics
 	term           atomic.Pointer[controller.Term]
 	// end ends the process with an error.
-	end func(error)
+	end  func(error)
+	host string
 	// clones protects claims that are cloned; nil for a driver that clones nothing.
 	clones *cloning.Controller
 	// snapshots protects snapshots that volumes are made from; nil for a driver

@@ -3,6 +3,7 @@ package e2e
 import (
 	"maps"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"testing"
@@ -52,16 +53,19 @@ type happened struct {
 	kind, reason string
 }
 
-// expectEvent waits for the event, which must be the driver's.
+// expectEvent waits for the event, whose source must be of the form DRIVER_HOST_UUID.
 func (s *scene) expectEvent(want happened) {
 	s.t.Helper()
+	host, err := os.Hostname()
+	s.must(err, "read host name")
+	source := regexp.MustCompile("^" + regexp.QuoteMeta(s.driver.DriverName+"_"+host) + "_[0-9a-f-]{36}$")
 	s.awaitEvent(want.object, want.reason)
 	events, err := s.client.CoreV1().Events(metav1.NamespaceAll).List(s.ctx, metav1.ListOptions{})
 	s.must(err, "list events")
 	for _, event := range events.Items {
 		if event.InvolvedObject.UID == want.object.GetUID() && event.Reason == want.reason {
-			if event.Type != want.kind || event.Source.Component != s.driver.DriverName || event.Message == "" {
-				s.t.Errorf("event %s is %+v, want type %s of component %s", want.reason, event, want.kind, s.driver.DriverName)
+			if event.Type != want.kind || !source.MatchString(event.Source.Component) || event.Message == "" {
+				s.t.Errorf("event %s is %+v, want type %s of component %s", want.reason, event, want.kind, source)
 			}
 		}
 	}
@@ -95,6 +99,8 @@ func (s *scene) expectMetrics(text string) {
 		histogram("controller_persistentvolume_delete_duration_seconds", volumes),
 		histogram("csi_sidecar_operations_seconds", call),
 		{"leader_election_master_status": of(driverLease)},
+		{"promhttp_metric_handler_requests_total": labels{"code": "200"}},
+		{"promhttp_metric_handler_requests_in_flight": labels{}},
 	}
 	for _, queue := range []string{"claims", "volumes"} {
 		for _, gauge := range []string{"depth", "adds_total", "retries_total", "unfinished_work_seconds", "longest_running_processor_seconds"} {
