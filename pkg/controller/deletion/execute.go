@@ -123,15 +123,18 @@ func (c *Controller) Discard(ctx context.Context, volume *v1.PersistentVolume, h
 }
 
 func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume, handle string) error {
-	secrets, err := c.secrets(ctx, volume)
+	credentials, err := c.credentials(ctx, volume)
 	if err != nil {
 		return err
+	}
+	if credentials.missing != "" {
+		klog.FromContext(ctx).Info("Deleting the volume without its secret", "reason", credentials.missing)
 	}
 	if volume.Spec.CSI == nil { // it is one of the in-tree plugin that the driver replaces
 		ctx = csi.Migrated(ctx)
 	}
-	if err := c.Driver.DeleteVolume(ctx, handle, secrets); err != nil {
-		return fmt.Errorf("delete volume %q with driver %s: %w", csi.Hide(handle, secrets), c.Driver.Name(), err)
+	if err := c.Driver.DeleteVolume(ctx, handle, credentials.values); err != nil {
+		return fmt.Errorf("delete volume %q with driver %s%s: %w", csi.Hide(handle, credentials.values), c.Driver.Name(), credentials.without(), err)
 	}
 	return nil
 }

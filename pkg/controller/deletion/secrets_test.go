@@ -1,0 +1,91 @@
+package deletion
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/provision"
+)
+
+// secretDriver remembers the secrets of its calls.
+type secretDriver struct {
+	called  bool
+	secrets map[string]string
+	err     error
+}
+
+func (d *secretDriver) Name() string { return "driver" }
+
+func (d *secretDriver) DeleteVolume(_ context.Context, _ string, secrets map[string]string) error {
+	d.called, d.secrets = true, secrets
+	return d.err
+}
+
+func TestDeletionSecret(t *testing.T) {
+	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "key"}, Data: map[string][]byte{"user": []byte("root")}}
+	alive := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
+	now := metav1.Now()
+	going := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", DeletionTimestamp: &now, Finalizers: []string{"kubernetes"}}}
+	for name, tc := range map[string]struct {
+		objects   []runtime.Object
+		unnamed   bool
+		forbidden string // a resource that may not be read
+		called    bool
+		secrets   map[string]string
+		sentence  []string // what the error says
+	}{
+		"no secret":                           {unnamed: true, called: true},
+		"a secret":                            {objects: []runtime.Object{alive, secret}, called: true, secrets: map[string]string{"user": "root"}},
+		"a secret in a terminating namespace": {objects: []runtime.Object{going, secret}, called: true, secrets: map[string]string{"user": "root"}},
+		"a missing secret":                    {objects: []runtime.Object{alive}, sentence: []string{"ns/key", "does not exist", "once the secret exists"}},
+		"a missing secret, namespace unknown": {forbidden: "namespaces", sentence: []string{"ns/key", "does not exist", "may get namespaces"}},
+		"a secret that may not be read":       {forbidden: "secrets", objects: []runtime.Object{going}, sentence: []string{"ns/key", "forbidden"}},
+		"a terminating namespace":             {objects: []runtime.Object{going}, called: true},
+		"no namespace":                        {called: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset(tc.objects...)
+			client.PrependReactor("get", tc.forbidden, func(action clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "it", nil)
+			})
+			volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume"}}
+			if !tc.unnamed {
+				volume.Annotations = map[string]string{provision.DeletionSecretName: "key", provision.DeletionSecretNamespace: "ns"}
+			}
+			driver := &secretDriver{}
+			c := &Controller{Config: Config{Client: client, Driver: driver}}
+			err := c.Discard(t.Context(), volume, "handle")
+			if driver.called != tc.called || !maps.Equal(driver.secrets, tc.secrets) {
+				t.Errorf("DeleteVolume called %t with %d secrets, want %t with %d", driver.called, len(driver.secrets), tc.called, len(tc.secrets))
+			}
+			if (err == nil) != tc.called {
+				t.Errorf("Discard = %v", err)
+			}
+			for _, part := range tc.sentence {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("the error lacks %q: %v", part, err)
+				}
+			}
+		})
+	}
+}
+
+func TestFailureWithoutSecretSaysWhy(t *testing.T) {
+	driver := &secretDriver{err: context.DeadlineExceeded}
+	c := &Controller{Config: Config{Client: fake.NewClientset(), Driver: driver}}
+	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
+		Name: "volume", Annotations: map[string]string{provision.DeletionSecretName: "key", provision.DeletionSecretNamespace: "ns"},
+	}}
+	if err := c.Discard(t.Context(), volume, "handle"); err == nil || !strings.Contains(err.Error(), "called without secrets because secret ns/key") {
+		t.Errorf("Discard = %v", err)
+	}
+}
