@@ -121,7 +121,7 @@ func (c *cluster) startPrograms(ctx context.Context, how setup) error {
 func replicas(how setup) []sandbox.Controller {
 	args := []string{"--leader-elect=true"}
 	if how.brief {
-		args = append(args, "--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms")
+		args = append(args, "--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=8s", "--leader-elect-retry-period=500ms")
 	}
 	return []sandbox.Controller{
 		{Name: "pv-controller-0", HonorReclaimPolicy: how.honor, Args: args},

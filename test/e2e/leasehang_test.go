@@ -19,12 +19,12 @@ type replica struct {
 }
 
 // brieflyValid is how long the leases of this test are valid.
-const brieflyValid = 8 * time.Second
+const brieflyValid = 12 * time.Second
 
 func deadlineFlags(prefix string) []string {
 	return []string{
 		fmt.Sprintf("--%s-lease-duration=%s", prefix, brieflyValid),
-		fmt.Sprintf("--%s-renew-deadline=4s", prefix), fmt.Sprintf("--%s-retry-period=1s", prefix),
+		fmt.Sprintf("--%s-renew-deadline=8s", prefix), fmt.Sprintf("--%s-retry-period=1s", prefix),
 	}
 }
 
