@@ -29,7 +29,7 @@ type wiring struct {
 	clients *program.Clients
 	driver  *csi.Driver
 	names   provisioning.Names
-	factory informers.SharedInformerFactory
+	factory *program.Informers
 	// streamed says whether a claim of that version came by a watch.
 	streamed func(version string) bool
 	recorder record.EventRecorder
@@ -57,7 +57,7 @@ type wiring struct {
 
 func newWiring(options *options, clients *program.Clients, driver *csi.Driver) *wiring {
 	names := namesOf(driver)
-	factory := informers.NewSharedInformerFactoryWithOptions(clients.Objects, 0, informers.WithTransform(controller.StripManagedFields))
+	factory := program.NewInformers(clients.Objects, informers.WithTransform(controller.StripManagedFields))
 	claims, streamed := provisioning.NewClaims(clients.Objects, names)
 	factory.InformerFor(&v1.PersistentVolumeClaim{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return claims })
 	factory.InformerFor(&v1.PersistentVolume{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/server/healthz"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -33,7 +32,7 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil || !clients.Reach(ctx) {
 		return err
 	}
-	factory := informers.NewSharedInformerFactory(clients.Objects, 0)
+	factory := program.NewInformers(clients.Objects)
 	caches, err := controller.NewCaches(factory)
 	if err == nil {
 		err = o.show()

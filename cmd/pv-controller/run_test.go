@@ -27,6 +27,8 @@ type apiServer struct {
 	claims chan metav1.WatchEvent
 	asked  chan string
 	served chan struct{} // closed once claims were listed
+	// items are the objects of each resource.
+	items map[string][]any
 }
 
 var (
@@ -49,6 +51,10 @@ var (
 		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound},
 	}
 )
+
+func newAPIServer(t *testing.T, items map[string][]any) *apiServer {
+	return &apiServer{t: t, items: items, claims: make(chan metav1.WatchEvent), asked: make(chan string, 1000), served: make(chan struct{})}
+}
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
@@ -97,7 +103,6 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource strin
 func (s *apiServer) list(w http.ResponseWriter, resource string) {
 	kinds := map[string]string{"persistentvolumeclaims": "PersistentVolumeClaimList", "persistentvolumes": "PersistentVolumeList", "storageclasses": "StorageClassList", "pods": "PodList"}
 	version := map[bool]string{true: "storage.k8s.io/v1", false: "v1"}[resource == "storageclasses"]
-	items := map[string][]any{"persistentvolumeclaims": {claimOfVolume, claimThatWaits}, "persistentvolumes": {boundVolume}}[resource]
 	if resource == "persistentvolumeclaims" {
 		if s.refusals--; s.refusals >= 0 {
 			s.asked <- "LIST claims"
@@ -106,7 +111,7 @@ func (s *apiServer) list(w http.ResponseWriter, resource string) {
 		}
 		close(s.served)
 	}
-	s.answer(w, map[string]any{"kind": kinds[resource], "apiVersion": version, "metadata": map[string]string{"resourceVersion": "10"}, "items": items})
+	s.answer(w, map[string]any{"kind": kinds[resource], "apiVersion": version, "metadata": map[string]string{"resourceVersion": "10"}, "items": s.items[resource]})
 }
 
 func (s *apiServer) answer(w http.ResponseWriter, object any) {
@@ -114,11 +119,12 @@ func (s *apiServer) answer(w http.ResponseWriter, object any) {
 	_ = json.NewEncoder(w).Encode(object)
 }
 
-// runAgainst runs the program until the test ends.
-func runAgainst(t *testing.T, s *apiServer) {
+// optionsFor are the options of a program that talks to this server.
+func optionsFor(t *testing.T, s *apiServer) *options {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],`+
 		`"users":[{"name":"u","user":{}}],"clusters":[{"name":"c","cluster":{"server":%q}}]}`, server.URL)
@@ -137,12 +143,18 @@ func runAgainst(t *testing.T, s *apiServer) {
 	if err := work.(*options).check(); err != nil {
 		t.Fatal(err)
 	}
+	return work.(*options)
+}
+
+// runAgainst runs the program until the test ends.
+func runAgainst(t *testing.T, s *apiServer) {
+	t.Helper()
+	work := optionsFor(t, s)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- work.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		server.CloseClientConnections()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
@@ -165,7 +177,8 @@ func (s *apiServer) next() string {
 // whose claims really vanish, as after a list that an API server answered wrongly:
 // the live read says that the claim is there, and nothing is released.
 func TestNothingRunsUntilEveryCacheIsFilledAndNothingIsReleasedWhenOneIsEmptied(t *testing.T) {
-	s := &apiServer{t: t, refusals: 2, claims: make(chan metav1.WatchEvent), asked: make(chan string, 1000), served: make(chan struct{})}
+	s := newAPIServer(t, map[string][]any{"persistentvolumeclaims": {claimOfVolume, claimThatWaits}, "persistentvolumes": {boundVolume}})
+	s.refusals = 2
 	runAgainst(t, s)
 	for range 2 {
 		if what := s.next(); what != "LIST claims" {

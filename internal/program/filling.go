@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/informers"
 	"k8s.io/klog/v2"
 )
 
@@ -56,30 +54,16 @@ func (c *Clients) answers(ctx context.Context) bool {
 	return err == nil || errors.As(err, &answer)
 }
 
-// Fill waits until the caches of the factory, which has been started, are filled. It
-// says from time to time which are not, and what went wrong last: informers are
-// silent about a server that cannot be reached. It returns false if the context
-// ended first.
-func (c *Clients) Fill(ctx context.Context, factory informers.SharedInformerFactory) bool {
+// Fill waits until the informers, which have been started, have the first lists and
+// their handlers have been called for them. It says from time to time which have not,
+// and what went wrong last: informers are silent about a server that cannot be
+// reached. It returns false if the context ended first.
+func (c *Clients) Fill(ctx context.Context, informers *Informers) bool {
 	told := c.tell(ctx, func() {
-		klog.FromContext(ctx).Info("Still waiting for the API server to fill caches", "server", c.Config.Host, "missing", missing(factory), "err", c.failures.last())
+		klog.FromContext(ctx).Info("Still waiting for the API server to fill caches", "server", c.Config.Host, "missing", informers.missing(), "err", c.failures.last())
 	})
 	defer told()
-	return factory.WaitForCacheSyncWithContext(ctx).Err == nil
-}
-
-// missing are the kinds of which the factory has a cache that is not filled.
-func missing(factory informers.SharedInformerFactory) []string {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	var kinds []string
-	for kind, synced := range factory.WaitForCacheSyncWithContext(now).Synced {
-		if !synced {
-			kinds = append(kinds, kind.Elem().Name())
-		}
-	}
-	slices.Sort(kinds)
-	return kinds
+	return informers.waitForSync(ctx)
 }
 
 // tell says something again and again until the function that it returns is called.

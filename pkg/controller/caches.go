@@ -7,7 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
+	"k8s.io/client-go/informers/core"
+	"k8s.io/client-go/informers/storage"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
@@ -34,8 +35,14 @@ type Caches struct {
 	Claims, Volumes, Classes, Pods cache.SharedIndexInformer
 }
 
+// Factory makes informers of two groups.
+type Factory interface {
+	Core() core.Interface
+	Storage() storage.Interface
+}
+
 // NewCaches registers the informers with the factory; it does not start them.
-func NewCaches(factory informers.SharedInformerFactory) (*Caches, error) {
+func NewCaches(factory Factory) (*Caches, error) {
 	c := &Caches{
 		Claims:  factory.Core().V1().PersistentVolumeClaims().Informer(),
 		Volumes: factory.Core().V1().PersistentVolumes().Informer(),
