@@ -113,17 +113,17 @@ func wire(options *options, clients *program.Clients, caches *controller.Caches,
 	if err != nil {
 		return nil, err
 	}
-	versions, operations := controller.NewVersions(), metrics.NewOperations()
+	versions, operations, locks := controller.NewVersions(), metrics.NewOperations(), &controller.Turns{}
 	claims, claimsErr := claim.New(claim.Config{
 		Client: budgets.binding, Caches: caches, Versions: versions, Reporter: reporter,
-		Plugins: options.set, Operations: operations, Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,
+		Plugins: options.set, Operations: operations, Locks: locks, Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,
 	})
 	if claimsErr != nil {
 		return nil, claimsErr
 	}
 	volumes, volumesErr := volume.New(volume.Config{
 		Client: budgets.releasing, ReclaimClient: budgets.reclaiming, Caches: caches, Versions: versions, Reporter: reporter,
-		Plugins: options.set, Operations: operations, WakeClaim: claims.Enqueue, Honor: options.Honor(), LookAgain: options.lookAgain,
+		Plugins: options.set, Operations: operations, Locks: locks, WakeClaim: claims.Enqueue, Honor: options.Honor(), LookAgain: options.lookAgain,
 	})
 	protected, protectionErr := protection.New(protection.Config{Client: budgets.protection, Caches: caches, Versions: versions})
 	return &controllers{claims, volumes, protected, operations}, errors.Join(volumesErr, protectionErr)

@@ -53,9 +53,12 @@ type ClaimState struct {
 	Dynamic bool
 	// Requested: the provisioner of the class has been asked.
 	Requested bool
-	// Held: the claim carries the finalizer Provisioning, and an in-tree plugin of
-	// this program was asked.
-	Held bool
+	// Provisioning: the volume is provisioned by an in-tree plugin of this program,
+	// which is done once the volume's phase is Bound.
+	Provisioning bool
+	// OldFinalizer: the claim carries the finalizer Provisioning, which an older
+	// version of this program added for one of its in-tree plugins.
+	OldFinalizer bool
 	// Mismarked: the migrated-to annotation does not name the CSI driver that has
 	// taken over from the in-tree plugin that was asked, or names one where none has.
 	Mismarked bool
@@ -94,9 +97,8 @@ const (
 	ProvisionVolume
 	// MarkMigrated sets the migrated-to annotation right.
 	MarkMigrated
-	// AbandonVolume deletes what an in-tree plugin may have made for the claim and no
-	// volume records, and lets go of the claim.
-	AbandonVolume
+	// RemoveFinalizer removes the finalizer that an older version added.
+	RemoveFinalizer
 )
 
 // ClaimDecision is an action and why it is taken.
@@ -147,6 +149,8 @@ const (
 	PluginMigrated Reason = "PluginMigrated"
 	// AwaitsPlugin: an in-tree plugin makes a volume.
 	AwaitsPlugin Reason = "AwaitsPlugin"
+	// FromOldVersion: the claim carries a finalizer that no version adds any more.
+	FromOldVersion Reason = "FinalizerOfOldVersion"
 )
 
 // Settled says whether a claim that waits for this reason waits for nothing but its
@@ -155,17 +159,15 @@ func (r Reason) Settled() bool {
 	return r == IsBound || r == ClaimDeleting
 }
 
-// DecideClaim returns the next step for one claim. What an in-tree plugin may have
-// made for a claim that needs it no longer is not forgotten.
+// DecideClaim returns the next step for one claim.
 func DecideClaim(s ClaimState) ClaimDecision {
-	if s.Mismarked {
+	switch {
+	case s.OldFinalizer:
+		return ClaimDecision{RemoveFinalizer, FromOldVersion}
+	case s.Mismarked:
 		return ClaimDecision{MarkMigrated, PluginMigrated}
 	}
-	decision := decideBinding(s)
-	if decision.Action == Wait && s.Held && (s.Deleting || s.Completed) {
-		return ClaimDecision{AbandonVolume, decision.Reason}
-	}
-	return decision
+	return decideBinding(s)
 }
 
 func decideBinding(s ClaimState) ClaimDecision {
@@ -204,6 +206,8 @@ func bind(s ClaimState) ClaimDecision {
 	switch {
 	case s.Volume != Ours:
 		return ClaimDecision{BindVolume, Binding}
+	case !s.VolumeBound && s.Provisioning && !s.Completed:
+		return ClaimDecision{ProvisionVolume, AwaitsPlugin}
 	case !s.VolumeBound:
 		return ClaimDecision{MarkVolumeBound, Binding}
 	case !s.Completed || !s.Named:

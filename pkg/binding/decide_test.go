@@ -42,10 +42,12 @@ func TestDecideClaim(t *testing.T) {
 		"the provisioner is asked":                                    {ClaimState{Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsProvisioner}},
 		"the provisioner was asked":                                   {ClaimState{Class: Provisionable, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsProvisioner}},
 		"a plugin here is asked: first that is noted on the claim":    {ClaimState{Class: ProvisionableHere, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsPlugin}},
-		"then it makes a volume":                                      {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Held: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
-		"the claim goes while a plugin may have made a volume":        {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Held: true, Deleting: true, Status: StatusPending}, ClaimDecision{AbandonVolume, ClaimDeleting}},
-		"the claim took another volume than the plugin may have made": {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Held: true, Status: StatusBound}, ClaimDecision{AbandonVolume, IsBound}},
-		"the plugin's volume is bound before anything is abandoned":   {ClaimState{Volume: Ours, Held: true, Deleting: true, Status: StatusPending}, ClaimDecision{MarkVolumeBound, Binding}},
+		"then it makes a volume":                                      {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
+		"the plugin finishes a recorded volume before it is bound":    {ClaimState{Volume: Ours, Provisioning: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
+		"the volume of the plugin is finished":                        {ClaimState{Volume: Ours, Provisioning: true, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
+		"a bound claim's volume has lost its phase":                   {ClaimState{Volume: Ours, Provisioning: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{MarkVolumeBound, Binding}},
+		"a deleted claim loses the finalizer of an older version":     {ClaimState{OldFinalizer: true, Deleting: true, Status: StatusPending}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
+		"a bound claim loses the finalizer of an older version":       {ClaimState{OldFinalizer: true, Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
 		"who has taken over from the plugin is noted before all else": {ClaimState{Mismarked: true, Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{MarkMigrated, PluginMigrated}},
 		"provisioning is switched off":                                {ClaimState{Class: Provisionable, Status: StatusPending}, ClaimDecision{Wait, ProvisioningOff}},
 		"a status left over from elsewhere becomes Pending":           {ClaimState{Status: OtherStatus}, ClaimDecision{MarkPending, NothingFits}},
@@ -60,14 +62,14 @@ func TestDecideClaim(t *testing.T) {
 
 // claimStates yields every value of ClaimState.
 func claimStates(yield func(ClaimState) bool) {
-	for bits := range 1 << 9 {
+	for bits := range 1 << 10 {
 		on := func(i int) bool { return bits>>i&1 == 1 }
 		for volume := Missing; volume <= Foreign; volume++ {
 			for class := NoClass; class <= ProvisionableHere; class++ {
 				for status := OtherStatus; status <= StatusLost; status++ {
 					s := ClaimState{
 						Completed: on(0), Named: on(1), Deleting: on(2), VolumeBound: on(3), Dynamic: on(4),
-						Requested: on(5), Confirmed: on(6), Held: on(7), Mismarked: on(8), Volume: volume, Class: class, Status: status,
+						Requested: on(5), Confirmed: on(6), OldFinalizer: on(7), Mismarked: on(8), Provisioning: on(9), Volume: volume, Class: class, Status: status,
 					}
 					if !yield(s) {
 						return
@@ -98,9 +100,9 @@ func step(s ClaimState, action ClaimAction) ClaimState {
 	case AssignClass:
 		s.Class = ProvisionableHere
 	case ProvisionVolume:
-		s.Volume = Ours
-	case AbandonVolume:
-		s.Held = false
+		s.Volume, s.VolumeBound = Ours, true
+	case RemoveFinalizer:
+		s.OldFinalizer = false
 	case MarkMigrated:
 		s.Mismarked = false
 	case RequestVolume:
@@ -126,17 +128,29 @@ func TestEveryClaimSettlesAfterAtMostEightSteps(t *testing.T) {
 	}
 }
 
-func TestWhatAPluginMayHaveMadeIsAbandonedOnlyOnceTheClaimNeedsItNoLonger(t *testing.T) {
+func TestFinalizerOfOldVersionIsAlwaysRemoved(t *testing.T) {
+	for s := range claimStates {
+		if got := DecideClaim(s).Action == RemoveFinalizer; got != s.OldFinalizer {
+			t.Errorf("%v in %+v", DecideClaim(s), s)
+		}
+	}
+}
+
+func TestPluginProvisionsOnlyForUnboundClaims(t *testing.T) {
+	for s := range claimStates {
+		recorded := s.Volume == Ours && s.Provisioning && !s.VolumeBound
+		wanted := s.Requested && s.Dynamic && !s.Deleting && !s.Named && s.Volume != Ours
+		if DecideClaim(s).Action == ProvisionVolume && (s.Completed || !recorded && !wanted) {
+			t.Errorf("provisioned in %+v", s)
+		}
+	}
+}
+
+func TestNoClaimIsBoundToUnfinishedPluginVolume(t *testing.T) {
 	for s := range claimStates {
 		action := DecideClaim(s).Action
-		if action == AbandonVolume && (!s.Held || !s.Deleting && !s.Completed) {
-			t.Errorf("abandoned in %+v", s)
-		}
-		if action == Wait && s.Held && s.Deleting {
-			t.Errorf("stuck: %+v", s)
-		}
-		if action == ProvisionVolume && (s.Deleting || s.Completed || s.Named || !s.Requested || !s.Dynamic) {
-			t.Errorf("provisioned in %+v", s)
+		if s.Volume == Ours && s.Provisioning && !s.VolumeBound && !s.Completed && (action == MarkVolumeBound || action == BindClaim) {
+			t.Errorf("%v in %+v", DecideClaim(s), s)
 		}
 	}
 }

@@ -14,8 +14,7 @@
 // The provisioner alone writes the finalizer External and the annotation
 // exeunt.io/reclaim, makes and deletes CSI
 // volumes; its two loops, provisioning and deletion, take [Turns] by the volume's
-// name. It puts the finalizer Provisioning on claims and takes it off, but for two
-// writes of claim that it rides on: the request for a volume, and the binding to it.
+// name.
 // No reconciler waits for another: each writes what it decides, and the API
 // server's watch tells the others.
 package controller

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -39,6 +40,11 @@ type world struct {
 func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
 	t.Helper()
 	w := &world{t: t, client: fake.NewClientset(objects...)}
+	w.client.PrependReactor("create", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		volume := action.(clienttesting.CreateAction).GetObject().(*v1.PersistentVolume)
+		volume.UID, volume.ResourceVersion, volume.Status.Phase = types.UID("of "+volume.Name), "1", v1.VolumePending
+		return false, nil, nil
+	})
 	var err error
 	if w.caches, err = controller.NewCaches(informers.NewSharedInformerFactory(w.client, 0)); err != nil {
 		t.Fatal(err)

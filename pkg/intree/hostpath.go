@@ -47,20 +47,10 @@ func (h *HostPath) Location(volume *v1.PersistentVolume) string {
 	return ""
 }
 
-// Provision makes a directory that is called as the volume will be: asked again for
-// the same volume, it finds what it has made, so that nothing is forgotten.
-func (h *HostPath) Provision(_ context.Context, request Request) (*v1.PersistentVolume, error) {
+// Describe implements [Provisioner]. The directory has the name of the volume.
+func (h *HostPath) Describe(request Request) (*v1.PersistentVolume, error) {
 	if err := h.refuse(request); err != nil {
 		return nil, err
-	}
-	root, err := os.OpenRoot(h.Root)
-	if err != nil {
-		return nil, fmt.Errorf("open directory of host-path volumes: %w", err)
-	}
-	defer root.Close()
-	name := path.Join(hostPathBase, request.VolumeName)
-	if err := root.MkdirAll(name, 0o750); err != nil {
-		return nil, fmt.Errorf("make directory of volume: %w", err)
 	}
 	modes := request.Claim.Spec.AccessModes
 	if len(modes) == 0 {
@@ -72,9 +62,14 @@ func (h *HostPath) Provision(_ context.Context, request Request) (*v1.Persistent
 			PersistentVolumeReclaimPolicy: request.Policy(),
 			AccessModes:                   modes,
 			Capacity:                      v1.ResourceList{v1.ResourceStorage: request.Claim.Spec.Resources.Requests[v1.ResourceStorage]},
-			PersistentVolumeSource:        v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path.Join(h.Root, name)}},
+			PersistentVolumeSource:        v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path.Join(h.Root, hostPathBase, request.VolumeName)}},
 		},
 	}, nil
+}
+
+// Create makes the directory of the volume, unless it exists.
+func (h *HostPath) Create(_ context.Context, volume *v1.PersistentVolume) error {
+	return h.inRoot(volume, "create", func(root *os.Root, name string) error { return root.MkdirAll(name, 0o750) })
 }
 
 // refuse says why a request cannot be served.
@@ -93,11 +88,16 @@ func (h *HostPath) refuse(request Request) error {
 	return nil
 }
 
-// Delete deletes the directory. It refuses every path that is not plainly below
-// the root.
+// Delete deletes the directory.
 func (h *HostPath) Delete(_ context.Context, volume *v1.PersistentVolume) error {
+	return h.inRoot(volume, "delete", (*os.Root).RemoveAll)
+}
+
+// inRoot changes the directory of the volume. It refuses every path that is not
+// plainly below the root.
+func (h *HostPath) inRoot(volume *v1.PersistentVolume, verb string, change func(root *os.Root, name string) error) error {
 	if volume.Spec.HostPath == nil {
-		return fmt.Errorf("volume %s has no host path, so plugin %s cannot delete it", volume.Name, HostPathName)
+		return fmt.Errorf("volume %s has no host path, so plugin %s cannot %s it", volume.Name, HostPathName, verb)
 	}
 	name, err := h.below(volume.Spec.HostPath.Path)
 	if err != nil {
@@ -111,8 +111,8 @@ func (h *HostPath) Delete(_ context.Context, volume *v1.PersistentVolume) error 
 	if err := withoutLinks(root, name); err != nil {
 		return err
 	}
-	if err := root.RemoveAll(name); err != nil {
-		return fmt.Errorf("delete directory of volume: %w", err)
+	if err := change(root, name); err != nil {
+		return fmt.Errorf("%s directory of volume: %w", verb, err)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (h *HostPath) Delete(_ context.Context, volume *v1.PersistentVolume) error 
 func (h *HostPath) below(full string) (string, error) {
 	name, inside := strings.CutPrefix(strings.TrimSuffix(full, "/"), h.Root+"/")
 	if !inside || name != path.Clean(name) || !fs.ValidPath(name) || name == hostPathBase || name == "." {
-		return "", fmt.Errorf("plugin %s deletes only volumes below %s, and the volume is at %q", HostPathName, h.Root, full)
+		return "", fmt.Errorf("plugin %s creates and deletes only volumes below %s, and the volume is at %q", HostPathName, h.Root, full)
 	}
 	return name, nil
 }

@@ -21,9 +21,13 @@ type Plugin interface {
 // Provisioner is a plugin that makes volumes.
 type Provisioner interface {
 	Plugin
-	// Provision makes a volume. What it returns has name, source, capacity,
-	// access modes and reclaim policy; the caller adds what binds it to the claim.
-	Provision(ctx context.Context, request Request) (*v1.PersistentVolume, error)
+	// Describe returns the volume that is asked for, and makes nothing: name, source,
+	// capacity, access modes and reclaim policy. The caller adds what binds it to the
+	// claim.
+	Describe(request Request) (*v1.PersistentVolume, error)
+	// Create makes the volume that Describe returned, in the storage. A volume that
+	// exists already is a success.
+	Create(ctx context.Context, volume *v1.PersistentVolume) error
 }
 
 // Deleter is a plugin that deletes volumes.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +50,10 @@ func TestAnInTreePluginProvisionsAVolumeThatIsProtectedFromItsFirstWrite(t *test
 			if got := finalizer.Has(first.Finalizers, finalizer.InTree); got != protected {
 				t.Errorf("finalizer in the first write: %v, want %v", got, protected)
 			}
-			claim := s.awaitClaim("claim", "is let go of", func(c *v1.PersistentVolumeClaim) bool { return !finalizer.Has(c.Finalizers, finalizer.Provisioning) })
+			claim := s.awaitClaim("claim", "is bound", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound })
+			if want := []string{string(finalizer.ClaimProtection)}; !slices.Equal(claim.Finalizers, want) {
+				t.Errorf("the claim carries %v, want %v", claim.Finalizers, want)
+			}
 			if got := claim.Annotations[binding.StorageProvisioner]; got != "kubernetes.io/host-path" {
 				t.Errorf("the claim says that it is provisioned by %q", got)
 			}
@@ -130,20 +134,59 @@ func (s *scene) expectNoDirectory(claim *v1.PersistentVolumeClaim) {
 	}
 }
 
-// TestWhatAKilledControllerHadMadeIsNotForgotten makes what is left where the
-// program dies between the plugin's success and the volume's first write.
-func TestWhatAKilledControllerHadMadeIsNotForgotten(t *testing.T) {
+// recordUnfinished writes the PersistentVolume that the program leaves where it dies
+// before the plugin is called. It returns the directory that the plugin makes.
+func (s *scene) recordUnfinished(claim *v1.PersistentVolumeClaim) string {
+	s.t.Helper()
+	path := filepath.Join("/tmp", "hostpath_pv", binding.ProvisionedName(claim))
+	s.t.Cleanup(func() { _ = os.RemoveAll(path) })
+	s.createVolume("unfinished", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+		v.Name, v.Spec.StorageClassName = binding.ProvisionedName(claim), s.namespace
+		v.Annotations = map[string]string{binding.ProvisionedBy: "kubernetes.io/host-path", binding.BoundByController: "yes"}
+		v.Finalizers = []string{string(finalizer.InTree)}
+		v.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path}}
+	})
+	return path
+}
+
+func TestUnfinishedPluginVolumeIsFinishedBeforeBinding(t *testing.T) {
 	t.Parallel()
 	s := enter(t, shared(t, hostPaths))
-	s.createHostPathClass(v1.PersistentVolumeReclaimDelete, func(c *storagev1.StorageClass) { c.MountOptions = []string{"ro"} })
+	claim := s.createClaim("claim", s.namespace) // a class that does not exist
+	path := s.recordUnfinished(claim)
+	if volume := s.awaitBound("claim"); volume.Name != binding.ProvisionedName(claim) {
+		t.Errorf("the claim is bound to %s", volume.Name)
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		t.Errorf("the claim is bound, and there is no directory %s: %v", path, err)
+	}
+	s.deleteClaim("claim")
+	s.awaitVolumeGone(binding.ProvisionedName(claim))
+	s.expectNoDirectory(claim)
+}
+
+func TestUnfinishedPluginVolumeGoesWithItsClaim(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, hostPaths))
 	claim := s.createClaim("claim", s.namespace)
-	s.awaitEvent(claim, "ProvisioningFailed") // held since before the plugin was asked
-	made := filepath.Join("/tmp", "hostpath_pv", binding.ProvisionedName(claim))
-	s.must(os.MkdirAll(made, 0o750), "make directory")
-	t.Cleanup(func() { _ = os.RemoveAll(made) })
 	s.deleteClaim("claim")
 	s.awaitClaimGone("claim")
+	path := s.recordUnfinished(claim)
+	s.must(os.MkdirAll(path, 0o750), "make directory")
+	s.awaitVolumeGone(binding.ProvisionedName(claim))
 	s.expectNoDirectory(claim)
+}
+
+func TestFinalizerOfOldVersionDoesNotDelayDeletion(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, hostPaths))
+	s.createClaim("claim", s.namespace, func(c *v1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{binding.StorageProvisioner: "kubernetes.io/host-path"}
+		c.Finalizers = []string{string(finalizer.Provisioning)}
+	})
+	s.deleteClaim("claim")
+	s.awaitClaimGone("claim")
 }
 
 func TestAnImpostorUnderTheVolumesNameIsNotBound(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -53,6 +55,11 @@ func stageWith(t *testing.T, plugin intree.Plugin, objects ...runtime.Object) (*
 	if err != nil {
 		t.Fatal(err)
 	}
+	client.PrependReactor("create", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		volume := action.(clienttesting.CreateAction).GetObject().(*v1.PersistentVolume)
+		volume.UID, volume.ResourceVersion, volume.Status.Phase = types.UID(volume.Name), "1", v1.VolumePending
+		return false, nil, nil
+	})
 	events := &told{}
 	plugins := intree.NewSet(intree.NewTranslation(), plugin)
 	c, err := New(Config{
@@ -279,31 +286,33 @@ func TestEveryPhaseOfAClaimIsReachedForItsReasonOnly(t *testing.T) {
 	}
 }
 
-// clinging is the host-path plugin, whose deletions fail.
-type clinging struct{ *intree.HostPath }
+// failing is the host-path plugin, which cannot create volumes.
+type failing struct{ *intree.HostPath }
 
-func (clinging) Delete(context.Context, *v1.PersistentVolume) error {
-	return errors.New("it clings")
+func (failing) Create(context.Context, *v1.PersistentVolume) error {
+	return errors.New("no space left")
 }
 
-func TestWhatBecomesOfProvisioningHereIsToldOfTheClaim(t *testing.T) {
+func TestProvisioningByPluginIsReportedOnClaim(t *testing.T) {
 	mounted := class(intree.HostPathName, storagev1.VolumeBindingImmediate)
 	mounted.MountOptions = []string{"noatime"}
 	for name, tc := range map[string]struct {
-		class   *storagev1.StorageClass
-		refused bool // the API server refuses the volume
-		clings  bool // the plugin cannot delete
-		want    []string
+		class    *storagev1.StorageClass
+		refused  bool // the API server refuses the PersistentVolume
+		fails    bool // the plugin fails
+		want     string
+		recorded bool // there is a PersistentVolume afterwards
 	}{
-		"the volume is made":                          {class(intree.HostPathName, storagev1.VolumeBindingImmediate), false, true, []string{"Normal ProvisioningSucceeded"}},
-		"the plugin cannot make it":                   {mounted, false, true, []string{"Warning ProvisioningFailed"}},
-		"it is refused, and deleted again":            {class(intree.HostPathName, storagev1.VolumeBindingImmediate), true, false, []string{"Warning ProvisioningFailed"}},
-		"it is refused, and what was made stays back": {class(intree.HostPathName, storagev1.VolumeBindingImmediate), true, true, []string{"Warning ProvisioningFailed", "Warning ProvisioningCleanupFailed"}},
+		"the volume is created":            {class: class(intree.HostPathName, storagev1.VolumeBindingImmediate), want: "Normal ProvisioningSucceeded", recorded: true},
+		"the plugin refuses the class":     {class: mounted, want: "Warning ProvisioningFailed"},
+		"the API server refuses to record": {class: class(intree.HostPathName, storagev1.VolumeBindingImmediate), refused: true, want: "Warning ProvisioningFailed"},
+		"the plugin fails":                 {class: class(intree.HostPathName, storagev1.VolumeBindingImmediate), fails: true, want: "Warning ProvisioningFailed", recorded: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var plugin intree.Plugin = &intree.HostPath{Root: t.TempDir(), Provisions: true}
-			if tc.clings {
-				plugin = clinging{plugin.(*intree.HostPath)}
+			root := t.TempDir()
+			var plugin intree.Plugin = &intree.HostPath{Root: root, Provisions: true}
+			if tc.fails {
+				plugin = failing{plugin.(*intree.HostPath)}
 			}
 			c, events := stageWith(t, plugin, tc.class, pendingClaim(ofClass("class")))
 			if tc.refused {
@@ -312,16 +321,19 @@ func TestWhatBecomesOfProvisioningHereIsToldOfTheClaim(t *testing.T) {
 				})
 			}
 			reconcile(t, c)
-			ends := len(tc.want) == 1 && tc.want[0] == "Normal ProvisioningSucceeded"
-			if err := c.Provision(context.Background(), "ns/claim"); (err == nil) != ends {
+			ends := tc.want == "Normal ProvisioningSucceeded"
+			if err := c.Provision(t.Context(), "ns/claim"); (err == nil) != ends {
 				t.Errorf("Provision returns %v", err)
 			}
-			var want []string
-			for _, event := range tc.want {
-				want = append(want, "*v1.PersistentVolumeClaim claim: "+event)
+			if want := []string{"*v1.PersistentVolumeClaim claim: " + tc.want}; !slices.Equal(events.events, want) {
+				t.Errorf("reported %q, want %q", events.events, want)
 			}
-			if !slices.Equal(events.events, want) {
-				t.Errorf("told %q, want %q", events.events, want)
+			_, err := c.Client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-claim", metav1.GetOptions{})
+			if recorded := err == nil; recorded != tc.recorded {
+				t.Errorf("the volume is recorded: %v, want %v (%v)", recorded, tc.recorded, err)
+			}
+			if _, err := os.Stat(filepath.Join(root, "hostpath_pv", "pvc-claim")); (err == nil) != ends {
+				t.Errorf("looking for the directory: %v", err)
 			}
 		})
 	}

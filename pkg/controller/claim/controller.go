@@ -27,6 +27,9 @@ type Config struct {
 	Operations *metrics.Operations
 	// Dynamic enables dynamic provisioning.
 	Dynamic bool
+	// Locks are shared with whoever deletes volumes: one worker at a time has a volume
+	// of an in-tree plugin. They may be nil if nobody does.
+	Locks *controller.Turns
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 	// LookAgain is the longest time until a claim that waits is looked at though no
@@ -39,16 +42,17 @@ type Controller struct {
 	Config
 	writer *controller.Writer
 	index  *binding.Index
-	// holders are the provisioners that hold claims themselves.
-	holders *binding.Holders
-	loop    *controller.Loop
+	loop   *controller.Loop
 	// provisioning is the queue of the in-tree plugins.
 	provisioning *controller.Loop
 }
 
 // New returns the reconciler and registers it with the caches.
 func New(config Config) (*Controller, error) {
-	c := &Controller{Config: config, writer: controller.NewWriter(config.Client, config.Versions), holders: binding.NewHolders()}
+	c := &Controller{Config: config, writer: controller.NewWriter(config.Client, config.Versions)}
+	if c.Locks == nil {
+		c.Locks = &controller.Turns{}
+	}
 	exists := func(key string) bool { return c.Caches.Claim(key) != nil }
 	c.loop = controller.NewLoop("claims", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile).Only(exists)
 	c.provisioning = controller.NewLoop("provisioning", controller.Backoff{First: time.Second, Most: 2 * time.Minute}, c.Provision).Only(exists)

@@ -6,8 +6,8 @@
 // periodic pass; only a claim that waits is looked at again after LookAgain.
 //
 // In-tree plugins provision in a queue of their own ([Controller.Provision]): a
-// plugin that is slow or fails holds up no binding. The claim is held by the
-// finalizer Provisioning from the write that asks for the volume until the one
-// that binds it; a claim that goes meanwhile is let go of once what the plugin may
-// have made is deleted.
+// plugin that is slow or fails delays no binding. The PersistentVolume is recorded
+// first, then the plugin creates the volume, then the phase becomes Bound: whatever
+// the plugin created has a PersistentVolume, and is reclaimed with it. The claim
+// carries no finalizer for this; one that an older version added is removed.
 package claim

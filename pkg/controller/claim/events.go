@@ -9,7 +9,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
 // Event reasons, as in kube-controller-manager: scripts and alerts match them.
@@ -22,14 +21,10 @@ const (
 	waitForPodScheduled  = "WaitForPodScheduled"
 	provisioningFailed   = "ProvisioningFailed"
 
-	provisioningSucceeded     = "ProvisioningSucceeded"
-	provisioningCleanupFailed = "ProvisioningCleanupFailed"
+	provisioningSucceeded = "ProvisioningSucceeded"
 
 	externalProvisioning = "ExternalProvisioning"
 )
-
-// claimHeld is a reason of ours: upstream holds no claims.
-const claimHeld = "ClaimHeld"
 
 // eventFor returns what the user reads of a claim that waits, false if there is
 // nothing to say.
@@ -56,9 +51,7 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 		return controller.Warn(provisioningFailed, fmt.Sprintf("No volume satisfies the claim, and the provisioner of its storage class %q cannot make one here", class)), true
 	case binding.AwaitsProvisioner:
 		return controller.Note(externalProvisioning, fmt.Sprintf("Waiting for the external provisioner %q to create a volume, or for an administrator to provide one; if this takes long, see whether the provisioner runs and knows its driver", c.provisionerOf(o.claim))), true
-	case binding.ClaimDeleting, binding.IsBound: // to a volume that was not made for it, if it is held
-		return heldEvent(o.claim)
-	case binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.VolumeMissing, binding.DefaultClass, binding.ProvisioningOff:
+	case binding.ClaimDeleting, binding.IsBound, binding.FromOldVersion, binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.VolumeMissing, binding.DefaultClass, binding.ProvisioningOff:
 	}
 	return controller.Event{}, false
 }
@@ -77,14 +70,4 @@ func (c *Controller) consumerEvent(claim *v1.PersistentVolumeClaim) controller.E
 	}
 	slices.Sort(pods)
 	return controller.Note(waitForPodScheduled, "Waiting for the scheduling of "+strings.Join(pods, ", "))
-}
-
-// heldEvent tells who keeps a claim that is being deleted, and what to do if he is
-// gone: only this program can say so then.
-func heldEvent(claim *v1.PersistentVolumeClaim) (controller.Event, bool) {
-	command := finalizer.ReleaseCommand(claim, finalizer.Provisioning)
-	if claim.DeletionTimestamp == nil || command == "" {
-		return controller.Event{}, false
-	}
-	return controller.Note(claimHeld, fmt.Sprintf("The claim is kept until its provisioner %q has told whether there is a volume for it that is to be deleted; if that provisioner no longer runs, this lets go of the claim: %s", claim.Annotations[binding.StorageProvisioner], command)), true
 }

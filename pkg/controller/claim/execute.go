@@ -43,7 +43,9 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 		return c.writeClaim(ctx, o, c.requestVolume(o.claim))
 	case binding.MarkMigrated:
 		return c.writeClaim(ctx, o, c.markMigrated(o.claim))
-	case binding.ProvisionVolume, binding.AbandonVolume:
+	case binding.RemoveFinalizer:
+		return c.writeClaim(ctx, o, finalizer.Edit(patch.For(o.claim), o.claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}}))
+	case binding.ProvisionVolume:
 		c.provisioning.Enqueue(controller.Key(o.claim))
 	case binding.Wait:
 	}
@@ -98,9 +100,6 @@ func (c *Controller) bindClaim(ctx context.Context, o *observation) (*observatio
 		annotations[binding.BoundByController] = yes
 	}
 	change.Annotate(o.claim, annotations)
-	if binding.MadeFor(o.volume, o.claim) { // nothing is open any more: the volume is recorded
-		finalizer.Edit(change, o.claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}})
-	}
 	return c.writeClaim(ctx, o, change)
 }
 
@@ -126,13 +125,9 @@ func (c *Controller) assignClass(claim *v1.PersistentVolumeClaim) *patch.Patch {
 
 func (c *Controller) requestVolume(claim *v1.PersistentVolumeClaim) *patch.Patch {
 	name := c.provisionerOf(claim)
-	change := patch.ForVersion(claim).Annotate(claim, map[string]string{
+	return patch.ForVersion(claim).Annotate(claim, map[string]string{
 		binding.StorageProvisioner: name, binding.BetaStorageProvisioner: name,
 	})
-	if _, here := c.Plugins.ProvisionerFor(name); here || c.holders.Holds(name) { // saves the provisioner a write
-		finalizer.Edit(change, claim, finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}})
-	}
-	return change
 }
 
 // bareStatus is the status of a claim that has no volume.

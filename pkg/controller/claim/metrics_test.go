@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics"
@@ -54,14 +53,6 @@ func TestProvisioningIsMeasuredFromTheFirstTryUntilTheClaimIsBound(t *testing.T)
 		t.Fatal(err)
 	}
 	if err := c.Provision(t.Context(), "ns/claim"); err != nil {
-		t.Fatal(err)
-	}
-	made, err := c.Client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-claim", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	made.UID, made.Status.Phase = "made", v1.VolumePending // as the API server does
-	if _, err := c.Client.CoreV1().PersistentVolumes().Update(t.Context(), made, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the cache hears of the volume, then the claim is bound

@@ -98,6 +98,7 @@ func (o *observation) state(c *Controller) binding.ClaimState {
 	}
 	if o.volume != nil {
 		s.VolumeBound = o.volume.Status.Phase == v1.VolumeBound
+		_, s.Provisioning = c.provisionerOfVolume(o.volume, o.claim)
 		if s.Volume == binding.Free && s.Named && !s.Completed && binding.Mismatch(o.volume, o.claim) != "" {
 			s.Volume = binding.Unfit
 		}
@@ -105,7 +106,7 @@ func (o *observation) state(c *Controller) binding.ClaimState {
 	s.Class = c.classOf(o.claim)
 	s.Requested = (s.Class == binding.Provisionable || s.Class == binding.ProvisionableHere) && c.requested(o.claim)
 	_, askedHere := c.Plugins.ProvisionerFor(o.claim.Annotations[binding.StorageProvisioner])
-	s.Held = askedHere && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning)
+	s.OldFinalizer = askedHere && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning)
 	return s
 }
 

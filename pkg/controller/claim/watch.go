@@ -40,7 +40,6 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 // volumeChanged lets the index follow the cache and not the event: events come
 // late, and the index must never run backwards.
 func (c *Controller) volumeChanged(_, event *v1.PersistentVolume) {
-	c.holders.Saw(event)
 	switch volume := c.Caches.Volume(event.Name); {
 	case volume == nil:
 		c.index.Drop(event.Name)

@@ -34,6 +34,9 @@ type Config struct {
 	// LookAgain is the longest time until a volume that waits to be reclaimed is
 	// looked at though no event came; 0 for never.
 	LookAgain time.Duration
+	// Locks are shared with whoever provisions with in-tree plugins: one worker at a time
+	// has a volume. They may be nil if nobody does.
+	Locks *controller.Turns
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 }
@@ -54,6 +57,9 @@ func New(config Config) (*Controller, error) {
 		Config: config,
 		writer: controller.NewWriter(config.Client, config.Versions),
 		memory: controller.NewMemory[progress](),
+	}
+	if c.Locks == nil {
+		c.Locks = &controller.Turns{}
 	}
 	backoff := controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}
 	exists := func(name string) bool { return c.Caches.Volume(name) != nil }

@@ -112,7 +112,10 @@ func (c *Controller) deleteVolume(ctx context.Context, o reclaimed) (*reclaimed,
 	if !here {
 		return nil, fmt.Errorf("find plugin of volume %s: it was there a moment ago", o.volume.Name)
 	}
-	err := c.Operations.Call(deleter.Name(), metrics.Delete, func() error { return deleter.Delete(ctx, o.volume) })
+	err := c.Operations.Call(deleter.Name(), metrics.Delete, func() error {
+		defer c.Locks.Take(o.volume.Name)()
+		return deleter.Delete(ctx, o.volume)
+	})
 	if err != nil {
 		return nil, c.deletionFailed(ctx, o.volume, err)
 	}
