@@ -48,11 +48,11 @@ func (p *Patch) Remove(path string) *Patch {
 	return p.append("remove", path, nil)
 }
 
-// Annotate sets annotations. The object is the one observed: where it has no
-// annotations at all, the map is created with it.
+// Annotate sets annotations. Where the observed object has none, the patch creates the
+// map, and rests on the version: it would replace a map that came meanwhile.
 func (p *Patch) Annotate(object metav1.Object, annotations map[string]string) *Patch {
 	if len(object.GetAnnotations()) == 0 {
-		return p.Set("/metadata/annotations", annotations)
+		return p.Test("/metadata/resourceVersion", object.GetResourceVersion()).Set("/metadata/annotations", annotations)
 	}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		p.Set("/metadata/annotations/"+Escape(key), annotations[key])

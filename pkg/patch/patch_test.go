@@ -21,7 +21,7 @@ func TestAnnotateCreatesTheMapOnlyWhereThereIsNone(t *testing.T) {
 		object metav1.Object
 		want   string
 	}{
-		"without annotations": {bare, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"add","path":"/metadata/annotations","value":{"pv.kubernetes.io/bound~by":"yes"}}]`},
+		"without annotations": {bare, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/resourceVersion","value":"3"},{"op":"add","path":"/metadata/annotations","value":{"pv.kubernetes.io/bound~by":"yes"}}]`},
 		"with annotations":    {annotated, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"add","path":"/metadata/annotations/pv.kubernetes.io~1bound~0by","value":"yes"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,40 @@
+package volume
+
+import (
+	"maps"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+)
+
+// The cache has not seen the annotations that others have written meanwhile.
+func TestAnnotationsUnknownToCacheAreKept(t *testing.T) {
+	volume := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+		v.Annotations, v.Spec.ClaimRef = nil, nil
+		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "d"}}
+		v.Status.Phase = v1.VolumeAvailable
+	})
+	s := newStage(t, volume)
+	live := volume.DeepCopy()
+	live.Annotations = map[string]string{"backup.example.com/id": "precious"}
+	live.ResourceVersion = "2"
+	_, err := s.Client.CoreV1().PersistentVolumes().Update(t.Context(), live, metav1.UpdateOptions{})
+	s.must(err)
+	if err := s.Reconcile(t.Context(), "v"); err == nil {
+		t.Error("the patch of an old version succeeded")
+	}
+	now, err := s.Client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{})
+	s.must(err)
+	if !maps.Equal(now.Annotations, live.Annotations) {
+		t.Errorf("the annotations are %v, want %v", now.Annotations, live.Annotations)
+	}
+	s.follow()
+	s.must(s.Reconcile(t.Context(), "v"))
+	s.follow()
+	if now := s.Caches.Volume("v"); now.Annotations["backup.example.com/id"] != "precious" || now.Annotations[binding.MigratedTo] == "" {
+		t.Errorf("the annotations are %v", now.Annotations)
+	}
+}
