@@ -56,7 +56,7 @@ func (m Marks) None() bool {
 }
 
 // DecideMarks returns what must change on one volume (KEP-2644, "In-Tree Plugin
-// volumes"). InTree is added only where a plugin can take it off again, and
+// volumes"). InTree stays only where a plugin here can take it off again, and is added
 // never to a volume that is being deleted: the API server would refuse.
 func DecideMarks(s MarksState) Marks {
 	switch s.Origin {
@@ -71,7 +71,7 @@ func DecideMarks(s MarksState) Marks {
 	add := s.Origin == ByPlugin && s.Policy == Delete && s.Honor && !s.InTree && !s.Deleting
 	return Marks{
 		AddInTree:    add,
-		RemoveInTree: s.InTree && s.needless(),
+		RemoveInTree: s.InTree && (s.needless() || s.Origin == ByMissingPlugin),
 		// External stays where InTree can no longer take its place, until the
 		// plugin has deleted the volume.
 		RemoveExternal: s.External && (add || s.InTree && s.Origin == ByPlugin || s.needless()),
