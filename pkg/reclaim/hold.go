@@ -40,7 +40,7 @@ type HoldState struct {
 	InTree bool
 	// Mark is meaningful for the volumes of external provisioners.
 	Mark Mark
-	// Deleted: the plugin has reported success, for this UID.
+	// Deleted: the plugin has reported success, for the data of this claim.
 	Deleted bool
 }
 

@@ -39,7 +39,7 @@ type InTreeState struct {
 	Shared bool
 	// Used: a pod that has not finished refers to the claim that is gone.
 	Used bool
-	// Deleted: the plugin has reported success, for this UID.
+	// Deleted: the plugin has reported success, for the data of this claim.
 	Deleted bool
 	// Recycler is the volume's recycler pod.
 	Recycler Recycler

@@ -10,7 +10,7 @@
 //	          with a claim, a volume that shared the data     deletes the object; claimRef of a recycled volume
 //
 // Before a plugin is called, volume, claim and recycler pod are read live. Success
-// is remembered by UID, or by volume and claim for recycling; a failure is tried
+// is remembered by the UIDs of volume and claim; a failure is tried
 // again with backoff, however often the volume is woken meanwhile. That the rights to
 // recycle are missing is such a failure.
 //

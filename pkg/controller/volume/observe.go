@@ -57,7 +57,7 @@ func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
 		Claim:     reclaim.ClaimOf(volume, o.claim),
 		Shared:    len(c.sharing(volume)) > 0,
 		Used:      c.used(o),
-		Deleted:   done.deleted,
+		Deleted:   done.deleted == reclaim.RecyclerMark(volume),
 		Recycler:  reclaim.RecyclerOf(o.pod, volume),
 		Recycled:  done.recycled == reclaim.RecyclerMark(volume),
 		Confirmed: confirmed,

@@ -8,8 +8,9 @@ import (
 
 // progress is what is remembered of the reclaim of a volume that still exists.
 type progress struct {
-	// deleted: the plugin has deleted the volume.
-	deleted bool
+	// deleted is the volume and the claim whose data the plugin has deleted, as in
+	// [reclaim.RecyclerMark].
+	deleted string
 	// objectDeleted: the PersistentVolume was deleted.
 	objectDeleted bool
 	// recycled is the mark of the recycler pod that has succeeded.

@@ -48,7 +48,7 @@ func (c *Controller) protectionOf(volume *v1.PersistentVolume, phase v1.Persiste
 			Phase:   reclaim.PhaseOf(string(phase)),
 			InTree:  finalizer.Has(volume.Finalizers, finalizer.InTree),
 			Mark:    reclaim.MarkOf(volume),
-			Deleted: c.memory.Of(volume.UID).deleted,
+			Deleted: c.memory.Of(volume.UID).deleted == reclaim.RecyclerMark(volume),
 		}),
 	}
 }

@@ -106,7 +106,7 @@ func (c *Controller) step(ctx context.Context, o reclaimed, decision reclaim.Dec
 	return nil, nil
 }
 
-// deleteVolume calls the plugin. Success is remembered for the volume's UID.
+// deleteVolume calls the plugin. Success is remembered for this volume and this claim.
 func (c *Controller) deleteVolume(ctx context.Context, o reclaimed) (*reclaimed, error) {
 	deleter, here := c.Plugins.DeleterFor(o.volume)
 	if !here {
@@ -119,7 +119,7 @@ func (c *Controller) deleteVolume(ctx context.Context, o reclaimed) (*reclaimed,
 	if err != nil {
 		return nil, c.deletionFailed(ctx, o.volume, err)
 	}
-	c.memory.Note(o.volume.UID, func(p *progress) { *p = progress{deleted: true} })
+	c.memory.Note(o.volume.UID, func(p *progress) { *p = progress{deleted: reclaim.RecyclerMark(o.volume)} })
 	klog.FromContext(ctx).V(2).Info("Volume deleted by its in-tree plugin", "plugin", deleter.Name())
 	c.loop.Enqueue(o.volume.Name) // pv-protection may have held the volume until now
 	return c.again(o), nil
@@ -149,9 +149,10 @@ func (c *Controller) fail(ctx context.Context, volume *v1.PersistentVolume, even
 	return nil
 }
 
-// deleteObject deletes this very PersistentVolume.
+// deleteObject deletes this very version of the PersistentVolume: another one may
+// refer to another claim.
 func (c *Controller) deleteObject(ctx context.Context, o reclaimed) (*reclaimed, error) {
-	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(o.volume.UID))}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.volume.UID, ResourceVersion: &o.volume.ResourceVersion}}
 	err := c.Client.CoreV1().PersistentVolumes().Delete(ctx, o.volume.Name, options)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("delete volume object %s: %w", o.volume.Name, err)

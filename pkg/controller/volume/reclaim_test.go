@@ -20,6 +20,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/intree"
+	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
@@ -121,6 +122,47 @@ func TestASuccessIsNotAskedForTwiceThoughTheWritesFail(t *testing.T) {
 	}
 	if volume := s.Caches.Volume("v"); volume != nil && finalizer.Has(volume.Finalizers, finalizer.InTree) {
 		t.Errorf("the volume still has %v", volume.Finalizers)
+	}
+}
+
+// denyDeletion has the API server refuse to delete PersistentVolumes while denied.
+func (s *stage) denyDeletion(denied *bool) {
+	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return *denied, nil, errors.New("denied by an admission webhook")
+	})
+}
+
+func TestNextClaimsDataIsDeletedToo(t *testing.T) {
+	s := newStage(t, over(v1.PersistentVolumeReclaimDelete))
+	denied := true
+	s.denyDeletion(&denied)
+	if err := s.Reclaim(t.Context(), "v"); err == nil {
+		t.Error("a deletion that was denied is no error")
+	}
+	next := over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID, v.ResourceVersion = "next", "9" })
+	_, err := s.Client.CoreV1().PersistentVolumes().Update(t.Context(), next, metav1.UpdateOptions{})
+	s.must(err)
+	s.follow()
+	denied = false
+	s.must(s.Reclaim(t.Context(), "v"))
+	s.follow()
+	if calls := s.plugin.calls.Load(); calls != 2 || s.Caches.Volume("v") != nil {
+		t.Errorf("the plugin was called %d times, want twice; the volume: %v", calls, s.Caches.Volume("v"))
+	}
+}
+
+func TestDeletionOfObjectRestsOnVersion(t *testing.T) {
+	s := newStage(t, over(v1.PersistentVolumeReclaimDelete))
+	var got *metav1.Preconditions
+	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		got = action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
+		return true, nil, apierrors.NewConflict(v1.Resource("persistentvolumes"), "v", errors.New("modified"))
+	})
+	if err := s.Reclaim(t.Context(), "v"); !patch.IsStale(err) {
+		t.Errorf("Reclaim returns %v, want a conflict", err)
+	}
+	if got == nil || got.UID == nil || *got.UID != "u" || got.ResourceVersion == nil || *got.ResourceVersion != "1" {
+		t.Errorf("the preconditions are %v, want UID u and version 1", got)
 	}
 }
 
