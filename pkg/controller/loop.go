@@ -21,9 +21,13 @@ type Loop struct {
 	queue     workqueue.TypedRateLimitingInterface[string]
 	reconcile func(ctx context.Context, key string) error
 
+	limiter workqueue.TypedRateLimiter[string]
+
 	mu sync.Mutex
 	// standby is nil once the loop runs.
 	standby *standby
+	// paused are the keys that did not settle, and until when no event counts.
+	paused map[string]time.Time
 }
 
 // ErrLagging: a cache is older than what is known otherwise. The key is tried again soon.
@@ -41,7 +45,9 @@ func NewLoop(name string, backoff Backoff, reconcile func(ctx context.Context, k
 		name:      name,
 		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: name}),
 		reconcile: reconcile,
+		limiter:   limiter,
 		standby:   newStandby(),
+		paused:    map[string]time.Time{},
 	}
 }
 
@@ -130,6 +136,10 @@ func (l *Loop) next(ctx, working context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
+	if wait := l.pausedFor(key); wait > 0 {
+		l.queue.AddAfter(key, wait)
+		return true
+	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "queue", l.name, "key", key)
 	err := l.guarded(klog.NewContext(working, logger), key)
 	switch {
@@ -143,8 +153,30 @@ func (l *Loop) next(ctx, working context.Context) bool {
 	default:
 		logger.Error(err, "Reconciling failed, trying again")
 	}
-	l.queue.AddRateLimited(key)
+	wait := l.limiter.When(key)
+	if errors.Is(err, ErrTooManySteps) {
+		l.pause(key, wait)
+	}
+	l.queue.AddAfter(key, wait)
 	return true
+}
+
+// pause has no event count for the key until the time has passed.
+func (l *Loop) pause(key string, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused[key] = time.Now().Add(wait)
+}
+
+// pausedFor is how long the key is paused still. It forgets a pause that is over.
+func (l *Loop) pausedFor(key string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait := time.Until(l.paused[key])
+	if wait <= 0 {
+		delete(l.paused, key)
+	}
+	return wait
 }
 
 // guarded turns a panic into an error, so that one bad object does not stop the others.

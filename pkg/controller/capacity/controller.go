@@ -117,7 +117,7 @@ func (c *Controller) poll(ctx context.Context) {
 // Reconcile takes step after step for one item until there is nothing left to do.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	item := capacity.ItemOfKey(key)
-	for {
+	for steps := new(controller.Steps); ; {
 		o, fresh := c.observe(item)
 		if !fresh { // the event of the own write comes, and has the item looked at again
 			return nil
@@ -125,6 +125,9 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		action := capacity.Decide(o.state)
 		if action == capacity.Wait {
 			return nil
+		}
+		if err := steps.Take(); err != nil {
+			return err
 		}
 		if err := c.execute(ctx, item, o, action); err != nil {
 			return err

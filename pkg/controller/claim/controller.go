@@ -81,7 +81,7 @@ func (c *Controller) Enqueue(claim string) {
 // there is nothing left to do but wait.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	o, err := c.observe(key)
-	for err == nil && o != nil {
+	for steps := new(controller.Steps); err == nil && o != nil; {
 		decision := binding.DecideClaim(o.state(c))
 		c.measure(o.claim, decision.Reason)
 		if decision.Action == binding.Wait {
@@ -92,7 +92,9 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 			return nil
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on claim", "reason", decision.Reason, "volume", o.volumeName())
-		o, err = c.execute(ctx, o, decision)
+		if err = steps.Take(); err == nil {
+			o, err = c.execute(ctx, o, decision)
+		}
 	}
 	if err != nil {
 		c.index.Leave(key)

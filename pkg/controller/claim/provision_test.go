@@ -11,6 +11,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -163,6 +166,19 @@ func expectReclaimed(t *testing.T, c *Controller, root string) {
 	list, err := c.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil || slices.ContainsFunc(list.Items, func(v v1.PersistentVolume) bool { return v.DeletionTimestamp == nil }) {
 		t.Errorf("volumes %v (%v)", list.Items, err)
+	}
+}
+
+func TestPassEndsThoughWebhookUndoesWrites(t *testing.T) {
+	claim := pendingClaim(ofClass("class"))
+	c, _ := stage(t, claim, class("csi.example.com", storagev1.VolumeBindingImmediate))
+	patches := 0
+	c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		patches++
+		return patches < 1000, claim.DeepCopy(), nil
+	})
+	if err := c.Reconcile(t.Context(), "ns/claim"); !errors.Is(err, controller.ErrTooManySteps) || patches > controller.MaxSteps {
+		t.Errorf("%d patches in one pass, error %v", patches, err)
 	}
 }
 

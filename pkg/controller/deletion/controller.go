@@ -107,7 +107,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		return nil
 	}
 	o := c.observe(volume)
-	for {
+	for steps := new(controller.Steps); ; {
 		decision := reclaim.Decide(o.state)
 		if decision.Action == reclaim.Wait {
 			c.report(volume, decision.Reason)
@@ -115,6 +115,9 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 			return nil
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on volume", "reason", decision.Reason)
+		if err := steps.Take(); err != nil {
+			return err
+		}
 		next, err := c.execute(ctx, o, decision.Action)
 		if err != nil || next == nil {
 			c.forgetGone(volume)

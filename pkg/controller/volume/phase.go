@@ -43,7 +43,7 @@ func phaseOf(volume *v1.PersistentVolume) binding.VolumePhase {
 // as it is then.
 func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
-	for {
+	for steps := new(controller.Steps); ; {
 		decision := binding.DecideVolume(c.phaseState(o))
 		switch decision.Action {
 		case binding.Leave:
@@ -57,7 +57,10 @@ func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) 
 		default:
 			klog.FromContext(ctx).V(4).Info("Decided on volume", "reason", decision.Reason, "claim", controller.ClaimKey(o.volume))
 		}
-		var err error
+		err := steps.Take()
+		if err != nil {
+			return nil, err
+		}
 		if o, err = c.execute(ctx, o, decision.Action); err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/intree"
@@ -40,6 +41,7 @@ func (c *Controller) Reclaim(ctx context.Context, name string) error {
 		return nil
 	}
 	c.measureDeletion(volume)
+	steps := new(controller.Steps)
 	for o := c.observeReclaim(volume); ; {
 		decision := reclaim.DecideInTree(o.state)
 		switch wait := c.postponed(volume.UID); {
@@ -51,6 +53,9 @@ func (c *Controller) Reclaim(ctx context.Context, name string) error {
 			return nil
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on the reclaim of a volume", "reason", decision.Reason)
+		if err := steps.Take(); err != nil {
+			return err
+		}
 		next, err := c.step(ctx, o, decision)
 		if err != nil || next == nil {
 			return err

@@ -18,6 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/intree"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -163,6 +164,25 @@ func TestDeletionOfObjectRestsOnVersion(t *testing.T) {
 	}
 	if got == nil || got.UID == nil || *got.UID != "u" || got.ResourceVersion == nil || *got.ResourceVersion != "1" {
 		t.Errorf("the preconditions are %v, want UID u and version 1", got)
+	}
+}
+
+// undo has the API server answer patches with the volume as it was.
+func (s *stage) undo(volume *v1.PersistentVolume) *int {
+	patches := new(int)
+	s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		*patches++
+		return *patches < 1000, volume.DeepCopy(), nil
+	})
+	return patches
+}
+
+func TestPassEndsThoughWebhookUndoesPhase(t *testing.T) {
+	volume := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.ClaimRef, v.Status.Phase = nil, v1.VolumePending })
+	s := newStage(t, volume)
+	patches := s.undo(volume)
+	if err := s.Reconcile(t.Context(), "v"); !errors.Is(err, controller.ErrTooManySteps) || *patches > controller.MaxSteps {
+		t.Errorf("%d patches in one pass, error %v", *patches, err)
 	}
 }
 
