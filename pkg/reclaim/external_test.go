@@ -94,9 +94,9 @@ func TestAVolumeIsNeverStuckTerminating(t *testing.T) {
 
 func TestAVolumeThatIsHeldByItsMarkIsReclaimed(t *testing.T) {
 	for s := range externalStates {
-		held := Held(HoldState{Honor: true, Plugin: External, Policy: s.Policy, Phase: s.Phase, Mark: s.Mark})
+		held := Held(HoldState{Claim: s.Claim, Honor: true, Plugin: External, Policy: s.Policy, Phase: s.Phase, Mark: s.Mark})
 		over := s.Phase == Released || s.Phase == Failed
-		waitsForSomebody := s.Attached || s.Shared || !s.Claim.LetsGo(s.Deleting) && s.Confirmed
+		waitsForSomebody := s.Attached || s.Shared
 		if s.Owned && s.Deleting && held && over && !waitsForSomebody && Decide(s).Action == Wait {
 			t.Errorf("held for ever: %+v, %v", s, Decide(s))
 		}

@@ -40,16 +40,18 @@ type HoldState struct {
 	InTree bool
 	// Mark is meaningful for the volumes of external provisioners.
 	Mark Mark
+	// Claim is the claim that the volume refers to.
+	Claim Claim
 	// Deleted: the plugin has reported success, for the data of this claim.
 	Deleted bool
 }
 
 // Held says whether pv-protection must stay on a volume that is being deleted,
 // though it is no longer bound: it is to be reclaimed, and the finalizer that
-// should hold it until then is missing. Only who can take the hold off again
-// puts it on.
+// should hold it until then is missing. Nobody reclaims a volume whose claim exists,
+// so that nobody would remove the protection.
 func Held(s HoldState) bool {
-	if !s.Honor || s.Policy != Delete || s.Phase != Released && s.Phase != Failed {
+	if !s.Honor || s.Policy != Delete || s.Phase != Released && s.Phase != Failed || !s.Claim.LetsGo(true) {
 		return false
 	}
 	switch s.Plugin {

@@ -10,6 +10,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
 // observation is a volume and the claim that has the name it refers to.
@@ -97,7 +98,8 @@ func (c *Controller) confirm(ctx context.Context, o observation) (observation, e
 }
 
 // writePhase sets the phase, and in the same write takes pv-protection off a
-// volume that is being deleted and no longer bound. It fails as stale if phase,
+// volume that is being deleted and no longer bound, unless the volume is still to be
+// reclaimed: then protect looks at the claim again. It fails as stale if phase,
 // claim or finalizers changed meanwhile.
 func (c *Controller) writePhase(ctx context.Context, volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, message string) (*v1.PersistentVolume, error) {
 	change := controller.InPhase(patch.For(volume), volume)
@@ -111,7 +113,7 @@ func (c *Controller) writePhase(ctx context.Context, volume *v1.PersistentVolume
 	if volume.Status.Message != message {
 		change.Set("/status/message", message)
 	}
-	if protection.DecideVolume(c.protectionOf(volume, phase)) == protection.Unprotect {
+	if protection.DecideVolume(c.protectionOf(volume, phase, reclaim.ClaimGone)) == protection.Unprotect {
 		unprotect(change, volume)
 	}
 	return c.writer.Volume(ctx, volume, change, "status")

@@ -14,8 +14,12 @@ import (
 
 // protect adds or removes pv-protection where the phase was right already.
 func (c *Controller) protect(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	claim, err := c.claimOfProtected(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
 	change := controller.InPhase(patch.For(volume), volume)
-	switch protection.DecideVolume(c.protectionOf(volume, volume.Status.Phase)) {
+	switch protection.DecideVolume(c.protectionOf(volume, volume.Status.Phase, claim)) {
 	case protection.Protect:
 		finalizer.Edit(change, volume, finalizer.Change{Add: []finalizer.Name{finalizer.VolumeProtection}})
 	case protection.Unprotect:
@@ -35,8 +39,23 @@ func unprotect(change *patch.Patch, volume *v1.PersistentVolume) {
 	finalizer.Edit(change, volume, finalizer.Change{Remove: []finalizer.Name{finalizer.VolumeProtection}})
 }
 
+// claimOfProtected compares the volume with its claim. That the claim exists would
+// leave a volume without protection that should be reclaimed: it takes a live read.
+func (c *Controller) claimOfProtected(ctx context.Context, volume *v1.PersistentVolume) (reclaim.Claim, error) {
+	cached := reclaim.ClaimOf(volume, c.Caches.Claim(controller.ClaimKey(volume)))
+	reclaimed := c.protectionOf(volume, volume.Status.Phase, reclaim.ClaimGone)
+	if !reclaimed.Held || !reclaimed.Deleting || cached.LetsGo(true) {
+		return cached, nil
+	}
+	claim, err := controller.LiveClaim(ctx, c.Client, volume)
+	if err != nil {
+		return cached, err
+	}
+	return reclaim.ClaimOf(volume, claim), nil
+}
+
 // protectionOf is what is known of a volume that has the phase or is about to get it.
-func (c *Controller) protectionOf(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase) protection.VolumeState {
+func (c *Controller) protectionOf(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim reclaim.Claim) protection.VolumeState {
 	return protection.VolumeState{
 		Deleting:  volume.DeletionTimestamp != nil,
 		Protected: finalizer.Has(volume.Finalizers, finalizer.VolumeProtection),
@@ -48,6 +67,7 @@ func (c *Controller) protectionOf(volume *v1.PersistentVolume, phase v1.Persiste
 			Phase:   reclaim.PhaseOf(string(phase)),
 			InTree:  finalizer.Has(volume.Finalizers, finalizer.InTree),
 			Mark:    reclaim.MarkOf(volume),
+			Claim:   claim,
 			Deleted: c.memory.Of(volume.UID).deleted == reclaim.RecyclerMark(volume),
 		}),
 	}
