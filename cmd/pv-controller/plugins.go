@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -54,9 +56,18 @@ func (o *pluginOptions) plugins() (*intree.Set, error) {
 		return nil, err
 	}
 	return intree.NewSet(intree.NewTranslation(),
-		&intree.HostPath{Root: intree.HostPathRoot, Provisions: o.hostPath, Recycling: host},
+		&intree.HostPath{Root: intree.HostPathRoot, Provisions: o.hostPath, Recycling: host, Node: machine()},
 		&intree.NFS{Recycling: nfs},
 	), nil
+}
+
+// machine is the name of the machine, which kubelets call their node by, "" if unknown.
+func machine() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(name)
 }
 
 // effective are the options as /configz shows them.

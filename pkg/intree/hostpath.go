@@ -11,6 +11,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 const (
@@ -34,6 +36,8 @@ type HostPath struct {
 	Provisions bool
 	// Recycling says what recycler pods look like.
 	Recycling Recycling
+	// Node is the name of the machine that the plugin works on, "" if it is not known.
+	Node string
 }
 
 // Name implements [Plugin].
@@ -142,7 +146,28 @@ func withoutLinks(root *os.Root, name string) error {
 	return nil
 }
 
-// RecyclerPod implements [Recycler].
+// RecyclerNamespace implements [Recycler].
+func (h *HostPath) RecyclerNamespace() string { return h.Recycling.namespace() }
+
+// RecyclerPod implements [Recycler]. The pod runs on a node that reaches the volume.
 func (h *HostPath) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
-	return h.Recycling.pod(volume, v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: volume.Spec.HostPath.Path}})
+	pod := h.Recycling.pod(volume, v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: volume.Spec.HostPath.Path}})
+	if affinity := volume.Spec.NodeAffinity; affinity != nil && affinity.Required != nil {
+		if pod.Spec.Affinity == nil {
+			pod.Spec.Affinity = &v1.Affinity{}
+		}
+		if pod.Spec.Affinity.NodeAffinity == nil {
+			pod.Spec.Affinity.NodeAffinity = &v1.NodeAffinity{}
+		}
+		pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = affinity.Required.DeepCopy()
+	}
+	return pod
+}
+
+// Apart implements [NodeBound]: no node reaches both volumes. A volume of the node
+// that the plugin works on is apart from none, for the plugin deletes only there.
+func (h *HostPath) Apart(volume, other *v1.PersistentVolume) bool {
+	here := map[string]string{v1.LabelHostname: h.Node}
+	endangered := h.Node != "" && topology.Reaches(here, other.Spec.NodeAffinity) && !topology.Reaches(here, volume.Spec.NodeAffinity)
+	return topology.Disjoint(volume.Spec.NodeAffinity, other.Spec.NodeAffinity) && !endangered
 }

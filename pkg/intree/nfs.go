@@ -26,6 +26,9 @@ func (n *NFS) Location(volume *v1.PersistentVolume) string {
 	return ""
 }
 
+// RecyclerNamespace implements [Recycler].
+func (n *NFS) RecyclerNamespace() string { return n.Recycling.namespace() }
+
 // RecyclerPod implements [Recycler].
 func (n *NFS) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 	source := volume.Spec.NFS

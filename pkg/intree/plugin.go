@@ -43,6 +43,16 @@ type Recycler interface {
 	Plugin
 	// RecyclerPod returns the pod that scrubs the volume.
 	RecyclerPod(volume *v1.PersistentVolume) *v1.Pod
+	// RecyclerNamespace is the namespace of those pods.
+	RecyclerNamespace() string
+}
+
+// NodeBound is a plugin whose locations are those of one node each.
+type NodeBound interface {
+	Plugin
+	// Apart says whether deleting or recycling the volume cannot reach the data of the
+	// other one, though both have one location: they are on different nodes.
+	Apart(volume, other *v1.PersistentVolume) bool
 }
 
 // Request asks for a volume.

@@ -28,15 +28,20 @@ func (r Recycling) pod(volume *v1.PersistentVolume, source v1.VolumeSource) *v1.
 	if pod == nil {
 		pod = DefaultTemplate()
 	}
-	pod.Name, pod.GenerateName = reclaim.RecyclerName(volume), ""
-	if pod.Namespace == "" {
-		pod.Namespace = metav1.NamespaceDefault
-	}
+	pod.Name, pod.GenerateName, pod.Namespace = reclaim.RecyclerName(volume), "", r.namespace()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, reclaim.RecyclesAnnotation, reclaim.RecyclerMark(volume))
 	timeout := r.timeout(volume)
 	pod.Spec.ActiveDeadlineSeconds = &timeout
 	pod.Spec.Volumes[0].VolumeSource = source
 	return pod
+}
+
+// namespace is that of the template, or the default one.
+func (r Recycling) namespace() string {
+	if r.Template == nil || r.Template.Namespace == "" {
+		return metav1.NamespaceDefault
+	}
+	return r.Template.Namespace
 }
 
 // timeout counts whole Gi only, as kube-controller-manager does.

@@ -79,3 +79,33 @@ func TestATemplateIsReadAndChecked(t *testing.T) {
 		t.Errorf("without a file: %+v, %v", pod, err)
 	}
 }
+
+func TestRecyclerPodRunsWhereItsVolumeIs(t *testing.T) {
+	volume := at("/data")
+	if pod := (&intree.HostPath{}).RecyclerPod(volume); pod.Spec.Affinity != nil {
+		t.Errorf("the pod of a volume of any node has %+v", pod.Spec.Affinity)
+	}
+	volume.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+		MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{"a"}}},
+	}}}}
+	template := intree.DefaultTemplate()
+	template.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{}}
+	affinity := (&intree.HostPath{Recycling: intree.Recycling{Template: template}}).RecyclerPod(volume).Spec.Affinity
+	if affinity.PodAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values[0] != "a" {
+		t.Errorf("the pod has %+v", affinity)
+	}
+	if template.Spec.Affinity.NodeAffinity != nil {
+		t.Error("the template was changed")
+	}
+}
+
+func TestRecyclerPodsAreMadeInNamespaceOfTemplate(t *testing.T) {
+	template := intree.DefaultTemplate()
+	template.Namespace = "scrubbing"
+	set := intree.NewSet(intree.NewTranslation(), &intree.HostPath{Recycling: intree.Recycling{Template: template}}, &intree.NFS{})
+	for namespace, want := range map[string]bool{"scrubbing": true, "default": true, "tenant": false} {
+		if got := set.RecyclesIn(namespace); got != want {
+			t.Errorf("RecyclesIn(%q) = %v, want %v", namespace, got, want)
+		}
+	}
+}

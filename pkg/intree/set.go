@@ -2,6 +2,7 @@ package intree
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -97,6 +98,20 @@ func (s *Set) Places(volume *v1.PersistentVolume) []string {
 		places = append(places, plugin.Name()+":"+at)
 	}
 	return places
+}
+
+// Apart says whether two volumes that have one location have different data.
+func (s *Set) Apart(volume, other *v1.PersistentVolume) bool {
+	plugin, nodeBound := s.bySource(volume).(NodeBound)
+	return nodeBound && plugin.Apart(volume, other)
+}
+
+// RecyclesIn says whether a plugin here makes its recycler pods in the namespace.
+func (s *Set) RecyclesIn(namespace string) bool {
+	return slices.ContainsFunc(s.plugins, func(plugin Plugin) bool {
+		recycler, able := plugin.(Recycler)
+		return able && recycler.RecyclerNamespace() == namespace
+	})
 }
 
 func (s *Set) byName(name string) Plugin {

@@ -72,7 +72,7 @@ func (c *Controller) sharing(volume *v1.PersistentVolume) []*v1.PersistentVolume
 	}
 	var others []*v1.PersistentVolume
 	for _, other := range c.volumesAt(byPlace, location) {
-		if other.Name != volume.Name {
+		if other.Name != volume.Name && !c.Plugins.Apart(volume, other) {
 			others = append(others, other)
 		}
 	}

@@ -76,11 +76,12 @@ func (c *Controller) removeRecycler(ctx context.Context, o reclaimed, reason rec
 }
 
 // removeRecyclersOf removes what is left of the recycling of a volume that is gone.
-// A pod that still runs is left to finish.
+// A pod that still runs is left to finish, and one of a namespace in which no recycler
+// pods are made is somebody else's.
 func (c *Controller) removeRecyclersOf(ctx context.Context, name string) error {
 	var errs []error
 	for _, pod := range c.Caches.RecyclersOf(name) {
-		if finished(pod) && pod.DeletionTimestamp == nil {
+		if c.Plugins.RecyclesIn(pod.Namespace) && finished(pod) && pod.DeletionTimestamp == nil {
 			errs = append(errs, c.deletePod(ctx, pod))
 		}
 	}
