@@ -8,17 +8,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MaxEncoded is the greatest length of an encoded entry, in bytes.
-const MaxEncoded = 8 << 10
-
-// maxDecoded bounds what a forged entry can expand to, in bytes.
-const maxDecoded = 1 << 20
+// Limits of an entry, in bytes.
+const (
+	// MaxEncoded is the greatest length of an encoded entry.
+	MaxEncoded = 8 << 10
+	// MaxReason is the greatest length of Unresolved.Reason; Encode cuts the rest off.
+	MaxReason = 512
+	// reserve is by how much an entry may exceed MaxEncoded once it is marked, so that
+	// an entry that could be written can be marked, too.
+	reserve = 2 << 10
+	// maxDecoded bounds what an entry expands to.
+	maxDecoded = 1 << 20
+)
 
 // ErrTooLarge: an entry does not fit into MaxEncoded bytes, even with its topology cut.
 var ErrTooLarge = errors.New("the request is too large for the journal")
@@ -47,85 +57,159 @@ const dictionary = `"superseded":[{"topologyCut":true,"custodyBroken":true,"unre
 	`"claimRef":{"kind":"PersistentVolumeClaim","namespace":"default","name":"","uid":"","apiVersion":"v1","resourceVersion":""},` +
 	`"persistentVolumeReclaimPolicy":"Delete","storageClassName":"standard","volumeMode":"Filesystem"},"status":{}}}`
 
+// writers are expensive to create (800 KB); BestSpeed would ignore the dictionary.
+var writers = sync.Pool{New: func() any {
+	writer, err := flate.NewWriterDict(io.Discard, flate.DefaultCompression, []byte(dictionary))
+	if err != nil { // only for a level that does not exist
+		panic(err)
+	}
+	return writer
+}}
+
 // Encode returns the entry as the value of an annotation. An entry that is too
-// large is encoded with the topology of its request cut to one segment; if that does
+// large is encoded with the topology of its requests cut to one segment; if that does
 // not help either, the error is [ErrTooLarge].
 func Encode(e Entry) (string, error) {
 	text, err := encode(e)
-	if err != nil || len(text) <= MaxEncoded {
-		return text, err
+	if errors.Is(err, ErrTooLarge) {
+		text, err = encode(withCutTopology(e))
 	}
-	text, err = encode(withCutTopology(e))
-	switch {
-	case err != nil:
-		return "", err
-	case len(text) > MaxEncoded:
-		return "", fmt.Errorf("claim %s/%s: %w", e.Namespace, e.Name, ErrTooLarge)
+	if err != nil {
+		return "", fmt.Errorf("encode the journal entry of claim %s/%s: %w", e.Namespace, e.Name, err)
 	}
 	return text, nil
 }
 
-// withCutTopology returns the entry with the first preferred, or else the first
-// requisite, segment of its request as the only one.
+// withCutTopology returns the entry with one segment in each of its requests.
 func withCutTopology(e Entry) Entry {
-	requirement := e.Request.GetAccessibilityRequirements()
-	segments := append(append([]*csi.Topology{}, requirement.GetPreferred()...), requirement.GetRequisite()...)
-	if len(segments) == 0 {
-		return e
+	e.TopologyCut, e.Request, e.Superseded = true, withFirstSegment(e.Request), slices.Clone(e.Superseded)
+	for i := range e.Superseded {
+		e.Superseded[i] = withFirstSegment(e.Superseded[i])
 	}
-	request, _ := proto.Clone(e.Request.CreateVolumeRequest).(*csi.CreateVolumeRequest)
-	request.AccessibilityRequirements = &csi.TopologyRequirement{Requisite: segments[:1], Preferred: segments[:1]}
-	e.Request, e.TopologyCut = Request{request}, true
 	return e
 }
 
+// withFirstSegment returns the request with its first preferred, or else its first
+// requisite, segment as the only one.
+func withFirstSegment(r Request) Request {
+	requirement := r.GetAccessibilityRequirements()
+	segments := slices.Concat(requirement.GetPreferred(), requirement.GetRequisite())
+	if len(segments) == 0 {
+		return r
+	}
+	request, _ := proto.Clone(r.CreateVolumeRequest).(*csi.CreateVolumeRequest)
+	request.AccessibilityRequirements = &csi.TopologyRequirement{Requisite: segments[:1], Preferred: segments[:1]}
+	return Request{request}
+}
+
 func encode(e Entry) (string, error) {
+	if e.Unresolved != nil && len(e.Unresolved.Reason) > MaxReason {
+		unresolved := *e.Unresolved
+		unresolved.Reason = strings.ToValidUTF8(unresolved.Reason[:MaxReason], "")
+		e.Unresolved = &unresolved
+	}
+	if err := check(e); err != nil {
+		return "", err
+	}
 	text, err := json.Marshal(e)
-	if err != nil {
-		return "", fmt.Errorf("encode entry of claim %s/%s: %w", e.Namespace, e.Name, err)
+	switch {
+	case err != nil:
+		return "", err
+	case len(text) > maxDecoded:
+		return "", ErrTooLarge
 	}
+	packed, err := compress(text)
+	limit := MaxEncoded
+	if e.CustodyBroken || e.Unresolved != nil {
+		limit += reserve
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case len(packed) > limit:
+		return "", ErrTooLarge
+	}
+	return packed, nil
+}
+
+func compress(text []byte) (string, error) {
 	var packed bytes.Buffer
-	writer, err := flate.NewWriterDict(&packed, flate.BestSpeed, []byte(dictionary))
-	if err == nil {
-		_, err = writer.Write(text)
+	writer, _ := writers.Get().(*flate.Writer)
+	writer.Reset(&packed)
+	if _, err := writer.Write(text); err != nil {
+		return "", err
 	}
-	if err == nil {
-		err = writer.Close()
+	if err := writer.Close(); err != nil {
+		return "", err
 	}
-	if err != nil {
-		return "", fmt.Errorf("compress entry of claim %s/%s: %w", e.Namespace, e.Name, err)
-	}
+	writers.Put(writer)
 	return format + base64.RawStdEncoding.EncodeToString(packed.Bytes()), nil
 }
 
-// Decode returns the entry of the claim from the value of its annotation.
+// Decode returns the entry of the claim from the value of its annotation. It accepts
+// nothing that Encode would refuse.
 func Decode(claim types.UID, text string) (Entry, error) {
 	e, err := decode(text)
 	if err != nil {
-		return Entry{}, fmt.Errorf("decode entry of claim UID %s: %w", claim, err)
+		return Entry{}, fmt.Errorf("decode the journal entry of claim UID %s: %w", claim, err)
 	}
 	e.UID = claim
 	return e, nil
 }
 
 func decode(text string) (Entry, error) {
-	if len(text) == 0 || text[:1] != format {
-		return Entry{}, errors.New("unknown format")
-	}
-	packed, err := base64.RawStdEncoding.DecodeString(text[1:])
+	plain, err := decompress(text)
 	if err != nil {
-		return Entry{}, fmt.Errorf("not base64: %w", err)
-	}
-	plain, err := io.ReadAll(io.LimitReader(flate.NewReaderDict(bytes.NewReader(packed), []byte(dictionary)), maxDecoded))
-	if err != nil {
-		return Entry{}, fmt.Errorf("not compressed: %w", err)
+		return Entry{}, err
 	}
 	var e Entry
 	if err := json.Unmarshal(plain, &e); err != nil {
-		return Entry{}, fmt.Errorf("not an entry: %w", err)
+		return Entry{}, errors.New("not an entry") // the error could quote a forged secret
 	}
-	if e.Volume == nil || e.Volume.Name == "" || e.Request.GetName() != e.Volume.Name || e.Namespace == "" || e.Name == "" {
-		return Entry{}, errors.New("incomplete entry")
+	return e, check(e)
+}
+
+func decompress(text string) ([]byte, error) {
+	packed, is := strings.CutPrefix(text, format)
+	switch {
+	case !is:
+		return nil, errors.New("unknown format")
+	case len(text) > MaxEncoded+reserve:
+		return nil, ErrTooLarge
 	}
-	return e, nil
+	binary, err := base64.RawStdEncoding.DecodeString(packed)
+	if err != nil {
+		return nil, fmt.Errorf("not base64: %w", err)
+	}
+	source := bytes.NewReader(binary)
+	plain, err := io.ReadAll(io.LimitReader(flate.NewReaderDict(source, []byte(dictionary)), maxDecoded+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("not compressed: %w", err)
+	case len(plain) > maxDecoded:
+		return nil, ErrTooLarge
+	case source.Len() > 0:
+		return nil, errors.New("followed by something else")
+	}
+	return plain, nil
+}
+
+// check returns why an entry cannot be acted upon.
+func check(e Entry) error {
+	requests := append([]Request{e.Request}, e.Superseded...)
+	switch {
+	case e.Namespace == "" || e.Name == "":
+		return errors.New("incomplete: no claim")
+	case e.VolumeName() == "":
+		return errors.New("incomplete: no volume name")
+	case e.State != Requested && e.State != Discarding:
+		return errors.New("unknown state")
+	case e.State == Discarding && e.Handle == "":
+		return errors.New("incomplete: no handle of the volume to be discarded")
+	case slices.ContainsFunc(requests, func(r Request) bool { return r.GetName() != e.Volume.Name }):
+		return errors.New("a request is not for the volume of the entry")
+	case slices.ContainsFunc(requests, func(r Request) bool { return len(r.GetSecrets()) > 0 }):
+		return errors.New("a request has secrets")
+	}
+	return nil
 }
