@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/proto"
@@ -206,6 +207,8 @@ func check(e Entry) error {
 		return errors.New("unknown state")
 	case e.State == Discarding && e.Handle == "":
 		return errors.New("incomplete: no handle of the volume to be discarded")
+	case !utf8.ValidString(e.Handle):
+		return errors.New("the handle is not UTF-8")
 	case slices.ContainsFunc(requests, func(r Request) bool { return r.GetName() != e.Volume.Name }):
 		return errors.New("a request is not for the volume of the entry")
 	case slices.ContainsFunc(requests, func(r Request) bool { return len(r.GetSecrets()) > 0 }):

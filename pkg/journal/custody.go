@@ -29,11 +29,16 @@ func Unbroken(recorded, current Custody) bool {
 	case recorded.LeaderLease != current.LeaderLease:
 		return false
 	case current.LeaderLease == "":
-		age := time.Duration(current.Written-recorded.Written) * time.Second
-		return age >= 0 && age <= AloneFor
+		age := current.Written - recorded.Written // in seconds; what overflows is negative
+		return recorded.Written > 0 && age >= 0 && age <= int64(AloneFor/time.Second)
 	}
-	changes := current.Transitions - recorded.Transitions
+	changes := int64(current.Transitions) - int64(recorded.Transitions)
 	return changes == 0 || changes == 1
+}
+
+// Precedes reports whether the term is certainly earlier than the other one.
+func (c Custody) Precedes(other Custody) bool {
+	return c.LeaderLease != "" && c.LeaderLease == other.LeaderLease && c.Transitions < other.Transitions
 }
 
 // String returns the custody as the value of an annotation.
@@ -48,7 +53,7 @@ func (c Custody) String() string {
 // ParseCustody is the inverse of String; what cannot be read matches no term.
 func ParseCustody(text string) Custody {
 	var c Custody
-	if err := json.Unmarshal([]byte(text), &c); err != nil || c.LeaderLease == "" && c.Written == 0 {
+	if err := json.Unmarshal([]byte(text), &c); err != nil || c.LeaderLease == "" && c.Written <= 0 {
 		return Custody{LeaderLease: "unknown"}
 	}
 	return c

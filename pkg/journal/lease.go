@@ -53,17 +53,29 @@ func (j Journal) Owner() string {
 // characters.
 const maxBase = 220
 
-var notInName = regexp.MustCompile("[^a-z0-9.-]")
+var (
+	notInName  = regexp.MustCompile(`[^a-z0-9.-]+`)
+	notInLabel = regexp.MustCompile(`[.-]*\.[.-]*`)
+	hashed     = regexp.MustCompile(`(^|-)[0-9a-f]{8}$`)
+)
+
+// sanitized returns the name as a DNS subdomain, or "".
+func sanitized(name string) string {
+	name = notInName.ReplaceAllString(strings.ToLower(name), "-")
+	return strings.Trim(notInLabel.ReplaceAllString(name, "."), ".-")
+}
 
 // base is what the names of all Leases of the journal begin with. Two journals have
-// two bases: where the plain name would not tell, a hash does.
+// two bases: it is the plain name of the driver, which does not look hashed, or it
+// ends in a hash of driver and node.
 func (j Journal) base() string {
-	plain := strings.Trim(notInName.ReplaceAllString(strings.ToLower(strings.Trim(j.Driver+"-"+j.Node, "-")), "-"), ".-")
-	if plain == j.Driver && len(plain) <= maxBase {
+	plain := sanitized(j.Driver + "-" + j.Node)
+	if j.Node == "" && plain != "" && plain == j.Driver && len(plain) <= maxBase && !hashed.MatchString(plain) {
 		return plain
 	}
-	sum := sha256.Sum256([]byte(j.Owner()))
-	return strings.TrimRight(plain[:min(len(plain), maxBase-9)], ".-") + "-" + hex.EncodeToString(sum[:4])
+	sum := sha256.Sum256([]byte(j.Driver + "\x00" + j.Node))
+	short := strings.TrimRight(plain[:min(len(plain), maxBase-9)], ".-")
+	return strings.TrimLeft(short+"-"+hex.EncodeToString(sum[:4]), "-")
 }
 
 // LeaseName returns the name of the journal's Lease with that number.
@@ -76,15 +88,19 @@ func (j Journal) LeaseName(kind Kind, number int) string {
 }
 
 // KindOf returns what a Lease of this journal holds, and its number; false for any
-// other Lease. The name counts and not the label, which anybody can take off.
+// other Lease. The name counts and not the label, which anybody can take off. A Lease
+// without an owner counts if it has entries.
 func (j Journal) KindOf(lease *coordinationv1.Lease) (kind Kind, number int, ours bool) {
-	i := strings.LastIndexByte(lease.Name, '-')
-	number, err := strconv.Atoi(lease.Name[i+1:])
+	number, err := strconv.Atoi(lease.Name[strings.LastIndexByte(lease.Name, '-')+1:])
 	if err != nil || lease.Namespace != j.Namespace {
 		return "", 0, false
 	}
+	owner, named := lease.Annotations[OwnerAnnotation]
+	if named && owner != j.Owner() || !named && len(Encoded(lease)) == 0 {
+		return "", 0, false
+	}
 	for _, kind := range []Kind{Active, Apart} {
-		if owner, named := lease.Annotations[OwnerAnnotation]; lease.Name == j.LeaseName(kind, number) && (!named || owner == j.Owner()) {
+		if lease.Name == j.LeaseName(kind, number) {
 			return kind, number, true
 		}
 	}
@@ -139,4 +155,17 @@ func HolderOf(lease *coordinationv1.Lease) string {
 		return ""
 	}
 	return *lease.Spec.HolderIdentity
+}
+
+// Find returns the journal that a Lease belongs to by its owner annotation and its
+// name, what it holds, and its number; false for any other Lease.
+func Find(lease *coordinationv1.Lease) (j Journal, kind Kind, number int, is bool) {
+	owner, named := lease.Annotations[OwnerAnnotation]
+	if !named {
+		return Journal{}, "", 0, false
+	}
+	j.Namespace = lease.Namespace
+	j.Driver, j.Node, _ = strings.Cut(owner, "/")
+	kind, number, is = j.KindOf(lease)
+	return j, kind, number, is
 }
