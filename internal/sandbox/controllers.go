@@ -5,6 +5,8 @@ import (
 	"context"
 	"path/filepath"
 	"strconv"
+
+	"github.com/exeunt-io/exeunt/deploy"
 )
 
 // Controller says how a controller runs.
@@ -31,9 +33,10 @@ func (c *ControlPlane) StartPVController(ctx context.Context, controller Control
 }
 
 // StartProvisioner starts the controller that makes and deletes the volumes of
-// driver.
+// driver. Its Leases are in the namespace of its service account.
 func (c *ControlPlane) StartProvisioner(ctx context.Context, driver *Driver, controller Controller) (*Process, error) {
 	args := []string{"--csi-address=" + driver.Socket}
+	controller.Env = append([]string{"POD_NAMESPACE=" + deploy.Namespace}, controller.Env...)
 	return c.startController(ctx, provisionerProgram, ProvisionerAccount, controller, args)
 }
 

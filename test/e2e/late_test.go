@@ -13,6 +13,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
@@ -90,7 +91,7 @@ func TestAVolumeThatIsRecordedAlreadyIsNotRecordedTwiceNorDeleted(t *testing.T) 
 	}
 }
 
-func TestAHeldClaimThatIsBoundToTheVolumeOfAnotherProcessCostsNoData(t *testing.T) {
+func TestBoundClaimWithAnOldFinalizerCostsNoData(t *testing.T) {
 	t.Parallel()
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested())
@@ -100,13 +101,13 @@ func TestAHeldClaimThatIsBoundToTheVolumeOfAnotherProcessCostsNoData(t *testing.
 	body, err := finalizer.Edit(patch.For(bound), bound, finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}}).Bytes()
 	m.must(err, "encode")
 	again, err := m.client.CoreV1().PersistentVolumeClaims(bound.Namespace).Patch(m.ctx, bound.Name, types.JSONPatchType, body, metav1.PatchOptions{})
-	m.must(err, "hold the claim as upstream's binder leaves it")
+	m.must(err, "add the finalizer of an earlier version")
 	m.restart() // its cache of volumes is empty, so that the volume seems to be forgotten
 	m.cache(again)
 	m.converge(again)
 	m.expect("deleted", len(m.storage.deleted), 0)
-	if now := m.see(claim); held(now) {
-		t.Errorf("the claim is still held: %v", now.Finalizers)
+	if now := m.see(claim); finalizer.Has(now.Finalizers, finalizer.Provisioning) {
+		t.Errorf("the claim has the finalizers %v", now.Finalizers)
 	}
 }
 
@@ -157,12 +158,12 @@ func TestANodeThatVanishedIsGivenBackOnceTheVolumeMadeForItIsDeleted(t *testing.
 	m.converge(m.see(claim))
 	m.expect("volumes", len(m.storage.handles), 0)
 	now := m.see(claim)
-	if _, chosen := now.Annotations[binding.SelectedNode]; chosen || !held(now) {
-		t.Errorf("want a held claim without a node, got %v, %v", now.Annotations, now.Finalizers)
+	if node, selected := now.Annotations[binding.SelectedNode]; selected {
+		t.Errorf("the node %s is still selected", node)
 	}
 	m.deleteClaim(claim.Name)
-	m.converge(m.see(claim))
 	m.awaitClaimGone(claim.Name)
+	m.expect("entries", len(m.entries(journal.Active)), 0)
 }
 
 func TestANodeWithoutRoomIsGivenBack(t *testing.T) {
@@ -176,7 +177,7 @@ func TestANodeWithoutRoomIsGivenBack(t *testing.T) {
 	m.expect("asked", len(m.storage.asked), 0)
 }
 
-func TestARequestThatCannotBeBuiltHoldsNothing(t *testing.T) {
+func TestRequestThatCannotBeBuiltHasNoEntry(t *testing.T) {
 	t.Parallel()
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested(func(c *v1.PersistentVolumeClaim) {
@@ -185,8 +186,6 @@ func TestARequestThatCannotBeBuiltHoldsNothing(t *testing.T) {
 	if err := m.reconcile(claim); err == nil {
 		t.Error("a selector is no error")
 	}
-	if now := m.see(claim); held(now) {
-		t.Errorf("the claim is held: %v", now.Finalizers)
-	}
+	m.expect("entries", len(m.entries(journal.Active)), 0)
 	m.expect("asked", len(m.storage.asked), 0)
 }

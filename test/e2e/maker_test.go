@@ -13,15 +13,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
 	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
@@ -117,6 +117,8 @@ type maker struct {
 	storage *storage
 	factory informers.SharedInformerFactory
 	*provisioning.Controller
+	store  *store.Store
+	term   int32
 	events *record.FakeRecorder
 	class  string
 }
@@ -143,19 +145,60 @@ func (m *maker) restart() {
 		Client: m.client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
 		Classes:     m.factory.Storage().V1().StorageClasses().Informer(),
 		Provisioner: &provisioning.Provisioner{Driver: m.storage, Inputs: provisioning.NewInputs(provisioning.InputsConfig{Client: m.client, Driver: m.storage}), Honor: true},
-		Deletion:    m.storage, Streamed: func(string) bool { return true },
-		Serves: func(name string) bool { return name == m.storage.name },
+		Deletion:    m.storage,
+		Serves:      func(name string) bool { return name == m.storage.name },
 		Node: func(ctx context.Context, name string) (*v1.Node, error) {
 			return m.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		},
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
 		Turns:      &controller.Turns{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("maker"),
-		Backoff: controller.Backoff{First: time.Second, Most: time.Second}, Holds: true,
+		Backoff: controller.Backoff{First: time.Second, Most: time.Second},
+		Journal: m.journal(), Journaled: true,
 	})
 	m.must(err, "make controller")
+	m.must(m.Start(m.ctx), "read the journal")
 	class, err := m.client.StorageV1().StorageClasses().Get(m.ctx, m.class, metav1.GetOptions{})
 	m.must(err, "read class")
 	fill(m.scene, m.factory.Storage().V1().StorageClasses().Informer(), class)
+}
+
+// journal returns the journal of the test's driver, written until the test ends. Each
+// process has a term of its own.
+func (m *maker) journal() *store.Store {
+	m.t.Helper()
+	m.term++
+	m.store = store.New(store.Config{
+		Client: m.client, Journal: journal.Journal{Namespace: m.namespace, Driver: m.storage.name}, Holder: "pod_exeunt",
+		Custody: journal.Custody{LeaderLease: "lease", Transitions: m.term}, StrikeDelay: 10 * time.Millisecond,
+		DeniedFor: time.Minute, Metrics: store.NewMetrics(),
+	})
+	writing, stop := context.WithCancel(m.ctx)
+	ended := make(chan struct{})
+	go func(s *store.Store) {
+		defer close(ended)
+		s.Run(writing)
+	}(m.store)
+	m.t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return m.store
+}
+
+// entries are those of the journal.
+func (m *maker) entries(kind journal.Kind) []journal.Entry {
+	m.t.Helper()
+	m.store.Flush(m.ctx)
+	leases, err := m.client.CoordinationV1().Leases(m.namespace).List(m.ctx, metav1.ListOptions{})
+	m.must(err, "list leases")
+	var all []journal.Entry
+	for i := range leases.Items {
+		if is, _, ours := m.store.Journal.KindOf(&leases.Items[i]); ours && is == kind {
+			found, _ := journal.Entries(&leases.Items[i])
+			all = append(all, found...)
+		}
+	}
+	return all
 }
 
 // requested makes a claim and waits until the binder has asked for its volume.
@@ -233,10 +276,6 @@ func (m *maker) expect(what string, got, want any) {
 	}
 }
 
-func held(claim *v1.PersistentVolumeClaim) bool {
-	return finalizer.Has(claim.Finalizers, finalizer.Provisioning)
-}
-
 // open makes a claim whose volume was made though the answer said nothing, and that
 // is being deleted.
 func (m *maker) open() *v1.PersistentVolumeClaim {
@@ -248,24 +287,6 @@ func (m *maker) open() *v1.PersistentVolumeClaim {
 	}
 	m.deleteClaim(claim.Name)
 	return m.see(claim)
-}
-
-// letGoByForce does what the command in the events does.
-func (m *maker) letGoByForce(claim *v1.PersistentVolumeClaim) error {
-	body := []byte(finalizer.ReleasePatch(finalizer.Provisioning))
-	_, err := m.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(m.ctx, claim.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
-	return err
-}
-
-// announced has the binder hold the claims of the test's driver, as if the driver's
-// provisioner had made volumes before.
-func (m *maker) announced() {
-	m.t.Helper()
-	m.createVolume("evidence", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
-		v.Spec.CSI.Driver, v.Spec.StorageClassName = m.storage.name, "none"
-		v.Annotations = map[string]string{binding.ProvisionedBy: m.storage.name, binding.HoldsClaims: "another claim"}
-	})
-	m.passQueues() // the binder has seen it by then
 }
 
 // live runs the claim side on caches that follow the API server.

@@ -66,7 +66,7 @@ func TestNoFinalizerIsAddedToClaims(t *testing.T) {
 	for _, provisioner := range []string{intree.HostPathName, "example.com/driver", "kubernetes.io/gce-pd"} {
 		t.Run(provisioner, func(t *testing.T) {
 			made := free("made", "1", referringTo("other", "other"))
-			made.Annotations = map[string]string{binding.ProvisionedBy: provisioner, binding.HoldsClaims: "other"}
+			made.Annotations = map[string]string{binding.ProvisionedBy: provisioner, "exeunt.io/holds-claims": "other"}
 			c, _ := stage(t, pendingClaim(ofClass("class")), class(provisioner, storagev1.VolumeBindingImmediate), made)
 			c.volumeChanged(nil, made)
 			if claim := reconcile(t, c); len(claim.Finalizers) > 0 || claim.Annotations[binding.StorageProvisioner] == "" {

@@ -181,7 +181,7 @@ func TestRepeatedRequestHasEveryRegisteredSetOfKeys(t *testing.T) {
 	without := newCSINode("n3")
 	without.Spec.Drivers = without.Spec.Drivers[:1]
 	w := newWorld(t, []runtime.Object{fine, coarse, silent, withRack, newCSINode("n2"), without}, nil)
-	first, _, err := w.inputs.For(t.Context(), options(nil))
+	first, _, _, err := w.inputs.For(t.Context(), options(nil))
 	must(t, err)
 	var got []string
 	for _, requisite := range first.Topology.GetRequisite() {
@@ -191,7 +191,7 @@ func TestRepeatedRequestHasEveryRegisteredSetOfKeys(t *testing.T) {
 		t.Errorf("requisite topologies: %v, want %v", got, want)
 	}
 	for range 20 { // the caches list nodes in another order each time
-		again, _, err := w.inputs.For(t.Context(), options(nil))
+		again, _, _, err := w.inputs.For(t.Context(), options(nil))
 		must(t, err)
 		if !proto.Equal(first.Topology, again.Topology) {
 			t.Fatalf("repeated: %v, first: %v", again.Topology, first.Topology)
