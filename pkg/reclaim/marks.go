@@ -71,7 +71,7 @@ func DecideMarks(s MarksState) Marks {
 	add := s.Origin == ByPlugin && s.Policy == Delete && s.Honor && !s.InTree && !s.Deleting
 	return Marks{
 		AddInTree:    add,
-		RemoveInTree: s.InTree && (s.needless() || s.Origin == ByMissingPlugin),
+		RemoveInTree: s.InTree && s.inTreeNeedless(),
 		// External stays where InTree can no longer take its place, until the
 		// plugin has deleted the volume.
 		RemoveExternal: s.External && (add || s.InTree && s.Origin == ByPlugin || s.needless()),
@@ -82,4 +82,10 @@ func DecideMarks(s MarksState) Marks {
 // needless says whether nothing needs to be reclaimed before the object goes.
 func (s MarksState) needless() bool {
 	return !s.Honor || s.Policy == Retain || s.Policy == Recycle || s.Deleting && s.Unclaimed
+}
+
+// inTreeNeedless says whether nothing needs to be reclaimed by an in-tree plugin, or no
+// plugin here could do it.
+func (s MarksState) inTreeNeedless() bool {
+	return s.needless() || s.Origin == ByMissingPlugin
 }
