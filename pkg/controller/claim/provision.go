@@ -67,20 +67,22 @@ func (c *Controller) provision(ctx context.Context, claim *v1.PersistentVolumeCl
 	if err != nil {
 		return c.failed(claim, err)
 	}
-	fits := claim.Spec.VolumeName == volume.Name || binding.Reserved([]*v1.PersistentVolume{volume}, claim) != nil
 	plugin, unfinished := c.provisionerOfVolume(volume, claim)
-	if !unfinished || !fits {
+	if !unfinished || volume.DeletionTimestamp != nil {
 		return nil
 	}
 	err = c.Operations.Call(plugin.Name(), metrics.Provision, func() error { return plugin.Create(ctx, volume) })
 	if err != nil {
 		return c.failed(claim, fmt.Errorf("create volume %s: %w", volume.Name, err))
 	}
-	if _, err := c.markVolumeBound(ctx, &observation{claim: claim, volume: volume}); err != nil {
-		return err
+	// A volume that lacks what the claim asks for, as upstream's does, stays Pending.
+	if claim.Spec.VolumeName == volume.Name || binding.Reserved([]*v1.PersistentVolume{volume}, claim) != nil {
+		if _, err := c.markVolumeBound(ctx, &observation{claim: claim, volume: volume}); err != nil {
+			return err
+		}
 	}
 	klog.FromContext(ctx).V(2).Info("Volume provisioned", "volume", volume.Name, "plugin", plugin.Name())
-	c.Reporter.Always(claim, controller.Note(provisioningSucceeded, fmt.Sprintf("Volume %q was provisioned by %s", volume.Name, plugin.Name())))
+	c.Reporter.Report(claim, controller.Note(provisioningSucceeded, fmt.Sprintf("Volume %q was provisioned by %s", volume.Name, plugin.Name())))
 	return nil
 }
 

@@ -169,6 +169,24 @@ func expectReclaimed(t *testing.T, c *Controller, root string) {
 	}
 }
 
+func TestPluginVolumeThatDoesNotFitIsReportedOnce(t *testing.T) {
+	gold := "gold" // an attributes class, of which the plugin knows nothing
+	claim := pendingClaim(ofClass("class"), func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &gold })
+	c, events := stage(t, claim, class(intree.HostPathName, storagev1.VolumeBindingImmediate))
+	for range 3 {
+		reconcile(t, c)
+		if err := c.Provision(t.Context(), "ns/claim"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := reconcile(t, c); now.Spec.VolumeName != "" || c.Caches.Volume("pvc-claim").Status.Phase != v1.VolumePending {
+		t.Errorf("the claim is bound to %q, the volume is %s", now.Spec.VolumeName, c.Caches.Volume("pvc-claim").Status.Phase)
+	}
+	if want := []string{"*v1.PersistentVolumeClaim claim: Normal ProvisioningSucceeded"}; !slices.Equal(events.events, want) {
+		t.Errorf("reported %q, want %q", events.events, want)
+	}
+}
+
 func TestPassEndsThoughWebhookUndoesWrites(t *testing.T) {
 	claim := pendingClaim(ofClass("class"))
 	c, _ := stage(t, claim, class("csi.example.com", storagev1.VolumeBindingImmediate))
