@@ -1,8 +1,10 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -33,34 +35,103 @@ func (s *Store) SetApart(ctx context.Context, entry journal.Entry, reason string
 	return nil
 }
 
-// writeApart adds the text to the first unresolved Lease that has room for it.
-func (s *Store) writeApart(ctx context.Context, claim types.UID, text string) error {
-	leases := s.Client.CoordinationV1().Leases(s.Journal.Namespace)
-	for number := 0; ; {
-		object, err := leases.Get(ctx, s.Journal.LeaseName(journal.Apart, number), metav1.GetOptions{})
-		var now *coordinationv1.Lease
-		switch {
-		case apierrors.IsNotFound(err):
-			now, err = leases.Create(ctx, s.Journal.Lease(journal.Apart, number, s.Holder, s.term(), map[types.UID]string{claim: text}), metav1.CreateOptions{})
-		case err == nil:
-			texts := journal.Encoded(object)
-			texts[claim] = text
-			if len(texts) > 1 && size(texts) > apartBudget {
-				number++
-				continue
-			}
-			next := s.Journal.Lease(journal.Apart, number, s.Holder, s.term(), texts)
-			next.ResourceVersion = object.ResourceVersion
-			now, err = leases.Update(ctx, next, metav1.UpdateOptions{})
+// leasesApart returns the unresolved Leases as they are now, in the order of their
+// numbers, which may have gaps, and the first number that is free.
+func (s *Store) leasesApart(ctx context.Context) (found []*coordinationv1.Lease, free int, err error) {
+	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the unresolved journal entries: %w", err)
+	}
+	numbers, names := map[string]int{}, map[string]bool{}
+	for i := range list.Items {
+		names[list.Items[i].Name] = true
+		if kind, number, ours := s.Journal.KindOf(&list.Items[i]); ours && kind == journal.Apart {
+			numbers[list.Items[i].Name] = number
+			found = append(found, &list.Items[i])
 		}
-		switch {
-		case err == nil:
-			s.sawApart(now)
-			return nil
-		case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err):
+	}
+	slices.SortFunc(found, func(a, b *coordinationv1.Lease) int { return cmp.Compare(numbers[a.Name], numbers[b.Name]) })
+	for names[s.Journal.LeaseName(journal.Apart, free)] {
+		free++
+	}
+	return found, free, nil
+}
+
+// changeApart repeats a change of unresolved Leases after conflicts.
+func (s *Store) changeApart(ctx context.Context, change func(found []*coordinationv1.Lease, free int) error) error {
+	select {
+	case s.apartWriter <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.apartWriter }()
+	var err error
+	for range tries {
+		s.mu.Lock()
+		lost := s.lost
+		s.mu.Unlock()
+		if lost != nil {
+			return lost
+		}
+		found, free, failed := s.leasesApart(ctx)
+		if failed != nil {
+			return failed
+		}
+		err = change(found, free)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
+	return err
+}
+
+// writeApart adds the text to the unresolved Lease that has one of the claim
+// already, or else to the first with enough space for it.
+func (s *Store) writeApart(ctx context.Context, claim types.UID, text string) error {
+	return s.changeApart(ctx, func(found []*coordinationv1.Lease, free int) error {
+		if target := leaseFor(found, claim, len(text)); target != nil {
+			texts := journal.Encoded(target)
+			texts[claim] = text
+			return s.updateApart(ctx, target, texts)
+		}
+		object := s.Journal.Lease(journal.Apart, free, s.Holder, s.term(), map[types.UID]string{claim: text})
+		now, err := s.Client.CoordinationV1().Leases(object.Namespace).Create(ctx, object, metav1.CreateOptions{})
+		return s.wroteApart(now, journal.Encoded(object), err)
+	})
+}
+
+// leaseFor returns the Lease with an entry of the claim, or else the first with
+// enough space, or nil.
+func leaseFor(found []*coordinationv1.Lease, claim types.UID, length int) *coordinationv1.Lease {
+	var target *coordinationv1.Lease
+	for _, object := range found {
+		texts := journal.Encoded(object)
+		if _, has := texts[claim]; has {
+			return object
+		}
+		if target == nil && (len(texts) == 0 || size(texts)+length <= apartBudget) {
+			target = object
+		}
+	}
+	return target
+}
+
+func (s *Store) updateApart(ctx context.Context, object *coordinationv1.Lease, texts map[types.UID]string) error {
+	_, number, _ := s.Journal.KindOf(object)
+	next := s.Journal.Lease(journal.Apart, number, s.Holder, s.term(), texts)
+	next.ResourceVersion = object.ResourceVersion
+	now, err := s.Client.CoordinationV1().Leases(next.Namespace).Update(ctx, next, metav1.UpdateOptions{})
+	return s.wroteApart(now, texts, err)
+}
+
+func (s *Store) wroteApart(now *coordinationv1.Lease, texts map[types.UID]string, err error) error {
+	if err == nil {
+		err = stored(now, texts)
+	}
+	if err == nil {
+		s.sawApart(now, false)
+	}
+	return err
 }
 
 func size(texts map[types.UID]string) int {
@@ -71,12 +142,25 @@ func size(texts map[types.UID]string) int {
 	return sum
 }
 
+// apart is an unresolved Lease that was read.
+type apart struct {
+	version string
+	entries []journal.Entry
+}
+
 // sawApart takes note of a Lease of unresolved entries, and of those that the
-// administrator wants finished.
-func (s *Store) sawApart(object *coordinationv1.Lease) {
+// administrator wants finished. An older version than the known one is ignored.
+func (s *Store) sawApart(object *coordinationv1.Lease, deleted bool) {
 	entries, _ := journal.Entries(object)
+	if deleted {
+		entries = nil
+	}
 	s.mu.Lock()
-	s.apart[object.Name] = entries
+	if older(object.ResourceVersion, s.apart[object.Name].version) {
+		s.mu.Unlock()
+		return
+	}
+	s.apart[object.Name] = apart{object.ResourceVersion, entries}
 	s.count()
 	approved := s.approved
 	s.mu.Unlock()
@@ -98,30 +182,21 @@ func (s *Store) Resume(ctx context.Context, entry journal.Entry) (journal.Entry,
 
 // RemoveApart removes the claim's entry from the unresolved Leases.
 func (s *Store) RemoveApart(ctx context.Context, claim types.UID) error {
-	leases := s.Client.CoordinationV1().Leases(s.Journal.Namespace)
-	for number := 0; ; {
-		object, err := leases.Get(ctx, s.Journal.LeaseName(journal.Apart, number), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
+	err := s.changeApart(ctx, func(found []*coordinationv1.Lease, _ int) error {
+		for _, object := range found {
+			texts := journal.Encoded(object)
+			if _, has := texts[claim]; !has {
+				continue
+			}
+			delete(texts, claim)
+			if err := s.updateApart(ctx, object, texts); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return fmt.Errorf("read the unresolved journal entries: %w", err)
-		}
-		texts := journal.Encoded(object)
-		if _, has := texts[claim]; !has {
-			number++
-			continue
-		}
-		delete(texts, claim)
-		next := s.Journal.Lease(journal.Apart, number, s.Holder, s.term(), texts)
-		next.ResourceVersion = object.ResourceVersion
-		now, err := leases.Update(ctx, next, metav1.UpdateOptions{})
-		switch {
-		case err == nil:
-			s.sawApart(now)
-			return nil
-		case !apierrors.IsConflict(err):
-			return fmt.Errorf("remove the unresolved journal entry of claim UID %s: %w", claim, err)
-		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("remove the unresolved journal entry of claim UID %s: %w", claim, err)
 	}
+	return nil
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -51,7 +52,7 @@ func (s *Store) Flush(ctx context.Context) {
 	s.mu.Lock()
 	var changed []*lease
 	for _, l := range s.leases {
-		if l.wanted > l.committed {
+		if l.wanted > l.committed || len(l.waiters) > 0 {
 			changed = append(changed, l)
 		}
 	}
@@ -64,101 +65,140 @@ func (s *Store) Flush(ctx context.Context) {
 // never is how long the writer sleeps if nothing changed; a change wakes it.
 const never = time.Hour
 
-// next returns a Lease to write now, or nil and how long there is none.
+// next returns the Lease to write now, the one that is due longest, or nil and how
+// long there is none.
 func (s *Store) next() (*lease, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wait, now := never, time.Now()
-	if s.lost != nil {
+	var first *lease
+	for _, l := range s.leases {
+		if !l.due.IsZero() && (first == nil || l.due.Before(first.due)) {
+			first = l
+		}
+	}
+	if first == nil || s.lost != nil {
 		return nil, never
 	}
-	for _, l := range s.leases {
-		if l.due.IsZero() {
-			continue
-		}
-		left := l.due.Sub(now)
-		if left <= 0 {
-			l.due = time.Time{}
-			return l, 0
-		}
-		wait = min(wait, left)
+	due := first.due
+	if earliest := s.lastCommit.Add(s.Interval); due.Before(earliest) {
+		due = earliest
 	}
-	return nil, wait
+	if wait := time.Until(due); wait > 0 {
+		return nil, wait
+	}
+	return first, 0
 }
 
-// commit writes the Lease as it shall be now, and tells those who wait for it.
+// commit writes the Lease as it shall be now, and answers those who wait for it.
 func (s *Store) commit(ctx context.Context, l *lease) {
+	s.writer <- struct{}{}
 	s.mu.Lock()
-	change, waiters, entries := l.wanted, l.waiters, maps.Clone(l.entries)
-	l.waiters, l.writing = nil, true
+	change, waiters, entries, err := l.wanted, l.waiters, maps.Clone(l.entries), s.lost
+	l.waiters, l.due, l.writing = nil, time.Time{}, true
 	s.lastCommit = time.Now()
 	s.mu.Unlock()
-	err := s.write(ctx, l, entries)
-	if refused(err) && len(waiters) > 1 {
-		s.split(ctx, l, waiters)
-		return
+	var refusals map[types.UID]error
+	written := entries
+	if err == nil {
+		written, refusals, err = s.writeAccepted(ctx, l, entries)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	l.writing = false
+	s.revert(l, entries, refusals)
 	if err == nil {
-		l.failures, l.committed = 0, change
-		s.forgetRemoved(l, change)
+		s.committed(l, change, written)
 	} else {
-		s.retry(ctx, l, waiters, err)
+		s.retry(ctx, l, err)
 	}
 	for _, w := range waiters {
-		w.result <- err
+		w.result <- w.outcome(refusals, err)
 	}
 	s.count()
+	s.mu.Unlock()
+	<-s.writer
+	s.reportLost()
 }
 
-// forgetRemoved drops the notes of removals that are durable.
-func (s *Store) forgetRemoved(l *lease, change int) {
-	if change != l.wanted {
-		return // some are newer than the write
+func (w waiter) outcome(refusals map[types.UID]error, err error) error {
+	if refusal := refusals[w.claim]; w.put && refusal != nil {
+		return refusal
 	}
-	maps.DeleteFunc(s.removed, func(_ types.UID, where *lease) bool { return where == l })
+	return err
 }
 
-// retry plans another try. An entry that was refused by itself is given up: no call
-// was made for it.
-func (s *Store) retry(ctx context.Context, l *lease, waiters []waiter, err error) {
-	if refused(err) {
-		for _, w := range waiters {
-			if w.put && s.where[w.claim] == l {
-				s.remove(l, w.claim)
-			}
-		}
+// committed takes note of a write. Somebody else may have changed the Lease since.
+func (s *Store) committed(l *lease, change int, written map[types.UID]string) {
+	l.writing, l.failures, l.durable, l.committed = false, 0, written, max(l.committed, change)
+	maps.DeleteFunc(s.removed, func(_ types.UID, r removal) bool { return r.lease == l && r.change <= l.committed })
+	if l.unsure || l.seen != "" && older(l.version, l.seen) {
+		s.repair(l)
 	}
+	l.unsure, l.seen = false, ""
+}
+
+// retry plans another try.
+func (s *Store) retry(ctx context.Context, l *lease, err error) {
+	l.writing, l.unsure, l.seen = false, false, ""
 	l.failures++
 	wait := min(firstRetry<<min(l.failures, 10), lastRetry)
 	s.plan(l, time.Now().Add(wait))
 	klog.FromContext(ctx).Error(err, "Writing the provisioning journal failed, trying again", "lease", s.Journal.LeaseName(journal.Active, l.number), "wait", wait)
 }
 
-// split writes the entries that are waited for one by one, after the API server has
-// refused all of them together.
-func (s *Store) split(ctx context.Context, l *lease, waiters []waiter) {
-	s.mu.Lock()
-	later := map[types.UID]string{}
-	for _, w := range waiters {
-		if text, has := l.entries[w.claim]; w.put && has {
-			later[w.claim] = text
-			s.remove(l, w.claim)
+// revert gives up the changes that were refused by themselves: what is durable
+// stays. No call was made for them.
+func (s *Store) revert(l *lease, tried map[types.UID]string, refusals map[types.UID]error) {
+	for claim := range refusals {
+		if l.entries[claim] != tried[claim] {
+			continue // changed again
+		}
+		text, durable := l.durable[claim]
+		l.size += len(text) - len(l.entries[claim])
+		if l.entries[claim] = text; !durable {
+			delete(l.entries, claim)
+			delete(s.where, claim)
 		}
 	}
-	s.mu.Unlock()
-	for _, w := range waiters {
-		s.mu.Lock()
-		if text, has := later[w.claim]; has {
-			s.set(l, w.claim, text)
-		}
-		w.change = l.wanted
-		l.waiters = append(l.waiters, w)
-		s.mu.Unlock()
-		s.commit(ctx, l)
+}
+
+// writeAccepted writes the entries. If the API server refuses them, it writes those
+// changes one by one that it accepts, and returns the entries that are durable then,
+// and why others are not. No entry that was durable is missing meanwhile.
+func (s *Store) writeAccepted(ctx context.Context, l *lease, entries map[types.UID]string) (map[types.UID]string, map[types.UID]error, error) {
+	err := s.write(ctx, l, entries)
+	if !refused(err) {
+		return entries, nil, err
 	}
+	accepted, refusals, changed := maps.Clone(entries), map[types.UID]error{}, []types.UID{}
+	for claim, text := range entries {
+		before, durable := l.durable[claim]
+		if text == before {
+			continue
+		}
+		changed = append(changed, claim)
+		if accepted[claim] = before; !durable {
+			delete(accepted, claim)
+		}
+	}
+	if err := s.write(ctx, l, accepted); err != nil {
+		return nil, nil, err
+	}
+	if len(changed) == 1 {
+		return accepted, map[types.UID]error{changed[0]: err}, nil
+	}
+	for _, claim := range changed {
+		candidate := maps.Clone(accepted)
+		candidate[claim] = entries[claim]
+		err := s.write(ctx, l, candidate)
+		switch {
+		case err == nil:
+			accepted = candidate
+		case refused(err):
+			refusals[claim] = err
+		default: // this one and the rest are tried again
+			return nil, refusals, err
+		}
+	}
+	return accepted, refusals, nil
 }
 
 // refused reports whether the content of a write is the reason why it failed.
@@ -205,6 +245,18 @@ func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string)
 	l.version = now.ResourceVersion
 	s.mu.Unlock()
 	s.Metrics.committed(entries)
+	return stored(now, entries)
+}
+
+// stored returns an error if the API server has taken a write, and yet the entries
+// are not stored.
+func stored(now *coordinationv1.Lease, entries map[types.UID]string) error {
+	switch {
+	case now.DeletionTimestamp != nil: // the write took its finalizers, so it is gone
+		return apierrors.NewConflict(coordinationv1.Resource("leases"), now.Name, errors.New("it is being deleted"))
+	case !maps.Equal(journal.Encoded(now), entries):
+		return fmt.Errorf("lease %s/%s: its entries were changed on admission", now.Namespace, now.Name)
+	}
 	return nil
 }
 
@@ -221,30 +273,59 @@ func (s *Store) term() journal.Custody {
 func (s *Store) reread(ctx context.Context, l *lease) error {
 	name := s.Journal.LeaseName(journal.Active, l.number)
 	object, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).Get(ctx, name, metav1.GetOptions{})
-	version := ""
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
 		return fmt.Errorf("read lease %s/%s: %w", s.Journal.Namespace, name, err)
-	case journal.HolderOf(object) != s.Holder && journal.HolderOf(object) != "":
-		return s.lose(fmt.Errorf("lease %s/%s is held by %s: %w", s.Journal.Namespace, name, journal.HolderOf(object), ErrLost))
-	default:
-		version = object.ResourceVersion
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.version = version
+	switch {
+	case missing:
+		l.version = ""
+	case l.version == "" && s.unread(object):
+		l.number = s.freeNumber()
+		s.numbers[l.number] = true
+	case journal.HolderOf(object) != s.Holder && journal.HolderOf(object) != "":
+		return s.lose(fmt.Errorf("lease %s/%s is held by %s: %w", s.Journal.Namespace, name, journal.HolderOf(object), ErrLost))
+	default:
+		l.version = object.ResourceVersion
+	}
 	return nil
 }
 
-// lose ends the journal.
+// unread reports whether a Lease that this process did not create may have entries
+// that are not known: it is not of this journal, nobody says who wrote it, or an
+// earlier leader did. The next TakeOver reads it.
+func (s *Store) unread(object *coordinationv1.Lease) bool {
+	_, _, ours := s.Journal.KindOf(object)
+	return !ours || journal.HolderOf(object) == "" || journal.HolderOf(object) != s.Holder && custodyOf(object).Precedes(s.term())
+}
+
+func custodyOf(object *coordinationv1.Lease) journal.Custody {
+	return journal.ParseCustody(object.Annotations[journal.CustodyAnnotation])
+}
+
+// lose ends the journal and answers everybody who waits. The caller has the lock.
 func (s *Store) lose(err error) error {
-	s.mu.Lock()
-	first := s.lost == nil
-	s.lost = err
-	s.mu.Unlock()
-	if first && s.Lost != nil {
-		s.Lost(err)
+	if s.lost == nil {
+		s.lost = err
+	}
+	for _, l := range s.leases {
+		for _, w := range l.waiters {
+			w.result <- s.lost
+		}
+		l.waiters = nil
 	}
 	return err
+}
+
+// reportLost calls Lost once. The caller has no lock.
+func (s *Store) reportLost() {
+	s.mu.Lock()
+	lost, first := s.lost, s.lost != nil && !s.reported
+	s.reported = s.reported || first
+	s.mu.Unlock()
+	if first && s.Lost != nil {
+		s.Lost(lost)
+	}
 }

@@ -31,6 +31,9 @@ func (s *Store) Start(ctx context.Context) ([]journal.Entry, error) {
 	var deniedSince time.Time
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		entries, err := s.TakeOver(ctx)
+		if err == nil {
+			err = s.createFirst(ctx)
+		}
 		if err == nil || errors.Is(err, ErrLost) || ctx.Err() != nil {
 			return entries, err
 		}
@@ -53,6 +56,25 @@ func (s *Store) Start(ctx context.Context) ([]journal.Entry, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// createFirst creates a Lease if there is none, so that a missing right is noticed
+// before the first claim comes.
+func (s *Store) createFirst(ctx context.Context) error {
+	s.mu.Lock()
+	if len(s.leases) > 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	l := s.addLease(s.freeNumber())
+	l.inherited = true
+	s.mu.Unlock()
+	if err := s.write(ctx, l, l.entries); err != nil {
+		s.release(l)
+		return err
+	}
+	s.adopt(l, l.entries, nil)
+	return nil
 }
 
 // denied reports whether the API server says that a right is missing. A request can
@@ -78,92 +100,154 @@ func (s *Store) warn(reason, message string) {
 
 // TakeOver reads the Leases of the journal that are not known yet, writes the own
 // holder and term into each, and returns their entries. Those in broken custody say
-// so from that write on, should this process end before it acts on them.
+// so from that write on, should this process end before it acts on them. After an
+// error, the next call returns the entries of both.
 func (s *Store) TakeOver(ctx context.Context) ([]journal.Entry, error) {
 	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list leases in namespace %s: %w", s.Journal.Namespace, err)
 	}
-	var inherited []journal.Entry
 	for i := range list.Items {
 		kind, number, ours := s.Journal.KindOf(&list.Items[i])
 		switch {
 		case ours && kind == journal.Apart:
-			s.sawApart(&list.Items[i])
-		case ours && !s.knows(number):
-			entries, err := s.takeOver(ctx, &list.Items[i], number)
-			if err != nil {
+			s.sawApart(&list.Items[i], false)
+		case ours:
+			if err := s.takeOver(ctx, &list.Items[i], number); err != nil {
 				return nil, err
 			}
-			inherited = append(inherited, entries...)
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	inherited := s.inherited
+	s.inherited = nil
 	return inherited, nil
 }
 
-func (s *Store) knows(number int) bool {
+// reserve returns a new Lease with the number, nil if the number is in use.
+func (s *Store) reserve(number int) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.leases, func(l *lease) bool { return l.number == number })
+	if slices.ContainsFunc(s.leases, func(l *lease) bool { return l.number == number }) {
+		return nil
+	}
+	l := s.addLease(number)
+	l.inherited = true
+	return l
 }
 
 // takeOver makes one Lease this process's own. A conflict means that its writer was
-// still at work: it is read again.
-func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, number int) ([]journal.Entry, error) {
+// still at work: it is read again. If it was deleted, it is written again.
+func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, number int) (err error) {
+	l := s.reserve(number)
+	if l == nil {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			s.release(l)
+		}
+	}()
 	for range tries {
-		texts, inherited, err := s.inherit(object)
-		if err != nil {
-			return nil, err
+		texts, inherited, unreadable := s.inherit(object)
+		l.version = object.ResourceVersion
+		err = s.put(ctx, l, texts)
+		if apierrors.IsNotFound(err) {
+			l.version = ""
+			err = s.put(ctx, l, texts)
 		}
-		l := &lease{number: number, version: object.ResourceVersion, entries: texts}
-		switch err := s.put(ctx, l, texts); {
+		if err == nil {
+			s.adopt(l, texts, inherited)
+			s.warnUnreadable(l, unreadable)
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("take over lease %s/%s: %w", object.Namespace, object.Name, err)
+		}
+		again, err := s.Client.CoordinationV1().Leases(object.Namespace).Get(ctx, object.Name, metav1.GetOptions{})
+		switch {
 		case err == nil:
-			s.add(l)
-			return inherited, nil
-		case apierrors.IsNotFound(err):
-			return nil, nil
-		case !apierrors.IsConflict(err):
-			return nil, fmt.Errorf("take over lease %s/%s: %w", object.Namespace, object.Name, err)
-		}
-		if object, err = s.Client.CoordinationV1().Leases(object.Namespace).Get(ctx, object.Name, metav1.GetOptions{}); err != nil {
-			return nil, fmt.Errorf("read a lease of the journal again: %w", err)
+			object = again
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("read a lease of the journal again: %w", err)
 		}
 	}
-	return nil, fmt.Errorf("take over lease %s/%s: somebody else keeps writing it", object.Namespace, object.Name)
+	return fmt.Errorf("take over lease %s/%s: somebody else keeps writing it", object.Namespace, object.Name)
 }
 
-// inherit returns the texts to be written and the entries that can be read. A text
-// that cannot be read is left as it is.
-func (s *Store) inherit(object *coordinationv1.Lease) (map[types.UID]string, []journal.Entry, error) {
-	texts := journal.Encoded(object)
-	unbroken := journal.Unbroken(journal.ParseCustody(object.Annotations[journal.CustodyAnnotation]), s.term())
-	entries, unreadable := journal.Entries(object)
-	for _, uid := range unreadable {
-		s.warn("JournalEntryUnreadable", fmt.Sprintf("The journal entry of claim UID %s in lease %s cannot be read and is left alone", uid, object.Name))
-	}
-	for i := range entries {
-		if unbroken || entries[i].CustodyBroken {
-			continue
-		}
-		entries[i].CustodyBroken = true
-		text, err := journal.Encode(entries[i])
-		if err != nil {
-			return nil, nil, err
-		}
-		texts[entries[i].UID] = text
-	}
-	return texts, entries, nil
-}
-
-func (s *Store) add(l *lease) {
+// release forgets a Lease that could not be taken over.
+func (s *Store) release(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leases = append(s.leases, l)
-	for uid, text := range l.entries {
-		l.size += len(text)
-		s.where[uid] = l
+	s.leases = slices.DeleteFunc(s.leases, func(other *lease) bool { return other == l })
+	delete(s.numbers, l.number)
+}
+
+// adopt adds the entries of a Lease that was taken over. Of two entries of one claim
+// one is removed: a request can be repeated, so it covers a volume to be discarded.
+func (s *Store) adopt(l *lease, texts map[types.UID]string, inherited []journal.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.durable, l.inherited = maps.Clone(texts), false
+	requested := map[types.UID]bool{}
+	for _, entry := range inherited {
+		requested[entry.UID] = entry.State == journal.Requested
+	}
+	var duplicates []types.UID
+	for claim, text := range texts {
+		known := s.where[claim]
+		if known != nil && !(discarding(claim, known.entries[claim]) && requested[claim]) {
+			duplicates = append(duplicates, claim)
+			l.wanted++
+			s.plan(l, time.Now().Add(s.StrikeDelay))
+			continue
+		}
+		if known != nil {
+			s.remove(known, claim)
+			s.plan(known, time.Now().Add(s.StrikeDelay))
+		}
+		s.set(l, claim, text)
+		l.committed++
+	}
+	for _, entry := range inherited {
+		if !slices.Contains(duplicates, entry.UID) {
+			s.inherited = append(s.inherited, entry)
+		}
 	}
 	s.count()
+}
+
+func discarding(claim types.UID, text string) bool {
+	entry, err := journal.Decode(claim, text)
+	return err == nil && entry.State == journal.Discarding
+}
+
+func (s *Store) warnUnreadable(l *lease, unreadable []types.UID) {
+	for _, claim := range unreadable {
+		s.warn("JournalEntryUnreadable", fmt.Sprintf("The journal entry of claim UID %s in lease %s cannot be read and is left alone", claim, s.Journal.LeaseName(journal.Active, l.number)))
+	}
+}
+
+// inherit returns the texts to be written, the entries that can be read, and the
+// claims of the others, which are left as they are.
+func (s *Store) inherit(object *coordinationv1.Lease) (texts map[types.UID]string, readable []journal.Entry, unreadable []types.UID) {
+	texts = journal.Encoded(object)
+	unbroken := journal.Unbroken(custodyOf(object), s.term())
+	entries, unreadable := journal.Entries(object)
+	for _, entry := range entries {
+		if !unbroken && !entry.CustodyBroken {
+			entry.CustodyBroken = true
+			text, err := journal.Encode(entry)
+			if err != nil { // forged: compressed better than Encode does
+				unreadable = append(unreadable, entry.UID)
+				continue
+			}
+			texts[entry.UID] = text
+		}
+		readable = append(readable, entry)
+	}
+	return texts, readable, unreadable
 }
 
 // Unresolved returns the entries that an administrator must end.
@@ -172,7 +256,7 @@ func (s *Store) Unresolved() []journal.Entry {
 	defer s.mu.Unlock()
 	var all []journal.Entry
 	for _, name := range slices.Sorted(maps.Keys(s.apart)) {
-		all = append(all, s.apart[name]...)
+		all = append(all, s.apart[name].entries...)
 	}
 	return all
 }

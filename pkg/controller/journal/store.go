@@ -56,36 +56,59 @@ type Config struct {
 type Store struct {
 	Config
 	wake chan struct{}
+	// writer is full while an active Lease is written, apartWriter while an unresolved
+	// one is.
+	writer, apartWriter chan struct{}
 
 	mu     sync.Mutex
 	leases []*lease
-	// where has the Lease of each entry; removed those of removals that are not durable.
-	where, removed map[types.UID]*lease
-	apart          map[string][]journal.Entry
-	approved       func(journal.Entry)
-	lost           error
-	lastCommit     time.Time
+	// numbers of active Leases that are in use by anybody.
+	numbers map[int]bool
+	// where has the Lease of each entry; removed are those of removals that are not
+	// durable; inherited the entries that TakeOver has not returned yet.
+	where      map[types.UID]*lease
+	removed    map[types.UID]removal
+	inherited  []journal.Entry
+	apart      map[string]apart
+	approved   func(journal.Entry)
+	lost       error
+	reported   bool
+	lastCommit time.Time
 }
 
-// lease is one active Lease, as it shall be.
+// lease is one active Lease.
 type lease struct {
 	number int
 	// version is its resourceVersion, "" if it does not exist.
 	version string
-	entries map[types.UID]string
-	size    int
+	// entries are as they shall be, durable as they were written last.
+	entries, durable map[types.UID]string
+	size             int
 	// wanted counts changes, committed is how many of them are durable.
 	wanted, committed int
 	// due is when the next write shall begin, zero if nothing changed.
 	due      time.Time
 	failures int
-	writing  bool
+	// inherited: the Lease is being taken over.
+	inherited bool
+	// writing: a write is under way; seen is the latest version that was watched
+	// meanwhile, unsure is set if its order is unknown.
+	writing, unsure bool
+	seen            string
+	// repairs counts writes that undo what somebody else did, since repaired.
+	repairs  int
+	repaired time.Time
 	waiters  []waiter
 }
 
-// waiter waits for a change to be durable.
-type waiter struct {
+// removal is an entry whose removal is durable with the change.
+type removal struct {
+	lease  *lease
 	change int
+}
+
+// waiter waits for a change of the claim's entry to be durable.
+type waiter struct {
 	claim  types.UID
 	put    bool
 	result chan error
@@ -93,50 +116,59 @@ type waiter struct {
 
 // New returns a journal that is not read yet.
 func New(config Config) *Store {
+	if config.Metrics == nil {
+		config.Metrics = NewMetrics()
+	}
 	return &Store{
-		Config: config, wake: make(chan struct{}, 1),
-		where: map[types.UID]*lease{}, removed: map[types.UID]*lease{}, apart: map[string][]journal.Entry{},
+		Config: config, wake: make(chan struct{}, 1), writer: make(chan struct{}, 1), apartWriter: make(chan struct{}, 1),
+		where: map[types.UID]*lease{}, removed: map[types.UID]removal{}, apart: map[string]apart{}, numbers: map[int]bool{},
 	}
 }
 
 // Write makes the entry durable. Its errors are [ErrLost], [journal.ErrTooLarge] or
-// those of the API server.
+// those of the API server. If the outcome is unknown, the journal goes on trying:
+// call Write with the same entry again, or Strike.
 func (s *Store) Write(ctx context.Context, entry journal.Entry) error {
 	text, err := journal.Encode(entry)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	l := s.placeFor(entry.UID, len(text))
 	if err := s.lost; err != nil {
 		s.mu.Unlock()
 		return err
 	}
+	l := s.leaseFor(entry.UID, len(text))
 	s.set(l, entry.UID, text)
 	result := s.await(l, entry.UID, true)
 	s.mu.Unlock()
 	return s.outcome(ctx, result, "write the journal entry of claim %s/%s", entry.Namespace, entry.Name)
 }
 
-// placeFor returns the Lease that the entry is in, or one with room for it.
-func (s *Store) placeFor(claim types.UID, size int) *lease {
+// leaseFor returns the Lease that the entry is in, or one with enough space for it.
+func (s *Store) leaseFor(claim types.UID, size int) *lease {
 	if l := s.where[claim]; l != nil {
 		return l
 	}
 	for _, l := range s.leases {
-		if l.size+size <= budget || len(l.entries) == 0 {
+		if !l.inherited && (l.size+size <= budget || len(l.entries) == 0) {
 			return l
 		}
 	}
-	l := &lease{number: s.freeNumber(), entries: map[types.UID]string{}}
+	return s.addLease(s.freeNumber())
+}
+
+func (s *Store) addLease(number int) *lease {
+	l := &lease{number: number, entries: map[types.UID]string{}}
+	s.numbers[number] = true
 	s.leases = append(s.leases, l)
 	return l
 }
 
 func (s *Store) freeNumber() int {
 	number := 0
-	for _, l := range s.leases {
-		number = max(number, l.number+1)
+	for s.numbers[number] {
+		number++
 	}
 	return number
 }
@@ -153,14 +185,14 @@ func (s *Store) remove(l *lease, claim types.UID) {
 	l.size -= len(l.entries[claim])
 	delete(l.entries, claim)
 	delete(s.where, claim)
-	s.removed[claim] = l
 	l.wanted++
+	s.removed[claim] = removal{lease: l, change: l.wanted}
 }
 
 // await has the Lease written as soon as the interval allows.
 func (s *Store) await(l *lease, claim types.UID, put bool) <-chan error {
 	result := make(chan error, 1)
-	l.waiters = append(l.waiters, waiter{change: l.wanted, claim: claim, put: put, result: result})
+	l.waiters = append(l.waiters, waiter{claim: claim, put: put, result: result})
 	due := time.Now()
 	if earliest := s.lastCommit.Add(s.Interval); earliest.After(due) {
 		due = earliest
@@ -210,7 +242,7 @@ func (s *Store) StrikeNow(ctx context.Context, claim types.UID) error {
 	l := s.where[claim]
 	if l != nil {
 		s.remove(l, claim)
-	} else if l = s.removed[claim]; l == nil {
+	} else if l = s.removed[claim].lease; l == nil {
 		s.mu.Unlock()
 		return nil
 	}
@@ -228,7 +260,7 @@ func (s *Store) StrikeNow(ctx context.Context, claim types.UID) error {
 func (s *Store) Has(claim types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.where[claim] != nil || s.removed[claim] != nil
+	return s.where[claim] != nil || s.removed[claim].lease != nil
 }
 
 // eventObject is what events about the journal are attached to.

@@ -25,13 +25,14 @@ func (s *Store) Watch(ctx context.Context, approved func(journal.Entry)) error {
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = journal.KindLabel }))
 	informer := factory.Coordination().V1().Leases().Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { s.saw(object, false) },
-		UpdateFunc: func(_, object any) { s.saw(object, false) },
+		AddFunc:    func(object any) { s.saw(object, false, false) },
+		UpdateFunc: func(_, object any) { s.saw(object, false, false) },
 		DeleteFunc: func(object any) {
 			if stale, is := object.(cache.DeletedFinalStateUnknown); is {
-				object = stale.Obj
+				s.saw(stale.Obj, true, true)
+				return
 			}
-			s.saw(object, true)
+			s.saw(object, true, false)
 		},
 	})
 	if err != nil {
@@ -41,37 +42,70 @@ func (s *Store) Watch(ctx context.Context, approved func(journal.Entry)) error {
 	return nil
 }
 
-func (s *Store) saw(object any, deleted bool) {
+// saw takes note of a change; unsure, if the version is not that of the deletion.
+func (s *Store) saw(object any, deleted, unsure bool) {
 	changed, is := object.(*coordinationv1.Lease)
 	if !is {
 		return
 	}
-	kind, number, ours := s.Journal.KindOf(changed)
-	switch {
-	case !ours:
-	case kind == journal.Apart && deleted:
-		s.sawApart(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: changed.Name}})
-	case kind == journal.Apart:
-		s.sawApart(changed)
-	default:
-		s.sawActive(changed, number, deleted)
+	if kind, _, ours := s.Journal.KindOf(changed); ours && kind == journal.Apart {
+		if unsure { // it may be there again
+			changed = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: changed.Name}}
+		}
+		s.sawApart(changed, deleted)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.leases {
+		if !l.inherited && changed.Name == s.Journal.LeaseName(journal.Active, l.number) {
+			s.sawActive(l, changed, deleted, unsure)
+		}
 	}
 }
 
 // sawActive has a Lease written again that somebody else has changed. While a write
-// is under way nothing is concluded: it meets the change by itself.
-func (s *Store) sawActive(changed *coordinationv1.Lease, number int, deleted bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.leases {
-		if l.number != number || l.writing || l.wanted != l.committed || older(changed.ResourceVersion, l.version) {
-			continue
-		}
-		if deleted || journal.HolderOf(changed) != s.Holder || !maps.Equal(journal.Encoded(changed), l.entries) {
-			l.wanted++
-			s.plan(l, time.Now())
-		}
+// is under way, nothing is concluded before its end.
+func (s *Store) sawActive(l *lease, changed *coordinationv1.Lease, deleted, unsure bool) {
+	switch {
+	case !unsure && older(changed.ResourceVersion, l.version):
+	case l.writing:
+		l.seen, l.unsure = changed.ResourceVersion, l.unsure || unsure
+	case l.wanted != l.committed: // the next write meets the change
+	case deleted || !s.asWritten(l, changed):
+		s.repair(l)
 	}
+}
+
+// asWritten reports whether a Lease is as this process wrote it.
+func (s *Store) asWritten(l *lease, changed *coordinationv1.Lease) bool {
+	_, _, ours := s.Journal.KindOf(changed)
+	custody, current := custodyOf(changed), s.Custody
+	if current.LeaderLease == "" {
+		custody.Written, current.Written = 0, 0
+	}
+	return ours && changed.DeletionTimestamp == nil && journal.HolderOf(changed) == s.Holder &&
+		custody == current && maps.Equal(journal.Encoded(changed), l.entries)
+}
+
+// steady is how long nobody may change a Lease until the next repair is immediate.
+const steady = time.Minute
+
+// repair has the Lease written once more, with backoff against somebody who keeps
+// changing it.
+func (s *Store) repair(l *lease) {
+	now := time.Now()
+	if now.Sub(l.repaired) > steady {
+		l.repairs = 0
+	}
+	due := now
+	if l.repairs > 0 {
+		due = now.Add(min(firstRetry<<min(l.repairs, 10), lastRetry))
+	}
+	l.repairs++
+	l.repaired = now
+	l.wanted++
+	s.plan(l, due)
 }
 
 // older reports whether version a precedes version b.
