@@ -16,11 +16,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/record"
 
 	. "github.com/exeunt-io/exeunt/pkg/controller/journal"
@@ -47,56 +47,89 @@ type server struct {
 }
 
 func newServer() *server {
-	s := &server{Clientset: fake.NewClientset(), leases: map[string]*coordinationv1.Lease{}}
-	s.PrependReactor("*", "leases", s.react)
-	s.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		w := watch.NewRaceFreeFake()
-		s.watches = append(s.watches, w)
-		return true, w, nil
-	})
-	return s
+	return &server{Clientset: fake.NewClientset(), leases: map[string]*coordinationv1.Lease{}}
 }
 
 var leasesResource = coordinationv1.Resource("leases")
 
-func (s *server) react(action clienttesting.Action) (bool, runtime.Object, error) {
-	if list, is := action.(clienttesting.ListAction); is {
-		if err := s.hook(s.before, "list", nil); err != nil {
-			return true, nil, err
-		}
-		return true, s.list(list), nil
+// coordination and leaseClient serve Leases concurrently, as the fake client set does
+// not.
+type coordination struct {
+	coordinationclient.CoordinationV1Interface
+	server *server
+}
+
+func (s *server) CoordinationV1() coordinationclient.CoordinationV1Interface {
+	return coordination{server: s}
+}
+
+func (c coordination) Leases(string) coordinationclient.LeaseInterface {
+	return leaseClient{server: c.server}
+}
+
+type leaseClient struct {
+	coordinationclient.LeaseInterface
+	server *server
+}
+
+func (c leaseClient) List(_ context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	s := c.server
+	if err := s.hook(s.before, "list", nil); err != nil {
+		return nil, err
 	}
-	if get, is := action.(clienttesting.GetAction); is && action.GetVerb() == "get" {
-		wanted := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: get.GetName()}}
-		if err := s.hook(s.before, "get", wanted); err != nil {
-			return true, nil, err
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		stored := s.leases[get.GetName()]
-		if stored == nil {
-			return true, nil, apierrors.NewNotFound(leasesResource, get.GetName())
-		}
-		return true, stored.DeepCopy(), nil
+	selector, err := labels.Parse(options.LabelSelector)
+	if err != nil {
+		return nil, err
 	}
-	write, is := action.(clienttesting.UpdateAction) // which a create is, too
-	if !is {
-		return true, nil, fmt.Errorf("%s is not served", action.GetVerb())
+	return s.list(selector), nil
+}
+
+func (c leaseClient) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := watch.NewRaceFreeFake()
+	s.watches = append(s.watches, w)
+	return w, nil
+}
+
+func (c leaseClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
+	s := c.server
+	if err := s.hook(s.before, "get", &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return nil, err
 	}
-	lease, _ := write.GetObject().(*coordinationv1.Lease)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stored := s.leases[name]
+	if stored == nil {
+		return nil, apierrors.NewNotFound(leasesResource, name)
+	}
+	return stored.DeepCopy(), nil
+}
+
+func (c leaseClient) Create(_ context.Context, lease *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return c.server.write("create", lease.DeepCopy())
+}
+
+func (c leaseClient) Update(_ context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	return c.server.write("update", lease.DeepCopy())
+}
+
+func (s *server) write(verb string, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	if s.latency > 0 {
 		<-time.After(s.latency)
 	}
-	if err := s.hook(s.before, action.GetVerb(), lease); err != nil {
-		return true, nil, err
+	if err := s.hook(s.before, verb, lease); err != nil {
+		return nil, err
 	}
-	stored, err := s.store(action.GetVerb(), lease)
+	stored, err := s.store(verb, lease)
 	if err == nil {
-		err = s.hook(s.after, action.GetVerb(), lease)
+		err = s.hook(s.after, verb, lease)
 	}
-	return true, stored, err
+	if err != nil {
+		return nil, err
+	}
+	return stored, nil
 }
 
 func (s *server) hook(hook func(string, *coordinationv1.Lease) error, verb string, lease *coordinationv1.Lease) error {
@@ -106,13 +139,12 @@ func (s *server) hook(hook func(string, *coordinationv1.Lease) error, verb strin
 	return hook(verb, lease)
 }
 
-func (s *server) list(action clienttesting.ListAction) *coordinationv1.LeaseList {
+func (s *server) list(selector labels.Selector) *coordinationv1.LeaseList {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}}
-	selector := action.GetListRestrictions().Labels
 	for _, name := range slices.Sorted(maps.Keys(s.leases)) {
-		if selector.Matches(labelsOf(s.leases[name])) {
+		if selector.Matches(labels.Set(s.leases[name].Labels)) {
 			list.Items = append(list.Items, *s.leases[name].DeepCopy())
 		}
 	}
@@ -272,14 +304,6 @@ func marked(entry journal.Entry, parameter string) journal.Entry {
 func markOf(entry journal.Entry) string {
 	return entry.Request.GetParameters()["mark"]
 }
-
-type labelsOfLease map[string]string
-
-func labelsOf(lease *coordinationv1.Lease) labelsOfLease { return lease.Labels }
-
-func (l labelsOfLease) Has(label string) bool              { _, has := l[label]; return has }
-func (l labelsOfLease) Get(label string) string            { return l[label] }
-func (l labelsOfLease) Lookup(label string) (string, bool) { value, has := l[label]; return value, has }
 
 func must(t testing.TB, err error) {
 	t.Helper()
