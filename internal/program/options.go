@@ -76,13 +76,10 @@ func (o *Options) Complete() error {
 		return fmt.Errorf("--kube-api-content-type must be %s or %s", runtime.ContentTypeProtobuf, runtime.ContentTypeJSON)
 	}
 	o.completeLimits()
-	if err := features.Set(o.gate, o.gates); err != nil {
-		return err
-	}
-	if err := logsapi.ValidateAndApply(o.Logging, nil); err != nil {
+	if err := logsapi.ValidateAndApply(o.Logging, nil); err != nil { // first: setting a gate can log
 		return fmt.Errorf("set up logging by --logging-format, --v, --vmodule or --log-...: %w", err)
 	}
-	return nil
+	return features.Set(o.gate, o.gates)
 }
 
 // completeLimits sets the one that was not asked for.

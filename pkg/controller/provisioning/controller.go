@@ -119,9 +119,6 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
-// maxSteps bounds one pass. The longest one that makes progress is shorter.
-const maxSteps = 20
-
 // Reconcile observes one claim and its volume and takes step after step until there
 // is nothing left to do but wait.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
@@ -131,22 +128,18 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	}
 	defer c.Turns.Take(c.VolumeName(claim))()
 	o, err := c.observe(key)
-	for range maxSteps {
-		if err != nil || o == nil {
-			return err
-		}
+	for steps := new(controller.Steps); err == nil && o != nil; {
 		state := c.stateOf(o)
 		decision := provision.Decide(state)
 		if decision.Action == provision.Wait {
 			return c.wait(o, state, decision.Reason)
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on claim", "action", decision.Action, "reason", decision.Reason, "volume", o.name)
-		o, err = c.execute(ctx, o, state, decision.Action)
+		if err = steps.Take(); err == nil {
+			o, err = c.execute(ctx, o, state, decision.Action)
+		}
 	}
-	if err != nil || o == nil {
-		return err
-	}
-	return fmt.Errorf("claim %s: %d steps in one pass changed nothing for good: somebody undoes them; trying again later", key, maxSteps)
+	return err
 }
 
 // cached returns the object, nil if there is none, or none of that type.

@@ -212,7 +212,7 @@ func TestOtherSpellingOfARecordedHandleIsNotDiscarded(t *testing.T) {
 }
 
 func TestDriverIsNotCalledWithoutAnEntryOrALiveRead(t *testing.T) {
-	for name, fail := range map[string][2]string{"entry refused": {"create", "leases"}, "claim not read": {"get", "persistentvolumeclaims"}} {
+	for name, fail := range map[string][2]string{"entry refused": {"update", "leases"}, "claim not read": {"get", "persistentvolumeclaims"}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
 			f.now()
@@ -229,9 +229,11 @@ func TestDriverIsNotCalledWithoutAnEntryOrALiveRead(t *testing.T) {
 func TestQuotaOnLeasesMakesTheCallWait(t *testing.T) {
 	f := newFlow(t)
 	full := true
-	f.client.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return full, nil, errors.New("exceeded quota")
-	})
+	for _, verb := range []string{"create", "update"} {
+		f.client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return full, nil, errors.New("exceeded quota")
+		})
+	}
 	for range 3 {
 		f.step(true)
 	}
