@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
@@ -165,6 +167,47 @@ func TestTwoHostPathVolumesAtOnePlaceKeepTheirData(t *testing.T) {
 	s.deleteVolume(other.Name) // which wakes the one that waits
 	s.awaitVolumeGone(volume.Name)
 	s.expectData(dir, false)
+}
+
+func TestHostPathsOfDifferentNodesAreReclaimed(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	dir := s.directory()
+	on := func(node string) func(*v1.PersistentVolume) {
+		return func(v *v1.PersistentVolume) {
+			v.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{node}}},
+			}}}}
+		}
+	}
+	volume := s.createVolume("path", v1.PersistentVolumeReclaimDelete, hostPath(dir), on(s.namespace+"-a"))
+	s.createClaim("claim", s.namespace)
+	s.awaitBound("claim")
+	other := s.createVolume("other", v1.PersistentVolumeReclaimDelete, hostPath(dir), on(s.namespace+"-b"))
+	s.awaitVolume(other.Name, "is available", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeAvailable })
+	s.deleteClaim("claim")
+	s.awaitVolumeGone(volume.Name)
+}
+
+func TestVolumeOfUnboundClaimIsNotProtectedForever(t *testing.T) {
+	t.Parallel()
+	s := enter(t, shared(t, setup{honor: true}))
+	link := s.directory() + "-link" // which the plugin does not delete
+	s.must(os.Symlink("/nowhere", link), "make link")
+	t.Cleanup(func() { _ = os.Remove(link) })
+	volume := s.createVolume("path", v1.PersistentVolumeReclaimDelete, hostPath(link))
+	s.createClaim("claim", s.namespace)
+	s.awaitBound("claim")
+	s.deleteClaim("claim")
+	s.awaitVolume(volume.Name, "has failed", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
+	next := s.createClaim("next", "", func(c *v1.PersistentVolumeClaim) {
+		c.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("1Ti") // more than the volume has
+	})
+	body := fmt.Sprintf(`{"spec":{"claimRef":{"name":"next","uid":%q,"resourceVersion":null}}}`, next.UID)
+	_, err := s.client.CoreV1().PersistentVolumes().Patch(s.ctx, volume.Name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	s.must(err, "give volume to another claim")
+	s.deleteVolume(volume.Name)
+	s.awaitVolumeGone(volume.Name)
 }
 
 func TestAnAvailableInTreeVolumeWithItsFinalizerDoesNotHangWhenDeleted(t *testing.T) {

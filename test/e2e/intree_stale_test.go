@@ -36,6 +36,8 @@ func (n *nobody) Delete(_ context.Context, volume *v1.PersistentVolume) error {
 	return nil
 }
 
+func (n *nobody) RecyclerNamespace() string { return metav1.NamespaceDefault }
+
 func (n *nobody) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 	path := &intree.HostPath{Recycling: intree.Recycling{Template: intree.DefaultTemplate(), MinimumTimeout: 60}}
 	return path.RecyclerPod(volume)
