@@ -232,8 +232,8 @@ func TestForeignTakeOverIsNoticedByTheWatch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		settings := config(api, pod, 5)
-		lost := make(chan error, 1)
-		settings.Lost = func(err error) { lost <- err }
+		lost := make(chan bool)
+		settings.Lost = func(error) { close(lost) }
 		store := New(settings)
 		run(t, store)
 		watching(t, store)

@@ -197,7 +197,7 @@ func (s *Store) adopt(l *lease, texts map[types.UID]string, inherited []journal.
 	var duplicates []types.UID
 	for claim, text := range texts {
 		known := s.where[claim]
-		if known != nil && !(discarding(claim, known.entries[claim]) && requested[claim]) {
+		if known != nil && (!requested[claim] || !discarding(claim, known.entries[claim])) {
 			duplicates = append(duplicates, claim)
 			l.wanted++
 			s.plan(l, time.Now().Add(s.StrikeDelay))
