@@ -36,6 +36,13 @@ func TestCommandLineIsRefusedInASentence(t *testing.T) {
 		"another output":                     {[]string{"demo", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
 		"another gate":                       {[]string{"demo", "--gate=maybe"}, `--gate must be both, on or off, not "maybe"`},
 		"no time":                            {[]string{"demo", "--timeout=0s"}, "--timeout must be longer than 0"},
+		"a journal command that is unknown":  {[]string{"journal", "fly"}, `unknown command "fly", see exeunt journal --help`},
+		"an argument of the list":            {[]string{"journal", "list", "x"}, `exeunt journal list takes no arguments, not "x"`},
+		"another format of the list":         {[]string{"journal", "list", "-o", "wide"}, `--output must be json, yaml or be left out, not "wide"`},
+		"no claim to finish":                 {[]string{"journal", "finish"}, "exeunt journal finish needs the UID of a claim"},
+		"no claim to drop":                   {[]string{"journal", "drop"}, "exeunt journal drop needs the UID of a claim"},
+		"no time to finish":                  {[]string{"journal", "finish", "x", "--timeout=0s"}, "--timeout must be longer than 0"},
+		"no kubeconfig":                      {[]string{"journal", "list", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
 		"a feature gate that does not exist": {[]string{"sandbox", "--feature-gates=Fly=true"}, `--feature-gates: unknown gate "Fly"`},
 		"a feature gate with no value":       {[]string{"sandbox", "--feature-gates=HonorPVReclaimPolicy=maybe"}, "see exeunt sandbox --help"},
 	} {

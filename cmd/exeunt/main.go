@@ -1,6 +1,6 @@
 // Command exeunt is the operator's tool, also as the kubectl plugin
 // kubectl-exeunt: "exeunt demo" shows what the product does, "exeunt sandbox"
-// runs a cluster to try it in.
+// runs a cluster to try it in, "exeunt journal" shows the provisioning journal.
 package main
 
 import (

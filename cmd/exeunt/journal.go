@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/pkg/journalctl"
+)
+
+// journalFlags are the flags of "exeunt journal" and its subcommands.
+type journalFlags struct {
+	config  *genericclioptions.ConfigFlags
+	output  string
+	timeout time.Duration
+	yes     bool
+}
+
+// newJournalCommand returns "exeunt journal".
+func newJournalCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	flags := journalFlags{config: genericclioptions.NewConfigFlags(true)}
+	command := &cobra.Command{
+		Use:   "journal",
+		Short: "Show the provisioning journal, and end entries that the provisioner cannot end",
+		Long: "The provisioner writes an entry to its journal before it calls CreateVolume, and removes the\n" +
+			"entry once the volume is recorded as a PersistentVolume, or does not exist. An entry is\n" +
+			"unresolved if the provisioner cannot find out whether a volume exists. Only an\n" +
+			"administrator can end such an entry: with finish or with drop.",
+		Args: rejectUnknown,
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	flags.config.AddFlags(command.PersistentFlags())
+	command.AddCommand(flags.newListCommand(streams), flags.newFinishCommand(streams), flags.newDropCommand(streams))
+	return command
+}
+
+func (f *journalFlags) newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the entries of all journals, or of those in the namespace --namespace",
+		Long: "list shows the entries of all journals. requested and discarding: the provisioner works on\n" +
+			"them. unresolved: end them with finish or drop. unreadable: the annotation is no entry.",
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if f.output != "" && f.output != "json" && f.output != "yaml" {
+				return fmt.Errorf("--output must be json, yaml or be left out, not %q", f.output)
+			}
+			client, err := f.client()
+			if err != nil {
+				return err
+			}
+			found, err := journalctl.List(command.Context(), client, *f.config.Namespace)
+			if err != nil {
+				return err
+			}
+			for _, lease := range found.Ignored {
+				fmt.Fprintf(streams.ErrOut, "Lease %s has the label of a journal, but its name and owner do not: ignored\n", lease)
+			}
+			return found.Print(streams.Out, f.output, time.Now())
+		},
+	}
+	command.Flags().StringVarP(&f.output, "output", "o", "", "json or yaml prints the decoded entries; empty prints a table")
+	return command
+}
+
+func (f *journalFlags) newFinishCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "finish CLAIM-UID...",
+		Short: "Have the provisioner repeat the requests of unresolved entries and record their volumes",
+		Long: "finish marks unresolved entries. Their provisioner repeats the stored CreateVolume request,\n" +
+			"which returns the volume if it exists and else creates it, and records it as a\n" +
+			"PersistentVolume for the claim. If the claim is gone, the reclaim policy decides what becomes\n" +
+			"of the volume: with Delete it is deleted, with Retain it stays. First remove what kept the\n" +
+			"provisioner from it, such as a missing secret.",
+		Args: atLeastOneClaim,
+		RunE: func(command *cobra.Command, claims []string) error {
+			if f.timeout <= 0 {
+				return errors.New("--timeout must be longer than 0")
+			}
+			ending, err := f.ending(streams)
+			if err != nil {
+				return err
+			}
+			return ending.Finish(command.Context(), uids(claims))
+		},
+	}
+	command.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long to wait until the provisioner has taken the entries")
+	return command
+}
+
+func (f *journalFlags) newDropCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "drop CLAIM-UID...",
+		Short: "Remove unresolved entries whose volumes were dealt with otherwise",
+		Long: "drop removes unresolved entries. It neither creates nor deletes a volume: if one exists that no\n" +
+			"PersistentVolume records, nobody knows of it any more. drop says which name to look for in the\n" +
+			"storage system, and asks first unless a PersistentVolume records the volume.",
+		Args: atLeastOneClaim,
+		RunE: func(command *cobra.Command, claims []string) error {
+			ending, err := f.ending(streams)
+			if err != nil {
+				return err
+			}
+			return ending.Drop(command.Context(), uids(claims))
+		},
+	}
+	command.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	return command
+}
+
+// atLeastOneClaim refuses a command line without claim UIDs.
+func atLeastOneClaim(command *cobra.Command, claims []string) error {
+	if len(claims) == 0 {
+		return fmt.Errorf("%s needs the UID of a claim, as journal list shows it", command.CommandPath())
+	}
+	return nil
+}
+
+func uids(claims []string) []types.UID {
+	all := make([]types.UID, len(claims))
+	for i, claim := range claims {
+		all[i] = types.UID(claim)
+	}
+	return all
+}
+
+func (f *journalFlags) client() (kubernetes.Interface, error) {
+	config, err := f.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("load kubeconfig: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	return client, nil
+}
+
+func (f *journalFlags) ending(streams genericiooptions.IOStreams) (journalctl.Ending, error) {
+	client, err := f.client()
+	return journalctl.Ending{
+		Client: client, Namespace: *f.config.Namespace, Out: streams.Out, In: terminal(streams.In), Yes: f.yes, Timeout: f.timeout,
+	}, err
+}
+
+// terminal returns the input if a person can answer there, or else nil.
+func terminal(input io.Reader) io.Reader {
+	if file, is := input.(*os.File); is && term.IsTerminal(int(file.Fd())) {
+		return file
+	}
+	return nil
+}

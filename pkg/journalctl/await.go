@@ -1,0 +1,65 @@
+package journalctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+)
+
+// await waits until the provisioner has taken a marked entry.
+func (e Ending) await(ctx context.Context, item Item) error {
+	leases := e.Client.CoordinationV1().Leases(item.Lease.Namespace)
+	selected := fields.OneTermEqualSelector(metav1.ObjectNameField, item.Lease.Name).String()
+	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selected
+			return leases.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selected
+			return leases.Watch(ctx, options)
+		},
+	}, e.Client)
+	refusal := ""
+	deleted := func(store cache.Store) (bool, error) {
+		_, there, err := store.GetByKey(item.Lease.String())
+		return !there, err
+	}
+	_, err := watchtools.UntilWithSync(ctx, source, &coordinationv1.Lease{}, deleted, func(event watch.Event) (bool, error) {
+		lease, is := event.Object.(*coordinationv1.Lease)
+		if !is || lease.Name != item.Lease.Name {
+			return false, nil
+		}
+		if event.Type == watch.Deleted {
+			return true, nil
+		}
+		text, there := journal.Encoded(lease)[item.ClaimUID]
+		if entry, err := journal.Decode(item.ClaimUID, text); there && err == nil && entry.Unresolved != nil && !entry.Unresolved.Finish {
+			refusal = entry.Unresolved.Reason
+			return true, nil
+		}
+		return !there, nil
+	})
+	switch {
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return fmt.Errorf("no provisioner of %s has taken the entry of claim UID %s within %v; it stays marked, and is taken as soon as one leads: see kubectl get leases and the provisioner's log in namespace %s", item.Driver, item.ClaimUID, e.Timeout, item.Lease.Namespace)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("watch Lease %s: %w", item.Lease, err)
+	case refusal != "":
+		return fmt.Errorf("the provisioner of %s could not finish the entry of claim UID %s, which is unresolved again: %s", item.Driver, item.ClaimUID, refusal)
+	}
+	e.say("The provisioner of %s has taken the entry of claim UID %s.", item.Driver, item.ClaimUID)
+	return nil
+}

@@ -1,0 +1,345 @@
+package journalctl_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	. "github.com/exeunt-io/exeunt/pkg/journalctl"
+)
+
+const (
+	active     types.UID = "11111111-0000-4000-8000-000000000000"
+	discarded  types.UID = "22222222-0000-4000-8000-000000000000"
+	unresolved types.UID = "33333333-0000-4000-8000-000000000000"
+	second     types.UID = "44444444-0000-4000-8000-000000000000"
+	broken     types.UID = "55555555-0000-4000-8000-000000000000"
+)
+
+var since = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func newEntry(claim types.UID, change func(*journal.Entry)) journal.Entry {
+	volume := "pvc-" + string(claim)
+	entry := journal.Entry{
+		UID: claim, Namespace: "default", Name: "claim-" + string(claim[:1]), Node: "node-1",
+		Request: journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: volume, Parameters: map[string]string{"type": "fast"}}},
+		Volume:  &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}},
+		Secret:  &journal.Secret{Namespace: "kube-system", Name: "credentials", UID: "6"},
+	}
+	change(&entry)
+	return entry
+}
+
+func isUnresolved(e *journal.Entry) {
+	e.Unresolved = &journal.Unresolved{Reason: "the secret is gone", Since: since.Unix()}
+}
+
+func texts(t *testing.T, entries ...journal.Entry) map[types.UID]string {
+	t.Helper()
+	all := map[types.UID]string{}
+	for _, entry := range entries {
+		text, err := journal.Encode(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[entry.UID] = text
+	}
+	return all
+}
+
+const apartName = "csi.example.com-unresolved-0"
+
+// newCluster returns a client of a cluster with one journal, and the objects.
+func newCluster(t *testing.T, objects ...runtime.Object) *fake.Clientset {
+	t.Helper()
+	j := journal.Journal{Namespace: "storage", Driver: "csi.example.com"}
+	working := j.Lease(journal.Active, 0, "pod", journal.Custody{}, texts(t,
+		newEntry(active, func(*journal.Entry) {}),
+		newEntry(discarded, func(e *journal.Entry) { e.State, e.Handle = journal.Discarding, "vol-2" })))
+	working.Labels = nil // as anybody can do
+	encoded := texts(t, newEntry(unresolved, isUnresolved), newEntry(second, isUnresolved))
+	encoded[broken] = "?"
+	apart := j.Lease(journal.Apart, 0, "pod", journal.Custody{}, encoded)
+	other := journal.Journal{Namespace: "other", Driver: "other.example.com", Node: "node-7"}.Lease(journal.Active, 0, "pod", journal.Custody{}, texts(t, newEntry("6", func(*journal.Entry) {})))
+	leader := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com", Labels: map[string]string{journal.KindLabel: "active"}}}
+	return fake.NewClientset(append([]runtime.Object{working, apart, other, leader}, objects...)...)
+}
+
+func list(t *testing.T, client *fake.Clientset, namespace string) Journals {
+	t.Helper()
+	found, err := List(t.Context(), client, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestListFindsAllJournals(t *testing.T) {
+	client := newCluster(t)
+	states := map[types.UID]State{}
+	found := list(t, client, "")
+	for _, item := range found.Items {
+		states[item.ClaimUID] = item.State
+	}
+	want := map[types.UID]State{active: Requested, discarded: Discarding, unresolved: Unresolved, second: Unresolved, broken: Unreadable, "6": Requested}
+	if len(states) != len(want) {
+		t.Errorf("states = %v", states)
+	}
+	for uid, state := range want {
+		if states[uid] != state {
+			t.Errorf("claim %s is %s, want %s", uid, states[uid], state)
+		}
+	}
+	if len(found.Ignored) != 1 || found.Ignored[0].Name != "csi-example-com" {
+		t.Errorf("ignored: %v", found.Ignored)
+	}
+	if got := list(t, client, "other").Items; len(got) != 1 || got[0].Node != "node-7" || got[0].Driver != "other.example.com" {
+		t.Errorf("in one namespace: %+v", got)
+	}
+}
+
+func TestListIsPrinted(t *testing.T) {
+	found := list(t, newCluster(t), "storage")
+	var table, asJSON, asYAML bytes.Buffer
+	for format, out := range map[string]*bytes.Buffer{"": &table, "json": &asJSON, "yaml": &asYAML} {
+		if err := found.Print(out, format, since.Add(3*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"STATE", "requested", "discarding", "unreadable", "default/claim-3", "pvc-" + string(unresolved), "3h", "the secret is gone", "csi.example.com"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, table.String())
+		}
+	}
+	converted, err := yaml.YAMLToJSON(asYAML.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range [][]byte{asJSON.Bytes(), converted} {
+		var decoded struct {
+			Items []struct {
+				State, ClaimUID string
+				Entry           *struct{ Request map[string]any }
+			}
+		}
+		if err := json.Unmarshal(text, &decoded); err != nil || len(decoded.Items) != 5 {
+			t.Fatalf("%v:\n%s", err, text)
+		}
+		for _, item := range decoded.Items {
+			if (item.Entry == nil) != (item.State == "unreadable") {
+				t.Errorf("item %+v", item)
+			}
+		}
+	}
+	empty := Journals{}
+	table.Reset()
+	if err := empty.Print(&table, "", since); err != nil || table.String() != "No journal entries found.\n" {
+		t.Errorf("empty: %q, %v", table.String(), err)
+	}
+}
+
+func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
+	found := Journals{Items: []Item{{State: Unresolved, Reason: "\x1b[2Jgone\nforged line\u009b"}}}
+	var out bytes.Buffer
+	if err := found.Print(&out, "", since); err != nil || strings.ContainsAny(out.String(), "\x1b\u009b") || strings.Count(out.String(), "\n") != 2 {
+		t.Errorf("printed %q, %v", out.String(), err)
+	}
+}
+
+func newClaim(uid types.UID, phase v1.PersistentVolumeClaimPhase, volume string) *v1.PersistentVolumeClaim {
+	return &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "claim-3", UID: uid},
+		Spec:       v1.PersistentVolumeClaimSpec{VolumeName: volume}, Status: v1.PersistentVolumeClaimStatus{Phase: phase},
+	}
+}
+
+func newVolume(claim types.UID) *v1.PersistentVolume {
+	return &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: volumeName},
+		Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{UID: claim}},
+	}
+}
+
+const volumeName = "pvc-" + string(unresolved)
+
+// end runs the action and returns what it prints.
+func end(ctx context.Context, client *fake.Clientset, action Action, input io.Reader, yes bool, claims ...types.UID) (string, error) {
+	var out bytes.Buffer
+	ending := Ending{Client: client, Out: &out, In: input, Yes: yes, Timeout: time.Second}
+	run := ending.Finish
+	if action == Drop {
+		run = ending.Drop
+	}
+	err := run(ctx, claims)
+	return out.String(), err
+}
+
+func patched(client *fake.Clientset) bool {
+	for _, action := range client.Actions() {
+		if action.GetVerb() != "list" && action.GetVerb() != "get" && action.GetVerb() != "watch" {
+			return true
+		}
+	}
+	return false
+}
+
+func TestEntriesThatCannotBeEndedAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claims  []types.UID
+		objects []runtime.Object
+		finish  bool
+		drop    bool
+		want    string
+	}{
+		"active":                  {claims: []types.UID{active}, finish: true, drop: true, want: "wait"},
+		"being discarded":         {claims: []types.UID{discarded}, finish: true, drop: true, want: "discarding"},
+		"unknown":                 {claims: []types.UID{"unknown"}, finish: true, drop: true, want: "unknown"},
+		"unreadable":              {claims: []types.UID{broken}, finish: true, drop: true, want: "kubectl annotate"},
+		"one of two":              {claims: []types.UID{unresolved, active}, finish: true, drop: true, want: "wait"},
+		"bound to the volume":     {claims: []types.UID{unresolved}, objects: []runtime.Object{newClaim(unresolved, v1.ClaimBound, volumeName)}, finish: true, want: "is bound to the volume"},
+		"lost":                    {claims: []types.UID{unresolved}, objects: []runtime.Object{newClaim(unresolved, v1.ClaimLost, volumeName)}, finish: true, want: "drop the entry"},
+		"recorded":                {claims: []types.UID{unresolved}, objects: []runtime.Object{newVolume(unresolved)}, finish: true, want: "records the volume"},
+		"a volume of the name":    {claims: []types.UID{unresolved}, objects: []runtime.Object{newVolume("another")}, finish: true, want: "does not refer to the claim"},
+		"no answer and no --yes":  {claims: []types.UID{unresolved}, drop: true, want: "--yes"},
+		"bound, and not recorded": {claims: []types.UID{unresolved}, objects: []runtime.Object{newClaim(unresolved, v1.ClaimBound, volumeName)}, drop: true, want: volumeName},
+	} {
+		for action, is := range map[Action]bool{Finish: tc.finish, Drop: tc.drop} {
+			if !is {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				client := newCluster(t, tc.objects...)
+				_, err := end(t.Context(), client, action, nil, false, tc.claims...)
+				if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("error = %v, want %q in one line", err, tc.want)
+				}
+				if patched(client) {
+					t.Error("something was changed")
+				}
+			})
+		}
+	}
+}
+
+func left(t *testing.T, client *fake.Clientset) map[types.UID]journal.Entry {
+	t.Helper()
+	lease, err := client.CoordinationV1().Leases("storage").Get(t.Context(), apartName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[types.UID]journal.Entry{}
+	entries, _ := journal.Entries(lease)
+	for _, entry := range entries {
+		all[entry.UID] = entry
+	}
+	return all
+}
+
+func TestEntryIsDropped(t *testing.T) {
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		answer  string
+		yes     bool
+		want    bool
+	}{
+		"the volume is recorded": {objects: []runtime.Object{newVolume(unresolved)}, want: true},
+		"with --yes":             {yes: true, want: true},
+		"after the answer y":     {answer: "y\n", want: true},
+		"after the answer Yes":   {answer: " Yes \n", want: true},
+		"not after n":            {answer: "n\n"},
+		"not after nothing":      {answer: "\n"},
+		"not at the end":         {answer: ""},
+		"not after half a line":  {answer: "y"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := newCluster(t, tc.objects...)
+			_, err := end(t.Context(), client, Drop, strings.NewReader(tc.answer), tc.yes, unresolved)
+			if _, there := left(t, client)[unresolved]; there == tc.want || (err == nil) != tc.want {
+				t.Errorf("error %v, entry is there: %v", err, there)
+			}
+			if _, there := left(t, client)[second]; !there {
+				t.Error("another entry is gone")
+			}
+		})
+	}
+}
+
+func TestChangedEntryIsLeftAsItIs(t *testing.T) {
+	for _, action := range []Action{Finish, Drop} {
+		client := newCluster(t)
+		client.PrependReactor("patch", "leases", func(patch clienttesting.Action) (bool, runtime.Object, error) {
+			if got := string(patch.(clienttesting.PatchAction).GetPatch()); !strings.Contains(got, `"op":"test"`) {
+				t.Errorf("patch without a test: %s", got)
+			}
+			return true, nil, apierrors.NewInvalid(coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind(), apartName, nil)
+		})
+		if _, err := end(t.Context(), client, action, nil, true, unresolved); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+			t.Errorf("action %v: %v", action, err)
+		}
+	}
+}
+
+func TestFinishWaitsForTheProvisioner(t *testing.T) {
+	for name, tc := range map[string]struct {
+		provisioner func(*testing.T, *fake.Clientset, *coordinationv1.Lease)
+		want        string
+	}{
+		"that takes the entry": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
+			delete(lease.Annotations, journal.EntryPrefix+string(unresolved))
+			update(t, client, lease)
+		}, ""},
+		"that deletes the Lease": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
+			if err := client.CoordinationV1().Leases("storage").Delete(t.Context(), lease.Name, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}, ""},
+		"that fails again": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
+			lease.Annotations[journal.EntryPrefix+string(unresolved)] = texts(t, newEntry(unresolved, isUnresolved))[unresolved]
+			update(t, client, lease)
+		}, "unresolved again: the secret is gone"},
+		"that does not run": {func(*testing.T, *fake.Clientset, *coordinationv1.Lease) {}, "no provisioner of csi.example.com"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := newCluster(t)
+			client.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) {
+				lease, err := client.Tracker().Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "storage", apartName)
+				if err != nil {
+					t.Error(err)
+				}
+				go tc.provisioner(t, client, lease.(*coordinationv1.Lease).DeepCopy())
+				return false, nil, nil
+			})
+			_, err := end(t.Context(), client, Finish, nil, false, unresolved)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("error = %v, want %q", err, tc.want)
+			}
+			if tc.want != "" && strings.HasPrefix(tc.want, "no") && !left(t, client)[unresolved].Unresolved.Finish {
+				t.Error("the entry is not marked")
+			}
+		})
+	}
+}
+
+func update(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
+	t.Helper()
+	if _, err := client.CoordinationV1().Leases("storage").Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+		t.Error(err)
+	}
+}
