@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
@@ -57,7 +58,8 @@ func TestMissingDeletionSecretDelaysOnlyWhileItCanReturn(t *testing.T) {
 }
 
 // accountWithoutNamespaces returns the kubeconfig of a provisioner that has the rights of
-// upstream's manifest where volumes need secrets: it may not read namespaces.
+// upstream's manifest where volumes need secrets, and upstream's own Role, which grants
+// Leases: it may not read namespaces.
 func (s *scene) accountWithoutNamespaces() string {
 	s.t.Helper()
 	account := sandbox.ServiceAccount(s.namespace, "upstream")
@@ -76,6 +78,13 @@ func (s *scene) accountWithoutNamespaces() string {
 		_, err = s.client.RbacV1().ClusterRoleBindings().Create(s.ctx, binding, metav1.CreateOptions{})
 		s.must(err, "bind role "+name)
 	}
+	s.must(s.grantUpstream(s.ctx), "create upstream's role")
+	_, err = s.client.RbacV1().RoleBindings(deploy.Namespace).Create(s.ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "upstream-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "external-provisioner-cfg"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account.Name()}},
+	}, metav1.CreateOptions{})
+	s.must(err, "bind upstream's role")
 	kubeconfig, err := s.plane.Kubeconfig(s.ctx, account)
 	s.must(err, "write kubeconfig")
 	return kubeconfig
