@@ -14,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
@@ -121,12 +122,24 @@ type maker struct {
 	term   int32
 	events *record.FakeRecorder
 	class  string
+	// leases is the client of the journal, deniedFor how long its rights may be missing.
+	leases    kubernetes.Interface
+	deniedFor time.Duration
+	patience  provisioning.Patience
+	// bypassed are the reasons why volumes were created without an entry.
+	bypassed []string
 }
 
 // newMaker makes the claim side for a driver of the test's own, and a class of it.
-func (s *scene) newMaker(mode storagev1.VolumeBindingMode) *maker {
+func (s *scene) newMaker(mode storagev1.VolumeBindingMode, change ...func(*maker)) *maker {
 	s.t.Helper()
-	m := &maker{scene: s, storage: &storage{name: s.namespace + ".example.com", handles: map[string]string{}}, class: s.namespace}
+	m := &maker{
+		scene: s, storage: &storage{name: s.namespace + ".example.com", handles: map[string]string{}}, class: s.namespace,
+		leases: s.client, deniedFor: time.Minute, patience: provisioning.DefaultPatience,
+	}
+	for _, f := range change {
+		f(m)
+	}
 	class := newClass(m.class, m.storage.name, v1.PersistentVolumeReclaimDelete, mode)
 	_, err := s.client.StorageV1().StorageClasses().Create(s.ctx, &class, metav1.CreateOptions{})
 	s.must(err, "create class")
@@ -153,7 +166,8 @@ func (m *maker) restart() {
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
 		Turns:      &controller.Turns{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("maker"),
 		Backoff: controller.Backoff{First: time.Second, Most: time.Second},
-		Journal: m.journal(), Journaled: true,
+		Journal: m.journal(), Journaled: true, Patience: m.patience,
+		Bypassed: func(reason string) { m.bypassed = append(m.bypassed, reason) },
 	})
 	m.must(err, "make controller")
 	m.must(m.Start(m.ctx), "read the journal")
@@ -168,9 +182,9 @@ func (m *maker) journal() *store.Store {
 	m.t.Helper()
 	m.term++
 	m.store = store.New(store.Config{
-		Client: m.client, Journal: journal.Journal{Namespace: m.namespace, Driver: m.storage.name}, Holder: "pod_exeunt",
+		Client: m.leases, Journal: journal.Journal{Namespace: m.namespace, Driver: m.storage.name}, Holder: "pod_exeunt",
 		Custody: journal.Custody{LeaderLease: "lease", Transitions: m.term}, StrikeDelay: 10 * time.Millisecond,
-		DeniedFor: time.Minute, Metrics: store.NewMetrics(),
+		DeniedFor: m.deniedFor, Recorder: m.events, Metrics: store.NewMetrics(),
 	})
 	writing, stop := context.WithCancel(m.ctx)
 	ended := make(chan struct{})
