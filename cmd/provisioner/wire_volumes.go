@@ -41,18 +41,7 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	patience := provisioning.DefaultPatience
-	patience.Unresolved = w.options.journal.unresolvedAfter
-	creations, err = provisioning.New(provisioning.Config{
-		Client: w.clients.Objects,
-		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
-		Attributes: attributes, Streamed: w.streamed,
-		Provisioner: &provisioning.Provisioner{Driver: w.driver, Inputs: inputs, Honor: w.options.Honor()},
-		Deletion:    deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.chosen().read, VolumeName: w.volumeName, Failed: w.failed(),
-		Turns: turns, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(),
-		Journal: w.store, Journaled: w.options.Gates()[string(journalGate)], Leading: w.leading, Patience: patience,
-		Bypassed: func(reason string) { w.journalMetrics.Bypassed.WithLabelValues(reason).Inc() },
-	})
+	creations, err = provisioning.New(w.provisioningConfig(inputs, attributes, deletions, turns, reporter))
 	if err != nil {
 		return err
 	}
@@ -62,6 +51,23 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 			func(ctx context.Context) { deletions.Run(ctx, w.options.workers) })
 	})
 	return nil
+}
+
+// provisioningConfig returns what the side that creates volumes works with.
+func (w *wiring) provisioningConfig(inputs *provisioning.Inputs, attributes cache.SharedIndexInformer, deletions *deletion.Controller, turns *controller.Turns, reporter *controller.Reporter) provisioning.Config {
+	core := w.factory.Core().V1()
+	patience := provisioning.DefaultPatience
+	patience.Unresolved = w.options.journal.unresolvedAfter
+	return provisioning.Config{
+		Client: w.clients.Objects,
+		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
+		Attributes: attributes, Streamed: w.streamed,
+		Provisioner: &provisioning.Provisioner{Driver: w.driver, Inputs: inputs, Honor: w.options.Honor()},
+		Deletion:    deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.chosen().read, VolumeName: w.volumeName, Failed: w.failed(),
+		Turns: turns, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(),
+		Journal: w.store, Journaled: w.options.Gates()[string(journalGate)], Leading: w.leading, Patience: patience,
+		Bypassed: func(reason string) { w.journalMetrics.Bypassed.WithLabelValues(reason).Inc() },
+	}
 }
 
 func (w *wiring) translator() translator {

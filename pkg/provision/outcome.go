@@ -48,17 +48,26 @@ func OutcomeOf(code codes.Code) Outcome {
 // what was known before the call. While an earlier call was open, a denial counts
 // only if it is repeated after a long time: drivers promise more than they keep.
 func After(outcome Outcome, before Creation, deniedLongAgo bool) Creation {
-	wasOpen := before == Open || before == Doubtful || before == Denied
+	switch outcome {
+	case Unanswered:
+		return Open
+	case Mismatch:
+		return Doubtful
+	case Uncertain:
+		if before == Open || before == Denied {
+			return Open
+		}
+		return Doubtful
+	default:
+		return afterDenial(outcome, before, deniedLongAgo)
+	}
+}
+
+// afterDenial returns what is known after the driver said that there is no volume.
+func afterDenial(outcome Outcome, before Creation, deniedLongAgo bool) Creation {
+	isOpen := before == Open || before == Doubtful || before == Denied
 	switch {
-	case outcome == Unanswered:
-		return Open
-	case outcome == Mismatch:
-		return Doubtful
-	case outcome == Uncertain && before == Denied, outcome == Uncertain && before == Open:
-		return Open
-	case outcome == Uncertain:
-		return Doubtful
-	case !wasOpen:
+	case !isOpen:
 		return Failed
 	case outcome == SourceMissing:
 		return before

@@ -30,6 +30,7 @@ type Journal interface {
 	SetApart(ctx context.Context, entry journal.Entry, reason string) error
 	Resume(ctx context.Context, entry journal.Entry) (journal.Entry, error)
 	RemoveApart(ctx context.Context, claim types.UID) error
+	Unresolved() []journal.Entry
 }
 
 // Start takes over the journal. No claim is served and no volume reclaimed before.
@@ -68,6 +69,10 @@ func (c *Controller) rescan(ctx context.Context) {
 // An entry whose volume has not the name of the claim's volume is forged, or was
 // written with other flags: no call is made for it.
 func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
+	apart := map[types.UID]bool{} // after a crash between the two writes of SetApart
+	for _, entry := range c.Journal.Unresolved() {
+		apart[entry.UID] = true
+	}
 	for _, entry := range entries {
 		claim := claimFrom(entry)
 		if volume := c.VolumeName(claim); entry.VolumeName() != volume {
@@ -77,7 +82,7 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
 			continue
 		}
 		s := subject{uid: entry.UID, key: keyOf(controller.Key(claim), entry.UID)}
-		c.memory.note(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim) })
+		c.memory.note(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, apart[entry.UID]) })
 		c.loop.Enqueue(s.key)
 	}
 }
@@ -86,7 +91,7 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
 const discardedBefore = "an earlier process was discarding the volume when it ended"
 
 // inherit notes an entry, unless this process knows better.
-func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim) {
+func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, apart bool) {
 	if r.entry != provision.NoEntry || r.creation != provision.NotRequested {
 		return
 	}
@@ -101,7 +106,7 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	}
 	r.claim, r.plan, r.node, r.superseded = claim, planFrom(entry), entry.Node, entry.Superseded
 	r.stored = r.plan
-	r.resumed = entry.Unresolved != nil
+	r.resumed = apart
 }
 
 // Approve has an unresolved entry finished that the administrator wants finished.
@@ -239,9 +244,8 @@ func (c *Controller) strike(ctx context.Context, o *observation, s provision.Sta
 		if err := c.Journal.RemoveApart(ctx, o.claim.UID); err != nil {
 			return nil, err
 		}
-	} else {
-		c.Journal.Strike(o.claim.UID)
 	}
+	c.Journal.Strike(o.claim.UID)
 	c.releaseHandle(r)
 	c.note(o, func(r *claimRecord) {
 		r.strike()

@@ -1,0 +1,263 @@
+package provisioning
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+)
+
+func TestOpenRequestIsRepeatedThoughItsClassIsGone(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	f.must(f.Classes.GetStore().Replace(nil, ""))
+	f.step(false)
+	f.expect(1, 1, 2, 0)
+}
+
+func TestOpenVolumeOfALostNodeIsDiscarded(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	f.expect(1, 0, 1, 1)
+	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[binding.SelectedNode] = "gone" })
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: csimock.DefaultName, VolumeBindingMode: &wait}
+	_, err := f.client.StorageV1().StorageClasses().Update(f.Context(), class, metav1.UpdateOptions{})
+	f.must(err)
+	f.terms++
+	f.restart()
+	f.step(false)
+	f.step(false)
+	f.expect(0, 0, 2, 0)
+	if node, selected := f.now().Annotations[binding.SelectedNode]; selected {
+		t.Errorf("the node %s is still selected", node)
+	}
+}
+
+func TestVolumeBesideATakenNameIsDiscarded(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	other := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}
+	_, err := f.client.CoreV1().PersistentVolumes().Create(f.Context(), other, metav1.CreateOptions{})
+	f.must(err)
+	f.terms++
+	f.restart()
+	f.step(true)
+	f.step(true)
+	f.expect(0, 1, 2, 0)
+}
+
+func TestFailedDiscardIsRepeated(t *testing.T) {
+	f := newFlow(t)
+	f.fail("create", "persistentvolumes", false)
+	f.step(true)
+	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[binding.SelectedNode] = "another" })
+	f.must(f.mock.Inject(csimock.Fault{Method: "DeleteVolume", Code: codes.Internal, Times: 2}))
+	f.step(true)
+	f.expect(1, 0, 1, 1)
+	f.terms++
+	f.restart() // the entry has the handle
+	f.step(true)
+	if events := f.reported(); !strings.Contains(events, "ProvisioningCleanupFailed") {
+		t.Errorf("events: %s", events)
+	}
+	f.step(false)
+	if len(f.mock.Volumes()) > 1 || len(f.entries(journal.Active)) > 0 {
+		t.Errorf("%d volumes, %d entries", len(f.mock.Volumes()), len(f.entries(journal.Active)))
+	}
+}
+
+func TestDenialOfTheFirstCallLeavesNoEntry(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.ResourceExhausted, false, 3)
+	for range 3 {
+		f.step(true)
+	}
+	f.expect(0, 0, 3, 0)
+	f.vanish()
+	f.again(false)
+	f.expect(0, 0, 3, 0)
+}
+
+func TestDenialOfALaterCallMustBeRepeatedMuchLater(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, false, 1)
+	f.step(true)
+	f.vanish()
+	f.inject(codes.InvalidArgument, false, 3)
+	f.again(false)
+	f.again(false)
+	f.expect(0, 0, 3, 1)
+	f.Patience.Denial = time.Nanosecond
+	f.again(false)
+	f.expect(0, 0, 4, 0)
+}
+
+func TestInternalErrorOfAGoneClaimIsUnresolvedInTheEnd(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.Internal, false, 9)
+	f.step(true)
+	f.vanish()
+	f.again(true)
+	f.expect(0, 0, 2, 1)
+	f.Patience.Unresolved = 0
+	f.again(false)
+	f.expect(0, 0, 2, 0)
+	if apart := f.entries(journal.Apart); len(apart) != 1 {
+		t.Errorf("unresolved entries: %+v", apart)
+	}
+}
+
+// Somebody mends the class of a claim that fails with Internal.
+func TestDoubtfulRequestIsBuiltAgain(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.Internal, false, 1)
+	f.step(true)
+	class, err := f.client.StorageV1().StorageClasses().Get(t.Context(), "class", metav1.GetOptions{})
+	f.must(err)
+	class = class.DeepCopy()
+	class.Parameters = map[string]string{"pool": "mended"}
+	f.must(f.Classes.GetStore().Update(class))
+	f.fail("create", "persistentvolumes", false)
+	f.step(true)
+	if open := f.entries(journal.Active); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "mended" || len(open[0].Superseded) != 1 {
+		t.Errorf("entries: %+v", open)
+	}
+	f.step(false)
+	f.expect(1, 1, 2, 0)
+}
+
+func TestOldFinalizerIsReplacedByAnEntry(t *testing.T) {
+	for name, prepare := range map[string]func(*flow){
+		"claim alive":   func(*flow) {},
+		"claim deleted": (*flow).remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t, string(finalizer.Provisioning))
+			prepare(f)
+			f.step(false)
+			f.expect(1, 1, 1, 0)
+		})
+	}
+	t.Run("class gone", func(t *testing.T) {
+		f := newFlow(t, string(finalizer.Provisioning))
+		f.must(f.Classes.GetStore().Replace(nil, ""))
+		f.remove()
+		f.step(false)
+		f.expect(0, 0, 0, 0)
+		if events := f.reported(); !strings.Contains(events, "ProvisioningUnresolved") {
+			t.Errorf("events: %s", events)
+		}
+	})
+}
+
+func TestJournalOffWritesNothing(t *testing.T) {
+	f := newFlow(t)
+	f.journaled.Store(false)
+	f.fail("create", "persistentvolumes", false)
+	f.step(true)
+	f.expect(1, 0, 1, 0)
+	f.step(false)
+	f.expect(1, 1, 1, 0)
+}
+
+func TestJournalOffFinishesEntries(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	f.vanish()
+	f.terms++
+	f.restart()
+	f.journaled.Store(false)
+	f.again(false)
+	f.expect(1, 1, 2, 0)
+}
+
+func TestEntryUnderAnotherVolumeNameIsNotActedUpon(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	f.vanish()
+	forged := f.entries(journal.Active)[0]
+	forged.UID = "another"
+	f.must(f.store.Write(t.Context(), forged))
+	f.terms++
+	f.restart()
+	if apart := f.entries(journal.Apart); len(apart) != 1 || apart[0].UID != "another" {
+		t.Errorf("unresolved entries: %+v", apart)
+	}
+}
+
+func TestRefusedRequestWaitsUntilSomethingChanges(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.InvalidArgument, false, 1)
+	f.step(false)
+	f.expect(0, 0, 1, 0)
+	if events := f.reported(); !strings.Contains(events, "not tried again for 1s") {
+		t.Errorf("nobody says how long it waits:\n%s", events)
+	}
+	changed := f.now().DeepCopy()
+	changed.Annotations["team"] = "storage"
+	if !f.concerns(f.now(), changed) {
+		t.Error("an annotation of the claim does not have it tried again")
+	}
+	f.step(false)
+	f.expect(1, 1, 2, 0)
+}
+
+func TestDeletedClaimWithoutACallIsForgotten(t *testing.T) {
+	f := newFlow(t)
+	f.remove()
+	f.step(false)
+	f.expect(0, 0, 0, 0)
+	if _, known := f.memory.of("uid"); known {
+		t.Error("the claim is still remembered")
+	}
+}
+
+func TestOwnVolumeIsNoReasonToRefuseAHandle(t *testing.T) {
+	f := newFlow(t)
+	own := &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"},
+		Spec:       v1.PersistentVolumeSpec{PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: csimock.DefaultName, VolumeHandle: "h"}}},
+	}
+	f.must(f.Volumes.GetStore().Add(own))
+	o := &observation{claim: f.now(), name: "pvc-uid"}
+	if err := f.checkHandle(answer{handle: "h", volume: own}, o); err != nil {
+		t.Error(err)
+	}
+	other := own.DeepCopy()
+	other.Name = "another"
+	f.must(f.Volumes.GetStore().Add(other))
+	if err := f.checkHandle(answer{handle: "h", volume: own}, o); err == nil {
+		t.Error("the handle of another volume is taken")
+	}
+}
+
+func TestHandlesOfUncachedVolumesAreReserved(t *testing.T) {
+	m := newMemory()
+	for range 2 {
+		if !m.reserve("handle", "a") {
+			t.Error("a free handle, or one's own, is refused")
+		}
+	}
+	if m.reserve("handle", "b") {
+		t.Error("the handle of another claim's volume is given")
+	}
+	m.release("handle")
+	if !m.reserve("handle", "b") {
+		t.Error("a handle that was released is refused")
+	}
+}
