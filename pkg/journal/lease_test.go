@@ -61,7 +61,10 @@ func TestEveryLeaseOfAJournalIsRecognized(t *testing.T) {
 				if gotKind, gotNumber, ours := j.KindOf(lease); !ours || gotKind != kind || gotNumber != number {
 					t.Errorf("%s is kind %s number %d, ours %v", lease.Name, gotKind, gotNumber, ours)
 				}
-				for _, other := range journals() {
+				for i, other := range journals() {
+					if i%7 != number%7 {
+						continue // each of them for some Leases
+					}
 					if _, _, ours := other.KindOf(lease); ours && other != j {
 						t.Errorf("%s of %+v counts as one of %+v", lease.Name, j, other)
 					}

@@ -18,24 +18,12 @@ import (
 
 // await waits until the provisioner has taken a marked entry.
 func (e Ending) await(ctx context.Context, item Item) error {
-	leases := e.Client.CoordinationV1().Leases(item.Lease.Namespace)
-	selected := fields.OneTermEqualSelector(metav1.ObjectNameField, item.Lease.Name).String()
-	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = selected
-			return leases.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selected
-			return leases.Watch(ctx, options)
-		},
-	}, e.Client)
 	refusal := ""
 	deleted := func(store cache.Store) (bool, error) {
 		_, there, err := store.GetByKey(item.Lease.String())
 		return !there, err
 	}
-	_, err := watchtools.UntilWithSync(ctx, source, &coordinationv1.Lease{}, deleted, func(event watch.Event) (bool, error) {
+	_, err := watchtools.UntilWithSync(ctx, e.source(item.Lease), &coordinationv1.Lease{}, deleted, func(event watch.Event) (bool, error) {
 		lease, is := event.Object.(*coordinationv1.Lease)
 		if !is || lease.Name != item.Lease.Name {
 			return false, nil
@@ -62,4 +50,20 @@ func (e Ending) await(ctx context.Context, item Item) error {
 	}
 	e.say("The provisioner of %s has taken the entry of claim UID %s.", item.Driver, item.ClaimUID)
 	return nil
+}
+
+// source lists and watches one Lease.
+func (e Ending) source(lease Reference) cache.ListerWatcher {
+	leases := e.Client.CoordinationV1().Leases(lease.Namespace)
+	selected := fields.OneTermEqualSelector(metav1.ObjectNameField, lease.Name).String()
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selected
+			return leases.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selected
+			return leases.Watch(ctx, options)
+		},
+	}, e.Client)
 }
