@@ -105,18 +105,23 @@ func TestDenialOfALaterCallMustBeRepeatedMuchLater(t *testing.T) {
 	f.expect(0, 0, 4, 0)
 }
 
-func TestInternalErrorOfAGoneClaimIsUnresolvedInTheEnd(t *testing.T) {
-	f := newFlow(t)
-	f.inject(codes.Internal, false, 9)
-	f.step(true)
-	f.vanish()
-	f.again(true)
-	f.expect(0, 0, 2, 1)
-	f.Patience.Unresolved = 0
-	f.again(false)
-	f.expect(0, 0, 2, 0)
-	if apart := f.entries(journal.Apart); len(apart) != 1 {
-		t.Errorf("unresolved entries: %+v", apart)
+func TestUnclearErrorOfAGoneClaimIsUnresolvedInTheEnd(t *testing.T) {
+	for _, code := range []codes.Code{codes.Internal, codes.NotFound, codes.AlreadyExists} {
+		t.Run(code.String(), func(t *testing.T) {
+			f := newFlow(t)
+			f.inject(codes.DeadlineExceeded, false, 1)
+			f.inject(code, false, 9)
+			f.step(true)
+			f.vanish()
+			f.again(true)
+			f.expect(0, 0, 2, 1)
+			f.Patience.Unresolved = 0
+			f.again(false)
+			f.expect(0, 0, 2, 0)
+			if apart := f.entries(journal.Apart); len(apart) != 1 || !strings.Contains(apart[0].Unresolved.Reason, "driver") {
+				t.Errorf("unresolved entries: %+v", apart)
+			}
+		})
 	}
 }
 
