@@ -61,6 +61,7 @@ func (w *wiring) newStore() (*store.Store, error) {
 		Client:  client,
 		Journal: journal.Journal{Namespace: w.options.election.leaseNamespace(), Driver: w.driver.Name(), Node: w.options.node.name()},
 		Holder:  holder, Interval: commitInterval, StrikeDelay: strikeDelay, DeniedFor: deniedFor,
+		Off:      !w.options.Gates()[string(journalGate)],
 		Recorder: w.recorder, Metrics: w.journalMetrics, Lost: w.end,
 	}), nil
 }

@@ -31,7 +31,7 @@ func (s *Store) Start(ctx context.Context) ([]journal.Entry, error) {
 	var deniedSince time.Time
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		entries, err := s.TakeOver(ctx)
-		if err == nil {
+		if err == nil && !s.Off {
 			err = s.createFirst(ctx)
 		}
 		if err == nil || errors.Is(err, ErrLost) || ctx.Err() != nil {

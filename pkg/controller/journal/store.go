@@ -45,6 +45,9 @@ type Config struct {
 	// DeniedFor is how long the right to write Leases must be missing until claims are
 	// served without the journal.
 	DeniedFor time.Duration
+	// Off: no entry is going to be written, so that no Lease is created. Those that exist
+	// are taken over.
+	Off bool
 	// Recorder emits the events about the journal itself; it may be nil.
 	Recorder record.EventRecorder
 	Metrics  *Metrics
