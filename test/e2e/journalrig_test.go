@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -114,6 +114,23 @@ func (j *journaled) leases(kind journal.Kind) []coordinationv1.Lease {
 		is, _, ours := j.journal.KindOf(&l)
 		return !ours || is != kind
 	})
+}
+
+// edit changes the first active Lease, as an administrator does.
+func (j *journaled) edit(change func(*coordinationv1.Lease)) *coordinationv1.Lease {
+	j.t.Helper()
+	leases := j.client.CoordinationV1().Leases(j.journal.Namespace)
+	for {
+		lease, err := leases.Get(j.ctx, j.journal.LeaseName(journal.Active, 0), metav1.GetOptions{})
+		j.must(err, "read lease")
+		change(lease)
+		written, err := leases.Update(j.ctx, lease, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) { // the provisioner wrote it
+			continue
+		}
+		j.must(err, "write lease")
+		return written
+	}
 }
 
 func (j *journaled) entries(kind journal.Kind) []journal.Entry {
@@ -259,10 +276,4 @@ func (j *journaled) useOwnAccount() {
 	j.must(err, "bind role")
 	j.kubeconfig, err = j.plane.Kubeconfig(j.ctx, account)
 	j.must(err, "write kubeconfig")
-}
-
-// sameJournal reports whether a Lease has its holder, label and annotations again.
-func sameJournal(a, b *coordinationv1.Lease) bool {
-	return journal.HolderOf(a) == journal.HolderOf(b) && maps.Equal(a.Labels, b.Labels) &&
-		maps.Equal(journal.Encoded(a), journal.Encoded(b)) && a.Annotations[journal.OwnerAnnotation] == b.Annotations[journal.OwnerAnnotation]
 }

@@ -1,0 +1,268 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+)
+
+// From their creation until they are gone: one is served, one is deleted while the
+// driver does not answer, one while there is no provisioner.
+func TestClaimNeverCarriesAFinalizerOfOurs(t *testing.T) {
+	t.Parallel()
+	j := enter(t, shared(t, setup{honor: true})).newJournaled(v1.PersistentVolumeReclaimDelete)
+	watcher, err := j.client.CoreV1().PersistentVolumeClaims(j.namespace).Watch(j.ctx, metav1.ListOptions{})
+	j.must(err, "watch claims")
+	defer watcher.Stop()
+	j.start()
+	j.createClaim("served", j.class)
+	j.awaitBound("served")
+	j.deleteClaim("served")
+	j.awaitClaimGone("served")
+	j.awaitVolumes(0)
+	j.abandon("unanswered")
+	j.kill()
+	pending := j.createClaim("unserved", j.class)
+	j.awaitClaim(pending.Name, "is pending", func(c *v1.PersistentVolumeClaim) bool { return len(c.Annotations) > 0 })
+	j.deleteClaim(pending.Name)
+
+	versions := 0
+	for gone := 0; gone < 3; {
+		select {
+		case event := <-watcher.ResultChan():
+			claim, is := event.Object.(*v1.PersistentVolumeClaim)
+			if !is {
+				t.Fatalf("the watch of claims ended: %+v", event)
+			}
+			versions++
+			if event.Type == watch.Deleted {
+				gone++
+			}
+			if other := slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == "kubernetes.io/pvc-protection" }); len(other) > 0 {
+				t.Errorf("claim %s has the finalizers %v", claim.Name, other)
+			}
+		case <-j.ctx.Done():
+			t.Fatalf("%d of 3 claims are gone", gone)
+		}
+	}
+	t.Logf("%d versions of 3 claims were seen", versions)
+}
+
+func TestLostAnswerIsFinishedAndReclaimed(t *testing.T) {
+	t.Parallel()
+	for name, restart := range map[string]func(*journaled){
+		"by the same process": func(*journaled) {},
+		"after a rollout":     func(j *journaled) { j.stop(); j.start() },
+		"after a crash":       func(j *journaled) { j.kill(); j.expireLeader(0); j.start() },
+		"after two crashes": func(j *journaled) {
+			j.kill()
+			j.expireLeader(0)
+			j.start()
+			j.awaitLog(j.sidecar, `"Working"`)
+			j.kill()
+			j.expireLeader(0)
+			j.start()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := enter(t, shared(t, setup{honor: true})).newJournaled(v1.PersistentVolumeReclaimDelete, elect...)
+			j.start()
+			claim := j.abandon("claim")
+			restart(j)
+			j.expectFinished(claim)
+		})
+	}
+}
+
+func TestLostAnswerWithPolicyRetainKeepsTheVolume(t *testing.T) {
+	t.Parallel()
+	j := enter(t, shared(t, setup{honor: true})).newJournaled(v1.PersistentVolumeReclaimRetain)
+	j.start()
+	claim := j.abandon("claim")
+	j.kill()
+	j.start()
+	j.mock.server.ClearFaults()
+	j.awaitVolume("pvc-"+string(claim.UID), "is released", isReleased)
+	j.awaitEntries(journal.Active, 0)
+	j.expectVolumes(1)
+	if calls := j.called("DeleteVolume"); calls != 0 {
+		t.Errorf("DeleteVolume was called %d times", calls)
+	}
+}
+
+// Another program has led after the request: it may have served the claim.
+func TestEntryInBrokenCustodyWaitsForTheAdministrator(t *testing.T) {
+	t.Parallel()
+	j := enterJournaled(t, elect...)
+	j.start()
+	claim := j.abandon("claim")
+	j.kill()
+	j.mock.server.ClearFaults()
+	asked := j.called("CreateVolume")
+	j.expireLeader(1)
+	for range 2 { // and stays so after another crash
+		j.start()
+		entry := j.awaitEntries(journal.Apart, 1)[0]
+		if !entry.CustodyBroken || entry.Unresolved == nil || entry.UID != claim.UID {
+			t.Errorf("the entry is %+v", entry)
+		}
+		if message := j.awaitEvent(j.aboutJournal(), "JournalEntryUnresolved"); !strings.Contains(message, string(claim.UID)) {
+			t.Errorf("the event does not name the claim's UID: %s", message)
+		}
+		j.createClaim("marker", j.class)
+		j.awaitBound("marker")
+		j.deleteClaim("marker")
+		j.awaitVolumes(1)
+		j.expectMetric("exeunt_provisioning_journal_unresolved_entries 1")
+		j.kill()
+		j.expireLeader(0)
+	}
+	if calls := j.called("CreateVolume"); calls != asked+2 {
+		t.Errorf("CreateVolume was called %d times beside the 2 markers", calls-asked-2)
+	}
+	if len(j.entries(journal.Active)) != 0 {
+		t.Errorf("the entry is still active: %+v", j.entries(journal.Active))
+	}
+	j.start()
+	j.awaitLog(j.sidecar, `"Working"`)
+	j.approve(claim.UID)
+	j.awaitVolumes(0)
+	j.awaitEntries(journal.Apart, 0)
+	j.awaitEntries(journal.Active, 0)
+	j.awaitVolumeGone("pvc-" + string(claim.UID))
+	if calls := j.called("CreateVolume"); calls != asked+3 {
+		t.Errorf("the approved request was sent %d times, want once", calls-asked-2)
+	}
+	j.until("no entry is counted as unresolved", func() bool {
+		text, _ := j.get(j.sidecar, "/metrics")
+		return strings.Contains(text, "\nexeunt_provisioning_journal_unresolved_entries 0\n")
+	})
+}
+
+// enterJournaled is newJournaled in a namespace of the test's own.
+func enterJournaled(t *testing.T, args ...string) *journaled {
+	t.Helper()
+	return enterFor(t, shared(t, setup{honor: true}), 2*patience).newJournaled(v1.PersistentVolumeReclaimDelete, args...)
+}
+
+func TestForeignHolderEndsTheProgram(t *testing.T) {
+	t.Parallel()
+	j := enterJournaled(t)
+	j.start()
+	j.open("claim")
+	taken := j.edit(func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = ptr.To("other_exeunt") })
+	select {
+	case <-j.sidecar.Done():
+	case <-j.ctx.Done():
+		t.Fatalf("the provisioner goes on; log %s", j.sidecar.LogFile())
+	}
+	if err := j.sidecar.Err(); err == nil || !strings.Contains(err.Error(), "exit status 1") {
+		t.Errorf("the provisioner ended with %v, want exit status 1", err)
+	}
+	if sentence := "is held by other_exeunt: another process has taken over the provisioning journal"; !j.logContains(j.sidecar, sentence) {
+		t.Errorf("the log lacks the sentence %q: %s", sentence, j.sidecar.LogFile())
+	}
+	if now := j.leases(journal.Active)[0]; now.ResourceVersion != taken.ResourceVersion {
+		t.Errorf("the journal of the other process was written: %+v", now)
+	}
+}
+
+// The secret of the request goes with the namespace of the claim, so that the request
+// cannot be repeated.
+func TestNamespaceDeletedWithItsSecretLeavesAnUnresolvedEntry(t *testing.T) {
+	t.Parallel()
+	j := enterJournaled(t, "--journal-unresolved-after=2s")
+	j.useOwnAccount() // which may write no event into a namespace that is being deleted
+	j.setClassSecret()
+	inside := *j.scene
+	inside.namespace = j.newSecretNamespace("doomed")
+	j.start()
+	j.fail()
+	claim := inside.createClaim("claim", j.class)
+	j.awaitVolumes(1)
+	j.deleteNamespace(inside.namespace)
+	j.deleteSecret(inside.namespace) // as the namespace controller does, which is not here
+	inside.deleteClaim(claim.Name)
+	inside.awaitClaimGone(claim.Name)
+	j.finalizeNamespace(inside.namespace)
+	j.mock.server.ClearFaults()
+	entry := j.awaitEntries(journal.Apart, 1)[0]
+	if entry.UID != claim.UID || entry.CustodyBroken || !strings.Contains(entry.Unresolved.Reason, inside.namespace+"/credentials") {
+		t.Errorf("the entry is %+v, unresolved %+v", entry, entry.Unresolved)
+	}
+	if message := j.awaitEvent(j.aboutJournal(), "JournalEntryUnresolved"); !strings.Contains(message, inside.namespace+"/credentials") {
+		t.Errorf("the event does not name the secret: %s", message)
+	}
+	j.awaitEntries(journal.Active, 0)
+	j.expectMetric("exeunt_provisioning_journal_unresolved_entries 1")
+	j.expectVolumes(1)
+	if calls := j.called("DeleteVolume"); calls != 0 {
+		t.Errorf("DeleteVolume was called %d times", calls)
+	}
+}
+
+// setClassSecret has the class name a secret in the namespace of the claim.
+func (j *journaled) setClassSecret() {
+	j.t.Helper()
+	classes := j.client.StorageV1().StorageClasses()
+	class, err := classes.Get(j.ctx, j.class, metav1.GetOptions{})
+	j.must(err, "read class")
+	j.must(classes.Delete(j.ctx, j.class, metav1.DeleteOptions{}), "delete class")
+	class.ResourceVersion = ""
+	class.Parameters = map[string]string{
+		"csi.storage.k8s.io/provisioner-secret-name":      "credentials",
+		"csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}",
+	}
+	_, err = classes.Create(j.ctx, class, metav1.CreateOptions{})
+	j.must(err, "create class")
+}
+
+func TestGateOffWritesNoLease(t *testing.T) {
+	t.Parallel()
+	j := enterJournaled(t, "--feature-gates=ProvisioningJournal=false")
+	j.start()
+	j.abandon("unanswered")
+	j.mock.server.ClearFaults()
+	j.awaitVolumes(0) // by the memory of this process
+	j.createClaim("served", j.class)
+	j.awaitBound("served")
+	if leases := append(j.leases(journal.Active), j.leases(journal.Apart)...); len(leases) > 0 {
+		t.Errorf("the journal has the leases %+v", leases)
+	}
+}
+
+func TestGateOffFinishesInheritedEntries(t *testing.T) {
+	t.Parallel()
+	j := enterJournaled(t)
+	j.start()
+	claim := j.abandon("claim")
+	j.kill()
+	j.start("--feature-gates=ProvisioningJournal=false")
+	j.expectFinished(claim)
+	before := j.leases(journal.Active)
+	j.createClaim("served", j.class)
+	j.awaitBound("served")
+	j.abandonBeside("unanswered", 1)
+	if now := j.leases(journal.Active); len(now) != len(before) || len(now) > 0 && now[0].ResourceVersion != before[0].ResourceVersion {
+		t.Errorf("the journal was written: %+v", now)
+	}
+}
+
+// abandonBeside is abandon where the driver has other volumes.
+func (j *journaled) abandonBeside(claim string, others int) {
+	j.t.Helper()
+	j.open(claim)
+	j.deleteClaim(claim)
+	j.awaitClaimGone(claim)
+	j.mock.server.ClearFaults()
+	j.awaitVolumes(others)
+}
