@@ -12,17 +12,17 @@ import (
 func Mismatch(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) string {
 	switch {
 	case volume.DeletionTimestamp != nil:
-		return "the volume is being deleted"
+		return "the volume is marked for deletion"
 	case capacity(volume).Cmp(request(claim)) < 0:
-		return "the volume is smaller than requested"
+		return "requested PV is too small"
 	case VolumeClass(volume) != ClaimClass(claim):
-		return "storageClassName differs"
+		return "storageClassName does not match"
 	case !sameAttributesClass(volume, claim):
-		return "volumeAttributesClassName differs"
+		return "volumeAttributesClassName does not match"
 	case !SameMode(volume, claim):
-		return "volumeMode differs"
+		return "incompatible volumeMode"
 	case !offersModes(volume.Spec.AccessModes, claim.Spec.AccessModes):
-		return "the volume lacks an access mode that is requested"
+		return "incompatible accessMode, the volume lacks one that the claim requests"
 	}
 	return ""
 }

@@ -81,13 +81,13 @@ func (h *HostPath) refuse(request Request) error {
 	claim := request.Claim
 	switch mode := claim.Spec.VolumeMode; {
 	case !h.Provisions:
-		return fmt.Errorf("plugin %s: %w", HostPathName, ErrDisabled)
+		return fmt.Errorf("provisioning in volume plugin %q is %w", HostPathName, ErrDisabled)
 	case mode != nil && *mode == v1.PersistentVolumeBlock:
-		return fmt.Errorf("plugin %s provisions no block volumes", HostPathName)
+		return fmt.Errorf("%s does not support block volume provisioning", HostPathName)
 	case len(request.Class.MountOptions) > 0:
-		return fmt.Errorf("plugin %s supports no mount options, and class %q has %v", HostPathName, request.Class.Name, request.Class.MountOptions)
+		return fmt.Errorf("mount options are not supported by the provisioner %s, and StorageClass %q has mount options %v", HostPathName, request.Class.Name, request.Class.MountOptions)
 	case claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil:
-		return fmt.Errorf("plugin %s is not a CSI driver, and only those provision from a data source", HostPathName)
+		return fmt.Errorf("plugin %q is not a CSI plugin, and only a CSI plugin can provision a claim with a datasource", HostPathName)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (h *HostPath) inRoot(volume *v1.PersistentVolume, verb string, change func(
 	if volume.Spec.HostPath == nil {
 		return fmt.Errorf("volume %s has no host path, so plugin %s cannot %s it", volume.Name, HostPathName, verb)
 	}
-	name, err := h.below(volume.Spec.HostPath.Path)
+	name, err := h.below(volume.Spec.HostPath.Path, verb)
 	if err != nil {
 		return err
 	}
@@ -121,11 +121,11 @@ func (h *HostPath) inRoot(volume *v1.PersistentVolume, verb string, change func(
 	return nil
 }
 
-// below returns the path relative to the root.
-func (h *HostPath) below(full string) (string, error) {
+// below returns the path relative to the root. The verb is what is done there.
+func (h *HostPath) below(full, verb string) (string, error) {
 	name, inside := strings.CutPrefix(strings.TrimSuffix(full, "/"), h.Root+"/")
 	if !inside || name != path.Clean(name) || !fs.ValidPath(name) || name == hostPathBase || name == "." {
-		return "", fmt.Errorf("plugin %s creates and deletes only volumes below %s, and the volume is at %q", HostPathName, h.Root, full)
+		return "", fmt.Errorf("cannot %s volume at %q: host_path deleter only supports %s/.+, and plugin %s creates volumes only there", verb, full, h.Root, HostPathName)
 	}
 	return name, nil
 }

@@ -73,7 +73,7 @@ func (r Request) Policy() v1.PersistentVolumeReclaimPolicy {
 
 var (
 	// ErrDisabled: the plugin may not provision unless a flag says so.
-	ErrDisabled = errors.New("provisioning by this plugin is switched off")
+	ErrDisabled = errors.New("disabled")
 	// ErrInUse: the volume cannot be deleted yet, which is no failure.
 	ErrInUse = errors.New("the volume is still in use")
 )

@@ -11,7 +11,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// Event reasons, as in kube-controller-manager: scripts and alerts match them.
+// Event reasons, as in kube-controller-manager: scripts and alerts match them. The
+// messages have the key words of its messages, which words_test.go lists.
 const (
 	failedBinding        = "FailedBinding"
 	volumeMismatch       = "VolumeMismatch"
@@ -32,25 +33,25 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 	class := binding.ClaimClass(o.claim)
 	switch reason {
 	case binding.VolumeUnfit:
-		return controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to the requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
+		return controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
 	case binding.VolumeTaken:
-		return controller.Warn(failedBinding, fmt.Sprintf("The requested volume %q belongs to claim %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
+		return controller.Warn(failedBinding, fmt.Sprintf("The requested volume %q is already bound to a different claim, %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
 	case binding.ReferenceLost:
-		return controller.Warn(claimLost, "The claim was bound and no longer names its volume; the data on it is out of reach"), true
+		return controller.Warn(claimLost, "The bound claim has lost reference to PersistentVolume: spec.volumeName is empty. Data on the volume is lost to the claim until spec.volumeName is restored"), true
 	case binding.VolumeLost:
-		return controller.Warn(claimLost, fmt.Sprintf("The claim is bound to volume %q, which no longer exists", o.claim.Spec.VolumeName)), true
+		return controller.Warn(claimLost, fmt.Sprintf("The bound claim has lost its PersistentVolume %q. Data on the volume is lost to the claim unless the PersistentVolume is restored", o.claim.Spec.VolumeName)), true
 	case binding.Misbound:
-		return controller.Warn(claimMisbound, fmt.Sprintf("The claim is bound to volume %q, which belongs to claim %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
+		return controller.Warn(claimMisbound, fmt.Sprintf("Two claims are bound to the same volume %q, this one is bound incorrectly: the volume belongs to claim %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
 	case binding.NothingFits:
-		return controller.Note(failedBinding, "No volume satisfies the claim, and no storage class is set that could provision one"), true
+		return controller.Note(failedBinding, "There are no persistent volumes available for this claim and no storage class is set"), true
 	case binding.AwaitsConsumer:
 		return c.consumerEvent(o.claim), true
 	case binding.ClassMissing:
-		return controller.Warn(provisioningFailed, fmt.Sprintf("The storage class %q does not exist", class)), true
+		return controller.Warn(provisioningFailed, classNotFound(class)), true
 	case binding.ProvisionerMissing:
-		return controller.Warn(provisioningFailed, fmt.Sprintf("No volume satisfies the claim, and the provisioner of its storage class %q cannot make one here", class)), true
+		return controller.Warn(provisioningFailed, c.pluginNotFound(class)), true
 	case binding.AwaitsProvisioner:
-		return controller.Note(externalProvisioning, fmt.Sprintf("Waiting for the external provisioner %q to create a volume, or for an administrator to provide one; if this takes long, see whether the provisioner runs and knows its driver", c.provisionerOf(o.claim))), true
+		return controller.Note(externalProvisioning, fmt.Sprintf("Waiting for a volume to be created by the external provisioner '%s' or manually by the system administrator; if this takes long, verify that the provisioner is running and correctly registered", c.provisionerOf(o.claim))), true
 	case binding.ClaimDeleting, binding.IsBound, binding.FromOldVersion, binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.VolumeMissing, binding.DefaultClass, binding.ProvisioningOff:
 	}
 	return controller.Event{}, false
@@ -65,9 +66,26 @@ func (c *Controller) consumerEvent(claim *v1.PersistentVolumeClaim) controller.E
 			pods = append(pods, pod.Name)
 		}
 	}
-	if len(pods) == 0 {
-		return controller.Note(waitForFirstConsumer, "Waiting for the first pod that uses the claim")
-	}
 	slices.Sort(pods)
-	return controller.Note(waitForPodScheduled, "Waiting for the scheduling of "+strings.Join(pods, ", "))
+	switch len(pods) {
+	case 0:
+		return controller.Note(waitForFirstConsumer, "The claim is waiting for first consumer to be created before binding: no pod uses the claim yet")
+	case 1:
+		return controller.Note(waitForPodScheduled, fmt.Sprintf("The claim is waiting for pod %s to be scheduled", pods[0]))
+	}
+	return controller.Note(waitForPodScheduled, fmt.Sprintf("The claim is waiting for pods %s to be scheduled", strings.Join(pods, ",")))
+}
+
+func classNotFound(name string) string {
+	return fmt.Sprintf("storageclass.storage.k8s.io %q not found", name)
+}
+
+// pluginNotFound names the provisioner of the class, which neither an in-tree plugin
+// nor an external provisioner can be.
+func (c *Controller) pluginNotFound(name string) string {
+	provisioner := ""
+	if class := c.Caches.Class(name); class != nil {
+		provisioner = class.Provisioner
+	}
+	return fmt.Sprintf("no volume plugin matched name: %s, which is the provisioner of storage class %q; the claim waits for a volume that satisfies it", provisioner, name)
 }

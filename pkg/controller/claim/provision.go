@@ -82,7 +82,7 @@ func (c *Controller) provision(ctx context.Context, claim *v1.PersistentVolumeCl
 		}
 	}
 	klog.FromContext(ctx).V(2).Info("Volume provisioned", "volume", volume.Name, "plugin", plugin.Name())
-	c.Reporter.Report(claim, controller.Note(provisioningSucceeded, fmt.Sprintf("Volume %q was provisioned by %s", volume.Name, plugin.Name())))
+	c.Reporter.Report(claim, controller.Note(provisioningSucceeded, fmt.Sprintf("Successfully provisioned volume %s using %s", volume.Name, plugin.Name())))
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (c *Controller) record(ctx context.Context, claim *v1.PersistentVolumeClaim
 	case apierrors.IsAlreadyExists(err): // since it was looked for, so that it is looked for again
 		return nil, controller.ErrLagging
 	case err != nil:
-		return nil, fmt.Errorf("record volume %s: %w", binding.ProvisionedName(claim), err)
+		return nil, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(claim), err)
 	}
 	return volume, nil
 }
@@ -115,16 +115,16 @@ func (c *Controller) record(ctx context.Context, claim *v1.PersistentVolumeClaim
 func (c *Controller) describe(claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
 	class := c.Caches.Class(binding.ClaimClass(claim))
 	if class == nil {
-		return nil, fmt.Errorf("the storage class %q does not exist", binding.ClaimClass(claim))
+		return nil, errors.New(classNotFound(binding.ClaimClass(claim)))
 	}
 	plugin, here := c.Plugins.ProvisionerFor(claim.Annotations[binding.StorageProvisioner])
 	if !here {
-		return nil, fmt.Errorf("no plugin here is called %q", claim.Annotations[binding.StorageProvisioner])
+		return nil, fmt.Errorf("no volume plugin matched name: %s", claim.Annotations[binding.StorageProvisioner])
 	}
 	volume, err := plugin.Describe(intree.Request{VolumeName: binding.ProvisionedName(claim), Claim: claim, Class: class})
 	if err != nil { // which the metrics count as a failed call
 		return nil, c.Operations.Call(plugin.Name(), metrics.Provision, func() error {
-			return fmt.Errorf("provision volume for class %q: %w", class.Name, err)
+			return fmt.Errorf("describe volume: %w", err)
 		})
 	}
 	c.complete(volume, claim, plugin)
@@ -154,7 +154,7 @@ func (c *Controller) recorded(ctx context.Context, claim *v1.PersistentVolumeCla
 	case err != nil:
 		return nil, fmt.Errorf("read volume %s: %w", name, err)
 	case binding.RelationOf(volume, claim) != binding.Ours || volume.Annotations[binding.ProvisionedBy] == "":
-		return nil, fmt.Errorf("provision volume: another volume has the name %s; delete that one, or this claim", name)
+		return nil, fmt.Errorf("another volume has the name %s; delete that one, or this claim", name)
 	}
 	return volume, nil
 }
@@ -163,7 +163,7 @@ func (c *Controller) recorded(ctx context.Context, claim *v1.PersistentVolumeCla
 func (c *Controller) failed(claim *v1.PersistentVolumeClaim, err error) error {
 	if err != nil {
 		c.Operations.Failed(claim.UID)
-		c.Reporter.Report(claim, controller.Warn(provisioningFailed, err.Error()))
+		c.Reporter.Report(claim, controller.Warn(provisioningFailed, fmt.Sprintf("Failed to provision volume with StorageClass %q: %v", binding.ClaimClass(claim), err)))
 	}
 	return err
 }
