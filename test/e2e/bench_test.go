@@ -24,17 +24,17 @@ func BenchmarkOursAndUpstream(b *testing.B) {
 			for b.Loop() {
 				s := enter(b, c)
 				start := time.Now()
-				s.inParallel(func(i int) error {
+				s.inParallel(benchmarkCrowd, func(i int) error {
 					_, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).Create(s.ctx, s.newClaim(fmt.Sprint("claim-", i), deleteClass), metav1.CreateOptions{})
 					return err
 				})
 				volumes := s.awaitCrowdBound(benchmarkCrowd)
 				b.ReportMetric(benchmarkCrowd/time.Since(start).Seconds(), "bound/s")
 				start = time.Now()
-				s.inParallel(func(i int) error {
+				s.inParallel(benchmarkCrowd, func(i int) error {
 					return s.client.CoreV1().PersistentVolumes().Delete(s.ctx, volumes[i], metav1.DeleteOptions{})
 				})
-				s.inParallel(func(i int) error {
+				s.inParallel(benchmarkCrowd, func(i int) error {
 					return s.client.CoreV1().PersistentVolumeClaims(s.namespace).Delete(s.ctx, fmt.Sprint("claim-", i), metav1.DeleteOptions{})
 				})
 				s.awaitCrowdGone(volumes)
@@ -47,12 +47,12 @@ func BenchmarkOursAndUpstream(b *testing.B) {
 // benchmarkCrowd is how many volumes one round has.
 const benchmarkCrowd = 1000
 
-// inParallel calls f for every member of the crowd, 64 at once.
-func (s *scene) inParallel(f func(i int) error) {
+// inParallel calls f for every number below size, 64 at once.
+func (s *scene) inParallel(size int, f func(i int) error) {
 	s.t.Helper()
 	var group errgroup.Group
 	group.SetLimit(64)
-	for i := range benchmarkCrowd {
+	for i := range size {
 		group.Go(func() error { return f(i) })
 	}
 	s.must(group.Wait(), "load the cluster")

@@ -35,9 +35,9 @@ type setup struct {
 	brief bool
 	// alone keeps the cluster for the one test of that name.
 	alone string
-	// driver and controller are further flags of the mock driver and of our
-	// pv-controller, separated by spaces.
-	driver, controller string
+	// driver, controller and provisioner are further flags of the mock driver, of our
+	// pv-controller and of our provisioner, separated by spaces.
+	driver, controller, provisioner string
 }
 
 // cluster is a control plane with the programs of one setup.
@@ -110,7 +110,10 @@ func (c *cluster) startPrograms(ctx context.Context, how setup) error {
 		return nil
 	}
 	var err error
-	c.provisioner, err = sidecar(ctx, c.driver, sandbox.Controller{HonorReclaimPolicy: how.honor && !how.provisionerOff, Args: []string{"--http-endpoint=127.0.0.1:0"}})
+	c.provisioner, err = sidecar(ctx, c.driver, sandbox.Controller{
+		HonorReclaimPolicy: how.honor && !how.provisionerOff,
+		Args:               append([]string{"--http-endpoint=127.0.0.1:0"}, strings.Fields(how.provisioner)...),
+	})
 	if err != nil {
 		return err
 	}

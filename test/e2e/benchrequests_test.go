@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+)
+
+// benchmarkClaims is how many claims BenchmarkRequestsPerVolume creates for each pair
+// of programs.
+var benchmarkClaims = flag.Int("claims", 400, "claims of BenchmarkRequestsPerVolume")
+
+// journalOff is the flag that has our provisioner work without the journal.
+const journalOff = "--feature-gates=ProvisioningJournal=false"
+
+// BenchmarkRequestsPerVolume counts the API requests from the creation of claims until
+// all are bound and nothing is written any more, by the audit log: per volume, by
+// program, verb and resource, events apart. The claims come by the watch.
+//
+//	go test ./test/e2e -run xxx -bench RequestsPerVolume -benchtime 1x -claims 1000
+func BenchmarkRequestsPerVolume(b *testing.B) {
+	for _, pair := range []struct {
+		name string
+		how  setup
+	}{
+		{"upstream+upstream", setup{upstreamLoops: true, upstreamSidecar: true}},
+		{"upstream+ours", setup{honor: true, upstreamLoops: true}},
+		{"upstream+ours-without-journal", setup{honor: true, upstreamLoops: true, provisioner: journalOff}},
+		{"ours+ours", setup{honor: true}},
+		{"ours+ours-without-journal", setup{honor: true, provisioner: journalOff}},
+	} {
+		b.Run(pair.name, func(b *testing.B) {
+			s := enterFor(b, private(b, pair.how), 2*patience)
+			s.bindAndDelete("first", 1) // connections, discovery, the first Lease
+			for b.Loop() {
+				before := len(s.programRequests())
+				s.createClaims("claim", *benchmarkClaims)
+				s.awaitCrowdBound(*benchmarkClaims)
+				s.awaitNoRequests()
+				reportRequests(b, s.programRequests()[before:], *benchmarkClaims)
+			}
+		})
+	}
+}
+
+// createClaims creates claims with the names PREFIX-0 and on.
+func (s *scene) createClaims(prefix string, count int) {
+	s.t.Helper()
+	s.inParallel(count, func(i int) error {
+		_, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).Create(s.ctx, s.newClaim(fmt.Sprint(prefix, "-", i), deleteClass), metav1.CreateOptions{})
+		return err
+	})
+}
+
+// bindAndDelete has claims bound, and deletes them and their volumes.
+func (s *scene) bindAndDelete(prefix string, count int) {
+	s.t.Helper()
+	s.createClaims(prefix, count)
+	volumes := s.awaitCrowdBound(count)
+	s.inParallel(count, func(i int) error {
+		return s.client.CoreV1().PersistentVolumeClaims(s.namespace).Delete(s.ctx, fmt.Sprint(prefix, "-", i), metav1.DeleteOptions{})
+	})
+	s.awaitCrowdGone(volumes)
+	s.awaitNoRequests()
+}
+
+// programOf returns which of the two programs a request is from, "" for neither.
+func programOf(event sandbox.Event) string {
+	switch event.User {
+	case sandbox.ProvisionerAccount.Name(), sandbox.UpstreamSidecarUser.Name():
+		return "provisioner"
+	case sandbox.PVControllerAccount.Name(), "system:kube-controller-manager":
+		return "loops"
+	}
+	return ""
+}
+
+// programRequests returns the requests of both programs so far, without watches.
+func (s *scene) programRequests() []sandbox.Event {
+	s.t.Helper()
+	events, err := sandbox.ReadAudit(s.plane.AuditLog)
+	s.must(err, "read audit log")
+	return slices.DeleteFunc(events, func(e sandbox.Event) bool { return e.Verb == "watch" || programOf(e) == "" })
+}
+
+// quietTime is for how long no program must have sent a request: longer than the
+// removal of a journal entry waits for others.
+const quietTime = 2 * time.Second
+
+// awaitNoRequests waits until both programs have sent no request for the quiet time.
+func (s *scene) awaitNoRequests() {
+	s.t.Helper()
+	count, since := -1, time.Now()
+	err := wait.PollUntilContextCancel(s.ctx, 500*time.Millisecond, true, func(context.Context) (bool, error) {
+		if now := len(s.programRequests()); now != count {
+			count, since = now, time.Now()
+		}
+		return time.Since(since) >= quietTime, nil
+	})
+	s.must(err, "wait until no program sends requests")
+}
+
+// reportRequests reports the requests per volume, and logs all kinds of them.
+func reportRequests(b *testing.B, events []sandbox.Event, volumes int) {
+	b.Helper()
+	sums, kinds := map[string]int{}, map[string]int{}
+	for _, event := range events {
+		program := programOf(event)
+		sums[program]++
+		if event.Resource == "events" {
+			sums["events"]++
+			sums[program+"-events"]++
+		} else {
+			sums["total"]++
+		}
+		resource := strings.TrimSuffix(event.Resource+"/"+event.Subresource, "/")
+		kind := fmt.Sprintf("%-11s %-6s %s", program, event.Verb, resource)
+		if event.Code >= 400 {
+			kind = fmt.Sprintf("%s, answered with %d", kind, event.Code)
+		}
+		kinds[kind]++
+	}
+	share := func(count int) float64 { return float64(count) / float64(volumes) }
+	b.ReportMetric(share(sums["total"]), "requests/volume")
+	b.ReportMetric(share(sums["events"]), "events/volume")
+	for _, program := range []string{"loops", "provisioner"} {
+		b.ReportMetric(share(sums[program]-sums[program+"-events"]), program+"/volume")
+	}
+	var lines []string
+	for _, kind := range slices.SortedFunc(maps.Keys(kinds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(a[:11], b[:11]), cmp.Compare(kinds[b], kinds[a]), cmp.Compare(a, b))
+	}) {
+		lines = append(lines, fmt.Sprintf("%7.3f  %s", share(kinds[kind]), kind))
+	}
+	b.Logf("requests per volume, %d volumes:\n%s", volumes, strings.Join(lines, "\n"))
+}
