@@ -2,12 +2,15 @@ package provisioning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
@@ -58,43 +61,34 @@ func (i *Inputs) credentials(ctx context.Context, in provision.Input) (provision
 	return provision.Conceal(values), &journal.Secret{Namespace: reference.Namespace, Name: reference.Name, UID: uid}, nil
 }
 
-// page is how many objects one request of a live list returns.
-const page = 500
+// errFound ends a live list early.
+var errFound = errors.New("found")
+
+// someObject reports whether some object of a live list, read page by page, is as
+// wanted.
+func someObject[T any](ctx context.Context, list pager.ListPageFunc, wanted func(T) bool) (bool, error) {
+	err := pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		if typed, ok := object.(T); ok && wanted(typed) {
+			return errFound
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errFound) {
+		return false, fmt.Errorf("list all objects: %w", err)
+	}
+	return err != nil, nil
+}
 
 // someVolume reports whether some PersistentVolume, read live, is as wanted.
 func someVolume(ctx context.Context, client kubernetes.Interface, wanted func(*v1.PersistentVolume) bool) (bool, error) {
-	options := metav1.ListOptions{Limit: page}
-	for {
-		list, err := client.CoreV1().PersistentVolumes().List(ctx, options)
-		if err != nil {
-			return false, fmt.Errorf("list volumes: %w", err)
-		}
-		for i := range list.Items {
-			if wanted(&list.Items[i]) {
-				return true, nil
-			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return false, nil
-		}
-	}
+	return someObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return client.CoreV1().PersistentVolumes().List(ctx, options)
+	}, wanted)
 }
 
 // someClaim reports whether some claim, read live, is as wanted.
 func someClaim(ctx context.Context, client kubernetes.Interface, wanted func(*v1.PersistentVolumeClaim) bool) (bool, error) {
-	options := metav1.ListOptions{Limit: page}
-	for {
-		list, err := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, options)
-		if err != nil {
-			return false, fmt.Errorf("list claims: %w", err)
-		}
-		for i := range list.Items {
-			if wanted(&list.Items[i]) {
-				return true, nil
-			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return false, nil
-		}
-	}
+	return someObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, options)
+	}, wanted)
 }
