@@ -78,7 +78,8 @@ const (
 	Inherited
 	// InheritedDiscarding: the same, of a volume that was being discarded.
 	InheritedDiscarding
-	// Foreign: an entry of an earlier process, and another program led since.
+	// Foreign: an entry of an earlier process, and another program led since, or the
+	// PersistentVolume may have been removed since by a user who keeps the volume.
 	Foreign
 	// ForeignDiscarding: the same, of a volume that was being discarded.
 	ForeignDiscarding

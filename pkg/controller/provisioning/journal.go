@@ -16,6 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
@@ -87,6 +88,26 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
 	}
 }
 
+// Why no call may be made for a claim that is gone.
+const (
+	ledByAnother = "another program was the leader after the volume was requested"
+	mayBeKept    = "a user may have removed its PersistentVolume to keep the volume: none that was created with HonorPVReclaimPolicy off has a finalizer that prevents that"
+)
+
+// foreign returns why an inherited entry proves nothing of what happened since, "" if it
+// does. No other program led, and a PersistentVolume with the finalizer is still there.
+func foreign(entry journal.Entry) string {
+	volume, approved := entry.Volume, entry.Unresolved != nil
+	unprotected := volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete && !finalizer.Has(volume.Finalizers, finalizer.External)
+	switch {
+	case entry.CustodyBroken:
+		return ledByAnother
+	case entry.State == journal.Requested && unprotected && !approved:
+		return mayBeKept
+	}
+	return ""
+}
+
 // discardedBefore is why an inherited volume is unusable.
 const discardedBefore = "an earlier process was discarding the volume when it ended"
 
@@ -95,8 +116,8 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	if r.entry != provision.NoEntry || r.creation != provision.NotRequested {
 		return
 	}
-	r.entry = provision.Inherited
-	if entry.CustodyBroken {
+	r.entry, r.foreign = provision.Inherited, foreign(entry)
+	if r.foreign != "" {
 		r.entry = provision.Foreign
 	}
 	if entry.State == journal.Discarding {
@@ -265,8 +286,8 @@ func (c *Controller) setApart(ctx context.Context, o *observation, s provision.S
 	}
 	reason := r.unresolved
 	if s.Entry == provision.Foreign || s.Entry == provision.ForeignDiscarding {
-		entry.CustodyBroken = true
-		reason = "another program was the leader after the volume was requested"
+		entry.CustodyBroken = r.foreign == ledByAnother
+		reason = r.foreign
 	}
 	if err := c.Journal.SetApart(ctx, entry, reason); err != nil {
 		return nil, err

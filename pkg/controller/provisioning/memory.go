@@ -36,6 +36,9 @@ type claimRecord struct {
 	entry      provision.Entry
 	stored     *plan
 	superseded []journal.Request
+	// foreign says why an inherited entry proves nothing of what happened since, "" if it
+	// does.
+	foreign string
 	// resumed: the entry is still among the unresolved ones.
 	resumed bool
 	// bypass says why calls for the claim have no entry, "" if they have.
