@@ -40,10 +40,13 @@ type Patience struct {
 	// Rescan is when the journal is read again: a Lease that the leader before was still
 	// creating appears until then.
 	Rescan time.Duration
+	// Unseen is how long a PersistentVolume that this process wrote may be missing in the
+	// cache until it counts as gone.
+	Unseen time.Duration
 }
 
 // DefaultPatience is what journal entries are worked on with by default.
-var DefaultPatience = Patience{Unresolved: time.Hour, Denial: 10 * time.Minute, Rescan: time.Minute}
+var DefaultPatience = Patience{Unresolved: time.Hour, Denial: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute}
 
 // Config is what the reconciler works with.
 type Config struct {

@@ -154,9 +154,10 @@ func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node
 func (c *Controller) readClaim(ctx context.Context, o *observation) (*observation, error) {
 	claim, err := c.Client.CoreV1().PersistentVolumeClaims(o.claim.Namespace).Get(ctx, o.claim.Name, metav1.GetOptions{})
 	after := o.next(claim)
+	after.gone = apierrors.IsNotFound(err) || err == nil && claim.UID != o.claim.UID
 	switch {
-	case apierrors.IsNotFound(err), err == nil && claim.UID != o.claim.UID:
-		after.claim, after.gone = o.claim, true
+	case after.gone:
+		after.claim = o.claim
 	case err != nil:
 		return nil, fmt.Errorf("read claim %s/%s: %w", o.claim.Namespace, o.claim.Name, err)
 	}
@@ -237,6 +238,9 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 		c.loop.EnqueueAfter(o.subject().key, c.Backoff.First)
 	}
 	r, _ := c.memory.of(o.claim.UID)
+	if s.Known == provision.Recorded && r.saved && !r.seen {
+		c.loop.EnqueueAfter(o.subject().key, c.Patience.Unseen)
+	}
 	if done(s) || s.Want == provision.Unserved && c.serverOf(o.claim, r) == provision.OtherProcess {
 		c.memory.forget(o.claim.UID, o.name)
 	}

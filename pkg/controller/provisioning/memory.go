@@ -61,8 +61,10 @@ type claimRecord struct {
 	// requested: this process called the driver. Recorded: a PersistentVolume of the
 	// claim's own name was written or seen.
 	requested, recorded bool
-	// saved: this process wrote the PersistentVolume; seen: the cache has it, or had it.
+	// saved: this process wrote the PersistentVolume, at savedAt; seen: the cache has it, or
+	// had it.
 	saved, seen bool
+	savedAt     time.Time
 	// sightings counts events of a PersistentVolume of the claim's own name.
 	sightings int
 	// deniedAt is when the driver denied the volume first, unresolvedAt since when only

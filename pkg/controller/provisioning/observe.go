@@ -206,7 +206,7 @@ func (c *Controller) knownOf(o *observation) provision.Known {
 	switch volume := cached[*v1.PersistentVolume](c.Volumes, o.name); {
 	case volume != nil:
 		return relation(volume, o.claim)
-	case r.saved && !r.seen:
+	case r.saved && !r.seen && time.Since(r.savedAt) < c.Patience.Unseen:
 		return provision.Recorded
 	case r.nameTaken:
 		return provision.NameConflict

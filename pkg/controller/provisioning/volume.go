@@ -161,6 +161,9 @@ func (c *Controller) sentence(o *observation, err error, hopeless bool) error {
 // if it refers to this claim.
 func (c *Controller) save(ctx context.Context, o *observation) (*observation, error) {
 	r, _ := c.memory.of(o.claim.UID)
+	if r.volume == nil { // an event of it came a moment ago
+		return o.next(o.claim), nil
+	}
 	c.note(o, func(r *claimRecord) { r.seen = false })
 	_, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, r.volume, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -191,7 +194,7 @@ func (c *Controller) saved(o *observation) *observation {
 	r, _ := c.memory.of(o.claim.UID)
 	c.note(o, func(r *claimRecord) {
 		r.settle()
-		r.saved, r.recorded, r.nameTaken = true, true, false
+		r.saved, r.savedAt, r.recorded, r.nameTaken = true, time.Now(), true, false
 	})
 	if now, _ := c.memory.of(o.claim.UID); now.seen && r.volume != nil {
 		c.memory.release(c.Deletion.HandleOf(r.volume))

@@ -1,0 +1,55 @@
+package provisioning
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+)
+
+func TestClaimThatTheCacheLacksIsServed(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	f.terms += 2
+	f.restart()
+	f.must(f.Claims.GetStore().Replace(nil, ""))
+	f.again(false)
+	f.expect(1, 1, 2, 0)
+	if apart := f.entries(journal.Apart); len(apart) != 0 {
+		t.Errorf("unresolved entries: %+v", apart)
+	}
+}
+
+// cached waits until the watch has brought the PersistentVolume, or its end.
+func (f *flow) cached(want bool) {
+	f.Helper()
+	for end := time.Now().Add(10 * time.Second); ; {
+		r, _ := f.memory.of("uid")
+		if _, there, _ := f.Volumes.GetStore().GetByKey("pvc-uid"); there == want && r.seen {
+			return
+		}
+		if time.Now().After(end) {
+			f.Fatal("the watch is too late")
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestVolumeThatVanishedUnseenIsCreatedAgain(t *testing.T) {
+	f := newFlow(t)
+	f.step(false)
+	f.cached(true)
+	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
+	f.cached(false)
+	f.memory.note(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.seen = false }) // the watch has seen neither event
+	f.step(false)
+	f.expect(1, 0, 1, 0)
+	f.memory.note(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.savedAt = r.savedAt.Add(-time.Hour) })
+	f.step(false)
+	f.expect(1, 1, 2, 0)
+}
