@@ -1,12 +1,14 @@
 package provisioning
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,6 +79,10 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
 	for _, entry := range entries {
 		claim := claimFrom(entry)
 		if volume := c.VolumeName(claim); entry.VolumeName() != volume {
+			if entry.Unresolved != nil { // its journal may be writing, and must not be called
+				klog.FromContext(ctx).Info("An approved entry of the provisioning journal has another volume name than its claim", "claim", klog.KObj(claim), "volume", entry.VolumeName())
+				continue
+			}
 			if err := c.Journal.SetApart(ctx, entry, "the volume is called "+entry.VolumeName()+", and not "+volume+" as the claim's volume"); err != nil {
 				klog.FromContext(ctx).Error(err, "An entry of the provisioning journal is ignored", "claim", klog.KObj(claim), "volume", entry.VolumeName())
 			}
@@ -114,6 +120,7 @@ const discardedBefore = "an earlier process was discarding the volume when it en
 // inherit notes an entry, unless this process knows better.
 func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, apart bool) {
 	if r.entry != provision.NoEntry || r.creation != provision.NotRequested {
+		r.resumed = r.resumed || entry.Unresolved != nil
 		return
 	}
 	r.entry, r.foreign = provision.Inherited, foreign(entry)
@@ -122,7 +129,9 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	}
 	if entry.State == journal.Discarding {
 		r.entry += provision.InheritedDiscarding - provision.Inherited
-		r.volume, r.handle, r.shown = entry.Volume, entry.Handle, entry.Handle
+		if r.volume, r.handle, r.shown = entry.Volume, entry.Handle, entry.Handle; entry.Secret != nil {
+			r.shown = "of " + entry.VolumeName() // a driver may repeat the secret in it
+		}
 		r.unusable = discardedBefore
 	}
 	r.claim, r.plan, r.node, r.superseded = claim, planFrom(entry), entry.Node, entry.Superseded
@@ -225,7 +234,7 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 	}
 	if err != nil {
 		c.note(o, func(r *claimRecord) { // whether it was written is not known
-			if r.entry == provision.NoEntry {
+			if r.claim = o.claim; r.entry == provision.NoEntry {
 				r.entry = provision.Outdated
 			}
 		})
@@ -245,11 +254,27 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*obse
 	r, _ := c.memory.of(o.claim.UID)
 	entry := entryFor(o, r, r.plan)
 	entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
-	if err := c.Journal.Write(ctx, entry); err != nil {
+	err := c.Journal.Write(ctx, entry)
+	if errors.Is(err, journal.ErrTooLarge) {
+		err = c.Journal.Write(ctx, handleOnly(entry))
+	}
+	if err != nil {
 		return nil, err
 	}
 	c.note(o, func(r *claimRecord) { r.entry = provision.Discarding })
 	return o.next(o.claim), nil
+}
+
+// handleOnly returns the entry of a volume that is being discarded with no more than
+// DeleteVolume needs.
+func handleOnly(entry journal.Entry) journal.Entry {
+	entry.Superseded, entry.Request = nil, journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: entry.VolumeName()}}
+	entry.Volume = entry.Volume.DeepCopy()
+	entry.Volume.Spec.NodeAffinity, entry.Volume.Spec.MountOptions = nil, nil
+	if source := entry.Volume.Spec.CSI; source != nil {
+		source.VolumeAttributes = nil
+	}
+	return entry
 }
 
 // strike removes the entry, and what is known of the call that it stands for.
@@ -280,7 +305,7 @@ func (c *Controller) strike(ctx context.Context, o *observation, s provision.Sta
 // setApart gives the entry to the administrator.
 func (c *Controller) setApart(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	r, _ := c.memory.of(o.claim.UID)
-	entry := entryFor(o, r, r.stored)
+	entry := entryFor(o, r, cmp.Or(r.stored, r.plan))
 	if s.Entry == provision.ForeignDiscarding {
 		entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
 	}

@@ -142,7 +142,9 @@ func unresolvedBy(err error, r *claimRecord) string {
 		return secret.Error()
 	case code == codes.AlreadyExists && r.alternatives >= len(r.superseded):
 		return "the driver has a volume of that name, and says to every known request that it does not fit"
-	case provision.OutcomeOf(code) == provision.Uncertain, provision.OutcomeOf(code) == provision.SourceMissing && isOpen(r.creation):
+	case provision.OutcomeOf(code) == provision.SourceMissing:
+		return "the driver no longer finds what the request names, such as its source, which an earlier call may have found"
+	case provision.OutcomeOf(code) == provision.Uncertain:
 		return fmt.Sprintf("the driver fails with the code %s, which does not say whether there is a volume", code)
 	}
 	return ""
