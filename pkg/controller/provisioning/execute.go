@@ -231,10 +231,10 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 		return c.reportFailure(o, fmt.Errorf("the name %s of the claim's volume is taken by another volume; delete that one to have the claim served", o.name))
 	case reason == provision.LeaseEnding:
 		return errLeaseEnding
+	case reason == provision.NotWanted: // a change of the claim or its class wakes it
 	case o.failure != nil && !done(s):
 		return c.waitAfterFailure(o, s)
-	}
-	if s.Called && s.Want == provision.Wanted && s.Known == provision.Absent {
+	case s.Called && !done(s) && s.Known != provision.Recorded:
 		c.loop.EnqueueAfter(o.subject().key, c.Backoff.First)
 	}
 	r, _ := c.memory.of(o.claim.UID)
@@ -265,7 +265,7 @@ func (c *Controller) waitAfterFailure(o *observation, s provision.State) error {
 		return nil
 	case s.Want == provision.Unwanted:
 		return c.reportUnresolved(o, o.failure.err)
-	case o.failure.hopeless && s.Creation == provision.NotRequested:
+	case o.failure.hopeless && (s.Creation == provision.NotRequested || s.Creation == provision.Failed):
 		c.loop.EnqueueAfter(o.subject().key, c.Backoff.Most)
 		return nil
 	}

@@ -44,6 +44,7 @@ func (c *Controller) concerns(old, claim *v1.PersistentVolumeClaim) bool {
 	}
 	return !maps.Equal(old.Annotations, claim.Annotations) || // names of secrets can be made of them
 		old.Spec.VolumeName != claim.Spec.VolumeName ||
+		attributesOf(old) != attributesOf(claim) ||
 		(old.DeletionTimestamp == nil) != (claim.DeletionTimestamp == nil)
 }
 

@@ -1,0 +1,103 @@
+package provisioning
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/csi"
+)
+
+// wrapped is the driver with a step before each CreateVolume call.
+type wrapped struct {
+	*csi.Driver
+	spread bool
+	before func()
+}
+
+func (w *wrapped) HasTopology() bool { return w.spread }
+
+func (w *wrapped) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+	if w.before != nil {
+		w.before()
+	}
+	return w.Driver.CreateVolume(ctx, request)
+}
+
+// The PersistentVolume comes and goes during the call, and no entry has events wake
+// the claim.
+func TestRepeatedCallOfAGoneClaimIsMadeSoon(t *testing.T) {
+	f := newFlow(t)
+	f.journaled.Store(false)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	f.vanish()
+	calls, recorded := 0, make(chan struct{})
+	own := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{UID: "uid"}}}
+	f.Provisioner.Driver = &wrapped{Driver: f.driver, before: func() {
+		switch calls++; {
+		case calls < 9: // more often than the watch of claims wakes it
+			f.volumeChanged(nil, own)
+		case calls == 9:
+			close(recorded)
+		}
+	}}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		f.Controller.Run(ctx, 1)
+		close(ended)
+	}()
+	select {
+	case <-recorded:
+	case <-time.After(10 * time.Second):
+		t.Error("nothing has the request repeated")
+	}
+	stop()
+	<-ended
+}
+
+func TestClaimThatIsRescheduledWaitsForTheScheduler(t *testing.T) {
+	f := newFlow(t)
+	f.Provisioner.Driver = &wrapped{Driver: f.driver, spread: true}
+	f.Node = func(_ context.Context, name string) (*v1.Node, error) {
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
+	}
+	class, err := f.client.StorageV1().StorageClasses().Get(t.Context(), "class", metav1.GetOptions{})
+	f.must(err)
+	class = class.DeepCopy()
+	class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+	f.must(f.Classes.GetStore().Update(class))
+	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[binding.SelectedNode] = "full" })
+	f.inject(codes.ResourceExhausted, false, 1)
+	f.step(false)
+	f.expect(0, 0, 1, 0)
+	if _, selected := f.now().Annotations[binding.SelectedNode]; selected {
+		t.Error("the node is still selected")
+	}
+}
+
+func TestRefusedRequestWaitsWithoutTheJournalToo(t *testing.T) {
+	f := newFlow(t)
+	f.journaled.Store(false)
+	f.inject(codes.InvalidArgument, false, 1)
+	f.step(false)
+	f.expect(0, 0, 1, 0)
+}
+
+func TestChangedAttributesClassHasTheClaimTriedAgain(t *testing.T) {
+	f := newFlow(t)
+	changed := f.now().DeepCopy()
+	changed.Spec.VolumeAttributesClassName = ptr.To("fast")
+	if !f.concerns(f.now(), changed) {
+		t.Error("the claim is not tried again")
+	}
+}
