@@ -25,7 +25,9 @@ func Decide(s State) Decision {
 // is known.
 func (s State) mustRepeat() bool {
 	switch s.Creation {
-	case Open, Denied:
+	case Open:
+		return s.Want != Wanted || !s.Lasting
+	case Denied:
 		return true
 	case Doubtful:
 		return s.Want == Unwanted || s.Want == Unserved

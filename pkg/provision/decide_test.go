@@ -81,11 +81,12 @@ func TestDecide(t *testing.T) {
 // claimStates yields every state.
 func claimStates() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 64 {
+		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 128 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
 			s := State{
 				Want: Want(take(5)), Known: Known(take(3)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
 				Journaled: take(2) == 1, Unusable: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
+				Lasting: take(2) == 1,
 			}
 			if !yield(s) {
 				return

@@ -144,6 +144,9 @@ type State struct {
 	Unusable bool
 	// OldFinalizer: the claim carries the finalizer of an earlier version.
 	OldFinalizer bool
+	// Lasting: the request has been open for so long that the one of a claim that wants
+	// a volume may be built again. The entry keeps the old one.
+	Lasting bool
 	// Called: the driver was called for the claim in this pass.
 	Called bool
 	// Leading: the lease is valid for longer than a call may take to begin.

@@ -62,12 +62,12 @@ func (c *Controller) note(o *observation, change func(*claimRecord)) {
 	c.memory.note(o.subject(), o.name, change)
 }
 
-// prepare builds the request, or takes the last one for a claim that wants no volume
-// any more: nothing that has changed since must stop the cleanup of a volume.
+// prepare builds the request, or takes the last one while that must be repeated:
+// nothing that has changed since must stop the cleanup of a volume.
 func (c *Controller) prepare(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	after := *o
 	r, _ := c.memory.of(o.claim.UID)
-	if s.Want != provision.Wanted && r.plan != nil {
+	if r.plan != nil && (s.Want != provision.Wanted || r.isOpen() && !s.Lasting) {
 		after.plan = r.plan.orAlternative(r)
 		return &after, nil
 	}
@@ -84,6 +84,10 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 	}
 	if isElsewhere(err) && s.Want != provision.Wanted {
 		after.plan, err = c.planFor(ctx, o, nil)
+	}
+	if err != nil && r.isOpen() && r.plan != nil {
+		after.plan = r.plan
+		return &after, nil
 	}
 	if c.noteUnfit(o, s, err) {
 		return &after, nil

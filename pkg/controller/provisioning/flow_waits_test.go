@@ -14,6 +14,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/csi"
+	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
 // wrapped is the driver with a step before each CreateVolume call.
@@ -99,5 +100,40 @@ func TestChangedAttributesClassHasTheClaimTriedAgain(t *testing.T) {
 	changed.Spec.VolumeAttributesClassName = ptr.To("fast")
 	if !f.concerns(f.now(), changed) {
 		t.Error("the claim is not tried again")
+	}
+}
+
+// mend gives the class a parameter.
+func (f *flow) mend(key, value string) {
+	f.Helper()
+	class, err := f.client.StorageV1().StorageClasses().Get(f.Context(), "class", metav1.GetOptions{})
+	f.must(err)
+	class = class.DeepCopy()
+	class.Parameters = map[string]string{key: value}
+	f.must(f.Classes.GetStore().Update(class))
+}
+
+// Somebody mends the class of a claim whose first call timed out.
+func TestOpenRequestOfALivingClaimIsBuiltAgainInTheEnd(t *testing.T) {
+	for name, code := range map[string]codes.Code{"timeouts": codes.DeadlineExceeded, "internal errors": codes.Internal, "a missing pool": codes.NotFound} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t)
+			f.inject(codes.DeadlineExceeded, false, 1)
+			f.step(true)
+			f.inject(code, false, 1)
+			f.mend("pool", "mended")
+			f.step(true)
+			if open := f.entries(journal.Active); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "" {
+				t.Errorf("built again at once: %+v", open)
+			}
+			f.Patience.Denial = time.Nanosecond
+			f.fail("create", "persistentvolumes", false)
+			f.step(true)
+			if open := f.entries(journal.Active); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "mended" || len(open[0].Superseded) != 1 {
+				t.Errorf("entries: %+v", open)
+			}
+			f.step(false)
+			f.expect(1, 1, 3, 0)
+		})
 	}
 }

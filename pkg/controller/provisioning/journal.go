@@ -171,7 +171,7 @@ func entryFor(o *observation, r claimRecord, p *plan) journal.Entry {
 		UID: o.claim.UID, Namespace: o.claim.Namespace, Name: o.claim.Name, Node: p.selected,
 		Request: journal.Request{CreateVolumeRequest: p.request}, Superseded: r.superseded, Volume: p.volume, Secret: p.secret,
 	}
-	if r.creation == provision.Doubtful && r.stored != nil && !p.equals(r.stored) {
+	if r.creation != provision.Created && r.stored != nil && !p.equals(r.stored) {
 		entry.Superseded = superseded(r.superseded, journal.Request{CreateVolumeRequest: r.stored.request})
 	}
 	return entry
@@ -204,7 +204,7 @@ func (c *Controller) adopt(ctx context.Context, o *observation) (*observation, e
 		}
 	}
 	c.note(o, func(r *claimRecord) {
-		r.resumed, r.creation = false, provision.Open
+		r.resumed, r.creation, r.openedAt = false, provision.Open, time.Now()
 		switch r.entry {
 		case provision.InheritedDiscarding, provision.ForeignDiscarding:
 			r.entry, r.creation = provision.Discarding, provision.Created
@@ -243,7 +243,7 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 	c.note(o, func(r *claimRecord) {
 		r.entry, r.stored, r.superseded, r.claim = provision.Durable, o.plan.kept(), entry.Superseded, o.claim
 		if s.OldFinalizer && r.creation == provision.NotRequested {
-			r.creation, r.plan, r.node = provision.Open, o.plan.kept(), o.plan.selected
+			r.creation, r.plan, r.node, r.openedAt = provision.Open, o.plan.kept(), o.plan.selected, time.Now()
 		}
 	})
 	return o, nil

@@ -67,6 +67,8 @@ type claimRecord struct {
 	savedAt     time.Time
 	// sightings counts events of a PersistentVolume of the claim's own name.
 	sightings int
+	// openedAt is since when the last request is open.
+	openedAt time.Time
 	// deniedAt is when the driver denied the volume first, unresolvedAt since when only
 	// an administrator can find out about it, and unresolved why.
 	deniedAt, unresolvedAt time.Time
@@ -82,6 +84,11 @@ func (m *memory) of(claim types.UID) (claimRecord, bool) {
 	defer m.mu.Unlock()
 	r, known := m.records[claim]
 	return r, known
+}
+
+// isOpen reports whether the last request has no final answer.
+func (r *claimRecord) isOpen() bool {
+	return r.creation == provision.Open || r.creation == provision.Denied
 }
 
 // settle notes that there is no unrecorded volume any more.

@@ -76,7 +76,7 @@ func (c *Controller) observe(key string) (*observation, error) {
 		return nil, controller.ErrLagging
 	}
 	o := &observation{claim: claim, gone: gone, name: c.VolumeName(claim), began: time.Now()}
-	if r.creation == provision.Open || r.creation == provision.Denied {
+	if r.isOpen() && !c.isLasting(r) {
 		o.plan = r.plan
 	}
 	if c.isFresh(o, r) {
@@ -91,6 +91,12 @@ func (c *Controller) isFresh(o *observation, r claimRecord) bool {
 	return !o.gone && c.Streamed != nil && c.Streamed(o.claim.ResourceVersion) &&
 		!r.requested && !r.recorded && r.entry == provision.NoEntry && o.claim.Spec.VolumeName == "" &&
 		cached[*v1.PersistentVolume](c.Volumes, o.name) == nil
+}
+
+// isLasting reports whether a request has been open for so long that a living claim's
+// may be built again. The entry keeps the old one, too.
+func (c *Controller) isLasting(r claimRecord) bool {
+	return r.creation == provision.Open && r.entry == provision.Durable && time.Since(r.openedAt) >= c.Patience.Denial
 }
 
 // serverOf returns who serves the claim. What was begun here ends here.
@@ -120,6 +126,7 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		Unusable:     r.unusable != "",
 		OldFinalizer: !o.gone && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning) && c.serverOf(o.claim, r) != provision.OtherProcess,
 		Called:       o.called,
+		Lasting:      c.isLasting(r),
 		Leading:      c.Leading == nil || c.Leading(),
 		Overdue:      r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Patience.Unresolved,
 	}

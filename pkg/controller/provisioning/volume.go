@@ -35,6 +35,9 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 		c.bypassed(before)
 	}
 	c.note(o, func(r *claimRecord) {
+		if r.creation != provision.Open || !o.plan.equals(r.plan) {
+			r.openedAt = time.Now()
+		}
 		r.creation, r.requested = provision.Open, true
 		r.claim, r.node = o.claim, o.plan.selected
 		if !o.plan.alternative {
