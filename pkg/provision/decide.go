@@ -92,6 +92,8 @@ func decideCreated(s State) Decision {
 		return Decision{WriteDiscarding, VolumeUnused}
 	case s.Read != BothRead:
 		return Decision{ReadBoth, VolumeUnused}
+	case !s.Leading:
+		return Decision{Wait, LeaseEnding}
 	}
 	return Decision{Discard, VolumeUnused}
 }

@@ -42,10 +42,10 @@ func TestDecide(t *testing.T) {
 		"an overdue entry of a living claim is not":      {with(func(s *State) { s.Creation, s.Overdue = Open, true }), Decision{Create, OutcomeUnknown}},
 		"an unusable volume is noted before it goes":     {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
 		"an unusable volume is looked for live":          {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding}, Decision{ReadBoth, VolumeUnused}},
-		"an unusable volume is deleted":                  {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead}, Decision{Discard, VolumeUnused}},
+		"an unusable volume is deleted":                  {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
 		"a taken name is looked up":                      {State{Journaled: true, Want: Wanted, Known: NameConflict}, Decision{ReadBoth, NameTaken}},
 		"a taken name prevents the call":                 {State{Journaled: true, Want: Wanted, Known: NameConflict, Read: BothRead}, Decision{Wait, NameTaken}},
-		"a volume beside a taken name is discarded":      {State{Journaled: true, Want: Wanted, Known: NameConflict, Creation: Created, Entry: Discarding, Read: BothRead}, Decision{Discard, VolumeUnused}},
+		"a volume beside a taken name is discarded":      {State{Journaled: true, Want: Wanted, Known: NameConflict, Creation: Created, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
 		"a bound claim without a volume is never served": {State{Journaled: true, Want: Concluded}, Decision{Wait, ClaimConcluded}},
 		"a bound claim's entry is struck":                {State{Journaled: true, Want: Concluded, Creation: Open, Entry: Durable}, Decision{Strike, ClaimConcluded}},
 		"a bound claim's created volume is left alone":   {State{Journaled: true, Want: Concluded, Creation: Created, Entry: Durable}, Decision{Strike, ClaimConcluded}},
@@ -101,7 +101,7 @@ func TestInEveryState(t *testing.T) {
 			return d.Action == Create && s.Journaled && s.Entry != Durable
 		},
 		"a call needs a lease, a live read and a request": func(s State, d Decision) bool {
-			return d.Action == Create && (!s.Leading || s.Read == Cached || s.Prepared != Ready || s.Called)
+			return d.Action == Discard && !s.Leading || d.Action == Create && (!s.Leading || s.Read == Cached || s.Prepared != Ready || s.Called)
 		},
 		"a bound or recorded claim is never asked for": func(s State, d Decision) bool {
 			return d.Action == Create && (s.Want == Concluded || s.Known == Recorded || s.Creation == Created)
@@ -139,7 +139,7 @@ func TestInEveryState(t *testing.T) {
 			return s.OldFinalizer && d.Action == Wait
 		},
 		"a created volume never waits": func(s State, d Decision) bool {
-			return s.Creation == Created && s.Known != Recorded && s.Want != Concluded && d.Action == Wait
+			return s.Leading && s.Creation == Created && s.Known != Recorded && s.Want != Concluded && d.Action == Wait
 		},
 		"a node is given up only when nothing is open": func(s State, d Decision) bool {
 			return d.Action == Reschedule && (s.Creation == Open || s.Creation == Denied || s.Creation == Created || s.Want != Misplaced)
