@@ -97,8 +97,13 @@ func (c *Controller) bypassed(r claimRecord) {
 	}
 }
 
-// count counts a try that has come to an end, as csi-provisioner does.
+// count counts a pass over an unbound claim, as csi-provisioner does: also one of a
+// claim that is being deleted or gone, or whose failure is not retried. A pass that
+// finds the volume recorded is no failure here, other than there.
 func (c *Controller) count(o *observation, err error) {
+	if err != nil && o.claim.Spec.VolumeName != "" {
+		return
+	}
 	source := ""
 	if o.claim.Spec.DataSource != nil {
 		source = o.claim.Spec.DataSource.Kind

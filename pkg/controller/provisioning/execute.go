@@ -22,6 +22,8 @@ import (
 // errLeaseEnding: the driver is not called so shortly before another process may lead.
 var errLeaseEnding = errors.New("the leader lease ends soon and was not renewed; the driver is not called")
 
+var errNodeGone = errors.New("the selected node no longer exists")
+
 // execute carries out one action and returns what is known afterwards, or nil if
 // nothing is left to be done now.
 func (c *Controller) execute(ctx context.Context, o *observation, s provision.State, action provision.Action) (*observation, error) {
@@ -77,6 +79,7 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 	}
 	node, err := c.selectedNode(ctx, o)
 	if err == nil && node == nil && s.Want == provision.Wanted && c.wantOf(o) != provision.Wanted {
+		c.count(o, errNodeGone)
 		return &after, nil
 	}
 	if err == nil {
@@ -105,6 +108,7 @@ func (c *Controller) noteUnfit(o *observation, s provision.State, err error) boo
 		return false
 	}
 	c.note(o, func(r *claimRecord) { r.unfit = o.claim.Annotations[binding.SelectedNode] })
+	c.count(o, err)
 	_ = c.reportFailure(o, err) // it is the reason of what follows
 	return true
 }
@@ -145,7 +149,7 @@ func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node
 	switch {
 	case apierrors.IsNotFound(err):
 		c.note(o, func(r *claimRecord) { r.unfit = name })
-		_ = c.reportFailure(o, fmt.Errorf("the selected node %s no longer exists", name))
+		_ = c.reportFailure(o, fmt.Errorf("%w: %s", errNodeGone, name))
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read the selected node %s: %w", name, err)
@@ -232,7 +236,9 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	case reason == provision.RequestRefused:
 		return c.refused(o, s)
 	case reason == provision.NameTaken:
-		return c.reportFailure(o, fmt.Errorf("the name %s of the claim's volume is taken by another volume; delete that one to have the claim served", o.name))
+		err := fmt.Errorf("the name %s of the claim's volume is taken by another volume; delete that one to have the claim served", o.name)
+		c.count(o, err)
+		return c.reportFailure(o, err)
 	case reason == provision.LeaseEnding:
 		return errLeaseEnding
 	case reason == provision.NotWanted: // a change of the claim or its class wakes it
@@ -277,6 +283,7 @@ func (c *Controller) waitAfterFailure(o *observation, s provision.State) error {
 }
 
 func (c *Controller) refused(o *observation, s provision.State) error {
+	c.count(o, o.refused)
 	var foreign *provision.NotOurs
 	switch {
 	case s.Want == provision.Unwanted:
@@ -285,6 +292,5 @@ func (c *Controller) refused(o *observation, s provision.State) error {
 		c.Reporter.Report(o.claim, controller.Note(provisioning, foreign.Sentence))
 		return nil
 	}
-	c.count(o, o.refused)
 	return c.reportFailure(o, o.refused)
 }

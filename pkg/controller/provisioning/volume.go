@@ -106,8 +106,8 @@ func (c *Controller) failed(ctx context.Context, o *observation, s provision.Sta
 		c.Failed(binding.ClaimClass(o.claim))
 	}
 	f := &failure{err: err, hopeless: code == codes.InvalidArgument && s.Want == provision.Wanted}
+	c.count(o, err)
 	if s.Want != provision.Unwanted {
-		c.count(o, err)
 		f.err = c.reportFailure(o, c.sentence(o, err, f.hopeless))
 	}
 	if f.hopeless {
