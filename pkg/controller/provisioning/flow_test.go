@@ -123,7 +123,7 @@ func newFlow(t *testing.T, finalizers ...string) *flow {
 			t.Error(err)
 		}
 	})
-	f.driver, err = csi.Connect(t.Context(), csi.Config{Address: socket, Timeout: 200 * time.Millisecond, Metrics: csi.NewMetrics()})
+	f.driver, err = csi.Connect(t.Context(), csi.Config{Address: socket, Timeout: 10 * time.Second, Metrics: csi.NewMetrics()})
 	f.must(err)
 	f.restart()
 	return f
@@ -212,6 +212,9 @@ func (f *flow) step(wantFailure bool) {
 	}
 }
 
+// anyNumber of calls is right where an event of the volume may come between two steps.
+const anyNumber = -1
+
 // expect compares what there is: volumes in the driver, volumes of the API, calls
 // of CreateVolume, and entries in the journal. No claim has a finalizer of ours.
 func (f *flow) expect(stored, recorded, calls, entries int) {
@@ -225,7 +228,7 @@ func (f *flow) expect(stored, recorded, calls, entries int) {
 		}
 	}
 	is, open := len(f.mock.Volumes()), len(f.entries(journal.Active))
-	if is != stored || len(volumes.Items) != recorded || called != calls || open != entries {
+	if is != stored || len(volumes.Items) != recorded || calls != anyNumber && called != calls || open != entries {
 		f.Errorf("%d volumes in the driver, %d recorded, CreateVolume called %d times, %d journal entries; want %d, %d, %d, %d",
 			is, len(volumes.Items), called, open, stored, recorded, calls, entries)
 	}

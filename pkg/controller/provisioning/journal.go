@@ -136,7 +136,7 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	}
 	r.claim, r.plan, r.node, r.superseded = claim, planFrom(entry), entry.Node, entry.Superseded
 	r.stored = r.plan
-	r.resumed = apart
+	r.resumed = apart || entry.Unresolved != nil
 }
 
 // Approve has an unresolved entry finished that the administrator wants finished.
@@ -252,6 +252,9 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 // writeDiscarding makes durable that the created volume is being discarded.
 func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*observation, error) {
 	r, _ := c.memory.of(o.claim.UID)
+	if r.volume == nil { // an event of it came a moment ago
+		return o.next(o.claim), nil
+	}
 	entry := entryFor(o, r, r.plan)
 	entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
 	err := c.Journal.Write(ctx, entry)

@@ -215,6 +215,9 @@ func (c *Controller) saved(o *observation) *observation {
 // why.
 func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
 	r, _ := c.memory.of(o.claim.UID)
+	if r.volume == nil { // an event of it came a moment ago
+		return o.next(o.claim), nil
+	}
 	recorded, err := c.isRecorded(ctx, o, r)
 	switch {
 	case err != nil:
