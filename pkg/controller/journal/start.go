@@ -69,9 +69,11 @@ func (s *Store) createFirst(ctx context.Context) error {
 	l := s.addLease(s.freeNumber())
 	l.inherited = true
 	s.mu.Unlock()
-	if err := s.write(ctx, l, l.entries); err != nil {
-		s.release(l)
-		return err
+	for range 2 { // to create and to update are two rights
+		if err := s.write(ctx, l, l.entries); err != nil {
+			s.release(l)
+			return err
+		}
 	}
 	s.adopt(l, l.entries, nil)
 	return nil

@@ -1,12 +1,16 @@
 package provisioning
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
+	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
 // Event reasons, as in csi-provisioner: scripts and alerts match them.
@@ -42,6 +46,15 @@ func (c *Controller) reportSuccess(o *observation) {
 func (c *Controller) reportFailure(o *observation, err error) error {
 	c.Reporter.Report(o.claim, controller.Warn(provisioningFailed, err.Error()))
 	return err
+}
+
+// reportUnwritten reports a claim whose call waits for its journal entry. The end of this
+// process's term is no failure.
+func (c *Controller) reportUnwritten(ctx context.Context, o *observation, s provision.State, err error) error {
+	if ctx.Err() != nil || errors.Is(err, store.ErrLost) || s.Want != provision.Wanted {
+		return err
+	}
+	return c.reportFailure(o, fmt.Errorf("the driver is not called without a journal entry: %w", err))
 }
 
 // reportUnresolved names the driver whose answer is missing.

@@ -238,7 +238,7 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 				r.entry = provision.Outdated
 			}
 		})
-		return nil, err
+		return nil, c.reportUnwritten(ctx, o, s, err)
 	}
 	c.note(o, func(r *claimRecord) {
 		r.entry, r.stored, r.superseded, r.claim = provision.Durable, o.plan.kept(), entry.Superseded, o.claim
