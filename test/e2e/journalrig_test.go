@@ -97,11 +97,11 @@ func (j *journaled) expireLeader(others int32) {
 }
 
 // until waits until the condition holds.
-func (j *journaled) until(what string, holds func() bool) {
-	j.t.Helper()
-	err := wait.PollUntilContextCancel(j.ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) { return holds(), nil })
+func (s *scene) until(what string, holds func() bool) {
+	s.t.Helper()
+	err := wait.PollUntilContextCancel(s.ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
-		j.t.Fatalf("waiting until %s: %v; log %s", what, err, j.sidecar.LogFile())
+		s.t.Fatalf("waiting until %s: %v; logs in %s", what, err, s.dir)
 	}
 }
 
