@@ -148,6 +148,10 @@ func TestOldFinalizerIsReplacedByAnEntry(t *testing.T) {
 	for name, prepare := range map[string]func(*flow){
 		"claim alive":   func(*flow) {},
 		"claim deleted": (*flow).remove,
+		"claim deleted, restored without annotations": func(f *flow) {
+			f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations = nil })
+			f.remove()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t, string(finalizer.Provisioning))

@@ -37,6 +37,8 @@ func (c *Controller) concerns(old, claim *v1.PersistentVolumeClaim) bool {
 	switch {
 	case known && old == nil:
 		return true
+	case !known && c.isLeftBehind(claim):
+		return true
 	case !known && (!c.serves(claim) || claim.Spec.VolumeName != "" && !finalizer.Has(claim.Finalizers, finalizer.Provisioning)):
 		return false
 	case old == nil:
