@@ -10,12 +10,12 @@ import (
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
@@ -182,8 +182,12 @@ func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 	j.createClaim("unclassed", "no-such-class-"+j.namespace, withOldFinalizer, func(c *v1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{binding.StorageProvisioner: j.mock.config.Name}
 	})
+	waiting := newClass(j.class+"-wait", j.mock.config.Name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
+	_, err := j.client.StorageV1().StorageClasses().Create(j.ctx, &waiting, metav1.CreateOptions{})
+	j.must(err, "create class")
+	j.createClaim("restored", waiting.Name, withOldFinalizer) // names no provisioner, as from a backup
 	j.removeObject(lost.Name)
-	for _, claim := range []string{"deleted", "unclassed"} {
+	for _, claim := range []string{"deleted", "unclassed", "restored"} {
 		j.deleteClaim(claim)
 	}
 	asked := j.called("CreateVolume")
@@ -191,7 +195,7 @@ func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 	for _, claim := range []string{"bound", "lost", "pending", "refused"} {
 		j.awaitClaim(claim, "has no old finalizer", func(c *v1.PersistentVolumeClaim) bool { return !finalizer.Has(c.Finalizers, finalizer.Provisioning) })
 	}
-	for _, claim := range []string{"deleted", "unclassed"} {
+	for _, claim := range []string{"deleted", "unclassed", "restored"} {
 		j.awaitClaimGone(claim)
 	}
 	if calls := j.called("CreateVolume") - asked; calls > 20 {

@@ -1,0 +1,146 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+)
+
+// fleetDriver is the name of the driver on all nodes of a fleet.
+const fleetDriver = "local.example.com"
+
+// fleetNode is a node whose driver runs in this process, with the provisioner beside it.
+type fleetNode struct {
+	name, socket string
+	driver       *csimock.Server
+	sidecar      *sandbox.Process
+}
+
+// startFleet starts so many nodes, whose drivers create volumes and time out.
+func (s *scene) startFleet(count int) []*fleetNode {
+	s.t.Helper()
+	class := newClass(fleetDriver, fleetDriver, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
+	_, err := s.client.StorageV1().StorageClasses().Create(s.ctx, &class, metav1.CreateOptions{})
+	s.must(err, "create class")
+	dir, err := os.MkdirTemp("", "csi-")
+	s.must(err, "make directory")
+	s.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	var fleet []*fleetNode
+	for i := range count {
+		n := &fleetNode{name: fmt.Sprintf("node-%d", i), socket: filepath.Join(dir, fmt.Sprintf("%d.sock", i))}
+		s.createFleetNode(n.name)
+		n.driver, err = csimock.Start(s.t.Context(), csimock.Config{
+			Name: fleetDriver, NodeID: n.name, Topologies: []map[string]string{{"host": n.name}},
+			Capabilities: csimock.DefaultCapabilities().With(csimock.Topology),
+			Faults:       []csimock.Fault{{Method: "CreateVolume", Code: codes.DeadlineExceeded, After: true}},
+		}, n.socket)
+		s.must(err, "start driver")
+		s.t.Cleanup(func() { _ = n.driver.Stop() })
+		fleet = append(fleet, n)
+	}
+	s.startSidecars(fleet)
+	return fleet
+}
+
+func (s *scene) createFleetNode(name string) {
+	s.t.Helper()
+	_, err := s.client.CoreV1().Nodes().Create(s.ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"host": name}}}, metav1.CreateOptions{})
+	s.must(err, "create node")
+	_, err = s.client.StorageV1().CSINodes().Create(s.ctx, &storagev1.CSINode{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: fleetDriver, NodeID: name, TopologyKeys: []string{"host"}}}},
+	}, metav1.CreateOptions{})
+	s.must(err, "create CSI node")
+}
+
+// startSidecars starts the provisioners of the nodes and waits until all of them work.
+func (s *scene) startSidecars(fleet []*fleetNode) {
+	s.t.Helper()
+	for _, n := range fleet {
+		n.sidecar = s.startSidecar(&sandbox.Driver{Socket: n.socket}, fmt.Sprintf("%s-%d", n.name, len(s.processes)), []string{"NODE_NAME=" + n.name},
+			"--node-deployment", "--strict-topology", "--node-deployment-base-delay=200ms", "--node-deployment-max-delay=1s",
+			"--timeout=1s", "--retry-interval-start=50ms", "--retry-interval-max=500ms", "--worker-threads=4")
+	}
+	for _, n := range fleet {
+		s.awaitLog(n.sidecar, `"Working"`)
+	}
+}
+
+func (s *scene) killSidecars(fleet []*fleetNode) {
+	s.t.Helper()
+	for _, n := range fleet {
+		s.must(n.sidecar.Kill(), "kill provisioner")
+		s.forget(n.sidecar)
+	}
+}
+
+// fleetEntries are the entries of the journals of all nodes.
+func (s *scene) fleetEntries() []journal.Entry {
+	s.t.Helper()
+	list, err := s.client.CoordinationV1().Leases(deploy.Namespace).List(s.ctx, metav1.ListOptions{LabelSelector: journal.KindLabel})
+	s.must(err, "list leases")
+	var all []journal.Entry
+	for _, lease := range list.Items {
+		found, unreadable := journal.Entries(&lease)
+		all = append(all, found...)
+		if len(unreadable) > 0 {
+			s.t.Errorf("lease %s has unreadable entries", lease.Name)
+		}
+	}
+	return all
+}
+
+// A claim that one node's driver was called for, one with the finalizer of an earlier
+// version, and one that no node was selected for, are deleted; all provisioners restart.
+func TestOnlyTheCallingNodeFinishesADeletedClaim(t *testing.T) {
+	t.Parallel()
+	s := enterFor(t, private(t, setup{honor: true, bare: true}), 3*patience)
+	fleet := s.startFleet(20)
+	selected := func(c *v1.PersistentVolumeClaim) { c.Annotations = map[string]string{binding.SelectedNode: "node-7"} }
+	caller := fleet[7]
+	called := s.createClaim("called", fleetDriver, selected)
+	s.until("the selected node has the volume", func() bool { return len(caller.driver.Volumes()) == 1 })
+	s.deleteClaim(called.Name)
+	s.awaitClaimGone(called.Name)
+	s.killSidecars(fleet)
+	s.createClaim("old", fleetDriver, withOldFinalizer, selected)
+	s.createClaim("anywhere", fleetDriver, withOldFinalizer)
+	for _, name := range []string{"old", "anywhere"} {
+		s.awaitClaim(name, "names the provisioner or waits", func(c *v1.PersistentVolumeClaim) bool {
+			return c.Annotations[binding.StorageProvisioner] != "" || name == "anywhere" && c.Status.Phase == v1.ClaimPending
+		})
+		s.deleteClaim(name)
+	}
+	s.startSidecars(fleet)
+	for _, name := range []string{"old", "anywhere"} {
+		s.awaitClaimGone(name)
+	}
+	for _, n := range fleet {
+		n.driver.ClearFaults()
+	}
+	s.until("no volume and no entry is left", func() bool {
+		return len(s.fleetEntries()) == 0 && !slices.ContainsFunc(fleet, func(n *fleetNode) bool { return len(n.driver.Volumes()) > 0 })
+	})
+	for _, n := range fleet {
+		for _, call := range n.driver.Calls() {
+			if n != caller && strings.HasSuffix(call.Method, "Volume") {
+				t.Errorf("the driver of %s got %s for %s", n.name, call.Method, call.Name)
+			}
+		}
+	}
+	s.awaitVolumeGone("pvc-" + string(called.UID))
+}
