@@ -108,7 +108,7 @@ func (d *answerDropper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestDeletedVolumeWithLostCreateAnswerIsReplaced(t *testing.T) {
 	t.Parallel()
-	j := enterFor(t, private(t, setup{idle: true}), 2*patience).newJournaled(v1.PersistentVolumeReclaimDelete)
+	j := enterFor(t, shared(t, setup{idle: true}), 2*patience).newJournaled(v1.PersistentVolumeReclaimDelete)
 	proxy, kubeconfig := j.newLeaseProxy(sandbox.ServiceAccount(deploy.Namespace, "provisioner"))
 	dropper := &answerDropper{forward: proxy.forward, created: make(chan struct{}), release: make(chan struct{})}
 	proxy.forward, j.kubeconfig = dropper, kubeconfig

@@ -247,8 +247,12 @@ func TestAliveClaimIsServedDespiteBrokenCustody(t *testing.T) {
 
 func TestSecondSpellingOfAHandleIsNotDeleted(t *testing.T) {
 	t.Parallel()
-	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)
-	claim := m.openFor()
+	m := enter(t, shared(t, setup{idle: true})).newMaker(storagev1.VolumeBindingImmediate)
+	claim := m.see(m.createClaim("claim", m.class, func(c *v1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{binding.StorageProvisioner: m.storage.name} // nobody binds here
+	}))
+	m.storage.next = []fault{{codes.DeadlineExceeded, true}}
+	_ = m.fails(claim)
 	name := "pvc-" + string(claim.UID)
 	m.createVolume("recorded", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Name, v.Spec.CSI.Driver, v.Spec.CSI.VolumeHandle = name, m.storage.name, "/disks/one"
