@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -40,6 +41,19 @@ func TestReadAudit(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ReadAudit (-want +got):\n%s", diff)
+	}
+}
+
+func TestRefusedNamesOnlyMissingRights(t *testing.T) {
+	const line = `{"verb":"create","user":{"username":"system:serviceaccount:exeunt-system:provisioner"},"objectRef":{"resource":"events"},` +
+		`"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":%q},` +
+		`"requestReceivedTimestamp":"2026-01-02T03:04:05.000000Z","stageTimestamp":"2026-01-02T03:04:05.250000Z"}` + "\n"
+	for decision, refused := range map[string]bool{"allow": false, "forbid": true} {
+		path := filepath.Join(t.TempDir(), "audit.log")
+		appendText(t, path, fmt.Sprintf(line, decision))
+		if err := Refused(path, "system:serviceaccount:exeunt-system"); (err != nil) != refused {
+			t.Errorf("decision %s: Refused = %v", decision, err)
+		}
 	}
 }
 
