@@ -80,7 +80,10 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	defer stopEvents()
 	w := newWiring(o, clients, driver)
 	w.recorder, w.counts, w.host, w.journalMetrics, w.end = recorder, counts, host, journalMetrics, end
-	if err := w.wire(ctx); err != nil {
+	switch err := w.wire(ctx); {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return err
 	}
 	return w.run(ctx, watchdog)
@@ -103,7 +106,11 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 		defer stopEvents()
 		election.Recorder = recorder
 		var err error
-		if election.Watched, err = w.mayWatch(ctx, coordinationv1.Resource("leases"), election.ResourceNamespace); err != nil {
+		election.Watched, err = w.mayWatch(ctx, coordinationv1.Resource("leases"), election.ResourceNamespace)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
 			return err
 		}
 	}
