@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"cmp"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,13 +26,17 @@ type flaky struct {
 	pending  []csimock.Fault
 	latches  map[string]chan struct{}
 	stopping bool
+	// faulty counts the calls with a fault, by method; paused keeps those that change
+	// volumes from going on.
+	faulty map[string]int
+	paused chan struct{}
 }
 
 func newFlaky(s *scene, restarts bool) *flaky {
 	s.t.Helper()
 	dir, err := os.MkdirTemp("", "csi-")
 	s.must(err, "make directory")
-	d := &flaky{scene: s, socket: filepath.Join(dir, "csi.sock"), restarts: restarts, latches: map[string]chan struct{}{}}
+	d := &flaky{scene: s, socket: filepath.Join(dir, "csi.sock"), restarts: restarts, latches: map[string]chan struct{}{}, faulty: map[string]int{}}
 	d.config = csimock.Config{
 		Name: s.namespace + ".example.com", StateFile: filepath.Join(dir, "volumes"),
 		Struck: d.struck, Answered: d.answered,
@@ -38,6 +44,7 @@ func newFlaky(s *scene, restarts bool) *flaky {
 	d.server, err = csimock.Start(s.t.Context(), d.config, d.socket)
 	s.must(err, "start driver")
 	s.t.Cleanup(func() {
+		d.resume()
 		d.mu.Lock()
 		d.stopping = true
 		d.mu.Unlock()
@@ -59,11 +66,41 @@ func (d *flaky) inject(faults []csimock.Fault) error {
 func (d *flaky) struck(f csimock.Fault) {
 	d.hit("struck", target{f.Method, f.Volume})
 	d.mu.Lock()
+	d.faulty[f.Method]++
+	paused := d.paused
+	d.mu.Unlock()
+	if paused != nil && f.Volume != "" {
+		<-paused
+	}
+	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pending = slices.DeleteFunc(d.pending, func(p csimock.Fault) bool { return p.Method == f.Method && p.Volume == f.Volume })
 	if d.restarts && !d.stopping {
 		d.restart.Go(d.startAgain)
 	}
+}
+
+// pause keeps calls with a fault that are about a volume under way until resume.
+func (d *flaky) pause() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.paused = make(chan struct{})
+}
+
+func (d *flaky) resume() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.paused != nil {
+		close(d.paused)
+		d.paused = nil
+	}
+}
+
+// faultyCalls returns how many calls had a fault, by method.
+func (d *flaky) faultyCalls() map[string]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.faulty)
 }
 
 // startAgain ends the driver, and what hangs in it, and starts it with what it has
@@ -142,7 +179,9 @@ func (d *flaky) volumes() map[string]string {
 type kubelet struct {
 	*scene
 	socket string
-	honor  bool
+	// name is what the process is called, args are further flags.
+	name string
+	args []string
 
 	mu      sync.Mutex
 	stopped bool
@@ -168,8 +207,8 @@ func (k *kubelet) run(first chan struct{}) {
 			return
 		}
 		process, err := k.plane.StartProvisioner(k.ctx, &sandbox.Driver{Socket: k.socket}, sandbox.Controller{
-			Name: "provisioner-" + k.namespace, HonorReclaimPolicy: k.honor,
-			Args: []string{"--timeout=1s", "--retry-interval-start=50ms", "--retry-interval-max=500ms", "--worker-threads=10"},
+			Name: cmp.Or(k.name, "provisioner-"+k.namespace), HonorReclaimPolicy: true,
+			Args: append([]string{"--timeout=1s", "--retry-interval-start=50ms", "--retry-interval-max=500ms", "--worker-threads=10"}, k.args...),
 		})
 		k.process = process
 		k.mu.Unlock()
@@ -186,12 +225,33 @@ func (k *kubelet) run(first chan struct{}) {
 // kill ends the provisioner with SIGKILL, as a node that loses power does.
 func (k *kubelet) kill() {
 	k.t.Helper()
-	k.mu.Lock()
-	k.stopped = true
-	process := k.process
-	k.mu.Unlock()
-	if process != nil {
+	if process := k.last(); process != nil {
 		k.must(process.Kill(), "kill provisioner")
 	}
 	<-k.ended
+}
+
+// stop ends the provisioner with SIGTERM, as the deletion of its pod does.
+func (k *kubelet) stop() {
+	k.t.Helper()
+	if process := k.last(); process != nil {
+		k.must(process.Stop(k.ctx), "stop provisioner")
+	}
+	<-k.ended
+}
+
+// last returns the process, which is not started again.
+func (k *kubelet) last() *sandbox.Process {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stopped = true
+	return k.process
+}
+
+// logContains reports whether the last process has logged the text.
+func (k *kubelet) logContains(text string) bool {
+	k.mu.Lock()
+	process := k.process
+	k.mu.Unlock()
+	return process != nil && k.scene.logContains(process, text)
 }

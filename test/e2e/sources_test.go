@@ -95,7 +95,7 @@ func (s *scene) awaitSnapshot(client snapshotclient.Interface, name string, prot
 // the clone may be gone by then.
 func TestACloneThatWasBegunAndItsSourceDoNotHoldEachOther(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, blow{fault: csimock.Fault{Code: codes.Unavailable, After: true}}, true)
+	r := newRig(t, blow{fault: csimock.Fault{Code: codes.Unavailable, After: true}})
 	r.createClaim("origin", r.className("plain"))
 	origin := r.awaitBound("origin")
 	clone := r.createClaim("clone", r.className("later"), cloneOf("origin"))
@@ -110,6 +110,7 @@ func TestACloneThatWasBegunAndItsSourceDoNotHoldEachOther(t *testing.T) {
 	r.awaitClaimGone("clone")
 	r.awaitClaimGone("origin")
 	r.awaitVolumeGone(origin.Name)
+	r.awaitNoDifference()
 	if left := r.driver.volumes(); len(left) > 0 {
 		t.Errorf("the driver has %v", left)
 	}
