@@ -2,6 +2,7 @@ package volume
 
 import (
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -10,7 +11,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
-// Event reasons, as in kube-controller-manager: scripts and alerts match them.
+// Event reasons, as in kube-controller-manager: scripts and alerts match them. The
+// messages have the key words of its messages, which words_test.go lists.
 const (
 	volumeMismatch             = "VolumeMismatch"
 	volumeFailedDelete         = "VolumeFailedDelete"
@@ -29,11 +31,19 @@ func failure(volume *v1.PersistentVolume, reason reclaim.Reason) event {
 	policy := volume.Spec.PersistentVolumeReclaimPolicy
 	switch {
 	case reason == reclaim.UnknownPolicy:
-		return controller.Warn(volumeUnknownReclaimPolicy, fmt.Sprintf("The reclaim policy %q is not known; the volume is left as it is", policy))
+		return controller.Warn(volumeUnknownReclaimPolicy, fmt.Sprintf("Volume has unrecognized PersistentVolumeReclaimPolicy %q; the volume is left as it is", policy))
 	case policy == v1.PersistentVolumeReclaimRecycle:
-		return controller.Warn(volumeFailedRecycle, "No plugin here can recycle the volume, so it is left as it is")
+		return controller.Warn(volumeFailedRecycle, "No recycler plugin found for the volume; the volume is left as it is")
 	}
-	return controller.Warn(volumeFailedDelete, "No plugin here can delete the volume, so it is left as it is; the policy Retain gives it up")
+	return controller.Warn(volumeFailedDelete, noDeleter(volume)+"; the volume is left as it is, and the policy Retain gives it up")
+}
+
+// noDeleter names the plugin that provisioned the volume, or else the volume.
+func noDeleter(volume *v1.PersistentVolume) string {
+	if plugin := volume.Annotations[binding.ProvisionedBy]; plugin != "" {
+		return "no volume plugin matched name: " + plugin
+	}
+	return fmt.Sprintf("error getting deleter volume plugin for volume %q: no deletable volume plugin matched", volume.Name)
 }
 
 func deletionFailure(err error) event {
@@ -47,6 +57,19 @@ func stillInUse(err error) event {
 
 func recyclingFailure(err error) event {
 	return controller.Warn(volumeFailedRecycle, "Recycle failed: "+err.Error())
+}
+
+// podFailure is why a recycler pod failed, by the message in its status.
+func podFailure(message string) error {
+	if message == "" {
+		message = "the recycler pod failed, pod.Status.Message unknown"
+	}
+	return fmt.Errorf("failed to recycle volume: %s", message)
+}
+
+// podRefusal is why the recycler pod does not exist.
+func podRefusal(err error) error {
+	return fmt.Errorf("unexpected error creating recycler pod: %w", err)
 }
 
 func recycledEvent() event {
@@ -64,14 +87,14 @@ func (c *Controller) reportWait(o reclaimed, reason reclaim.Reason) {
 	case reason == reclaim.HandleShared && len(others) > 0:
 		c.Reporter.Report(o.volume, controller.Warn(string(reason), fmt.Sprintf("The volume is not reclaimed, for the data of volume %q is at the same place or below it", others[0].Name)))
 	case reason == reclaim.VolumeUsed:
-		c.Reporter.Report(o.volume, controller.Note(volumeFailedRecycle, "The volume is recycled once no pod refers to its claim any more"))
+		c.Reporter.Report(o.volume, controller.Note(volumeFailedRecycle, fmt.Sprintf("Volume is used by pods: %s; the volume is recycled once none of them runs", strings.Join(c.usersOf(o), ","))))
 	}
 }
 
 // reportMismatch tells both objects' users.
 func (c *Controller) reportMismatch(o observation) {
-	c.Reporter.Report(o.volume, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to claim %q: volumeMode differs", o.claim.Name)))
-	c.Reporter.Report(o.claim, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to volume %q: volumeMode differs", o.volume.Name)))
+	c.Reporter.Report(o.volume, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind PersistentVolume to requested PersistentVolumeClaim %q due to incompatible volumeMode", o.claim.Name)))
+	c.Reporter.Report(o.claim, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind PersistentVolume %q to requested PersistentVolumeClaim due to incompatible volumeMode", o.volume.Name)))
 }
 
 // reportNeverBound tells the claim's user why he gets another volume than the one

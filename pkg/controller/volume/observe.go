@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,7 +57,7 @@ func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
 		Protected: left || finalizer.Has(volume.Finalizers, finalizer.InTree),
 		Claim:     reclaim.ClaimOf(volume, o.claim),
 		Shared:    len(c.sharing(volume)) > 0,
-		Used:      c.used(o),
+		Used:      len(c.usersOf(o)) > 0,
 		Deleted:   done.deleted == reclaim.RecyclerMark(volume),
 		Recycler:  reclaim.RecyclerOf(o.pod, volume),
 		Recycled:  done.recycled == reclaim.RecyclerMark(volume),
@@ -79,18 +80,21 @@ func (c *Controller) sharing(volume *v1.PersistentVolume) []*v1.PersistentVolume
 	return others
 }
 
-// used says whether a pod may still write to the volume though its claim is gone.
-// Where another claim has the name by now, the pods are that one's.
-func (c *Controller) used(o reclaimed) bool {
+// usersOf returns the pods, as namespace/name, that may still write to the volume
+// though its claim is gone. Where another claim has the name by now, the pods are that
+// claim's.
+func (c *Controller) usersOf(o reclaimed) []string {
 	if o.claim != nil {
-		return false
+		return nil
 	}
+	var users []string
 	for _, pod := range c.Caches.PodsOf(controller.ClaimKey(o.volume)) {
 		if !finished(pod) {
-			return true
+			users = append(users, controller.Key(pod))
 		}
 	}
-	return false
+	slices.Sort(users)
+	return users
 }
 
 // confirmReclaim reads the volume, its claim and its recycler pod from the API

@@ -117,7 +117,7 @@ func TestAVolumeOfAnotherModeIsToldToBothUsers(t *testing.T) {
 	claim := claimOfName("c", "")
 	claim.Spec.VolumeMode = &block
 	s := look(t, over(v1.PersistentVolumeReclaimRetain, byHand, inPhase(v1.VolumeAvailable)), claim)
-	want := []string{`Warning VolumeMismatch: Cannot bind to claim "claim": volumeMode differs`, `Warning VolumeMismatch: Cannot bind to volume "v": volumeMode differs`}
+	want := []string{`Warning VolumeMismatch: Cannot bind PersistentVolume to requested PersistentVolumeClaim "claim" due to incompatible volumeMode`, `Warning VolumeMismatch: Cannot bind PersistentVolume "v" to requested PersistentVolumeClaim due to incompatible volumeMode`}
 	if !slices.Equal(s.events.events, want) {
 		t.Errorf("told %q, want %q", s.events.events, want)
 	}

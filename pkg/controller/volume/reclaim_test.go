@@ -42,11 +42,11 @@ func TestWhatAUserReadsOfAVolumeThatIsReclaimed(t *testing.T) {
 		"the plugin deletes it":                 {over(deletes), nil, "", ""},
 		"the plugin fails":                      {over(deletes), errors.New("disk on fire"), v1.VolumeFailed, "Warning VolumeFailedDelete: disk on fire"},
 		"the plugin needs more time":            {over(deletes), fmt.Errorf("disk 7: %w", intree.ErrInUse), v1.VolumeReleased, "Normal VolumeDelete: disk 7"},
-		"no plugin is here":                     {over(deletes, by("kubernetes.io/rbd")), nil, v1.VolumeFailed, "Warning VolumeFailedDelete: No plugin"},
+		"no plugin is here":                     {over(deletes, by("kubernetes.io/rbd")), nil, v1.VolumeFailed, "Warning VolumeFailedDelete: no volume plugin matched"},
 		"a policy of tomorrow":                  {over("Shred"), nil, v1.VolumeFailed, "Warning VolumeUnknownReclaimPolicy: "},
 		"an external provisioner's":             {over(deletes, by("example.com")), nil, v1.VolumeReleased, ""},
 		"a volume that is kept":                 {over(v1.PersistentVolumeReclaimRetain), nil, v1.VolumeReleased, ""},
-		"nobody recycles a source unknown here": {over(recycles, func(v *v1.PersistentVolume) { v.Spec.HostPath = nil }), nil, v1.VolumeFailed, "Warning VolumeFailedRecycle: No plugin"},
+		"nobody recycles a source unknown here": {over(recycles, func(v *v1.PersistentVolume) { v.Spec.HostPath = nil }), nil, v1.VolumeFailed, "Warning VolumeFailedRecycle: No recycler plugin"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, tc.volume)

@@ -61,7 +61,7 @@ func (c *Controller) startRecycler(ctx context.Context, o reclaimed) error {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create recycler pod %s/%s: %w", pod.Namespace, pod.Name, controller.ErrLagging)
 	case err != nil:
-		return c.recyclingFailed(ctx, volume, fmt.Errorf("create recycler pod: %w", err))
+		return c.recyclingFailed(ctx, volume, podRefusal(err))
 	}
 	klog.FromContext(ctx).V(2).Info("Recycler pod created", "pod", klog.KObj(made))
 	return nil
@@ -103,11 +103,7 @@ func (c *Controller) finishRecycling(ctx context.Context, o reclaimed) (*reclaim
 
 func (c *Controller) retryRecycling(ctx context.Context, o reclaimed) error {
 	c.tellEvents(ctx, o)
-	message := o.pod.Status.Message
-	if message == "" {
-		message = "the recycler pod failed and does not say why"
-	}
-	if err := c.recyclingFailed(ctx, o.volume, errors.New(message)); err != nil {
+	if err := c.recyclingFailed(ctx, o.volume, podFailure(o.pod.Status.Message)); err != nil {
 		return err
 	}
 	return c.deletePod(ctx, o.pod)
