@@ -41,13 +41,13 @@ func NeedsOf(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, dri
 func refusal(claim *v1.PersistentVolumeClaim, needs Needs, driver Driver) error {
 	switch {
 	case claim.Spec.Selector != nil:
-		return refuse("The claim has a selector, which only finds volumes that exist; remove it to have one provisioned")
+		return refuse("claim Selector is not supported, it only finds volumes that exist; remove the selector to have a volume provisioned")
 	case needs.Source.Kind == Snapshot && !driver.Snapshots:
-		return refuse("The claim's data source is a snapshot, and driver %s makes no volumes from snapshots (it lacks the capability CREATE_DELETE_SNAPSHOT)", driver.Name)
+		return refuse("CSI driver %s does not support snapshot restore: it lacks the capability CREATE_DELETE_SNAPSHOT", driver.Name)
 	case needs.Source.Kind == Clone && !driver.Clones:
-		return refuse("The claim's data source is a claim, and driver %s makes no volumes from volumes (it lacks the capability CLONE_VOLUME)", driver.Name)
+		return refuse("CSI driver %s does not support clone operations: it lacks the capability CLONE_VOLUME", driver.Name)
 	case needs.AttributesClass != "" && !driver.Modifies:
-		return refuse("The claim has a VolumeAttributesClass, and driver %s takes none (it lacks the capability MODIFY_VOLUME)", driver.Name)
+		return refuse("CSI driver %s does not support VolumeAttributesClass: it lacks the capability MODIFY_VOLUME", driver.Name)
 	case claim.Spec.Resources.Requests.Storage().Sign() < 0:
 		return refuse("The claim requests a negative capacity")
 	}
@@ -59,9 +59,9 @@ func refusal(claim *v1.PersistentVolumeClaim, needs Needs, driver Driver) error 
 func Attributes(name string, class *storagev1.VolumeAttributesClass, driver string) (map[string]string, error) {
 	switch {
 	case class == nil:
-		return nil, notYet("The claim names the VolumeAttributesClass %q, which does not exist", name)
+		return nil, notYet("volumeattributesclasses.storage.k8s.io %q not found, which the claim names", name)
 	case class.DriverName != driver:
-		return nil, notYet("The claim names the VolumeAttributesClass %q, which is for driver %s and not for %s", name, class.DriverName, driver)
+		return nil, notYet("VAC %s referenced in PVC is for driver %s and does not match driver name %s", name, class.DriverName, driver)
 	}
 	return class.Parameters, nil
 }

@@ -51,7 +51,7 @@ func TestWhatCannotBeServedIsRefusedWithASentence(t *testing.T) {
 		driver provision.Driver
 		names  string
 	}{
-		"a selector":                      {spec: v1.PersistentVolumeClaimSpec{Selector: &metav1.LabelSelector{}}, driver: able, names: "selector"},
+		"a selector":                      {spec: v1.PersistentVolumeClaimSpec{Selector: &metav1.LabelSelector{}}, driver: able, names: "elector"},
 		"a snapshot, and no capability":   {spec: v1.PersistentVolumeClaimSpec{DataSource: source("snapshot.storage.k8s.io", "VolumeSnapshot", "s")}, names: "CREATE_DELETE_SNAPSHOT"},
 		"a clone, and no capability":      {spec: v1.PersistentVolumeClaimSpec{DataSource: source("", "PersistentVolumeClaim", "c")}, names: "CLONE_VOLUME"},
 		"attributes, and no capability":   {spec: v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("gold")}, names: "MODIFY_VOLUME"},
@@ -59,8 +59,8 @@ func TestWhatCannotBeServedIsRefusedWithASentence(t *testing.T) {
 		"a data source without a name":    {spec: v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{}}, driver: able, names: "without a name"},
 		"a data source elsewhere":         {spec: v1.PersistentVolumeClaimSpec{DataSourceRef: &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c", Namespace: pointer("other")}}, driver: able, names: "other"},
 		"a parameter of tomorrow":         {class: classOf(prefix+"new", "x"), driver: able, names: prefix + "new"},
-		"the file system twice":           {class: classOf("fsType", "a", prefix+"fstype", "b"), driver: able, names: "twice"},
-		"the file system twice, the same": {class: classOf("fstype", "a", "FsType", "a"), driver: able, names: "twice"},
+		"the file system twice":           {class: classOf("fsType", "a", prefix+"fstype", "b"), driver: able, names: "both"},
+		"the file system twice, the same": {class: classOf("fstype", "a", "FsType", "a"), driver: able, names: "both"},
 		"a secret by half":                {class: classOf(prefix+"secret-name", "x"), driver: able, names: prefix + "secret-namespace"},
 		"a capacity of less than no":      {spec: v1.PersistentVolumeClaimSpec{Resources: requests("-1")}, driver: able, names: "negative"},
 	} {

@@ -34,7 +34,7 @@ func parametersOf(class *storagev1.StorageClass) (parameters map[string]string, 
 	for _, key := range slices.Sorted(maps.Keys(class.Parameters)) {
 		prefixed := strings.HasPrefix(key, parameterPrefix)
 		if prefixed && !forProvisioner(key) {
-			return nil, "", refuse("The storage class %q has the parameter %q, which is unknown; parameters that begin with %s are not for the driver", class.Name, key, parameterPrefix)
+			return nil, "", refuse("storage class %q has the unknown parameter key %q in the reserved namespace %s, which is not for the driver", class.Name, key, parameterPrefix)
 		}
 		if !prefixed {
 			parameters[key] = class.Parameters[key]
@@ -43,7 +43,7 @@ func parametersOf(class *storagev1.StorageClass) (parameters map[string]string, 
 			continue
 		}
 		if named != "" {
-			return nil, "", refuse("The storage class %q names the file system twice, with %q and %q", class.Name, named, key)
+			return nil, "", refuse("fstype specified in parameters with both keys of storage class %q, %q and %q", class.Name, named, key)
 		}
 		named, fsType = key, class.Parameters[key]
 	}

@@ -26,7 +26,7 @@ func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
 	case strings.ContainsFunc(id, unprintable):
 		return "the driver returned a volume handle with control characters or broken text"
 	case size < 0 || size != 0 && size < required:
-		return fmt.Sprintf("the driver returned a volume of %d bytes, less than the %d requested", size, required)
+		return fmt.Sprintf("created volume capacity %d less than requested capacity %d bytes", size, required)
 	}
 	if flaw := misfilled(request.GetVolumeContentSource(), volume.GetContentSource()); flaw != "" {
 		return flaw
@@ -45,9 +45,9 @@ func misfilled(wanted, got *csi.VolumeContentSource) string {
 	case wanted == nil:
 		return ""
 	case wanted.GetSnapshot() != nil && got.GetSnapshot() == nil:
-		return "the driver returned a volume that was not made from the snapshot"
+		return "volume content source missing: the driver returned a volume that was not made from the snapshot"
 	case wanted.GetVolume() != nil && got.GetVolume() == nil:
-		return "the driver returned a volume that was not made from the source volume"
+		return "volume content source missing: the driver returned a volume that was not made from the source volume"
 	}
 	return ""
 }

@@ -108,7 +108,7 @@ func templatesOf(class *storagev1.StorageClass, use secretUse) (*secretTemplates
 	case name.key == "" && namespace.key == "":
 		return nil, nil
 	case name.value == "" || namespace.value == "":
-		return nil, refuse("The storage class %q names a secret by half; it must have both parameters %q and %q", class.Name, use.nameKey(), use.namespaceKey())
+		return nil, refuse("storage class %q has only one of the parameters %q and %q of a secret. Both must be specified", class.Name, use.nameKey(), use.namespaceKey())
 	}
 	return &secretTemplates{class: class.Name, name: name, namespace: namespace}, nil
 }
@@ -121,7 +121,7 @@ func either(class *storagev1.StorageClass, key, old, suffix string) (parameter, 
 	isOld = isOld && old != ""
 	switch {
 	case isNew && isOld:
-		return parameter{}, refuse("The storage class %q names one secret twice, with %q and %q", class.Name, key, old+suffix)
+		return parameter{}, refuse("secrets specified in parameters with both keys of storage class %q, %q and %q", class.Name, key, old+suffix)
 	case isNew:
 		return parameter{key, value}, nil
 	case isOld:
@@ -138,7 +138,7 @@ func (t *secretTemplates) resolve(claim *v1.PersistentVolumeClaim, volume string
 	if t == nil {
 		return nil, nil
 	}
-	namespace, err := t.expand(t.namespace, map[string]string{"pv.name": volume, "pvc.namespace": claim.Namespace}, validation.IsDNS1123Label)
+	namespace, err := t.expand("namespace", t.namespace, map[string]string{"pv.name": volume, "pvc.namespace": claim.Namespace}, validation.IsDNS1123Label)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (t *secretTemplates) resolve(claim *v1.PersistentVolumeClaim, volume string
 	for key, value := range claim.Annotations {
 		known[annotationToken+key+"']"] = value
 	}
-	name, err := t.expand(t.name, known, validation.IsDNS1123Subdomain)
+	name, err := t.expand("secret", t.name, known, validation.IsDNS1123Subdomain)
 	if err != nil {
 		return nil, err
 	}
@@ -154,13 +154,13 @@ func (t *secretTemplates) resolve(claim *v1.PersistentVolumeClaim, volume string
 }
 
 // expand returns the parameter with its tokens replaced, if that is a valid name.
-func (t *secretTemplates) expand(p parameter, known map[string]string, flaws func(string) []string) (string, error) {
+func (t *secretTemplates) expand(what string, p parameter, known map[string]string, flaws func(string) []string) (string, error) {
 	text, err := expand(p.value, known)
 	if err != nil {
-		return "", refuse("The storage class %q has the parameter %q, whose value %q %s", t.class, p.key, p.value, err)
+		return "", refuse("error resolving value %q of parameter %q of storage class %q: %s", p.value, p.key, t.class, err)
 	}
 	if found := flaws(text); len(found) > 0 {
-		return "", refuse("The storage class %q has the parameter %q, whose value %q gives %q, which no secret can be called: %s", t.class, p.key, p.value, text, strings.Join(found, "; "))
+		return "", refuse("%q of parameter %q of storage class %q resolved to %q which is not a valid %s name: %s", p.value, p.key, t.class, text, what, strings.Join(found, "; "))
 	}
 	return text, nil
 }

@@ -42,15 +42,15 @@ func sourceOf(claim *v1.PersistentVolumeClaim) (Source, error) {
 	case err != nil:
 		return Source{}, err
 	case name == "":
-		return Source{}, refuse("The claim has a data source without a name")
+		return Source{}, refuse("PVC source not found: the claim has a data source without a name")
 	case kind == snapshotKind && group == snapshotGroup:
 		return Source{Snapshot, name}, nil
 	case kind == snapshotKind:
-		return Source{}, refuse("The claim's data source is a %s of the group %q; only those of %s can be restored", kind, group, snapshotGroup)
+		return Source{}, refuse("PVC source does not belong to the right APIGroup: it is a %s of the group %q, and only those of %s can be restored", kind, group, snapshotGroup)
 	case kind == claimKind && group == "":
 		return Source{Clone, name}, nil
 	}
-	return Source{}, &NotOurs{Sentence: fmt.Sprintf("The claim's data source is a %s of the group %q; its populator makes the volume", kind, group)}
+	return Source{}, &NotOurs{Sentence: fmt.Sprintf("Assuming an external populator will provision the volume: the data source is a %s of the group %q", kind, group)}
 }
 
 // dataSource reads either of the two fields that a claim has for it.
@@ -60,7 +60,7 @@ func dataSource(claim *v1.PersistentVolumeClaim) (group, kind, name string, err 
 	}
 	source := claim.Spec.DataSourceRef
 	if namespace := deref(source.Namespace); namespace != "" && namespace != claim.Namespace {
-		return "", "", "", refuse("The claim's data source lies in another namespace, %s, which this provisioner does not support", namespace)
+		return "", "", "", refuse("dataSourceRef namespace specified, %s, and this provisioner supports only the namespace of the claim", namespace)
 	}
 	return deref(source.APIGroup), source.Kind, source.Name, nil
 }

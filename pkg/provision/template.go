@@ -18,11 +18,11 @@ func expand(template string, known map[string]string) (string, error) {
 		}
 		token, after, closed := strings.Cut(rest, "}")
 		if !closed || !strings.HasPrefix(token, "{") {
-			return "", errors.New("has a $ that does not begin ${...}")
+			return "", errors.New("invalid token: a $ that does not begin ${...}")
 		}
 		value, ok := known[token[1:]]
 		if !ok {
-			return "", fmt.Errorf("has the unknown token ${%s}", token[1:])
+			return "", fmt.Errorf("invalid tokens: ${%s} is unknown", token[1:])
 		}
 		text.WriteString(value)
 		template = after

@@ -65,7 +65,7 @@ func near(in Input) (*csi.TopologyRequirement, error) {
 	}
 	first := slices.IndexFunc(places, func(place Place) bool { return place.Contains(own) })
 	if first < 0 {
-		return nil, fmt.Errorf("node %s lies in %s, which the storage class does not allow", in.Selected.Name, describe(own))
+		return nil, fmt.Errorf("selected node %s lies in topology %s, which is not in allowed topologies of the storage class", in.Selected.Name, describe(own))
 	}
 	return requirement(places, first), nil
 }
@@ -77,7 +77,7 @@ func selected(node *Node) (Place, error) {
 	}
 	place := placeOf(node.Labels, node.Keys)
 	if place == nil {
-		return nil, fmt.Errorf("node %s lacks labels for some of the topology keys %s", node.Name, strings.Join(node.Keys, ", "))
+		return nil, fmt.Errorf("topology labels from selected node %s lack some of the topology keys from CSINode, %s", node.Name, strings.Join(node.Keys, ", "))
 	}
 	return place, nil
 }
@@ -85,7 +85,7 @@ func selected(node *Node) (Place, error) {
 func strict(in Input, own Place) (*csi.TopologyRequirement, error) {
 	within := func(place Place) bool { return place.Contains(own) }
 	if places := allowed(in.Allowed); len(places) > 0 && !slices.ContainsFunc(places, within) {
-		return nil, fmt.Errorf("node %s lies in %s, which the storage class does not allow", in.Selected.Name, describe(own))
+		return nil, fmt.Errorf("selected node %s lies in topology %s, which is not in allowed topologies of the storage class", in.Selected.Name, describe(own))
 	}
 	return requirement([]Place{own}, 0), nil
 }
@@ -121,7 +121,7 @@ func registered(nodes []Node, sets [][]string) ([]Place, error) {
 		}
 	}
 	if len(topologies) == 0 {
-		return nil, fmt.Errorf("no node has labels for the topology keys %s", describeSets(sets))
+		return nil, fmt.Errorf("topologyKeys %s were not found on any nodes: no node has labels for them", describeSets(sets))
 	}
 	return distinct(topologies), nil
 }

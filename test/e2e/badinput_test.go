@@ -139,7 +139,7 @@ func TestWhatAClassAsksForAndNobodyServesIsRefusedWithAnEvent(t *testing.T) {
 	claim := s.createClaim("claim", deleteClass, func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
 	})
-	if message := s.awaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "selector") {
+	if message := s.awaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "Selector") {
 		t.Errorf("the event does not name the selector: %s", message)
 	}
 }

@@ -96,7 +96,7 @@ func TestASnapshotIsRestoredWhenItIsReady(t *testing.T) {
 	s.createClaim("origin", deleteClass)
 	snapshot := s.takeSnapshot(client, "snapshot", s.awaitBound("origin"))
 	waiting := s.createClaim("restored", deleteClass, fromSnapshot("snapshot"))
-	if message := s.awaitEvent(waiting, "ProvisioningFailed"); !strings.Contains(message, "not ready") {
+	if message := s.awaitEvent(waiting, "ProvisioningFailed"); !strings.Contains(message, "not Ready") {
 		t.Errorf("the event does not say that the snapshot is not ready: %s", message)
 	}
 	block := v1.PersistentVolumeBlock

@@ -96,7 +96,7 @@ func TestAnInTreePluginThatCannotProvisionSaysWhyAndLeavesNothing(t *testing.T) 
 		"mount options": {change: func(c *storagev1.StorageClass) { c.MountOptions = []string{"ro"} }, says: "mount options"},
 		"a data source": {claim: func(c *v1.PersistentVolumeClaim) {
 			c.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"}
-		}, says: "data source"},
+		}, says: "datasource"},
 		"a block volume": {claim: func(c *v1.PersistentVolumeClaim) {
 			block := v1.PersistentVolumeBlock
 			c.Spec.VolumeMode = &block
@@ -197,7 +197,7 @@ func TestAnImpostorUnderTheVolumesNameIsNotBound(t *testing.T) {
 		v.Name, v.Spec.StorageClassName = binding.ProvisionedName(claim), "another"
 	})
 	s.createHostPathClass(v1.PersistentVolumeReclaimDelete)
-	if message := s.awaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "does not exist") && !strings.Contains(message, impostor.Name) {
+	if message := s.awaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "not found") && !strings.Contains(message, impostor.Name) {
 		t.Errorf("the event does not name the impostor: %s", message)
 	}
 	s.deleteVolume(impostor.Name)

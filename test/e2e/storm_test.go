@@ -107,13 +107,13 @@ type nonsense struct {
 func TestNonsenseIsToldOnTheObjectAtFaultAndCostsLittle(t *testing.T) {
 	for name, tc := range map[string]nonsense{
 		"a volume of one byte is no match": {
-			volume: withSize("1"), claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "does not exist"},
+			volume: withSize("1"), claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "not found"},
 		"a claim that names a volume of one byte": {
-			volume: withSize("1"), claim: names("fault"), event: "VolumeMismatch", says: "smaller"},
+			volume: withSize("1"), claim: names("fault"), event: "VolumeMismatch", says: "too small"},
 		"a claim of more bytes than there are": {
-			volume: withSize("1Mi"), claim: asks("9223372036854775807"), event: "ProvisioningFailed", says: "does not exist"},
+			volume: withSize("1Mi"), claim: asks("9223372036854775807"), event: "ProvisioningFailed", says: "not found"},
 		"a claim of more than bytes can count": {
-			volume: withSize("1e30"), claim: asks("1e31"), event: "ProvisioningFailed", says: "does not exist"},
+			volume: withSize("1e30"), claim: asks("1e31"), event: "ProvisioningFailed", says: "not found"},
 		"a claim that names itself": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = c.Name }},
 		"a claim that names a volume of somebody else": {
@@ -125,16 +125,16 @@ func TestNonsenseIsToldOnTheObjectAtFaultAndCostsLittle(t *testing.T) {
 				block := v1.PersistentVolumeBlock
 				v.Spec.VolumeMode = &block
 				refersTo("claim")(v)
-			}, claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "does not exist"},
+			}, claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "not found"},
 		"a selector that nothing can satisfy": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
 				c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 					{Key: "a", Operator: metav1.LabelSelectorOpExists}, {Key: "a", Operator: metav1.LabelSelectorOpDoesNotExist}}}
-			}, event: "ProvisioningFailed", says: "does not exist"},
+			}, event: "ProvisioningFailed", says: "not found"},
 		"a claim that says it was bound, to nothing": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
 				c.Annotations = map[string]string{binding.BindCompleted: "yes"}
-			}, event: "ClaimLost", says: "no longer names"},
+			}, event: "ClaimLost", says: "lost reference to PersistentVolume"},
 		"a claim that says it was bound, to what never was": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
 				c.Annotations, c.Spec.VolumeName = map[string]string{binding.BindCompleted: "yes"}, "nowhere"

@@ -13,7 +13,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// Event reasons, as in csi-provisioner: scripts and alerts match them.
+// Event reasons, as in csi-provisioner: scripts and alerts match them. The messages
+// have the key words of its messages, which words_test.go lists.
 const (
 	provisioning              = "Provisioning"
 	provisioningSucceeded     = "ProvisioningSucceeded"
@@ -68,7 +69,8 @@ func (c *Controller) reportUnresolved(o *observation, err error) error {
 // reportCleanupFailed reports that an unused volume still exists.
 func (c *Controller) reportCleanupFailed(o *observation, err error) error {
 	failure := fmt.Errorf("delete unused volume %s: %w", o.name, err)
-	c.Reporter.Report(o.claim, controller.Warn(provisioningCleanupFailed, fmt.Sprintf("%v; retried with backoff", failure)))
+	c.Reporter.Report(o.claim, controller.Warn(provisioningCleanupFailed, fmt.Sprintf(
+		"Error cleaning provisioned volume for claim %s: %v; retried with backoff", controller.Key(o.claim), failure)))
 	return failure
 }
 

@@ -109,7 +109,7 @@ func (c *Controller) noteUnfit(o *observation, s provision.State, err error) boo
 	}
 	c.note(o, func(r *claimRecord) { r.unfit = o.claim.Annotations[binding.SelectedNode] })
 	c.count(o, err)
-	_ = c.reportFailure(o, err) // it is the reason of what follows
+	_ = c.reportFailure(o, c.sentence(o, err, false)) // it is the reason of what follows
 	return true
 }
 
@@ -149,10 +149,10 @@ func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node
 	switch {
 	case apierrors.IsNotFound(err):
 		c.note(o, func(r *claimRecord) { r.unfit = name })
-		_ = c.reportFailure(o, fmt.Errorf("%w: %s", errNodeGone, name))
+		_ = c.reportFailure(o, fmt.Errorf("nodes %q not found: %w", name, errNodeGone))
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read the selected node %s: %w", name, err)
+		return nil, fmt.Errorf("failed to get target node: read node %s: %w", name, err)
 	}
 	return node, nil
 }
@@ -292,5 +292,5 @@ func (c *Controller) refused(o *observation, s provision.State) error {
 		c.Reporter.Report(o.claim, controller.Note(provisioning, foreign.Sentence))
 		return nil
 	}
-	return c.reportFailure(o, o.refused)
+	return c.reportFailure(o, c.sentence(o, o.refused, false))
 }

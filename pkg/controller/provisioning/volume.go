@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
@@ -153,10 +154,11 @@ func unresolvedBy(err error, r *claimRecord) string {
 	return ""
 }
 
-// sentence is what the user reads of an error of the driver.
+// sentence is what the user reads of an error of the driver, or of a request that
+// cannot be built.
 func (c *Controller) sentence(o *observation, err error, hopeless bool) error {
 	if hopeless {
-		return fmt.Errorf("failed to provision volume with StorageClass %q, and it is not tried again for %s unless class, node or annotations of the claim change: %w",
+		return fmt.Errorf("failed to provision volume with StorageClass %q: infeasible error, retries will be delayed (not tried again for %s unless class, node or annotations of the claim change): %w",
 			binding.ClaimClass(o.claim), c.Backoff.Most, err)
 	}
 	return fmt.Errorf("failed to provision volume with StorageClass %q: %w", binding.ClaimClass(o.claim), err)
@@ -175,7 +177,7 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 		return c.compare(ctx, o)
 	}
 	if err != nil {
-		return nil, c.reportFailure(o, fmt.Errorf("create volume object %s: %w", o.name, err))
+		return nil, c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err))
 	}
 	return c.saved(o), nil
 }

@@ -1,0 +1,78 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+)
+
+// The words are those of external-provisioner 6.4 and its library in the same event.
+func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
+	f := newFlow(t)
+	node := func(f *flow, name string) *observation {
+		claim := f.now().DeepCopy()
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, binding.SelectedNode, name)
+		return &observation{claim: claim, name: "pvc-uid"}
+	}
+	for name, tc := range map[string]struct {
+		act   func(o *observation)
+		words []string
+	}{
+		"call begins": {f.reportStart, []string{"Normal Provisioning ", `External provisioner is provisioning volume for claim "ns/claim"`}},
+		"recorded":    {f.reportSuccess, []string{"Normal ProvisioningSucceeded ", "Successfully provisioned volume pvc-uid"}},
+		"driver fails": {func(o *observation) { _ = f.reportFailure(o, f.sentence(o, errors.New("full"), false)) },
+			[]string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": full`}},
+		"driver refuses": {func(o *observation) { _ = f.reportFailure(o, f.sentence(o, errors.New("bad"), true)) },
+			[]string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": `, "infeasible error", "etries will be delayed", "bad"}},
+		"request is refused": {func(o *observation) {
+			o.refused = &provision.Refusal{Sentence: "no such mode"}
+			_ = f.refused(o, provision.State{Want: provision.Wanted})
+		}, []string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": no such mode`}},
+		"class is missing": {func(o *observation) {
+			o.claim.Spec.StorageClassName = ptr.To("none")
+			_, o.refused = f.planFor(t.Context(), o, nil)
+			_ = f.refused(o, provision.State{Want: provision.Wanted})
+		}, []string{"Warning ProvisioningFailed ", `storageclass.storage.k8s.io "none" not found`}},
+		"populator": {func(o *observation) {
+			o.claim.Spec.DataSource = &v1.TypedLocalObjectReference{APIGroup: ptr.To("example.com"), Kind: "Hello", Name: "h"}
+			_, o.refused = f.planFor(t.Context(), o, nil)
+			_ = f.refused(o, provision.State{Want: provision.Wanted})
+		}, []string{"Normal Provisioning ", "Assuming an external populator will provision the volume"}},
+		"node is gone": {func(*observation) { _, _ = f.selectedNode(t.Context(), node(f, "n1")) }, []string{"Warning ProvisioningFailed ", `nodes "n1" not found`}},
+		"node cannot be read": {func(o *observation) {
+			defer func(before func(context.Context, string) (*v1.Node, error)) { f.Node = before }(f.Node)
+			f.Node = func(context.Context, string) (*v1.Node, error) { return nil, errors.New("timeout") }
+			_, o.refused = f.selectedNode(t.Context(), node(f, "n1"))
+			_ = f.refused(o, provision.State{Want: provision.Wanted})
+		}, []string{"Warning ProvisioningFailed ", "failed to get target node", "timeout"}},
+		"object cannot be written": {func(o *observation) {
+			f.fail("create", "persistentvolumes", false)
+			f.note(o, func(r *claimRecord) { r.volume = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}} })
+			_, _ = f.save(t.Context(), o)
+		}, []string{"Warning ProvisioningFailed ", "rror creating provisioned PV object for claim ns/claim: "}},
+		"cleanup fails": {func(o *observation) { _ = f.reportCleanupFailed(o, errors.New("busy")) },
+			[]string{"Warning ProvisioningCleanupFailed ", "Error cleaning provisioned volume for claim ns/claim: ", "busy"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.Reporter.Forget("uid")
+			tc.act(&observation{claim: f.now().DeepCopy(), name: "pvc-uid"})
+			if len(f.events.Events) == 0 {
+				t.Fatal("no event")
+			}
+			event := <-f.events.Events
+			for _, words := range tc.words {
+				if !strings.Contains(event, words) {
+					t.Errorf("event %q lacks %q", event, words)
+				}
+			}
+		})
+	}
+}
