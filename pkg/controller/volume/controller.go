@@ -47,8 +47,9 @@ type Controller struct {
 	writer *controller.Writer
 	memory *controller.Memory[progress]
 	// loop has volumes looked at, reclaims those whose claim has let go of them: a
-	// plugin that is slow delays no phase.
-	loop, reclaims *controller.Loop
+	// plugin that is slow delays no phase. protections adds and removes pv-protection
+	// of volumes whose phase is right.
+	loop, reclaims, protections *controller.Loop
 }
 
 // New returns the reconciler and registers it with the caches.
@@ -66,6 +67,7 @@ func New(config Config) (*Controller, error) {
 	c.loop = controller.NewLoop("volumes", backoff, c.Reconcile).Only(exists)
 	c.reclaims = controller.NewLoop("reclaims", backoff, func(ctx context.Context, name string) error { return c.reclaimer().Reclaim(ctx, name) }).
 		Only(func(name string) bool { return exists(name) || len(c.Caches.RecyclersOf(name)) > 0 })
+	c.protections = controller.NewLoop("pvprotection", backoff, c.Protect).Only(exists)
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for volumes: %w", err)
 	}
@@ -82,26 +84,28 @@ func (c *Controller) reclaimer() *Controller {
 	return &reclaimer
 }
 
-// Run reconciles volumes with so many workers until the context ends.
+// Run reconciles volumes with so many workers, and as many that protect them, until
+// the context ends.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	running.Go(func() { c.loop.Run(ctx, workers) })
 	running.Go(func() { c.reclaims.Run(ctx, reclaimers) })
+	running.Go(func() { c.protections.Run(ctx, workers) })
 	running.Wait()
 }
 
 // reclaimers are how many volumes are reclaimed by in-tree plugins at once.
 const reclaimers = 8
 
-// Reconcile brings one volume's marks, phase and protection to where they belong,
-// and hands it over to be reclaimed.
+// Reconcile brings one volume's marks and phase to where they belong, and hands it
+// over to be reclaimed and to be protected.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	volume := c.Caches.Volume(name)
 	if volume == nil || !c.Versions.Fresh(volume) {
 		return nil
 	}
 	for _, step := range []func(context.Context, *v1.PersistentVolume) (*v1.PersistentVolume, error){
-		c.mark, c.setPhase, c.handOver, c.protect,
+		c.mark, c.setPhase, c.handOver, c.handToProtection,
 	} {
 		var err error
 		if volume, err = step(ctx, volume); err != nil || volume == nil {

@@ -109,6 +109,8 @@ func look(t *testing.T, volume *v1.PersistentVolume, claim *v1.PersistentVolumeC
 	}
 	s.must(s.Reconcile(context.Background(), "v"))
 	s.follow()
+	s.must(s.Protect(context.Background(), "v"))
+	s.follow()
 	return s
 }
 

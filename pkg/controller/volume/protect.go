@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -12,11 +13,44 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
-// protect adds or removes pv-protection where the phase was right already.
-func (c *Controller) protect(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+// handToProtection enqueues the volumes that the pv-protection controller of
+// kube-controller-manager enqueues: those to protect, and those that are being deleted.
+func (c *Controller) handToProtection(_ context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	if finalizer.Has(volume.Finalizers, finalizer.VolumeProtection) == (volume.DeletionTimestamp != nil) {
+		c.protections.Enqueue(volume.Name)
+	}
+	return volume, nil
+}
+
+// Protect adds or removes pv-protection where marks and phase are right already. Any
+// other volume is handed over again once they are.
+func (c *Controller) Protect(ctx context.Context, name string) error {
+	volume := c.Caches.Volume(name)
+	if volume == nil || !c.Versions.Fresh(volume) || !c.settled(volume) {
+		return nil
+	}
+	return c.protect(ctx, volume)
+}
+
+// settled says whether the loop of volumes has nothing to write to the volume, as far
+// as the caches know.
+func (c *Controller) settled(volume *v1.PersistentVolume) bool {
+	if state, _ := c.marksState(volume); !reclaim.DecideMarks(state).None() {
+		return false
+	}
+	claim := c.Caches.Claim(controller.ClaimKey(volume))
+	switch binding.DecideVolume(c.phaseState(observation{volume: volume, claim: claim})).Action {
+	case binding.Leave, binding.WakeClaim, binding.ReportMismatch:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *Controller) protect(ctx context.Context, volume *v1.PersistentVolume) error {
 	claim, err := c.claimOfProtected(ctx, volume)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	change := controller.InPhase(patch.For(volume), volume)
 	switch protection.DecideVolume(c.protectionOf(volume, volume.Status.Phase, claim)) {
@@ -25,9 +59,10 @@ func (c *Controller) protect(ctx context.Context, volume *v1.PersistentVolume) (
 	case protection.Unprotect:
 		unprotect(change, volume)
 	case protection.Wait, protection.Confirm:
-		return volume, nil
+		return nil
 	}
-	return c.writer.Volume(ctx, volume, change)
+	_, err = c.writer.Volume(ctx, volume, change)
+	return err
 }
 
 // unprotect takes pv-protection off. Where no other finalizer holds the volume

@@ -63,6 +63,8 @@ func TestProtectionGoesWhereNobodyReclaims(t *testing.T) {
 			}
 			s.must(s.Reconcile(t.Context(), "v"))
 			s.follow()
+			s.must(s.Protect(t.Context(), "v"))
+			s.follow()
 			volume := s.Caches.Volume("v")
 			if got := volume == nil || !slices.Contains(volume.Finalizers, string(finalizer.VolumeProtection)); got != tc.goes {
 				t.Errorf("the protection is gone: %v, want %v", got, tc.goes)

@@ -112,7 +112,7 @@ func (s *stage) must(err error) {
 // reclaim looks at the volume once in each loop; it returns nil if it is gone.
 func (s *stage) reclaim() *v1.PersistentVolume {
 	s.t.Helper()
-	for _, look := range []func(context.Context, string) error{s.Reconcile, s.Reclaim, s.Reconcile} {
+	for _, look := range []func(context.Context, string) error{s.Reconcile, s.Protect, s.Reclaim, s.Reconcile, s.Protect} {
 		s.must(look(context.Background(), "v"))
 		s.follow()
 	}
