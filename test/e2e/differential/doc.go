@@ -22,6 +22,9 @@
 // with "gate: off" runs ours with HonorPVReclaimPolicy=false. "races" is what one
 // side alone can have either way, so that it is not compared.
 //
+// The messages of an event that both sides show are compared by the key words that
+// testdata/keywords.yaml lists for it.
+//
 // Where the two sides differ on purpose, testdata/differences.yaml says so, with
 // the reason. A difference that is not named there fails the test, and so does a
 // named one that does not occur. docs/differences.md is made of these files.

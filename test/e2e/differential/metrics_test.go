@@ -139,3 +139,26 @@ func counts(family *dto.MetricFamily) map[string]float64 {
 	}
 	return found
 }
+
+// It runs after the scenarios, which have moved the queues.
+func TestTheQueuesHaveUpstreamNames(t *testing.T) {
+	mine, theirs := queues(served(t, ours)), queues(served(t, upstream))
+	for _, name := range []string{"claims", "volumes", "pvcprotection", "pvprotection"} {
+		if mine[name] == 0 || theirs[name] == 0 {
+			t.Errorf("queue %s: ours was given %v keys, upstream %v", name, mine[name], theirs[name])
+		}
+	}
+}
+
+// queues returns how many keys each queue was given.
+func queues(families map[string]*dto.MetricFamily) map[string]float64 {
+	added := map[string]float64{}
+	for _, metric := range families["workqueue_adds_total"].GetMetric() {
+		for _, label := range metric.Label {
+			if label.GetName() == "name" {
+				added[label.GetValue()] = metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return added
+}

@@ -53,8 +53,11 @@ func (p *play) outcome() outcome {
 			result[name+" "+what] = anyUUID.ReplaceAllString(hide.Replace(value), "UUID")
 		}
 		about("phases", strings.Join(one.phases, ", "))
-		for event := range one.events {
+		for event, messages := range one.events {
 			about("event "+event, "seen")
+			if words, compared := keyWords(one.kind, event, messages); compared {
+				about("words of "+event, words)
+			}
 		}
 		if one.gone {
 			about("exists", "no")
@@ -146,7 +149,7 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s: ours %s, upstream %s", d.What, d.Ours, d.Upstream)
 }
 
-// compare returns what is not the same. An object that one side alone still has
+// compare returns what is not the same. An object or an event that one side alone has
 // is one difference, whatever is in it.
 func compare(ours, upstream outcome) []difference {
 	var differences []difference
@@ -168,8 +171,12 @@ func compare(ours, upstream outcome) []difference {
 	return differences
 }
 
-// beside says whether a path belongs to an object that does not exist on both sides.
+// beside says whether a path belongs to an object, or words to an event, that does not
+// exist on both sides.
 func beside(what string, ours, upstream outcome) bool {
+	if object, event, isWords := strings.Cut(what, " words of "); isWords {
+		return ours[object+" event "+event] != upstream[object+" event "+event]
+	}
 	object, _, isPath := strings.Cut(what, " /")
 	return isPath && ours[object+" exists"] != upstream[object+" exists"]
 }

@@ -33,6 +33,9 @@ var watched = []string{"claim", "volume", "pod"}
 // eventSource is the component that the events of the loops name, on both sides.
 const eventSource = "persistentvolume-controller"
 
+// ofProvisioner ends the name of an event of another component.
+const ofProvisioner = " of the provisioner"
+
 var eventResource = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 
 // life is what a watch has seen of one object from its creation on.
@@ -42,7 +45,7 @@ type life struct {
 	phases []string // each once until it changes
 	object *unstructured.Unstructured
 	gone   bool
-	events map[string]string // messages, by type and reason
+	events map[string][]string // messages, by type and reason
 }
 
 // place is where an object is, whichever it is.
@@ -54,7 +57,7 @@ type recorder struct {
 	mu      sync.Mutex
 	lives   map[types.UID]*life
 	places  map[place]types.UID // of the newest object there
-	early   map[types.UID]map[string]string
+	early   map[types.UID]map[string][]string
 	changed chan struct{} // closed by every change
 	stop    context.CancelFunc
 }
@@ -64,7 +67,7 @@ func startRecorder(ctx context.Context, client dynamic.Interface) (*recorder, er
 	r := &recorder{
 		lives:   map[types.UID]*life{},
 		places:  map[place]types.UID{},
-		early:   map[types.UID]map[string]string{},
+		early:   map[types.UID]map[string][]string{},
 		changed: make(chan struct{}),
 		stop:    stop,
 	}
@@ -122,7 +125,7 @@ func (r *recorder) lifeOf(kind string, object *unstructured.Unstructured) *life 
 		return one
 	}
 	at := place{kind, object.GetNamespace(), object.GetName()}
-	one = &life{kind: kind, number: 1, events: map[string]string{}}
+	one = &life{kind: kind, number: 1, events: map[string][]string{}}
 	if before := r.lives[r.places[at]]; before != nil {
 		one.number = before.number + 1
 	}
@@ -145,15 +148,17 @@ func (r *recorder) heard(seen any) {
 	defer r.mu.Unlock()
 	said := kind + " " + reason
 	if source, _, _ := unstructured.NestedString(event.Object, "source", "component"); source != eventSource {
-		said += " of the provisioner"
+		said += ofProvisioner
 	}
+	events := r.early[types.UID(uid)]
 	if one := r.lives[types.UID(uid)]; one != nil {
-		one.events[said] = message
-	} else {
-		if r.early[types.UID(uid)] == nil {
-			r.early[types.UID(uid)] = map[string]string{}
-		}
-		r.early[types.UID(uid)][said] = message
+		events = one.events
+	} else if events == nil {
+		events = map[string][]string{}
+		r.early[types.UID(uid)] = events
+	}
+	if before := events[said]; !slices.Contains(before, message) {
+		events[said] = append(slices.Clone(before), message)
 	}
 	r.tell()
 }

@@ -56,6 +56,12 @@ func (t *tally) show(ours, upstream outcome) {
 			continue
 		}
 		kind, _, _ := strings.Cut(what, " ")
+		if _, event, found := strings.Cut(what, " words of "); found {
+			for _, words := range strings.Split(value, wordsSeparator) {
+				t.shown[kind+" "+event+": "+words] = true
+			}
+			continue
+		}
 		if _, event, found := strings.Cut(what, " event "); found {
 			t.shown[kind+" event "+event] = true
 		}

@@ -177,8 +177,8 @@ func describe(all []*scenario, named *intended) string {
 const preamble = `# Beside kube-controller-manager
 
 ` + "`make e2e`" + ` plays the scenarios in ` + "`test/e2e/differential/testdata/scenarios`" + ` against this pv-controller and against the
-three loops of the real kube-controller-manager v1.36.3, and compares the objects in the end, the phases on the way and the
-events. A difference that is not named in ` + "`testdata/differences.yaml`" + ` fails it, and so does a named one that does not
+three loops of the real kube-controller-manager v1.36.3, and compares the objects in the end, the phases on the way, the
+events and the key words of their messages (` + "`testdata/keywords.yaml`" + `). A difference that is not named in ` + "`testdata/differences.yaml`" + ` fails it, and so does a named one that does not
 occur. This page is made of those files, and a test keeps it so.
 
 ## The table
