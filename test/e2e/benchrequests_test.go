@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -24,9 +25,13 @@ var benchmarkClaims = flag.Int("claims", 400, "claims of BenchmarkRequestsPerVol
 // journalOff is the flag that has our provisioner work without the journal.
 const journalOff = "--feature-gates=ProvisioningJournal=false"
 
+// zonalDriver are the flags of a driver that has volumes in one zone.
+const zonalDriver = "--with=topology --topology=zone=a"
+
 // BenchmarkRequestsPerVolume counts the API requests from the creation of claims until
 // all are bound and nothing is written any more, by the audit log: per volume, by
-// program, verb and resource, events apart. The claims come by the watch.
+// program, verb and resource, events apart. The claims come by the watch. The driver
+// has a topology, and the claims that wait for a consumer have a selected node.
 //
 //	go test ./test/e2e -run xxx -bench RequestsPerVolume -benchtime 1x -claims 1000
 func BenchmarkRequestsPerVolume(b *testing.B) {
@@ -34,31 +39,43 @@ func BenchmarkRequestsPerVolume(b *testing.B) {
 		name string
 		how  setup
 	}{
-		{"upstream+upstream", setup{upstreamLoops: true, upstreamSidecar: true}},
-		{"upstream+ours", setup{honor: true, upstreamLoops: true}},
-		{"upstream+ours-without-journal", setup{honor: true, upstreamLoops: true, provisioner: journalOff}},
-		{"ours+ours", setup{honor: true}},
-		{"ours+ours-without-journal", setup{honor: true, provisioner: journalOff}},
+		{"upstream+upstream", setup{upstreamLoops: true, upstreamSidecar: true, driver: zonalDriver}},
+		{"upstream+ours", setup{honor: true, upstreamLoops: true, driver: zonalDriver}},
+		{"ours+ours", setup{honor: true, driver: zonalDriver}},
+		{"ours+ours-without-journal", setup{honor: true, driver: zonalDriver, provisioner: journalOff}},
 	} {
 		b.Run(pair.name, func(b *testing.B) {
 			s := enterFor(b, private(b, pair.how), 2*patience)
+			s.createNode("node", map[string]string{"zone": "a"})
 			s.bindAndDelete("first", 1) // connections, discovery, the first Lease
-			for b.Loop() {
-				before := len(s.programRequests())
-				s.createClaims("claim", *benchmarkClaims)
-				s.awaitCrowdBound(*benchmarkClaims)
-				s.awaitNoRequests()
-				reportRequests(b, s.programRequests()[before:], *benchmarkClaims)
+			for class, change := range map[string]func(*v1.PersistentVolumeClaim){
+				deleteClass: func(*v1.PersistentVolumeClaim) {},
+				waitClass:   chosen("node"),
+			} {
+				b.Run(class, func(b *testing.B) { s.countRequests(b, class, change) })
 			}
 		})
 	}
 }
 
+// countRequests reports the requests for claims of the class.
+func (s *scene) countRequests(b *testing.B, class string, change func(*v1.PersistentVolumeClaim)) {
+	b.Helper()
+	for b.Loop() {
+		own := enterFor(b, s.cluster, 2*patience)
+		before := len(own.programRequests())
+		own.createClaims("claim", class, *benchmarkClaims, change)
+		own.awaitCrowdBound(*benchmarkClaims)
+		own.awaitNoRequests()
+		reportRequests(b, own.programRequests()[before:], *benchmarkClaims)
+	}
+}
+
 // createClaims creates claims with the names PREFIX-0 and on.
-func (s *scene) createClaims(prefix string, count int) {
+func (s *scene) createClaims(prefix, class string, count int, change ...func(*v1.PersistentVolumeClaim)) {
 	s.t.Helper()
 	s.inParallel(count, func(i int) error {
-		_, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).Create(s.ctx, s.newClaim(fmt.Sprint(prefix, "-", i), deleteClass), metav1.CreateOptions{})
+		_, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).Create(s.ctx, s.newClaim(fmt.Sprint(prefix, "-", i), class, change...), metav1.CreateOptions{})
 		return err
 	})
 }
@@ -66,7 +83,7 @@ func (s *scene) createClaims(prefix string, count int) {
 // bindAndDelete has claims bound, and deletes them and their volumes.
 func (s *scene) bindAndDelete(prefix string, count int) {
 	s.t.Helper()
-	s.createClaims(prefix, count)
+	s.createClaims(prefix, deleteClass, count)
 	volumes := s.awaitCrowdBound(count)
 	s.inParallel(count, func(i int) error {
 		return s.client.CoreV1().PersistentVolumeClaims(s.namespace).Delete(s.ctx, fmt.Sprint(prefix, "-", i), metav1.DeleteOptions{})
