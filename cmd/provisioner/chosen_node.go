@@ -48,3 +48,16 @@ func (n chosenNodes) read(ctx context.Context, name string) (*v1.Node, error) {
 	}
 	return node, err
 }
+
+// seen returns the node as it was watched last, nil if it is not known or nodes are not
+// watched.
+func (n chosenNodes) seen(name string) *v1.Node {
+	if n.watched == nil {
+		return nil
+	}
+	node, err := n.watched.Get(name)
+	if err != nil {
+		return nil
+	}
+	return node
+}

@@ -64,3 +64,21 @@ func TestAChosenNodeIsReadWhereItMakesADifference(t *testing.T) {
 		})
 	}
 }
+
+func TestWatchedNodeIsKnownWithoutARequest(t *testing.T) {
+	client := fake.NewClientset()
+	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().Nodes()
+	if err := informer.Informer().GetStore().Add(placed("there", "seen")); err != nil {
+		t.Fatal(err)
+	}
+	nodes := chosenNodes{client: client, topology: true, watched: informer.Lister()}
+	if node := nodes.seen("there"); node == nil || node.Labels["zone"] != "seen" {
+		t.Errorf("node = %v", node)
+	}
+	if nodes.seen("elsewhere") != nil || (chosenNodes{topology: true}).seen("there") != nil {
+		t.Error("a node is known that was never watched")
+	}
+	if got := len(client.Actions()); got != 0 {
+		t.Errorf("%d requests", got)
+	}
+}

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -48,23 +47,19 @@ func BenchmarkRequestsPerVolume(b *testing.B) {
 			s := enterFor(b, private(b, pair.how), 2*patience)
 			s.createNode("node", map[string]string{"zone": "a"})
 			s.bindAndDelete("first", 1) // connections, discovery, the first Lease
-			for class, change := range map[string]func(*v1.PersistentVolumeClaim){
-				deleteClass: func(*v1.PersistentVolumeClaim) {},
-				waitClass:   chosen("node"),
-			} {
-				b.Run(class, func(b *testing.B) { s.countRequests(b, class, change) })
-			}
+			b.Run("immediate", func(b *testing.B) { s.countRequests(b, deleteClass) })
+			b.Run("selected-node", func(b *testing.B) { s.countRequests(b, waitClass, chosen("node")) })
 		})
 	}
 }
 
 // countRequests reports the requests for claims of the class.
-func (s *scene) countRequests(b *testing.B, class string, change func(*v1.PersistentVolumeClaim)) {
+func (s *scene) countRequests(b *testing.B, class string, change ...func(*v1.PersistentVolumeClaim)) {
 	b.Helper()
 	for b.Loop() {
 		own := enterFor(b, s.cluster, 2*patience)
 		before := len(own.programRequests())
-		own.createClaims("claim", class, *benchmarkClaims, change)
+		own.createClaims("claim", class, *benchmarkClaims, change...)
 		own.awaitCrowdBound(*benchmarkClaims)
 		own.awaitNoRequests()
 		reportRequests(b, own.programRequests()[before:], *benchmarkClaims)
@@ -131,34 +126,29 @@ func (s *scene) awaitNoRequests() {
 // reportRequests reports the requests per volume, and logs all kinds of them.
 func reportRequests(b *testing.B, events []sandbox.Event, volumes int) {
 	b.Helper()
-	sums, kinds := map[string]int{}, map[string]int{}
-	for _, event := range events {
-		program := programOf(event)
-		sums[program]++
-		if event.Resource == "events" {
-			sums["events"]++
-			sums[program+"-events"]++
-		} else {
-			sums["total"]++
-		}
-		resource := strings.TrimSuffix(event.Resource+"/"+event.Subresource, "/")
-		kind := fmt.Sprintf("%-11s %-6s %s", program, event.Verb, resource)
-		if event.Code >= 400 {
-			kind = fmt.Sprintf("%s, answered with %d", kind, event.Code)
-		}
-		kinds[kind]++
-	}
 	share := func(count int) float64 { return float64(count) / float64(volumes) }
-	b.ReportMetric(share(sums["total"]), "requests/volume")
-	b.ReportMetric(share(sums["events"]), "events/volume")
-	for _, program := range []string{"loops", "provisioner"} {
-		b.ReportMetric(share(sums[program]-sums[program+"-events"]), program+"/volume")
+	happened, kinds := 0, map[string]map[string]int{"loops": {}, "provisioner": {}}
+	for _, event := range events {
+		kind := event.Verb + " " + strings.TrimSuffix(event.Resource+"/"+event.Subresource, "/")
+		if event.Code >= 400 {
+			kind = fmt.Sprintf("%s (%d)", kind, event.Code)
+		}
+		kinds[programOf(event)][kind]++
+		if event.Resource == "events" {
+			happened++
+		}
 	}
-	var lines []string
-	for _, kind := range slices.SortedFunc(maps.Keys(kinds), func(a, b string) int {
-		return cmp.Or(cmp.Compare(a[:11], b[:11]), cmp.Compare(kinds[b], kinds[a]), cmp.Compare(a, b))
-	}) {
-		lines = append(lines, fmt.Sprintf("%7.3f  %s", share(kinds[kind]), kind))
+	b.ReportMetric(share(len(events)-happened), "requests/volume")
+	b.ReportMetric(share(happened), "events/volume")
+	for _, program := range slices.Sorted(maps.Keys(kinds)) {
+		sum, list := 0, []string{}
+		for kind, count := range kinds[program] {
+			if list = append(list, fmt.Sprintf("%.3f %s", share(count), kind)); !strings.HasSuffix(kind, " events") {
+				sum += count
+			}
+		}
+		slices.Sort(list)
+		b.ReportMetric(share(sum), program+"/volume")
+		b.Logf("%s: %s", program, strings.Join(list, ", "))
 	}
-	b.Logf("requests per volume, %d volumes:\n%s", volumes, strings.Join(lines, "\n"))
 }

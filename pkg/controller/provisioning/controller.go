@@ -65,8 +65,11 @@ type Config struct {
 	Serves func(provisioner string) bool
 	// ServedBy returns who serves a claim; nil if this process serves all of them.
 	ServedBy func(claim *v1.PersistentVolumeClaim) provision.Server
-	// Node returns the selected node of a claim.
+	// Node reads a selected node live.
 	Node func(ctx context.Context, name string) (*v1.Node, error)
+	// WatchedNode returns a selected node from the cache, nil if it is not there; nil if
+	// no nodes are watched.
+	WatchedNode func(name string) *v1.Node
 	// Failed gets the class of each volume that the driver failed to create; it may be
 	// nil.
 	Failed func(class string)

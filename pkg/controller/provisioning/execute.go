@@ -77,6 +77,9 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 		after.refused = errors.New("no node is selected for the claim")
 		return &after, nil
 	}
+	if after.plan = c.planForWatched(ctx, o, s); after.plan != nil {
+		return &after, nil
+	}
 	node, err := c.selectedNode(ctx, o)
 	if err == nil && node == nil && s.Want == provision.Wanted && c.wantOf(o) != provision.Wanted {
 		c.count(o, errNodeGone)
@@ -136,6 +139,27 @@ func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node)
 	}
 	p.volume.Spec.StorageClassName = binding.ClaimClass(o.claim)
 	return p, nil
+}
+
+// planForWatched builds the first request for a claim with the selected node as it was
+// watched, which saves a live read. It returns nil if the live node is needed: where a
+// live read of the claim is needed too, and where the request cannot be built, which
+// may be for labels that the cache does not have yet.
+func (c *Controller) planForWatched(ctx context.Context, o *observation, s provision.State) *plan {
+	r, _ := c.memory.of(o.claim.UID)
+	name := o.claim.Annotations[binding.SelectedNode]
+	if name == "" || s.Want != provision.Wanted || c.WatchedNode == nil || !c.isFresh(o, r) {
+		return nil
+	}
+	node := c.WatchedNode(name)
+	if node == nil {
+		return nil
+	}
+	built, err := c.planFor(ctx, o, node)
+	if err != nil {
+		return nil
+	}
+	return built
 }
 
 // selectedNode returns the node that the scheduler selected, nil if there is none. One

@@ -124,7 +124,7 @@ func nodeClient(node string, old, deleting bool) *fake.Clientset {
 }
 
 // newNodeController returns the provisioner of a node, with full caches and its journal read.
-func newNodeController(t *testing.T, client *fake.Clientset, driver *local, node string) *Controller {
+func newNodeController(t *testing.T, client *fake.Clientset, driver Driver, node string) *Controller {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core := factory.Core().V1()
