@@ -1,26 +1,62 @@
 // Package provision turns a claim and its class into a CreateVolumeRequest, the
-// driver's response into a PersistentVolume, and an error code into what is known
-// of the volume. It calls nobody.
+// driver's response into a PersistentVolume, and an error code into what is known of
+// the volume. [Decide] takes a claim from the wish for a volume to a PersistentVolume.
 //
-//	gRPC code                                             outcome
-//	OK                                                    a volume exists
-//	Canceled, DeadlineExceeded, Unavailable, Aborted      Unknown: the driver may still be at it
-//	AlreadyExists                                         Unknown: there is one, made with another request
-//	any other                                             Final: there is no volume
+// Before each CreateVolume call an entry with the request is durable in the journal
+// (package journal). It is struck once the volume is recorded as a PersistentVolume,
+// or known not to exist. The claim carries nothing and waits for nobody: the volume of
+// a deleted claim is recorded, too, and reclaimed by its policy.
 //
-// [Decide] takes a claim from the wish for a volume to a PersistentVolume, or to a
-// DeleteVolume if the wish goes away on the way. Whoever deletes the claim, kills
-// this process or loses an answer, the claim stays until one of both has happened:
-// it carries the finalizer Provisioning from before CreateVolume on.
+//	creation      claim wants a volume            deleted, bound elsewhere           other node needed
+//	NotRequested  Prepare, ReadClaim, WriteEntry, Strike, Wait                       Strike, Reschedule
+//	              Create
+//	Open          the same request again; a new   the same request again             the same request again
+//	              one once it is Lasting
+//	Doubtful      a new request, the old one is   the same request again             Reschedule
+//	              kept in the entry
+//	Denied        the same request again          the same request again             the same request again
+//	Failed        Strike, then as NotRequested    Strike                             Strike, Reschedule
+//	Created       Save, Strike                    Save, Strike                       WriteDiscarding, ReadBoth, Discard, Strike
 //
-//	volume                    claim wants it     claim is deleted, or bound
-//	recorded as PV            Wait               LetGo
-//	made, not recorded        Save               ReadBoth, then Discard
-//	perhaps, or still made    Prepare, Hold,     the same, until the driver has told;
-//	                          ReadClaim, Ask     then Discard
-//	failed                    the same           the same, until it has failed twice more
-//	not made                  the same           LetGo
+// What comes before the table: a volume that is Recorded, and a claim that is Bound or
+// Lost and names the volume (Concluded): Strike, and the driver is never called. A
+// created volume that is unusable, or whose name is taken, is discarded. An entry of a
+// gone claim that is Overdue is SetApart for the administrator. The finalizer of an
+// earlier version is replaced by an entry, or removed.
+//
+// An entry of an earlier process is judged by live reads of claim and PersistentVolume:
+//
+//	entry                claim lives   gone, or bound elsewhere
+//	Inherited            Adopt         Adopt
+//	InheritedDiscarding  Adopt         Adopt
+//	Foreign              Adopt         SetApart
+//	ForeignDiscarding    SetApart      SetApart
+//
+// Invariants, tested over every state, and in a model with crashes, lost answers,
+// users and another leader:
+//
+//  1. A call needs a durable entry of the own term and a lease that lasts.
+//  2. An entry is struck only for a recorded volume, a completed discard, a denial that
+//     counts ([After]), or a Bound or Lost claim.
+//  3. DeleteVolume follows from one case only, after an entry that says so and live
+//     reads; never from a Foreign entry.
+//  4. A Bound or Lost claim is never asked for.
+//  5. A volume that its user keeps is never recorded again.
+//
+// What the driver's error says of the volume, by code:
+//
+//	InvalidArgument, OutOfRange, ResourceExhausted,   NoVolume: at once, or if repeated long after
+//	Unimplemented, PermissionDenied, Unauthenticated, an earlier call that is open
+//	FailedPrecondition
+//	NotFound                                          SourceMissing: no volume if it was the first call
+//	AlreadyExists                                     Mismatch: superseded requests are tried in turn
+//	Internal, Unknown, DataLoss                       Uncertain
+//	any other                                         Unanswered
 //
 // What a claim or class asks for and this provisioner cannot serve is a [Refusal],
-// never ignored.
+// never ignored. The KEP-2644 finalizer of a new PersistentVolume is written by
+// [Skeleton].
+//
+// The package calls nobody, reads no clock and writes no journal: the controller in
+// pkg/controller/provisioning does. It does not reclaim volumes: package reclaim does.
 package provision
