@@ -21,21 +21,25 @@ type world struct {
 	durable Entry
 	broken  bool
 	apart   bool
-	// creation, entry, prepared, saved are the memory of the provisioner.
+	// creation, entry, prepared, unusable are the memory of the provisioner. It may have
+	// struck an entry that is durable still.
 	creation Creation
 	entry    Entry
 	prepared bool
+	unusable bool
 	// foreign: another program has led already.
 	foreign bool
 }
 
 func (w world) state() State {
-	s := State{Want: Wanted, Creation: w.creation, Entry: w.entry, Journaled: true, Leading: true}
+	s := State{Want: Wanted, Creation: w.creation, Entry: w.entry, Unusable: w.unusable, Journaled: true, Leading: true}
 	switch {
 	case w.bound && !w.gone:
 		s.Want = Concluded
 	case w.gone:
 		s.Want = Unwanted
+	case w.unusable:
+		s.Want = Misplaced
 	}
 	if w.recorded {
 		s.Known = Recorded
@@ -63,7 +67,7 @@ func (w world) decided() Action {
 
 // crash forgets what is not in the journal. The next leader reads that.
 func (w world) crash() world {
-	w.creation, w.prepared, w.entry = NotRequested, false, NoEntry
+	w.creation, w.prepared, w.unusable, w.entry = NotRequested, false, false, NoEntry
 	switch {
 	case w.durable == Durable && w.broken:
 		w.entry = Foreign
@@ -83,7 +87,9 @@ func (w world) answers() []world {
 	created.stored, created.working, created.creation = true, false, Created
 	lost.stored, lost.working, lost.creation = true, false, Open // it was done, and the answer got lost
 	late.working, late.creation = true, Open                     // it timed out
-	all := []world{created, lost, late}
+	unusable := created
+	unusable.unusable = true
+	all := []world{created, unusable, lost, late}
 	if !w.stored && !w.working {
 		refused.creation, refused.prepared = After(NoVolume, w.creation, true), false
 		all = append(all, refused)
@@ -105,21 +111,31 @@ func (w world) steps() []world {
 		next.creation, next.prepared = Open, true
 		next.entry = map[Entry]Entry{Inherited: Durable, Foreign: Outdated, InheritedDiscarding: Discarding}[w.entry]
 		if next.entry == Discarding {
-			next.creation = Created
+			next.creation, next.unusable = Created, true
 		}
 	case Create:
 		return w.answers()
 	case Save:
 		next.recorded, next.creation = true, NotRequested
 	case Discard:
-		next.stored, next.data, next.creation = false, false, Failed
+		next.stored, next.data, next.creation, next.unusable = false, false, Failed, false
 	case Strike:
-		next.durable, next.entry, next.creation, next.prepared, next.broken = NoEntry, NoEntry, NotRequested, false, false
+		next.entry, next.creation, next.prepared, next.unusable = NoEntry, NotRequested, false, false
+		return []world{next.flushed(), next}
 	case SetApart:
 		next.durable, next.entry, next.creation, next.apart = NoEntry, NoEntry, NotRequested, true
 	case Wait, ReadClaim, ReadBoth, Reschedule, RemoveOldFinalizer:
 	}
+	if w.entry == NoEntry && next.entry == NoEntry {
+		next = next.flushed()
+	}
 	return []world{next}
+}
+
+// flushed is the world in which the removal of the entry is durable.
+func (w world) flushed() world {
+	w.durable, w.broken = NoEntry, false
+	return w
 }
 
 // users are the worlds after somebody else's step.
@@ -202,10 +218,17 @@ func TestNoVolumeIsForgotten(t *testing.T) {
 }
 
 func TestDataIsNeverDiscarded(t *testing.T) {
+	discarded := 0
 	for w := range reachable() {
-		if w.data && w.decided() == Discard {
+		if w.decided() != Discard {
+			continue
+		}
+		if discarded++; w.data || w.recorded || w.durable != Discarding {
 			t.Errorf("discarded: %+v", w)
 		}
+	}
+	if discarded == 0 {
+		t.Error("no volume is discarded")
 	}
 }
 
