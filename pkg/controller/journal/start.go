@@ -28,7 +28,6 @@ var verbs = []string{"list", "get", "create", "update"}
 // Start takes over the journal and returns the entries of earlier processes. It tries
 // until the context ends; [ErrForbidden] if the rights have been missing for a minute.
 func (s *Store) Start(ctx context.Context) ([]journal.Entry, error) {
-	var deniedSince time.Time
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		entries, err := s.TakeOver(ctx)
 		if err == nil && !s.Off {
@@ -37,16 +36,7 @@ func (s *Store) Start(ctx context.Context) ([]journal.Entry, error) {
 		if err == nil || errors.Is(err, ErrLost) || ctx.Err() != nil {
 			return entries, err
 		}
-		denied := apierrors.IsForbidden(err) && s.denied(ctx)
-		switch {
-		case !denied:
-			deniedSince = time.Time{}
-		case deniedSince.IsZero():
-			deniedSince = time.Now()
-		}
-		if denied && time.Since(deniedSince) >= s.DeniedFor {
-			s.warn("JournalForbidden", fmt.Sprintf(
-				"The provisioner of %s may not write Leases in namespace %s: volumes are created without a journal, and one that is being created when the provisioner ends may be left behind", s.Journal.Driver, s.Journal.Namespace))
+		if s.Forbidden(ctx, err) {
 			return nil, ErrForbidden
 		}
 		klog.FromContext(ctx).Error(err, "Reading the provisioning journal failed, trying again", "wait", wait)
@@ -77,6 +67,26 @@ func (s *Store) createFirst(ctx context.Context) error {
 	}
 	s.adopt(l, l.entries, nil)
 	return nil
+}
+
+// Forbidden reports whether the error of a request means that the right to write Leases
+// has been missing for DeniedFor, and emits an event then.
+func (s *Store) Forbidden(ctx context.Context, err error) bool {
+	denied := apierrors.IsForbidden(err) && s.denied(ctx)
+	s.mu.Lock()
+	switch {
+	case !denied:
+		s.deniedSince = time.Time{}
+	case s.deniedSince.IsZero():
+		s.deniedSince = time.Now()
+	}
+	lasting := denied && time.Since(s.deniedSince) >= s.DeniedFor
+	s.mu.Unlock()
+	if lasting {
+		s.warn("JournalForbidden", fmt.Sprintf(
+			"The provisioner of %s may not write Leases in namespace %s: volumes are created without a journal, and one that is being created when the provisioner ends may be left behind", s.Journal.Driver, s.Journal.Namespace))
+	}
+	return lasting
 }
 
 // denied reports whether the API server says that a right is missing. A request can

@@ -77,6 +77,8 @@ type Store struct {
 	lost       error
 	reported   bool
 	lastCommit time.Time
+	// deniedSince is since when the right to write Leases is missing, zero if it is not.
+	deniedSince time.Time
 }
 
 // lease is one active Lease.

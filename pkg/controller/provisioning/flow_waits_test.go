@@ -2,14 +2,20 @@ package provisioning
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
@@ -134,6 +140,43 @@ func TestOpenRequestOfALivingClaimIsBuiltAgainInTheEnd(t *testing.T) {
 			}
 			f.step(false)
 			f.expect(1, 1, 3, 0)
+		})
+	}
+}
+
+func TestClaimSaysThatTheJournalCannotBeWritten(t *testing.T) {
+	f := newFlow(t)
+	f.fail("update", "leases", false)
+	f.step(true)
+	if events := f.reported(); !strings.Contains(events, "ProvisioningFailed") || !strings.Contains(events, "journal") {
+		t.Errorf("events: %s", events)
+	}
+}
+
+// The right to write Leases is taken away while the process leads.
+func TestLostRightToWriteTheJournalStopsNoClaim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		allowed  bool
+		recorded int
+	}{"the right is missing": {false, 1}, "something else forbids it": {true, 0}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t)
+			var reasons []string
+			f.Bypassed = func(reason string) { reasons = append(reasons, reason) }
+			f.client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(v1.Resource("leases"), "journal", errors.New("scripted"))
+			})
+			f.client.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: tc.allowed}}, nil
+			})
+			f.store.DeniedFor = 0
+			f.step(true)
+			f.step(tc.recorded == 0)
+			f.step(tc.recorded == 0)
+			f.expect(tc.recorded, tc.recorded, tc.recorded, 0)
+			if len(reasons) != tc.recorded {
+				t.Errorf("calls without an entry: %v", reasons)
+			}
 		})
 	}
 }

@@ -34,6 +34,9 @@ type Journal interface {
 	Resume(ctx context.Context, entry journal.Entry) (journal.Entry, error)
 	RemoveApart(ctx context.Context, claim types.UID) error
 	Unresolved() []journal.Entry
+	// Forbidden reports whether an error means that the right to write has been missing for
+	// some time.
+	Forbidden(ctx context.Context, err error) bool
 }
 
 // Start takes over the journal. No claim is served and no volume reclaimed before.
@@ -238,6 +241,9 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 				r.entry = provision.Outdated
 			}
 		})
+		if c.Journal.Forbidden(ctx, err) {
+			c.journaled.Store(false)
+		}
 		return nil, c.reportUnwritten(ctx, o, s, err)
 	}
 	c.note(o, func(r *claimRecord) {
