@@ -48,7 +48,10 @@ func (c *Controller) settle(ctx context.Context, volume *v1.PersistentVolume, ac
 	if c.Settle == nil || action != reclaim.Unprotect && action != reclaim.DeleteVolume && action != reclaim.DeleteObject {
 		return nil
 	}
-	return c.Settle(ctx, volume)
+	if err := c.Settle(ctx, volume); err != nil {
+		return c.failed(volume, err)
+	}
+	return nil
 }
 
 // after returns the observation with what is remembered since.

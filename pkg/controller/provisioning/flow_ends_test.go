@@ -2,11 +2,14 @@ package provisioning
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
@@ -125,5 +128,30 @@ func TestHandleOfARequestWithASecretIsNotShownAfterARestart(t *testing.T) {
 	r.inherit(journal.Entry{State: journal.Discarding, Handle: "of password", Secret: &journal.Secret{}, Volume: &v1.PersistentVolume{}}, &v1.PersistentVolumeClaim{}, false)
 	if r.handle != "of password" || strings.Contains(r.shown, "password") || r.shown == "" {
 		t.Errorf("handle %q, shown as %q", r.handle, r.shown)
+	}
+}
+
+// stuck is a journal that removes no entry.
+type stuck struct{ *store.Store }
+
+func (stuck) StrikeNow(context.Context, types.UID) error { return errors.New("scripted") }
+
+func TestVolumeSaysThatItsEntryCannotBeRemoved(t *testing.T) {
+	f := newFlow(t)
+	f.step(false)
+	f.vanish()
+	volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
+	f.must(err)
+	volume.Status.Phase = v1.VolumeReleased
+	_, err = f.client.CoreV1().PersistentVolumes().Update(t.Context(), volume, metav1.UpdateOptions{})
+	f.must(err)
+	f.must(f.Volumes.GetStore().Update(volume))
+	f.Controller.Journal = stuck{f.store}
+	if err := f.deletions.Reconcile(t.Context(), "pvc-uid"); err == nil {
+		t.Error("want an error")
+	}
+	f.expect(1, 1, 1, 0)
+	if events := f.reported(); !strings.Contains(events, "VolumeFailedDelete") {
+		t.Errorf("events: %s", events)
 	}
 }
