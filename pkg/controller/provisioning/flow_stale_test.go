@@ -7,8 +7,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
 func TestClaimThatTheCacheLacksIsServed(t *testing.T) {
@@ -52,4 +54,31 @@ func TestVolumeThatVanishedUnseenIsCreatedAgain(t *testing.T) {
 	f.memory.note(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.savedAt = r.savedAt.Add(-time.Hour) })
 	f.step(false)
 	f.expect(1, 1, 2, 0)
+}
+
+// The leader before created a Lease of the journal when this one had read all of them.
+func TestLateEntryIsReadThoughTheFirstTryFails(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	late := f.entries(journal.Active)[0]
+	text, err := journal.Encode(late)
+	f.must(err)
+	f.vanish()
+	f.must(f.client.CoordinationV1().Leases("kube-system").Delete(t.Context(), f.store.Journal.LeaseName(journal.Active, 0), metav1.DeleteOptions{}))
+	f.restart()
+	lease := f.store.Journal.Lease(journal.Active, 7, "before", f.store.Custody, map[types.UID]string{"uid": text})
+	_, err = f.client.CoordinationV1().Leases("kube-system").Create(t.Context(), lease, metav1.CreateOptions{})
+	f.must(err)
+	f.fail("list", "leases", false)
+	f.Patience.Rescan = time.Millisecond
+	f.rescan(t.Context())
+	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+		if r, _ := f.memory.of("uid"); r.entry == provision.Inherited {
+			return
+		}
+		if time.Now().After(end) {
+			f.Fatal("the entry is not read")
+		}
+	}
 }

@@ -180,3 +180,13 @@ func TestLostRightToWriteTheJournalStopsNoClaim(t *testing.T) {
 		})
 	}
 }
+
+func TestLastingRequestIsRepeatedThoughItsClassIsGone(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	f.Patience.Denial = 0
+	f.must(f.Classes.GetStore().Replace(nil, ""))
+	f.step(false)
+	f.expect(1, 1, 2, 0)
+}

@@ -53,9 +53,13 @@ func (c *Controller) Start(ctx context.Context) error {
 		return fmt.Errorf("read the provisioning journal: %w", err)
 	}
 	c.inherit(ctx, entries)
+	c.rescanLater(ctx)
+	return nil
+}
+
+func (c *Controller) rescanLater(ctx context.Context) {
 	timer := time.AfterFunc(c.Patience.Rescan, func() { c.rescan(ctx) })
 	context.AfterFunc(ctx, func() { timer.Stop() })
-	return nil
 }
 
 // rescan finds a Lease that the leader before was still creating.
@@ -65,7 +69,8 @@ func (c *Controller) rescan(ctx context.Context) {
 	}
 	entries, err := c.Journal.TakeOver(ctx)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Reading the provisioning journal again failed")
+		klog.FromContext(ctx).Error(err, "Reading the provisioning journal again failed, trying again", "wait", c.Patience.Rescan)
+		c.rescanLater(ctx)
 		return
 	}
 	c.inherit(ctx, entries)
