@@ -72,8 +72,13 @@ func (w *wiring) journaled(ctx context.Context, entries *store.Store, creations 
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var writer sync.WaitGroup
 	writer.Go(func() { entries.Run(writing) })
-	if err := creations.Start(ctx); err != nil && ctx.Err() == nil {
-		w.end(err)
+	if err := creations.Start(ctx); err != nil {
+		if ctx.Err() == nil {
+			w.end(err)
+		}
+		stop()
+		writer.Wait()
+		return
 	}
 	var running sync.WaitGroup
 	running.Go(func() { w.watchJournal(ctx, entries, creations) })
