@@ -57,7 +57,8 @@ func (e *Entry) VolumeName() string {
 	return e.Volume.Name
 }
 
-// Secret identifies a secret. Another secret of the same name has another UID.
+// Secret identifies a secret. Another secret of the same name has another UID. Without
+// a UID it is the secret of that name, whichever it is.
 type Secret struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`

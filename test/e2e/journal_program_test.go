@@ -208,6 +208,13 @@ func TestNamespaceDeletedWithItsSecretLeavesAnUnresolvedEntry(t *testing.T) {
 	if calls := j.called("DeleteVolume"); calls != 0 {
 		t.Errorf("DeleteVolume was called %d times", calls)
 	}
+
+	// The administrator restores both, with other UIDs.
+	_, err := j.client.CoreV1().Namespaces().Create(j.ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inside.namespace}}, metav1.CreateOptions{})
+	j.must(err, "create namespace again")
+	j.createSecret(inside.namespace)
+	j.approve(claim.UID)
+	j.expectFinished(claim)
 }
 
 // setClassSecret has the class name a secret in the namespace of the claim.

@@ -147,9 +147,13 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	r.resumed = apart || entry.Unresolved != nil
 }
 
-// Approve has an unresolved entry finished that the administrator wants finished.
+// Approve has an unresolved entry finished that the administrator wants finished. A
+// secret that was restored has another UID: the administrator answers for it.
 func (c *Controller) Approve(ctx context.Context, entry journal.Entry) {
 	entry.CustodyBroken = false
+	if entry.Secret != nil {
+		entry.Secret = &journal.Secret{Namespace: entry.Secret.Namespace, Name: entry.Secret.Name}
+	}
 	c.inherit(ctx, []journal.Entry{entry})
 }
 

@@ -184,7 +184,7 @@ func (p *Provisioner) withCredentials(ctx context.Context, planned *plan, unwant
 			return nil, unsent(&secretChanged{planned.secret.Namespace, planned.secret.Name, "does not exist"})
 		case err != nil:
 			return nil, unsent(fmt.Errorf("read secret %s/%s: %w", planned.secret.Namespace, planned.secret.Name, err))
-		case unwanted && uid != planned.secret.UID:
+		case unwanted && planned.secret.UID != "" && uid != planned.secret.UID:
 			return nil, unsent(&secretChanged{planned.secret.Namespace, planned.secret.Name, "was replaced by another one"})
 		}
 		credentials = provision.Conceal(values)
