@@ -80,29 +80,39 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 	if after.plan = c.planForWatched(ctx, o, s); after.plan != nil {
 		return &after, nil
 	}
-	node, err := c.selectedNode(ctx, o)
-	if err == nil && node == nil && s.Want == provision.Wanted && c.wantOf(o) != provision.Wanted {
-		c.count(o, errNodeGone)
+	var err error
+	after.plan, err = c.planForSelected(ctx, o, s)
+	switch {
+	case errors.Is(err, errNodeGone):
+		c.count(o, err)
 		return &after, nil
-	}
-	if err == nil {
-		after.plan, err = c.planFor(ctx, o, node)
-	}
-	if isElsewhere(err) && s.Want != provision.Wanted {
-		after.plan, err = c.planFor(ctx, o, nil)
-	}
-	if err != nil && r.isOpen() && r.plan != nil {
+	case err != nil && r.isOpen() && r.plan != nil:
 		after.plan = r.plan
 		return &after, nil
-	}
-	if c.noteUnfit(o, s, err) {
+	case c.noteUnfit(o, s, err):
 		return &after, nil
-	}
-	after.refused = err
-	if err == nil && r.creation == provision.Doubtful && after.plan.equals(r.stored) {
+	case err == nil && r.creation == provision.Doubtful && after.plan.equals(r.stored):
 		after.plan = after.plan.orAlternative(r)
 	}
+	after.refused = err
 	return &after, nil
+}
+
+// planForSelected builds the request with the selected node as it is now. It returns
+// errNodeGone if that was noted as unfit.
+func (c *Controller) planForSelected(ctx context.Context, o *observation, s provision.State) (*plan, error) {
+	node, err := c.selectedNode(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if node == nil && s.Want == provision.Wanted && c.wantOf(o) != provision.Wanted {
+		return nil, errNodeGone
+	}
+	built, err := c.planFor(ctx, o, node)
+	if isElsewhere(err) && s.Want != provision.Wanted {
+		return c.planFor(ctx, o, nil)
+	}
+	return built, err
 }
 
 // noteUnfit notes that the selected node is none for the volume, if that is the error.
@@ -271,6 +281,12 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	case s.Called && !done(s) && s.Known != provision.Recorded:
 		c.loop.EnqueueAfter(o.subject().key, c.Backoff.First)
 	}
+	c.rest(o, s)
+	return nil
+}
+
+// rest ends a pass over a claim that waits for events, and forgets what is done.
+func (c *Controller) rest(o *observation, s provision.State) {
 	r, _ := c.memory.of(o.claim.UID)
 	if s.Known == provision.Recorded && r.saved && !r.seen {
 		c.loop.EnqueueAfter(o.subject().key, c.Patience.Unseen)
@@ -281,7 +297,6 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	if o.gone {
 		c.Reporter.Forget(o.claim.UID)
 	}
-	return nil
 }
 
 // done reports whether nothing is left to be done for the claim, ever.

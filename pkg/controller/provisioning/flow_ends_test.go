@@ -45,7 +45,7 @@ func TestUnresolvedEntryNeedsNoStoredRequest(t *testing.T) {
 	f := newFlow(t)
 	f.fail("update", "leases", false)
 	f.step(true)
-	f.Controller.Journal = tooSmall{f.store}
+	f.Journal = tooSmall{f.store}
 	f.inject(codes.Internal, false, 9)
 	f.step(true)
 	f.vanish()
@@ -73,7 +73,7 @@ func TestLargeUnusedVolumeIsDiscarded(t *testing.T) {
 	f.step(true)
 	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[binding.SelectedNode] = "another" })
 	f.must(f.mock.Inject(csimock.Fault{Method: "DeleteVolume", Code: codes.Internal, Times: 2}))
-	f.Controller.Journal = narrow{f.store}
+	f.Journal = narrow{f.store}
 	f.step(true)
 	f.expect(1, 0, 1, 1)
 	f.terms++
@@ -146,7 +146,7 @@ func TestVolumeSaysThatItsEntryCannotBeRemoved(t *testing.T) {
 	_, err = f.client.CoreV1().PersistentVolumes().Update(t.Context(), volume, metav1.UpdateOptions{})
 	f.must(err)
 	f.must(f.Volumes.GetStore().Update(volume))
-	f.Controller.Journal = stuck{f.store}
+	f.Journal = stuck{f.store}
 	if err := f.deletions.Reconcile(t.Context(), "pvc-uid"); err == nil {
 		t.Error("want an error")
 	}
