@@ -42,6 +42,8 @@ type flow struct {
 	client *fake.Clientset
 	mock   *csimock.Server
 	driver *csi.Driver
+	// calls is the driver as the claim side has it.
+	calls  wrapped
 	events *record.FakeRecorder
 	// translator is that of the in-tree plugin that the driver replaces.
 	translator interface {
@@ -125,6 +127,7 @@ func newFlow(t *testing.T, finalizers ...string) *flow {
 	})
 	f.driver, err = csi.Connect(t.Context(), csi.Config{Address: socket, Timeout: 10 * time.Second, Metrics: csi.NewMetrics()})
 	f.must(err)
+	f.calls.Driver = f.driver
 	f.restart()
 	return f
 }
@@ -146,7 +149,7 @@ func (f *flow) restart() {
 	f.must(err)
 	f.Controller, err = New(Config{
 		Client: f.client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
-		Provisioner: &Provisioner{Driver: f.driver, Inputs: NewInputs(InputsConfig{Client: f.client, Driver: f.driver, Translator: f.translator}), Honor: true},
+		Provisioner: &Provisioner{Driver: &f.calls, Inputs: NewInputs(InputsConfig{Client: f.client, Driver: f.driver, Translator: f.translator}), Honor: true},
 		Deletion:    deletions, Serves: func(name string) bool { return name == csimock.DefaultName || name == oldPlugin },
 		Node: func(_ context.Context, name string) (*v1.Node, error) {
 			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)

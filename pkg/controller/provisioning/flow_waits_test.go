@@ -49,14 +49,14 @@ func TestRepeatedCallOfAGoneClaimIsMadeSoon(t *testing.T) {
 	f.vanish()
 	calls, recorded := 0, make(chan struct{})
 	own := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{UID: "uid"}}}
-	f.Provisioner.Driver = &wrapped{Driver: f.driver, before: func() {
+	f.calls.before = func() {
 		switch calls++; {
 		case calls < 9: // more often than the watch of claims wakes it
 			f.volumeChanged(nil, own)
 		case calls == 9:
 			close(recorded)
 		}
-	}}
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -74,7 +74,7 @@ func TestRepeatedCallOfAGoneClaimIsMadeSoon(t *testing.T) {
 
 func TestClaimThatIsRescheduledWaitsForTheScheduler(t *testing.T) {
 	f := newFlow(t)
-	f.Provisioner.Driver = &wrapped{Driver: f.driver, spread: true}
+	f.calls.spread = true
 	f.Node = func(_ context.Context, name string) (*v1.Node, error) {
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
 	}
