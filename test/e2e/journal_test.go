@@ -268,6 +268,25 @@ func TestSecondSpellingOfAHandleIsNotDeleted(t *testing.T) {
 	m.expect("recorded handle", handle(m.volumeOf(claim)), "/disks/one")
 }
 
+// The cache of volumes is stale; the claim is read live.
+func TestBoundVolumeIsNotReportedAsVanished(t *testing.T) {
+	t.Parallel()
+	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)
+	claim := m.openFor()
+	m.createVolume("recorded", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+		v.Name, v.Spec.CSI.Driver, v.Spec.StorageClassName = "pvc-"+string(claim.UID), m.storage.name, m.class
+		v.Spec.ClaimRef = &v1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+	})
+	m.awaitBound(claim.Name)
+	m.must(m.reconcile(claim), "reconcile")
+	m.expectJournal(0, 1)
+	for range len(m.events.Events) {
+		if event := <-m.events.Events; strings.Contains(event, "VolumeVanished") {
+			t.Errorf("the event is wrong: %s", event)
+		}
+	}
+}
+
 func TestForeignHolderStopsNewCalls(t *testing.T) {
 	t.Parallel()
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingImmediate)

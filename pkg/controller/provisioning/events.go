@@ -83,10 +83,16 @@ func (c *Controller) reportLeftAlone(o *observation, r claimRecord) {
 		"The driver returned the volume handle %q for the claim, but a PersistentVolume or a claim names its volume already; the volume is left alone", r.shown)))
 }
 
-// reportConcluded reports a claim that is bound to a volume without an object.
-func (c *Controller) reportConcluded(o *observation) {
+// reportVanished reports a claim that is bound to a volume without an object. The cache
+// may be stale.
+func (c *Controller) reportVanished(ctx context.Context, o *observation) error {
+	volume, err := read(ctx, "volume", o.name, c.Client.CoreV1().PersistentVolumes().Get)
+	if err != nil || volume != nil {
+		return err
+	}
 	c.Reporter.Report(o.claim, controller.Warn(volumeVanished, fmt.Sprintf(
 		"The claim was bound to volume %s, whose PersistentVolume no longer exists; the volume in the storage system may hold data and is left alone", o.name)))
+	return nil
 }
 
 // reportTooLarge reports a request that is sent without a journal entry.

@@ -302,7 +302,9 @@ func (c *Controller) strike(ctx context.Context, o *observation, s provision.Sta
 		c.reportLeftAlone(o, r)
 	}
 	if s.Want == provision.Concluded && s.Known != provision.Recorded {
-		c.reportConcluded(o)
+		if err := c.reportVanished(ctx, o); err != nil {
+			return nil, err
+		}
 	}
 	if r.resumed {
 		if err := c.Journal.RemoveApart(ctx, o.claim.UID); err != nil {
