@@ -144,6 +144,21 @@ func TestDoubtfulRequestIsBuiltAgain(t *testing.T) {
 	f.expect(1, 1, 2, 0)
 }
 
+func TestOldFinalizerGoesOnceTheClassIsKnown(t *testing.T) {
+	f := newFlow(t, string(finalizer.Provisioning))
+	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations = nil })
+	f.remove()
+	class := f.Classes.GetStore().List()
+	f.must(f.Classes.GetStore().Replace(nil, ""))
+	if !f.concerns(nil, f.now()) {
+		t.Error("the claim is ignored, since its class is not in the cache yet")
+	}
+	f.must(f.Reconcile(t.Context(), flowClaim))
+	f.must(f.Classes.GetStore().Replace(class, ""))
+	f.step(false)
+	f.expect(1, 1, 1, 0)
+}
+
 func TestOldFinalizerIsReplacedByAnEntry(t *testing.T) {
 	for name, prepare := range map[string]func(*flow){
 		"claim alive":   func(*flow) {},

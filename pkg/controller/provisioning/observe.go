@@ -69,7 +69,7 @@ func (c *Controller) observe(key string) (*observation, error) {
 		return nil, nil
 	}
 	r, known := c.memory.of(claim.UID)
-	if !known && !c.serves(claim) && !c.isLeftBehind(claim) {
+	if !known && !c.serves(claim) && (!isLeftBehind(claim) || !c.servesClassOf(claim)) {
 		return nil, nil
 	}
 	if !gone && !c.versions.Fresh(claim) {
@@ -187,13 +187,16 @@ func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
 	return name == driver || c.Serves(name) && claim.Annotations[binding.MigratedTo] == driver
 }
 
-// isLeftBehind reports whether a deleted claim waits for the finalizer of an earlier
-// version alone: it names no provisioner, and its class names this one. Backup tools
-// restore finalizers, but not the annotation.
-func (c *Controller) isLeftBehind(claim *v1.PersistentVolumeClaim) bool {
+// isLeftBehind reports whether a deleted claim that names no provisioner waits for the
+// finalizer of an earlier version. Backup tools restore finalizers, but not the
+// annotation. The provisioner of its class removes the finalizer.
+func isLeftBehind(claim *v1.PersistentVolumeClaim) bool {
+	return claim.DeletionTimestamp != nil && finalizer.Has(claim.Finalizers, finalizer.Provisioning) && provisionerOf(claim) == ""
+}
+
+func (c *Controller) servesClassOf(claim *v1.PersistentVolumeClaim) bool {
 	class := c.classOf(claim)
-	return claim.DeletionTimestamp != nil && finalizer.Has(claim.Finalizers, finalizer.Provisioning) &&
-		provisionerOf(claim) == "" && class != nil && c.Serves(class.Provisioner)
+	return class != nil && c.Serves(class.Provisioner)
 }
 
 func provisionerOf(claim *v1.PersistentVolumeClaim) string {
