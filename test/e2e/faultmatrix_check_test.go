@@ -277,19 +277,20 @@ func (r *rig) expectTook(what string, deleted time.Time) {
 	}
 }
 
-// claimWatch notes the finalizers that claims of a test ever had.
+// claimWatch notes the finalizers that claims of a test ever had, and when they went.
 type claimWatch struct {
 	mu    sync.Mutex
 	found map[string]sets.Set[string]
+	gone  map[string]time.Time
 	seen  int
 }
 
 // watchClaims watches claims in namespaces that begin with the test's.
 func (s *scene) watchClaims() *claimWatch {
 	s.t.Helper()
-	w := &claimWatch{found: map[string]sets.Set[string]{}}
+	w := &claimWatch{found: map[string]sets.Set[string]{}, gone: map[string]time.Time{}}
 	factory := informers.NewSharedInformerFactory(s.client, 0)
-	note := func(object any) {
+	note := func(object any, gone bool) {
 		claim, is := object.(*v1.PersistentVolumeClaim)
 		if !is || !strings.HasPrefix(claim.Namespace, s.namespace) {
 			return
@@ -297,6 +298,9 @@ func (s *scene) watchClaims() *claimWatch {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.seen++
+		if gone {
+			w.gone[claim.Name] = time.Now()
+		}
 		for _, f := range claim.Finalizers {
 			if f != "kubernetes.io/pvc-protection" {
 				w.found[claim.Name] = sets.New(f).Union(w.found[claim.Name])
@@ -304,11 +308,23 @@ func (s *scene) watchClaims() *claimWatch {
 		}
 	}
 	informer := factory.Core().V1().PersistentVolumeClaims().Informer()
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, now any) { note(now) }, DeleteFunc: note})
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { note(object, false) },
+		UpdateFunc: func(_, object any) { note(object, false) },
+		DeleteFunc: func(object any) { note(object, true) },
+	})
 	s.must(err, "watch claims")
 	factory.StartWithContext(s.ctx)
 	s.t.Cleanup(factory.Shutdown)
 	return w
+}
+
+// goneAt returns when the claim was seen to go.
+func (w *claimWatch) goneAt(claim string) (time.Time, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, is := w.gone[claim]
+	return at, is
 }
 
 // expectNoFinalizer wants that no claim ever had a finalizer of ours.
