@@ -80,13 +80,19 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	defer stopEvents()
 	w := newWiring(o, clients, driver)
 	w.recorder, w.counts, w.host, w.journalMetrics, w.end = recorder, counts, host, journalMetrics, end
-	switch err := w.wire(ctx); {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil:
-		return err
+	if err := w.wire(ctx); err != nil {
+		return unlessStopped(ctx, err)
 	}
 	return w.run(ctx, watchdog)
+}
+
+// unlessStopped returns the error, or nil if the program was stopped: requests that are
+// under way fail then.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // run fills the caches, so that a standby takes over at once, and works while it
@@ -106,12 +112,8 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 		defer stopEvents()
 		election.Recorder = recorder
 		var err error
-		election.Watched, err = w.mayWatch(ctx, coordinationv1.Resource("leases"), election.ResourceNamespace)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return err
+		if election.Watched, err = w.mayWatch(ctx, coordinationv1.Resource("leases"), election.ResourceNamespace); err != nil {
+			return unlessStopped(ctx, err)
 		}
 	}
 	return program.Lead(ctx, election, w.clients.Leases, watchdog, func(ctx context.Context, term controller.Term) error {
