@@ -181,6 +181,23 @@ three loops of the real kube-controller-manager v1.36.3, and compares the object
 events and the key words of their messages (` + "`testdata/keywords.yaml`" + `). A difference that is not named in ` + "`testdata/differences.yaml`" + ` fails it, and so does a named one that does not
 occur. This page is made of those files, and a test keeps it so.
 
+## Messages of events
+
+The events of both programs have the reasons of kube-controller-manager and csi-provisioner, and the key words of their
+messages; ` + "`words_test.go`" + ` of each package lists the words. The rest of a message is ours. These words are missing:
+
+| event | upstream's words | here, and why |
+|---|---|---|
+| ` + "`ProvisioningFailed`" + `, the PersistentVolume cannot be written | "Deleting the volume." | the write is retried, and the volume in the storage system stays |
+| ` + "`ProvisioningCleanupFailed`" + ` | "Please delete manually." | "retried with backoff" |
+| ` + "`ProvisioningFailed`" + `, the secret of the class is missing | "error getting secret NAME in namespace NAMESPACE" | "The secret NAMESPACE/NAME, which storage class CLASS names, does not exist" |
+| ` + "`ProvisioningFailed`" + `, no topology fits | "error generating accessibility requirements" | "choose where the volume is to be", then upstream's words for what is wrong |
+| ` + "`VolumeFailedRecycle`" + `, an old recycler pod exists | "old recycler pod found, will retry later" | event ` + "`RecyclerPod`" + ` that names the pod: it is removed, and the volume is not Failed |
+
+The workqueues ` + "`claims`, `volumes`, `pvcprotection` and `pvprotection`" + ` have upstream's names. ` + "`provisioning` and `reclaims`" + `
+are ours: in-tree plugins work there. A volume that is being deleted when its claim goes loses pv-protection in the queue
+` + "`volumes`" + `, in the write that says Released; ` + "`pvprotection`" + ` counts it as long as it is bound.
+
 ## The table
 
 `
