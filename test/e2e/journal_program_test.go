@@ -65,8 +65,9 @@ func TestLostAnswerIsFinishedAndReclaimed(t *testing.T) {
 		"after two crashes": func(j *journaled) {
 			j.kill()
 			j.expireLeader(0)
+			holder := journal.HolderOf(&j.leases(journal.Active)[0])
 			j.start()
-			j.awaitLog(j.sidecar, `"Working"`)
+			j.until("the second process has taken over the journal", func() bool { return journal.HolderOf(&j.leases(journal.Active)[0]) != holder })
 			j.kill()
 			j.expireLeader(0)
 			j.start()
