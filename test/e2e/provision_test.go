@@ -179,7 +179,7 @@ func TestWhateverADriverSaysOfAVolumeTheClaimIsServedInTheEnd(t *testing.T) {
 	s.ownNode("node", "csimock/zone=local")
 	seen := s.watchEvents("ProvisioningFailed")
 	claim := s.createClaim("claim", s.namespace)
-	for _, flaw := range []string{"no volume handle", "1000 bytes", "1 bytes", "not reachable"} {
+	for _, flaw := range []string{"no volume handle", "1000 bytes", "capacity 1 less", "not reachable"} {
 		seen.await(s, claim.Name, flaw)
 	}
 	volume := s.awaitBound("claim")

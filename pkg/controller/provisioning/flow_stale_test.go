@@ -27,12 +27,11 @@ func TestClaimThatTheCacheLacksIsServed(t *testing.T) {
 	}
 }
 
-// cached waits until the watch has brought the PersistentVolume, or its end.
-func (f *flow) cached(want bool) {
+// cached waits until the watch has brought so many events of the PersistentVolume.
+func (f *flow) cached(events int) {
 	f.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {
-		r, _ := f.memory.of("uid")
-		if _, there, _ := f.Volumes.GetStore().GetByKey("pvc-uid"); there == want && r.seen {
+		if r, _ := f.memory.of("uid"); r.sightings >= events {
 			return
 		}
 		if time.Now().After(end) {
@@ -45,15 +44,17 @@ func (f *flow) cached(want bool) {
 func TestVolumeThatVanishedUnseenIsCreatedAgain(t *testing.T) {
 	f := newFlow(t)
 	f.step(false)
-	f.cached(true)
+	f.cached(1)
 	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
-	f.cached(false)
+	f.cached(2)
 	f.memory.note(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.seen = false }) // the watch has seen neither event
 	f.step(false)
 	f.expect(1, 0, 1, 0)
 	f.memory.note(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.savedAt = r.savedAt.Add(-time.Hour) })
-	f.step(false)
-	f.expect(1, 1, 2, 0)
+	for range 3 { // the event of its end may come during the call, which is repeated then
+		f.step(false)
+	}
+	f.expect(1, 1, anyNumber, 0)
 }
 
 // The leader before created a Lease of the journal when this one had read all of them.
