@@ -11,9 +11,10 @@ import (
 )
 
 // Recorder returns a recorder whose events carry the component's name, and a
-// function that sends what is left and stops.
+// function that sends what is left and stops. Events are sent after the context has
+// ended, too: a stopped worker finishes its object.
 func Recorder(ctx context.Context, client kubernetes.Interface, component string) (record.EventRecorder, func()) {
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
 	broadcaster.StartRecordingToSink(&corev1.EventSinkImpl{Interface: client.CoreV1().Events(v1.NamespaceAll)})
 	return broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: component}), broadcaster.Shutdown
 }
