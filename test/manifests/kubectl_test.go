@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,12 +31,28 @@ func (s *server) kubectl(t *testing.T, line string) (string, error) {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), self, wordsOf(t, line)[1:]...)
-	command.Env = []string{asKubectl + "=1", "KUBECONFIG=" + s.kubeconfig, "HOME=" + s.home}
+	command.Env = []string{asKubectl + "=1", "KUBECONFIG=" + s.kubeconfig, "HOME=" + s.home, "PATH=" + s.plugins(t)}
 	output, err := command.CombinedOutput()
 	if err != nil {
 		return string(output), fmt.Errorf("%s: %w: %s", line, err, output)
 	}
 	return string(output), nil
+}
+
+// plugins returns the directory in which kubectl finds exeunt as its plugin.
+func (s *server) plugins(t *testing.T) string {
+	t.Helper()
+	program, err := binaries().Path("exeunt")
+	if err == nil {
+		program, err = filepath.Abs(program)
+	}
+	if err == nil {
+		err = os.Symlink(program, filepath.Join(s.home, "kubectl-exeunt"))
+	}
+	if err != nil && !os.IsExist(err) {
+		t.Fatal(err)
+	}
+	return s.home
 }
 
 // wordsOf splits a command line up to a pipe, with the quotes of a shell.

@@ -205,7 +205,7 @@ func TestOtherSpellingOfARecordedHandleIsNotDiscarded(t *testing.T) {
 	f.step(false)
 	f.expect(1, 0, 1, 0)
 	if events := f.reported(); !strings.Contains(events, "left alone") {
-		t.Errorf("nobody is told of the handle: %s", events)
+		t.Errorf("no event names the handle: %s", events)
 	}
 }
 
