@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -54,10 +55,7 @@ func (o *electionOptions) check() error {
 
 // leaseNamespace is the namespace of all Leases of this program.
 func (o *electionOptions) leaseNamespace() string {
-	if o.namespace == "" {
-		return podNamespace()
-	}
-	return o.namespace
+	return cmp.Or(o.namespace, podNamespace(), metav1.NamespaceDefault)
 }
 
 // lease describes the lease of the driver, which is called as upstream's.
@@ -89,17 +87,16 @@ func leaseName(driver string) string {
 	return name
 }
 
-// podNamespace is the namespace that this process runs in, "default" outside of a
-// cluster.
+// podNamespace is the namespace that this process runs in, "" if nothing says it.
 func podNamespace() string {
 	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
 		return namespace
 	}
 	mounted, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-	if namespace := strings.TrimSpace(string(mounted)); err == nil && namespace != "" {
-		return namespace
+	if err != nil {
+		return ""
 	}
-	return metav1.NamespaceDefault
+	return strings.TrimSpace(string(mounted))
 }
 
 // labelFlag is a flag of key:value pairs, separated by commas.

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/internal/program"
@@ -48,7 +53,7 @@ func (o *journalOptions) check() error {
 }
 
 // newStore returns the journal of the driver, or of the driver on this node.
-func (w *wiring) newStore() (*store.Store, error) {
+func (w *wiring) newStore(ctx context.Context) (*store.Store, error) {
 	client, err := w.clients.For("journal")
 	if err != nil {
 		return nil, err
@@ -59,11 +64,36 @@ func (w *wiring) newStore() (*store.Store, error) {
 	}
 	return store.New(store.Config{
 		Client:  client,
-		Journal: journal.Journal{Namespace: w.options.election.leaseNamespace(), Driver: w.driver.Name(), Node: w.options.node.name()},
+		Journal: journal.Journal{Namespace: w.journalNamespace(ctx), Driver: w.driver.Name(), Node: w.options.node.name()},
 		Holder:  holder, Interval: commitInterval, StrikeDelay: strikeDelay, DeniedFor: deniedFor,
 		Off:      !w.options.Gates()[string(journalGate)],
 		Recorder: w.recorder, Metrics: w.journalMetrics, Lost: w.end,
 	}), nil
+}
+
+// journalNamespace is the namespace of the leader lease. Where neither a flag nor the
+// pod says which that is, as outside of a cluster, it is that of the service account.
+func (w *wiring) journalNamespace(ctx context.Context) string {
+	election := w.options.election
+	if election.enabled || election.namespace != "" || podNamespace() != "" {
+		return election.leaseNamespace()
+	}
+	return cmp.Or(accountNamespace(ctx, w.clients.Objects), election.leaseNamespace())
+}
+
+// accountNamespace returns the namespace of the service account that the API server
+// takes this process for, "" if it is none.
+func accountNamespace(ctx context.Context, client kubernetes.Interface) string {
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("The API server does not say who this process is", "err", err)
+		return ""
+	}
+	account, is := strings.CutPrefix(review.Status.UserInfo.Username, "system:serviceaccount:")
+	if namespace, _, found := strings.Cut(account, ":"); is && found {
+		return namespace
+	}
+	return ""
 }
 
 // journaled runs the two sides that create and delete volumes, after the journal was
@@ -95,7 +125,7 @@ func (w *wiring) journaled(ctx context.Context, entries *store.Store, creations 
 
 // watchJournal follows the Leases of the journal, if that is allowed.
 func (w *wiring) watchJournal(ctx context.Context, entries *store.Store, creations *provisioning.Controller) {
-	may, err := w.mayWatch(ctx, coordinationv1.Resource("leases"), w.options.election.leaseNamespace())
+	may, err := w.mayWatch(ctx, coordinationv1.Resource("leases"), entries.Journal.Namespace)
 	if err == nil && may {
 		err = entries.Watch(ctx, func(entry journal.Entry) { creations.Approve(ctx, entry) })
 	}

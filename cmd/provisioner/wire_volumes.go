@@ -27,7 +27,7 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.store, err = w.newStore(); err != nil {
+	if w.store, err = w.newStore(ctx); err != nil {
 		return err
 	}
 	var creations *provisioning.Controller
