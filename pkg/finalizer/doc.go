@@ -7,8 +7,8 @@
 //	kubernetes.io/pv-controller                        pv-controller    the in-tree plugin has deleted the volume
 //	kubernetes.io/pv-protection                        pv-controller    the volume is no longer bound, nor held for its reclaim
 //	kubernetes.io/pvc-protection                       pv-controller    no pod uses the claim
-//	exeunt.io/provisioning                             provisioner      the volume made for the claim is recorded or
-//	                                                                    deleted; the pv-controller only removes it
+//	exeunt.io/provisioning                             provisioner      at once: earlier versions added it, a journal
+//	                                                                    entry replaces it
 //
 // Set operations never change the slice they are given and keep the order of
 // all other finalizers. Writes are JSON patches that test the whole list as it

@@ -17,8 +17,8 @@ const (
 	VolumeProtection Name = "kubernetes.io/pv-protection"
 	// ClaimProtection keeps a PersistentVolumeClaim while a pod uses it.
 	ClaimProtection Name = "kubernetes.io/pvc-protection"
-	// Provisioning keeps a PersistentVolumeClaim while a CSI driver may have a volume
-	// for it that no PersistentVolume records.
+	// Provisioning was put on a PersistentVolumeClaim by earlier versions, while a volume
+	// was created for it. Nobody adds it any more.
 	Provisioning Name = "exeunt.io/provisioning"
 	// CloneSource keeps a PersistentVolumeClaim while others are cloned from it.
 	CloneSource Name = "provisioner.storage.kubernetes.io/cloning-protection"
@@ -39,7 +39,7 @@ var holders = map[Name]Holder{
 	InTree:           {Component: "pv-controller", Until: "the in-tree plugin has deleted the volume"},
 	VolumeProtection: {Component: "pv-controller", Until: "the volume is no longer bound to a claim"},
 	ClaimProtection:  {Component: "pv-controller", Until: "no pod uses the claim"},
-	Provisioning:     {Component: "provisioner", Until: "the volume made for the claim is recorded or deleted"},
+	Provisioning:     {Component: "provisioner", Until: "the provisioner has replaced this finalizer of an earlier version by a journal entry"},
 	CloneSource:      {Component: "provisioner", Until: "no claim that waits for its volume is a clone of this one"},
 	SnapshotSource:   {Component: "provisioner", Until: "no claim that waits for its volume is made from the snapshot"},
 }
