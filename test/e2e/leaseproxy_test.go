@@ -20,7 +20,7 @@ import (
 )
 
 // leaseProxy passes the requests of one process on to the API server, except that
-// requests for leases hang once it is told to.
+// requests for leases hang from a moment that the test chooses.
 type leaseProxy struct {
 	server  *httptest.Server
 	forward http.Handler

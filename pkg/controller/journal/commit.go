@@ -65,8 +65,8 @@ func (s *Store) Flush(ctx context.Context) {
 // never is how long the writer sleeps if nothing changed; a change wakes it.
 const never = time.Hour
 
-// next returns the Lease to write now, the one that is due longest, or nil and how
-// long there is none.
+// next returns the Lease with the earliest due time if that has come, or nil and the
+// time until then.
 func (s *Store) next() (*lease, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,8 +38,9 @@ type InputsConfig struct {
 	Driver          Driver
 	Translator      Translator
 	Settings        provision.Settings
-	// StrictTopology asks for the chosen node's place alone; ImmediateTopology asks
-	// for the places of all nodes if none is chosen.
+	// StrictTopology requests the selected node's topology segment alone.
+	// ImmediateTopology requests the segments of all nodes with the driver if no node
+	// is selected.
 	StrictTopology, ImmediateTopology bool
 	// ProtectClone and ProtectSnapshot hold a source while volumes are made from it.
 	ProtectClone    func(ctx context.Context, source *v1.PersistentVolumeClaim) error

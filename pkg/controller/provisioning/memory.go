@@ -140,10 +140,10 @@ func (m *memory) release(handle string) {
 	delete(m.handles, handle)
 }
 
-// saw takes note of an event of the volume with the name, which refers to the claim.
-// It returns the key of the volume's own claim, "" if nothing is known of that, and
-// whether something is to be done for the claim since. A volume that was created but
-// not recorded is no longer trusted: it may be the one that was seen, and be deleted.
+// saw records an event of the PersistentVolume with the name, whose claimRef has the
+// UID. It returns the key of the claim with that volume name, "" if there is no record
+// of it, and whether the claim must be reconciled. A created volume that is not saved
+// yet counts as open again: the event may be of its PersistentVolume, already deleted.
 func (m *memory) saw(volume string, claim types.UID) (key string, work bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -180,8 +180,8 @@ func concluded(claim *v1.PersistentVolumeClaim, volume string) bool {
 	return claim.Spec.VolumeName == volume && (bound || claim.Status.Phase == v1.ClaimBound || claim.Status.Phase == v1.ClaimLost)
 }
 
-// serves reports whether the claim names the driver, or an in-tree plugin that the
-// driver replaces, with the driver as the one that it is migrated to.
+// serves reports whether the claim names the driver as its provisioner, or an in-tree
+// plugin that the driver replaces, with the annotation migrated-to naming the driver.
 func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
 	name, driver := provisionerOf(claim), c.Provisioner.Driver.Name()
 	return name == driver || c.Serves(name) && claim.Annotations[binding.MigratedTo] == driver
