@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
@@ -62,9 +64,13 @@ func (w *wiring) newStore(ctx context.Context) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	namespace, err := w.journalNamespace(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return store.New(store.Config{
 		Client:  client,
-		Journal: journal.Journal{Namespace: w.journalNamespace(ctx), Driver: w.driver.Name(), Node: w.options.node.name()},
+		Journal: journal.Journal{Namespace: namespace, Driver: w.driver.Name(), Node: w.options.node.name()},
 		Holder:  holder, Interval: commitInterval, StrikeDelay: strikeDelay, DeniedFor: deniedFor,
 		Off:      !w.options.Gates()[string(journalGate)],
 		Recorder: w.recorder, Metrics: w.journalMetrics, Lost: w.end,
@@ -73,27 +79,31 @@ func (w *wiring) newStore(ctx context.Context) (*store.Store, error) {
 
 // journalNamespace is the namespace of the leader lease. Where neither a flag nor the
 // pod says which that is, as outside of a cluster, it is that of the service account.
-func (w *wiring) journalNamespace(ctx context.Context) string {
+func (w *wiring) journalNamespace(ctx context.Context) (string, error) {
 	election := w.options.election
 	if election.enabled || election.namespace != "" || podNamespace() != "" {
-		return election.leaseNamespace()
+		return election.leaseNamespace(), nil
 	}
-	return cmp.Or(accountNamespace(ctx, w.clients.Objects), election.leaseNamespace())
+	namespace, err := accountNamespace(ctx, w.clients.Objects)
+	return cmp.Or(namespace, election.leaseNamespace()), err
 }
 
 // accountNamespace returns the namespace of the service account that the API server
-// takes this process for, "" if it is none.
-func accountNamespace(ctx context.Context, client kubernetes.Interface) string {
+// takes this process for, "" if it is none. An API server that is away is an error: in
+// another namespace the entries of the process before would not be found.
+func accountNamespace(ctx context.Context, client kubernetes.Interface) (string, error) {
 	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil {
-		klog.FromContext(ctx).V(2).Info("The API server does not say who this process is", "err", err)
-		return ""
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err): // an old API server
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("ask the API server for the service account of this process: %w", err)
 	}
 	account, is := strings.CutPrefix(review.Status.UserInfo.Username, "system:serviceaccount:")
 	if namespace, _, found := strings.Cut(account, ":"); is && found {
-		return namespace
+		return namespace, nil
 	}
-	return ""
+	return "", nil
 }
 
 // journaled runs the two sides that create and delete volumes, after the journal was

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -31,9 +32,21 @@ func TestJournalIsInTheNamespaceOfTheServiceAccount(t *testing.T) {
 				return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: tc.user}}}, nil
 			})
 			w := &wiring{clients: &program.Clients{Objects: client}, options: &options{election: electionOptions{enabled: tc.elected, namespace: tc.flag}}}
-			if got := w.journalNamespace(t.Context()); got != tc.want {
-				t.Errorf("namespace %q, want %q", got, tc.want)
+			if got, err := w.journalNamespace(t.Context()); err != nil || got != tc.want {
+				t.Errorf("namespace %q, %v, want %q", got, err, tc.want)
 			}
 		})
+	}
+}
+
+func TestJournalIsNotKeptElsewhereWhileTheServerIsAway(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+	client := fake.NewClientset()
+	client.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewServiceUnavailable("away")
+	})
+	w := &wiring{clients: &program.Clients{Objects: client}, options: &options{}}
+	if got, err := w.journalNamespace(t.Context()); err == nil {
+		t.Errorf("namespace %q, want an error", got)
 	}
 }
