@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/exeunt-io/exeunt/internal/program/usage"
+	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
 )
 
 // pluginName is the file name by which kubectl finds the program as a plugin.
@@ -31,7 +31,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 	command.SuggestionsMinimumDistance = 2
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return usage.Sentence(command.Flags(), err, command.CommandPath()+" --help")
+		return flagerrors.Sentence(command.Flags(), err, command.CommandPath()+" --help")
 	})
 	command.AddCommand(newDemoCommand(streams), newSandboxCommand(streams), newJournalCommand(streams), newVersionCommand(streams))
 	return command

@@ -9,7 +9,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
 // options are the flags of the program.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
-	"github.com/exeunt-io/exeunt/pkg/csi"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
 // garbage is how much the heap may grow, in percent, until it is collected. What this

@@ -9,9 +9,9 @@ import (
 	csitranslation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
-	"github.com/exeunt-io/exeunt/pkg/csi"
-	"github.com/exeunt-io/exeunt/pkg/intree"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 )
 
 // namesOf are the driver's name and that of the in-tree plugin that it replaces.

@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	domain "github.com/exeunt-io/exeunt/pkg/capacity"
-	"github.com/exeunt-io/exeunt/pkg/controller/capacity"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
 )
 
 // capacityOptions say whether and how CSIStorageCapacity objects are kept.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/exeunt-io/exeunt/pkg/controller/cloning"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
 )
 
 // cloningOptions say how claims that others are cloned from are let go.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
-	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
 // inputs gathers what volumes are made from, and returns the informer of

@@ -19,9 +19,9 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
-	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
 // Times of the journal.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
-	"github.com/exeunt-io/exeunt/pkg/controller/nodelocal"
-	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/nodedeployment"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
@@ -72,7 +72,7 @@ func (w *wiring) wireNode(ctx context.Context) error {
 	if !options.immediate {
 		return nil
 	}
-	choices, err := nodelocal.New(nodelocal.Config{
+	choices, err := nodedeployment.New(nodedeployment.Config{
 		Client: w.clients.Objects,
 		Claims: w.factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
 		Driver: w.driver, Question: w.question(), Serves: w.serves,

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/exeunt-io/exeunt/pkg/controller/snapshots"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
 )
 
 // snapshotOptions say how snapshots that volumes are made from are let go.

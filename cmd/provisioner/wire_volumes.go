@@ -11,9 +11,9 @@ import (
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/controller/deletion"
-	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
 // wireVolumes makes the two sides that make and delete volumes.

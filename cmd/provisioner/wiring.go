@@ -14,12 +14,12 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/controller/capacity"
-	"github.com/exeunt-io/exeunt/pkg/controller/cloning"
-	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
-	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
-	"github.com/exeunt-io/exeunt/pkg/controller/snapshots"
-	"github.com/exeunt-io/exeunt/pkg/csi"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
 )
 
 // wiring is what the controllers of the program stand on, and the controllers

@@ -12,7 +12,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
-	"github.com/exeunt-io/exeunt/pkg/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 )
 
 // options are the flags of the program.

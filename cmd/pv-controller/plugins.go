@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/exeunt-io/exeunt/pkg/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 )
 
 // pluginOptions are the flags of the in-tree plugins, which are named as those of

@@ -16,10 +16,10 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/controller/claim"
-	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
-	"github.com/exeunt-io/exeunt/pkg/controller/protection"
-	"github.com/exeunt-io/exeunt/pkg/controller/volume"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/protection"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
 )
 
 // eventSource is the component that upstream's events of these loops name.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/exeunt-io/exeunt/internal/program/usage"
+	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
 )
 
 // Refuse registers flags that other programs have and that make no sense here.
@@ -47,5 +47,5 @@ func flagError(flags *pflag.FlagSet, err error) error {
 	if errors.As(err, &refusal) {
 		return refusal
 	}
-	return usage.Sentence(flags, err, "--help")
+	return flagerrors.Sentence(flags, err, "--help")
 }

@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/exeunt-io/exeunt/internal/arbitrary"
+	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 )
 
 func seed(f *testing.F) {
 	f.Helper()
-	for _, data := range arbitrary.Seeds(100, 1500) {
+	for _, data := range fuzzobj.Seeds(100, 1500) {
 		f.Add(data)
 	}
 }
@@ -50,7 +50,7 @@ func fits(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 func FuzzMismatchAndReservedAgreeWithADumbTwin(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d := arbitrary.New(data)
+		d := fuzzobj.New(data)
 		claim := d.Claim("p0")
 		var volumes, candidates []*v1.PersistentVolume
 		for i := range 3 {
@@ -141,7 +141,7 @@ func different(modes []v1.PersistentVolumeAccessMode) int {
 func FuzzTheIndexAgreesWithADumbTwin(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d := arbitrary.New(data)
+		d := fuzzobj.New(data)
 		woken := map[string]bool{}
 		x := NewIndex(func(claim string) { woken[claim] = true })
 		twin := &scan{volumes: map[string]*v1.PersistentVolume{}, reserved: map[string]string{}}

@@ -17,15 +17,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/exeunt-io/exeunt/internal/arbitrary"
+	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/controller/claim"
-	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
-	"github.com/exeunt-io/exeunt/pkg/controller/protection"
-	volumes "github.com/exeunt-io/exeunt/pkg/controller/volume"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
-	"github.com/exeunt-io/exeunt/pkg/intree"
 	decide "github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/protection"
+	volumes "github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
 )
 
 // world is an API server without validation, and the reconcilers of the
@@ -61,13 +61,13 @@ func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
 	if err := errors.Join(claimsErr, protectedErr, phasesErr); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range arbitrary.Claims {
+	for _, key := range fuzzobj.Claims {
 		w.reconcile = append(w.reconcile,
 			func(ctx context.Context) error { return claims.Reconcile(ctx, key) },
 			func(ctx context.Context) error { return claims.Provision(ctx, key) },
 			func(ctx context.Context) error { return protected.Reconcile(ctx, key) })
 	}
-	for _, name := range arbitrary.Volumes {
+	for _, name := range fuzzobj.Volumes {
 		w.reconcile = append(w.reconcile,
 			func(ctx context.Context) error { return phases.Reconcile(ctx, name) },
 			func(ctx context.Context) error { return phases.Reclaim(ctx, name) })
@@ -106,7 +106,7 @@ func (w *world) informer(object runtime.Object) cache.SharedIndexInformer {
 func (w *world) live() (claims map[string]*v1.PersistentVolumeClaim, volumes map[string]*v1.PersistentVolume) {
 	w.t.Helper()
 	claims, volumes = map[string]*v1.PersistentVolumeClaim{}, map[string]*v1.PersistentVolume{}
-	claimList, claimsErr := w.client.CoreV1().PersistentVolumeClaims(arbitrary.Namespace).List(w.t.Context(), metav1.ListOptions{})
+	claimList, claimsErr := w.client.CoreV1().PersistentVolumeClaims(fuzzobj.Namespace).List(w.t.Context(), metav1.ListOptions{})
 	volumeList, volumesErr := w.client.CoreV1().PersistentVolumes().List(w.t.Context(), metav1.ListOptions{})
 	if err := errors.Join(claimsErr, volumesErr); err != nil {
 		w.t.Fatal(err)
@@ -153,7 +153,7 @@ func (w *world) writes() int {
 
 func seed(f *testing.F) {
 	f.Helper()
-	for _, data := range arbitrary.Seeds(80, 600) {
+	for _, data := range fuzzobj.Seeds(80, 600) {
 		f.Add(data)
 	}
 }
@@ -163,7 +163,7 @@ func seed(f *testing.F) {
 func FuzzTheReconcilersSettleWhateverTheObjects(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d := arbitrary.New(data)
+		d := fuzzobj.New(data)
 		honor := d.Below(2) == 0
 		objects := d.World()
 		w := newWorld(t, objects, honor)
@@ -196,7 +196,7 @@ func FuzzTheReconcilersSettleWhateverTheObjects(f *testing.F) {
 func FuzzCachesThatLieReleaseNothing(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d := arbitrary.New(data)
+		d := fuzzobj.New(data)
 		honor := d.Below(2) == 0
 		objects := d.World()
 		marry(d, objects)
@@ -217,7 +217,7 @@ func FuzzCachesThatLieReleaseNothing(f *testing.F) {
 }
 
 // marry binds the first claim and the first volume to each other, mostly.
-func marry(d *arbitrary.Dice, objects []runtime.Object) {
+func marry(d *fuzzobj.Dice, objects []runtime.Object) {
 	var claim *v1.PersistentVolumeClaim
 	var volume *v1.PersistentVolume
 	for _, object := range objects {
@@ -237,7 +237,7 @@ func marry(d *arbitrary.Dice, objects []runtime.Object) {
 }
 
 // lies are the objects, of which some are missing and some are others of that name.
-func lies(d *arbitrary.Dice, objects []runtime.Object) []runtime.Object {
+func lies(d *fuzzobj.Dice, objects []runtime.Object) []runtime.Object {
 	var shown []runtime.Object
 	for _, object := range objects {
 		switch d.Below(4) {
@@ -251,7 +251,7 @@ func lies(d *arbitrary.Dice, objects []runtime.Object) []runtime.Object {
 	return shown
 }
 
-func otherThan(d *arbitrary.Dice, object runtime.Object) runtime.Object {
+func otherThan(d *fuzzobj.Dice, object runtime.Object) runtime.Object {
 	switch object := object.(type) {
 	case *v1.PersistentVolumeClaim:
 		return d.Claim(object.Name)
@@ -299,7 +299,7 @@ func expectFaithful(t *testing.T, before, now *v1.PersistentVolumeClaim, pods []
 
 func (w *world) pods() []v1.Pod {
 	w.t.Helper()
-	pods, err := w.client.CoreV1().Pods(arbitrary.Namespace).List(w.t.Context(), metav1.ListOptions{})
+	pods, err := w.client.CoreV1().Pods(fuzzobj.Namespace).List(w.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"github.com/exeunt-io/exeunt/internal/arbitrary"
+	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	. "github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -49,7 +49,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte("a claim for a volume"), "node-1", "vol-1", int64(1))
 	f.Add([]byte{}, "", "", int64(-1))
 	f.Fuzz(func(t *testing.T, choices []byte, node, handle string, size int64) {
-		want := fuzzedEntry(arbitrary.New(choices), strings.ToValidUTF8(node, "?"), handle, size)
+		want := fuzzedEntry(fuzzobj.New(choices), strings.ToValidUTF8(node, "?"), handle, size)
 		text, err := Encode(want)
 		if err != nil {
 			return
@@ -65,25 +65,25 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-func fuzzedEntry(dice *arbitrary.Dice, node, handle string, size int64) Entry {
+func fuzzedEntry(dice *fuzzobj.Dice, node, handle string, size int64) Entry {
 	claim, volume := dice.Claim("p0"), dice.Volume("pvc-p0")
 	request := func() Request {
 		return Request{CreateVolumeRequest: &csi.CreateVolumeRequest{
-			Name:          arbitrary.Pick(dice, volume.Name, "another"),
+			Name:          fuzzobj.Pick(dice, volume.Name, "another"),
 			CapacityRange: &csi.CapacityRange{RequiredBytes: size, LimitBytes: -size},
 			Parameters:    claim.Annotations, MutableParameters: claim.Labels,
 			VolumeCapabilities:        []*csi.VolumeCapability{{AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_Mode(dice.Below(256))}}},
-			AccessibilityRequirements: arbitrary.Pick(dice, nil, &csi.TopologyRequirement{}, &csi.TopologyRequirement{Preferred: []*csi.Topology{{Segments: claim.Labels}}}),
-			VolumeContentSource: arbitrary.Pick(dice, nil, &csi.VolumeContentSource{}, &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
+			AccessibilityRequirements: fuzzobj.Pick(dice, nil, &csi.TopologyRequirement{}, &csi.TopologyRequirement{Preferred: []*csi.Topology{{Segments: claim.Labels}}}),
+			VolumeContentSource: fuzzobj.Pick(dice, nil, &csi.VolumeContentSource{}, &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
 				Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: handle},
 			}}),
 		}}
 	}
 	e := Entry{
-		UID: "uid", Namespace: claim.Namespace, Name: claim.Name, Node: node, State: arbitrary.Pick(dice, Requested, Discarding, "melting"), Handle: handle,
+		UID: "uid", Namespace: claim.Namespace, Name: claim.Name, Node: node, State: fuzzobj.Pick(dice, Requested, Discarding, "melting"), Handle: handle,
 		Request: request(), Volume: volume, TopologyCut: dice.Below(2) == 1, CustodyBroken: dice.Below(2) == 1,
-		Secret:     arbitrary.Pick(dice, nil, &Secret{Namespace: node, Name: node, UID: claim.UID}),
-		Unresolved: arbitrary.Pick(dice, nil, &Unresolved{Reason: "said twice", Since: size, Finish: dice.Below(2) == 1}),
+		Secret:     fuzzobj.Pick(dice, nil, &Secret{Namespace: node, Name: node, UID: claim.UID}),
+		Unresolved: fuzzobj.Pick(dice, nil, &Unresolved{Reason: "said twice", Since: size, Finish: dice.Below(2) == 1}),
 	}
 	for range dice.Below(3) {
 		e.Superseded = append(e.Superseded, request())

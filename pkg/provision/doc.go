@@ -58,5 +58,5 @@
 // [Skeleton].
 //
 // The package calls nobody, reads no clock and writes no journal: the controller in
-// pkg/controller/provisioning does. It does not reclaim volumes: package reclaim does.
+// pkg/provisioner/provisioning does. It does not reclaim volumes: package reclaim does.
 package provision

@@ -17,7 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
-	"github.com/exeunt-io/exeunt/pkg/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 )
 
 // directory makes a directory with a file below the one that host-path volumes may

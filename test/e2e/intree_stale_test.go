@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
-	"github.com/exeunt-io/exeunt/pkg/controller/volume"
-	"github.com/exeunt-io/exeunt/pkg/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/binding"
-	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
 // expectJournal wants so many active entries and so many volumes in the driver.

@@ -20,10 +20,10 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	store "github.com/exeunt-io/exeunt/pkg/controller/journal"
-	"github.com/exeunt-io/exeunt/pkg/controller/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
 // These tests run the claim side of the provisioner in this process, on caches that

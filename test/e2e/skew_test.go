@@ -6,7 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 )
 
 // gateOff is the flag that turns the gate off for one program.

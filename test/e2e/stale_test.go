@@ -15,12 +15,12 @@ import (
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/controller/claim"
-	"github.com/exeunt-io/exeunt/pkg/controller/deletion"
-	"github.com/exeunt-io/exeunt/pkg/controller/metrics"
-	"github.com/exeunt-io/exeunt/pkg/controller/volume"
-	"github.com/exeunt-io/exeunt/pkg/intree"
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
 )
 
 // These tests run our reconcilers in this process, on caches that they fill by

@@ -1,4 +1,0 @@
-// Package arbitrary makes API objects of bytes, for fuzz targets: sensible ones and
-// such as no API server of today would let pass, for a watch may bring what an
-// older or a broken one stored. Equal bytes make equal objects.
-package arbitrary

@@ -1,3 +1,0 @@
-// Package usage says in one sentence what is wrong with a command line: what was
-// given, and what to give instead. The flag library speaks of parsers.
-package usage

@@ -1,0 +1,334 @@
+package capacity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+
+	domain "github.com/exeunt-io/exeunt/pkg/capacity"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
+)
+
+// driver has so many bytes left in every zone, or fails.
+type driver struct {
+	mu    sync.Mutex
+	bytes int64
+	err   error
+	asked int
+	// during is called while the driver is being asked.
+	during func()
+}
+
+func (d *driver) GetCapacity(context.Context, *spec.GetCapacityRequest) (*spec.GetCapacityResponse, error) {
+	if d.during != nil {
+		d.during()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked++
+	return &spec.GetCapacityResponse{AvailableCapacity: d.bytes}, d.err
+}
+
+func (d *driver) set(bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.bytes = bytes
+}
+
+func (d *driver) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.asked
+}
+
+type world struct {
+	*capacity.Controller
+	t       *testing.T
+	client  *fake.Clientset
+	driver  *driver
+	classes cache.SharedIndexInformer
+	volumes cache.SharedIndexInformer
+}
+
+var manager = domain.Manager{Driver: "driver", ID: "external-provisioner", Namespace: "ns"}
+
+// newWorld has a controller of the segments over a server with the objects.
+func newWorld(t *testing.T, interval time.Duration, segments capacity.Segments, objects ...runtime.Object) *world {
+	t.Helper()
+	client := fake.NewClientset(objects...)
+	client.PrependReactor("create", "csistoragecapacities", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		made := action.(clienttesting.CreateAction).GetObject().(*storagev1.CSIStorageCapacity)
+		made.UID, made.ResourceVersion = types.UID("uid-of-"+made.Name), "1" // as a real server does
+		return false, nil, nil
+	})
+	factory := informers.NewSharedInformerFactory(client, 0)
+	w := &world{
+		t: t, client: client, driver: &driver{bytes: 10},
+		classes: factory.Storage().V1().StorageClasses().Informer(), volumes: factory.Core().V1().PersistentVolumes().Informer(),
+	}
+	var err error
+	w.Controller, err = capacity.New(capacity.Config{
+		Client: client, Driver: w.driver, Manager: manager, Classes: w.classes, Volumes: w.volumes, Segments: segments,
+		Interval: interval, Backoff: controller.Backoff{First: time.Millisecond, Most: 10 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory.StartWithContext(t.Context())
+	factory.WaitForCacheSync(t.Context().Done())
+	return w
+}
+
+// start runs the controller until the test ends.
+func (w *world) start() {
+	ctx, stop := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx, 2)
+	}()
+	w.t.Cleanup(func() { stop(); <-done })
+}
+
+func class(name string) *storagev1.StorageClass {
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}, Provisioner: "driver", VolumeBindingMode: &wait}
+}
+
+func object(name, class, zone string, bytes int64, labels map[string]string) *storagev1.CSIStorageCapacity {
+	return &storagev1.CSIStorageCapacity{
+		ObjectMeta:       metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "1", Labels: labels},
+		StorageClassName: class, NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{"zone": zone}},
+		Capacity: resource.NewQuantity(bytes, resource.BinarySI),
+	}
+}
+
+// text describes the objects that there are.
+func (w *world) text() string {
+	list, err := w.client.StorageV1().CSIStorageCapacities("ns").List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var parts []string
+	for _, o := range list.Items {
+		zone := strings.Join(slices.Sorted(maps.Values(o.NodeTopology.MatchLabels)), ",")
+		parts = append(parts, fmt.Sprintf("%s/%s=%d", o.StorageClassName, zone, o.Capacity.Value()))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, " ")
+}
+
+func (w *world) await(want string) {
+	w.t.Helper()
+	w.eventually(func() bool { return w.text() == want }, func() string { return fmt.Sprintf("objects %q, want %q", w.text(), want) })
+}
+
+func (w *world) eventually(holds func() bool, otherwise func() string) {
+	w.t.Helper()
+	deadline := time.After(10 * time.Second)
+	for !holds() {
+		select {
+		case <-deadline:
+			w.t.Fatal(otherwise())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (w *world) writes() int {
+	writes := 0
+	for _, action := range w.client.Actions() {
+		if action.GetResource().Resource == "csistoragecapacities" && !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
+			writes++
+		}
+	}
+	return writes
+}
+
+const zoneA = capacity.Local("zone=a")
+
+func TestWhatUpstreamLeftIsTakenOverAndWhatNobodyWantsRemoved(t *testing.T) {
+	ours, foreign := manager.Labels(), map[string]string{domain.DriverLabel: "driver", domain.ManagerLabel: "external-provisioner-node"}
+	w := newWorld(t, time.Hour, zoneA, class("fast"),
+		object("csisc-random", "fast", "a", 3, ours), object("csisc-zone", "fast", "gone", 3, ours), object("csisc-class", "gone", "a", 3, ours), object("csisc-node", "fast", "gone", 3, foreign))
+	w.start()
+	w.await("fast/a=10 fast/gone=3")
+	if _, err := w.client.StorageV1().CSIStorageCapacities("ns").Get(t.Context(), "csisc-random", metav1.GetOptions{}); err != nil {
+		t.Errorf("the object that was there was replaced: %v", err)
+	}
+}
+
+func TestOfTwoObjectsForOneThingTheOlderStays(t *testing.T) {
+	younger := object("a-younger", "fast", "a", 10, manager.Labels())
+	younger.UID, younger.CreationTimestamp = "younger", metav1.Time{Time: time.Unix(100, 0)}
+	older := object("b-older", "fast", "a", 10, manager.Labels())
+	older.CreationTimestamp = metav1.Time{Time: time.Unix(50, 0)}
+	w := newWorld(t, time.Hour, zoneA, class("fast"), younger, older)
+	w.start()
+	w.await("fast/a=10")
+	if _, err := w.client.StorageV1().CSIStorageCapacities("ns").Get(t.Context(), "b-older", metav1.GetOptions{}); err != nil {
+		t.Errorf("the older object is gone: %v", err)
+	}
+}
+
+func TestTheDriverIsAskedAgainWhenAVolumeComesGrowsGoesOrCannotBeMade(t *testing.T) {
+	w := newWorld(t, time.Hour, zoneA, class("fast"))
+	w.start()
+	w.await("fast/a=10")
+	volume := &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "volume", UID: "volume", ResourceVersion: "1"},
+		Spec: v1.PersistentVolumeSpec{
+			StorageClassName: "fast", Capacity: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1")},
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: "handle"}},
+		},
+	}
+	volumes := w.client.CoreV1().PersistentVolumes()
+	steps := []struct {
+		name   string
+		change func() error
+	}{
+		{"a volume comes", func() error { _, err := volumes.Create(t.Context(), volume, metav1.CreateOptions{}); return err }},
+		{"it grows", func() error {
+			grown := volume.DeepCopy()
+			grown.ResourceVersion, grown.Spec.Capacity = "2", v1.ResourceList{v1.ResourceStorage: resource.MustParse("2")}
+			_, err := volumes.Update(t.Context(), grown, metav1.UpdateOptions{})
+			return err
+		}},
+		{"it goes", func() error { return volumes.Delete(t.Context(), "volume", metav1.DeleteOptions{}) }},
+		{"one cannot be made", func() error { w.Refresh("fast"); return nil }},
+	}
+	for i, step := range steps {
+		left := int64(9 - i)
+		w.driver.set(left)
+		if err := step.change(); err != nil {
+			t.Fatal(err)
+		}
+		w.await(fmt.Sprintf("fast/a=%d", left))
+	}
+	asked := w.driver.count()
+	other := volume.DeepCopy()
+	other.Name, other.Spec.CSI.Driver = "other", "somebody"
+	if _, err := volumes.Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(func() bool { _, known, _ := w.volumes.GetStore().GetByKey("other"); return known }, func() string { return "no event" })
+	if w.driver.count() != asked {
+		t.Error("a volume of another driver has this one asked")
+	}
+}
+
+func TestTheDriverIsAskedInEveryIntervalAndNothingIsWrittenForTheSame(t *testing.T) {
+	w := newWorld(t, 10*time.Millisecond, zoneA, class("fast"))
+	w.start()
+	w.await("fast/a=10")
+	asked := w.driver.count()
+	w.eventually(func() bool { return w.driver.count() > asked+5 }, func() string { return "the driver is not asked again" })
+	if w.writes() != 1 {
+		t.Errorf("%d writes for an object that stays the same", w.writes())
+	}
+	w.driver.set(7)
+	w.await("fast/a=7")
+}
+
+func TestADriverThatFailsIsAskedAgainAndWhatItSaidStays(t *testing.T) {
+	w := newWorld(t, time.Hour, zoneA, class("fast"), object("there", "fast", "a", 5, manager.Labels()))
+	w.driver.err = errors.New("not now")
+	w.start()
+	w.eventually(func() bool { return w.driver.count() > 3 }, func() string { return "the driver is not asked again" })
+	if got := w.text(); got != "fast/a=5" {
+		t.Errorf("objects %q while the driver fails", got)
+	}
+	w.driver.mu.Lock()
+	w.driver.err = nil
+	w.driver.mu.Unlock()
+	w.await("fast/a=10")
+}
+
+// The driver answers 10; while it does, a volume is made, and 4 are left. The first
+// answer must not be the last word.
+func TestAReasonToAskThatComesWhileTheDriverAnswersCounts(t *testing.T) {
+	w := newWorld(t, time.Hour, zoneA, class("fast"))
+	var once sync.Once
+	w.driver.during = func() { once.Do(func() { w.Refresh("fast"); w.driver.set(10) }) }
+	if err := w.Reconcile(t.Context(), "fast/zone=a"); err != nil {
+		t.Fatal(err)
+	}
+	if w.driver.count() != 2 {
+		t.Errorf("the driver was asked %d times, want twice", w.driver.count())
+	}
+}
+
+func TestANameThatIsTakenByAnotherKeepsNoObjectFromBeingMade(t *testing.T) {
+	item := domain.Item{Class: "fast", Segment: "zone=a"}
+	taken := object(manager.Object(item, domain.Answer{}).Name, "other", "z", 1, map[string]string{"somebody": "else"})
+	w := newWorld(t, time.Hour, zoneA, class("fast"), taken)
+	w.client.PrependReactor("create", "csistoragecapacities", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		made := action.(clienttesting.CreateAction).GetObject().(*storagev1.CSIStorageCapacity)
+		if made.Name == "" {
+			made.Name = made.GenerateName + "x" // which the fake server does not do
+		}
+		return false, nil, nil
+	})
+	w.start()
+	w.await("fast/a=10 other/z=1")
+}
+
+func TestAnObjectWhoseCreationWentUnnoticedIsNotMadeTwice(t *testing.T) {
+	w := newWorld(t, time.Hour, zoneA, class("fast"))
+	var once sync.Once
+	w.client.PrependReactor("create", "csistoragecapacities", func(action clienttesting.Action) (handled bool, result runtime.Object, err error) {
+		once.Do(func() {
+			create := action.(clienttesting.CreateAction)
+			if err := w.client.Tracker().Create(create.GetResource(), create.GetObject(), "ns"); err != nil {
+				t.Error(err)
+			}
+			handled, err = true, apierrors.NewTimeoutError("the answer was lost", 0)
+		})
+		return handled, nil, err
+	})
+	w.start()
+	w.await("fast/a=10")
+	if got := w.driver.count(); got != 1 {
+		t.Errorf("the driver was asked %d times, want once: its answer was known", got)
+	}
+}
+
+func TestADeletionOfSomebodyElsesObjectUnderTheNameIsNoneOfOurs(t *testing.T) {
+	gone := object("there", "gone", "a", 5, manager.Labels())
+	w := newWorld(t, time.Hour, zoneA, class("fast"), gone)
+	var preconditions []*metav1.Preconditions
+	var mu sync.Mutex
+	w.client.PrependReactor("delete", "csistoragecapacities", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		preconditions = append(preconditions, action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions)
+		return false, nil, nil
+	})
+	w.start()
+	w.await("fast/a=10")
+	mu.Lock()
+	defer mu.Unlock()
+	if len(preconditions) != 1 || preconditions[0] == nil || *preconditions[0].UID != gone.UID {
+		t.Errorf("deleted under %+v, want its UID", preconditions)
+	}
+}

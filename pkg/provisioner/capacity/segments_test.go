@@ -1,0 +1,151 @@
+package capacity_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+
+	domain "github.com/exeunt-io/exeunt/pkg/capacity"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
+)
+
+func TestSegmentsComeAndGoWithTheNodesThatLieInThem(t *testing.T) {
+	node := func(name, zone string) *v1.Node {
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", Labels: map[string]string{"zone": zone}}}
+	}
+	registered := func(name string, drivers ...string) *storagev1.CSINode {
+		there := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}}
+		for _, driver := range drivers {
+			there.Spec.Drivers = append(there.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, TopologyKeys: []string{"zone"}})
+		}
+		return there
+	}
+	client := fake.NewClientset(node("1", "a"), node("2", "a"), node("3", "b"), node("4", "c"),
+		registered("1", "driver"), registered("2", "other", "driver"), registered("3", "driver"), registered("4", "other"))
+	factory := informers.NewSharedInformerFactory(client, 0)
+	segments := capacity.NewNodes("driver", factory.Core().V1().Nodes().Informer(), factory.Storage().V1().CSINodes().Informer())
+	var mu sync.Mutex
+	var changed []domain.Segment
+	synced, err := segments.Watch(func(s domain.Segment) {
+		mu.Lock()
+		defer mu.Unlock()
+		changed = append(changed, s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory.StartWithContext(t.Context())
+	await := func(when, want string) {
+		t.Helper()
+		got := ""
+		for range 1000 {
+			all := segments.All()
+			slices.Sort(all)
+			var texts []string
+			for _, s := range all {
+				texts = append(texts, string(s))
+			}
+			if got = strings.Join(texts, " "); synced() && got == want {
+				return
+			}
+			<-time.After(5 * time.Millisecond)
+		}
+		t.Fatalf("%s: segments %q, want %q", when, got, want)
+	}
+	await("at first", "zone=a zone=b")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := t.Context()
+	must(client.CoreV1().Nodes().Delete(ctx, "1", metav1.DeleteOptions{}))
+	must(client.StorageV1().CSINodes().Delete(ctx, "3", metav1.DeleteOptions{}))
+	await("one of two nodes of a zone, and the driver of another zone, have gone", "zone=a")
+	_, err = client.StorageV1().CSINodes().Update(ctx, withVersion(registered("4", "driver")), metav1.UpdateOptions{})
+	must(err)
+	await("the driver has come to a node", "zone=a zone=c")
+	moved := node("2", "c")
+	moved.ResourceVersion = "7"
+	_, err = client.CoreV1().Nodes().Update(ctx, moved, metav1.UpdateOptions{})
+	must(err)
+	await("the last node of a zone has moved", "zone=c")
+	if !segments.Has("zone=c") || segments.Has("zone=a") {
+		t.Error("Has does not say what All says")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, segment := range []domain.Segment{"zone=a", "zone=b", "zone=c"} {
+		if !slices.Contains(changed, segment) {
+			t.Errorf("nobody was told of %s", segment)
+		}
+	}
+}
+
+func withVersion(there *storagev1.CSINode) *storagev1.CSINode {
+	there.ResourceVersion = "7"
+	return there
+}
+
+func TestTheOwnerIsSoManyLevelsAboveThePod(t *testing.T) {
+	yes := true
+	controlled := func(kind, version, name, by string, byVersion, byName string) *metav1.PartialObjectMetadata {
+		o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind}, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid-of-pod"}}
+		if by != "" {
+			o.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: "v1", Kind: "ConfigMap", Name: "no controller", UID: "no"},
+				{APIVersion: byVersion, Kind: by, Name: byName, UID: "uid-of-owner", Controller: &yes},
+			}
+		}
+		return o
+	}
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	client := metadatafake.NewSimpleMetadataClient(scheme,
+		controlled("Pod", "v1", "pod", "ReplicaSet", "apps/v1", "replicas"),
+		controlled("ReplicaSet", "apps/v1", "replicas", "Deployment", "apps/v1", "deployment"),
+		controlled("Pod", "v1", "bare", "", "", ""))
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
+	kinds.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, meta.RESTScopeNamespace)
+	for name, tc := range map[string]struct {
+		pod    string
+		levels int
+		want   string
+	}{
+		"the pod itself":               {"pod", 0, "v1 Pod pod uid-of-pod"},
+		"what controls the pod":        {"pod", 1, "apps/v1 ReplicaSet replicas uid-of-owner"},
+		"what controls that":           {"pod", 2, "apps/v1 Deployment deployment uid-of-owner"}, // which is not read
+		"a pod that nothing controls":  {"bare", 1, ""},
+		"a pod that does not exist":    {"gone", 0, ""},
+		"one level more than there is": {"pod", 3, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner, err := capacity.Owner(t.Context(), client, kinds, metav1.ObjectMeta{Namespace: "ns", Name: tc.pod}, tc.levels)
+			got := ""
+			if err == nil {
+				got = strings.Join([]string{owner.APIVersion, owner.Kind, owner.Name, string(owner.UID)}, " ")
+				if owner.Controller == nil || !*owner.Controller {
+					t.Error("the owner is not the controller")
+				}
+			}
+			if got != tc.want {
+				t.Errorf("owner %q, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+}

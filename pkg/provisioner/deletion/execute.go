@@ -1,0 +1,154 @@
+package deletion
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+)
+
+// execute carries out one action and returns what is known afterwards, or nil if
+// nothing is left to be done now.
+func (c *Controller) execute(ctx context.Context, o observation, action reclaim.Action) (*observation, error) {
+	if err := c.settle(ctx, o.volume, action); err != nil {
+		return nil, err
+	}
+	switch action {
+	case reclaim.Confirm:
+		return c.confirm(ctx, o)
+	case reclaim.Protect:
+		return c.edit(ctx, o, finalizer.Change{Add: []finalizer.Name{finalizer.External}})
+	case reclaim.Unprotect:
+		return c.edit(ctx, o, finalizer.Change{Remove: []finalizer.Name{finalizer.External}})
+	case reclaim.DeleteVolume:
+		return c.after(o, c.deleteVolume(ctx, o.volume))
+	case reclaim.DeleteObject:
+		return c.after(o, c.deleteObject(ctx, o.volume))
+	case reclaim.MarkVolume, reclaim.CloseMark, reclaim.DropMark:
+		return c.mark(ctx, o, action)
+	case reclaim.Wait, reclaim.Fail, reclaim.StartRecycler, reclaim.RemoveRecycler,
+		reclaim.FinishRecycling, reclaim.RetryRecycling, reclaim.MakeAvailable: // the pv-controller's
+	}
+	return nil, nil
+}
+
+// settle has the journal entry of the volume's claim removed before anything of the
+// volume is deleted: an entry without a PersistentVolume has the volume created again.
+func (c *Controller) settle(ctx context.Context, volume *v1.PersistentVolume, action reclaim.Action) error {
+	if c.Settle == nil || action != reclaim.Unprotect && action != reclaim.DeleteVolume && action != reclaim.DeleteObject {
+		return nil
+	}
+	if err := c.Settle(ctx, volume); err != nil {
+		return c.failed(volume, err)
+	}
+	return nil
+}
+
+// after returns the observation with what is remembered since.
+func (c *Controller) after(o observation, err error) (*observation, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &observation{volume: o.volume, state: c.stateOf(o.volume, o.state.Claim, o.state.Confirmed)}, nil
+}
+
+// edit changes the finalizers. What the decision rests on is tested by the server:
+// policy and phase must be those observed.
+func (c *Controller) edit(ctx context.Context, o observation, change finalizer.Change) (*observation, error) {
+	guarded := controller.InPhase(patch.For(o.volume), o.volume).
+		Test("/spec/persistentVolumeReclaimPolicy", string(o.volume.Spec.PersistentVolumeReclaimPolicy))
+	next, err := c.write(ctx, o, finalizer.Edit(guarded, o.volume, change))
+	if err != nil && len(change.Remove) > 0 {
+		return nil, c.failed(o.volume, err)
+	}
+	return next, err
+}
+
+// mark asks the pv-controller to hold a volume that was deleted before its
+// finalizer came, or lets it know that there is nothing to wait for any more. To
+// ask is guarded by the whole version: a volume that is released meanwhile is gone.
+func (c *Controller) mark(ctx context.Context, o observation, action reclaim.Action) (*observation, error) {
+	key := "/metadata/annotations/" + patch.Escape(reclaim.MarkAnnotation)
+	switch action {
+	case reclaim.MarkVolume:
+		return c.write(ctx, o, patch.ForVersion(o.volume).Annotate(o.volume, map[string]string{reclaim.MarkAnnotation: reclaim.MarkedPending}))
+	case reclaim.CloseMark:
+		return c.write(ctx, o, patch.For(o.volume).Test(key, reclaim.MarkedPending).Set(key, reclaim.MarkedDone))
+	default:
+		return c.write(ctx, o, patch.For(o.volume).Test(key, reclaim.MarkedPending).Remove(key))
+	}
+}
+
+// write returns what is known after the patch, or nil if the volume is gone.
+func (c *Controller) write(ctx context.Context, o observation, change *patch.Patch) (*observation, error) {
+	volume, err := c.writer.Volume(ctx, o.volume, change)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &observation{volume: volume, state: c.stateOf(volume, o.state.Claim, o.state.Confirmed)}, nil
+}
+
+// deleteVolume calls the driver. Success is remembered for the volume's UID.
+func (c *Controller) deleteVolume(ctx context.Context, volume *v1.PersistentVolume) error {
+	start := time.Now()
+	class := volume.Spec.StorageClassName
+	handle, err := c.handle(volume)
+	if err == nil {
+		err = c.call(ctx, volume, handle)
+	}
+	if err != nil {
+		return c.failed(volume, err)
+	}
+	c.memory.Note(volume.UID, func(d *done) { d.volumeDeleted = true })
+	c.Metrics.PersistentVolumeDeleteTotal.WithLabelValues(class).Inc()
+	c.Metrics.PersistentVolumeDeleteDurationSeconds.WithLabelValues(class).Observe(since(start))
+	klog.FromContext(ctx).V(2).Info("Volume deleted in the storage system")
+	return nil
+}
+
+// Discard deletes a volume in the storage system, by what the driver called it, that
+// no PersistentVolume records.
+func (c *Controller) Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error {
+	return c.call(ctx, volume, handle)
+}
+
+func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume, handle string) error {
+	credentials, err := c.credentials(ctx, volume)
+	if err != nil {
+		return err
+	}
+	if credentials.missing != "" {
+		klog.FromContext(ctx).Info("Deleting the volume without its secret", "reason", credentials.missing)
+	}
+	if volume.Spec.CSI == nil { // it is one of the in-tree plugin that the driver replaces
+		ctx = csi.Migrated(ctx)
+	}
+	if err := c.Driver.DeleteVolume(ctx, handle, credentials.values); err != nil {
+		return fmt.Errorf("delete volume %q with driver %s%s: %w", csi.Hide(handle, credentials.values), c.Driver.Name(), credentials.without(), err)
+	}
+	return nil
+}
+
+// deleteObject deletes this very PersistentVolume.
+func (c *Controller) deleteObject(ctx context.Context, volume *v1.PersistentVolume) error {
+	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(volume.UID))}
+	err := c.Client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, options)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return c.failed(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
+	}
+	c.memory.Note(volume.UID, func(d *done) { d.objectDeleted = true })
+	return nil
+}

@@ -1,0 +1,143 @@
+package deletion
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/internal/fuzzobj"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+)
+
+// shredder deletes what it is asked to, and remembers it.
+type shredder struct{ deleted []string }
+
+func (*shredder) Name() string { return fuzzobj.Driver }
+
+func (s *shredder) DeleteVolume(_ context.Context, handle string, _ map[string]string) error {
+	s.deleted = append(s.deleted, handle)
+	return nil
+}
+
+// Volume makes an in-tree volume one of the driver, with its name for a handle.
+func (*shredder) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	volume = volume.DeepCopy()
+	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: fuzzobj.Driver, VolumeHandle: volume.Name}
+	return volume, nil
+}
+
+// Disk is what no volume tells.
+func (*shredder) Disk(*v1.PersistentVolume) string { return "" }
+
+// Whatever the cache says, the driver deletes a volume only if on the API server
+// itself its policy is Delete, it is Released or Failed, and its claim is gone.
+func FuzzACacheThatLiesDeletesNoData(f *testing.F) {
+	for _, data := range fuzzobj.Seeds(300, 500) {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := fuzzobj.New(data)
+		honor := d.Below(4) > 0
+		truth := d.World()
+		lies := truth
+		if d.Below(3) > 0 {
+			lies = d.World()
+		}
+		ripen(d, lies)
+		client := fake.NewClientset(truth...)
+		driver := &shredder{}
+		cached := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer()
+		c, err := New(Config{
+			Client: client, Volumes: cached, Driver: driver, Translator: driver, Honor: honor,
+			Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzz"), Turns: &controller.Turns{},
+			Backoff: controller.Backoff{First: time.Second, Most: time.Second},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, volume := range volumesIn(lies) {
+			if err := cached.GetStore().Add(volume.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range fuzzobj.Volumes {
+			_ = c.Reconcile(t.Context(), name) // what rests on a lie fails, as it should
+		}
+		expectDisposable(t, client, driver.deleted, volumesIn(truth))
+	})
+}
+
+// ripen makes most volumes such that, if they are believed, the driver is asked.
+func ripen(d *fuzzobj.Dice, objects []runtime.Object) {
+	for _, volume := range volumesIn(objects) {
+		if d.Below(4) == 0 {
+			continue
+		}
+		volume.Annotations, volume.DeletionTimestamp = nil, nil
+		volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: fuzzobj.Driver, VolumeHandle: volume.Name}
+		volume.Spec.PersistentVolumeReclaimPolicy, volume.Status.Phase = v1.PersistentVolumeReclaimDelete, v1.VolumeReleased
+		volume.Spec.ClaimRef = &v1.ObjectReference{Namespace: fuzzobj.Namespace, Name: "p0", UID: "p0"}
+	}
+}
+
+func volumesIn(objects []runtime.Object) []*v1.PersistentVolume {
+	var volumes []*v1.PersistentVolume
+	for _, object := range objects {
+		if volume, ok := object.(*v1.PersistentVolume); ok {
+			volumes = append(volumes, volume)
+		}
+	}
+	return volumes
+}
+
+// expectDisposable wants each handle that was deleted to be that of a volume that
+// its claim has let go of. A handle of the API server's, as it was before.
+func expectDisposable(t *testing.T, client *fake.Clientset, deleted []string, truth []*v1.PersistentVolume) {
+	t.Helper()
+	for _, handle := range deleted {
+		var owners []*v1.PersistentVolume
+		for _, volume := range truth {
+			csi := volume.Spec.CSI
+			if csi == nil && volume.Name == handle || csi != nil && csi.Driver == fuzzobj.Driver && csi.VolumeHandle == handle {
+				owners = append(owners, volume)
+			}
+		}
+		if len(owners) != 1 {
+			t.Errorf("%s was deleted, of which there are %d volumes", handle, len(owners))
+			continue
+		}
+		volume := owners[0]
+		released := volume.Status.Phase == v1.VolumeReleased || volume.Status.Phase == v1.VolumeFailed
+		if !released || volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete || claimed(t, client, volume) {
+			t.Errorf("%s was deleted, though phase is %s, policy %s, and its claim: %v",
+				handle, volume.Status.Phase, volume.Spec.PersistentVolumeReclaimPolicy, claimed(t, client, volume))
+		}
+	}
+}
+
+// claimed says whether the claim that the volume refers to exists and may use it.
+func claimed(t *testing.T, client *fake.Clientset, volume *v1.PersistentVolume) bool {
+	t.Helper()
+	ref := volume.Spec.ClaimRef
+	if ref == nil || ref.UID == "" {
+		return true // nobody was ever bound to it, so nobody has let go
+	}
+	claims, err := client.CoreV1().PersistentVolumeClaims(ref.Namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, claim := range claims.Items {
+		if claim.Namespace == ref.Namespace && claim.Name == ref.Name && claim.UID == ref.UID {
+			return claim.Spec.VolumeName == "" || claim.Spec.VolumeName == volume.Name
+		}
+	}
+	return false
+}

@@ -1,0 +1,248 @@
+package journal_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+)
+
+// gauges returns the values of the metrics by their names.
+func gauges(t *testing.T, metrics *Metrics) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics.Collectors()...)
+	families, err := registry.Gather()
+	must(t, err)
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			values[family.GetName()] += metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+		}
+	}
+	return values
+}
+
+func TestUnresolvedEntryIsSetApartAndResumed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		api := newServer()
+		settings := config(api, pod, 5)
+		store := New(settings)
+		run(t, store)
+		entry := newEntry(1)
+		entry.CustodyBroken = true
+		must(t, store.Write(t.Context(), entry))
+		must(t, store.SetApart(t.Context(), entry, "the secret is gone"))
+		got := store.Unresolved()
+		if len(got) != 1 || got[0].Unresolved.Reason != "the secret is gone" || len(api.entries(journal.Active)) != 0 || store.Has(entry.UID) {
+			t.Fatalf("unresolved %+v, active %v", got, api.entries(journal.Active))
+		}
+		values := gauges(t, settings.Metrics)
+		if values["exeunt_provisioning_journal_unresolved_entries"] != 1 || values["exeunt_provisioning_journal_unresolved_oldest_timestamp_seconds"] != float64(time.Now().Unix()) {
+			t.Errorf("metrics: %v", values)
+		}
+		resumed, err := store.Resume(t.Context(), got[0])
+		if err != nil || resumed.CustodyBroken || resumed.Unresolved != nil {
+			t.Errorf("resumed %+v, %v", resumed, err)
+		}
+		if len(store.Unresolved()) != 0 || len(api.entries(journal.Active)) != 1 || len(api.entries(journal.Apart)) != 0 {
+			t.Error("the entry is not active again")
+		}
+		if values := gauges(t, settings.Metrics); values["exeunt_provisioning_journal_unresolved_entries"] != 0 || values["exeunt_provisioning_journal_unresolved_oldest_timestamp_seconds"] != 0 || values["exeunt_provisioning_journal_entries"] != 1 {
+			t.Errorf("metrics: %v", values)
+		}
+	})
+}
+
+func TestUnresolvedLeasesMayHaveGaps(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		api := newServer()
+		leave(t, api, journal.Apart, 2, term(1), newEntry(1), newEntry(2))
+		leave(t, api, journal.Apart, 10, term(1), newEntry(3), newEntry(2))
+		store := New(config(api, pod, 5))
+		run(t, store)
+		must(t, store.RemoveApart(t.Context(), newEntry(1).UID))
+		must(t, store.RemoveApart(t.Context(), newEntry(2).UID)) // twice there
+		if left := api.entries(journal.Apart); len(left) != 1 {
+			t.Errorf("left: %v", left)
+		}
+		must(t, store.SetApart(t.Context(), newEntry(3), "again"))
+		must(t, store.SetApart(t.Context(), newEntry(4), "new"))
+		if got := store.Unresolved(); len(got) != 2 {
+			t.Errorf("unresolved: %v", numbersOf(got))
+		}
+		must(t, store.RemoveApart(t.Context(), "unknown"))
+	})
+}
+
+func TestManyUnresolvedEntriesFitIntoSeveralLeases(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		api := newServer()
+		api.edit(theJournal.LeaseName(journal.Apart, 0), func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"its": "own"} })
+		store := New(config(api, pod, 5))
+		run(t, store)
+		const count = 60
+		done := make(chan error)
+		for number := range count {
+			go func() { done <- store.SetApart(t.Context(), large(number), "x") }()
+		}
+		for range count {
+			must(t, <-done)
+		}
+		if got := len(api.entries(journal.Apart)); got != count || len(store.Unresolved()) != count {
+			t.Errorf("%d entries are stored, %d known, want %d", got, len(store.Unresolved()), count)
+		}
+		for number := range count {
+			must(t, store.RemoveApart(t.Context(), large(number).UID))
+		}
+		if got := len(api.entries(journal.Apart)); got != 0 {
+			t.Errorf("%d entries are left", got)
+		}
+	})
+}
+
+// watching has the store watch, and returns the claims that were approved.
+func watching(t *testing.T, store *Store) func() []string {
+	t.Helper()
+	approved := make(chan string, 100)
+	ended := make(chan error, 1)
+	ctx := t.Context()
+	go func() { ended <- store.Watch(ctx, func(entry journal.Entry) { approved <- entry.Name }) }()
+	t.Cleanup(func() { must(t, <-ended) })
+	synctest.Wait()
+	return func() []string {
+		synctest.Wait()
+		var names []string
+		for len(approved) > 0 {
+			names = append(names, <-approved)
+		}
+		return names
+	}
+}
+
+func TestApprovedEntryIsPassedOn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		api := newServer()
+		finish := newEntry(1)
+		finish.Unresolved = &journal.Unresolved{Reason: "x", Since: 1, Finish: true}
+		waits := newEntry(2)
+		waits.Unresolved = &journal.Unresolved{Reason: "x", Since: 1}
+		leave(t, api, journal.Apart, 1, term(1), finish, waits)
+		store := New(config(api, pod, 5))
+		run(t, store)
+		names := watching(t, store)
+		if got := names(); !slices.Equal(got, []string{"claim-1"}) {
+			t.Errorf("approved: %v", got)
+		}
+		waits.Unresolved.Finish = true
+		leave(t, api, journal.Apart, 1, term(1), waits)
+		if got := names(); !slices.Equal(got, []string{"claim-2"}) {
+			t.Errorf("approved: %v", got)
+		}
+		api.remove(theJournal.LeaseName(journal.Apart, 1))
+		if got := names(); len(got) != 0 || len(store.Unresolved()) != 0 {
+			t.Errorf("approved %v, unresolved %v", got, store.Unresolved())
+		}
+	})
+}
+
+func TestChangedLeaseIsWrittenAgain(t *testing.T) {
+	name := theJournal.LeaseName(journal.Active, 0)
+	edit := func(change func(*coordinationv1.Lease)) func(*server) {
+		return func(api *server) { api.edit(name, change) }
+	}
+	for what, change := range map[string]func(*server){
+		"deleted":          func(api *server) { api.remove(name) },
+		"entry removed":    edit(func(l *coordinationv1.Lease) { delete(l.Annotations, journal.EntryPrefix+string(newEntry(1).UID)) }),
+		"entry added":      edit(func(l *coordinationv1.Lease) { l.Annotations[journal.EntryPrefix+"forged"] = "?" }),
+		"label removed":    edit(func(l *coordinationv1.Lease) { l.Labels = nil }),
+		"owner changed":    edit(func(l *coordinationv1.Lease) { l.Annotations[journal.OwnerAnnotation] = "another" }),
+		"custody changed":  edit(func(l *coordinationv1.Lease) { l.Annotations[journal.CustodyAnnotation] = term(9).String() }),
+		"everything taken": edit(func(l *coordinationv1.Lease) { l.Labels, l.Annotations, l.Spec.HolderIdentity = nil, nil, nil }),
+	} {
+		for _, during := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, during a write: %v", what, during), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					api := newServer()
+					store := New(config(api, pod, 5))
+					run(t, store)
+					watching(t, store)
+					must(t, store.Write(t.Context(), newEntry(1)))
+					if during {
+						once := true
+						api.after = func(string, *coordinationv1.Lease) error {
+							if once { // stored, but not answered yet
+								once = false
+								change(api)
+								<-time.After(time.Second)
+							}
+							return nil
+						}
+						must(t, store.Write(t.Context(), newEntry(2)))
+					} else {
+						change(api)
+					}
+					<-time.After(2 * time.Second)
+					api.mu.Lock()
+					stored := api.leases[name]
+					api.mu.Unlock()
+					want := 1
+					if during {
+						want = 2
+					}
+					if stored == nil || len(journal.Encoded(stored)) != want || stored.Labels[journal.KindLabel] == "" || stored.Annotations[journal.OwnerAnnotation] != theJournal.Owner() ||
+						stored.Annotations[journal.CustodyAnnotation] != term(5).String() || journal.HolderOf(stored) != pod {
+						t.Errorf("the Lease is %+v", stored)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestLeaseThatIsChangedAlwaysIsWrittenSeldom(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		api := newServer()
+		store := New(config(api, pod, 5))
+		run(t, store)
+		watching(t, store)
+		must(t, store.Write(t.Context(), newEntry(1)))
+		name := theJournal.LeaseName(journal.Active, 0)
+		api.after = func(string, *coordinationv1.Lease) error {
+			go api.edit(name, func(l *coordinationv1.Lease) { l.Labels = nil })
+			return nil
+		}
+		api.remove(name)
+		before, _ := api.count()
+		<-time.After(10 * time.Minute)
+		if after, _ := api.count(); after-before > 150 {
+			t.Errorf("%d writes in ten minutes", after-before)
+		}
+	})
+}
+
+func TestForeignTakeOverIsNoticedByTheWatch(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		api := newServer()
+		settings := config(api, pod, 5)
+		lost := make(chan bool)
+		settings.Lost = func(error) { close(lost) }
+		store := New(settings)
+		run(t, store)
+		watching(t, store)
+		must(t, store.Write(t.Context(), newEntry(1)))
+		foreign(api, theJournal.LeaseName(journal.Active, 0))
+		select {
+		case <-lost:
+		case <-time.After(time.Minute):
+			t.Error("another process has taken over, and this one goes on")
+		}
+	})
+}

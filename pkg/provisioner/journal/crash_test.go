@@ -1,0 +1,163 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+)
+
+var errCrashed = errors.New("the process has crashed")
+
+// mortal makes the process that uses the server crash with the step-th request, before
+// or after it is carried out.
+func mortal(api *server, step int, applied bool) {
+	var mu sync.Mutex
+	count := 0
+	next := func(after bool) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if !after {
+			count++
+		}
+		if count > step || count == step && after == applied {
+			return errCrashed
+		}
+		return nil
+	}
+	api.before = func(string, *coordinationv1.Lease) error { return next(false) }
+	api.after = func(string, *coordinationv1.Lease) error { return next(true) }
+}
+
+// acknowledged is what a process was told before it crashed.
+type acknowledged struct {
+	written, struck, apart map[types.UID]bool
+}
+
+// live does a little of everything and returns what was acknowledged.
+func live(ctx context.Context, store *Store) acknowledged {
+	known := acknowledged{map[types.UID]bool{}, map[types.UID]bool{}, map[types.UID]bool{}}
+	inherited, err := store.TakeOver(ctx)
+	if err != nil {
+		return known
+	}
+	go store.Run(ctx)
+	for _, entry := range inherited {
+		known.written[entry.UID] = true
+	}
+	for number := range 6 {
+		entry := large(number)
+		if store.Write(ctx, entry) == nil {
+			known.written[entry.UID] = true
+		}
+	}
+	strike := func(number int) {
+		delete(known.written, newEntry(number).UID) // it may be struck
+		known.struck[newEntry(number).UID] = store.StrikeNow(ctx, newEntry(number).UID) == nil
+	}
+	strike(0)
+	strike(5)
+	if known.written[newEntry(1).UID] && store.SetApart(ctx, large(1), "x") == nil {
+		known.apart[newEntry(1).UID] = true
+	}
+	if known.written[newEntry(2).UID] && store.SetApart(ctx, large(2), "x") == nil {
+		_, _ = store.Resume(ctx, large(2))
+	}
+	return known
+}
+
+func TestNothingIsForgottenByACrashAtAnyStep(t *testing.T) {
+	crashes := 0
+	for step := 1; step < 60; step++ {
+		for _, applied := range []bool{false, true} {
+			bubble(t, func(t *testing.T) {
+				api := newServer()
+				leave(t, api, journal.Active, 0, term(3), newEntry(7))
+				leave(t, api, journal.Active, 1, term(3), newEntry(8))
+				mortal(api, step, applied)
+				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+				known := live(ctx, New(config(api, otherPod, 4)))
+				stop()
+				api.before, api.after = nil, nil
+				known.written[newEntry(7).UID], known.written[newEntry(8).UID] = true, true
+				crashes++
+				store := New(config(api, pod, 5))
+				inherited := map[types.UID]journal.Entry{}
+				for _, entry := range run(t, store) {
+					inherited[entry.UID] = entry
+				}
+				apart := map[types.UID]bool{}
+				for _, entry := range store.Unresolved() {
+					apart[entry.UID] = true
+				}
+				what := fmt.Sprintf("crash with request %d, applied %v", step, applied)
+				for claim := range known.written {
+					if _, is := inherited[claim]; !is && !apart[claim] {
+						t.Errorf("%s: the entry of claim %s is lost", what, claim)
+					}
+				}
+				for claim, struck := range known.struck {
+					if _, is := inherited[claim]; is && struck {
+						t.Errorf("%s: the entry of claim %s came back", what, claim)
+					}
+				}
+				for claim := range known.apart {
+					if _, is := inherited[claim]; is || !apart[claim] {
+						t.Errorf("%s: the unresolved entry of claim %s is active %v, apart %v", what, claim, is, apart[claim])
+					}
+				}
+			})
+		}
+	}
+	t.Logf("%d crashes", crashes)
+}
+
+// BenchmarkStore writes and strikes entries with an API server that takes 3 ms, by as
+// many workers as the provisioner has.
+func BenchmarkStore(b *testing.B) {
+	for _, workers := range []int{1, 10, 100} {
+		b.Run(fmt.Sprint(workers), func(b *testing.B) {
+			api := newServer()
+			api.latency = 3 * time.Millisecond
+			store := New(config(api, pod, 1))
+			ctx, stop := context.WithCancel(b.Context())
+			defer stop()
+			if _, err := store.Start(ctx); err != nil {
+				b.Fatal(err)
+			}
+			go store.Run(ctx)
+			before, beforeBytes := api.count()
+			numbers := make(chan int)
+			var all sync.WaitGroup
+			for range workers {
+				all.Go(func() {
+					for number := range numbers {
+						if err := store.Write(ctx, newEntry(number)); err != nil {
+							b.Error(err)
+						}
+						store.Strike(newEntry(number).UID)
+					}
+				})
+			}
+			started := time.Now()
+			for number := range b.N {
+				numbers <- number
+			}
+			close(numbers)
+			all.Wait()
+			store.Flush(ctx)
+			writes, bytes := api.count()
+			b.ReportMetric(float64(b.N)/time.Since(started).Seconds(), "entries/s")
+			b.ReportMetric(float64(writes-before)/float64(b.N), "commits/volume")
+			b.ReportMetric(float64(bytes-beforeBytes)/float64(b.N), "bytes/volume")
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+)
+
+// Event reasons, as in csi-provisioner: scripts and alerts match them. The messages
+// have the key words of its messages, which words_test.go lists.
+const (
+	provisioning              = "Provisioning"
+	provisioningSucceeded     = "ProvisioningSucceeded"
+	provisioningFailed        = "ProvisioningFailed"
+	provisioningCleanupFailed = "ProvisioningCleanupFailed"
+)
+
+// Reasons of ours: upstream forgets such a volume, or has no journal.
+const (
+	provisioningUnresolved = "ProvisioningUnresolved"
+	provisioningUnlogged   = "ProvisioningWithoutJournal"
+	volumeVanished         = "VolumeVanished"
+)
+
+// bypassTooLarge is why a call has no journal entry.
+const (
+	bypassTooLarge  = "TooLarge"
+	bypassForbidden = "Forbidden"
+)
+
+func (c *Controller) reportStart(o *observation) {
+	c.Reporter.Report(o.claim, controller.Note(provisioning, fmt.Sprintf("External provisioner is provisioning volume for claim %q", controller.Key(o.claim))))
+}
+
+func (c *Controller) reportSuccess(o *observation) {
+	c.Reporter.Report(o.claim, controller.Note(provisioningSucceeded, "Successfully provisioned volume "+o.name))
+}
+
+// reportFailure returns the error, so that the claim is tried again.
+func (c *Controller) reportFailure(o *observation, err error) error {
+	c.Reporter.Report(o.claim, controller.Warn(provisioningFailed, err.Error()))
+	return err
+}
+
+// reportUnwritten reports a claim whose call waits for its journal entry. The end of this
+// process's term is no failure.
+func (c *Controller) reportUnwritten(ctx context.Context, o *observation, s provision.State, err error) error {
+	if ctx.Err() != nil || errors.Is(err, store.ErrLost) || s.Want != provision.Wanted {
+		return err
+	}
+	return c.reportFailure(o, fmt.Errorf("the driver is not called without a journal entry: %w", err))
+}
+
+// reportUnresolved names the driver whose answer is missing.
+func (c *Controller) reportUnresolved(o *observation, err error) error {
+	c.Reporter.Report(o.claim, controller.Warn(provisioningUnresolved, fmt.Sprintf(
+		"The driver %s has not answered whether it created volume %s, which nobody wants any more; the request is repeated: %v",
+		c.Provisioner.Driver.Name(), o.name, err)))
+	return err
+}
+
+// reportCleanupFailed reports that an unused volume still exists.
+func (c *Controller) reportCleanupFailed(o *observation, err error) error {
+	failure := fmt.Errorf("delete unused volume %s: %w", o.name, err)
+	c.Reporter.Report(o.claim, controller.Warn(provisioningCleanupFailed, fmt.Sprintf(
+		"Error cleaning provisioned volume for claim %s: %v; retried with backoff", controller.Key(o.claim), failure)))
+	return failure
+}
+
+// reportLeftAlone reports a created volume that is neither recorded nor deleted.
+func (c *Controller) reportLeftAlone(o *observation, r claimRecord) {
+	if r.volume == nil || r.shown == "" {
+		return
+	}
+	c.Reporter.Report(o.claim, controller.Warn(provisioningCleanupFailed, fmt.Sprintf(
+		"The driver returned the volume handle %q for the claim, but a PersistentVolume or a claim names its volume already; the volume is left alone", r.shown)))
+}
+
+// reportVanished reports a claim that is bound to a volume without an object. The cache
+// may be stale.
+func (c *Controller) reportVanished(ctx context.Context, o *observation) error {
+	volume, err := read(ctx, "volume", o.name, c.Client.CoreV1().PersistentVolumes().Get)
+	if err != nil || volume != nil {
+		return err
+	}
+	c.Reporter.Report(o.claim, controller.Warn(volumeVanished, fmt.Sprintf(
+		"The claim was bound to volume %s, whose PersistentVolume no longer exists; the volume in the storage system may hold data and is left alone", o.name)))
+	return nil
+}
+
+// reportTooLarge reports a request that is sent without a journal entry.
+func (c *Controller) reportTooLarge(o *observation, err error) {
+	c.Reporter.Always(o.claim, controller.Warn(provisioningUnlogged, fmt.Sprintf(
+		"Volume %s is created without a journal entry and may be left behind if the provisioner ends during the call: %v", o.name, err)))
+}
+
+// reportGivenUp reports a claim of an earlier version that nothing can be found out about.
+func (c *Controller) reportGivenUp(o *observation) {
+	c.Reporter.Report(o.claim, controller.Warn(provisioningUnresolved, fmt.Sprintf(
+		"An earlier version of the provisioner may have created volume %s for the claim, which cannot be found out: %v. Look for a volume of that name in the storage system", o.name, o.refused)))
+}
+
+// bypassed counts a call without a journal entry.
+func (c *Controller) bypassed(r claimRecord) {
+	switch {
+	case c.Bypassed == nil:
+	case r.bypass != "":
+		c.Bypassed(r.bypass)
+	case c.Journaled && c.Journal != nil:
+		c.Bypassed(bypassForbidden)
+	}
+}
+
+// count counts a pass over an unbound claim, as csi-provisioner does: also one of a
+// claim that is being deleted or gone, or whose failure is not retried. A pass that
+// finds the volume recorded is no failure here, other than there.
+func (c *Controller) count(o *observation, err error) {
+	if err != nil && o.claim.Spec.VolumeName != "" {
+		return
+	}
+	source := ""
+	if o.claim.Spec.DataSource != nil {
+		source = o.claim.Spec.DataSource.Kind
+	}
+	class := c.label(o)
+	if err != nil {
+		c.Metrics.PersistentVolumeClaimProvisionFailedTotal.WithLabelValues(class, source).Inc()
+		return
+	}
+	c.Metrics.PersistentVolumeClaimProvisionTotal.WithLabelValues(class, source).Inc()
+	c.Metrics.PersistentVolumeClaimProvisionDurationSeconds.WithLabelValues(class, source).Observe(since(o.began))
+}
+
+// label is the claim's class if there is, or was, such a class: what anybody may write
+// into a claim must not become a series of its own.
+func (c *Controller) label(o *observation) string {
+	name := ptr.Deref(o.claim.Spec.StorageClassName, "")
+	if o.plan != nil && o.plan.class == name {
+		return name
+	}
+	if cached[*storagev1.StorageClass](c.Classes, name) == nil {
+		return ""
+	}
+	return name
+}

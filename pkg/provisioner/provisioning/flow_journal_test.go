@@ -1,0 +1,283 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+)
+
+func TestFailedRecordIsRepeatedWithoutAnotherCall(t *testing.T) {
+	f := newFlow(t)
+	f.fail("create", "persistentvolumes", false)
+	f.step(true)
+	f.expect(1, 0, 1, 1)
+	f.step(false)
+	f.expect(1, 1, 1, 0)
+}
+
+func TestRecordWithLostAnswerIsTheClaims(t *testing.T) {
+	f := newFlow(t)
+	f.fail("create", "persistentvolumes", true)
+	f.step(true)
+	f.expect(1, 1, 1, 1)
+	f.step(false)
+	f.expect(1, 1, anyNumber, 0)
+}
+
+func TestVolumeOfADeletedClaimIsRecorded(t *testing.T) {
+	for name, remove := range map[string]func(*flow){"being deleted": (*flow).remove, "gone": (*flow).vanish} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t)
+			f.fail("create", "persistentvolumes", false)
+			f.step(true)
+			remove(f)
+			f.again(false)
+			f.expect(1, 1, 1, 0)
+		})
+	}
+}
+
+func TestEveryCrashIsFinishedByTheNextLeader(t *testing.T) {
+	for name, crash := range map[string]func(*flow){
+		"before the call": func(f *flow) {
+			f.inject(codes.Unavailable, false, 1)
+			f.step(true)
+		},
+		"in the middle of the call": func(f *flow) {
+			f.inject(codes.DeadlineExceeded, true, 1)
+			f.step(true)
+		},
+		"before the volume is recorded": func(f *flow) {
+			f.fail("create", "persistentvolumes", false)
+			f.step(true)
+		},
+	} {
+		for claim, then := range map[string]func(*flow){"alive": func(f *flow) { f.now() }, "gone": (*flow).vanish, "being deleted": (*flow).remove} {
+			t.Run(name+", claim "+claim, func(t *testing.T) {
+				f := newFlow(t)
+				crash(f)
+				then(f)
+				f.terms++
+				f.restart()
+				f.again(false)
+				if volumes, err := f.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{}); err != nil || len(volumes.Items) != 1 ||
+					volumes.Items[0].Spec.ClaimRef.UID != "uid" || volumes.Items[0].Spec.CSI.VolumeHandle != f.mock.Volumes()[0].ID {
+					t.Errorf("volumes %v, %v", volumes.Items, err)
+				}
+				if left := f.entries(journal.Active); len(left) != 0 || len(f.mock.Volumes()) != 1 {
+					t.Errorf("%d entries are left, %d volumes in the driver", len(left), len(f.mock.Volumes()))
+				}
+			})
+		}
+	}
+}
+
+func TestNothingIsDoneForAGoneClaimInBrokenCustody(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	f.vanish()
+	f.terms += 2 // another program has led
+	f.restart()
+	f.again(false)
+	f.expect(1, 0, 1, 0)
+	if apart := f.entries(journal.Apart); len(apart) != 1 || !apart[0].CustodyBroken || apart[0].Unresolved == nil {
+		t.Fatalf("unresolved entries: %+v", apart)
+	}
+	f.terms++
+	f.restart() // and it stays so
+	f.again(false)
+	f.expect(1, 0, 1, 0)
+}
+
+func TestBrokenCustodyStaysBrokenAfterAnotherCrash(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	f.vanish()
+	f.terms += 2
+	f.restart() // and ends before it looks at the entry
+	f.terms++
+	f.restart()
+	f.again(false)
+	f.expect(1, 0, 1, 0)
+}
+
+func TestAdministratorFinishesAnUnresolvedEntry(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	f.vanish()
+	f.terms += 2
+	f.restart()
+	f.again(false)
+	apart := f.entries(journal.Apart)
+	apart[0].Unresolved.Finish = true
+	f.Approve(t.Context(), apart[0])
+	f.again(false)
+	f.expect(1, 1, 2, 0)
+	if left := f.entries(journal.Apart); len(left) != 0 {
+		t.Errorf("unresolved entries: %+v", left)
+	}
+}
+
+// A Bound claim whose PersistentVolume was removed by hand.
+func TestDiskOfALostClaimIsLeftAlone(t *testing.T) {
+	for name, open := range map[string]bool{"with an entry": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t)
+			if open {
+				f.inject(codes.DeadlineExceeded, true, 1)
+				f.step(true)
+			} else {
+				f.step(false)
+				f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
+			}
+			f.change(func(claim *v1.PersistentVolumeClaim) {
+				claim.Spec.VolumeName = "pvc-uid"
+				claim.Annotations[binding.BindCompleted] = "yes"
+				claim.Status.Phase = v1.ClaimLost
+				claim.Finalizers = finalizer.With(claim.Finalizers, finalizer.Provisioning) // of an earlier version
+			})
+			f.terms++
+			f.restart()
+			f.step(false)
+			f.expect(1, 0, 1, 0)
+			if events := f.reported(); open && !strings.Contains(events, "VolumeVanished") {
+				t.Errorf("events: %s", events)
+			}
+		})
+	}
+}
+
+// The create of the object succeeded, its answer was lost, and the object is deleted
+// with its disk before anybody looks again.
+func TestDeletedVolumeIsNotRecordedAgain(t *testing.T) {
+	f := newFlow(t)
+	f.fail("create", "persistentvolumes", true)
+	f.step(true)
+	volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
+	f.must(err)
+	dead := volume.Spec.CSI.VolumeHandle
+	f.must(f.Volumes.GetStore().Add(volume))
+	f.volumeChanged(nil, volume)
+	f.must(f.Settle(t.Context(), volume))
+	f.must(f.driver.DeleteVolume(t.Context(), dead, nil))
+	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
+	f.must(f.Volumes.GetStore().Delete(volume))
+	f.volumeGone(volume)
+	for range 3 { // events of the volume may come during the call, which is repeated then
+		f.step(false)
+	}
+	if left := f.entries(journal.Active); len(left) != 0 || len(f.mock.Volumes()) != 1 {
+		t.Errorf("%d entries are left, %d volumes in the driver", len(left), len(f.mock.Volumes()))
+	}
+	if now, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{}); err != nil || now.Spec.CSI.VolumeHandle == dead {
+		t.Errorf("recorded again: %v, %v", now, err)
+	}
+}
+
+// A driver that spells the handle of one disk in two ways.
+func TestOtherSpellingOfARecordedHandleIsNotDiscarded(t *testing.T) {
+	f := newFlow(t)
+	own := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}, Spec: v1.PersistentVolumeSpec{
+		ClaimRef:               &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"},
+		PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: csimock.DefaultName, VolumeHandle: "spelled/otherwise"}},
+	}}
+	f.client.PrependReactor("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewAlreadyExists(v1.Resource("persistentvolumes"), own.Name)
+	})
+	f.client.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, own, nil })
+	f.step(false)
+	f.expect(1, 0, 1, 0)
+	if events := f.reported(); !strings.Contains(events, "left alone") {
+		t.Errorf("no event names the handle: %s", events)
+	}
+}
+
+func TestDriverIsNotCalledWithoutAnEntryOrALiveRead(t *testing.T) {
+	for name, fail := range map[string][2]string{"entry refused": {"update", "leases"}, "claim not read": {"get", "persistentvolumeclaims"}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t)
+			f.now()
+			f.fail(fail[0], fail[1], false)
+			if err := f.Reconcile(context.Background(), flowClaim); err == nil {
+				t.Error("want an error")
+			}
+			f.step(false)
+			f.expect(1, 1, 1, 0)
+		})
+	}
+}
+
+func TestQuotaOnLeasesMakesTheCallWait(t *testing.T) {
+	f := newFlow(t)
+	full := true
+	for _, verb := range []string{"create", "update"} {
+		f.client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return full, nil, errors.New("exceeded quota")
+		})
+	}
+	for range 3 {
+		f.step(true)
+	}
+	f.expect(0, 0, 0, 0)
+	full = false
+	f.step(false)
+	f.expect(1, 1, 1, 0)
+}
+
+func TestRequestThatIsTooLargeIsSentWithoutAnEntry(t *testing.T) {
+	f := newFlow(t)
+	var reasons []string
+	f.Bypassed = func(reason string) { reasons = append(reasons, reason) }
+	f.Journal = tooSmall{f.store}
+	f.step(false)
+	f.expect(1, 1, 1, 0)
+	if events := f.reported(); len(reasons) != 1 || reasons[0] != "TooLarge" || !strings.Contains(events, "ProvisioningWithoutJournal") {
+		t.Errorf("reasons %v, events %s", reasons, events)
+	}
+}
+
+// tooSmall is a journal that no entry fits into.
+type tooSmall struct{ *store.Store }
+
+func (tooSmall) Write(context.Context, journal.Entry) error { return journal.ErrTooLarge }
+
+// The namespace is being deleted, and its secrets went first.
+func TestDeletedSecretEndsInAnUnresolvedEntry(t *testing.T) {
+	f := newFlow(t)
+	class, err := f.client.StorageV1().StorageClasses().Get(t.Context(), "class", metav1.GetOptions{})
+	f.must(err)
+	class = class.DeepCopy()
+	class.Parameters = map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "s", "csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}"}
+	f.must(f.Classes.GetStore().Update(class))
+	_, err = f.client.CoreV1().Secrets("ns").Create(t.Context(), &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "first"}, Data: map[string][]byte{"k": []byte("valuevalue")}}, metav1.CreateOptions{})
+	f.must(err)
+	f.inject(codes.DeadlineExceeded, true, 1)
+	f.step(true)
+	f.must(f.client.CoreV1().Secrets("ns").Delete(t.Context(), "s", metav1.DeleteOptions{}))
+	f.vanish()
+	f.again(true)
+	f.expect(1, 0, 1, 1)
+	f.Patience.Unresolved = 0
+	f.again(false)
+	f.expect(1, 0, 1, 0)
+	if apart := f.entries(journal.Apart); len(apart) != 1 || !strings.Contains(apart[0].Unresolved.Reason, "ns/s") {
+		t.Errorf("unresolved entries: %+v", apart)
+	}
+}

@@ -1,0 +1,305 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+)
+
+// flow is the claim side with the real volume side and a driver behind a socket,
+// on an API that fails when a test says so.
+type flow struct {
+	*testing.T
+	client *fake.Clientset
+	mock   *csimock.Server
+	driver *csi.Driver
+	// calls is the driver as the claim side has it.
+	calls  wrapped
+	events *record.FakeRecorder
+	// translator is that of the in-tree plugin that the driver replaces.
+	translator interface {
+		Translator
+		deletion.Translator
+	}
+	store *store.Store
+	// terms is how often the leader lease has changed hands.
+	terms int32
+	// deletions is the volume side.
+	deletions *deletion.Controller
+	*Controller
+}
+
+const flowClaim = "ns/claim/uid"
+
+// versioned has the API give Leases versions, and refuse updates of others.
+func versioned(client *fake.Clientset) *fake.Clientset {
+	version := 0
+	stamp := func(object runtime.Object) *coordinationv1.Lease {
+		lease, _ := object.(*coordinationv1.Lease)
+		version++
+		return lease
+	}
+	client.PrependReactor("create", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		stamp(action.(clienttesting.CreateAction).GetObject()).ResourceVersion = strconv.Itoa(version)
+		return false, nil, nil
+	})
+	client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		lease := stamp(action.(clienttesting.UpdateAction).GetObject())
+		now, err := client.Tracker().Get(action.GetResource(), lease.Namespace, lease.Name)
+		if err == nil && now.(*coordinationv1.Lease).ResourceVersion != lease.ResourceVersion {
+			return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New("scripted"))
+		}
+		lease.ResourceVersion = strconv.Itoa(version)
+		return false, nil, nil
+	})
+	return client
+}
+
+// newTestStore returns a journal that is being written until the test ends.
+func newTestStore(t *testing.T, client *fake.Clientset, node string) *store.Store {
+	t.Helper()
+	s := store.New(store.Config{
+		Client: client, Journal: journal.Journal{Namespace: "kube-system", Driver: csimock.DefaultName, Node: node}, Holder: "pod_exeunt",
+		Custody: journal.Custody{LeaderLease: "lease", Transitions: 1}, StrikeDelay: time.Millisecond, DeniedFor: time.Millisecond, Metrics: store.NewMetrics(),
+	})
+	writing, stop := context.WithCancel(context.Background())
+	var writer sync.WaitGroup
+	writer.Go(func() { s.Run(writing) })
+	t.Cleanup(func() {
+		stop()
+		writer.Wait()
+	})
+	return s
+}
+
+func newFlow(t *testing.T, finalizers ...string) *flow {
+	t.Helper()
+	class, immediate, policy := "class", storagev1.VolumeBindingImmediate, v1.PersistentVolumeReclaimDelete
+	claim := &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Finalizers: append([]string{"example.com/other"}, finalizers...),
+			Annotations: map[string]string{binding.StorageProvisioner: csimock.DefaultName},
+		},
+		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}}},
+	}
+	f := &flow{T: t, translator: plugin{}, client: versioned(fake.NewClientset(claim, &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: csimock.DefaultName, VolumeBindingMode: &immediate, ReclaimPolicy: &policy,
+	}))}
+	directory, err := os.MkdirTemp("", "flow") // short enough for a socket
+	f.must(err)
+	socket := filepath.Join(directory, "csi.sock")
+	f.mock, err = csimock.Start(t.Context(), csimock.Config{}, socket)
+	f.must(err)
+	t.Cleanup(func() {
+		if err := errors.Join(f.driver.Close(), f.mock.Stop(), os.RemoveAll(directory)); err != nil {
+			t.Error(err)
+		}
+	})
+	f.driver, err = csi.Connect(t.Context(), csi.Config{Address: socket, Timeout: 10 * time.Second, Metrics: csi.NewMetrics()})
+	f.must(err)
+	f.calls.Driver = f.driver
+	f.restart()
+	return f
+}
+
+// restart is a new process with full caches.
+func (f *flow) restart() {
+	f.Helper()
+	factory, turns := informers.NewSharedInformerFactory(f.client, 0), &controller.Turns{}
+	core, counts := factory.Core().V1(), metrics.New("flow")
+	f.events = record.NewFakeRecorder(1000)
+	f.store = newTestStore(f.T, f.client, "")
+	f.store.Custody.Transitions += f.terms
+	reporter, backoff := controller.NewReporter(f.events), controller.Backoff{First: time.Millisecond, Most: time.Second}
+	deletions, err := deletion.New(deletion.Config{
+		Client: f.client, Volumes: core.PersistentVolumes().Informer(), Driver: f.driver, Translator: f.translator,
+		Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: true, Turns: turns,
+		Settle: func(ctx context.Context, volume *v1.PersistentVolume) error { return f.Settle(ctx, volume) },
+	})
+	f.must(err)
+	f.Controller, err = New(Config{
+		Client: f.client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
+		Provisioner: &Provisioner{Driver: &f.calls, Inputs: NewInputs(InputsConfig{Client: f.client, Driver: f.driver, Translator: f.translator}), Honor: true},
+		Deletion:    deletions, Serves: func(name string) bool { return name == csimock.DefaultName || name == oldPlugin },
+		Node: func(_ context.Context, name string) (*v1.Node, error) {
+			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+		},
+		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
+		Turns:      turns, Reporter: reporter, Metrics: counts, Backoff: backoff,
+		Journal: f.store, Journaled: true,
+	})
+	f.must(err)
+	factory.StartWithContext(f.Context())
+	factory.WaitForCacheSync(f.Context().Done())
+	f.deletions = deletions
+	f.must(f.Start(f.Context()))
+}
+
+func (f *flow) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// fail has the next request of the kind fail, before or after it is done.
+func (f *flow) fail(verb, resource string, after bool) {
+	spent := false
+	f.client.PrependReactor(verb, resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if spent {
+			return false, nil, nil
+		}
+		spent = true
+		if after {
+			_, _, err := clienttesting.ObjectReaction(f.client.Tracker())(action)
+			f.must(err)
+		}
+		return true, nil, apierrors.NewInternalError(errors.New("scripted"))
+	})
+}
+
+// now is the claim as it is, brought into the cache.
+func (f *flow) now() *v1.PersistentVolumeClaim {
+	f.Helper()
+	claim, err := f.client.CoreV1().PersistentVolumeClaims("ns").Get(f.Context(), "claim", metav1.GetOptions{})
+	f.must(err)
+	f.must(f.Claims.GetStore().Update(claim))
+	return claim
+}
+
+// remove marks the claim as deleted, as the server does for one that is held.
+func (f *flow) remove() {
+	f.Helper()
+	claim := f.now().DeepCopy()
+	claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(f.Context(), claim, metav1.UpdateOptions{})
+	f.must(err)
+}
+
+// step reconciles the claim as it is now and says whether that failed.
+func (f *flow) step(wantFailure bool) {
+	f.Helper()
+	f.now()
+	if err := f.Reconcile(context.Background(), flowClaim); (err != nil) != wantFailure {
+		f.Errorf("Reconcile = %v, want an error: %v", err, wantFailure)
+	}
+}
+
+// anyNumber of calls is right where an event of the volume may come between two steps.
+const anyNumber = -1
+
+// expect compares what there is: volumes in the driver, volumes of the API, calls
+// of CreateVolume, and entries in the journal. No claim has a finalizer of ours.
+func (f *flow) expect(stored, recorded, calls, entries int) {
+	f.Helper()
+	volumes, err := f.client.CoreV1().PersistentVolumes().List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	called := 0
+	for _, call := range f.mock.Calls() {
+		if call.Method == "CreateVolume" {
+			called++
+		}
+	}
+	is, open := len(f.mock.Volumes()), len(f.entries(journal.Active))
+	if is != stored || len(volumes.Items) != recorded || calls != anyNumber && called != calls || open != entries {
+		f.Errorf("%d volumes in the driver, %d recorded, CreateVolume called %d times, %d journal entries; want %d, %d, %d, %d",
+			is, len(volumes.Items), called, open, stored, recorded, calls, entries)
+	}
+	claims, err := f.client.CoreV1().PersistentVolumeClaims("ns").List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	for _, claim := range claims.Items {
+		if finalizer.Has(claim.Finalizers, finalizer.Provisioning) {
+			f.Errorf("the claim has the finalizers %v", claim.Finalizers)
+		}
+	}
+}
+
+// entries are those in the Leases of the journal.
+func (f *flow) entries(kind journal.Kind) []journal.Entry {
+	f.Helper()
+	f.store.Flush(f.Context())
+	leases, err := f.client.CoordinationV1().Leases("kube-system").List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	var all []journal.Entry
+	for i := range leases.Items {
+		if is, _, ours := f.store.Journal.KindOf(&leases.Items[i]); ours && is == kind {
+			found, _ := journal.Entries(&leases.Items[i])
+			all = append(all, found...)
+		}
+	}
+	return all
+}
+
+// vanish removes the claim, as the server does for one without finalizers.
+func (f *flow) vanish() {
+	f.Helper()
+	claim := f.now()
+	f.must(f.client.CoreV1().PersistentVolumeClaims("ns").Delete(f.Context(), "claim", metav1.DeleteOptions{}))
+	f.must(f.Claims.GetStore().Delete(claim))
+	f.claimGone(claim)
+}
+
+// again reconciles the claim though it is gone.
+func (f *flow) again(wantFailure bool) {
+	f.Helper()
+	if err := f.Reconcile(context.Background(), flowClaim); (err != nil) != wantFailure {
+		f.Errorf("Reconcile = %v, want an error: %v", err, wantFailure)
+	}
+}
+
+// change edits the claim.
+func (f *flow) change(edit func(*v1.PersistentVolumeClaim)) {
+	f.Helper()
+	claim := f.now().DeepCopy()
+	edit(claim)
+	_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(f.Context(), claim, metav1.UpdateOptions{})
+	f.must(err)
+	f.now()
+}
+
+func (f *flow) inject(code codes.Code, created bool, times int) {
+	f.Helper()
+	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: code, After: created, Times: times}))
+}
+
+func (f *flow) reported() string {
+	var all []string
+	for {
+		select {
+		case event := <-f.events.Events:
+			all = append(all, event)
+		default:
+			return strings.Join(all, "\n")
+		}
+	}
+}

@@ -1,0 +1,368 @@
+package provisioning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/protobuf/proto"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+)
+
+// Journal has an entry for each CreateVolume call whose outcome is not recorded yet.
+type Journal interface {
+	Start(ctx context.Context) ([]journal.Entry, error)
+	TakeOver(ctx context.Context) ([]journal.Entry, error)
+	Write(ctx context.Context, entry journal.Entry) error
+	Strike(claim types.UID)
+	StrikeNow(ctx context.Context, claim types.UID) error
+	SetApart(ctx context.Context, entry journal.Entry, reason string) error
+	Resume(ctx context.Context, entry journal.Entry) (journal.Entry, error)
+	RemoveApart(ctx context.Context, claim types.UID) error
+	Unresolved() []journal.Entry
+	// Forbidden reports whether an error means that the right to write has been missing for
+	// some time.
+	Forbidden(ctx context.Context, err error) bool
+}
+
+// Start takes over the journal. No claim is served and no volume reclaimed before.
+func (c *Controller) Start(ctx context.Context) error {
+	if c.Journal == nil {
+		return nil
+	}
+	entries, err := c.Journal.Start(ctx)
+	if errors.Is(err, store.ErrForbidden) {
+		c.journaled.Store(false)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the provisioning journal: %w", err)
+	}
+	c.inherit(ctx, entries)
+	c.rescanLater(ctx)
+	return nil
+}
+
+func (c *Controller) rescanLater(ctx context.Context) {
+	timer := time.AfterFunc(c.Patience.Rescan, func() { c.rescan(ctx) })
+	context.AfterFunc(ctx, func() { timer.Stop() })
+}
+
+// rescan finds a Lease that the leader before was still creating.
+func (c *Controller) rescan(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	entries, err := c.Journal.TakeOver(ctx)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Reading the provisioning journal again failed, trying again", "wait", c.Patience.Rescan)
+		c.rescanLater(ctx)
+		return
+	}
+	c.inherit(ctx, entries)
+}
+
+// inherit takes note of entries of earlier processes and has their claims reconciled.
+// An entry whose volume has not the name of the claim's volume is forged, or was
+// written with other flags: no call is made for it.
+func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
+	apart := map[types.UID]bool{} // after a crash between the two writes of SetApart
+	for _, entry := range c.Journal.Unresolved() {
+		apart[entry.UID] = true
+	}
+	for _, entry := range entries {
+		claim := claimFrom(entry)
+		if volume := c.VolumeName(claim); entry.VolumeName() != volume {
+			if entry.Unresolved != nil { // its journal may be writing, and must not be called
+				klog.FromContext(ctx).Info("An approved entry of the provisioning journal has another volume name than its claim", "claim", klog.KObj(claim), "volume", entry.VolumeName())
+				continue
+			}
+			if err := c.Journal.SetApart(ctx, entry, "the volume is called "+entry.VolumeName()+", and not "+volume+" as the claim's volume"); err != nil {
+				klog.FromContext(ctx).Error(err, "An entry of the provisioning journal is ignored", "claim", klog.KObj(claim), "volume", entry.VolumeName())
+			}
+			continue
+		}
+		s := subject{uid: entry.UID, key: keyOf(controller.Key(claim), entry.UID)}
+		c.memory.note(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, apart[entry.UID]) })
+		c.loop.Enqueue(s.key)
+	}
+}
+
+// Why no call may be made for a claim that is gone.
+const (
+	ledByAnother = "another program was the leader after the volume was requested"
+	mayBeKept    = "a user may have removed its PersistentVolume to keep the volume: none that was created with HonorPVReclaimPolicy off has a finalizer that prevents that"
+)
+
+// foreign returns why an inherited entry proves nothing of what happened since, "" if it
+// does. No other program led, and a PersistentVolume with the finalizer is still there.
+func foreign(entry journal.Entry) string {
+	volume, approved := entry.Volume, entry.Unresolved != nil
+	unprotected := volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete && !finalizer.Has(volume.Finalizers, finalizer.External)
+	switch {
+	case entry.CustodyBroken:
+		return ledByAnother
+	case entry.State == journal.Requested && unprotected && !approved:
+		return mayBeKept
+	}
+	return ""
+}
+
+// discardedBefore is why an inherited volume is unusable.
+const discardedBefore = "an earlier process was discarding the volume when it ended"
+
+// inherit notes an entry, unless this process knows better.
+func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, apart bool) {
+	if r.entry != provision.NoEntry || r.creation != provision.NotRequested {
+		r.resumed = r.resumed || entry.Unresolved != nil
+		return
+	}
+	r.entry, r.foreign = provision.Inherited, foreign(entry)
+	if r.foreign != "" {
+		r.entry = provision.Foreign
+	}
+	if entry.State == journal.Discarding {
+		r.entry += provision.InheritedDiscarding - provision.Inherited
+		if r.volume, r.handle, r.shown = entry.Volume, entry.Handle, entry.Handle; entry.Secret != nil {
+			r.shown = "of " + entry.VolumeName() // a driver may repeat the secret in it
+		}
+		r.unusable = discardedBefore
+	}
+	r.claim, r.plan, r.node, r.superseded = claim, planFrom(entry), entry.Node, entry.Superseded
+	r.stored = r.plan
+	r.resumed = apart || entry.Unresolved != nil
+}
+
+// Approve has an unresolved entry finished that the administrator wants finished. A
+// secret that was restored has another UID: the administrator answers for it.
+func (c *Controller) Approve(ctx context.Context, entry journal.Entry) {
+	entry.CustodyBroken = false
+	if entry.Secret != nil {
+		entry.Secret = &journal.Secret{Namespace: entry.Secret.Namespace, Name: entry.Secret.Name}
+	}
+	c.inherit(ctx, []journal.Entry{entry})
+}
+
+// claimFrom returns what the entry says of its claim.
+func claimFrom(entry journal.Entry) *v1.PersistentVolumeClaim {
+	class := entry.Volume.Spec.StorageClassName
+	claim := &v1.PersistentVolumeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: entry.Namespace, Name: entry.Name, UID: entry.UID,
+			Annotations: map[string]string{binding.StorageProvisioner: entry.Volume.Annotations[binding.ProvisionedBy]}},
+		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class},
+	}
+	if entry.Node != "" {
+		claim.Annotations[binding.SelectedNode] = entry.Node
+	}
+	return claim
+}
+
+func planFrom(entry journal.Entry) *plan {
+	return &plan{request: entry.Request.CreateVolumeRequest, volume: entry.Volume, secret: entry.Secret,
+		selected: entry.Node, class: entry.Volume.Spec.StorageClassName}
+}
+
+// entryFor returns the entry of the request that is to be sent.
+func entryFor(o *observation, r claimRecord, p *plan) journal.Entry {
+	entry := journal.Entry{
+		UID: o.claim.UID, Namespace: o.claim.Namespace, Name: o.claim.Name, Node: p.selected,
+		Request: journal.Request{CreateVolumeRequest: p.request}, Superseded: r.superseded, Volume: p.volume, Secret: p.secret,
+	}
+	if r.creation != provision.Created && r.stored != nil && !p.equals(r.stored) {
+		entry.Superseded = superseded(r.superseded, journal.Request{CreateVolumeRequest: r.stored.request})
+	}
+	return entry
+}
+
+// superseded adds a request that was never answered. Of many, the first and the last
+// are kept.
+func superseded(before []journal.Request, latest journal.Request) []journal.Request {
+	for _, known := range before {
+		if proto.Equal(known.CreateVolumeRequest, latest.CreateVolumeRequest) {
+			return before
+		}
+	}
+	if len(before) < 2 {
+		return append(slices.Clip(before), latest)
+	}
+	return []journal.Request{before[0], latest}
+}
+
+// adopt takes over an inherited entry.
+func (c *Controller) adopt(ctx context.Context, o *observation) (*observation, error) {
+	r, _ := c.memory.of(o.claim.UID)
+	if r.resumed {
+		entry := entryFor(o, r, r.stored)
+		if r.entry == provision.InheritedDiscarding {
+			entry.State, entry.Handle = journal.Discarding, r.handle
+		}
+		if _, err := c.Journal.Resume(ctx, entry); err != nil {
+			return nil, err
+		}
+	}
+	c.note(o, func(r *claimRecord) {
+		r.resumed, r.creation, r.openedAt = false, provision.Open, time.Now()
+		switch r.entry {
+		case provision.InheritedDiscarding, provision.ForeignDiscarding:
+			r.entry, r.creation = provision.Discarding, provision.Created
+		case provision.Foreign: // written again, as one of this term
+			r.entry = provision.Outdated
+		default:
+			r.entry = provision.Durable
+		}
+	})
+	after := o.next(o.claim)
+	if r.entry == provision.Inherited || r.entry == provision.Foreign {
+		after.plan = r.plan
+	}
+	return after, nil
+}
+
+// writeEntry makes the entry of the request durable. One that is too large is done
+// without.
+func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision.State) (*observation, error) {
+	r, _ := c.memory.of(o.claim.UID)
+	entry := entryFor(o, r, o.plan)
+	err := c.Journal.Write(ctx, entry)
+	if errors.Is(err, journal.ErrTooLarge) {
+		c.reportTooLarge(o, err)
+		c.note(o, func(r *claimRecord) { r.bypass = bypassTooLarge })
+		return o, nil
+	}
+	if err != nil {
+		c.note(o, func(r *claimRecord) { // whether it was written is not known
+			if r.claim = o.claim; r.entry == provision.NoEntry {
+				r.entry = provision.Outdated
+			}
+		})
+		if c.Journal.Forbidden(ctx, err) {
+			c.journaled.Store(false)
+		}
+		return nil, c.reportUnwritten(ctx, o, s, err)
+	}
+	c.note(o, func(r *claimRecord) {
+		r.entry, r.stored, r.superseded, r.claim = provision.Durable, o.plan.kept(), entry.Superseded, o.claim
+		if s.OldFinalizer && r.creation == provision.NotRequested {
+			r.creation, r.plan, r.node, r.openedAt = provision.Open, o.plan.kept(), o.plan.selected, time.Now()
+		}
+	})
+	return o, nil
+}
+
+// writeDiscarding makes durable that the created volume is being discarded.
+func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*observation, error) {
+	r, _ := c.memory.of(o.claim.UID)
+	if r.volume == nil { // an event of it came a moment ago
+		return o.next(o.claim), nil
+	}
+	entry := entryFor(o, r, r.plan)
+	entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
+	err := c.Journal.Write(ctx, entry)
+	if errors.Is(err, journal.ErrTooLarge) {
+		err = c.Journal.Write(ctx, handleOnly(entry))
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.note(o, func(r *claimRecord) { r.entry = provision.Discarding })
+	return o.next(o.claim), nil
+}
+
+// handleOnly returns the entry of a volume that is being discarded with no more than
+// DeleteVolume needs.
+func handleOnly(entry journal.Entry) journal.Entry {
+	entry.Superseded, entry.Request = nil, journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: entry.VolumeName()}}
+	entry.Volume = entry.Volume.DeepCopy()
+	entry.Volume.Spec.NodeAffinity, entry.Volume.Spec.MountOptions = nil, nil
+	if source := entry.Volume.Spec.CSI; source != nil {
+		source.VolumeAttributes = nil
+	}
+	return entry
+}
+
+// strike removes the entry, and what is known of the call that it stands for.
+func (c *Controller) strike(ctx context.Context, o *observation, s provision.State) (*observation, error) {
+	r, _ := c.memory.of(o.claim.UID)
+	if s.Creation == provision.Created && (s.Known == provision.Recorded || s.Want == provision.Concluded) {
+		c.reportLeftAlone(o, r)
+	}
+	if s.Want == provision.Concluded && s.Known != provision.Recorded {
+		if err := c.reportVanished(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	if r.resumed {
+		if err := c.Journal.RemoveApart(ctx, o.claim.UID); err != nil {
+			return nil, err
+		}
+	}
+	c.Journal.Strike(o.claim.UID)
+	c.releaseHandle(r)
+	c.note(o, func(r *claimRecord) {
+		r.strike()
+		r.settle()
+	})
+	after := *o
+	after.plan = nil
+	return &after, nil
+}
+
+// setApart gives the entry to the administrator.
+func (c *Controller) setApart(ctx context.Context, o *observation, s provision.State) (*observation, error) {
+	r, _ := c.memory.of(o.claim.UID)
+	entry := entryFor(o, r, cmp.Or(r.stored, r.plan))
+	if s.Entry == provision.ForeignDiscarding {
+		entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
+	}
+	reason := r.unresolved
+	if s.Entry == provision.Foreign || s.Entry == provision.ForeignDiscarding {
+		entry.CustodyBroken = r.foreign == ledByAnother
+		reason = r.foreign
+	}
+	if err := c.Journal.SetApart(ctx, entry, reason); err != nil {
+		return nil, err
+	}
+	c.memory.forget(o.claim.UID, o.name)
+	c.loop.EnqueueAfter(o.subject().key, c.Backoff.First) // a claim that is alive is served anew
+	return nil, nil
+}
+
+// Settle removes the entry of the claim that the volume was made for. It returns nil
+// if there is none: nothing of the volume may be deleted before. The caller has the
+// lock of the volume's name.
+func (c *Controller) Settle(ctx context.Context, volume *v1.PersistentVolume) error {
+	if volume.Spec.ClaimRef == nil || c.Journal == nil {
+		return nil
+	}
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: volume.Spec.ClaimRef.UID}}
+	if c.VolumeName(claim) != volume.Name {
+		return nil
+	}
+	if err := c.Journal.StrikeNow(ctx, claim.UID); err != nil {
+		return err
+	}
+	if _, known := c.memory.of(claim.UID); known {
+		s := subject{uid: claim.UID, key: keyOf(controller.ClaimKey(volume), claim.UID)}
+		c.memory.note(s, volume.Name, func(r *claimRecord) {
+			r.recorded = true
+			r.strike()
+			r.settle()
+		})
+	}
+	return nil
+}

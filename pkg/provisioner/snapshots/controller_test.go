@@ -1,0 +1,199 @@
+package snapshots_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
+)
+
+const foreign = "example.com/other"
+
+func snapshot(name string, finalizers ...string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "snapshot.storage.k8s.io/v1", Kind: "VolumeSnapshot"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid", ResourceVersion: "1", Finalizers: finalizers},
+	}
+}
+
+// from is a claim in the phase whose volume is made from the snapshot.
+func from(name string, phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolumeClaim {
+	group := "snapshot.storage.k8s.io"
+	return &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim-of-" + name, UID: "claim", ResourceVersion: "1"},
+		Spec:       v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: name}},
+		Status:     v1.PersistentVolumeClaimStatus{Phase: phase},
+	}
+}
+
+type world struct {
+	*snapshots.Controller
+	t        *testing.T
+	events   *record.FakeRecorder
+	rights   rights
+	metadata *metadatafake.FakeMetadataClient
+	client   *fake.Clientset
+	claims   cache.SharedIndexInformer
+}
+
+func newWorld(t *testing.T, interval time.Duration, objects ...runtime.Object) *world {
+	t.Helper()
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, events: record.NewFakeRecorder(10), metadata: metadatafake.NewSimpleMetadataClient(scheme, objects...), client: fake.NewClientset()}
+	w.claims = informers.NewSharedInformerFactory(w.client, 0).Core().V1().PersistentVolumeClaims().Informer()
+	var err error
+	w.Controller, err = snapshots.New(snapshots.Config{
+		Client: w.client, Metadata: w.metadata, REST: w.updating(), Recorder: w.events, Claims: w.claims, Interval: interval,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) finalizers(t *testing.T, name string) string {
+	t.Helper()
+	now, err := w.metadata.Resource(snapshots.Resource).Namespace("ns").Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(now.Finalizers, " ")
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const ours = string(finalizer.SnapshotSource)
+
+func TestASnapshotIsLetGoOnceNoClaimWaitsForItsVolume(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cached, live *v1.PersistentVolumeClaim
+		want         string
+		err          error
+	}{
+		"a claim waits":                         {from("snap", v1.ClaimPending), from("snap", v1.ClaimPending), foreign + " " + ours, nil},
+		"a claim waits that no cache knows yet": {nil, from("snap", v1.ClaimPending), foreign + " " + ours, controller.ErrLagging},
+		"the claim has its volume":              {from("snap", v1.ClaimBound), from("snap", v1.ClaimBound), foreign, nil},
+		"a claim of another snapshot waits":     {from("other", v1.ClaimPending), from("other", v1.ClaimPending), foreign, nil},
+		"no claim":                              {nil, nil, foreign, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 0, snapshot("snap", foreign, ours))
+			if tc.cached != nil {
+				must(t, w.claims.GetStore().Add(tc.cached))
+			}
+			if tc.live != nil {
+				must(t, w.client.Tracker().Add(tc.live))
+			}
+			if err := w.Reconcile(t.Context(), "ns/snap"); !errors.Is(err, tc.err) {
+				t.Errorf("err = %v, want %v", err, tc.err)
+			}
+			if got := w.finalizers(t, "snap"); got != tc.want {
+				t.Errorf("finalizers %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWaitingAndASnapshotThatIsGoneCostNoWrite(t *testing.T) {
+	w := newWorld(t, 0, snapshot("snap", ours))
+	must(t, w.claims.GetStore().Add(from("snap", v1.ClaimPending)))
+	must(t, w.Reconcile(t.Context(), "ns/snap"))
+	if len(w.metadata.Actions()) != 0 {
+		t.Errorf("waiting cost %v", w.metadata.Actions())
+	}
+	must(t, w.Reconcile(t.Context(), "ns/gone"))
+	for _, action := range w.metadata.Actions() {
+		if action.GetVerb() != "get" {
+			t.Errorf("a write for nothing: %v", action)
+		}
+	}
+}
+
+func TestProtect(t *testing.T) {
+	leaving := snapshot("snap")
+	leaving.DeletionTimestamp = &metav1.Time{}
+	for name, tc := range map[string]struct {
+		snapshot *metav1.PartialObjectMetadata
+		want     string
+		fails    bool
+	}{
+		"a snapshot":                         {snapshot("snap"), ours, false},
+		"one that others keep too":           {snapshot("snap", foreign), foreign + " " + ours, false},
+		"one that is protected already":      {snapshot("snap", ours), ours, false},
+		"one that is being deleted is not":   {leaving, "", true},
+		"one that is gone cannot be, either": {nil, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 0)
+			subject := tc.snapshot
+			if subject == nil {
+				subject = snapshot("snap")
+			} else {
+				must(t, w.metadata.Tracker().Add(subject))
+			}
+			if err := w.Protect(t.Context(), subject); (err != nil) != tc.fails {
+				t.Errorf("err = %v", err)
+			}
+			if tc.snapshot != nil && w.finalizers(t, "snap") != tc.want {
+				t.Errorf("finalizers %q, want %q", w.finalizers(t, "snap"), tc.want)
+			}
+		})
+	}
+}
+
+func TestASweepFindsWhatNoEventTells(t *testing.T) {
+	w := newWorld(t, time.Hour, snapshot("orphan", ours), snapshot("kept", ours), snapshot("unprotected", foreign))
+	must(t, w.claims.GetStore().Add(from("kept", v1.ClaimPending)))
+	must(t, w.client.Tracker().Add(from("kept", v1.ClaimPending)))
+	released := make(chan string, 10)
+	w.metadata.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		released <- action.(clienttesting.PatchAction).GetName()
+		return false, nil, nil
+	})
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	go w.Run(ctx)
+	select {
+	case name := <-released:
+		if name != "orphan" {
+			t.Errorf("%s was let go, want orphan", name)
+		}
+	case <-ctx.Done():
+		t.Fatal("the orphan was not found")
+	}
+	if got := w.finalizers(t, "kept"); got != ours {
+		t.Errorf("a snapshot that a claim waits for has finalizers %q", got)
+	}
+}
+
+func TestASweepWithoutSnapshotsInTheClusterIsNoError(t *testing.T) {
+	w := newWorld(t, 0)
+	w.metadata.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewNotFound(snapshots.Resource.GroupResource(), "")
+	})
+	must(t, w.Sweep(t.Context()))
+}

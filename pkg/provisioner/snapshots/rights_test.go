@@ -1,0 +1,127 @@
+package snapshots_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	snapshotclient "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
+)
+
+// rights are those of the programs of a test: to update a snapshot, of which more is
+// stored than its metadata.
+type rights struct {
+	update  bool
+	stored  string
+	written []byte
+}
+
+// updating is a client of whole snapshots.
+func (w *world) updating() rest.Interface {
+	w.t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+		answer.Header().Set("Content-Type", "application/json")
+		switch {
+		case request.URL.Path != "/apis/snapshot.storage.k8s.io/v1/namespaces/ns/volumesnapshots/snap":
+			w.t.Errorf("%s %s", request.Method, request.URL.Path)
+		case request.Method == http.MethodPut && !w.rights.update:
+			answer.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(answer, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no PUT"}`)
+		case request.Method == http.MethodPut:
+			w.rights.written, _ = io.ReadAll(request.Body)
+			_, _ = answer.Write(w.rights.written)
+		default:
+			_, _ = io.WriteString(answer, w.rights.stored)
+		}
+	}))
+	w.t.Cleanup(server.Close)
+	client, err := snapshotclient.NewForConfig(&rest.Config{Host: server.URL})
+	must(w.t, err)
+	return client.SnapshotV1().RESTClient()
+}
+
+// forbidPatches leaves the right to update, or none, and stores the snapshot with the
+// finalizers and a field of tomorrow.
+func (w *world) forbidPatches(mayUpdate bool, finalizers ...string) {
+	w.t.Helper()
+	w.metadata.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(snapshots.Resource.GroupResource(), "snap", errors.New("no"))
+	})
+	list := ""
+	if len(finalizers) > 0 { // an empty one is not stored
+		list = `,"finalizers":["` + strings.Join(finalizers, `","`) + `"]`
+	}
+	w.rights = rights{update: mayUpdate, stored: `{"kind":"VolumeSnapshot","apiVersion":"snapshot.storage.k8s.io/v1",` +
+		`"metadata":{"namespace":"ns","name":"snap","uid":"uid","resourceVersion":"1"` + list + `},"spec":{"tomorrow":"kept"}}`}
+}
+
+// wrote are the finalizers of the snapshot that was updated.
+func (w *world) wrote() string {
+	w.t.Helper()
+	var written struct {
+		Metadata struct {
+			ResourceVersion string
+			Finalizers      []string
+		}
+		Spec struct{ Tomorrow string }
+	}
+	must(w.t, json.Unmarshal(w.rights.written, &written))
+	if written.Metadata.ResourceVersion != "1" || written.Spec.Tomorrow != "kept" {
+		w.t.Errorf("written: %s", w.rights.written)
+	}
+	return strings.Join(written.Metadata.Finalizers, " ")
+}
+
+func TestTheRightToUpdateIsEnoughToProtectAndLetGo(t *testing.T) {
+	w := newWorld(t, 0, snapshot("snap", foreign, ours))
+	w.forbidPatches(true, foreign)
+	must(t, w.Protect(t.Context(), snapshot("snap", foreign)))
+	if got := w.wrote(); got != foreign+" "+ours {
+		t.Errorf("protected, the snapshot has the finalizers %q", got)
+	}
+	w.forbidPatches(true)
+	must(t, w.Protect(t.Context(), snapshot("snap")))
+	if got := w.wrote(); got != ours {
+		t.Errorf("protected, the snapshot has the finalizers %q", got)
+	}
+	w.forbidPatches(true, foreign, ours)
+	must(t, w.Reconcile(t.Context(), "ns/snap"))
+	if got := w.wrote(); got != foreign {
+		t.Errorf("let go, the snapshot has the finalizers %q", got)
+	}
+	if len(w.events.Events) > 0 {
+		t.Errorf("an event says: %s", <-w.events.Events)
+	}
+}
+
+func TestAnUpdateRestsOnWhatThePatchRestsOn(t *testing.T) {
+	w := newWorld(t, 0, snapshot("snap"))
+	w.forbidPatches(true, foreign, "example.com/since")
+	if err := w.Protect(t.Context(), snapshot("snap", foreign)); !apierrors.IsConflict(err) || w.rights.written != nil {
+		t.Errorf("err = %v, written: %s", err, w.rights.written)
+	}
+}
+
+func TestWithoutAnyRightVolumesAreMadeNeverthelessAndTheUserIsTold(t *testing.T) {
+	w := newWorld(t, 0, snapshot("snap", ours))
+	w.forbidPatches(false, foreign)
+	must(t, w.Protect(t.Context(), snapshot("snap", foreign)))
+	if said := <-w.events.Events; !strings.HasPrefix(said, "Warning SnapshotProtectionMissing Nothing keeps the snapshot") {
+		t.Errorf("an event says: %s", said)
+	}
+	w.forbidPatches(false, ours)
+	must(t, w.Reconcile(t.Context(), "ns/snap"))
+	if said := <-w.events.Events; !strings.Contains(said, ours+" stays on the snapshot") {
+		t.Errorf("an event says: %s", said)
+	}
+}

@@ -1,0 +1,50 @@
+package claim
+
+import (
+	"errors"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	operations "github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+)
+
+// Counters of the classes given to claims that name none, failures included.
+var (
+	classAssignments = metrics.NewCounter(&metrics.CounterOpts{
+		Name:           "retroactive_storageclass_total",
+		Help:           "Number of times that a claim was to get the default class after it was made, failures included",
+		StabilityLevel: metrics.ALPHA,
+	})
+	classAssignmentErrors = metrics.NewCounter(&metrics.CounterOpts{
+		Name:           "retroactive_storageclass_errors_total",
+		Help:           "Number of times that a claim could not be given the default class",
+		StabilityLevel: metrics.ALPHA,
+	})
+)
+
+// RegisterMetrics registers the counters of this reconciler, which count nothing before.
+func RegisterMetrics(register func(metrics.Registerable) error) error {
+	return errors.Join(register(classAssignments), register(classAssignmentErrors))
+}
+
+// countAssignment counts one try to give a claim the default class.
+func countAssignment(err error) {
+	classAssignments.Inc()
+	if err != nil {
+		classAssignmentErrors.Inc()
+	}
+}
+
+// measure notes when provisioning begins for a claim, and that it ends once the
+// claim is bound, as in kube-controller-manager.
+func (c *Controller) measure(claim *v1.PersistentVolumeClaim, reason binding.Reason) {
+	switch reason {
+	case binding.IsBound:
+		c.Operations.Succeeded(claim.UID)
+	case binding.AwaitsProvisioner, binding.AwaitsPlugin:
+		c.Operations.Begin(claim.UID, c.provisionerOf(claim), operations.Provision)
+	default: // nothing begins or ends
+	}
+}

@@ -1,0 +1,117 @@
+package claim
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+)
+
+// world is a controller whose caches the test fills itself. Nothing is sent: the
+// address leads nowhere.
+func world(t *testing.T) *Controller {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(client, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions(), Plugins: intree.NewSet(intree.NewTranslation()), Operations: metrics.NewOperations()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func free(name, version string, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
+	volume := &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: version},
+		Spec: v1.PersistentVolumeSpec{
+			Capacity:    v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")},
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+		},
+		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeAvailable},
+	}
+	for _, f := range change {
+		f(volume)
+	}
+	return volume
+}
+
+func claimant() *v1.PersistentVolumeClaim {
+	return &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "claim"},
+		Spec: v1.PersistentVolumeClaimSpec{
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+}
+
+func TestWhatTheIndexHandsOutIsWhatTheCacheKnows(t *testing.T) {
+	for name, change := range map[string]func(*v1.PersistentVolume){
+		"claimed meanwhile":       func(v *v1.PersistentVolume) { v.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "other"} },
+		"being deleted meanwhile": func(v *v1.PersistentVolume) { v.DeletionTimestamp = &metav1.Time{} },
+		"in another class":        func(v *v1.PersistentVolume) { v.Spec.StorageClassName = "other" },
+		"too small now": func(v *v1.PersistentVolume) {
+			v.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := world(t)
+			c.index.Put(free("v", "1")) // the event of the change has not come yet
+			if err := c.Caches.Volumes.GetStore().Add(free("v", "2", change)); err != nil {
+				t.Fatal(err)
+			}
+			if volume, err := c.take(claimant()); err != nil || volume != nil {
+				t.Fatalf("took %v, %v", volume, err)
+			}
+			expectWaiting(t, c)
+		})
+	}
+}
+
+func TestAVolumeThatOnlyTheIndexKnowsIsForgotten(t *testing.T) {
+	c := world(t)
+	c.index.Put(free("v", "1"))
+	if volume, err := c.take(claimant()); err != nil || volume != nil {
+		t.Fatalf("took %v, %v", volume, err)
+	}
+	expectWaiting(t, c)
+}
+
+func TestALateEventDoesNotTakeTheIndexBack(t *testing.T) {
+	c := world(t)
+	bound := free("v", "2", func(v *v1.PersistentVolume) { v.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "other"} })
+	if err := c.Caches.Volumes.GetStore().Add(bound); err != nil {
+		t.Fatal(err)
+	}
+	c.volumeChanged(nil, free("v", "1"))
+	if volumes, _ := c.index.Len(); volumes != 0 {
+		t.Error("a volume that is claimed is free in the index")
+	}
+}
+
+// expectWaiting checks that the claim waits, and is woken by the next volume.
+func expectWaiting(t *testing.T, c *Controller) {
+	t.Helper()
+	if _, waiting := c.index.Len(); waiting != 1 {
+		t.Fatalf("%d claims wait, want one", waiting)
+	}
+	c.index.Put(free("w", "3"))
+	if _, waiting := c.index.Len(); waiting != 0 {
+		t.Error("the claim was not woken by a volume that serves it")
+	}
+}

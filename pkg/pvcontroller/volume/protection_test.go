@@ -1,0 +1,122 @@
+package volume
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/workqueue" // has queues counted
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+)
+
+// added returns how many keys the queue was given.
+func added(t *testing.T, queue string) float64 {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.Metric {
+			if family.GetName() == "workqueue_adds_total" && metric.Label[0].GetValue() == queue {
+				return metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
+// deleting is an available volume that carries pv-protection.
+func deleting(phase v1.PersistentVolumePhase) *v1.PersistentVolume {
+	return over(v1.PersistentVolumeReclaimRetain, byHand, unclaimed, inPhase(phase), func(v *v1.PersistentVolume) {
+		now := metav1.Now()
+		v.DeletionTimestamp, v.Finalizers = &now, []string{string(finalizer.VolumeProtection)}
+	})
+}
+
+func TestProtectionQueueMovesWhenVolumeIsDeleted(t *testing.T) {
+	client := fake.NewClientset(deleting(v1.VolumeAvailable))
+	factory := informers.NewSharedInformerFactory(client, 0)
+	caches, err := controller.NewCaches(factory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patched, before := make(chan string, 10), added(t, "pvprotection")
+	client.PrependReactor("patch", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patched <- string(action.(clienttesting.PatchAction).GetPatch())
+		return false, nil, nil
+	})
+	c, err := New(Config{
+		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(&told{}),
+		Plugins: intree.NewSet(intree.NewTranslation()), Operations: metrics.NewOperations(), WakeClaim: func(string) {}, Honor: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	factory.StartWithContext(running)
+	factory.WaitForCacheSync(running.Done())
+	go func() { defer close(ended); c.Run(running, 1) }()
+	select {
+	case <-patched:
+	case <-time.After(20 * time.Second):
+		t.Error("pv-protection is still there")
+	}
+	stop()
+	<-ended
+	if after := added(t, "pvprotection"); after <= before {
+		t.Errorf("%v keys in the queue pvprotection, %v before", after, before)
+	}
+	if len(patched) > 0 {
+		t.Errorf("another patch of the volume: %s", <-patched)
+	}
+}
+
+func TestVolumeAwaitsPhaseBeforeProtectionGoes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		volume *v1.PersistentVolume
+		claim  *v1.PersistentVolumeClaim
+		goes   bool
+	}{
+		"nobody claims it":             {deleting(v1.VolumeAvailable), nil, true},
+		"its phase is behind":          {deleting(v1.VolumePending), nil, false},
+		"it is about to become Bound":  {claimedBy(deleting(v1.VolumeAvailable)), claimOfName("c", "v"), false},
+		"its claim was removed":        {claimedBy(deleting(v1.VolumeBound)), nil, false},
+		"released, and its claim gone": {claimedBy(deleting(v1.VolumeReleased)), nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []runtime.Object{tc.volume}
+			if tc.claim != nil {
+				objects = append(objects, tc.claim)
+			}
+			s := newStage(t, objects...)
+			if tc.claim != nil {
+				s.must(s.Caches.Claims.GetStore().Add(tc.claim))
+			}
+			s.must(s.Protect(t.Context(), "v"))
+			s.follow()
+			volume := s.Caches.Volume("v")
+			if got := volume == nil || !slices.Contains(volume.Finalizers, string(finalizer.VolumeProtection)); got != tc.goes {
+				t.Errorf("the protection is gone: %v, want %v", got, tc.goes)
+			}
+		})
+	}
+}
+
+func claimedBy(volume *v1.PersistentVolume) *v1.PersistentVolume {
+	volume.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "c"}
+	return volume
+}

@@ -1,0 +1,324 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+)
+
+func by(plugin string) func(*v1.PersistentVolume) {
+	return func(v *v1.PersistentVolume) { v.Annotations[binding.ProvisionedBy] = plugin }
+}
+
+// Each row is a phase that a volume gets when it is reclaimed, and the event that
+// its user reads.
+func TestWhatAUserReadsOfAVolumeThatIsReclaimed(t *testing.T) {
+	deletes, recycles := v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle
+	for name, tc := range map[string]struct {
+		volume *v1.PersistentVolume
+		answer error
+		phase  v1.PersistentVolumePhase // "" for a volume that is gone
+		event  string
+	}{
+		"the plugin deletes it":                 {over(deletes), nil, "", ""},
+		"the plugin fails":                      {over(deletes), errors.New("disk on fire"), v1.VolumeFailed, "Warning VolumeFailedDelete: disk on fire"},
+		"the plugin needs more time":            {over(deletes), fmt.Errorf("disk 7: %w", intree.ErrInUse), v1.VolumeReleased, "Normal VolumeDelete: disk 7"},
+		"no plugin is here":                     {over(deletes, by("kubernetes.io/rbd")), nil, v1.VolumeFailed, "Warning VolumeFailedDelete: no volume plugin matched"},
+		"a policy of tomorrow":                  {over("Shred"), nil, v1.VolumeFailed, "Warning VolumeUnknownReclaimPolicy: "},
+		"an external provisioner's":             {over(deletes, by("example.com")), nil, v1.VolumeReleased, ""},
+		"a volume that is kept":                 {over(v1.PersistentVolumeReclaimRetain), nil, v1.VolumeReleased, ""},
+		"nobody recycles a source unknown here": {over(recycles, func(v *v1.PersistentVolume) { v.Spec.HostPath = nil }), nil, v1.VolumeFailed, "Warning VolumeFailedRecycle: No recycler plugin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, tc.volume)
+			s.plugin.delete = func(context.Context) error { return tc.answer }
+			volume := s.reclaim()
+			switch {
+			case (volume == nil) != (tc.phase == ""):
+				t.Fatalf("the volume is gone: %v", volume == nil)
+			case volume != nil && volume.Status.Phase != tc.phase:
+				t.Errorf("phase %s, want %s", volume.Status.Phase, tc.phase)
+			case volume != nil && tc.phase == v1.VolumeFailed && volume.Status.Message == "":
+				t.Error("the status does not say why")
+			}
+			if said := strings.Join(s.events.events, "; "); !strings.HasPrefix(said, tc.event) || (said == "") != (tc.event == "") {
+				t.Errorf("events %q, want %q", said, tc.event)
+			}
+		})
+	}
+}
+
+func TestAPluginThatFailsIsAskedAgainLaterHoweverOftenItsVolumeIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, over(v1.PersistentVolumeReclaimDelete))
+		defer s.shutDown()
+		start := time.Now()
+		var tries []time.Duration
+		s.plugin.delete = func(context.Context) error {
+			if tries = append(tries, time.Since(start)); len(tries) < 4 {
+				return fmt.Errorf("try %d failed", len(tries))
+			}
+			return nil
+		}
+		for volume := s.Caches.Volume("v"); volume != nil; volume = s.reclaim() {
+			<-time.After(100 * time.Millisecond)
+		}
+		want := []time.Duration{100, 600, 1600, 3600}
+		if len(tries) != len(want) {
+			t.Fatalf("asked at %v, want at %v", tries, want)
+		}
+		for i := range want {
+			if tries[i] != want[i]*time.Millisecond {
+				t.Errorf("try %d at %v, want at %v", i, tries[i], want[i]*time.Millisecond)
+			}
+		}
+	})
+}
+
+func TestTheTimeBetweenTwoTriesEndsGrowing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		defer s.shutDown()
+		for range 100 {
+			s.postpone("u")
+		}
+		if wait := s.postponed("u"); wait != lastRetry {
+			t.Errorf("after a hundred failures the next try waits %v, want %v", wait, lastRetry)
+		}
+	})
+}
+
+func TestASuccessIsNotAskedForTwiceThoughTheWritesFail(t *testing.T) {
+	s := newStage(t, over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+		v.Finalizers = []string{string(finalizer.InTree), string(finalizer.VolumeProtection)}
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	s.plugin.delete = func(context.Context) error { cancel(); return nil } // whatever follows fails
+	_ = s.Reclaim(ctx, "v")
+	s.plugin.delete = func(context.Context) error { return errors.New("already deleted") }
+	for range 3 {
+		s.reclaim()
+	}
+	if s.plugin.calls.Load() != 1 {
+		t.Errorf("the plugin was asked %d times, want once", s.plugin.calls.Load())
+	}
+	if volume := s.Caches.Volume("v"); volume != nil && finalizer.Has(volume.Finalizers, finalizer.InTree) {
+		t.Errorf("the volume still has %v", volume.Finalizers)
+	}
+}
+
+// denyDeletion has the API server refuse to delete PersistentVolumes while denied.
+func (s *stage) denyDeletion(denied *bool) {
+	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return *denied, nil, errors.New("denied by an admission webhook")
+	})
+}
+
+func TestNextClaimsDataIsDeletedToo(t *testing.T) {
+	s := newStage(t, over(v1.PersistentVolumeReclaimDelete))
+	denied := true
+	s.denyDeletion(&denied)
+	if err := s.Reclaim(t.Context(), "v"); err == nil {
+		t.Error("a deletion that was denied is no error")
+	}
+	next := over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID, v.ResourceVersion = "next", "9" })
+	_, err := s.Client.CoreV1().PersistentVolumes().Update(t.Context(), next, metav1.UpdateOptions{})
+	s.must(err)
+	s.follow()
+	denied = false
+	s.must(s.Reclaim(t.Context(), "v"))
+	s.follow()
+	if calls := s.plugin.calls.Load(); calls != 2 || s.Caches.Volume("v") != nil {
+		t.Errorf("the plugin was called %d times, want twice; the volume: %v", calls, s.Caches.Volume("v"))
+	}
+}
+
+func TestDeletionOfObjectRestsOnVersion(t *testing.T) {
+	s := newStage(t, over(v1.PersistentVolumeReclaimDelete))
+	var got *metav1.Preconditions
+	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		got = action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
+		return true, nil, apierrors.NewConflict(v1.Resource("persistentvolumes"), "v", errors.New("modified"))
+	})
+	if err := s.Reclaim(t.Context(), "v"); !patch.IsStale(err) {
+		t.Errorf("Reclaim returns %v, want a conflict", err)
+	}
+	if got == nil || got.UID == nil || *got.UID != "u" || got.ResourceVersion == nil || *got.ResourceVersion != "1" {
+		t.Errorf("the preconditions are %v, want UID u and version 1", got)
+	}
+}
+
+// undo has the API server answer patches with the volume as it was.
+func (s *stage) undo(volume *v1.PersistentVolume) *int {
+	patches := new(int)
+	s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		*patches++
+		return *patches < 1000, volume.DeepCopy(), nil
+	})
+	return patches
+}
+
+func TestPassEndsThoughWebhookUndoesPhase(t *testing.T) {
+	volume := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.ClaimRef, v.Status.Phase = nil, v1.VolumePending })
+	s := newStage(t, volume)
+	patches := s.undo(volume)
+	if err := s.Reconcile(t.Context(), "v"); !errors.Is(err, controller.ErrTooManySteps) || *patches > controller.MaxSteps {
+		t.Errorf("%d patches in one pass, error %v", *patches, err)
+	}
+}
+
+func TestAPluginThatHangsDelaysNoPhase(t *testing.T) {
+	volumes := []*v1.PersistentVolume{}
+	for i := range 3 * reclaimers {
+		volumes = append(volumes, over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+			v.Name = fmt.Sprintf("hangs-%d", i)
+			v.UID = types.UID(v.Name)
+			v.Spec.HostPath.Path = "/data/" + v.Name
+		}))
+	}
+	s := newStage(t)
+	for _, volume := range volumes {
+		_, err := s.Client.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{})
+		s.must(err)
+	}
+	hanging, release := make(chan struct{}, len(volumes)), make(chan struct{})
+	s.plugin.delete = func(context.Context) error {
+		hanging <- struct{}{}
+		<-release
+		return nil
+	}
+	s.follow()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan struct{})
+	go func() { s.Run(ctx, 1); close(ended) }()
+	for _, volume := range volumes {
+		s.loop.Enqueue(volume.Name)
+	}
+	for range reclaimers {
+		<-hanging
+	}
+	watcher, err := s.Client.CoreV1().PersistentVolumes().Watch(ctx, metav1.ListOptions{})
+	s.must(err)
+	fresh := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+		v.Name, v.UID, v.Spec.ClaimRef, v.Status.Phase = "new", "new", nil, v1.VolumePending
+	})
+	fresh, err = s.Client.CoreV1().PersistentVolumes().Create(ctx, fresh, metav1.CreateOptions{})
+	s.must(err)
+	s.must(s.Caches.Volumes.GetStore().Add(fresh))
+	s.loop.Enqueue("new")
+	for event := range watcher.ResultChan() {
+		if volume, ok := event.Object.(*v1.PersistentVolume); ok && volume.Name == "new" && volume.Status.Phase == v1.VolumeAvailable {
+			break
+		}
+	}
+	stop()
+	close(release)
+	<-ended
+}
+
+func TestNoPodOfTheClaimBeforeIsBelieved(t *testing.T) {
+	volume := over(v1.PersistentVolumeReclaimRecycle)
+	old := (&intree.HostPath{}).RecyclerPod(volume)
+	old.UID, old.Status.Phase = "old", v1.PodSucceeded
+	old.Annotations[reclaim.RecyclesAnnotation] = "u/before"
+	s := newStage(t, volume, old)
+	for range 3 { // the old one is removed, the new one started, and waited for
+		volume = s.reclaim()
+	}
+	if volume.Spec.ClaimRef == nil {
+		t.Fatal("the volume was given away")
+	}
+	pod, err := s.Client.CoreV1().Pods("default").Get(t.Context(), "recycler-for-v", metav1.GetOptions{})
+	s.must(err)
+	if pod.Annotations[reclaim.RecyclesAnnotation] != "u/c" {
+		t.Errorf("the pod was made for %q", pod.Annotations[reclaim.RecyclesAnnotation])
+	}
+	pod.Status.Phase = v1.PodSucceeded
+	_, err = s.Client.CoreV1().Pods("default").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	s.must(err)
+	s.follow()
+	if volume = s.reclaim(); volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != "" || volume.Status.Phase != v1.VolumeAvailable {
+		t.Errorf("the volume refers to %+v and is %s; a person had reserved it for the name", volume.Spec.ClaimRef, volume.Status.Phase)
+	}
+	if want := "Normal VolumeRecycled: Volume recycled"; s.events.events[len(s.events.events)-1] != want {
+		t.Errorf("events %v, want the last to be %q", s.events.events, want)
+	}
+}
+
+func TestARecyclerPodIsStoppedWhenItsVolumeIsToBeKept(t *testing.T) {
+	s := newStage(t, over(v1.PersistentVolumeReclaimRecycle))
+	s.reclaim()
+	pods := s.Client.CoreV1().Pods("default")
+	_, err := pods.Get(t.Context(), "recycler-for-v", metav1.GetOptions{})
+	s.must(err)
+	volume := s.Caches.Volume("v").DeepCopy()
+	volume.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain
+	_, err = s.Client.CoreV1().PersistentVolumes().Update(t.Context(), volume, metav1.UpdateOptions{})
+	s.must(err)
+	s.follow()
+	s.reclaim()
+	if _, err := pods.Get(t.Context(), "recycler-for-v", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the recycler pod is still there: %v", err)
+	}
+}
+
+// The rights to recycle are granted apart from the others.
+func TestAVolumeThatMayNotBeRecycledSaysSoAndIsTriedAgain(t *testing.T) {
+	for name, verb := range map[string]string{"pods are not read": "get", "pods are not made": "create"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, over(v1.PersistentVolumeReclaimRecycle))
+				defer s.shutDown()
+				granted := false
+				s.Client.(*fake.Clientset).PrependReactor(verb, "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return !granted, nil, apierrors.NewForbidden(v1.Resource("pods"), "recycler-for-v", errors.New("no right"))
+				})
+				volume := s.reclaim()
+				if volume.Status.Phase != v1.VolumeFailed || !strings.Contains(volume.Status.Message, "no right") {
+					t.Errorf("the volume is %s: %q", volume.Status.Phase, volume.Status.Message)
+				}
+				if said := strings.Join(s.events.events, "; "); !strings.HasPrefix(said, "Warning VolumeFailedRecycle: ") {
+					t.Errorf("events %q", said)
+				}
+				granted = true
+				<-time.After(2 * firstRetry)
+				s.reclaim()
+				_, err := s.Client.CoreV1().Pods("default").Get(t.Context(), "recycler-for-v", metav1.GetOptions{})
+				s.must(err)
+			})
+		})
+	}
+}
+
+func TestAVolumeWhoseClaimLivesIsNotFailedForWantOfARight(t *testing.T) {
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "v"}}
+	s := newStage(t, over(v1.PersistentVolumeReclaimRecycle), claim) // the cache lacks the claim
+	s.Client.(*fake.Clientset).PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(v1.Resource("pods"), "recycler-for-v", errors.New("no right"))
+	})
+	s.must(s.Reclaim(t.Context(), "v"))
+	s.follow()
+	if volume := s.Caches.Volume("v"); volume.Status.Phase != v1.VolumeReleased || len(s.events.events) > 0 {
+		t.Errorf("the volume is %s, events %v", volume.Status.Phase, s.events.events)
+	}
+}
