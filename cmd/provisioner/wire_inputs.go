@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // inputs gathers what volumes are made from, and returns the informer of
@@ -50,12 +50,12 @@ func (w *wiring) inputs(ctx context.Context) (*provisioning.Inputs, cache.Shared
 func (w *wiring) classSecret(inputs *provisioning.Inputs) func(context.Context, *v1.PersistentVolume) (*v1.SecretReference, error) {
 	classes := w.factory.Storage().V1().StorageClasses().Lister()
 	return func(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
-		class, err := classes.Get(binding.VolumeClass(volume))
+		class, err := classes.Get(storage.VolumeClass(volume))
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil, nil
 		case err != nil:
-			return nil, fmt.Errorf("read storage class %s: %w", binding.VolumeClass(volume), err)
+			return nil, fmt.Errorf("read storage class %s: %w", storage.VolumeClass(volume), err)
 		case !w.serves(class.Provisioner):
 			return nil, nil
 		}

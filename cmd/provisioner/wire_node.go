@@ -12,10 +12,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/nodedeployment"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
@@ -110,7 +110,7 @@ func (w *wiring) servedBy() func(claim *v1.PersistentVolumeClaim) provision.Serv
 	}
 	own := w.options.node.name()
 	return func(claim *v1.PersistentVolumeClaim) provision.Server {
-		return provision.ServerOf(claim.Annotations[binding.SelectedNode], own)
+		return provision.ServerOf(claim.Annotations[storage.AnnSelectedNode], own)
 	}
 }
 

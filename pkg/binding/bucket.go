@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // IsFree says whether a volume may be found for any claim: Available, without a
@@ -37,9 +40,9 @@ func newCandidate(volume *v1.PersistentVolume) *candidate {
 	return &candidate{
 		name: volume.Name,
 		key: bucketKey{
-			class:           VolumeClass(volume),
-			attributesClass: deref(volume.Spec.VolumeAttributesClassName, ""),
-			mode:            deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem),
+			class:           storage.VolumeClass(volume),
+			attributesClass: ptr.Deref(volume.Spec.VolumeAttributesClassName, ""),
+			mode:            ptr.Deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem),
 		},
 		capacity: *capacity(volume),
 		modes:    volume.Spec.AccessModes,
@@ -76,9 +79,9 @@ func newWaiter(claim *v1.PersistentVolumeClaim) (*waiter, error) {
 	w := &waiter{
 		claim: claim.Namespace + "/" + claim.Name,
 		key: bucketKey{
-			class:           ClaimClass(claim),
-			attributesClass: deref(claim.Spec.VolumeAttributesClassName, ""),
-			mode:            deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem),
+			class:           storage.ClaimClass(claim),
+			attributesClass: ptr.Deref(claim.Spec.VolumeAttributesClassName, ""),
+			mode:            ptr.Deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem),
 		},
 		request: request(claim),
 		modes:   claim.Spec.AccessModes,

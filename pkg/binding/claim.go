@@ -36,7 +36,7 @@ const (
 
 // ClaimState is what is known of one claim.
 type ClaimState struct {
-	// Completed: the claim carries BindCompleted.
+	// Completed: the claim carries storage.AnnBindCompleted.
 	Completed bool
 	// Named: the claim names a volume.
 	Named bool

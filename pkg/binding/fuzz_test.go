@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/exeunt-io/exeunt/internal/fuzzobj"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func seed(f *testing.F) {
@@ -56,7 +57,7 @@ func FuzzMismatchAndReservedAgreeWithADumbTwin(f *testing.F) {
 		for i := range 3 {
 			volume := d.Volume(fmt.Sprint("v", i))
 			volumes = append(volumes, volume)
-			if got, want := Mismatch(volume, claim) == "", fits(volume, claim) && VolumeClass(volume) == ClaimClass(claim); got != want {
+			if got, want := Mismatch(volume, claim) == "", fits(volume, claim) && storage.VolumeClass(volume) == storage.ClaimClass(claim); got != want {
 				t.Errorf("Mismatch says %q, the twin %v, of\n%+v\nand\n%+v", Mismatch(volume, claim), want, volume, claim)
 			}
 			ref := volume.Spec.ClaimRef
@@ -101,7 +102,7 @@ func (s *scan) take(claim *v1.PersistentVolumeClaim) string {
 	var best *v1.PersistentVolume
 	for _, volume := range s.volumes {
 		free := volume.Spec.ClaimRef == nil && volume.Status.Phase == v1.VolumeAvailable && s.reserved[volume.Name] == ""
-		if !free || !fits(volume, claim) || VolumeClass(volume) != ClaimClass(claim) || !selected(volume, claim) {
+		if !free || !fits(volume, claim) || storage.VolumeClass(volume) != storage.ClaimClass(claim) || !selected(volume, claim) {
 			continue
 		}
 		if best == nil || better(volume, best) {

@@ -5,6 +5,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Mismatch says why a volume cannot serve a claim that asks for it by name, as
@@ -15,7 +18,7 @@ func Mismatch(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) stri
 		return "the volume is marked for deletion"
 	case capacity(volume).Cmp(request(claim)) < 0:
 		return "requested PV is too small"
-	case VolumeClass(volume) != ClaimClass(claim):
+	case storage.VolumeClass(volume) != storage.ClaimClass(claim):
 		return "storageClassName does not match"
 	case !sameAttributesClass(volume, claim):
 		return "volumeAttributesClassName does not match"
@@ -64,11 +67,11 @@ func before(a, b *v1.PersistentVolume) bool {
 
 // SameMode says whether both are block devices or both are file systems.
 func SameMode(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
-	return deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem)
+	return ptr.Deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == ptr.Deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem)
 }
 
 func sameAttributesClass(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
-	return deref(volume.Spec.VolumeAttributesClassName, "") == deref(claim.Spec.VolumeAttributesClassName, "")
+	return ptr.Deref(volume.Spec.VolumeAttributesClassName, "") == ptr.Deref(claim.Spec.VolumeAttributesClassName, "")
 }
 
 func offersModes(offered, requested []v1.PersistentVolumeAccessMode) bool {

@@ -8,12 +8,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers/core"
-	"k8s.io/client-go/informers/storage"
+	storageinformers "k8s.io/client-go/informers/storage"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Names of the indexes of the caches.
@@ -38,7 +38,7 @@ type Caches struct {
 // Factory makes informers of two groups.
 type Factory interface {
 	Core() core.Interface
-	Storage() storage.Interface
+	Storage() storageinformers.Interface
 }
 
 // NewCaches registers the informers with the factory; it does not start them.
@@ -179,7 +179,7 @@ func waitingClass(object any) ([]string, error) {
 	if !ok || claim.Spec.VolumeName != "" {
 		return nil, nil
 	}
-	return []string{binding.ClaimClass(claim)}, nil
+	return []string{storage.ClaimClass(claim)}, nil
 }
 
 func volumeClaim(object any) ([]string, error) {

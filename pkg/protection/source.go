@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // SourceKind is what a volume can be made from.
@@ -40,7 +41,7 @@ func NeededSource(claim *v1.PersistentVolumeClaim) Source {
 	}
 	if from := claim.Spec.DataSourceRef; from != nil {
 		if kind := sourceKind(from.Kind, from.APIGroup); kind != NoSource {
-			return Source{Kind: kind, Namespace: cmp.Or(deref(from.Namespace), claim.Namespace), Name: from.Name}
+			return Source{Kind: kind, Namespace: cmp.Or(ptr.Deref(from.Namespace, ""), claim.Namespace), Name: from.Name}
 		}
 	}
 	return Source{}
@@ -48,19 +49,12 @@ func NeededSource(claim *v1.PersistentVolumeClaim) Source {
 
 func sourceKind(kind string, group *string) SourceKind {
 	switch {
-	case kind == string(ClaimSource) && deref(group) == "":
+	case kind == string(ClaimSource) && ptr.Deref(group, "") == "":
 		return ClaimSource
-	case kind == string(SnapshotSource) && cmp.Or(deref(group), snapshotGroup) == snapshotGroup:
+	case kind == string(SnapshotSource) && cmp.Or(ptr.Deref(group, ""), snapshotGroup) == snapshotGroup:
 		return SnapshotSource
 	}
 	return NoSource
-}
-
-func deref(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }
 
 // SourceState is what is known of a claim or a snapshot that volumes are made from.

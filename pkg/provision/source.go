@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // SourceKind is what a volume is filled from.
@@ -56,18 +57,11 @@ func sourceOf(claim *v1.PersistentVolumeClaim) (Source, error) {
 // dataSource reads either of the two fields that a claim has for it.
 func dataSource(claim *v1.PersistentVolumeClaim) (group, kind, name string, err error) {
 	if source := claim.Spec.DataSource; source != nil {
-		return deref(source.APIGroup), source.Kind, source.Name, nil
+		return ptr.Deref(source.APIGroup, ""), source.Kind, source.Name, nil
 	}
 	source := claim.Spec.DataSourceRef
-	if namespace := deref(source.Namespace); namespace != "" && namespace != claim.Namespace {
+	if namespace := ptr.Deref(source.Namespace, ""); namespace != "" && namespace != claim.Namespace {
 		return "", "", "", refuse("dataSourceRef namespace specified, %s, and this provisioner supports only the namespace of the claim", namespace)
 	}
-	return deref(source.APIGroup), source.Kind, source.Name, nil
-}
-
-func deref(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
+	return ptr.Deref(source.APIGroup, ""), source.Kind, source.Name, nil
 }

@@ -7,9 +7,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
@@ -56,7 +57,7 @@ func Skeleton(in Input, request *csi.CreateVolumeRequest, honor bool) *v1.Persis
 			PersistentVolumeSource:        v1.PersistentVolumeSource{CSI: source(in, request)},
 		},
 	}
-	if name := in.Claim.Spec.VolumeAttributesClassName; deref(name) != "" {
+	if name := in.Claim.Spec.VolumeAttributesClassName; ptr.Deref(name, "") != "" {
 		volume.Spec.VolumeAttributesClassName = name
 	}
 	if honor && policy == v1.PersistentVolumeReclaimDelete {
@@ -86,7 +87,7 @@ func Complete(skeleton *v1.PersistentVolume, request *csi.CreateVolumeRequest, m
 }
 
 func annotations(in Input) map[string]string {
-	all := map[string]string{binding.ProvisionedBy: in.ProvisionedBy, DeletionSecretName: "", DeletionSecretNamespace: ""}
+	all := map[string]string{storage.AnnDynamicallyProvisioned: in.ProvisionedBy, DeletionSecretName: "", DeletionSecretNamespace: ""}
 	if secret := in.Secrets.Provisioner; secret != nil {
 		all[DeletionSecretName], all[DeletionSecretNamespace] = secret.Name, secret.Namespace
 	}

@@ -5,7 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // inTreePrefix starts the names of all in-tree plugins.
@@ -15,10 +15,10 @@ const inTreePrefix = "kubernetes.io/"
 // provisioned it or of the driver that it was migrated to, or, for a static
 // volume, by its CSI driver.
 func Owns(driver string, volume *v1.PersistentVolume) bool {
-	if volume.Annotations[binding.MigratedTo] == driver {
+	if volume.Annotations[storage.AnnMigratedTo] == driver {
 		return true
 	}
-	if provisioner, dynamic := volume.Annotations[binding.ProvisionedBy]; dynamic {
+	if provisioner, dynamic := volume.Annotations[storage.AnnDynamicallyProvisioned]; dynamic {
 		return provisioner == driver
 	}
 	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == driver
@@ -27,7 +27,7 @@ func Owns(driver string, volume *v1.PersistentVolume) bool {
 // OriginOf says who made the volume. Migrated tells whether the in-tree plugin that
 // made it, or that a static volume is of, is migrated to CSI, deletes whether a plugin here can delete for it.
 func OriginOf(volume *v1.PersistentVolume, migrated, deletes bool) Origin {
-	plugin, provisioned := volume.Annotations[binding.ProvisionedBy]
+	plugin, provisioned := volume.Annotations[storage.AnnDynamicallyProvisioned]
 	switch {
 	case !provisioned && migrated && volume.Spec.CSI == nil:
 		return StaticMigrated
@@ -46,7 +46,7 @@ func OriginOf(volume *v1.PersistentVolume, migrated, deletes bool) Origin {
 // MigratedToOf compares the migrated-to annotation of the volume with the driver
 // that its plugin is migrated to, "" for none.
 func MigratedToOf(volume *v1.PersistentVolume, driver string) MigratedTo {
-	switch named, present := volume.Annotations[binding.MigratedTo]; {
+	switch named, present := volume.Annotations[storage.AnnMigratedTo]; {
 	case !present:
 		return MigratedNowhere
 	case driver != "" && named == driver:
@@ -59,8 +59,8 @@ func MigratedToOf(volume *v1.PersistentVolume, driver string) MigratedTo {
 // migrated to CSI, be it annotated yet or not; deletes whether a plugin here can
 // delete it.
 func PluginOf(volume *v1.PersistentVolume, migrated, deletes bool) Plugin {
-	provisioner := volume.Annotations[binding.ProvisionedBy]
-	switch _, annotated := volume.Annotations[binding.MigratedTo]; {
+	provisioner := volume.Annotations[storage.AnnDynamicallyProvisioned]
+	switch _, annotated := volume.Annotations[storage.AnnMigratedTo]; {
 	case annotated, migrated:
 		return Migrated
 	case volume.Spec.CSI != nil, provisioner != "" && !strings.HasPrefix(provisioner, inTreePrefix):
@@ -82,7 +82,7 @@ func ClaimOf(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) Claim
 		return ClaimGone
 	case claim.Spec.VolumeName != "" && claim.Spec.VolumeName != volume.Name:
 		return ClaimElsewhere
-	case binding.NeverBound(claim) && volume.Annotations[binding.ProvisionedBy] != "":
+	case storage.NeverBound(claim) && volume.Annotations[storage.AnnDynamicallyProvisioned] != "":
 		return ClaimUnbound
 	}
 	return ClaimHolds

@@ -14,8 +14,8 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Without the provisioner, so that nobody but the admission policy can add its
@@ -64,10 +64,10 @@ func (s *scene) expectAdmission() {
 	ebs := v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}
 	disk := v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}}
 	by := func(provisioner string) map[string]string {
-		return map[string]string{binding.ProvisionedBy: provisioner}
+		return map[string]string{storage.AnnDynamicallyProvisioned: provisioner}
 	}
 	migrated := func(plugin, driver string) map[string]string {
-		return map[string]string{binding.ProvisionedBy: plugin, binding.MigratedTo: driver}
+		return map[string]string{storage.AnnDynamicallyProvisioned: plugin, storage.AnnMigratedTo: driver}
 	}
 	for name, tc := range map[string]struct {
 		change func(*v1.PersistentVolume)
@@ -119,7 +119,7 @@ func (s *scene) expectNoAdmissionWithoutList() {
 	for name, change := range map[string]func(*v1.PersistentVolume){
 		"gone-static": func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = unserved },
 		"gone-provisioned": func(v *v1.PersistentVolume) {
-			v.Spec.CSI.Driver, v.Annotations = unserved, map[string]string{binding.ProvisionedBy: unserved}
+			v.Spec.CSI.Driver, v.Annotations = unserved, map[string]string{storage.AnnDynamicallyProvisioned: unserved}
 		},
 	} {
 		volumes[name] = s.createVolume(name, v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.StorageClassName = s.namespace + name }, change)

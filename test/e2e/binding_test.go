@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func withSize(size string) func(*v1.PersistentVolume) {
@@ -39,7 +39,7 @@ func TestAClaimGetsTheSmallestVolumeThatFits(t *testing.T) {
 		t.Errorf("status: capacity %s, access modes %v", got, claim.Status.AccessModes)
 	}
 	for object, annotations := range map[string]map[string]string{"claim": claim.Annotations, "volume": volume.Annotations} {
-		if annotations[binding.BoundByController] != "yes" {
+		if annotations[storage.AnnBoundByController] != "yes" {
 			t.Errorf("the %s does not say that a controller bound it: %v", object, annotations)
 		}
 	}
@@ -97,8 +97,8 @@ func TestAClaimThatWaitsForItsConsumerIsServedOnceANodeIsSelected(t *testing.T) 
 	s.must(err, "create node")
 	claim := s.createClaim("claim", waitClass)
 	s.awaitEvent(claim, "WaitForFirstConsumer")
-	s.annotate(claim, binding.SelectedNode, node.Name)
-	if volume := s.awaitBound("claim"); volume.Annotations[binding.ProvisionedBy] != s.driver.DriverName {
+	s.annotate(claim, storage.AnnSelectedNode, node.Name)
+	if volume := s.awaitBound("claim"); volume.Annotations[storage.AnnDynamicallyProvisioned] != s.driver.DriverName {
 		t.Errorf("the volume was not provisioned: %v", volume.Annotations)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Upstream looks at every object each 15 seconds. Here, whoever waits costs nothing
@@ -57,7 +57,7 @@ func (s *scene) leaveWaiting() {
 	for name, change := range map[string]func(*v1.PersistentVolume){
 		"released": func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain },
 		"failed": func(v *v1.PersistentVolume) {
-			v.Annotations = map[string]string{binding.ProvisionedBy: "kubernetes.io/rbd"}
+			v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/rbd"}
 			v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/nowhere"}}
 		},
 	} {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // directory makes a directory with a file below the one that host-path volumes may
@@ -41,7 +41,7 @@ func hostPath(path string) func(*v1.PersistentVolume) {
 // provisionedBy lets a volume look as if the plugin had made it.
 func provisionedBy(plugin string) func(*v1.PersistentVolume) {
 	return func(v *v1.PersistentVolume) {
-		metav1.SetMetaDataAnnotation(&v.ObjectMeta, binding.ProvisionedBy, plugin)
+		metav1.SetMetaDataAnnotation(&v.ObjectMeta, storage.AnnDynamicallyProvisioned, plugin)
 	}
 }
 
@@ -259,14 +259,14 @@ func TestAHandOverBetweenPluginAndDriverIsOneWrite(t *testing.T) {
 			intree.HostPathName, v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/exeunt-none"}},
 			[]string{external}, "path.csi.example.com",
 			func(v *v1.PersistentVolume) bool {
-				return finalizer.Has(v.Finalizers, finalizer.InTree) && !finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[binding.MigratedTo] == ""
+				return finalizer.Has(v.Finalizers, finalizer.InTree) && !finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[storage.AnnMigratedTo] == ""
 			},
 		},
 		"migrated: IT out, EX kept": {
 			"kubernetes.io/gce-pd", v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}},
 			[]string{inTree, external}, "",
 			func(v *v1.PersistentVolume) bool {
-				return !finalizer.Has(v.Finalizers, finalizer.InTree) && finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[binding.MigratedTo] == "pd.csi.storage.gke.io"
+				return !finalizer.Has(v.Finalizers, finalizer.InTree) && finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[storage.AnnMigratedTo] == "pd.csi.storage.gke.io"
 			},
 		},
 	} {
@@ -276,7 +276,7 @@ func TestAHandOverBetweenPluginAndDriverIsOneWrite(t *testing.T) {
 			volume := s.newVolume("disk", v1.PersistentVolumeReclaimDelete, provisionedBy(tc.plugin), func(v *v1.PersistentVolume) {
 				v.Finalizers, v.Spec.PersistentVolumeSource = tc.finalizers, tc.source
 				if tc.migratedTo != "" {
-					v.Annotations[binding.MigratedTo] = tc.migratedTo
+					v.Annotations[storage.AnnMigratedTo] = tc.migratedTo
 				}
 			})
 			watcher, err := s.client.CoreV1().PersistentVolumes().Watch(s.ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", volume.Name).String()})

@@ -5,8 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestAStaticVolumeOfAMigratedPluginIsLeftToItsDriver(t *testing.T) {
@@ -19,7 +19,7 @@ func TestAStaticVolumeOfAMigratedPluginIsLeftToItsDriver(t *testing.T) {
 	s.awaitBound("claim")
 	s.deleteClaim("claim")
 	released := s.awaitVolume(volume.Name, "is released", isReleased)
-	if driver := released.Annotations[binding.MigratedTo]; driver != "pd.csi.storage.gke.io" {
+	if driver := released.Annotations[storage.AnnMigratedTo]; driver != "pd.csi.storage.gke.io" {
 		t.Errorf("the volume is migrated to %q, want the driver of its plugin", driver)
 	}
 	s.passQueues()
@@ -30,7 +30,7 @@ func TestAnInTreeVolumeThatNobodyCanDeleteIsFailedAndKept(t *testing.T) {
 	t.Parallel()
 	s := enter(t, shared(t, setup{honor: true}))
 	volume := s.createVolume("path", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
-		v.Annotations = map[string]string{binding.ProvisionedBy: "kubernetes.io/rbd"}
+		v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/rbd"}
 		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/nowhere"}}
 	})
 	s.createClaim("claim", s.namespace)

@@ -19,9 +19,9 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // removeObject removes a PersistentVolume by hand, whatever protects it.
@@ -114,7 +114,7 @@ func TestDeletedVolumeWithLostCreateAnswerIsReplaced(t *testing.T) {
 	proxy.forward, j.kubeconfig = dropper, kubeconfig
 	j.start()
 	claim := j.createClaim("claim", j.class, func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{binding.StorageProvisioner: j.mock.config.Name} // nobody binds here
+		c.Annotations = map[string]string{storage.AnnStorageProvisioner: j.mock.config.Name} // nobody binds here
 	})
 	select {
 	case <-dropper.created:
@@ -180,7 +180,7 @@ func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	})
 	j.createClaim("unclassed", "no-such-class-"+j.namespace, withOldFinalizer, func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{binding.StorageProvisioner: j.mock.config.Name}
+		c.Annotations = map[string]string{storage.AnnStorageProvisioner: j.mock.config.Name}
 	})
 	waiting := newClass(j.class+"-wait", j.mock.config.Name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
 	_, err := j.client.StorageV1().StorageClasses().Create(j.ctx, &waiting, metav1.CreateOptions{})

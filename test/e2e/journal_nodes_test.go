@@ -15,9 +15,9 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // fleetDriver is the name of the driver on all nodes of a fleet.
@@ -110,7 +110,9 @@ func TestOnlyTheCallingNodeFinishesADeletedClaim(t *testing.T) {
 	t.Parallel()
 	s := enterFor(t, private(t, setup{honor: true, bare: true}), 3*patience)
 	fleet := s.startFleet(20)
-	selected := func(c *v1.PersistentVolumeClaim) { c.Annotations = map[string]string{binding.SelectedNode: "node-7"} }
+	selected := func(c *v1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{storage.AnnSelectedNode: "node-7"}
+	}
 	caller := fleet[7]
 	called := s.createClaim("called", fleetDriver, selected)
 	s.until("the selected node has the volume", func() bool { return len(caller.driver.Volumes()) == 1 })
@@ -121,7 +123,7 @@ func TestOnlyTheCallingNodeFinishesADeletedClaim(t *testing.T) {
 	s.createClaim("anywhere", fleetDriver, withOldFinalizer)
 	for _, name := range []string{"old", "anywhere"} {
 		s.awaitClaim(name, "names the provisioner or waits", func(c *v1.PersistentVolumeClaim) bool {
-			return c.Annotations[binding.StorageProvisioner] != "" || name == "anywhere" && c.Status.Phase == v1.ClaimPending
+			return c.Annotations[storage.AnnStorageProvisioner] != "" || name == "anywhere" && c.Status.Phase == v1.ClaimPending
 		})
 		s.deleteClaim(name)
 	}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // expectJournal wants so many active entries and so many volumes in the driver.
@@ -181,10 +181,10 @@ func TestClaimOfAGoneNodeIsRescheduledWithoutAnEntry(t *testing.T) {
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingWaitForFirstConsumer)
 	m.live()
 	m.createClaim("claim", m.class, func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{binding.SelectedNode: "no-such-node"}
+		c.Annotations = map[string]string{storage.AnnSelectedNode: "no-such-node"}
 	})
 	m.awaitClaim("claim", "waits for another node", func(c *v1.PersistentVolumeClaim) bool {
-		return c.Annotations[binding.StorageProvisioner] != "" && c.Annotations[binding.SelectedNode] == ""
+		return c.Annotations[storage.AnnStorageProvisioner] != "" && c.Annotations[storage.AnnSelectedNode] == ""
 	})
 	m.deleteClaim("claim")
 	m.awaitClaimGone("claim")
@@ -249,7 +249,7 @@ func TestSecondSpellingOfAHandleIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	m := enter(t, shared(t, setup{idle: true})).newMaker(storagev1.VolumeBindingImmediate)
 	claim := m.see(m.createClaim("claim", m.class, func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{binding.StorageProvisioner: m.storage.name} // nobody binds here
+		c.Annotations = map[string]string{storage.AnnStorageProvisioner: m.storage.name} // nobody binds here
 	}))
 	m.storage.next = []fault{{codes.DeadlineExceeded, true}}
 	_ = m.fails(claim)
@@ -299,7 +299,7 @@ func TestForeignHolderStopsNewCalls(t *testing.T) {
 	m.must(err, "take the journal over")
 	asked := len(m.storage.asked)
 	next := m.createClaim("next", m.class)
-	m.awaitClaim("next", "is to be served", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[binding.StorageProvisioner] != "" })
+	m.awaitClaim("next", "is to be served", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnStorageProvisioner] != "" })
 	next = m.see(next)
 	for range 2 {
 		if err := m.fails(next); !errors.Is(err, store.ErrLost) {

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestAClaimThatIsGoneOrBoundThoughTheCacheIsLateIsNotServed(t *testing.T) {
@@ -141,7 +141,7 @@ func TestAVolumeThatCannotBeUsedIsDeletedAndTheUserToldWhy(t *testing.T) {
 
 // placed chooses the node for a claim as the scheduler does.
 func placed(node string) func(*v1.PersistentVolumeClaim) {
-	return func(c *v1.PersistentVolumeClaim) { c.Annotations = map[string]string{binding.SelectedNode: node} }
+	return func(c *v1.PersistentVolumeClaim) { c.Annotations = map[string]string{storage.AnnSelectedNode: node} }
 }
 
 func TestANodeThatVanishedIsGivenBackOnceTheVolumeMadeForItIsDeleted(t *testing.T) {
@@ -158,7 +158,7 @@ func TestANodeThatVanishedIsGivenBackOnceTheVolumeMadeForItIsDeleted(t *testing.
 	m.converge(m.see(claim))
 	m.expect("volumes", len(m.storage.handles), 0)
 	now := m.see(claim)
-	if node, selected := now.Annotations[binding.SelectedNode]; selected {
+	if node, selected := now.Annotations[storage.AnnSelectedNode]; selected {
 		t.Errorf("the node %s is still selected", node)
 	}
 	m.deleteClaim(claim.Name)
@@ -171,7 +171,7 @@ func TestANodeWithoutRoomIsGivenBack(t *testing.T) {
 	m := enter(t, shared(t, setup{honor: true})).newMaker(storagev1.VolumeBindingWaitForFirstConsumer)
 	claim := m.see(m.requested(placed("no-such-node")))
 	m.converge(claim)
-	if node, chosen := m.see(claim).Annotations[binding.SelectedNode]; chosen {
+	if node, chosen := m.see(claim).Annotations[storage.AnnSelectedNode]; chosen {
 		t.Errorf("the node %s is still chosen", node)
 	}
 	m.expect("asked", len(m.storage.asked), 0)

@@ -18,19 +18,19 @@ import (
 	"k8s.io/client-go/tools/record"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // These tests run the claim side of the provisioner in this process, on caches that
 // they fill by hand, against the real API server and a storage system of their own.
 
-// storage is a storage system of which a test says what goes wrong.
-type storage struct {
+// fakeStorage is a storage system of which a test says what goes wrong.
+type fakeStorage struct {
 	name     string
 	topology bool
 	// next are the faults of the next calls.
@@ -53,14 +53,14 @@ type fault struct {
 	after bool
 }
 
-func (d *storage) Name() string       { return d.name }
-func (d *storage) HasTopology() bool  { return d.topology }
-func (d *storage) TellsWriters() bool { return false }
-func (d *storage) Snapshots() bool    { return false }
-func (d *storage) Clones() bool       { return false }
-func (d *storage) Modifies() bool     { return false }
+func (d *fakeStorage) Name() string       { return d.name }
+func (d *fakeStorage) HasTopology() bool  { return d.topology }
+func (d *fakeStorage) TellsWriters() bool { return false }
+func (d *fakeStorage) Snapshots() bool    { return false }
+func (d *fakeStorage) Clones() bool       { return false }
+func (d *fakeStorage) Modifies() bool     { return false }
 
-func (d *storage) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+func (d *fakeStorage) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	d.asked = append(d.asked, request.GetName())
 	var struck fault
 	if len(d.next) > 0 {
@@ -83,23 +83,23 @@ func (d *storage) CreateVolume(_ context.Context, request *spec.CreateVolumeRequ
 	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: handle, CapacityBytes: request.GetCapacityRange().GetRequiredBytes()}}, nil
 }
 
-func (d *storage) Naming(volume *v1.PersistentVolume) []string {
+func (d *fakeStorage) Naming(volume *v1.PersistentVolume) []string {
 	if slices.Contains(d.known, handle(volume)) {
 		return []string{"known"}
 	}
 	return nil
 }
 
-func (d *storage) SameDisk(a, b *v1.PersistentVolume) bool { return d.HandleOf(a) == d.HandleOf(b) }
+func (d *fakeStorage) SameDisk(a, b *v1.PersistentVolume) bool { return d.HandleOf(a) == d.HandleOf(b) }
 
-func (d *storage) HandleOf(volume *v1.PersistentVolume) string {
+func (d *fakeStorage) HandleOf(volume *v1.PersistentVolume) string {
 	if volume.Spec.CSI == nil || volume.Spec.CSI.Driver != d.name {
 		return ""
 	}
 	return handle(volume)
 }
 
-func (d *storage) Discard(_ context.Context, _ *v1.PersistentVolume, id string) error {
+func (d *fakeStorage) Discard(_ context.Context, _ *v1.PersistentVolume, id string) error {
 	if d.undeletable != nil {
 		return d.undeletable
 	}
@@ -115,7 +115,7 @@ func (d *storage) Discard(_ context.Context, _ *v1.PersistentVolume, id string) 
 // maker is the claim side on caches that are filled by hand.
 type maker struct {
 	*scene
-	storage *storage
+	storage *fakeStorage
 	factory informers.SharedInformerFactory
 	*provisioning.Controller
 	store  *store.Store
@@ -134,7 +134,7 @@ type maker struct {
 func (s *scene) newMaker(mode storagev1.VolumeBindingMode, change ...func(*maker)) *maker {
 	s.t.Helper()
 	m := &maker{
-		scene: s, storage: &storage{name: s.namespace + ".example.com", handles: map[string]string{}}, class: s.namespace,
+		scene: s, storage: &fakeStorage{name: s.namespace + ".example.com", handles: map[string]string{}}, class: s.namespace,
 		leases: s.client, deniedFor: time.Minute, patience: provisioning.DefaultPatience,
 	}
 	for _, f := range change {
@@ -220,7 +220,7 @@ func (m *maker) requested(change ...func(*v1.PersistentVolumeClaim)) *v1.Persist
 	m.t.Helper()
 	m.createClaim("claim", m.class, change...)
 	return m.awaitClaim("claim", "is to be served", func(c *v1.PersistentVolumeClaim) bool {
-		return c.Annotations[binding.StorageProvisioner] != "" && c.Status.Phase == v1.ClaimPending
+		return c.Annotations[storage.AnnStorageProvisioner] != "" && c.Status.Phase == v1.ClaimPending
 	})
 }
 

@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // The pairs of a volume and a claim in the cluster, and how many of them are the
@@ -114,8 +114,8 @@ func (s *scene) makePair(provisioner string) error {
 			Finalizers:   []string{string(finalizer.ClaimProtection)},
 			Labels:       map[string]string{"app.kubernetes.io/name": "database", "app.kubernetes.io/instance": "of-somebody"},
 			Annotations: map[string]string{
-				binding.StorageProvisioner: provisioner, binding.BetaStorageProvisioner: provisioner,
-				binding.BindCompleted: "yes", binding.BoundByController: "yes",
+				storage.AnnStorageProvisioner: provisioner, storage.AnnBetaStorageProvisioner: provisioner,
+				storage.AnnBindCompleted: "yes", storage.AnnBoundByController: "yes",
 			},
 		},
 		Spec: v1.PersistentVolumeClaimSpec{
@@ -131,7 +131,7 @@ func (s *scene) makePair(provisioner string) error {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        "pvc-" + string(claim.UID),
 			Finalizers:  []string{string(finalizer.VolumeProtection), string(finalizer.External)},
-			Annotations: map[string]string{binding.ProvisionedBy: provisioner},
+			Annotations: map[string]string{storage.AnnDynamicallyProvisioned: provisioner},
 		},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,

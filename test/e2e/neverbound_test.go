@@ -10,12 +10,13 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // madeFor lets a volume look as if the driver had made it for the claim.
 func (s *scene) madeFor(claim *v1.PersistentVolumeClaim) func(*v1.PersistentVolume) {
 	return func(v *v1.PersistentVolume) {
-		v.Annotations = map[string]string{binding.ProvisionedBy: s.driver.DriverName}
+		v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: s.driver.DriverName}
 		v.Finalizers = []string{string(finalizer.External)}
 		v.Spec.StorageClassName = *claim.Spec.StorageClassName
 		v.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // localNode is a node with a driver of its own and a provisioner beside it.
@@ -92,11 +92,11 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 		s.createClaim(fmt.Sprintf("any-%d", i), deleteClass)
 	}
 	s.createClaim("chosen", waitClass, func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{binding.SelectedNode: "node-2"} // as the scheduler does
+		c.Annotations = map[string]string{storage.AnnSelectedNode: "node-2"} // as the scheduler does
 	})
 	for _, claim := range []string{"any-0", "any-1", "any-2", "any-3", "any-4", "any-5", "any-6", "any-7", "chosen"} {
 		bound[claim] = s.awaitBound(claim)
-		chosen := s.awaitClaim(claim, "is kept", func(*v1.PersistentVolumeClaim) bool { return true }).Annotations[binding.SelectedNode]
+		chosen := s.awaitClaim(claim, "is kept", func(*v1.PersistentVolumeClaim) bool { return true }).Annotations[storage.AnnSelectedNode]
 		host := hostOf(bound[claim])
 		if host != chosen || nodes[host] == nil || host == "full" {
 			t.Fatalf("claim %s: node %s was chosen, the volume is at %s", claim, chosen, host)

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // createClass makes a class of the test's own, named like its namespace.
@@ -198,7 +198,7 @@ func TestAVolumeOfAMigratedPluginIsMadeAndDeletedByItsDriver(t *testing.T) {
 	})
 	s.createClaim("claim", s.namespace)
 	volume := s.awaitBound("claim")
-	if volume.Spec.AWSElasticBlockStore == nil || volume.Spec.AWSElasticBlockStore.FSType != "xfs" || volume.Annotations[binding.ProvisionedBy] != "kubernetes.io/aws-ebs" {
+	if volume.Spec.AWSElasticBlockStore == nil || volume.Spec.AWSElasticBlockStore.FSType != "xfs" || volume.Annotations[storage.AnnDynamicallyProvisioned] != "kubernetes.io/aws-ebs" {
 		t.Fatalf("the volume is %+v, annotated %v", volume.Spec.PersistentVolumeSource, volume.Annotations)
 	}
 	id := volume.Spec.AWSElasticBlockStore.VolumeID
@@ -206,7 +206,7 @@ func TestAVolumeOfAMigratedPluginIsMadeAndDeletedByItsDriver(t *testing.T) {
 		t.Errorf("the storage system does not have %s", id)
 	}
 	s.awaitVolume(volume.Name, "is protected", func(v *v1.PersistentVolume) bool {
-		return finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[binding.MigratedTo] == s.driver.DriverName
+		return finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[storage.AnnMigratedTo] == s.driver.DriverName
 	})
 	s.deleteVolume(volume.Name)
 	s.deleteClaim("claim")

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func reasonIs(reason string) fields.Selector {
@@ -48,7 +48,7 @@ func (s *scene) zoned(provisioner string, change ...func(*storagev1.StorageClass
 // chosen is what the scheduler writes on a claim.
 func chosen(node string) func(*v1.PersistentVolumeClaim) {
 	return func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{binding.SelectedNode: node}
+		c.Annotations = map[string]string{storage.AnnSelectedNode: node}
 	}
 }
 
@@ -119,8 +119,8 @@ func TestANodeThatCannotReachAVolumeIsGivenBackToTheScheduler(t *testing.T) {
 		if message := s.awaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, tc.names) {
 			t.Errorf("%s: the event does not say why: %s", name, message)
 		}
-		s.awaitClaim(name, "is given back", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[binding.SelectedNode] == "" })
-		s.annotate(claim, binding.SelectedNode, s.ownNode("right-"+name, "zone=b"))
+		s.awaitClaim(name, "is given back", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnSelectedNode] == "" })
+		s.annotate(claim, storage.AnnSelectedNode, s.ownNode("right-"+name, "zone=b"))
 		if got := zoneOf(s.awaitBound(name)); got != "b" {
 			t.Errorf("%s: the volume is in zone %q, want that of the second node", name, got)
 		}

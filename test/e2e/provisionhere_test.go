@@ -14,6 +14,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // hostPaths is a cluster whose host-path plugin may provision.
@@ -44,7 +45,7 @@ func TestAnInTreePluginProvisionsAVolumeThatIsProtectedFromItsFirstWrite(t *test
 			if info, err := os.Stat(volume.Spec.HostPath.Path); err != nil || !info.IsDir() {
 				t.Errorf("there is no directory %s: %v", volume.Spec.HostPath.Path, err)
 			}
-			if got := volume.Annotations[binding.ProvisionedBy]; got != "kubernetes.io/host-path" {
+			if got := volume.Annotations[storage.AnnDynamicallyProvisioned]; got != "kubernetes.io/host-path" {
 				t.Errorf("the volume says that it was provisioned by %q", got)
 			}
 			if got := finalizer.Has(first.Finalizers, finalizer.InTree); got != protected {
@@ -54,7 +55,7 @@ func TestAnInTreePluginProvisionsAVolumeThatIsProtectedFromItsFirstWrite(t *test
 			if want := []string{string(finalizer.ClaimProtection)}; !slices.Equal(claim.Finalizers, want) {
 				t.Errorf("the claim carries %v, want %v", claim.Finalizers, want)
 			}
-			if got := claim.Annotations[binding.StorageProvisioner]; got != "kubernetes.io/host-path" {
+			if got := claim.Annotations[storage.AnnStorageProvisioner]; got != "kubernetes.io/host-path" {
 				t.Errorf("the claim says that it is provisioned by %q", got)
 			}
 			s.awaitEvent(claim, "ProvisioningSucceeded")
@@ -142,7 +143,7 @@ func (s *scene) recordUnfinished(claim *v1.PersistentVolumeClaim) string {
 	s.t.Cleanup(func() { _ = os.RemoveAll(path) })
 	s.createVolume("unfinished", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Name, v.Spec.StorageClassName = binding.ProvisionedName(claim), s.namespace
-		v.Annotations = map[string]string{binding.ProvisionedBy: "kubernetes.io/host-path", binding.BoundByController: "yes"}
+		v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/host-path", storage.AnnBoundByController: "yes"}
 		v.Finalizers = []string{string(finalizer.InTree)}
 		v.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
 		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path}}
@@ -182,7 +183,7 @@ func TestFinalizerOfOldVersionDoesNotDelayDeletion(t *testing.T) {
 	t.Parallel()
 	s := enter(t, shared(t, hostPaths))
 	s.createClaim("claim", s.namespace, func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{binding.StorageProvisioner: "kubernetes.io/host-path"}
+		c.Annotations = map[string]string{storage.AnnStorageProvisioner: "kubernetes.io/host-path"}
 		c.Finalizers = []string{string(finalizer.Provisioning)}
 	})
 	s.deleteClaim("claim")

@@ -18,7 +18,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // BenchmarkNewClaimsBesideFailingDeletions measures, in one run, how long a new claim
@@ -97,7 +97,7 @@ func (s *scene) undeletable(i int) *v1.PersistentVolume {
 		volume.Spec.CSI.VolumeHandle = fmt.Sprintf("%d-%s", i, strings.Repeat("x", 300))
 		return volume
 	}
-	volume.Annotations = map[string]string{binding.ProvisionedBy: "kubernetes.io/host-path"}
+	volume.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/host-path"}
 	volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: fmt.Sprintf("/nowhere/%d", i)}}
 	return volume
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // lives is how often an object of one name is made and deleted again in a storm.
@@ -133,15 +133,15 @@ func TestNonsenseIsToldOnTheObjectAtFaultAndCostsLittle(t *testing.T) {
 			}, event: "ProvisioningFailed", says: "not found"},
 		"a claim that says it was bound, to nothing": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
-				c.Annotations = map[string]string{binding.BindCompleted: "yes"}
+				c.Annotations = map[string]string{storage.AnnBindCompleted: "yes"}
 			}, event: "ClaimLost", says: "lost reference to PersistentVolume"},
 		"a claim that says it was bound, to what never was": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
-				c.Annotations, c.Spec.VolumeName = map[string]string{binding.BindCompleted: "yes"}, "nowhere"
+				c.Annotations, c.Spec.VolumeName = map[string]string{storage.AnnBindCompleted: "yes"}, "nowhere"
 			}, event: "ClaimLost", says: "nowhere"},
 		"a capacity before resizing that is no number": {
 			volume: func(v *v1.PersistentVolume) {
-				v.Annotations = map[string]string{binding.PreResizeCapacity: "much"}
+				v.Annotations = map[string]string{storage.AnnPreResizeCapacity: "much"}
 			}, claim: func(*v1.PersistentVolumeClaim) {}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,11 +16,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
@@ -108,7 +108,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 func (c *Controller) choiceOf(claim *v1.PersistentVolumeClaim) provision.Choice {
 	choice := provision.Choice{
 		Wanted: claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && c.Serves(provisionerOf(claim)),
-		Server: provision.ServerOf(claim.Annotations[binding.SelectedNode], c.Node),
+		Server: provision.ServerOf(claim.Annotations[storage.AnnSelectedNode], c.Node),
 	}
 	if class := c.classOf(claim); class != nil {
 		choice.Classed = true
@@ -154,7 +154,7 @@ func (c *Controller) ask(ctx context.Context, claim *v1.PersistentVolumeClaim, c
 // choose writes this node into the claim, unless anything has changed since.
 func (c *Controller) choose(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
 	key := controller.Key(claim)
-	chosen := patch.ForVersion(claim).Annotate(claim, map[string]string{binding.SelectedNode: c.Node})
+	chosen := patch.ForVersion(claim).Annotate(claim, map[string]string{storage.AnnSelectedNode: c.Node})
 	_, err := c.writer.Claim(ctx, claim, chosen)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -194,7 +194,7 @@ func (c *Controller) gone(claim *v1.PersistentVolumeClaim) {
 }
 
 func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.StorageClass {
-	return cached[*storagev1.StorageClass](c.Classes, binding.ClaimClass(claim))
+	return cached[*storagev1.StorageClass](c.Classes, storage.ClaimClass(claim))
 }
 
 // delay counts a try and draws the time until it: the longer the more there were.
@@ -225,10 +225,10 @@ func (c *Controller) forget(claim string) {
 }
 
 func provisionerOf(claim *v1.PersistentVolumeClaim) string {
-	if name, named := claim.Annotations[binding.StorageProvisioner]; named {
+	if name, named := claim.Annotations[storage.AnnStorageProvisioner]; named {
 		return name
 	}
-	return claim.Annotations[binding.BetaStorageProvisioner]
+	return claim.Annotations[storage.AnnBetaStorageProvisioner]
 }
 
 func cached[T any](informer cache.SharedIndexInformer, key string) T {

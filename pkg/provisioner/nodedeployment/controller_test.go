@@ -22,9 +22,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/nodedeployment"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // driver has so many bytes left, or fails.
@@ -44,7 +44,7 @@ func (d *driver) GetCapacity(_ context.Context, question *spec.GetCapacityReques
 func claim(change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
 	name := "class"
 	c := &v1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Annotations: map[string]string{binding.StorageProvisioner: "driver"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Annotations: map[string]string{storage.AnnStorageProvisioner: "driver"}},
 		Spec: v1.PersistentVolumeClaimSpec{
 			StorageClassName: &name,
 			Resources:        v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("10")}},
@@ -66,7 +66,7 @@ func class(change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
 }
 
 func chosen(node string) func(*v1.PersistentVolumeClaim) {
-	return func(c *v1.PersistentVolumeClaim) { c.Annotations[binding.SelectedNode] = node }
+	return func(c *v1.PersistentVolumeClaim) { c.Annotations[storage.AnnSelectedNode] = node }
 }
 
 // question is what the driver is asked about a class.
@@ -116,7 +116,7 @@ func (w *world) node(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return now.Annotations[binding.SelectedNode]
+	return now.Annotations[storage.AnnSelectedNode]
 }
 
 func TestANodeChoosesItself(t *testing.T) {
@@ -137,12 +137,12 @@ func TestANodeChoosesItself(t *testing.T) {
 			c.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "host", Values: []string{"yours"}}}}}
 		}), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
 		"not where another one was chosen":  {claim(chosen("yours")), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "yours"},
-		"not for another driver's":          {claim(func(c *v1.PersistentVolumeClaim) { c.Annotations[binding.StorageProvisioner] = "other" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"not for another driver's":          {claim(func(c *v1.PersistentVolumeClaim) { c.Annotations[storage.AnnStorageProvisioner] = "other" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
 		"not for one that has its volume":   {claim(func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "volume" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
 		"not for one that is being deleted": {claim(func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{}; c.Finalizers = []string{"x"} }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
 		"not while nobody knows the class":  {claim(), nil, &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
 		"also by the older annotation alone": {claim(func(c *v1.PersistentVolumeClaim) {
-			c.Annotations = map[string]string{binding.BetaStorageProvisioner: "driver"}
+			c.Annotations = map[string]string{storage.AnnBetaStorageProvisioner: "driver"}
 		}), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Names are those by which claims and volumes are known to be the driver's. The
@@ -40,9 +40,9 @@ func (n Names) include(name string) bool {
 // is kept by all. The sources of clones, and who needs them, are the affair of all
 // drivers together.
 func (n Names) ownsClaim(claim *v1.PersistentVolumeClaim) bool {
-	return n.include(claim.Annotations[binding.StorageProvisioner]) ||
-		n.include(claim.Annotations[binding.BetaStorageProvisioner]) ||
-		n.include(claim.Annotations[binding.MigratedTo]) ||
+	return n.include(claim.Annotations[storage.AnnStorageProvisioner]) ||
+		n.include(claim.Annotations[storage.AnnBetaStorageProvisioner]) ||
+		n.include(claim.Annotations[storage.AnnMigratedTo]) ||
 		finalizer.Has(claim.Finalizers, finalizer.Provisioning) ||
 		finalizer.Has(claim.Finalizers, finalizer.CloneSource) ||
 		protection.NeededSource(claim).Kind != protection.NoSource
@@ -55,7 +55,7 @@ func (n Names) ownsVolume(volume *v1.PersistentVolume) bool {
 	if volume.Spec.CSI != nil && volume.Spec.CSI.Driver == n.Driver {
 		return true
 	}
-	return reclaim.Owns(n.Driver, volume) || n.include(volume.Annotations[binding.ProvisionedBy]) ||
+	return reclaim.Owns(n.Driver, volume) || n.include(volume.Annotations[storage.AnnDynamicallyProvisioned]) ||
 		len(n.Migrated) > 0 && volume.Spec.CSI == nil && n.include(n.PluginOf(volume))
 }
 

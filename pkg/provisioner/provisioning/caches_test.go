@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 var ourNames = Names{Driver: "ours", Migrated: []string{"kubernetes.io/ours"}, PluginOf: func(volume *v1.PersistentVolume) string {
@@ -31,7 +31,7 @@ func claimOf(annotation, value string, finalizers ...string) *v1.PersistentVolum
 
 // cloneOf is a claim for a clone.
 func cloneOf(phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolumeClaim {
-	claim := claimOf(binding.StorageProvisioner, "theirs")
+	claim := claimOf(storage.AnnStorageProvisioner, "theirs")
 	claim.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "source"}
 	claim.Status.Phase = phase
 	return claim
@@ -43,20 +43,20 @@ func TestClaimsOfOtherDriversAreNotKept(t *testing.T) {
 		ours  bool
 	}{
 		"nobody was asked yet":                           {claimOf("", ""), false},
-		"another driver was asked":                       {claimOf(binding.StorageProvisioner, "theirs"), false},
-		"another driver was asked in the old way":        {claimOf(binding.BetaStorageProvisioner, "theirs"), false},
-		"nobody is named":                                {claimOf(binding.StorageProvisioner, ""), false},
-		"the driver was asked":                           {claimOf(binding.StorageProvisioner, "ours"), true},
-		"the driver was asked in the old way":            {claimOf(binding.BetaStorageProvisioner, "ours"), true},
-		"the plugin that it replaces was asked":          {claimOf(binding.StorageProvisioner, "kubernetes.io/ours"), true},
-		"the claim was migrated to the driver":           {claimOf(binding.MigratedTo, "ours"), true},
+		"another driver was asked":                       {claimOf(storage.AnnStorageProvisioner, "theirs"), false},
+		"another driver was asked in the old way":        {claimOf(storage.AnnBetaStorageProvisioner, "theirs"), false},
+		"nobody is named":                                {claimOf(storage.AnnStorageProvisioner, ""), false},
+		"the driver was asked":                           {claimOf(storage.AnnStorageProvisioner, "ours"), true},
+		"the driver was asked in the old way":            {claimOf(storage.AnnBetaStorageProvisioner, "ours"), true},
+		"the plugin that it replaces was asked":          {claimOf(storage.AnnStorageProvisioner, "kubernetes.io/ours"), true},
+		"the claim was migrated to the driver":           {claimOf(storage.AnnMigratedTo, "ours"), true},
 		"a volume is made, nobody says by whom":          {claimOf("", "", "exeunt.io/provisioning"), true},
-		"another driver was asked while we were at it":   {claimOf(binding.BetaStorageProvisioner, "theirs", "exeunt.io/provisioning"), true},
+		"another driver was asked while we were at it":   {claimOf(storage.AnnBetaStorageProvisioner, "theirs", "exeunt.io/provisioning"), true},
 		"it is cloned":                                   {claimOf("", "", "provisioner.storage.kubernetes.io/cloning-protection"), true},
 		"it waits for a clone that another driver makes": {cloneOf(v1.ClaimPending), true},
 		"it has a clone that another driver made":        {cloneOf(v1.ClaimBound), false},
 		"a pod uses it, which is not our affair":         {claimOf("", "", "kubernetes.io/pvc-protection"), false},
-		"another plugin than the replaced was asked":     {claimOf(binding.StorageProvisioner, "kubernetes.io/theirs"), false},
+		"another plugin than the replaced was asked":     {claimOf(storage.AnnStorageProvisioner, "kubernetes.io/theirs"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ourNames.ownsClaim(tc.claim); got != tc.ours {
@@ -67,7 +67,7 @@ func TestClaimsOfOtherDriversAreNotKept(t *testing.T) {
 }
 
 func TestVolumesOfOtherDriversAreNotKept(t *testing.T) {
-	const provisionedBy = binding.ProvisionedBy
+	const provisionedBy = storage.AnnDynamicallyProvisioned
 	for name, tc := range map[string]struct {
 		annotations map[string]string
 		csi         string
@@ -82,8 +82,8 @@ func TestVolumesOfOtherDriversAreNotKept(t *testing.T) {
 		"a dynamic volume of another driver":             {annotations: map[string]string{provisionedBy: "theirs"}, csi: "theirs", ours: false},
 		"made by the plugin that the driver replaces":    {annotations: map[string]string{provisionedBy: "kubernetes.io/ours"}, ours: true},
 		"made by another plugin":                         {annotations: map[string]string{provisionedBy: "kubernetes.io/theirs"}, ours: false},
-		"migrated to the driver":                         {annotations: map[string]string{provisionedBy: "kubernetes.io/x", binding.MigratedTo: "ours"}, ours: true},
-		"migrated to another driver":                     {annotations: map[string]string{provisionedBy: "kubernetes.io/x", binding.MigratedTo: "theirs"}, ours: false},
+		"migrated to the driver":                         {annotations: map[string]string{provisionedBy: "kubernetes.io/x", storage.AnnMigratedTo: "ours"}, ours: true},
+		"migrated to another driver":                     {annotations: map[string]string{provisionedBy: "kubernetes.io/x", storage.AnnMigratedTo: "theirs"}, ours: false},
 		"made by another driver, with a handle of ours":  {annotations: map[string]string{provisionedBy: "theirs"}, csi: "ours", ours: true},
 		"made by the driver, with a handle of another's": {annotations: map[string]string{provisionedBy: "ours"}, csi: "theirs", ours: true},
 	} {

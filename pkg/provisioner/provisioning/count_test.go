@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // csi-provisioner counts each pass over an unbound claim of its that ends in an error,
@@ -21,7 +21,7 @@ func TestFailedTriesAreCountedAsUpstream(t *testing.T) {
 		failure bool
 	}{
 		"the selected node is gone": {func(f *flow) {
-			f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[binding.SelectedNode] = "gone" })
+			f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
 		}, false},
 		"a populator serves the claim": {func(f *flow) {
 			f.change(func(claim *v1.PersistentVolumeClaim) {

@@ -12,11 +12,11 @@ import (
 	"k8s.io/klog/v2"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // errLeaseEnding: the driver is not called so shortly before another process may lead.
@@ -120,7 +120,7 @@ func (c *Controller) noteUnfit(o *observation, s provision.State, err error) boo
 	if !isElsewhere(err) || s.Want != provision.Wanted {
 		return false
 	}
-	c.note(o, func(r *claimRecord) { r.unfit = o.claim.Annotations[binding.SelectedNode] })
+	c.note(o, func(r *claimRecord) { r.unfit = o.claim.Annotations[storage.AnnSelectedNode] })
 	c.count(o, err)
 	_ = c.reportFailure(o, c.sentence(o, err, false)) // it is the reason of what follows
 	return true
@@ -135,7 +135,7 @@ func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node)
 	class := c.classOf(o.claim)
 	switch {
 	case class == nil:
-		return nil, fmt.Errorf("storageclass.storage.k8s.io %q not found", binding.ClaimClass(o.claim))
+		return nil, fmt.Errorf("storageclass.storage.k8s.io %q not found", storage.ClaimClass(o.claim))
 	case !c.Serves(class.Provisioner):
 		return nil, &provision.Refusal{Sentence: fmt.Sprintf("The storage class %q is now of the provisioner %q", class.Name, class.Provisioner)}
 	}
@@ -147,7 +147,7 @@ func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node)
 		Kind: "PersistentVolumeClaim", APIVersion: "v1",
 		Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID, ResourceVersion: o.claim.ResourceVersion,
 	}
-	p.volume.Spec.StorageClassName = binding.ClaimClass(o.claim)
+	p.volume.Spec.StorageClassName = storage.ClaimClass(o.claim)
 	return p, nil
 }
 
@@ -157,7 +157,7 @@ func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node)
 // may be for labels that the cache does not have yet.
 func (c *Controller) planForWatched(ctx context.Context, o *observation, s provision.State) *plan {
 	r, _ := c.memory.of(o.claim.UID)
-	name := o.claim.Annotations[binding.SelectedNode]
+	name := o.claim.Annotations[storage.AnnSelectedNode]
 	if name == "" || s.Want != provision.Wanted || c.WatchedNode == nil || !c.isFresh(o, r) {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (c *Controller) planForWatched(ctx context.Context, o *observation, s provi
 // selectedNode returns the node that the scheduler selected, nil if there is none. One
 // that is gone is noted as unfit.
 func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node, error) {
-	name := o.claim.Annotations[binding.SelectedNode]
+	name := o.claim.Annotations[storage.AnnSelectedNode]
 	if name == "" {
 		return nil, nil
 	}
@@ -249,8 +249,8 @@ func (c *Controller) removeOldFinalizer(ctx context.Context, o *observation) (*o
 
 // reschedule has the scheduler select another node, unless it has already.
 func (c *Controller) reschedule(ctx context.Context, o *observation) (*observation, error) {
-	path := "/metadata/annotations/" + patch.Escape(binding.SelectedNode)
-	change := patch.For(o.claim).Test(path, o.claim.Annotations[binding.SelectedNode]).Remove(path)
+	path := "/metadata/annotations/" + patch.Escape(storage.AnnSelectedNode)
+	change := patch.For(o.claim).Test(path, o.claim.Annotations[storage.AnnSelectedNode]).Remove(path)
 	claim, err := c.writer.Claim(ctx, o.claim, change)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -258,7 +258,7 @@ func (c *Controller) reschedule(ctx context.Context, o *observation) (*observati
 	case err != nil:
 		return nil, err
 	}
-	klog.FromContext(ctx).V(2).Info("The scheduler selects another node for the claim", "unfit", o.claim.Annotations[binding.SelectedNode])
+	klog.FromContext(ctx).V(2).Info("The scheduler selects another node for the claim", "unfit", o.claim.Annotations[storage.AnnSelectedNode])
 	c.note(o, func(r *claimRecord) { r.unfit = "" })
 	return o.next(claim), nil
 }

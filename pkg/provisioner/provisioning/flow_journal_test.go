@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestFailedRecordIsRepeatedWithoutAnotherCall(t *testing.T) {
@@ -149,7 +149,7 @@ func TestDiskOfALostClaimIsLeftAlone(t *testing.T) {
 			}
 			f.change(func(claim *v1.PersistentVolumeClaim) {
 				claim.Spec.VolumeName = "pvc-uid"
-				claim.Annotations[binding.BindCompleted] = "yes"
+				claim.Annotations[storage.AnnBindCompleted] = "yes"
 				claim.Status.Phase = v1.ClaimLost
 				claim.Finalizers = finalizer.With(claim.Finalizers, finalizer.Provisioning) // of an earlier version
 			})

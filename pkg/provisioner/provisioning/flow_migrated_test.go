@@ -9,8 +9,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // oldPlugin is an in-tree plugin that the driver replaces.
@@ -46,7 +46,7 @@ func newMigrated(t *testing.T) *flow {
 	f := newFlow(t)
 	f.translator = twisted{}
 	claim := f.now().DeepCopy()
-	claim.Annotations = map[string]string{binding.StorageProvisioner: oldPlugin, binding.MigratedTo: csimock.DefaultName}
+	claim.Annotations = map[string]string{storage.AnnStorageProvisioner: oldPlugin, storage.AnnMigratedTo: csimock.DefaultName}
 	_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), claim, metav1.UpdateOptions{})
 	f.must(err)
 	class, err := f.client.StorageV1().StorageClasses().Get(t.Context(), "class", metav1.GetOptions{})
@@ -101,7 +101,7 @@ func TestDiskThatAnotherVolumeNamesIsNotDeleted(t *testing.T) {
 			_, err := f.client.CoreV1().PersistentVolumes().Create(t.Context(), other, metav1.CreateOptions{})
 			f.must(err)
 			f.must(f.Volumes.GetStore().Replace(nil, "")) // the watch is late
-			f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[binding.SelectedNode] = "another" })
+			f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
 			_ = f.Reconcile(context.Background(), flowClaim)
 			if len(f.mock.Volumes()) != 1 {
 				t.Error("the disk of another volume is deleted")

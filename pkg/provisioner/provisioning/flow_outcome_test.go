@@ -10,10 +10,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestOpenRequestIsRepeatedThoughItsClassIsGone(t *testing.T) {
@@ -30,7 +30,7 @@ func TestOpenVolumeOfALostNodeIsDiscarded(t *testing.T) {
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)
 	f.expect(1, 0, 1, 1)
-	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[binding.SelectedNode] = "gone" })
+	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: csimock.DefaultName, VolumeBindingMode: &wait}
 	_, err := f.client.StorageV1().StorageClasses().Update(f.Context(), class, metav1.UpdateOptions{})
@@ -40,7 +40,7 @@ func TestOpenVolumeOfALostNodeIsDiscarded(t *testing.T) {
 	f.step(false)
 	f.step(false)
 	f.expect(0, 0, 2, 0)
-	if node, selected := f.now().Annotations[binding.SelectedNode]; selected {
+	if node, selected := f.now().Annotations[storage.AnnSelectedNode]; selected {
 		t.Errorf("the node %s is still selected", node)
 	}
 }
@@ -63,7 +63,7 @@ func TestFailedDiscardIsRepeated(t *testing.T) {
 	f := newFlow(t)
 	f.fail("create", "persistentvolumes", false)
 	f.step(true)
-	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[binding.SelectedNode] = "another" })
+	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
 	f.must(f.mock.Inject(csimock.Fault{Method: "DeleteVolume", Code: codes.Internal, Times: 2}))
 	f.step(true)
 	f.expect(1, 0, 1, 1)

@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -33,6 +32,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // flow is the claim side with the real volume side and a driver behind a socket,
@@ -107,7 +107,7 @@ func newFlow(t *testing.T, finalizers ...string) *flow {
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Finalizers: append([]string{"example.com/other"}, finalizers...),
-			Annotations: map[string]string{binding.StorageProvisioner: csimock.DefaultName},
+			Annotations: map[string]string{storage.AnnStorageProvisioner: csimock.DefaultName},
 		},
 		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 			Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}}},

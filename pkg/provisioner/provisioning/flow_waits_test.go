@@ -18,9 +18,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // wrapped is the driver with a step before each CreateVolume call.
@@ -83,11 +83,11 @@ func TestClaimThatIsRescheduledWaitsForTheScheduler(t *testing.T) {
 	class = class.DeepCopy()
 	class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
 	f.must(f.Classes.GetStore().Update(class))
-	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[binding.SelectedNode] = "full" })
+	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "full" })
 	f.inject(codes.ResourceExhausted, false, 1)
 	f.step(false)
 	f.expect(0, 0, 1, 0)
-	if _, selected := f.now().Annotations[binding.SelectedNode]; selected {
+	if _, selected := f.now().Annotations[storage.AnnSelectedNode]; selected {
 		t.Error("the node is still selected")
 	}
 }

@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Journal has an entry for each CreateVolume call whose outcome is not recorded yet.
@@ -163,11 +163,11 @@ func claimFrom(entry journal.Entry) *v1.PersistentVolumeClaim {
 	claim := &v1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: entry.Namespace, Name: entry.Name, UID: entry.UID,
-			Annotations: map[string]string{binding.StorageProvisioner: entry.Volume.Annotations[binding.ProvisionedBy]}},
+			Annotations: map[string]string{storage.AnnStorageProvisioner: entry.Volume.Annotations[storage.AnnDynamicallyProvisioned]}},
 		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class},
 	}
 	if entry.Node != "" {
-		claim.Annotations[binding.SelectedNode] = entry.Node
+		claim.Annotations[storage.AnnSelectedNode] = entry.Node
 	}
 	return claim
 }

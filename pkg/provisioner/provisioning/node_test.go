@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // zonal is a driver with topology that knows in which zone the last volume is.
@@ -89,7 +89,7 @@ func TestRepeatedRequestReadsTheNodeLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	now, err := c.Client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "claim", metav1.GetOptions{})
-	if err != nil || driver.made > 0 || now.Annotations[binding.SelectedNode] != "" {
-		t.Errorf("%d volumes, the selected node is %q, %v; want another node selected", driver.made, now.Annotations[binding.SelectedNode], err)
+	if err != nil || driver.made > 0 || now.Annotations[storage.AnnSelectedNode] != "" {
+		t.Errorf("%d volumes, the selected node is %q, %v; want another node selected", driver.made, now.Annotations[storage.AnnSelectedNode], err)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // observation is a claim and what this pass has found out. The objects are never
@@ -149,7 +149,7 @@ func entryOf(o *observation, r claimRecord) provision.Entry {
 
 func (c *Controller) wantOf(o *observation) provision.Want {
 	r, _ := c.memory.of(o.claim.UID)
-	node, server := o.claim.Annotations[binding.SelectedNode], c.serverOf(o.claim, r)
+	node, server := o.claim.Annotations[storage.AnnSelectedNode], c.serverOf(o.claim, r)
 	switch {
 	case !o.gone && concluded(o.claim, o.name):
 		return provision.Concluded
@@ -176,7 +176,7 @@ func isOpen(creation provision.Creation) bool {
 
 // concluded reports whether the claim is, or was, bound to the volume of its name.
 func concluded(claim *v1.PersistentVolumeClaim, volume string) bool {
-	_, bound := claim.Annotations[binding.BindCompleted]
+	_, bound := claim.Annotations[storage.AnnBindCompleted]
 	return claim.Spec.VolumeName == volume && (bound || claim.Status.Phase == v1.ClaimBound || claim.Status.Phase == v1.ClaimLost)
 }
 
@@ -184,7 +184,7 @@ func concluded(claim *v1.PersistentVolumeClaim, volume string) bool {
 // plugin that the driver replaces, with the annotation migrated-to naming the driver.
 func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
 	name, driver := provisionerOf(claim), c.Provisioner.Driver.Name()
-	return name == driver || c.Serves(name) && claim.Annotations[binding.MigratedTo] == driver
+	return name == driver || c.Serves(name) && claim.Annotations[storage.AnnMigratedTo] == driver
 }
 
 // isLeftBehind reports whether a deleted claim that names no provisioner waits for the
@@ -200,10 +200,10 @@ func (c *Controller) servesClassOf(claim *v1.PersistentVolumeClaim) bool {
 }
 
 func provisionerOf(claim *v1.PersistentVolumeClaim) string {
-	if name, named := claim.Annotations[binding.StorageProvisioner]; named {
+	if name, named := claim.Annotations[storage.AnnStorageProvisioner]; named {
 		return name
 	}
-	return claim.Annotations[binding.BetaStorageProvisioner]
+	return claim.Annotations[storage.AnnBetaStorageProvisioner]
 }
 
 func (c *Controller) delays(claim *v1.PersistentVolumeClaim) bool {
@@ -212,7 +212,7 @@ func (c *Controller) delays(claim *v1.PersistentVolumeClaim) bool {
 }
 
 func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.StorageClass {
-	return cached[*storagev1.StorageClass](c.Classes, binding.ClaimClass(claim))
+	return cached[*storagev1.StorageClass](c.Classes, storage.ClaimClass(claim))
 }
 
 // knownOf prefers what was read live, then what this process wrote and the cache does

@@ -13,12 +13,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Driver makes volumes in the storage system.
@@ -83,7 +83,7 @@ func (p *plan) orAlternative(r claimRecord) *plan {
 }
 
 // provisioner returns the name of the class's provisioner.
-func (p *plan) provisioner() string { return p.volume.Annotations[binding.ProvisionedBy] }
+func (p *plan) provisioner() string { return p.volume.Annotations[storage.AnnDynamicallyProvisioned] }
 
 // answer is the volume that the driver has created.
 type answer struct {
@@ -118,7 +118,7 @@ func (p *Provisioner) prepare(ctx context.Context, options library.ProvisionOpti
 	}
 	return &plan{
 		request: request, volume: provision.Skeleton(input, request, p.Honor), credentials: credentials, secret: secret,
-		selected: options.PVC.Annotations[binding.SelectedNode], class: options.StorageClass.Name,
+		selected: options.PVC.Annotations[storage.AnnSelectedNode], class: options.StorageClass.Name,
 	}, nil
 }
 

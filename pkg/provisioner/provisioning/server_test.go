@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // local is the driver of one node.
@@ -110,7 +110,7 @@ func nodeClient(node string, old, deleting bool) *fake.Clientset {
 	class, immediate := "class", storagev1.VolumeBindingImmediate
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Finalizers: []string{"example.com/other"},
-			Annotations: map[string]string{binding.StorageProvisioner: "ours", binding.SelectedNode: node}},
+			Annotations: map[string]string{storage.AnnStorageProvisioner: "ours", storage.AnnSelectedNode: node}},
 		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}},
 	}
 	if old {
@@ -133,7 +133,7 @@ func newNodeController(t *testing.T, client *fake.Clientset, driver Driver, node
 		Provisioner: &Provisioner{Driver: driver, Inputs: NewInputs(InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true},
 		Deletion:    &discarding{}, Serves: func(name string) bool { return name == "ours" },
 		ServedBy: func(claim *v1.PersistentVolumeClaim) provision.Server {
-			return provision.ServerOf(claim.Annotations[binding.SelectedNode], node)
+			return provision.ServerOf(claim.Annotations[storage.AnnSelectedNode], node)
 		},
 		Node: func(_ context.Context, name string) (*v1.Node, error) {
 			return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil

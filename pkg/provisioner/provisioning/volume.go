@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // failure is an error of CreateVolume.
@@ -100,11 +100,11 @@ func (c *Controller) failed(ctx context.Context, o *observation, s provision.Sta
 			r.alternatives++
 		}
 		if full {
-			r.unfit = o.claim.Annotations[binding.SelectedNode]
+			r.unfit = o.claim.Annotations[storage.AnnSelectedNode]
 		}
 	})
 	if c.Failed != nil {
-		c.Failed(binding.ClaimClass(o.claim))
+		c.Failed(storage.ClaimClass(o.claim))
 	}
 	f := &failure{err: err, hopeless: code == codes.InvalidArgument && s.Want == provision.Wanted}
 	c.count(o, err)
@@ -159,9 +159,9 @@ func unresolvedBy(err error, r *claimRecord) string {
 func (c *Controller) sentence(o *observation, err error, hopeless bool) error {
 	if hopeless {
 		return fmt.Errorf("failed to provision volume with StorageClass %q: infeasible error, retries will be delayed (not tried again for %s unless class, node or annotations of the claim change): %w",
-			binding.ClaimClass(o.claim), c.Backoff.Most, err)
+			storage.ClaimClass(o.claim), c.Backoff.Most, err)
 	}
-	return fmt.Errorf("failed to provision volume with StorageClass %q: %w", binding.ClaimClass(o.claim), err)
+	return fmt.Errorf("failed to provision volume with StorageClass %q: %w", storage.ClaimClass(o.claim), err)
 }
 
 // save records the volume. An existing PersistentVolume of its name is success only

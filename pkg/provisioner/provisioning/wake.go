@@ -7,8 +7,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Indexes of claims without a volume, by what they name.
@@ -21,7 +21,7 @@ const (
 // changes: no claim waits for its next try then.
 func (c *Controller) watchClasses() error {
 	indexers := cache.Indexers{
-		byWaitedClass:      c.waited(binding.ClaimClass),
+		byWaitedClass:      c.waited(storage.ClaimClass),
 		byWaitedAttributes: c.waited(attributesOf),
 	}
 	if err := c.Claims.AddIndexers(indexers); err != nil {

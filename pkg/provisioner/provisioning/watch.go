@@ -8,10 +8,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func (c *Controller) watch() error {
@@ -84,7 +84,7 @@ func (c *Controller) saw(volume *v1.PersistentVolume) string {
 // away before it was bound.
 func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	key := c.saw(volume)
-	if ref := volume.Spec.ClaimRef; key == "" && ref != nil && c.Serves(volume.Annotations[binding.ProvisionedBy]) {
+	if ref := volume.Spec.ClaimRef; key == "" && ref != nil && c.Serves(volume.Annotations[storage.AnnDynamicallyProvisioned]) {
 		key = keyOf(controller.ClaimKey(volume), ref.UID)
 	}
 	if key != "" {

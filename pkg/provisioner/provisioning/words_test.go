@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // The words are those of external-provisioner 6.4 and its library in the same event.
@@ -19,7 +19,7 @@ func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 	f := newFlow(t)
 	node := func(f *flow, name string) *observation {
 		claim := f.now().DeepCopy()
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, binding.SelectedNode, name)
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, storage.AnnSelectedNode, name)
 		return &observation{claim: claim, name: "pvc-uid"}
 	}
 	for name, tc := range map[string]struct {

@@ -20,10 +20,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // told keeps the events that were sent: object, type and reason.
@@ -144,7 +144,7 @@ func annotated(annotations ...string) func(*v1.PersistentVolumeClaim) {
 
 // boundOnce is a claim that was bound, and shows it.
 func boundOnce(c *v1.PersistentVolumeClaim) {
-	annotated(binding.BindCompleted, "yes")(c)
+	annotated(storage.AnnBindCompleted, "yes")(c)
 	c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, AccessModes: c.Spec.AccessModes, Capacity: c.Spec.Resources.Requests}
 }
 
@@ -206,7 +206,7 @@ func TestEveryReasonIsToldOfTheClaimConcernedAndNoOther(t *testing.T) {
 		"its pod has failed without being scheduled": {
 			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("", v1.PodFailed)}, "Normal WaitForFirstConsumer"},
 		"its node is selected": {
-			pendingClaim(ofClass("class"), annotated(binding.SelectedNode, "node")),
+			pendingClaim(ofClass("class"), annotated(storage.AnnSelectedNode, "node")),
 			[]runtime.Object{class("example.com/driver", wait)}, "Normal ExternalProvisioning"},
 		"an external provisioner is asked": {
 			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", immediate)}, "Normal ExternalProvisioning"},
@@ -257,7 +257,7 @@ func TestEveryPhaseOfAClaimIsReachedForItsReasonOnly(t *testing.T) {
 		"pending, and one chose it":   {pendingClaim(), []runtime.Object{free("v", "1", referringTo("claim", ""))}, v1.ClaimBound},
 		"pending, and the one chosen is another's": {
 			pendingClaim(naming("v")), []runtime.Object{free("v", "1", referringTo("other", ""))}, v1.ClaimPending},
-		"pending, but it was bound once":     {pendingClaim(annotated(binding.BindCompleted, "yes")), nil, v1.ClaimLost},
+		"pending, but it was bound once":     {pendingClaim(annotated(storage.AnnBindCompleted, "yes")), nil, v1.ClaimLost},
 		"bound, and all is well":             {pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "claim"))}, v1.ClaimBound},
 		"bound, and the reference is gone":   {pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1")}, v1.ClaimBound},
 		"bound, and the volume is gone":      {pendingClaim(naming("v"), boundOnce), nil, v1.ClaimLost},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Event reasons, as in kube-controller-manager: scripts and alerts match them. The
@@ -30,7 +31,7 @@ const (
 // eventFor returns what the user reads of a claim that waits, false if there is
 // nothing to say.
 func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller.Event, bool) {
-	class := binding.ClaimClass(o.claim)
+	class := storage.ClaimClass(o.claim)
 	switch reason {
 	case binding.VolumeUnfit:
 		return controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true

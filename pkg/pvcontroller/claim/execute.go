@@ -13,6 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 const yes = "yes"
@@ -74,7 +75,7 @@ func (c *Controller) bindVolume(ctx context.Context, o *observation) (*observati
 	change := patch.ForVersion(o.volume)
 	change.Set("/spec/claimRef", referenceTo(o.claim))
 	if binding.RelationOf(o.volume, o.claim) == binding.Free {
-		change.Annotate(o.volume, map[string]string{binding.BoundByController: yes})
+		change.Annotate(o.volume, map[string]string{storage.AnnBoundByController: yes})
 	}
 	bound, err := c.writeVolume(ctx, o, change)
 	if err == nil {
@@ -94,10 +95,10 @@ func (c *Controller) markVolumeBound(ctx context.Context, o *observation) (*obse
 
 func (c *Controller) bindClaim(ctx context.Context, o *observation) (*observation, error) {
 	change := patch.ForVersion(o.claim)
-	annotations := map[string]string{binding.BindCompleted: yes}
+	annotations := map[string]string{storage.AnnBindCompleted: yes}
 	if o.claim.Spec.VolumeName == "" {
 		change.Set("/spec/volumeName", o.volume.Name)
-		annotations[binding.BoundByController] = yes
+		annotations[storage.AnnBoundByController] = yes
 	}
 	change.Annotate(o.claim, annotations)
 	return c.writeClaim(ctx, o, change)
@@ -126,7 +127,7 @@ func (c *Controller) assignClass(claim *v1.PersistentVolumeClaim) *patch.Patch {
 func (c *Controller) requestVolume(claim *v1.PersistentVolumeClaim) *patch.Patch {
 	name := c.provisionerOf(claim)
 	return patch.ForVersion(claim).Annotate(claim, map[string]string{
-		binding.StorageProvisioner: name, binding.BetaStorageProvisioner: name,
+		storage.AnnStorageProvisioner: name, storage.AnnBetaStorageProvisioner: name,
 	})
 }
 
@@ -154,7 +155,7 @@ func boundStatus(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) *
 }
 
 func shownCapacity(volume *v1.PersistentVolume) v1.ResourceList {
-	before, err := resource.ParseQuantity(volume.Annotations[binding.PreResizeCapacity])
+	before, err := resource.ParseQuantity(volume.Annotations[storage.AnnPreResizeCapacity])
 	if err != nil {
 		return volume.Spec.Capacity
 	}

@@ -7,12 +7,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestAClaimSaysWhoHasTakenOverFromThePluginThatWasAsked(t *testing.T) {
-	const asked, beta, to = binding.StorageProvisioner, binding.BetaStorageProvisioner, binding.MigratedTo
+	const asked, beta, to = storage.AnnStorageProvisioner, storage.AnnBetaStorageProvisioner, storage.AnnMigratedTo
 	for name, tc := range map[string]struct {
 		annotations map[string]string
 		want        string // the patch, "" for none
@@ -53,7 +53,7 @@ func marked(t *testing.T, c *Controller, claim *v1.PersistentVolumeClaim) string
 		t.Fatalf("%v in %s", err, body)
 	}
 	last := operations[len(operations)-1]
-	if last.Path != "/metadata/annotations/"+patch.Escape(binding.MigratedTo) {
+	if last.Path != "/metadata/annotations/"+patch.Escape(storage.AnnMigratedTo) {
 		t.Errorf("%s was changed", last.Path)
 	}
 	return cmp.Or(last.Value, last.Op)

@@ -9,6 +9,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // observation is a claim and the volume that it names, that refers to it or that was
@@ -105,13 +106,13 @@ func (o *observation) state(c *Controller) binding.ClaimState {
 	}
 	s.Class = c.classOf(o.claim)
 	s.Requested = (s.Class == binding.Provisionable || s.Class == binding.ProvisionableHere) && c.requested(o.claim)
-	_, askedHere := c.Plugins.ProvisionerFor(o.claim.Annotations[binding.StorageProvisioner])
+	_, askedHere := c.Plugins.ProvisionerFor(o.claim.Annotations[storage.AnnStorageProvisioner])
 	s.OldFinalizer = askedHere && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning)
 	return s
 }
 
 func completed(claim *v1.PersistentVolumeClaim) bool {
-	_, done := claim.Annotations[binding.BindCompleted]
+	_, done := claim.Annotations[storage.AnnBindCompleted]
 	return done
 }
 
@@ -131,9 +132,9 @@ func statusOf(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) bind
 }
 
 func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) binding.Class {
-	name := binding.ClaimClass(claim)
+	name := storage.ClaimClass(claim)
 	if name == "" {
-		if !binding.ClassChosen(claim) && defaultClass(c.Caches.AllClasses()) != nil {
+		if !storage.ClassChosen(claim) && defaultClass(c.Caches.AllClasses()) != nil {
 			return binding.DefaultExists
 		}
 		return binding.NoClass
@@ -142,7 +143,7 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) binding.Class {
 	if class == nil {
 		return binding.NoSuchClass
 	}
-	if _, selected := claim.Annotations[binding.SelectedNode]; delays(class) && !selected {
+	if _, selected := claim.Annotations[storage.AnnSelectedNode]; delays(class) && !selected {
 		return binding.Delayed
 	}
 	if _, here := c.Plugins.ProvisionerFor(class.Provisioner); here {
@@ -156,7 +157,7 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) binding.Class {
 
 // delaysBinding says whether the scheduler, not this controller, picks the volume.
 func (c *Controller) delaysBinding(claim *v1.PersistentVolumeClaim) bool {
-	class := c.Caches.Class(binding.ClaimClass(claim))
+	class := c.Caches.Class(storage.ClaimClass(claim))
 	return class != nil && delays(class)
 }
 
@@ -166,12 +167,12 @@ func delays(class *storagev1.StorageClass) bool {
 
 func (c *Controller) requested(claim *v1.PersistentVolumeClaim) bool {
 	name := c.provisionerOf(claim)
-	return claim.Annotations[binding.StorageProvisioner] == name
+	return claim.Annotations[storage.AnnStorageProvisioner] == name
 }
 
 // provisionerOf is the name that is asked for a volume; the class is known to exist.
 func (c *Controller) provisionerOf(claim *v1.PersistentVolumeClaim) string {
-	class := c.Caches.Class(binding.ClaimClass(claim))
+	class := c.Caches.Class(storage.ClaimClass(claim))
 	if class == nil {
 		return ""
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Provision makes the volume of one claim with an in-tree plugin. It runs in a queue
@@ -91,7 +92,7 @@ func (c *Controller) provision(ctx context.Context, claim *v1.PersistentVolumeCl
 // for this claim.
 func (c *Controller) provisionerOfVolume(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) (intree.Provisioner, bool) {
 	pending := volume.Status.Phase == "" || volume.Status.Phase == v1.VolumePending
-	plugin, here := c.Plugins.ProvisionerFor(volume.Annotations[binding.ProvisionedBy])
+	plugin, here := c.Plugins.ProvisionerFor(volume.Annotations[storage.AnnDynamicallyProvisioned])
 	return plugin, here && pending && volume.Name == binding.ProvisionedName(claim)
 }
 
@@ -113,13 +114,13 @@ func (c *Controller) record(ctx context.Context, claim *v1.PersistentVolumeClaim
 
 // describe returns the PersistentVolume that the plugin makes for the claim.
 func (c *Controller) describe(claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
-	class := c.Caches.Class(binding.ClaimClass(claim))
+	class := c.Caches.Class(storage.ClaimClass(claim))
 	if class == nil {
-		return nil, errors.New(classNotFound(binding.ClaimClass(claim)))
+		return nil, errors.New(classNotFound(storage.ClaimClass(claim)))
 	}
-	plugin, here := c.Plugins.ProvisionerFor(claim.Annotations[binding.StorageProvisioner])
+	plugin, here := c.Plugins.ProvisionerFor(claim.Annotations[storage.AnnStorageProvisioner])
 	if !here {
-		return nil, fmt.Errorf("no volume plugin matched name: %s", claim.Annotations[binding.StorageProvisioner])
+		return nil, fmt.Errorf("no volume plugin matched name: %s", claim.Annotations[storage.AnnStorageProvisioner])
 	}
 	volume, err := plugin.Describe(intree.Request{VolumeName: binding.ProvisionedName(claim), Claim: claim, Class: class})
 	if err != nil { // which the metrics count as a failed call
@@ -135,11 +136,11 @@ func (c *Controller) describe(claim *v1.PersistentVolumeClaim) (*v1.PersistentVo
 // first write on, what protects it until the plugin has deleted it.
 func (c *Controller) complete(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim, plugin intree.Provisioner) {
 	_, deletes := plugin.(intree.Deleter)
-	metav1.SetMetaDataAnnotation(&volume.ObjectMeta, binding.BoundByController, yes)
-	metav1.SetMetaDataAnnotation(&volume.ObjectMeta, binding.ProvisionedBy, plugin.Name())
+	metav1.SetMetaDataAnnotation(&volume.ObjectMeta, storage.AnnBoundByController, yes)
+	metav1.SetMetaDataAnnotation(&volume.ObjectMeta, storage.AnnDynamicallyProvisioned, plugin.Name())
 	policy := reclaim.PolicyOf(string(volume.Spec.PersistentVolumeReclaimPolicy))
 	volume.Finalizers = reclaim.FirstFinalizers(c.Honor, policy, deletes)
-	volume.Spec.StorageClassName = binding.ClaimClass(claim)
+	volume.Spec.StorageClassName = storage.ClaimClass(claim)
 	volume.Spec.ClaimRef = referenceTo(claim)
 }
 
@@ -153,7 +154,7 @@ func (c *Controller) recorded(ctx context.Context, claim *v1.PersistentVolumeCla
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read volume %s: %w", name, err)
-	case binding.RelationOf(volume, claim) != binding.Ours || volume.Annotations[binding.ProvisionedBy] == "":
+	case binding.RelationOf(volume, claim) != binding.Ours || volume.Annotations[storage.AnnDynamicallyProvisioned] == "":
 		return nil, fmt.Errorf("another volume has the name %s; delete that one, or this claim", name)
 	}
 	return volume, nil
@@ -163,7 +164,7 @@ func (c *Controller) recorded(ctx context.Context, claim *v1.PersistentVolumeCla
 func (c *Controller) failed(claim *v1.PersistentVolumeClaim, err error) error {
 	if err != nil {
 		c.Operations.Failed(claim.UID)
-		c.Reporter.Report(claim, controller.Warn(provisioningFailed, fmt.Sprintf("Failed to provision volume with StorageClass %q: %v", binding.ClaimClass(claim), err)))
+		c.Reporter.Report(claim, controller.Warn(provisioningFailed, fmt.Sprintf("Failed to provision volume with StorageClass %q: %v", storage.ClaimClass(claim), err)))
 	}
 	return err
 }
@@ -171,10 +172,10 @@ func (c *Controller) failed(claim *v1.PersistentVolumeClaim, err error) error {
 // reschedule hands a claim whose volume cannot be made back to the scheduler, which
 // may find another node.
 func (c *Controller) reschedule(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
-	if _, selected := claim.Annotations[binding.SelectedNode]; !selected {
+	if _, selected := claim.Annotations[storage.AnnSelectedNode]; !selected {
 		return nil
 	}
-	change := patch.ForVersion(claim).Remove("/metadata/annotations/" + patch.Escape(binding.SelectedNode))
+	change := patch.ForVersion(claim).Remove("/metadata/annotations/" + patch.Escape(storage.AnnSelectedNode))
 	_, err := c.writer.Claim(ctx, claim, change)
 	return err
 }

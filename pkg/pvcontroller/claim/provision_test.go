@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // carrying is a claim with the finalizers that older versions left.
@@ -39,11 +39,11 @@ func TestOldFinalizerGoesWhereOwnPluginServesClaim(t *testing.T) {
 		claim *v1.PersistentVolumeClaim
 		goes  bool
 	}{
-		"pending":                      {pendingClaim(ofClass("class"), carrying, annotated(binding.StorageProvisioner, intree.HostPathName)), true},
-		"deleted while pending":        {pendingClaim(ofClass("class"), carrying, deleted, annotated(binding.StorageProvisioner, intree.HostPathName)), true},
-		"lost":                         {pendingClaim(ofClass("class"), carrying, naming("v"), boundOnce, annotated(binding.StorageProvisioner, intree.HostPathName)), true},
-		"served by a driver":           {pendingClaim(ofClass("class"), carrying, deleted, annotated(binding.StorageProvisioner, "example.com/driver")), false},
-		"served by a migrated plugin":  {pendingClaim(ofClass("class"), carrying, deleted, annotated(binding.StorageProvisioner, "kubernetes.io/gce-pd")), false},
+		"pending":                      {pendingClaim(ofClass("class"), carrying, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
+		"deleted while pending":        {pendingClaim(ofClass("class"), carrying, deleted, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
+		"lost":                         {pendingClaim(ofClass("class"), carrying, naming("v"), boundOnce, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
+		"served by a driver":           {pendingClaim(ofClass("class"), carrying, deleted, annotated(storage.AnnStorageProvisioner, "example.com/driver")), false},
+		"served by a migrated plugin":  {pendingClaim(ofClass("class"), carrying, deleted, annotated(storage.AnnStorageProvisioner, "kubernetes.io/gce-pd")), false},
 		"no provisioner was requested": {pendingClaim(carrying, deleted), false},
 	} {
 		for _, honor := range []bool{true, false} {
@@ -66,10 +66,10 @@ func TestNoFinalizerIsAddedToClaims(t *testing.T) {
 	for _, provisioner := range []string{intree.HostPathName, "example.com/driver", "kubernetes.io/gce-pd"} {
 		t.Run(provisioner, func(t *testing.T) {
 			made := free("made", "1", referringTo("other", "other"))
-			made.Annotations = map[string]string{binding.ProvisionedBy: provisioner, "exeunt.io/holds-claims": "other"}
+			made.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: provisioner, "exeunt.io/holds-claims": "other"}
 			c, _ := stage(t, pendingClaim(ofClass("class")), class(provisioner, storagev1.VolumeBindingImmediate), made)
 			c.volumeChanged(nil, made)
-			if claim := reconcile(t, c); len(claim.Finalizers) > 0 || claim.Annotations[binding.StorageProvisioner] == "" {
+			if claim := reconcile(t, c); len(claim.Finalizers) > 0 || claim.Annotations[storage.AnnStorageProvisioner] == "" {
 				t.Errorf("finalizers %v, annotations %v", claim.Finalizers, claim.Annotations)
 			}
 		})
@@ -203,7 +203,7 @@ func TestPassEndsThoughWebhookUndoesWrites(t *testing.T) {
 // The volume of a plugin that was given to a claim by hand is bound as it is.
 func TestExistingPluginVolumeIsBoundWithoutProvisioning(t *testing.T) {
 	made := free("pvc-former", "1", inClass("class"))
-	made.Annotations = map[string]string{binding.ProvisionedBy: intree.HostPathName}
+	made.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: intree.HostPathName}
 	c, _ := stage(t, pendingClaim(ofClass("class")), class(intree.HostPathName, storagev1.VolumeBindingImmediate), made)
 	if claim := reconcile(t, c); claim.Status.Phase != v1.ClaimBound || claim.Spec.VolumeName != "pvc-former" {
 		t.Errorf("the claim is %s, bound to %q", claim.Status.Phase, claim.Spec.VolumeName)

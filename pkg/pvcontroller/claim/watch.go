@@ -7,8 +7,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // watch says which change has which claim looked at.
@@ -99,7 +99,7 @@ func (c *Controller) podChanged(old, pod *v1.Pod) {
 func (c *Controller) podGone(pod *v1.Pod) {
 	for _, key := range controller.ClaimsOf(pod) {
 		claim := c.Caches.Claim(key)
-		if claim != nil && claim.Spec.VolumeName == "" && binding.ClaimClass(claim) != "" {
+		if claim != nil && claim.Spec.VolumeName == "" && storage.ClaimClass(claim) != "" {
 			c.loop.Enqueue(key)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // waitingPod uses the claim and has no node.
@@ -114,7 +115,7 @@ func TestInTreeProvisioningEventsHaveUpstreamKeyWords(t *testing.T) {
 				tc.class(class)
 			}
 			ofClass("class")(tc.claim)
-			metav1.SetMetaDataAnnotation(&tc.claim.ObjectMeta, binding.StorageProvisioner, intree.HostPathName)
+			metav1.SetMetaDataAnnotation(&tc.claim.ObjectMeta, storage.AnnStorageProvisioner, intree.HostPathName)
 			c, _ := stageWith(t, tc.plugin, tc.claim, class)
 			events := record.NewFakeRecorder(10)
 			c.Reporter = controller.NewReporter(events)

@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // prefix starts the names of all in-tree plugins.
@@ -48,7 +48,7 @@ func (s *Set) ExternalProvisioner(name string) (string, bool) {
 // MigratedTo returns the CSI driver that has taken over the plugin that
 // provisioned the volume, or that a static volume is of.
 func (s *Set) MigratedTo(volume *v1.PersistentVolume) (driver string, migrated bool) {
-	plugin, provisioned := volume.Annotations[binding.ProvisionedBy]
+	plugin, provisioned := volume.Annotations[storage.AnnDynamicallyProvisioned]
 	if !provisioned {
 		if plugin = s.migration.PluginOf(volume); plugin == "" {
 			return "", false
@@ -60,8 +60,8 @@ func (s *Set) MigratedTo(volume *v1.PersistentVolume) (driver string, migrated b
 // DeleterFor returns the plugin that deletes the volume: the one that provisioned
 // it, or for a static volume the one of its source.
 func (s *Set) DeleterFor(volume *v1.PersistentVolume) (Deleter, bool) {
-	plugin := s.byName(volume.Annotations[binding.ProvisionedBy])
-	if volume.Annotations[binding.ProvisionedBy] == "" {
+	plugin := s.byName(volume.Annotations[storage.AnnDynamicallyProvisioned])
+	if volume.Annotations[storage.AnnDynamicallyProvisioned] == "" {
 		plugin = s.bySource(volume)
 	}
 	deleter, able := plugin.(Deleter)

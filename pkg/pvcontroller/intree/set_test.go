@@ -6,8 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // migration is a migration that the test switches on and off.
@@ -27,7 +27,7 @@ func (m migration) PluginOf(volume *v1.PersistentVolume) string {
 
 // by returns the volume as provisioned by the plugin.
 func by(plugin string, volume *v1.PersistentVolume) *v1.PersistentVolume {
-	volume.Annotations = map[string]string{binding.ProvisionedBy: plugin}
+	volume.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: plugin}
 	return volume
 }
 

@@ -4,7 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // labels are the values of a metric's labels, in their order.
@@ -69,7 +69,7 @@ func countClaims(objects []any) tally[demand] {
 		if !ok {
 			continue
 		}
-		asked := demand{claim.Namespace, binding.ClaimClass(claim), ptr.Deref(claim.Spec.VolumeAttributesClassName, "")}
+		asked := demand{claim.Namespace, storage.ClaimClass(claim), ptr.Deref(claim.Spec.VolumeAttributesClassName, "")}
 		counted.add(asked, claim.Status.Phase == v1.ClaimBound)
 	}
 	return counted

@@ -9,6 +9,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Event reasons, as in kube-controller-manager: scripts and alerts match them. The
@@ -40,7 +41,7 @@ func failure(volume *v1.PersistentVolume, reason reclaim.Reason) event {
 
 // noDeleter names the plugin that provisioned the volume, or else the volume.
 func noDeleter(volume *v1.PersistentVolume) string {
-	if plugin := volume.Annotations[binding.ProvisionedBy]; plugin != "" {
+	if plugin := volume.Annotations[storage.AnnDynamicallyProvisioned]; plugin != "" {
 		return "no volume plugin matched name: " + plugin
 	}
 	return fmt.Sprintf("error getting deleter volume plugin for volume %q: no deletable volume plugin matched", volume.Name)
@@ -100,7 +101,7 @@ func (c *Controller) reportMismatch(o observation) {
 // reportNeverBound tells the claim's user why he gets another volume than the one
 // that was made for the claim.
 func (c *Controller) reportNeverBound(o observation, err error) {
-	if err != nil || o.claim == nil || !binding.NeverBound(o.claim) || o.claim.UID != o.volume.Spec.ClaimRef.UID {
+	if err != nil || o.claim == nil || !storage.NeverBound(o.claim) || o.claim.UID != o.volume.Spec.ClaimRef.UID {
 		return
 	}
 	c.Reporter.Report(o.claim, controller.Warn(string(binding.NeverBoundVolume), fmt.Sprintf("Volume %q was deleted before the claim was bound to it; it is reclaimed, and another one is made", o.volume.Name)))

@@ -5,10 +5,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // mark writes the in-tree finalizer and the migrated-to annotation, in one patch.
@@ -34,10 +34,10 @@ func (c *Controller) mark(ctx context.Context, volume *v1.PersistentVolume) (*v1
 	}
 	finalizer.Edit(guarded, volume, change)
 	if marks.SetMigrated {
-		guarded.Annotate(volume, map[string]string{binding.MigratedTo: driver})
+		guarded.Annotate(volume, map[string]string{storage.AnnMigratedTo: driver})
 	}
 	if marks.ClearMigrated {
-		guarded.Remove("/metadata/annotations/" + patch.Escape(binding.MigratedTo))
+		guarded.Remove("/metadata/annotations/" + patch.Escape(storage.AnnMigratedTo))
 	}
 	return c.writer.Volume(ctx, volume, guarded)
 }

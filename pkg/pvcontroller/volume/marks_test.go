@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // The cache has not seen the annotations that others have written meanwhile.
@@ -34,7 +34,7 @@ func TestAnnotationsUnknownToCacheAreKept(t *testing.T) {
 	s.follow()
 	s.must(s.Reconcile(t.Context(), "v"))
 	s.follow()
-	if now := s.Caches.Volume("v"); now.Annotations["backup.example.com/id"] != "precious" || now.Annotations[binding.MigratedTo] == "" {
+	if now := s.Caches.Volume("v"); now.Annotations["backup.example.com/id"] != "precious" || now.Annotations[storage.AnnMigratedTo] == "" {
 		t.Errorf("the annotations are %v", now.Annotations)
 	}
 }

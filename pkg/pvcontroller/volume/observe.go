@@ -7,10 +7,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // reclaimed is a volume that may have to be reclaimed, the claim that has the name
@@ -44,7 +44,7 @@ func (c *Controller) again(o reclaimed) *reclaimed {
 func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
 	volume, plugin, done := o.volume, c.pluginOf(o.volume), c.memory.Of(o.volume.UID)
 	_, recycles := c.Plugins.RecyclerFor(volume)
-	_, dynamic := volume.Annotations[binding.ProvisionedBy]
+	_, dynamic := volume.Annotations[storage.AnnDynamicallyProvisioned]
 	left := plugin == reclaim.Deletes && finalizer.Has(volume.Finalizers, finalizer.External)
 	return reclaim.InTreeState{
 		Honor:     c.Honor,

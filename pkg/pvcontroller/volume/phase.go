@@ -11,6 +11,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // observation is a volume and the claim that has the name it refers to.
@@ -21,7 +22,7 @@ type observation struct {
 }
 
 func (c *Controller) phaseState(o observation) binding.VolumeState {
-	_, provisioned := o.volume.Annotations[binding.ProvisionedBy]
+	_, provisioned := o.volume.Annotations[storage.AnnDynamicallyProvisioned]
 	return binding.VolumeState{
 		Claimant:   claimantOf(o.volume, o.claim),
 		Phase:      phaseOf(o.volume),
@@ -124,8 +125,8 @@ func (c *Controller) writePhase(ctx context.Context, volume *v1.PersistentVolume
 // reserved for the name.
 func (c *Controller) giveBack(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	change := patch.ForVersion(volume)
-	if _, ours := volume.Annotations[binding.BoundByController]; ours {
-		change.Remove("/spec/claimRef").Remove("/metadata/annotations/" + patch.Escape(binding.BoundByController))
+	if _, ours := volume.Annotations[storage.AnnBoundByController]; ours {
+		change.Remove("/spec/claimRef").Remove("/metadata/annotations/" + patch.Escape(storage.AnnBoundByController))
 	} else {
 		change.Remove("/spec/claimRef/uid")
 	}

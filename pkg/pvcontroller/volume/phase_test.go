@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func inPhase(phase v1.PersistentVolumePhase) func(*v1.PersistentVolume) {
@@ -20,7 +20,7 @@ func inPhase(phase v1.PersistentVolumePhase) func(*v1.PersistentVolume) {
 func byHand(v *v1.PersistentVolume) { v.Annotations = map[string]string{"example.com/any": "thing"} }
 
 // foundByController is a volume that a controller found for its claim.
-func foundByController(v *v1.PersistentVolume) { v.Annotations[binding.BoundByController] = "yes" }
+func foundByController(v *v1.PersistentVolume) { v.Annotations[storage.AnnBoundByController] = "yes" }
 
 func unclaimed(v *v1.PersistentVolume) { v.Spec.ClaimRef = nil }
 

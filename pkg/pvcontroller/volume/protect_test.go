@@ -7,9 +7,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // terminating is a Released volume that is being deleted and carries pv-protection
@@ -22,7 +22,7 @@ func terminating(change func(*v1.PersistentVolume)) *v1.PersistentVolume {
 	})
 }
 
-func static(v *v1.PersistentVolume) { delete(v.Annotations, binding.ProvisionedBy) }
+func static(v *v1.PersistentVolume) { delete(v.Annotations, storage.AnnDynamicallyProvisioned) }
 
 func pending(v *v1.PersistentVolume) {
 	by("example.com")(v)

@@ -17,16 +17,16 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func by(plugin string) func(*v1.PersistentVolume) {
-	return func(v *v1.PersistentVolume) { v.Annotations[binding.ProvisionedBy] = plugin }
+	return func(v *v1.PersistentVolume) { v.Annotations[storage.AnnDynamicallyProvisioned] = plugin }
 }
 
 // Each row is a phase that a volume gets when it is reclaimed, and the event that

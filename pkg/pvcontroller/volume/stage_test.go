@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // told keeps the events that were sent: type, reason and message.
@@ -122,7 +122,7 @@ func (s *stage) reclaim() *v1.PersistentVolume {
 // over is a volume of the plugin whose claim is gone.
 func over(policy v1.PersistentVolumeReclaimPolicy, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u", ResourceVersion: "1", Annotations: map[string]string{binding.ProvisionedBy: diskName}},
+		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u", ResourceVersion: "1", Annotations: map[string]string{storage.AnnDynamicallyProvisioned: diskName}},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: policy,
 			ClaimRef:                      &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "c"},
