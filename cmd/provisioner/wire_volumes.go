@@ -18,7 +18,7 @@ import (
 
 // wireVolumes makes the two sides that make and delete volumes.
 func (w *wiring) wireVolumes(ctx context.Context) error {
-	core, turns, reporter := w.factory.Core().V1(), &controller.Turns{}, controller.NewReporter(w.recorder)
+	core, locks, reporter := w.factory.Core().V1(), &controller.KeyLocks{}, controller.NewReporter(w.recorder)
 	attachments, err := w.attachments()
 	if err != nil {
 		return fmt.Errorf("watch attachments: %w", err)
@@ -34,14 +34,14 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 	deletions, err := deletion.New(deletion.Config{
 		Client: w.clients.Objects, Volumes: core.PersistentVolumes().Informer(), Attachments: attachments,
 		Driver: w.driver, Translator: w.translator(), Reporter: reporter, Metrics: w.counts,
-		Backoff: w.options.backoff(), Honor: w.options.Honor(), Turns: turns,
+		Backoff: w.options.backoff(), Honor: w.options.Honor(), Locks: locks,
 		Reaches: w.reaches(), ClassSecret: w.classSecret(inputs),
 		Settle: func(ctx context.Context, volume *v1.PersistentVolume) error { return creations.Settle(ctx, volume) },
 	})
 	if err != nil {
 		return err
 	}
-	creations, err = provisioning.New(w.provisioningConfig(inputs, attributes, deletions, turns, reporter))
+	creations, err = provisioning.New(w.provisioningConfig(inputs, attributes, deletions, locks, reporter))
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 }
 
 // provisioningConfig returns what the side that creates volumes works with.
-func (w *wiring) provisioningConfig(inputs *provisioning.Inputs, attributes cache.SharedIndexInformer, deletions *deletion.Controller, turns *controller.Turns, reporter *controller.Reporter) provisioning.Config {
+func (w *wiring) provisioningConfig(inputs *provisioning.Inputs, attributes cache.SharedIndexInformer, deletions *deletion.Controller, locks *controller.KeyLocks, reporter *controller.Reporter) provisioning.Config {
 	core := w.factory.Core().V1()
 	patience := provisioning.DefaultPatience
 	patience.Unresolved = w.options.journal.unresolvedAfter
@@ -64,7 +64,7 @@ func (w *wiring) provisioningConfig(inputs *provisioning.Inputs, attributes cach
 		Attributes: attributes, Streamed: w.streamed,
 		Provisioner: &provisioning.Provisioner{Driver: w.driver, Inputs: inputs, Honor: w.options.Honor()},
 		Deletion:    deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.chosen().read, WatchedNode: w.chosen().seen, VolumeName: w.volumeName, Failed: w.failed(),
-		Turns: turns, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(),
+		Locks: locks, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(),
 		Journal: w.store, Journaled: w.options.Gates()[string(journalGate)], Leading: w.leading, Patience: patience,
 		Bypassed: func(reason string) { w.journalMetrics.Bypassed.WithLabelValues(reason).Inc() },
 	}

@@ -113,7 +113,7 @@ func wire(options *options, clients *program.Clients, caches *controller.Caches,
 	if err != nil {
 		return nil, err
 	}
-	versions, operations, locks := controller.NewVersions(), metrics.NewOperations(), &controller.Turns{}
+	versions, operations, locks := controller.NewVersions(), metrics.NewOperations(), &controller.KeyLocks{}
 	claims, claimsErr := claim.New(claim.Config{
 		Client: budgets.binding, Caches: caches, Versions: versions, Reporter: reporter,
 		Plugins: options.set, Operations: operations, Locks: locks, Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,

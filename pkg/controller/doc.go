@@ -13,7 +13,7 @@
 //
 // The provisioner alone writes the finalizer External and the annotation
 // exeunt.io/reclaim, makes and deletes CSI
-// volumes; its two loops, provisioning and deletion, take [Turns] by the volume's
+// volumes; its two loops, provisioning and deletion, share [KeyLocks] by volume
 // name.
 // No reconciler waits for another: each writes what it decides, and the API
 // server's watch tells the others.

@@ -164,7 +164,7 @@ func (m *maker) restart() {
 			return m.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		},
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
-		Turns:      &controller.Turns{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("maker"),
+		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("maker"),
 		Backoff: controller.Backoff{First: time.Second, Most: time.Second},
 		Journal: m.journal(), Journaled: true, Patience: m.patience,
 		Bypassed: func(reason string) { m.bypassed = append(m.bypassed, reason) },

@@ -53,8 +53,8 @@ type Config struct {
 	Backoff controller.Backoff
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
-	// Turns are shared with whoever makes volumes: one worker at a time has a volume.
-	Turns *controller.Turns
+	// Locks are shared with the provisioning loop: one worker at a time per volume name.
+	Locks *controller.KeyLocks
 	// Settle removes the journal entry that the volume was created with, if there is one;
 	// nil without a journal.
 	Settle func(ctx context.Context, volume *v1.PersistentVolume) error
@@ -101,7 +101,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 // Reconcile observes one volume and takes step after step until there is nothing
 // left to do but wait.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
-	defer c.Turns.Take(name)()
+	defer c.Locks.Lock(name)()
 	volume := c.cached(name)
 	if volume == nil || !c.versions.Fresh(volume) {
 		return nil

@@ -57,7 +57,7 @@ func FuzzACacheThatLiesDeletesNoData(f *testing.F) {
 		cached := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer()
 		c, err := New(Config{
 			Client: client, Volumes: cached, Driver: driver, Translator: driver, Honor: honor,
-			Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzz"), Turns: &controller.Turns{},
+			Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzz"), Locks: &controller.KeyLocks{},
 			Backoff: controller.Backoff{First: time.Second, Most: time.Second},
 		})
 		if err != nil {

@@ -36,7 +36,7 @@ func TestPassEndsThoughWebhookUndoesFinalizer(t *testing.T) {
 	cached := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer()
 	c, err := New(Config{
 		Client: client, Volumes: cached, Driver: &shredder{}, Translator: &shredder{}, Honor: true,
-		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("steps"), Turns: &controller.Turns{},
+		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("steps"), Locks: &controller.KeyLocks{},
 		Backoff: controller.Backoff{First: time.Second, Most: time.Second},
 	})
 	if err != nil {

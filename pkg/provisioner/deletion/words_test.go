@@ -41,7 +41,7 @@ func TestVolumeEventsHaveUpstreamKeyWords(t *testing.T) {
 			c, err := New(Config{
 				Client: client, Driver: driver, Translator: driver, Honor: true,
 				Volumes: factory.Core().V1().PersistentVolumes().Informer(), Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
-				Reporter: controller.NewReporter(events), Metrics: metrics.New("words"), Turns: &controller.Turns{},
+				Reporter: controller.NewReporter(events), Metrics: metrics.New("words"), Locks: &controller.KeyLocks{},
 				Backoff: controller.Backoff{First: time.Second, Most: time.Second},
 			})
 			if err == nil {

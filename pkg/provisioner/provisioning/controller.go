@@ -75,8 +75,8 @@ type Config struct {
 	Failed func(class string)
 	// VolumeName returns the name of a claim's volume.
 	VolumeName func(claim *v1.PersistentVolumeClaim) string
-	// Turns are shared with the volume side: one worker at a time has a volume.
-	Turns    *controller.Turns
+	// Locks are shared with the deletion loop: one worker at a time per volume name.
+	Locks    *controller.KeyLocks
 	Reporter *controller.Reporter
 	Metrics  metrics.Metrics
 	// Backoff bounds the time between two tries for a claim.
@@ -132,7 +132,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	if claim == nil {
 		return nil
 	}
-	defer c.Turns.Take(c.VolumeName(claim))()
+	defer c.Locks.Lock(c.VolumeName(claim))()
 	o, err := c.observe(key)
 	for steps := new(controller.Steps); err == nil && o != nil; {
 		state := c.stateOf(o)

@@ -133,7 +133,7 @@ func newEcho(t *testing.T, client *fake.Clientset, driver *echo, events record.E
 		Provisioner: &Provisioner{Driver: driver, Inputs: NewInputs(InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true},
 		Deletion:    driver, Serves: func(name string) bool { return name == "ours" },
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
-		Turns:      &controller.Turns{}, Reporter: controller.NewReporter(events), Metrics: metrics.New("echo"),
+		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(events), Metrics: metrics.New("echo"),
 		Backoff: controller.Backoff{First: time.Millisecond, Most: time.Second},
 	})
 	if err != nil {

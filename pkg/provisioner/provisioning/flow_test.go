@@ -135,7 +135,7 @@ func newFlow(t *testing.T, finalizers ...string) *flow {
 // restart is a new process with full caches.
 func (f *flow) restart() {
 	f.Helper()
-	factory, turns := informers.NewSharedInformerFactory(f.client, 0), &controller.Turns{}
+	factory, locks := informers.NewSharedInformerFactory(f.client, 0), &controller.KeyLocks{}
 	core, counts := factory.Core().V1(), metrics.New("flow")
 	f.events = record.NewFakeRecorder(1000)
 	f.store = newTestStore(f.T, f.client, "")
@@ -143,7 +143,7 @@ func (f *flow) restart() {
 	reporter, backoff := controller.NewReporter(f.events), controller.Backoff{First: time.Millisecond, Most: time.Second}
 	deletions, err := deletion.New(deletion.Config{
 		Client: f.client, Volumes: core.PersistentVolumes().Informer(), Driver: f.driver, Translator: f.translator,
-		Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: true, Turns: turns,
+		Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: true, Locks: locks,
 		Settle: func(ctx context.Context, volume *v1.PersistentVolume) error { return f.Settle(ctx, volume) },
 	})
 	f.must(err)
@@ -155,7 +155,7 @@ func (f *flow) restart() {
 			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
 		},
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
-		Turns:      turns, Reporter: reporter, Metrics: counts, Backoff: backoff,
+		Locks:      locks, Reporter: reporter, Metrics: counts, Backoff: backoff,
 		Journal: f.store, Journaled: true,
 	})
 	f.must(err)

@@ -139,7 +139,7 @@ func newNodeController(t *testing.T, client *fake.Clientset, driver Driver, node
 			return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
 		},
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
-		Turns:      &controller.Turns{}, Reporter: controller.NewReporter(record.NewFakeRecorder(100)), Metrics: metrics.New("test"),
+		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(record.NewFakeRecorder(100)), Metrics: metrics.New("test"),
 		Backoff: controller.Backoff{First: time.Millisecond, Most: time.Second},
 		Journal: newTestStore(t, client, node), Journaled: true,
 	})

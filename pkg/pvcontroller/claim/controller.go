@@ -29,7 +29,7 @@ type Config struct {
 	Dynamic bool
 	// Locks are shared with whoever deletes volumes: one worker at a time has a volume
 	// of an in-tree plugin. They may be nil if nobody does.
-	Locks *controller.Turns
+	Locks *controller.KeyLocks
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 	// LookAgain is the longest time until a claim that waits is looked at though no
@@ -51,7 +51,7 @@ type Controller struct {
 func New(config Config) (*Controller, error) {
 	c := &Controller{Config: config, writer: controller.NewWriter(config.Client, config.Versions)}
 	if c.Locks == nil {
-		c.Locks = &controller.Turns{}
+		c.Locks = &controller.KeyLocks{}
 	}
 	exists := func(key string) bool { return c.Caches.Claim(key) != nil }
 	c.loop = controller.NewLoop("claims", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile).Only(exists)

@@ -57,7 +57,7 @@ func (c *Controller) named(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume
 // reclaimed with its claim. The lock keeps the plugin from creating a volume that is
 // being deleted.
 func (c *Controller) provision(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
-	defer c.Locks.Take(binding.ProvisionedName(claim))()
+	defer c.Locks.Lock(binding.ProvisionedName(claim))()
 	volume, err := c.recorded(ctx, claim)
 	if err == nil && volume == nil {
 		volume, err = c.record(ctx, claim)

@@ -36,7 +36,7 @@ type Config struct {
 	LookAgain time.Duration
 	// Locks are shared with whoever provisions with in-tree plugins: one worker at a time
 	// has a volume. They may be nil if nobody does.
-	Locks *controller.Turns
+	Locks *controller.KeyLocks
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 }
@@ -60,7 +60,7 @@ func New(config Config) (*Controller, error) {
 		memory: controller.NewMemory[progress](),
 	}
 	if c.Locks == nil {
-		c.Locks = &controller.Turns{}
+		c.Locks = &controller.KeyLocks{}
 	}
 	backoff := controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}
 	exists := func(name string) bool { return c.Caches.Volume(name) != nil }

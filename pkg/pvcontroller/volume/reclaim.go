@@ -118,7 +118,7 @@ func (c *Controller) deleteVolume(ctx context.Context, o reclaimed) (*reclaimed,
 		return nil, fmt.Errorf("find plugin of volume %s: it was there a moment ago", o.volume.Name)
 	}
 	err := c.Operations.Call(deleter.Name(), metrics.Delete, func() error {
-		defer c.Locks.Take(o.volume.Name)()
+		defer c.Locks.Lock(o.volume.Name)()
 		return deleter.Delete(ctx, o.volume)
 	})
 	if err != nil {
