@@ -30,8 +30,9 @@ type Loop struct {
 	paused map[string]time.Time
 }
 
-// ErrLagging: a cache is older than what is known otherwise. The key is tried again soon.
-var ErrLagging = errors.New("the cache lags behind the API server")
+// ErrStaleCache: the cache has not seen our own last write, or an object that a live
+// read returned. The key is requeued with backoff.
+var ErrStaleCache = errors.New("the cache is older than the API server")
 
 // Backoff bounds the time between two tries of one key that fails.
 type Backoff struct {
@@ -148,7 +149,7 @@ func (l *Loop) next(ctx, working context.Context) bool {
 		return true
 	case ctx.Err() != nil:
 		return false
-	case patch.IsStale(err), errors.Is(err, ErrLagging):
+	case patch.IsStale(err), errors.Is(err, ErrStaleCache):
 		logger.V(4).Info("Object changed meanwhile, looking again", "err", err)
 	default:
 		logger.Error(err, "Reconciling failed, trying again")

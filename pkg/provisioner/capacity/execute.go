@@ -70,7 +70,7 @@ func (c *Controller) createBeside(ctx context.Context, item capacity.Item, objec
 		return nil, err
 	}
 	if there.Labels[capacity.DriverLabel] == c.Manager.Driver && there.Labels[capacity.ManagerLabel] == c.Manager.ID && capacity.ItemOf(there) == item {
-		return nil, controller.ErrLagging
+		return nil, controller.ErrStaleCache
 	}
 	object.GenerateName, object.Name = object.Name+"-", ""
 	return client.Create(ctx, object, metav1.CreateOptions{})

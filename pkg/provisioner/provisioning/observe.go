@@ -73,7 +73,7 @@ func (c *Controller) observe(key string) (*observation, error) {
 		return nil, nil
 	}
 	if !gone && !c.versions.Fresh(claim) {
-		return nil, controller.ErrLagging
+		return nil, controller.ErrStaleCache
 	}
 	o := &observation{claim: claim, gone: gone, name: c.VolumeName(claim), began: time.Now()}
 	if r.isOpen() && !c.isLasting(r) {

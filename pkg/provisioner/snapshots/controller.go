@@ -108,7 +108,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		}
 		state.Confirmed = true
 		if state.Needed { // by a claim that the cache does not know, so that no event may tell when it goes
-			return controller.ErrLagging
+			return controller.ErrStaleCache
 		}
 		action = protection.DecideSnapshotSource(state)
 	}

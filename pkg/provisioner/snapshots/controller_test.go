@@ -95,7 +95,7 @@ func TestASnapshotIsLetGoOnceNoClaimWaitsForItsVolume(t *testing.T) {
 		err          error
 	}{
 		"a claim waits":                         {from("snap", v1.ClaimPending), from("snap", v1.ClaimPending), foreign + " " + ours, nil},
-		"a claim waits that no cache knows yet": {nil, from("snap", v1.ClaimPending), foreign + " " + ours, controller.ErrLagging},
+		"a claim waits that no cache knows yet": {nil, from("snap", v1.ClaimPending), foreign + " " + ours, controller.ErrStaleCache},
 		"the claim has its volume":              {from("snap", v1.ClaimBound), from("snap", v1.ClaimBound), foreign, nil},
 		"a claim of another snapshot waits":     {from("other", v1.ClaimPending), from("other", v1.ClaimPending), foreign, nil},
 		"no claim":                              {nil, nil, foreign, nil},

@@ -45,7 +45,7 @@ func (c *Controller) observe(key string) (*observation, error) {
 		return nil, nil
 	}
 	if volume != nil && !c.Versions.Fresh(volume) {
-		return nil, controller.ErrLagging
+		return nil, controller.ErrStaleCache
 	}
 	return &observation{claim: claim, volume: volume}, nil
 }

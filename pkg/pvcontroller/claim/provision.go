@@ -62,7 +62,7 @@ func (c *Controller) provision(ctx context.Context, claim *v1.PersistentVolumeCl
 	if err == nil && volume == nil {
 		volume, err = c.record(ctx, claim)
 	}
-	if errors.Is(err, controller.ErrLagging) {
+	if errors.Is(err, controller.ErrStaleCache) {
 		return err
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *Controller) record(ctx context.Context, claim *v1.PersistentVolumeClaim
 	volume, err = c.Client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err): // since it was looked for, so that it is looked for again
-		return nil, controller.ErrLagging
+		return nil, controller.ErrStaleCache
 	case err != nil:
 		return nil, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(claim), err)
 	}

@@ -73,7 +73,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		}
 		state.Used, state.Confirmed = usedByAny(pods, claim), true
 		if state.Used { // by a pod that the cache does not know, so that no event may tell when it goes
-			return controller.ErrLagging
+			return controller.ErrStaleCache
 		}
 		action = protection.DecideClaim(state)
 	}

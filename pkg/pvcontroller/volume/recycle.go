@@ -59,7 +59,7 @@ func (c *Controller) startRecycler(ctx context.Context, o reclaimed) error {
 	made, err := c.Client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("create recycler pod %s/%s: %w", pod.Namespace, pod.Name, controller.ErrLagging)
+		return fmt.Errorf("create recycler pod %s/%s: %w", pod.Namespace, pod.Name, controller.ErrStaleCache)
 	case err != nil:
 		return c.recyclingFailed(ctx, volume, podRefusal(err))
 	}
