@@ -70,17 +70,17 @@ func NewCaches(factory Factory) (*Caches, error) {
 
 // Claim returns the claim with the key namespace/name, nil if there is none.
 func (c *Caches) Claim(key string) *v1.PersistentVolumeClaim {
-	return get[*v1.PersistentVolumeClaim](c.Claims, key)
+	return Lookup[*v1.PersistentVolumeClaim](c.Claims, key)
 }
 
 // Volume returns the volume, nil if there is none.
 func (c *Caches) Volume(name string) *v1.PersistentVolume {
-	return get[*v1.PersistentVolume](c.Volumes, name)
+	return Lookup[*v1.PersistentVolume](c.Volumes, name)
 }
 
 // Class returns the storage class, nil if there is none.
 func (c *Caches) Class(name string) *storagev1.StorageClass {
-	return get[*storagev1.StorageClass](c.Classes, name)
+	return Lookup[*storagev1.StorageClass](c.Classes, name)
 }
 
 // AllClasses returns every storage class.
@@ -110,7 +110,7 @@ func (c *Caches) PodsOf(claim string) []*v1.Pod {
 
 // Pod returns the pod with the key namespace/name, nil if there is none.
 func (c *Caches) Pod(key string) *v1.Pod {
-	return get[*v1.Pod](c.Pods, key)
+	return Lookup[*v1.Pod](c.Pods, key)
 }
 
 // RecyclersOf returns the recycler pods of ours that have the volume's name.
@@ -139,15 +139,6 @@ func ClaimsOf(pod *v1.Pod) []string {
 		keys[i] = pod.Namespace + "/" + name
 	}
 	return keys
-}
-
-func get[T any](informer cache.SharedIndexInformer, key string) T {
-	var none T
-	object, found, err := informer.GetStore().GetByKey(key)
-	if err != nil || !found {
-		return none
-	}
-	return object.(T)
 }
 
 func indexed[T any](informer cache.SharedIndexInformer, index, value string) []T {

@@ -174,12 +174,8 @@ func (c *Controller) observe(item capacity.Item) (observation, bool) {
 
 // class returns the class if there shall be objects for it.
 func (c *Controller) class(name string) *storagev1.StorageClass {
-	object, found, err := c.Classes.GetStore().GetByKey(name)
-	if err != nil || !found {
-		return nil
-	}
-	class, ok := object.(*storagev1.StorageClass)
-	if !ok || !capacity.Concerns(c.Manager.Driver, class, c.Immediate) {
+	class := controller.Lookup[*storagev1.StorageClass](c.Classes, name)
+	if class == nil || !capacity.Concerns(c.Manager.Driver, class, c.Immediate) {
 		return nil
 	}
 	return class

@@ -94,7 +94,7 @@ func (n *Nodes) move(name string) (changed []capacity.Segment) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, was := n.of[name]
-	now, is := capacity.SegmentOfNode(n.driver, cached[*storagev1.CSINode](n.registered, name), cached[*v1.Node](n.nodes, name))
+	now, is := capacity.SegmentOfNode(n.driver, controller.Lookup[*storagev1.CSINode](n.registered, name), controller.Lookup[*v1.Node](n.nodes, name))
 	if was == is && before == now {
 		return nil
 	}
@@ -113,10 +113,4 @@ func (n *Nodes) move(name string) (changed []capacity.Segment) {
 		}
 	}
 	return changed
-}
-
-func cached[T any](informer cache.SharedIndexInformer, key string) T {
-	object, _, _ := informer.GetStore().GetByKey(key) // a store in memory does not fail
-	typed, _ := object.(T)
-	return typed
 }

@@ -38,7 +38,7 @@ func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Contro
 	versions := controller.NewVersions()
 	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions)}
 	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile).
-		Only(func(key string) bool { return c.cached(key) != nil })
+		Only(func(key string) bool { return controller.Lookup[*v1.PersistentVolumeClaim](c.claims, key) != nil })
 	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSource(protection.ClaimSource)}); err != nil {
 		return nil, fmt.Errorf("index claims by their source: %w", err)
 	}
@@ -87,7 +87,7 @@ func (c *Controller) protect(ctx context.Context, source *v1.PersistentVolumeCla
 
 // Reconcile takes the finalizer off one claim, or leaves it.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
-	claim := c.cached(key)
+	claim := controller.Lookup[*v1.PersistentVolumeClaim](c.claims, key)
 	if claim == nil || !c.versions.Fresh(claim) {
 		return nil
 	}
@@ -110,15 +110,6 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	return err
-}
-
-func (c *Controller) cached(key string) *v1.PersistentVolumeClaim {
-	object, found, err := c.claims.GetStore().GetByKey(key)
-	if err != nil || !found {
-		return nil
-	}
-	claim, _ := object.(*v1.PersistentVolumeClaim)
-	return claim
 }
 
 // changed looks at a claim that may be let go, and at the one that this one needed

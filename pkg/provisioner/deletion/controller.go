@@ -86,7 +86,7 @@ func New(config Config) (*Controller, error) {
 		memory:   controller.NewMemory[done](),
 	}
 	c.loop = controller.NewLoop("volumes", config.Backoff, c.Reconcile).
-		Only(func(name string) bool { return c.cached(name) != nil })
+		Only(func(name string) bool { return controller.Lookup[*v1.PersistentVolume](c.Volumes, name) != nil })
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for deletion: %w", err)
 	}
@@ -102,7 +102,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 // left to do but wait.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	defer c.Locks.Lock(name)()
-	volume := c.cached(name)
+	volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, name)
 	if volume == nil || !c.versions.Fresh(volume) {
 		return nil
 	}
@@ -129,18 +129,9 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 
 // forgetGone drops what was noted of a volume after its deletion was seen.
 func (c *Controller) forgetGone(volume *v1.PersistentVolume) {
-	if now := c.cached(volume.Name); now == nil || now.UID != volume.UID {
+	if now := controller.Lookup[*v1.PersistentVolume](c.Volumes, volume.Name); now == nil || now.UID != volume.UID {
 		c.memory.Forget(volume.UID)
 	}
-}
-
-func (c *Controller) cached(name string) *v1.PersistentVolume {
-	object, found, err := c.Volumes.GetStore().GetByKey(name)
-	if err != nil || !found {
-		return nil
-	}
-	volume, _ := object.(*v1.PersistentVolume)
-	return volume
 }
 
 func (c *Controller) watch() error {
@@ -180,7 +171,7 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 // wakeAll wakes the volumes of these names that are ours.
 func (c *Controller) wakeAll(names []string) {
 	for _, name := range names {
-		if volume := c.cached(name); volume != nil {
+		if volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, name); volume != nil {
 			c.wake(volume)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 // sourceOf is the volume's source in CSI terms: a disk is the same one whether a
@@ -50,7 +52,7 @@ func (c *Controller) HandleOf(volume *v1.PersistentVolume) string {
 func (c *Controller) Naming(volume *v1.PersistentVolume) []string {
 	names := c.indexed(byHandle, c.HandleOf(volume))
 	for _, name := range c.indexed(byDisk, c.Translator.Disk(volume)) {
-		other := c.cached(name)
+		other := controller.Lookup[*v1.PersistentVolume](c.Volumes, name)
 		if other != nil && c.SameDisk(volume, other) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -68,7 +68,7 @@ func New(config Config) (*Controller, error) {
 	versions := controller.NewVersions()
 	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), tries: map[string]int{}}
 	c.loop = controller.NewLoop("nodelocal", controller.Backoff{First: max(config.BaseDelay, time.Millisecond), Most: max(config.MaxDelay, time.Millisecond)}, c.Reconcile).
-		Only(func(key string) bool { return cached[*v1.PersistentVolumeClaim](c.Claims, key) != nil })
+		Only(func(key string) bool { return controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key) != nil })
 	if _, err := config.Claims.AddEventHandler(controller.OnChange(c.changed, c.gone)); err != nil {
 		return nil, fmt.Errorf("watch claims: %w", err)
 	}
@@ -82,7 +82,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 
 // Reconcile chooses this node for a claim whose time has come, or leaves it.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
-	claim := cached[*v1.PersistentVolumeClaim](c.Claims, key)
+	claim := controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key)
 	if claim == nil {
 		c.forget(key)
 		return nil
@@ -174,7 +174,7 @@ func (c *Controller) choose(ctx context.Context, claim *v1.PersistentVolumeClaim
 // was read was taken for one that is in the queue already.
 func (c *Controller) settle(key string, read *v1.PersistentVolumeClaim) {
 	c.forget(key)
-	if now := cached[*v1.PersistentVolumeClaim](c.Claims, key); now != nil && now.ResourceVersion != read.ResourceVersion {
+	if now := controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key); now != nil && now.ResourceVersion != read.ResourceVersion {
 		c.changed(read, now)
 	}
 }
@@ -194,7 +194,7 @@ func (c *Controller) gone(claim *v1.PersistentVolumeClaim) {
 }
 
 func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.StorageClass {
-	return cached[*storagev1.StorageClass](c.Classes, storage.ClaimClass(claim))
+	return controller.Lookup[*storagev1.StorageClass](c.Classes, storage.ClaimClass(claim))
 }
 
 // delay counts a try and draws the time until it: the longer the more there were.
@@ -229,10 +229,4 @@ func provisionerOf(claim *v1.PersistentVolumeClaim) string {
 		return name
 	}
 	return claim.Annotations[storage.AnnBetaStorageProvisioner]
-}
-
-func cached[T any](informer cache.SharedIndexInformer, key string) T {
-	object, _, _ := informer.GetStore().GetByKey(key) // a store in memory does not fail
-	typed, _ := object.(T)
-	return typed
 }

@@ -147,17 +147,3 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	}
 	return err
 }
-
-// cached returns the object, nil if there is none, or none of that type.
-func cached[T any](informer cache.SharedIndexInformer, key string) T {
-	var none T
-	object, found, err := informer.GetStore().GetByKey(key)
-	if err != nil || !found {
-		return none
-	}
-	typed, ok := object.(T)
-	if !ok {
-		return none
-	}
-	return typed
-}

@@ -145,7 +145,7 @@ func (c *Controller) label(o *observation) string {
 	if o.plan != nil && o.plan.class == name {
 		return name
 	}
-	if cached[*storagev1.StorageClass](c.Classes, name) == nil {
+	if controller.Lookup[*storagev1.StorageClass](c.Classes, name) == nil {
 		return ""
 	}
 	return name

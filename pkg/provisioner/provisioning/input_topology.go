@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
@@ -40,7 +41,7 @@ func (i *Inputs) topology(ctx context.Context, in provision.Input, chosen *v1.No
 // driverOn returns what is known of the drivers on a chosen node: from the cache if
 // it is there, for a driver registers itself once.
 func (i *Inputs) driverOn(ctx context.Context, node string) (*storagev1.CSINode, error) {
-	if known := cached[*storagev1.CSINode](i.CSINodes, node); len(keysOf(known, i.Driver.Name())) > 0 {
+	if known := controller.Lookup[*storagev1.CSINode](i.CSINodes, node); len(keysOf(known, i.Driver.Name())) > 0 {
 		return known, nil
 	}
 	drivers, err := read(ctx, "CSINode", node, i.Client.StorageV1().CSINodes().Get)
@@ -57,7 +58,7 @@ func (i *Inputs) driverOn(ctx context.Context, node string) (*storagev1.CSINode,
 func (i *Inputs) nodes() []topology.Node {
 	var all []topology.Node
 	for _, node := range listed[*v1.Node](i.Nodes) {
-		drivers := cached[*storagev1.CSINode](i.CSINodes, node.Name)
+		drivers := controller.Lookup[*storagev1.CSINode](i.CSINodes, node.Name)
 		all = append(all, topology.Node{Name: node.Name, Labels: node.Labels, Keys: keysOf(drivers, i.Driver.Name())})
 	}
 	return all

@@ -49,7 +49,7 @@ func keyOf(claim string, uid types.UID) string {
 func (c *Controller) claimOf(key string) (claim *v1.PersistentVolumeClaim, gone bool) {
 	i := strings.LastIndex(key, "/")
 	name, uid := key[:i], types.UID(key[i+1:])
-	if claim := cached[*v1.PersistentVolumeClaim](c.Claims, name); claim != nil && claim.UID == uid {
+	if claim := controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, name); claim != nil && claim.UID == uid {
 		return claim, false
 	}
 	r, _ := c.memory.of(uid)
@@ -90,7 +90,7 @@ func (c *Controller) observe(key string) (*observation, error) {
 func (c *Controller) isFresh(o *observation, r claimRecord) bool {
 	return !o.gone && c.Streamed != nil && c.Streamed(o.claim.ResourceVersion) &&
 		!r.requested && !r.recorded && r.entry == provision.NoEntry && o.claim.Spec.VolumeName == "" &&
-		cached[*v1.PersistentVolume](c.Volumes, o.name) == nil
+		controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name) == nil
 }
 
 // isLasting reports whether a request has been open for so long that a living claim's
@@ -212,7 +212,7 @@ func (c *Controller) delays(claim *v1.PersistentVolumeClaim) bool {
 }
 
 func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.StorageClass {
-	return cached[*storagev1.StorageClass](c.Classes, storage.ClaimClass(claim))
+	return controller.Lookup[*storagev1.StorageClass](c.Classes, storage.ClaimClass(claim))
 }
 
 // knownOf prefers what was read live, then what this process wrote and the cache does
@@ -222,7 +222,7 @@ func (c *Controller) knownOf(o *observation) provision.Known {
 	if o.read == provision.BothRead {
 		return relation(o.volume, o.claim)
 	}
-	switch volume := cached[*v1.PersistentVolume](c.Volumes, o.name); {
+	switch volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name); {
 	case volume != nil:
 		return relation(volume, o.claim)
 	case r.saved && !r.seen && time.Since(r.savedAt) < c.Patience.Unseen:
