@@ -59,11 +59,11 @@ func (n Names) ownsVolume(volume *v1.PersistentVolume) bool {
 		len(n.Migrated) > 0 && volume.Spec.CSI == nil && n.include(n.PluginOf(volume))
 }
 
-// NewClaims makes the informer of the claims that concern the driver, and what says
-// whether a version came by a watch ([controller.Kept]).
-func NewClaims(client kubernetes.Interface, names Names) (claims cache.SharedIndexInformer, streamed func(version string) bool) {
+// NewClaims returns the informer of the driver's claims. CameByWatch is that of
+// [controller.NewFilteredListWatch].
+func NewClaims(client kubernetes.Interface, names Names) (claims cache.SharedIndexInformer, cameByWatch func(version string) bool) {
 	all := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
-	kept, streamed := controller.Kept(&cache.ListWatch{
+	filtered, cameByWatch := controller.NewFilteredListWatch(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return all.List(ctx, options)
 		},
@@ -72,13 +72,13 @@ func NewClaims(client kubernetes.Interface, names Names) (claims cache.SharedInd
 		claim, ok := object.(*v1.PersistentVolumeClaim)
 		return !ok || names.ownsClaim(claim)
 	})
-	return cache.NewSharedIndexInformer(kept, &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), streamed
+	return cache.NewSharedIndexInformer(filtered, &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), cameByWatch
 }
 
 // NewVolumes makes the informer of the volumes that concern the driver.
 func NewVolumes(client kubernetes.Interface, names Names) cache.SharedIndexInformer {
 	all := client.CoreV1().PersistentVolumes()
-	kept, _ := controller.Kept(&cache.ListWatch{
+	filtered, _ := controller.NewFilteredListWatch(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return all.List(ctx, options)
 		},
@@ -87,7 +87,7 @@ func NewVolumes(client kubernetes.Interface, names Names) cache.SharedIndexInfor
 		volume, ok := object.(*v1.PersistentVolume)
 		return !ok || names.ownsVolume(volume)
 	})
-	return cache.NewSharedIndexInformer(kept, &v1.PersistentVolume{}, 0, cache.Indexers{})
+	return cache.NewSharedIndexInformer(filtered, &v1.PersistentVolume{}, 0, cache.Indexers{})
 }
 
 // TrimAttachment is a transform that keeps of an attachment which volume it holds where.

@@ -17,21 +17,21 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// labelled is a volume that is kept if it has the label.
-func labelled(name string, kept bool) *v1.PersistentVolume {
+// labeled returns a volume, with the label that isLabeled accepts or without.
+func labeled(name string, accepted bool) *v1.PersistentVolume {
 	v := volume(name, "1")
-	if kept {
-		v.Labels = map[string]string{"kept": ""}
+	if accepted {
+		v.Labels = map[string]string{"accepted": ""}
 	}
 	return v
 }
 
-func isLabelled(object runtime.Object) bool {
-	_, kept := object.(*v1.PersistentVolume).Labels["kept"]
-	return kept
+func isLabeled(object runtime.Object) bool {
+	_, accepted := object.(*v1.PersistentVolume).Labels["accepted"]
+	return accepted
 }
 
-// source is a server with a list and a watch.
+// source returns a list-watch that serves the list and the watch.
 func source(list []v1.PersistentVolume, watched watch.Interface) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -41,23 +41,23 @@ func source(list []v1.PersistentVolume, watched watch.Interface) *cache.ListWatc
 	}
 }
 
-func TestACacheSeesWhatIsKeptAlone(t *testing.T) {
+func TestFilteredWatchPassesAcceptedObjects(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
-	kept, _ := controller.Kept(source(nil, events), nil, isLabelled)
-	watched, err := cache.ToWatcherWithContext(kept).WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true)})
+	filtered, _ := controller.NewFilteredListWatch(source(nil, events), nil, isLabeled)
+	watched, err := cache.ToWatcherWithContext(filtered).WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	events.Add(labelled("foreign", false))
-	events.Add(labelled("ours", true))
+	events.Add(labeled("foreign", false))
+	events.Add(labeled("ours", true))
 	events.Action(watch.Bookmark, &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
-	events.Modify(labelled("foreign", false))
-	events.Modify(labelled("ours", true))
-	events.Modify(labelled("foreign", true))  // it becomes ours
-	events.Modify(labelled("ours", false))    // and this one somebody else's
-	events.Modify(labelled("ours", false))    // which is nothing new
-	events.Delete(labelled("unheard", false)) // somebody may wait for the name
-	events.Delete(labelled("foreign", true))
+	events.Modify(labeled("foreign", false))
+	events.Modify(labeled("ours", true))
+	events.Modify(labeled("foreign", true))  // now accepted
+	events.Modify(labeled("ours", false))    // no longer accepted
+	events.Modify(labeled("ours", false))    // still not accepted
+	events.Delete(labeled("unheard", false)) // a loop may wait for the name
+	events.Delete(labeled("foreign", true))
 	events.Error(&metav1.Status{Reason: metav1.StatusReasonExpired})
 	events.Stop()
 	var got []string
@@ -77,29 +77,29 @@ func TestACacheSeesWhatIsKeptAlone(t *testing.T) {
 	}
 }
 
-func TestACacheListsWhatIsKeptAloneAndKnowsItInTheWatchThatFollows(t *testing.T) {
+func TestFilteredListIsRememberedByTheWatch(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
-	kept, _ := controller.Kept(source([]v1.PersistentVolume{*labelled("ours", true), *labelled("foreign", false)}, events), nil, isLabelled)
-	list, err := cache.ToListerWithContext(kept).ListWithContext(t.Context(), metav1.ListOptions{})
+	filtered, _ := controller.NewFilteredListWatch(source([]v1.PersistentVolume{*labeled("ours", true), *labeled("foreign", false)}, events), nil, isLabeled)
+	list, err := cache.ToListerWithContext(filtered).ListWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if items := list.(*v1.PersistentVolumeList).Items; len(items) != 1 || items[0].Name != "ours" {
 		t.Errorf("the list has %v", items)
 	}
-	watched, err := cache.ToWatcherWithContext(kept).WatchWithContext(t.Context(), metav1.ListOptions{})
+	watched, err := cache.ToWatcherWithContext(filtered).WatchWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	events.Modify(labelled("foreign", false))
-	events.Modify(labelled("ours", false))
+	events.Modify(labeled("foreign", false))
+	events.Modify(labeled("ours", false))
 	if event := <-watched.ResultChan(); event.Type != watch.Deleted || event.Object.(*v1.PersistentVolume).Name != "ours" {
-		t.Errorf("the cache sees %+v, want the deletion of what is no longer ours", event)
+		t.Errorf("the cache sees %+v, want the deletion of the object that is no longer accepted", event)
 	}
 }
 
-// What came by a list may have been written long before it.
-func TestOnlyWhatIsNewerThanTheLastListWasStreamed(t *testing.T) {
+// An object of a list may have been written long before the list.
+func TestOnlyVersionsAfterTheListCameByWatch(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
 	listed := &cache.ListWatch{
 		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -111,49 +111,49 @@ func TestOnlyWhatIsNewerThanTheLastListWasStreamed(t *testing.T) {
 		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
 	}
-	kept, streamed := controller.Kept(listed, nil, isLabelled)
+	filtered, cameByWatch := controller.NewFilteredListWatch(listed, nil, isLabeled)
 	expect := func(when string, want ...bool) {
 		t.Helper()
 		for i, version := range []string{"19", "20", "21"} {
-			if got := streamed(version); got != want[i] {
-				t.Errorf("%s: %s was streamed: %v, want %v", when, version, got, want[i])
+			if got := cameByWatch(version); got != want[i] {
+				t.Errorf("%s: version %s came by watch: %v, want %v", when, version, got, want[i])
 			}
 		}
 	}
 	list := func(options metav1.ListOptions) {
 		t.Helper()
-		if _, err := cache.ToListerWithContext(kept).ListWithContext(t.Context(), options); err != nil {
+		if _, err := cache.ToListerWithContext(filtered).ListWithContext(t.Context(), options); err != nil {
 			t.Fatal(err)
 		}
 	}
 	expect("before a list", false, false, false)
 	list(metav1.ListOptions{})
-	expect("amid a list", false, false, false)
+	expect("during a list", false, false, false)
 	list(metav1.ListOptions{Continue: "more"})
-	expect("after it", false, false, true)
-	watched, err := cache.ToWatcherWithContext(kept).WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true)})
+	expect("after the list", false, false, true)
+	watched, err := cache.ToWatcherWithContext(filtered).WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	events.Add(labelled("ours", true))
+	events.Add(labeled("ours", true))
 	<-watched.ResultChan()
-	expect("amid a list that is streamed", false, false, false)
+	expect("during a streaming list", false, false, false)
 	events.Action(watch.Bookmark, &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
 		ResourceVersion: "19", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 	}})
 	<-watched.ResultChan()
-	expect("after one", false, true, true)
+	expect("after the streaming list", false, true, true)
 }
 
-func TestAStoppedWatchEndsThoughNobodyReadsIt(t *testing.T) {
+func TestStoppedFilteredWatchEndsWithoutReader(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
-	kept, _ := controller.Kept(source(nil, events), nil, isLabelled)
-	watched, err := cache.ToWatcherWithContext(kept).WatchWithContext(t.Context(), metav1.ListOptions{})
+	filtered, _ := controller.NewFilteredListWatch(source(nil, events), nil, isLabeled)
+	watched, err := cache.ToWatcherWithContext(filtered).WatchWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	events.Add(labelled("a", true))
-	events.Add(labelled("b", true))
+	events.Add(labeled("a", true))
+	events.Add(labeled("b", true))
 	watched.Stop()
 	watched.Stop() // as reflectors do
 	for {
