@@ -179,7 +179,7 @@ func TestACacheThatLagsBehindAnOwnWriteIsNotFresh(t *testing.T) {
 func TestAnObjectThatWaitsIsReportedOnce(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	reporter := controller.NewReporter(recorder)
-	waiting, failing := controller.Note("Waiting", "for someone"), controller.Warn("Failing", "no luck")
+	waiting, failing := controller.NormalEvent("Waiting", "for someone"), controller.WarningEvent("Failing", "no luck")
 	for _, event := range []controller.Event{waiting, waiting, failing, failing, waiting} {
 		reporter.Report(volume("v", "1"), event)
 	}
@@ -197,7 +197,7 @@ func TestAnObjectThatGoesOnWaitingIsReportedAgain(t *testing.T) {
 		recorder := record.NewFakeRecorder(100)
 		reporter := controller.NewReporter(recorder)
 		for range 121 { // looked at every minute for two hours
-			reporter.Report(volume("v", "1"), controller.Note("Waiting", "for someone"))
+			reporter.Report(volume("v", "1"), controller.NormalEvent("Waiting", "for someone"))
 			<-time.After(time.Minute)
 		}
 		if got := len(recorder.Events); got != 5 {

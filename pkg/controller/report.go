@@ -21,13 +21,13 @@ type Event struct {
 	Message string
 }
 
-// Warn returns an event that asks for attention.
-func Warn(reason, message string) Event {
+// WarningEvent returns an event that asks for attention.
+func WarningEvent(reason, message string) Event {
 	return Event{Type: v1.EventTypeWarning, Reason: reason, Message: message}
 }
 
-// Note returns an event that informs.
-func Note(reason, message string) Event {
+// NormalEvent returns an event that informs.
+func NormalEvent(reason, message string) Event {
 	return Event{Type: v1.EventTypeNormal, Reason: reason, Message: message}
 }
 

@@ -24,7 +24,7 @@ const (
 func (c *Controller) failed(volume *v1.PersistentVolume, err error) error {
 	if !patch.IsStale(err) {
 		c.Metrics.PersistentVolumeDeleteFailedTotal.WithLabelValues(volume.Spec.StorageClassName).Inc()
-		c.Reporter.Always(volume, controller.Warn(volumeFailedDelete, err.Error()))
+		c.Reporter.Always(volume, controller.WarningEvent(volumeFailedDelete, err.Error()))
 	}
 	return err
 }
@@ -34,11 +34,11 @@ func (c *Controller) failed(volume *v1.PersistentVolume, err error) error {
 func (c *Controller) report(volume *v1.PersistentVolume, reason reclaim.Reason) {
 	switch others := c.sharing(volume); {
 	case reason == reclaim.HandleShared && len(others) > 0:
-		c.Reporter.Report(volume, controller.Warn(string(reason), fmt.Sprintf("The volume is not deleted, for volume %q has the same disk", others[0])))
+		c.Reporter.Report(volume, controller.WarningEvent(string(reason), fmt.Sprintf("The volume is not deleted, for volume %q has the same disk", others[0])))
 	case reason == reclaim.StillAttached:
 		c.reportAttached(volume)
 	case reason == reclaim.TooLateToProtect:
-		c.Reporter.Report(volume, controller.Warn(string(reason), "The volume was deleted before its finalizer came. Its data is deleted once its claim is gone if a pv-controller that knows the annotation "+
+		c.Reporter.Report(volume, controller.WarningEvent(string(reason), "The volume was deleted before its finalizer came. Its data is deleted once its claim is gone if a pv-controller that knows the annotation "+
 			reclaim.MarkAnnotation+" holds the volume until then; beside any other its data will stay behind in the storage system"))
 	}
 }
@@ -57,7 +57,7 @@ func (c *Controller) reportAttached(volume *v1.PersistentVolume) {
 		}
 	}
 	slices.Sort(nodes)
-	c.Reporter.Report(volume, controller.Note(volumeDelete, fmt.Sprintf("persistentvolume %s is still attached to %s, waiting for detach", volume.Name, strings.Join(nodes, " and "))))
+	c.Reporter.Report(volume, controller.NormalEvent(volumeDelete, fmt.Sprintf("persistentvolume %s is still attached to %s, waiting for detach", volume.Name, strings.Join(nodes, " and "))))
 }
 
 // reportLeak tells that a marked volume is gone and nobody has deleted its data:
@@ -72,7 +72,7 @@ func (c *Controller) reportLeak(volume *v1.PersistentVolume) {
 	if volume.Spec.CSI != nil {
 		handle = volume.Spec.CSI.VolumeHandle
 	}
-	c.Reporter.Always(volume, controller.Warn(string(reclaim.TooLateToProtect), fmt.Sprintf("The volume is gone and its data has stayed behind in the storage system as %q", handle)))
+	c.Reporter.Always(volume, controller.WarningEvent(string(reclaim.TooLateToProtect), fmt.Sprintf("The volume is gone and its data has stayed behind in the storage system as %q", handle)))
 }
 
 // awaitedSecret says which secret the deletion waits for, and what ends the wait.

@@ -36,16 +36,16 @@ const (
 )
 
 func (c *Controller) reportStart(o *observation) {
-	c.Reporter.Report(o.claim, controller.Note(provisioning, fmt.Sprintf("External provisioner is provisioning volume for claim %q", controller.Key(o.claim))))
+	c.Reporter.Report(o.claim, controller.NormalEvent(provisioning, fmt.Sprintf("External provisioner is provisioning volume for claim %q", controller.Key(o.claim))))
 }
 
 func (c *Controller) reportSuccess(o *observation) {
-	c.Reporter.Report(o.claim, controller.Note(provisioningSucceeded, "Successfully provisioned volume "+o.name))
+	c.Reporter.Report(o.claim, controller.NormalEvent(provisioningSucceeded, "Successfully provisioned volume "+o.name))
 }
 
 // reportFailure returns the error, so that the claim is tried again.
 func (c *Controller) reportFailure(o *observation, err error) error {
-	c.Reporter.Report(o.claim, controller.Warn(provisioningFailed, err.Error()))
+	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningFailed, err.Error()))
 	return err
 }
 
@@ -60,7 +60,7 @@ func (c *Controller) reportUnwritten(ctx context.Context, o *observation, s prov
 
 // reportUnresolved names the driver whose answer is missing.
 func (c *Controller) reportUnresolved(o *observation, err error) error {
-	c.Reporter.Report(o.claim, controller.Warn(provisioningUnresolved, fmt.Sprintf(
+	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningUnresolved, fmt.Sprintf(
 		"The driver %s has not answered whether it created volume %s, which nobody wants any more; the request is repeated: %v",
 		c.Provisioner.Driver.Name(), o.name, err)))
 	return err
@@ -69,7 +69,7 @@ func (c *Controller) reportUnresolved(o *observation, err error) error {
 // reportCleanupFailed reports that an unused volume still exists.
 func (c *Controller) reportCleanupFailed(o *observation, err error) error {
 	failure := fmt.Errorf("delete unused volume %s: %w", o.name, err)
-	c.Reporter.Report(o.claim, controller.Warn(provisioningCleanupFailed, fmt.Sprintf(
+	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningCleanupFailed, fmt.Sprintf(
 		"Error cleaning provisioned volume for claim %s: %v; retried with backoff", controller.Key(o.claim), failure)))
 	return failure
 }
@@ -79,7 +79,7 @@ func (c *Controller) reportLeftAlone(o *observation, r claimRecord) {
 	if r.volume == nil || r.shown == "" {
 		return
 	}
-	c.Reporter.Report(o.claim, controller.Warn(provisioningCleanupFailed, fmt.Sprintf(
+	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningCleanupFailed, fmt.Sprintf(
 		"The driver returned the volume handle %q for the claim, but a PersistentVolume or a claim names its volume already; the volume is left alone", r.shown)))
 }
 
@@ -90,20 +90,20 @@ func (c *Controller) reportVanished(ctx context.Context, o *observation) error {
 	if err != nil || volume != nil {
 		return err
 	}
-	c.Reporter.Report(o.claim, controller.Warn(volumeVanished, fmt.Sprintf(
+	c.Reporter.Report(o.claim, controller.WarningEvent(volumeVanished, fmt.Sprintf(
 		"The claim was bound to volume %s, whose PersistentVolume no longer exists; the volume in the storage system may hold data and is left alone", o.name)))
 	return nil
 }
 
 // reportTooLarge reports a request that is sent without a journal entry.
 func (c *Controller) reportTooLarge(o *observation, err error) {
-	c.Reporter.Always(o.claim, controller.Warn(provisioningUnlogged, fmt.Sprintf(
+	c.Reporter.Always(o.claim, controller.WarningEvent(provisioningUnlogged, fmt.Sprintf(
 		"Volume %s is created without a journal entry and may be left behind if the provisioner ends during the call: %v", o.name, err)))
 }
 
 // reportGivenUp reports a claim of an earlier version that nothing can be found out about.
 func (c *Controller) reportGivenUp(o *observation) {
-	c.Reporter.Report(o.claim, controller.Warn(provisioningUnresolved, fmt.Sprintf(
+	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningUnresolved, fmt.Sprintf(
 		"An earlier version of the provisioner may have created volume %s for the claim, which cannot be found out: %v. Look for a volume of that name in the storage system", o.name, o.refused)))
 }
 

@@ -328,7 +328,7 @@ func (c *Controller) refused(o *observation, s provision.State) error {
 	case s.Want == provision.Unwanted:
 		return c.reportUnresolved(o, o.refused)
 	case errors.As(o.refused, &foreign):
-		c.Reporter.Report(o.claim, controller.Note(provisioning, foreign.Sentence))
+		c.Reporter.Report(o.claim, controller.NormalEvent(provisioning, foreign.Sentence))
 		return nil
 	}
 	return c.reportFailure(o, c.sentence(o, o.refused, false))

@@ -34,25 +34,25 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 	class := storage.ClaimClass(o.claim)
 	switch reason {
 	case binding.VolumeUnfit:
-		return controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind to requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
+		return controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind to requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
 	case binding.VolumeTaken:
-		return controller.Warn(failedBinding, fmt.Sprintf("The requested volume %q is already bound to a different claim, %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
+		return controller.WarningEvent(failedBinding, fmt.Sprintf("The requested volume %q is already bound to a different claim, %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
 	case binding.ReferenceLost:
-		return controller.Warn(claimLost, "The bound claim has lost reference to PersistentVolume: spec.volumeName is empty. Data on the volume is lost to the claim until spec.volumeName is restored"), true
+		return controller.WarningEvent(claimLost, "The bound claim has lost reference to PersistentVolume: spec.volumeName is empty. Data on the volume is lost to the claim until spec.volumeName is restored"), true
 	case binding.VolumeLost:
-		return controller.Warn(claimLost, fmt.Sprintf("The bound claim has lost its PersistentVolume %q. Data on the volume is lost to the claim unless the PersistentVolume is restored", o.claim.Spec.VolumeName)), true
+		return controller.WarningEvent(claimLost, fmt.Sprintf("The bound claim has lost its PersistentVolume %q. Data on the volume is lost to the claim unless the PersistentVolume is restored", o.claim.Spec.VolumeName)), true
 	case binding.Misbound:
-		return controller.Warn(claimMisbound, fmt.Sprintf("Two claims are bound to the same volume %q, this one is bound incorrectly: the volume belongs to claim %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
+		return controller.WarningEvent(claimMisbound, fmt.Sprintf("Two claims are bound to the same volume %q, this one is bound incorrectly: the volume belongs to claim %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
 	case binding.NothingFits:
-		return controller.Note(failedBinding, "There are no persistent volumes available for this claim and no storage class is set"), true
+		return controller.NormalEvent(failedBinding, "There are no persistent volumes available for this claim and no storage class is set"), true
 	case binding.AwaitsConsumer:
 		return c.consumerEvent(o.claim), true
 	case binding.ClassMissing:
-		return controller.Warn(provisioningFailed, classNotFound(class)), true
+		return controller.WarningEvent(provisioningFailed, classNotFound(class)), true
 	case binding.ProvisionerMissing:
-		return controller.Warn(provisioningFailed, c.pluginNotFound(class)), true
+		return controller.WarningEvent(provisioningFailed, c.pluginNotFound(class)), true
 	case binding.AwaitsProvisioner:
-		return controller.Note(externalProvisioning, fmt.Sprintf("Waiting for a volume to be created by the external provisioner '%s' or manually by the system administrator; if this takes long, verify that the provisioner is running and correctly registered", c.provisionerOf(o.claim))), true
+		return controller.NormalEvent(externalProvisioning, fmt.Sprintf("Waiting for a volume to be created by the external provisioner '%s' or manually by the system administrator; if this takes long, verify that the provisioner is running and correctly registered", c.provisionerOf(o.claim))), true
 	case binding.ClaimDeleting, binding.IsBound, binding.FromOldVersion, binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.VolumeMissing, binding.DefaultClass, binding.ProvisioningOff:
 	}
 	return controller.Event{}, false
@@ -70,11 +70,11 @@ func (c *Controller) consumerEvent(claim *v1.PersistentVolumeClaim) controller.E
 	slices.Sort(pods)
 	switch len(pods) {
 	case 0:
-		return controller.Note(waitForFirstConsumer, "The claim is waiting for first consumer to be created before binding: no pod uses the claim yet")
+		return controller.NormalEvent(waitForFirstConsumer, "The claim is waiting for first consumer to be created before binding: no pod uses the claim yet")
 	case 1:
-		return controller.Note(waitForPodScheduled, fmt.Sprintf("The claim is waiting for pod %s to be scheduled", pods[0]))
+		return controller.NormalEvent(waitForPodScheduled, fmt.Sprintf("The claim is waiting for pod %s to be scheduled", pods[0]))
 	}
-	return controller.Note(waitForPodScheduled, fmt.Sprintf("The claim is waiting for pods %s to be scheduled", strings.Join(pods, ",")))
+	return controller.NormalEvent(waitForPodScheduled, fmt.Sprintf("The claim is waiting for pods %s to be scheduled", strings.Join(pods, ",")))
 }
 
 func classNotFound(name string) string {

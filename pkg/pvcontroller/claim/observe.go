@@ -41,7 +41,7 @@ func (c *Controller) observe(key string) (*observation, error) {
 	}
 	volume, err := c.volumeFor(claim)
 	if err != nil {
-		c.Reporter.Report(claim, controller.Warn(failedBinding, "Cannot look for a volume: "+err.Error()))
+		c.Reporter.Report(claim, controller.WarningEvent(failedBinding, "Cannot look for a volume: "+err.Error()))
 		return nil, nil
 	}
 	if volume != nil && !c.Versions.Fresh(volume) {

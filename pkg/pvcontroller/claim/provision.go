@@ -83,7 +83,7 @@ func (c *Controller) provision(ctx context.Context, claim *v1.PersistentVolumeCl
 		}
 	}
 	klog.FromContext(ctx).V(2).Info("Volume provisioned", "volume", volume.Name, "plugin", plugin.Name())
-	c.Reporter.Report(claim, controller.Note(provisioningSucceeded, fmt.Sprintf("Successfully provisioned volume %s using %s", volume.Name, plugin.Name())))
+	c.Reporter.Report(claim, controller.NormalEvent(provisioningSucceeded, fmt.Sprintf("Successfully provisioned volume %s using %s", volume.Name, plugin.Name())))
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (c *Controller) recorded(ctx context.Context, claim *v1.PersistentVolumeCla
 func (c *Controller) failed(claim *v1.PersistentVolumeClaim, err error) error {
 	if err != nil {
 		c.Operations.Failed(claim.UID)
-		c.Reporter.Report(claim, controller.Warn(provisioningFailed, fmt.Sprintf("Failed to provision volume with StorageClass %q: %v", storage.ClaimClass(claim), err)))
+		c.Reporter.Report(claim, controller.WarningEvent(provisioningFailed, fmt.Sprintf("Failed to provision volume with StorageClass %q: %v", storage.ClaimClass(claim), err)))
 	}
 	return err
 }

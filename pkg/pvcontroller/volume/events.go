@@ -32,11 +32,11 @@ func failure(volume *v1.PersistentVolume, reason reclaim.Reason) event {
 	policy := volume.Spec.PersistentVolumeReclaimPolicy
 	switch {
 	case reason == reclaim.UnknownPolicy:
-		return controller.Warn(volumeUnknownReclaimPolicy, fmt.Sprintf("Volume has unrecognized PersistentVolumeReclaimPolicy %q; the volume is left as it is", policy))
+		return controller.WarningEvent(volumeUnknownReclaimPolicy, fmt.Sprintf("Volume has unrecognized PersistentVolumeReclaimPolicy %q; the volume is left as it is", policy))
 	case policy == v1.PersistentVolumeReclaimRecycle:
-		return controller.Warn(volumeFailedRecycle, "No recycler plugin found for the volume; the volume is left as it is")
+		return controller.WarningEvent(volumeFailedRecycle, "No recycler plugin found for the volume; the volume is left as it is")
 	}
-	return controller.Warn(volumeFailedDelete, noDeleter(volume)+"; the volume is left as it is, and the policy Retain gives it up")
+	return controller.WarningEvent(volumeFailedDelete, noDeleter(volume)+"; the volume is left as it is, and the policy Retain gives it up")
 }
 
 // noDeleter names the plugin that provisioned the volume, or else the volume.
@@ -48,16 +48,16 @@ func noDeleter(volume *v1.PersistentVolume) string {
 }
 
 func deletionFailure(err error) event {
-	return controller.Warn(volumeFailedDelete, err.Error())
+	return controller.WarningEvent(volumeFailedDelete, err.Error())
 }
 
 // stillInUse: that a plugin needs more time is no failure.
 func stillInUse(err error) event {
-	return controller.Note(volumeDelete, err.Error())
+	return controller.NormalEvent(volumeDelete, err.Error())
 }
 
 func recyclingFailure(err error) event {
-	return controller.Warn(volumeFailedRecycle, "Recycle failed: "+err.Error())
+	return controller.WarningEvent(volumeFailedRecycle, "Recycle failed: "+err.Error())
 }
 
 // podFailure is why a recycler pod failed, by the message in its status.
@@ -74,28 +74,28 @@ func podRefusal(err error) error {
 }
 
 func recycledEvent() event {
-	return controller.Note(volumeRecycled, "Volume recycled")
+	return controller.NormalEvent(volumeRecycled, "Volume recycled")
 }
 
 // recyclerEvent tells of the pod that recycles a volume.
 func recyclerEvent(message string) event {
-	return controller.Note(recyclerPod, "Recycler pod: "+message)
+	return controller.NormalEvent(recyclerPod, "Recycler pod: "+message)
 }
 
 // reportWait tells the user on whom a volume waits that should be reclaimed.
 func (c *Controller) reportWait(o reclaimed, reason reclaim.Reason) {
 	switch others := c.sharing(o.volume); {
 	case reason == reclaim.HandleShared && len(others) > 0:
-		c.Reporter.Report(o.volume, controller.Warn(string(reason), fmt.Sprintf("The volume is not reclaimed, for the data of volume %q is at the same place or below it", others[0].Name)))
+		c.Reporter.Report(o.volume, controller.WarningEvent(string(reason), fmt.Sprintf("The volume is not reclaimed, for the data of volume %q is at the same place or below it", others[0].Name)))
 	case reason == reclaim.VolumeUsed:
-		c.Reporter.Report(o.volume, controller.Note(volumeFailedRecycle, fmt.Sprintf("Volume is used by pods: %s; the volume is recycled once none of them runs", strings.Join(c.usersOf(o), ","))))
+		c.Reporter.Report(o.volume, controller.NormalEvent(volumeFailedRecycle, fmt.Sprintf("Volume is used by pods: %s; the volume is recycled once none of them runs", strings.Join(c.usersOf(o), ","))))
 	}
 }
 
 // reportMismatch tells both objects' users.
 func (c *Controller) reportMismatch(o observation) {
-	c.Reporter.Report(o.volume, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind PersistentVolume to requested PersistentVolumeClaim %q due to incompatible volumeMode", o.claim.Name)))
-	c.Reporter.Report(o.claim, controller.Warn(volumeMismatch, fmt.Sprintf("Cannot bind PersistentVolume %q to requested PersistentVolumeClaim due to incompatible volumeMode", o.volume.Name)))
+	c.Reporter.Report(o.volume, controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind PersistentVolume to requested PersistentVolumeClaim %q due to incompatible volumeMode", o.claim.Name)))
+	c.Reporter.Report(o.claim, controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind PersistentVolume %q to requested PersistentVolumeClaim due to incompatible volumeMode", o.volume.Name)))
 }
 
 // reportNeverBound tells the claim's user why he gets another volume than the one
@@ -104,5 +104,5 @@ func (c *Controller) reportNeverBound(o observation, err error) {
 	if err != nil || o.claim == nil || !storage.NeverBound(o.claim) || o.claim.UID != o.volume.Spec.ClaimRef.UID {
 		return
 	}
-	c.Reporter.Report(o.claim, controller.Warn(string(binding.NeverBoundVolume), fmt.Sprintf("Volume %q was deleted before the claim was bound to it; it is reclaimed, and another one is made", o.volume.Name)))
+	c.Reporter.Report(o.claim, controller.WarningEvent(string(binding.NeverBoundVolume), fmt.Sprintf("Volume %q was deleted before the claim was bound to it; it is reclaimed, and another one is made", o.volume.Name)))
 }
