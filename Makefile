@@ -112,7 +112,7 @@ bench-memory: build build-upstream ## Measure the memory of both programs, and o
 	@EXEUNT_BIN=$(BIN) go test ./test/e2e -run xxx -bench Memory -benchtime 1x -timeout 30m
 
 .PHONY: verify
-verify: verify-format verify-modules verify-lint ## Check formatting, go.mod files and lint rules
+verify: verify-format verify-modules verify-workflows verify-lint ## Check formatting, go.mod files, workflows and lint rules
 
 .PHONY: verify-format
 verify-format:
@@ -125,6 +125,12 @@ verify-modules:
 	@for module in $(MODULES); do \
 		echo "checking go.mod and go.sum of $$module"; (cd $$module && go mod tidy -diff); \
 	done
+
+.PHONY: verify-workflows
+verify-workflows:
+	@echo "checking .github/workflows (the first time a few seconds more)"
+	@cd tools && $(GO_BUILD) -o $(BIN)/tools/actionlint github.com/rhysd/actionlint/cmd/actionlint
+	@$(BIN)/tools/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
 
 .PHONY: verify-lint
 verify-lint:
