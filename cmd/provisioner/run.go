@@ -10,12 +10,12 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
-	csitranslation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
@@ -59,7 +59,7 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	}
 	driver, err := csi.Connect(ctx, csi.Config{
 		Address: o.csiAddress, Timeout: o.timeout, Wait: o.driverWait, Topology: o.Gates()[string(topologyGate)],
-		Metrics: calls, Migrated: csitranslation.New().IsMigratedCSIDriverByName, Changed: end,
+		Metrics: calls, Migrated: migration.New().IsMigratedDriver, Changed: end,
 	})
 	switch {
 	case ctx.Err() != nil:

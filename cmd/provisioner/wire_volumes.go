@@ -11,6 +11,7 @@ import (
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
@@ -70,8 +71,8 @@ func (w *wiring) provisioningConfig(inputs *provisioning.Inputs, attributes cach
 	}
 }
 
-func (w *wiring) translator() translator {
-	return translator{plugin: len(w.names.Migrated) > 0}
+func (w *wiring) translator() migration.Translator {
+	return migration.New().For(w.driver.Name())
 }
 
 // failed has capacity looked at again where a volume could not be made.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
@@ -56,7 +57,10 @@ type wiring struct {
 }
 
 func newWiring(options *options, clients *program.Clients, driver *csi.Driver) *wiring {
-	names := namesOf(driver)
+	names := provisioning.Names{Driver: driver.Name()}
+	if plugin, replaced := migration.New().Plugin(driver.Name()); replaced {
+		names.Migrated, names.PluginOf = []string{plugin}, migration.New().PluginOf
+	}
 	factory := program.NewInformers(clients.Objects, informers.WithTransform(controller.StripManagedFields))
 	claims, streamed := provisioning.NewClaims(clients.Objects, names)
 	factory.InformerFor(&v1.PersistentVolumeClaim{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return claims })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 )
 
@@ -55,7 +56,7 @@ func (o *pluginOptions) plugins() (*intree.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return intree.NewSet(intree.NewTranslation(),
+	return intree.NewSet(migration.New(),
 		&intree.HostPath{Root: intree.HostPathRoot, Provisions: o.hostPath, Recycling: host, Node: machine()},
 		&intree.NFS{Recycling: nfs},
 	), nil

@@ -20,6 +20,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	decide "github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
@@ -51,7 +52,7 @@ func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
 	}
 	versions, reporter := controller.NewVersions(), controller.NewReporter(&record.FakeRecorder{})
 	recycling := intree.Recycling{Template: intree.DefaultTemplate(), MinimumTimeout: 60, TimeoutIncrement: 30}
-	plugins := intree.NewSet(intree.NewTranslation(),
+	plugins := intree.NewSet(migration.New(),
 		&intree.HostPath{Root: t.TempDir(), Provisions: true, Recycling: recycling}, &intree.NFS{Recycling: recycling})
 	claims, claimsErr := claim.New(claim.Config{Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: honor})
 	protected, protectedErr := protection.New(protection.Config{Client: w.client, Caches: w.caches, Versions: versions})

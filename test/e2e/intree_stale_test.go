@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
@@ -53,7 +54,7 @@ func staleReclaim(s *scene, objects ...any) (*volume.Controller, *nobody) {
 	c, err := volume.New(volume.Config{
 		Client: s.client, Caches: caches, Versions: controller.NewVersions(), Honor: true,
 		Reporter:   controller.NewReporter(record.NewFakeRecorder(100)),
-		Plugins:    intree.NewSet(intree.NewTranslation(), plugin),
+		Plugins:    intree.NewSet(migration.New(), plugin),
 		Operations: metrics.NewOperations(),
 		WakeClaim:  func(string) {},
 	})

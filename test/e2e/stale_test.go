@@ -15,6 +15,7 @@ import (
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
@@ -171,7 +172,7 @@ func TestAnEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
 	c, err := volume.New(volume.Config{
 		Client: s.client, Caches: caches, Versions: controller.NewVersions(), Honor: true,
 		Reporter:   controller.NewReporter(record.NewFakeRecorder(100)),
-		Plugins:    intree.NewSet(intree.NewTranslation()),
+		Plugins:    intree.NewSet(migration.New()),
 		Operations: metrics.NewOperations(),
 		WakeClaim:  func(string) {},
 	})
@@ -200,7 +201,7 @@ func TestCachesThatWereWoundBackChangeNothing(t *testing.T) {
 	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.client, 0))
 	s.must(err, "make caches")
 	versions, reporter := controller.NewVersions(), controller.NewReporter(record.NewFakeRecorder(100))
-	plugins := intree.NewSet(intree.NewTranslation())
+	plugins := intree.NewSet(migration.New())
 	claims, err := claim.New(claim.Config{Client: s.client, Caches: caches, Versions: versions, Reporter: reporter, Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: true})
 	s.must(err, "make controller")
 	volumes, err := volume.New(volume.Config{Client: s.client, Caches: caches, Versions: versions, Reporter: reporter, Plugins: plugins, Operations: metrics.NewOperations(), WakeClaim: func(string) {}, Honor: true})

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/disk"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
@@ -23,15 +24,6 @@ type Driver interface {
 	DeleteVolume(ctx context.Context, handle string, secrets map[string]string) error
 }
 
-// Translator knows the in-tree volumes that the driver serves.
-type Translator interface {
-	// Volume returns an in-tree volume in CSI terms.
-	Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error)
-	// Disk is what the in-tree plugin calls a volume's disk, in whichever terms the
-	// volume is written; "" if that cannot be told, or there is no plugin.
-	Disk(volume *v1.PersistentVolume) string
-}
-
 // Config is what the reconciler works with.
 type Config struct {
 	Client kubernetes.Interface
@@ -40,7 +32,8 @@ type Config struct {
 	// Attachments are the VolumeAttachments; nil for a driver that does not publish.
 	Attachments cache.SharedIndexInformer
 	Driver      Driver
-	Translator  Translator
+	// Translator knows the in-tree volumes that the driver serves.
+	Translator disk.Translator
 	// ClassSecret returns the secret that the class of a volume names for its deletion,
 	// nil for none; nil if no class is asked.
 	ClassSecret func(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error)

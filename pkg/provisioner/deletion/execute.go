@@ -105,7 +105,7 @@ func (c *Controller) write(ctx context.Context, o observation, change *patch.Pat
 func (c *Controller) deleteVolume(ctx context.Context, volume *v1.PersistentVolume) error {
 	start := time.Now()
 	class := volume.Spec.StorageClassName
-	handle, err := c.handle(volume)
+	handle, err := c.disks().Handle(volume)
 	if err == nil {
 		err = c.call(ctx, volume, handle)
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/pkg/disk"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
@@ -48,7 +49,7 @@ type flow struct {
 	// translator is that of the in-tree plugin that the driver replaces.
 	translator interface {
 		Translator
-		deletion.Translator
+		disk.Translator
 	}
 	store *store.Store
 	// terms is how often the leader lease has changed hands.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -61,7 +62,7 @@ func stageWith(t *testing.T, plugin intree.Plugin, objects ...runtime.Object) (*
 		return false, nil, nil
 	})
 	events := &told{}
-	plugins := intree.NewSet(intree.NewTranslation(), plugin)
+	plugins := intree.NewSet(migration.New(), plugin)
 	c, err := New(Config{
 		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(events),
 		Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: true,

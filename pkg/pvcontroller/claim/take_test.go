@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 )
@@ -28,7 +29,7 @@ func world(t *testing.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions(), Plugins: intree.NewSet(intree.NewTranslation()), Operations: metrics.NewOperations()})
+	c, err := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions(), Plugins: intree.NewSet(migration.New()), Operations: metrics.NewOperations()})
 	if err != nil {
 		t.Fatal(err)
 	}

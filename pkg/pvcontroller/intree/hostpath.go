@@ -12,7 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/topology"
+	"github.com/exeunt-io/exeunt/pkg/disk"
 )
 
 const (
@@ -45,10 +45,7 @@ func (h *HostPath) Name() string { return HostPathName }
 
 // Location implements [Plugin].
 func (h *HostPath) Location(volume *v1.PersistentVolume) string {
-	if source := volume.Spec.HostPath; source != nil && source.Path != "" {
-		return path.Clean(source.Path)
-	}
-	return ""
+	return disk.HostPath(volume)
 }
 
 // Describe implements [Provisioner]. The directory has the name of the volume.
@@ -164,10 +161,7 @@ func (h *HostPath) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 	return pod
 }
 
-// Apart implements [NodeBound]: no node reaches both volumes. A volume of the node
-// that the plugin works on is apart from none, for the plugin deletes only there.
+// Apart implements [NodeBound].
 func (h *HostPath) Apart(volume, other *v1.PersistentVolume) bool {
-	here := map[string]string{v1.LabelHostname: h.Node}
-	endangered := h.Node != "" && topology.Reaches(here, other.Spec.NodeAffinity) && !topology.Reaches(here, volume.Spec.NodeAffinity)
-	return topology.Disjoint(volume.Spec.NodeAffinity, other.Spec.NodeAffinity) && !endangered
+	return disk.OnSeparateNodes(h.Node, volume, other)
 }

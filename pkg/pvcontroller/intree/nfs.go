@@ -1,9 +1,9 @@
 package intree
 
 import (
-	"path"
-
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/disk"
 )
 
 // NFSName is the name of the plugin of NFS volumes.
@@ -20,10 +20,7 @@ func (n *NFS) Name() string { return NFSName }
 
 // Location implements [Plugin].
 func (n *NFS) Location(volume *v1.PersistentVolume) string {
-	if source := volume.Spec.NFS; source != nil {
-		return path.Join(source.Server, source.Path)
-	}
-	return ""
+	return disk.NFS(volume)
 }
 
 // RecyclerNamespace implements [Recycler].

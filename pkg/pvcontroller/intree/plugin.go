@@ -18,6 +18,16 @@ type Plugin interface {
 	Location(volume *v1.PersistentVolume) string
 }
 
+// Migration knows which in-tree plugins a CSI driver has replaced.
+type Migration interface {
+	// Driver returns the CSI driver that replaced the plugin, and false for a plugin
+	// that is not migrated.
+	Driver(plugin string) (driver string, migrated bool)
+	// PluginOf returns the name of the migrated plugin of the volume's source, "" for
+	// any other source.
+	PluginOf(volume *v1.PersistentVolume) string
+}
+
 // Provisioner is a plugin that makes volumes.
 type Provisioner interface {
 	Plugin

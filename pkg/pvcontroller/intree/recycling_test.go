@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
@@ -102,7 +103,7 @@ func TestRecyclerPodRunsWhereItsVolumeIs(t *testing.T) {
 func TestRecyclerPodsAreMadeInNamespaceOfTemplate(t *testing.T) {
 	template := intree.DefaultTemplate()
 	template.Namespace = "scrubbing"
-	set := intree.NewSet(intree.NewTranslation(), &intree.HostPath{Recycling: intree.Recycling{Template: template}}, &intree.NFS{})
+	set := intree.NewSet(migration.New(), &intree.HostPath{Recycling: intree.Recycling{Template: template}}, &intree.NFS{})
 	for namespace, want := range map[string]bool{"scrubbing": true, "default": true, "tenant": false} {
 		if got := set.RecyclesIn(namespace); got != want {
 			t.Errorf("RecyclesIn(%q) = %v, want %v", namespace, got, want)

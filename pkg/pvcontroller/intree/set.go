@@ -1,12 +1,12 @@
 package intree
 
 import (
-	"path"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/disk"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -81,7 +81,7 @@ func (s *Set) Location(volume *v1.PersistentVolume) string {
 	if plugin == nil {
 		return ""
 	}
-	return plugin.Name() + ":" + plugin.Location(volume)
+	return disk.Directory(plugin.Name(), plugin.Location(volume))
 }
 
 // Places returns the location of the volume's data and all locations above it:
@@ -91,13 +91,7 @@ func (s *Set) Places(volume *v1.PersistentVolume) []string {
 	if plugin == nil {
 		return nil
 	}
-	at := plugin.Location(volume)
-	places := []string{plugin.Name() + ":" + at}
-	for above := path.Dir(at); above != at && above != "."; above = path.Dir(at) {
-		at = above
-		places = append(places, plugin.Name()+":"+at)
-	}
-	return places
+	return disk.Enclosing(plugin.Name(), plugin.Location(volume))
 }
 
 // Apart says whether two volumes that have one location have different data.

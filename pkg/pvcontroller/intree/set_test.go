@@ -11,14 +11,14 @@ import (
 )
 
 // migration is a migration that the test switches on and off.
-type migration map[string]string
+type migrations map[string]string
 
-func (m migration) Driver(plugin string) (string, bool) {
+func (m migrations) Driver(plugin string) (string, bool) {
 	driver, migrated := m[plugin]
 	return driver, migrated
 }
 
-func (m migration) PluginOf(volume *v1.PersistentVolume) string {
+func (m migrations) PluginOf(volume *v1.PersistentVolume) string {
 	if volume.Spec.HostPath != nil {
 		return intree.HostPathName
 	}
@@ -37,7 +37,7 @@ func export(server, path string) *v1.PersistentVolume {
 	return volume
 }
 
-func plugins(m migration) *intree.Set {
+func plugins(m migrations) *intree.Set {
 	return intree.NewSet(m, &intree.HostPath{Root: "/tmp"}, &intree.NFS{})
 }
 
@@ -69,13 +69,13 @@ func TestAPluginIsFoundByNameOrBySource(t *testing.T) {
 
 func TestWhoProvisionsForAClass(t *testing.T) {
 	for name, tc := range map[string]struct {
-		migration   migration
+		migration   migrations
 		provisioner string
 		inTree      bool
 		external    string
 	}{
 		"a plugin here":                      {nil, intree.HostPathName, true, ""},
-		"a plugin here that is migrated":     {migration{intree.HostPathName: "path.example.com"}, intree.HostPathName, false, "path.example.com"},
+		"a plugin here that is migrated":     {migrations{intree.HostPathName: "path.example.com"}, intree.HostPathName, false, "path.example.com"},
 		"a plugin here that only recycles":   {nil, intree.NFSName, false, ""},
 		"an in-tree name that nobody serves": {nil, "kubernetes.io/rbd", false, ""},
 		"an external name":                   {nil, "example.com", false, "example.com"},
@@ -93,7 +93,7 @@ func TestWhoProvisionsForAClass(t *testing.T) {
 }
 
 func TestMigrationFollowsTheProvisionerOrTheSource(t *testing.T) {
-	on := plugins(migration{intree.HostPathName: "path.example.com"})
+	on := plugins(migrations{intree.HostPathName: "path.example.com"})
 	for name, tc := range map[string]struct {
 		set    *intree.Set
 		volume *v1.PersistentVolume
@@ -111,24 +111,6 @@ func TestMigrationFollowsTheProvisionerOrTheSource(t *testing.T) {
 				t.Errorf("MigratedTo = %q, %v, want %q", driver, migrated, tc.want)
 			}
 		})
-	}
-}
-
-func TestTheTranslationOfKubernetes(t *testing.T) {
-	translation := intree.NewTranslation()
-	if driver, migrated := translation.Driver("kubernetes.io/gce-pd"); !migrated || driver != "pd.csi.storage.gke.io" {
-		t.Errorf("Driver = %q, %v", driver, migrated)
-	}
-	if _, migrated := translation.Driver(intree.HostPathName); migrated {
-		t.Error("host path is migrated")
-	}
-	disk := &v1.PersistentVolume{}
-	disk.Spec.GCEPersistentDisk = &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}
-	if plugin := translation.PluginOf(disk); plugin != "kubernetes.io/gce-pd" {
-		t.Errorf("PluginOf = %q", plugin)
-	}
-	if plugin := translation.PluginOf(at("/tmp/a")); plugin != "" {
-		t.Errorf("PluginOf = %q, want none", plugin)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 )
@@ -60,7 +61,7 @@ func TestProtectionQueueMovesWhenVolumeIsDeleted(t *testing.T) {
 	})
 	c, err := New(Config{
 		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(&told{}),
-		Plugins: intree.NewSet(intree.NewTranslation()), Operations: metrics.NewOperations(), WakeClaim: func(string) {}, Honor: true,
+		Plugins: intree.NewSet(migration.New()), Operations: metrics.NewOperations(), WakeClaim: func(string) {}, Honor: true,
 	})
 	if err != nil {
 		t.Fatal(err)

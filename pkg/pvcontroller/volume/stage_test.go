@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -67,7 +68,7 @@ func newStage(t *testing.T, objects ...runtime.Object) *stage {
 	s := &stage{t: t, events: &told{}, plugin: &disk{delete: func(context.Context) error { return nil }}}
 	s.Controller, err = New(Config{
 		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(s.events),
-		Plugins: intree.NewSet(intree.NewTranslation(), s.plugin), Operations: metrics.NewOperations(), WakeClaim: func(string) {}, Honor: true,
+		Plugins: intree.NewSet(migration.New(), s.plugin), Operations: metrics.NewOperations(), WakeClaim: func(string) {}, Honor: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package intree
+package disk
 
 import (
 	"strings"
@@ -6,11 +6,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Disk is what identifies the disk, or the share, of a volume of a plugin that is
-// migrated to CSI, as far as the volume tells; "" for others. A disk has one such name
-// in its plugin's terms, though handles of its driver are spelled in several ways: two
-// volumes of different names have different disks, two of one name may have one.
-func Disk(volume *v1.PersistentVolume) string {
+// PluginName returns the name that an in-tree plugin gives the disk or share of its
+// volume, "" for the source of a plugin that is not migrated to CSI.
+//
+// A disk has one such name, while the handles of its CSI driver have several
+// spellings. Volumes with different names have different disks; volumes with one name
+// may have one disk.
+func PluginName(volume *v1.PersistentVolume) string {
 	switch source := volume.Spec.PersistentVolumeSource; {
 	case source.AWSElasticBlockStore != nil: // aws://ZONE/ID, or ID
 		id := source.AWSElasticBlockStore.VolumeID
@@ -21,7 +23,7 @@ func Disk(volume *v1.PersistentVolume) string {
 		return source.Cinder.VolumeID
 	case source.AzureDisk != nil:
 		return strings.ToLower(source.AzureDisk.DataDiskURI)
-	case source.AzureFile != nil: // its account cannot be told for certain
+	case source.AzureFile != nil: // the volume does not state the storage account for certain
 		return source.AzureFile.ShareName
 	case source.VsphereVolume != nil:
 		return source.VsphereVolume.VolumePath

@@ -1,0 +1,52 @@
+package disk
+
+import (
+	"path"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/topology"
+)
+
+// HostPath returns the cleaned directory of a host-path volume, "" for another source.
+func HostPath(volume *v1.PersistentVolume) string {
+	if source := volume.Spec.HostPath; source != nil && source.Path != "" {
+		return path.Clean(source.Path)
+	}
+	return ""
+}
+
+// NFS returns server and cleaned directory of an NFS volume, "" for another source.
+func NFS(volume *v1.PersistentVolume) string {
+	if source := volume.Spec.NFS; source != nil {
+		return path.Join(source.Server, source.Path)
+	}
+	return ""
+}
+
+// Directory returns the index key of a directory of the plugin.
+func Directory(plugin, directory string) string {
+	return plugin + ":" + directory
+}
+
+// Enclosing returns the index keys of a directory of the plugin and of all its parent
+// directories. Deleting any of these directories deletes the data of this one.
+func Enclosing(plugin, directory string) []string {
+	keys := []string{Directory(plugin, directory)}
+	for parent := path.Dir(directory); parent != directory && parent != "."; parent = path.Dir(directory) {
+		directory = parent
+		keys = append(keys, Directory(plugin, directory))
+	}
+	return keys
+}
+
+// OnSeparateNodes reports whether no node reaches both host-path volumes, so that
+// deleting or recycling the volume leaves the data of the other one alone. The plugin
+// deletes directories of its own node, whatever the node affinity of the volume: a
+// volume is not separate from another one that only the plugin's node reaches. node is
+// the name of the plugin's node, "" if it is unknown.
+func OnSeparateNodes(node string, volume, other *v1.PersistentVolume) bool {
+	labels := map[string]string{v1.LabelHostname: node}
+	endangered := node != "" && topology.Reaches(labels, other.Spec.NodeAffinity) && !topology.Reaches(labels, volume.Spec.NodeAffinity)
+	return topology.Disjoint(volume.Spec.NodeAffinity, other.Spec.NodeAffinity) && !endangered
+}
