@@ -111,5 +111,5 @@ func (o *options) Complete() error {
 }
 
 func (o *options) backoff() controller.Backoff {
-	return controller.Backoff{First: o.retryStart, Most: o.retryMax}
+	return controller.Backoff{Initial: o.retryStart, Max: o.retryMax}
 }

@@ -25,7 +25,7 @@ func volume(name, version string) *v1.PersistentVolume {
 func TestALoopNeverWorksOnOneKeyTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var busy, done atomic.Int32
-		loop := controller.NewLoop("test", controller.Backoff{First: time.Millisecond, Most: time.Second}, func(context.Context, string) error {
+		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Millisecond, Max: time.Second}, func(context.Context, string) error {
 			if busy.Add(1) > 1 {
 				t.Error("two workers on one key")
 			}
@@ -51,7 +51,7 @@ func TestAKeyThatFailsIsTriedAgainWithBackoffAndAPanicStopsNobody(t *testing.T) 
 		var mu sync.Mutex
 		var tries []time.Duration
 		start := time.Now()
-		loop := controller.NewLoop("test", controller.Backoff{First: time.Second, Most: 4 * time.Second}, func(_ context.Context, key string) error {
+		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: 4 * time.Second}, func(_ context.Context, key string) error {
 			if key == "bad" {
 				panic("an object that nobody thought of")
 			}
@@ -88,7 +88,7 @@ func TestUnsettledKeyBacksOffDespiteEvents(t *testing.T) {
 		var tries []time.Duration
 		start := time.Now()
 		var loop *controller.Loop
-		loop = controller.NewLoop("test", controller.Backoff{First: time.Second, Most: 4 * time.Second}, func(context.Context, string) error {
+		loop = controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: 4 * time.Second}, func(context.Context, string) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if tries = append(tries, time.Since(start)); len(tries) >= 5 {
@@ -117,7 +117,7 @@ func TestUnsettledKeyBacksOffDespiteEvents(t *testing.T) {
 func TestAStoppedLoopFinishesItsObjectAndTakesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var finished, aborted atomic.Int32
-		loop := controller.NewLoop("test", controller.Backoff{First: time.Millisecond, Most: time.Second}, func(ctx context.Context, key string) error {
+		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Millisecond, Max: time.Second}, func(ctx context.Context, key string) error {
 			duration := map[string]time.Duration{"short": 2 * time.Second, "long": time.Minute}[key]
 			select {
 			case <-time.After(duration):

@@ -36,12 +36,12 @@ var ErrStaleCache = errors.New("the cache is older than the API server")
 
 // Backoff bounds the time between two tries of one key that fails.
 type Backoff struct {
-	First, Most time.Duration
+	Initial, Max time.Duration
 }
 
 // NewLoop returns a loop whose queue carries the name in its metrics.
 func NewLoop(name string, backoff Backoff, reconcile func(ctx context.Context, key string) error) *Loop {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](backoff.First, backoff.Most)
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](backoff.Initial, backoff.Max)
 	return &Loop{
 		name:      name,
 		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: name}),

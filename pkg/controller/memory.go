@@ -6,38 +6,38 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memory is what was done for objects that still exist, by UID: what the API
-// server does not tell, or a cache not yet. A restart forgets it; every step is
-// idempotent, so that it is only repeated. It is safe for concurrent use.
+// Memory holds a value per object UID: progress that neither the API server nor a cache
+// shows yet. A restart loses it, so what it records must be safe to repeat. It is safe
+// for concurrent use.
 type Memory[T any] struct {
-	mu    sync.Mutex
-	noted map[types.UID]T
+	mu     sync.Mutex
+	values map[types.UID]T
 }
 
-// NewMemory returns an empty memory.
+// NewMemory returns an empty Memory.
 func NewMemory[T any]() *Memory[T] {
-	return &Memory[T]{noted: map[types.UID]T{}}
+	return &Memory[T]{values: map[types.UID]T{}}
 }
 
-// Of returns what was noted of the object, the zero value if nothing was.
-func (m *Memory[T]) Of(uid types.UID) T {
+// Get returns the value of the object, the zero value if there is none.
+func (m *Memory[T]) Get(uid types.UID) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.noted[uid]
+	return m.values[uid]
 }
 
-// Note changes what is noted of the object.
-func (m *Memory[T]) Note(uid types.UID, change func(*T)) {
+// Update changes the value of the object.
+func (m *Memory[T]) Update(uid types.UID, change func(*T)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	noted := m.noted[uid]
-	change(&noted)
-	m.noted[uid] = noted
+	value := m.values[uid]
+	change(&value)
+	m.values[uid] = value
 }
 
-// Forget drops what was noted of an object that is gone.
+// Forget drops the value of a deleted object.
 func (m *Memory[T]) Forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.noted, uid)
+	delete(m.values, uid)
 }

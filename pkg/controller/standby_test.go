@@ -19,7 +19,7 @@ func looks(t *testing.T, exists func(string) bool, before func(*controller.Loop)
 	var mu sync.Mutex
 	var begun time.Time
 	looked := map[string]time.Duration{}
-	loop := controller.NewLoop("test", controller.Backoff{First: time.Second, Most: time.Second}, func(_ context.Context, key string) error {
+	loop := controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: time.Second}, func(_ context.Context, key string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		looked[key] = time.Since(begun)

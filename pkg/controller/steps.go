@@ -2,19 +2,19 @@ package controller
 
 import "errors"
 
-// MaxSteps bounds one pass over one object. Every object settles in fewer steps unless
-// somebody undoes what a step writes, such as an admission webhook.
+// MaxSteps bounds the steps of one reconcile. An object that needs more is changed back
+// after each step, for example by an admission webhook.
 const MaxSteps = 16
 
-// ErrTooManySteps: an object did not settle within one pass. The loop tries it again
-// with backoff, and not earlier, whatever events come meanwhile.
-var ErrTooManySteps = errors.New("the object does not settle: somebody undoes what is written to it")
+// ErrTooManySteps is returned for an object that needs more than [MaxSteps] steps. The
+// loop requeues its key with backoff, and ignores events for the key until then.
+var ErrTooManySteps = errors.New("the object does not settle: another program reverts what is written to it")
 
-// Steps counts the steps of one pass. The zero value is ready.
-type Steps int
+// StepCounter counts the steps of one reconcile. The zero value is ready.
+type StepCounter int
 
-// Take counts one step, and returns [ErrTooManySteps] if it is one too many.
-func (s *Steps) Take() error {
+// Next counts one step, and returns [ErrTooManySteps] after [MaxSteps] steps.
+func (s *StepCounter) Next() error {
 	if *s++; *s > MaxSteps {
 		return ErrTooManySteps
 	}

@@ -165,7 +165,7 @@ func (m *maker) restart() {
 		},
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
 		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("maker"),
-		Backoff: controller.Backoff{First: time.Second, Most: time.Second},
+		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 		Journal: m.journal(), Journaled: true, Patience: m.patience,
 		Bypassed: func(reason string) { m.bypassed = append(m.bypassed, reason) },
 	})

@@ -62,7 +62,7 @@ func staleDeletion(s *scene, cached *v1.PersistentVolume) (*deletion.Controller,
 	c, err := deletion.New(deletion.Config{
 		Client: s.client, Volumes: volumes, Driver: driver, Translator: noPlugin{}, Honor: true,
 		Reporter: controller.NewReporter(record.NewFakeRecorder(100)), Metrics: librarymetrics.New("stale"),
-		Backoff: controller.Backoff{First: time.Second, Most: time.Second}, Locks: &controller.KeyLocks{},
+		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second}, Locks: &controller.KeyLocks{},
 	})
 	s.must(err, "make controller")
 	s.must(volumes.GetStore().Add(cached), "fill cache")

@@ -117,7 +117,7 @@ func (c *Controller) poll(ctx context.Context) {
 // Reconcile takes step after step for one item until there is nothing left to do.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	item := capacity.ItemOfKey(key)
-	for steps := new(controller.Steps); ; {
+	for steps := new(controller.StepCounter); ; {
 		o, fresh := c.observe(item)
 		if !fresh { // the event of the own write comes, and has the item looked at again
 			return nil
@@ -126,7 +126,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		if action == capacity.Wait {
 			return nil
 		}
-		if err := steps.Take(); err != nil {
+		if err := steps.Next(); err != nil {
 			return err
 		}
 		if err := c.execute(ctx, item, o, action); err != nil {

@@ -89,7 +89,7 @@ func newWorld(t *testing.T, interval time.Duration, segments capacity.Segments, 
 	var err error
 	w.Controller, err = capacity.New(capacity.Config{
 		Client: client, Driver: w.driver, Manager: manager, Classes: w.classes, Volumes: w.volumes, Segments: segments,
-		Interval: interval, Backoff: controller.Backoff{First: time.Millisecond, Most: 10 * time.Millisecond},
+		Interval: interval, Backoff: controller.Backoff{Initial: time.Millisecond, Max: 10 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ type Controller struct {
 func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Controller, error) {
 	versions := controller.NewVersions()
 	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions)}
-	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile).
+	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile).
 		Only(func(key string) bool { return controller.Lookup[*v1.PersistentVolumeClaim](c.claims, key) != nil })
 	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSource(protection.ClaimSource)}); err != nil {
 		return nil, fmt.Errorf("index claims by their source: %w", err)

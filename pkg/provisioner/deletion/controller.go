@@ -100,7 +100,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		return nil
 	}
 	o := c.observe(volume)
-	for steps := new(controller.Steps); ; {
+	for steps := new(controller.StepCounter); ; {
 		decision := reclaim.Decide(o.state)
 		if decision.Action == reclaim.Wait {
 			c.report(volume, decision.Reason)
@@ -108,7 +108,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 			return nil
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on volume", "reason", decision.Reason)
-		if err := steps.Take(); err != nil {
+		if err := steps.Next(); err != nil {
 			return err
 		}
 		next, err := c.execute(ctx, o, decision.Action)

@@ -65,7 +65,7 @@ func (c *Controller) reportAttached(volume *v1.PersistentVolume) {
 func (c *Controller) reportLeak(volume *v1.PersistentVolume) {
 	policy := reclaim.PolicyOf(string(volume.Spec.PersistentVolumeReclaimPolicy))
 	pending := c.owns(volume) && policy == reclaim.Delete && reclaim.MarkOf(volume) == reclaim.MarkPending
-	if !pending || c.memory.Of(volume.UID).volumeDeleted {
+	if !pending || c.memory.Get(volume.UID).volumeDeleted {
 		return
 	}
 	handle := ""

@@ -112,7 +112,7 @@ func (c *Controller) deleteVolume(ctx context.Context, volume *v1.PersistentVolu
 	if err != nil {
 		return c.failed(volume, err)
 	}
-	c.memory.Note(volume.UID, func(d *done) { d.volumeDeleted = true })
+	c.memory.Update(volume.UID, func(d *done) { d.volumeDeleted = true })
 	c.Metrics.PersistentVolumeDeleteTotal.WithLabelValues(class).Inc()
 	c.Metrics.PersistentVolumeDeleteDurationSeconds.WithLabelValues(class).Observe(since(start))
 	klog.FromContext(ctx).V(2).Info("Volume deleted in the storage system")
@@ -149,6 +149,6 @@ func (c *Controller) deleteObject(ctx context.Context, volume *v1.PersistentVolu
 	if err != nil && !apierrors.IsNotFound(err) {
 		return c.failed(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
 	}
-	c.memory.Note(volume.UID, func(d *done) { d.objectDeleted = true })
+	c.memory.Update(volume.UID, func(d *done) { d.objectDeleted = true })
 	return nil
 }

@@ -58,7 +58,7 @@ func FuzzACacheThatLiesDeletesNoData(f *testing.F) {
 		c, err := New(Config{
 			Client: client, Volumes: cached, Driver: driver, Translator: driver, Honor: honor,
 			Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzz"), Locks: &controller.KeyLocks{},
-			Backoff: controller.Backoff{First: time.Second, Most: time.Second},
+			Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 		})
 		if err != nil {
 			t.Fatal(err)

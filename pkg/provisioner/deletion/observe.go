@@ -26,7 +26,7 @@ func (c *Controller) observe(volume *v1.PersistentVolume) observation {
 }
 
 func (c *Controller) stateOf(volume *v1.PersistentVolume, claim reclaim.Claim, confirmed bool) reclaim.State {
-	remembered := c.memory.Of(volume.UID)
+	remembered := c.memory.Get(volume.UID)
 	return reclaim.State{
 		Honor:     c.Honor,
 		Owned:     c.owns(volume),

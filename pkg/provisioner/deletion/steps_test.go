@@ -37,7 +37,7 @@ func TestPassEndsThoughWebhookUndoesFinalizer(t *testing.T) {
 	c, err := New(Config{
 		Client: client, Volumes: cached, Driver: &shredder{}, Translator: &shredder{}, Honor: true,
 		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("steps"), Locks: &controller.KeyLocks{},
-		Backoff: controller.Backoff{First: time.Second, Most: time.Second},
+		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestVolumeEventsHaveUpstreamKeyWords(t *testing.T) {
 				Client: client, Driver: driver, Translator: driver, Honor: true,
 				Volumes: factory.Core().V1().PersistentVolumes().Informer(), Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
 				Reporter: controller.NewReporter(events), Metrics: metrics.New("words"), Locks: &controller.KeyLocks{},
-				Backoff: controller.Backoff{First: time.Second, Most: time.Second},
+				Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 			})
 			if err == nil {
 				err = c.Volumes.GetStore().Add(volume)

@@ -67,7 +67,7 @@ type Controller struct {
 func New(config Config) (*Controller, error) {
 	versions := controller.NewVersions()
 	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), tries: map[string]int{}}
-	c.loop = controller.NewLoop("nodelocal", controller.Backoff{First: max(config.BaseDelay, time.Millisecond), Most: max(config.MaxDelay, time.Millisecond)}, c.Reconcile).
+	c.loop = controller.NewLoop("nodelocal", controller.Backoff{Initial: max(config.BaseDelay, time.Millisecond), Max: max(config.MaxDelay, time.Millisecond)}, c.Reconcile).
 		Only(func(key string) bool { return controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key) != nil })
 	if _, err := config.Claims.AddEventHandler(controller.OnChange(c.changed, c.gone)); err != nil {
 		return nil, fmt.Errorf("watch claims: %w", err)

@@ -134,14 +134,14 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	}
 	defer c.Locks.Lock(c.VolumeName(claim))()
 	o, err := c.observe(key)
-	for steps := new(controller.Steps); err == nil && o != nil; {
+	for steps := new(controller.StepCounter); err == nil && o != nil; {
 		state := c.stateOf(o)
 		decision := provision.Decide(state)
 		if decision.Action == provision.Wait {
 			return c.wait(o, state, decision.Reason)
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on claim", "action", decision.Action, "reason", decision.Reason, "volume", o.name)
-		if err = steps.Take(); err == nil {
+		if err = steps.Next(); err == nil {
 			o, err = c.execute(ctx, o, state, decision.Action)
 		}
 	}

@@ -134,7 +134,7 @@ func newEcho(t *testing.T, client *fake.Clientset, driver *echo, events record.E
 		Deletion:    driver, Serves: func(name string) bool { return name == "ours" },
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
 		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(events), Metrics: metrics.New("echo"),
-		Backoff: controller.Backoff{First: time.Millisecond, Most: time.Second},
+		Backoff: controller.Backoff{Initial: time.Millisecond, Max: time.Second},
 	})
 	if err != nil {
 		t.Fatal(err)

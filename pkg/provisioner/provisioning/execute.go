@@ -279,7 +279,7 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	case o.failure != nil && !done(s):
 		return c.waitAfterFailure(o, s)
 	case s.Called && !done(s) && s.Known != provision.Recorded:
-		c.loop.EnqueueAfter(o.subject().key, c.Backoff.First)
+		c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial)
 	}
 	c.rest(o, s)
 	return nil
@@ -310,12 +310,12 @@ func (c *Controller) waitAfterFailure(o *observation, s provision.State) error {
 	r, _ := c.memory.of(o.claim.UID)
 	switch {
 	case s.Creation == provision.Denied && s.Want == provision.Unwanted:
-		c.loop.EnqueueAfter(o.subject().key, max(c.Patience.Denial-time.Since(r.deniedAt), c.Backoff.First))
+		c.loop.EnqueueAfter(o.subject().key, max(c.Patience.Denial-time.Since(r.deniedAt), c.Backoff.Initial))
 		return nil
 	case s.Want == provision.Unwanted:
 		return c.reportUnresolved(o, o.failure.err)
 	case o.failure.hopeless && (s.Creation == provision.NotRequested || s.Creation == provision.Failed):
-		c.loop.EnqueueAfter(o.subject().key, c.Backoff.Most)
+		c.loop.EnqueueAfter(o.subject().key, c.Backoff.Max)
 		return nil
 	}
 	return o.failure.err

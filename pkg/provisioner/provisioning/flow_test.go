@@ -141,7 +141,7 @@ func (f *flow) restart() {
 	f.events = record.NewFakeRecorder(1000)
 	f.store = newTestStore(f.T, f.client, "")
 	f.store.Custody.Transitions += f.terms
-	reporter, backoff := controller.NewReporter(f.events), controller.Backoff{First: time.Millisecond, Most: time.Second}
+	reporter, backoff := controller.NewReporter(f.events), controller.Backoff{Initial: time.Millisecond, Max: time.Second}
 	deletions, err := deletion.New(deletion.Config{
 		Client: f.client, Volumes: core.PersistentVolumes().Informer(), Driver: f.driver, Translator: f.translator,
 		Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: true, Locks: locks,

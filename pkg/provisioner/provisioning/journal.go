@@ -338,7 +338,7 @@ func (c *Controller) setApart(ctx context.Context, o *observation, s provision.S
 		return nil, err
 	}
 	c.memory.forget(o.claim.UID, o.name)
-	c.loop.EnqueueAfter(o.subject().key, c.Backoff.First) // a claim that is alive is served anew
+	c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial) // a claim that is alive is served anew
 	return nil, nil
 }
 

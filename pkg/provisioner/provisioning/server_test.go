@@ -140,7 +140,7 @@ func newNodeController(t *testing.T, client *fake.Clientset, driver Driver, node
 		},
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
 		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(record.NewFakeRecorder(100)), Metrics: metrics.New("test"),
-		Backoff: controller.Backoff{First: time.Millisecond, Most: time.Second},
+		Backoff: controller.Backoff{Initial: time.Millisecond, Max: time.Second},
 		Journal: newTestStore(t, client, node), Journaled: true,
 	})
 	if err != nil {

@@ -112,7 +112,7 @@ func (c *Controller) failed(ctx context.Context, o *observation, s provision.Sta
 		f.err = c.reportFailure(o, c.sentence(o, err, f.hopeless))
 	}
 	if f.hopeless {
-		klog.FromContext(ctx).Error(f.err, "The driver refuses the request, trying again later", "wait", c.Backoff.Most)
+		klog.FromContext(ctx).Error(f.err, "The driver refuses the request, trying again later", "wait", c.Backoff.Max)
 	}
 	return o.afterCall(f), nil
 }
@@ -159,7 +159,7 @@ func unresolvedBy(err error, r *claimRecord) string {
 func (c *Controller) sentence(o *observation, err error, hopeless bool) error {
 	if hopeless {
 		return fmt.Errorf("failed to provision volume with StorageClass %q: infeasible error, retries will be delayed (not tried again for %s unless class, node or annotations of the claim change): %w",
-			storage.ClaimClass(o.claim), c.Backoff.Most, err)
+			storage.ClaimClass(o.claim), c.Backoff.Max, err)
 	}
 	return fmt.Errorf("failed to provision volume with StorageClass %q: %w", storage.ClaimClass(o.claim), err)
 }

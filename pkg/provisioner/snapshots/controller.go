@@ -51,7 +51,7 @@ type Controller struct {
 // New returns the controller and registers it with the cache of claims.
 func New(config Config) (*Controller, error) {
 	c := &Controller{Config: config, updates: controller.NewUpdates(config.REST, Resource.GroupResource())}
-	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Minute}, c.Reconcile).Only(unknown)
+	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}, c.Reconcile).Only(unknown)
 	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSource(protection.SnapshotSource)}); err != nil {
 		return nil, fmt.Errorf("index claims by snapshot: %w", err)
 	}

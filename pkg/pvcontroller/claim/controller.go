@@ -54,8 +54,8 @@ func New(config Config) (*Controller, error) {
 		c.Locks = &controller.KeyLocks{}
 	}
 	exists := func(key string) bool { return c.Caches.Claim(key) != nil }
-	c.loop = controller.NewLoop("claims", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile).Only(exists)
-	c.provisioning = controller.NewLoop("provisioning", controller.Backoff{First: time.Second, Most: 2 * time.Minute}, c.Provision).Only(exists)
+	c.loop = controller.NewLoop("claims", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile).Only(exists)
+	c.provisioning = controller.NewLoop("provisioning", controller.Backoff{Initial: time.Second, Max: 2 * time.Minute}, c.Provision).Only(exists)
 	c.index = binding.NewIndex(c.loop.Enqueue)
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for claims: %w", err)
@@ -81,7 +81,7 @@ func (c *Controller) Enqueue(claim string) {
 // there is nothing left to do but wait.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	o, err := c.observe(key)
-	for steps := new(controller.Steps); err == nil && o != nil; {
+	for steps := new(controller.StepCounter); err == nil && o != nil; {
 		decision := binding.DecideClaim(o.state(c))
 		c.measure(o.claim, decision.Reason)
 		if decision.Action == binding.Wait {
@@ -92,7 +92,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 			return nil
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on claim", "reason", decision.Reason, "volume", o.volumeName())
-		if err = steps.Take(); err == nil {
+		if err = steps.Next(); err == nil {
 			o, err = c.execute(ctx, o, decision)
 		}
 	}

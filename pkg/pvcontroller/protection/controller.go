@@ -41,7 +41,7 @@ func New(config Config) (*Controller, error) {
 		writer:   controller.NewWriter(config.Client, config.Versions),
 		pods:     newLivePods(listPods(config.Client)),
 	}
-	c.loop = controller.NewLoop("pvcprotection", controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}, c.Reconcile).
+	c.loop = controller.NewLoop("pvcprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile).
 		Only(func(key string) bool { return c.caches.Claim(key) != nil })
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for claim protection: %w", err)

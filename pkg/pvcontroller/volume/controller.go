@@ -62,7 +62,7 @@ func New(config Config) (*Controller, error) {
 	if c.Locks == nil {
 		c.Locks = &controller.KeyLocks{}
 	}
-	backoff := controller.Backoff{First: 20 * time.Millisecond, Most: time.Minute}
+	backoff := controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}
 	exists := func(name string) bool { return c.Caches.Volume(name) != nil }
 	c.loop = controller.NewLoop("volumes", backoff, c.Reconcile).Only(exists)
 	c.reclaims = controller.NewLoop("reclaims", backoff, func(ctx context.Context, name string) error { return c.reclaimer().Reclaim(ctx, name) }).

@@ -42,7 +42,7 @@ func (c *Controller) again(o reclaimed) *reclaimed {
 }
 
 func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
-	volume, plugin, done := o.volume, c.pluginOf(o.volume), c.memory.Of(o.volume.UID)
+	volume, plugin, done := o.volume, c.pluginOf(o.volume), c.memory.Get(o.volume.UID)
 	_, recycles := c.Plugins.RecyclerFor(volume)
 	_, dynamic := volume.Annotations[storage.AnnDynamicallyProvisioned]
 	left := plugin == reclaim.Deletes && finalizer.Has(volume.Finalizers, finalizer.External)

@@ -45,7 +45,7 @@ func phaseOf(volume *v1.PersistentVolume) binding.VolumePhase {
 // as it is then.
 func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
-	for steps := new(controller.Steps); ; {
+	for steps := new(controller.StepCounter); ; {
 		decision := binding.DecideVolume(c.phaseState(o))
 		switch decision.Action {
 		case binding.Leave:
@@ -59,7 +59,7 @@ func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) 
 		default:
 			klog.FromContext(ctx).V(4).Info("Decided on volume", "reason", decision.Reason, "claim", controller.ClaimKey(o.volume))
 		}
-		err := steps.Take()
+		err := steps.Next()
 		if err != nil {
 			return nil, err
 		}

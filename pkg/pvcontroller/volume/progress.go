@@ -32,7 +32,7 @@ const (
 // postpone notes a failure: the volume is not tried again before some time has
 // passed, whatever wakes it.
 func (c *Controller) postpone(uid types.UID) {
-	c.memory.Note(uid, func(p *progress) {
+	c.memory.Update(uid, func(p *progress) {
 		wait := lastRetry
 		if p.failures < 10 { // beyond, the shift would only overflow
 			wait = min(lastRetry, firstRetry<<p.failures)
@@ -44,5 +44,5 @@ func (c *Controller) postpone(uid types.UID) {
 
 // postponed is how long the next try still waits.
 func (c *Controller) postponed(uid types.UID) time.Duration {
-	return time.Until(c.memory.Of(uid).until)
+	return time.Until(c.memory.Get(uid).until)
 }

@@ -103,7 +103,7 @@ func (c *Controller) protectionOf(volume *v1.PersistentVolume, phase v1.Persiste
 			InTree:  finalizer.Has(volume.Finalizers, finalizer.InTree),
 			Mark:    reclaim.MarkOf(volume),
 			Claim:   claim,
-			Deleted: c.memory.Of(volume.UID).deleted == reclaim.RecyclerMark(volume),
+			Deleted: c.memory.Get(volume.UID).deleted == reclaim.RecyclerMark(volume),
 		}),
 	}
 }

@@ -41,7 +41,7 @@ func (c *Controller) Reclaim(ctx context.Context, name string) error {
 		return nil
 	}
 	c.measureDeletion(volume)
-	steps := new(controller.Steps)
+	steps := new(controller.StepCounter)
 	for o := c.observeReclaim(volume); ; {
 		decision := reclaim.DecideInTree(o.state)
 		switch wait := c.postponed(volume.UID); {
@@ -53,7 +53,7 @@ func (c *Controller) Reclaim(ctx context.Context, name string) error {
 			return nil
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on the reclaim of a volume", "reason", decision.Reason)
-		if err := steps.Take(); err != nil {
+		if err := steps.Next(); err != nil {
 			return err
 		}
 		next, err := c.step(ctx, o, decision)
@@ -124,7 +124,7 @@ func (c *Controller) deleteVolume(ctx context.Context, o reclaimed) (*reclaimed,
 	if err != nil {
 		return nil, c.deletionFailed(ctx, o.volume, err)
 	}
-	c.memory.Note(o.volume.UID, func(p *progress) { *p = progress{deleted: reclaim.RecyclerMark(o.volume)} })
+	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: reclaim.RecyclerMark(o.volume)} })
 	klog.FromContext(ctx).V(2).Info("Volume deleted by its in-tree plugin", "plugin", deleter.Name())
 	c.loop.Enqueue(o.volume.Name) // pv-protection may have held the volume until now
 	return c.again(o), nil
@@ -162,7 +162,7 @@ func (c *Controller) deleteObject(ctx context.Context, o reclaimed) (*reclaimed,
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("delete volume object %s: %w", o.volume.Name, err)
 	}
-	c.memory.Note(o.volume.UID, func(p *progress) { p.objectDeleted = true })
+	c.memory.Update(o.volume.UID, func(p *progress) { p.objectDeleted = true })
 	return c.again(o), nil
 }
 

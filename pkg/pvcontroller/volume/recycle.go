@@ -95,7 +95,7 @@ func (c *Controller) finishRecycling(ctx context.Context, o reclaimed) (*reclaim
 	if err := c.deletePod(ctx, o.pod); err != nil {
 		return nil, err
 	}
-	c.memory.Note(o.volume.UID, func(p *progress) { *p = progress{recycled: reclaim.RecyclerMark(o.volume)} })
+	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{recycled: reclaim.RecyclerMark(o.volume)} })
 	c.Operations.Succeeded(o.volume.UID)
 	c.Reporter.Always(o.volume, recycledEvent())
 	return c.again(o), nil
@@ -120,7 +120,7 @@ func (c *Controller) tellEvents(ctx context.Context, o reclaimed) {
 		return
 	}
 	var before map[types.UID]bool
-	c.memory.Note(o.volume.UID, func(p *progress) {
+	c.memory.Update(o.volume.UID, func(p *progress) {
 		before, p.told = p.told, make(map[types.UID]bool, len(list.Items))
 		for i := range list.Items {
 			p.told[list.Items[i].UID] = true

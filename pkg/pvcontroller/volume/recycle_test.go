@@ -33,7 +33,7 @@ func TestWhatWasToldOfARecyclerPodIsToldOnceAndForgottenWithItsPod(t *testing.T)
 			s.tellEvents(t.Context(), reclaimed{volume: volume, pod: pod})
 		}
 	}
-	if told := len(s.memory.Of(volume.UID).told); told != 1 {
+	if told := len(s.memory.Get(volume.UID).told); told != 1 {
 		t.Errorf("%d events are remembered, of 5 pods of which 4 are gone", told)
 	}
 	var want []string
