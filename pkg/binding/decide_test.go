@@ -6,6 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestDecideClaim(t *testing.T) {
@@ -179,22 +181,22 @@ func TestDecideVolume(t *testing.T) {
 		want  VolumeAction
 	}{
 		"nobody claims it":                                     {VolumeState{Claimant: NoClaimant}, MarkAvailable},
-		"nobody claims it and it says so":                      {VolumeState{Claimant: NoClaimant, Phase: PhaseAvailable}, Leave},
-		"the reference was cleared by an administrator":        {VolumeState{Claimant: NoClaimant, Phase: PhaseReleased}, MarkAvailable},
-		"the claim names it":                                   {VolumeState{Claimant: BoundHere, Phase: PhaseAvailable}, MarkBoundPhase},
-		"the claim names no volume yet":                        {VolumeState{Claimant: Unbound, Phase: PhaseAvailable}, WakeClaim},
+		"nobody claims it and it says so":                      {VolumeState{Claimant: NoClaimant, Phase: storage.PhaseAvailable}, Leave},
+		"the reference was cleared by an administrator":        {VolumeState{Claimant: NoClaimant, Phase: storage.PhaseReleased}, MarkAvailable},
+		"the claim names it":                                   {VolumeState{Claimant: BoundHere, Phase: storage.PhaseAvailable}, MarkBoundPhase},
+		"the claim names no volume yet":                        {VolumeState{Claimant: Unbound, Phase: storage.PhaseAvailable}, WakeClaim},
 		"the claim's mode differs":                             {VolumeState{Claimant: Incompatible}, ReportMismatch},
-		"deleted before it was bound: first a live look":       {VolumeState{Claimant: Unbound, Phase: PhaseAvailable, Disposable: true, Doomed: true}, ConfirmClaim},
-		"deleted before it was bound: reclaimed":               {VolumeState{Claimant: Unbound, Phase: PhasePending, Disposable: true, Doomed: true, Confirmed: true}, Release},
-		"deleted in the middle of the binding: it is finished": {VolumeState{Claimant: Unbound, Phase: PhaseBound, Disposable: true, Doomed: true, Confirmed: true}, WakeClaim},
-		"a person's volume deleted before it was bound":        {VolumeState{Claimant: Unbound, Phase: PhaseAvailable, Doomed: true, Confirmed: true}, WakeClaim},
-		"the cache says the claim is gone: first a live look":  {VolumeState{Claimant: Gone, Phase: PhaseBound}, ConfirmClaim},
-		"the claim is gone":                                    {VolumeState{Claimant: Gone, Phase: PhaseBound, Confirmed: true}, Release},
-		"the claim is gone and it is Released":                 {VolumeState{Claimant: Gone, Phase: PhaseReleased}, Leave},
-		"Failed is not overwritten":                            {VolumeState{Claimant: Gone, Phase: PhaseFailed, Confirmed: true}, Leave},
-		"made for a claim that took another volume":            {VolumeState{Claimant: BoundElsewhere, Phase: PhaseAvailable, Disposable: true, Confirmed: true}, Release},
-		"a static or Retain loser is given back, its data too": {VolumeState{Claimant: BoundElsewhere, Phase: PhaseAvailable, Confirmed: true}, GiveBack},
-		"but only after a live look":                           {VolumeState{Claimant: BoundElsewhere, Phase: PhaseAvailable}, ConfirmClaim},
+		"deleted before it was bound: first a live look":       {VolumeState{Claimant: Unbound, Phase: storage.PhaseAvailable, Disposable: true, Doomed: true}, ConfirmClaim},
+		"deleted before it was bound: reclaimed":               {VolumeState{Claimant: Unbound, Phase: storage.PhasePending, Disposable: true, Doomed: true, Confirmed: true}, Release},
+		"deleted in the middle of the binding: it is finished": {VolumeState{Claimant: Unbound, Phase: storage.PhaseBound, Disposable: true, Doomed: true, Confirmed: true}, WakeClaim},
+		"a person's volume deleted before it was bound":        {VolumeState{Claimant: Unbound, Phase: storage.PhaseAvailable, Doomed: true, Confirmed: true}, WakeClaim},
+		"the cache says the claim is gone: first a live look":  {VolumeState{Claimant: Gone, Phase: storage.PhaseBound}, ConfirmClaim},
+		"the claim is gone":                                    {VolumeState{Claimant: Gone, Phase: storage.PhaseBound, Confirmed: true}, Release},
+		"the claim is gone and it is Released":                 {VolumeState{Claimant: Gone, Phase: storage.PhaseReleased}, Leave},
+		"Failed is not overwritten":                            {VolumeState{Claimant: Gone, Phase: storage.PhaseFailed, Confirmed: true}, Leave},
+		"made for a claim that took another volume":            {VolumeState{Claimant: BoundElsewhere, Phase: storage.PhaseAvailable, Disposable: true, Confirmed: true}, Release},
+		"a static or Retain loser is given back, its data too": {VolumeState{Claimant: BoundElsewhere, Phase: storage.PhaseAvailable, Confirmed: true}, GiveBack},
+		"but only after a live look":                           {VolumeState{Claimant: BoundElsewhere, Phase: storage.PhaseAvailable}, ConfirmClaim},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := DecideVolume(tc.state).Action; got != tc.want {
@@ -206,12 +208,12 @@ func TestDecideVolume(t *testing.T) {
 
 func TestAVolumeIsReleasedOnlyAfterALiveReadOfItsClaim(t *testing.T) {
 	for claimant := NoClaimant; claimant <= BoundElsewhere; claimant++ {
-		for phase := PhasePending; phase <= PhaseFailed; phase++ {
+		for phase := storage.PhasePending; phase <= storage.PhaseFailed; phase++ {
 			for bits := range 8 {
 				s := VolumeState{Claimant: claimant, Phase: phase, Disposable: bits&1 == 1, Confirmed: bits&2 == 2, Doomed: bits&4 == 4}
 				action := DecideVolume(s).Action
 				takesAway := action == Release || action == GiveBack
-				neverBound := s.Doomed && s.Disposable && phase != PhaseBound && (claimant == Unbound || claimant == Incompatible)
+				neverBound := s.Doomed && s.Disposable && phase != storage.PhaseBound && (claimant == Unbound || claimant == Incompatible)
 				if takesAway && (!s.Confirmed || claimant != Gone && claimant != BoundElsewhere && !neverBound) {
 					t.Errorf("%v in %+v", action, s)
 				}

@@ -1,5 +1,9 @@
 package binding
 
+import (
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
 // Claimant is what is known of the claim that a volume refers to.
 type Claimant int
 
@@ -18,22 +22,10 @@ const (
 	BoundElsewhere
 )
 
-// VolumePhase is the phase of a volume.
-type VolumePhase int
-
-// The phases of the API; a volume without phase is PhasePending.
-const (
-	PhasePending VolumePhase = iota
-	PhaseAvailable
-	PhaseBound
-	PhaseReleased
-	PhaseFailed
-)
-
 // VolumeState is what is known of one volume and its claim.
 type VolumeState struct {
 	Claimant Claimant
-	Phase    VolumePhase
+	Phase    storage.Phase
 	// Disposable: provisioned for its claim, with policy Delete.
 	Disposable bool
 	// Doomed: the volume is being deleted, and the gate HonorPVReclaimPolicy is on.
@@ -98,13 +90,13 @@ const (
 func DecideVolume(s VolumeState) VolumeDecision {
 	switch s.Claimant {
 	case NoClaimant:
-		return VolumeDecision{toPhase(s, PhaseAvailable, MarkAvailable), Unclaimed}
+		return VolumeDecision{toPhase(s, storage.PhaseAvailable, MarkAvailable), Unclaimed}
 	case Gone:
 		return VolumeDecision{release(s), ClaimGone}
 	case Unbound, Incompatible:
 		return decideUnbound(s)
 	case BoundHere:
-		return VolumeDecision{toPhase(s, PhaseBound, MarkBoundPhase), ClaimHere}
+		return VolumeDecision{toPhase(s, storage.PhaseBound, MarkBoundPhase), ClaimHere}
 	case BoundElsewhere:
 	}
 	return VolumeDecision{loser(s), ClaimElsewhere}
@@ -116,7 +108,7 @@ func DecideVolume(s VolumeState) VolumeDecision {
 // phase from what was observed, so that only one of them can win.
 func decideUnbound(s VolumeState) VolumeDecision {
 	switch {
-	case s.Doomed && s.Disposable && s.Phase != PhaseBound:
+	case s.Doomed && s.Disposable && s.Phase != storage.PhaseBound:
 		return VolumeDecision{release(s), NeverBoundVolume}
 	case s.Claimant == Incompatible:
 		return VolumeDecision{ReportMismatch, ModesDiffer}
@@ -135,7 +127,7 @@ func loser(s VolumeState) VolumeAction {
 	return GiveBack
 }
 
-func toPhase(s VolumeState, phase VolumePhase, action VolumeAction) VolumeAction {
+func toPhase(s VolumeState, phase storage.Phase, action VolumeAction) VolumeAction {
 	if s.Phase == phase {
 		return Leave
 	}
@@ -144,7 +136,7 @@ func toPhase(s VolumeState, phase VolumePhase, action VolumeAction) VolumeAction
 
 func release(s VolumeState) VolumeAction {
 	switch {
-	case s.Phase == PhaseReleased || s.Phase == PhaseFailed:
+	case s.Phase == storage.PhaseReleased || s.Phase == storage.PhaseFailed:
 		return Leave
 	case !s.Confirmed:
 		return ConfirmClaim

@@ -1,5 +1,9 @@
 package reclaim
 
+import (
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
 // State is what the provisioner knows of one volume.
 type State struct {
 	// Honor is the gate HonorPVReclaimPolicy.
@@ -7,8 +11,8 @@ type State struct {
 	// Owned: the volume belongs to the driver that this provisioner serves.
 	Owned bool
 	// Policy and Phase are the volume's own.
-	Policy Policy
-	Phase  Phase
+	Policy storage.Policy
+	Phase  storage.Phase
 	// Deleting: the volume has a deletion timestamp.
 	Deleting bool
 	// Protected: the volume carries the finalizer External.
@@ -39,15 +43,15 @@ func Decide(s State) Decision {
 		return Decision{Unprotect, GateOff}
 	case !s.Honor && s.Deleting:
 		return Decision{Wait, GateOff}
-	case s.Policy == OtherPolicy:
+	case s.Policy == storage.PolicyUnknown:
 		return Decision{Wait, UnknownPolicy}
-	case s.Policy != Delete && s.Protected:
+	case s.Policy != storage.PolicyDelete && s.Protected:
 		return Decision{Unprotect, PolicyKeepsData}
-	case s.Policy != Delete:
+	case s.Policy != storage.PolicyDelete:
 		return Decision{Wait, PolicyKeepsData}
-	case s.Phase == Bound:
+	case s.Phase == storage.PhaseBound:
 		return decideBound(s)
-	case s.Phase == Released || s.Phase == Failed:
+	case s.Phase == storage.PhaseReleased || s.Phase == storage.PhaseFailed:
 		return decideReleased(s)
 	}
 	return decideUnclaimed(s)

@@ -5,22 +5,23 @@ import (
 	"testing"
 
 	. "github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestFirstFinalizers(t *testing.T) {
 	inTree := []string{"kubernetes.io/pv-controller"}
 	for name, tc := range map[string]struct {
 		honor   bool
-		policy  Policy
+		policy  storage.Policy
 		deletes bool
 		want    []string
 	}{
-		"policy Delete: with it from the first write":         {true, Delete, true, inTree},
-		"policy Retain: without":                              {true, Retain, true, nil},
-		"policy Recycle: without":                             {true, Recycle, true, nil},
-		"the gate is off: without":                            {false, Delete, true, nil},
-		"a plugin that cannot delete: nobody would remove it": {true, Delete, false, nil},
-		"a policy of tomorrow: without":                       {true, OtherPolicy, true, nil},
+		"policy Delete: with it from the first write":         {true, storage.PolicyDelete, true, inTree},
+		"policy Retain: without":                              {true, storage.PolicyRetain, true, nil},
+		"policy Recycle: without":                             {true, storage.PolicyRecycle, true, nil},
+		"the gate is off: without":                            {false, storage.PolicyDelete, true, nil},
+		"a plugin that cannot delete: nobody would remove it": {true, storage.PolicyDelete, false, nil},
+		"a policy of tomorrow: without":                       {true, storage.PolicyUnknown, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := FirstFinalizers(tc.honor, tc.policy, tc.deletes); !slices.Equal(got, tc.want) {

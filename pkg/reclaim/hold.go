@@ -1,6 +1,10 @@
 package reclaim
 
-import v1 "k8s.io/api/core/v1"
+import (
+	"github.com/exeunt-io/exeunt/pkg/storage"
+
+	v1 "k8s.io/api/core/v1"
+)
 
 // MarkAnnotation on a volume says that it was deleted before its finalizer came,
 // and how far its reclaim is. The provisioner writes it; the pv-controller keeps
@@ -33,9 +37,9 @@ type HoldState struct {
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor  bool
 	Plugin Plugin
-	Policy Policy
+	Policy storage.Policy
 	// Phase is the volume's own, or the one that is about to be written.
-	Phase Phase
+	Phase storage.Phase
 	// InTree: the volume carries that finalizer.
 	InTree bool
 	// Mark is meaningful for the volumes of external provisioners.
@@ -51,7 +55,7 @@ type HoldState struct {
 // should hold it until then is missing. Nobody reclaims a volume whose claim exists,
 // so that nobody would remove the protection.
 func Held(s HoldState) bool {
-	if !s.Honor || s.Policy != Delete || s.Phase != Released && s.Phase != Failed || !s.Claim.LetsGo(true) {
+	if !s.Honor || s.Policy != storage.PolicyDelete || s.Phase != storage.PhaseReleased && s.Phase != storage.PhaseFailed || !s.Claim.LetsGo(true) {
 		return false
 	}
 	switch s.Plugin {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestHeld(t *testing.T) {
@@ -11,23 +12,23 @@ func TestHeld(t *testing.T) {
 		state HoldState
 		want  bool
 	}{
-		"in-tree without its finalizer":                            {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: Delete, Phase: Released}, true},
-		"until the plugin has deleted it":                          {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: Delete, Phase: Released, Deleted: true}, false},
-		"in-tree with its finalizer, which is enough":              {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: Delete, Phase: Released, InTree: true}, false},
-		"in-tree that no plugin here deletes: nobody would let go": {HoldState{Claim: ClaimGone, Honor: true, Plugin: Missing, Policy: Delete, Phase: Released, Mark: MarkPending}, false},
-		"in-tree, Failed counts as Released":                       {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: Delete, Phase: Failed}, true},
-		"in-tree that nobody claims":                               {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: Delete, Phase: Available}, false},
-		"in-tree, Retain":                                          {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: Retain, Phase: Released}, false},
-		"in-tree, the gate is off":                                 {HoldState{Claim: ClaimGone, Plugin: Deletes, Policy: Delete, Phase: Released}, false},
-		"in-tree, its claim exists: nobody reclaims it":            {HoldState{Claim: ClaimHolds, Honor: true, Plugin: Deletes, Policy: Delete, Phase: Released}, false},
-		"in-tree, its claim was never bound to it":                 {HoldState{Claim: ClaimUnbound, Honor: true, Plugin: Deletes, Policy: Delete, Phase: Released}, true},
-		"CSI with a mark, its claim exists":                        {HoldState{Claim: ClaimHolds, Honor: true, Plugin: External, Policy: Delete, Phase: Released, Mark: MarkPending}, false},
-		"CSI without a mark: nobody waits":                         {HoldState{Claim: ClaimGone, Honor: true, Plugin: External, Policy: Delete, Phase: Released}, false},
-		"CSI with a mark":                                          {HoldState{Claim: ClaimGone, Honor: true, Plugin: External, Policy: Delete, Phase: Released, Mark: MarkPending}, true},
-		"CSI with a mark, migrated":                                {HoldState{Claim: ClaimGone, Honor: true, Plugin: Migrated, Policy: Delete, Phase: Released, Mark: MarkPending}, true},
-		"CSI with a mark that says done":                           {HoldState{Claim: ClaimGone, Honor: true, Plugin: External, Policy: Delete, Phase: Released, Mark: MarkDone}, false},
-		"CSI with a mark, the policy is Retain again":              {HoldState{Claim: ClaimGone, Honor: true, Plugin: External, Policy: Retain, Phase: Released, Mark: MarkPending}, false},
-		"CSI with a mark, the gate is off":                         {HoldState{Claim: ClaimGone, Plugin: External, Policy: Delete, Phase: Released, Mark: MarkPending}, false},
+		"in-tree without its finalizer":                            {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased}, true},
+		"until the plugin has deleted it":                          {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased, Deleted: true}, false},
+		"in-tree with its finalizer, which is enough":              {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased, InTree: true}, false},
+		"in-tree that no plugin here deletes: nobody would let go": {HoldState{Claim: ClaimGone, Honor: true, Plugin: Missing, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased, Mark: MarkPending}, false},
+		"in-tree, Failed counts as Released":                       {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: storage.PolicyDelete, Phase: storage.PhaseFailed}, true},
+		"in-tree that nobody claims":                               {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: storage.PolicyDelete, Phase: storage.PhaseAvailable}, false},
+		"in-tree, Retain":                                          {HoldState{Claim: ClaimGone, Honor: true, Plugin: Deletes, Policy: storage.PolicyRetain, Phase: storage.PhaseReleased}, false},
+		"in-tree, the gate is off":                                 {HoldState{Claim: ClaimGone, Plugin: Deletes, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased}, false},
+		"in-tree, its claim exists: nobody reclaims it":            {HoldState{Claim: ClaimHolds, Honor: true, Plugin: Deletes, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased}, false},
+		"in-tree, its claim was never bound to it":                 {HoldState{Claim: ClaimUnbound, Honor: true, Plugin: Deletes, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased}, true},
+		"CSI with a mark, its claim exists":                        {HoldState{Claim: ClaimHolds, Honor: true, Plugin: External, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased, Mark: MarkPending}, false},
+		"CSI without a mark: nobody waits":                         {HoldState{Claim: ClaimGone, Honor: true, Plugin: External, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased}, false},
+		"CSI with a mark":                                          {HoldState{Claim: ClaimGone, Honor: true, Plugin: External, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased, Mark: MarkPending}, true},
+		"CSI with a mark, migrated":                                {HoldState{Claim: ClaimGone, Honor: true, Plugin: Migrated, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased, Mark: MarkPending}, true},
+		"CSI with a mark that says done":                           {HoldState{Claim: ClaimGone, Honor: true, Plugin: External, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased, Mark: MarkDone}, false},
+		"CSI with a mark, the policy is Retain again":              {HoldState{Claim: ClaimGone, Honor: true, Plugin: External, Policy: storage.PolicyRetain, Phase: storage.PhaseReleased, Mark: MarkPending}, false},
+		"CSI with a mark, the gate is off":                         {HoldState{Claim: ClaimGone, Plugin: External, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased, Mark: MarkPending}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Held(tc.state); got != tc.want {
@@ -41,10 +42,10 @@ func TestHeld(t *testing.T) {
 // reclaim goes on, fails visibly, or waits for another volume.
 func TestAHeldInTreeVolumeIsReclaimed(t *testing.T) {
 	for s := range inTreeStates {
-		if s.Phase != Released && s.Phase != Failed || !s.Deleting {
+		if s.Phase != storage.PhaseReleased && s.Phase != storage.PhaseFailed || !s.Deleting {
 			continue
 		}
-		held := Held(HoldState{Claim: s.Claim, Honor: s.Honor, Plugin: s.Plugin, Policy: s.Policy, Phase: Released, InTree: s.Protected, Deleted: s.Deleted})
+		held := Held(HoldState{Claim: s.Claim, Honor: s.Honor, Plugin: s.Plugin, Policy: s.Policy, Phase: storage.PhaseReleased, InTree: s.Protected, Deleted: s.Deleted})
 		// What is given back becomes Available, and is not protected any more.
 		if d := DecideInTree(s); held && d.Action == Wait && d.Reason != HandleShared && d.Reason != GivenBack {
 			t.Errorf("held for ever: %+v, %v", s, d)

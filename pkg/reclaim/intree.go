@@ -1,5 +1,9 @@
 package reclaim
 
+import (
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
 // Plugin is what is known of the in-tree plugin of a volume.
 type Plugin int
 
@@ -25,8 +29,8 @@ type InTreeState struct {
 	Plugin   Plugin
 	Recycles bool
 	// Policy and Phase are the volume's own.
-	Policy Policy
-	Phase  Phase
+	Policy storage.Policy
+	Phase  storage.Phase
 	// Dynamic: the volume was provisioned for its claim.
 	Dynamic bool
 	// Deleting: the volume has a deletion timestamp.
@@ -54,7 +58,7 @@ type InTreeState struct {
 func DecideInTree(s InTreeState) Decision {
 	decision := decideInTree(s)
 	// Who turns the policy to Retain saves what a pod that runs has not removed yet.
-	unwanted := s.Recycler.finished() || s.Recycler == RecyclerRuns && s.Policy != Recycle
+	unwanted := s.Recycler.finished() || s.Recycler == RecyclerRuns && s.Policy != storage.PolicyRecycle
 	if decision.Action == Wait && unwanted {
 		return Decision{RemoveRecycler, RecyclerLeftOver}
 	}
@@ -65,15 +69,15 @@ func decideInTree(s InTreeState) Decision {
 	switch {
 	case s.Plugin == Migrated:
 		return Decision{Wait, NotOurs}
-	case s.Phase != Released && s.Phase != Failed, !s.letGo():
+	case s.Phase != storage.PhaseReleased && s.Phase != storage.PhaseFailed, !s.letGo():
 		return Decision{Wait, StillClaimed}
-	case s.Policy == OtherPolicy:
+	case s.Policy == storage.PolicyUnknown:
 		return Decision{Fail, UnknownPolicy}
-	case s.Policy == Retain:
+	case s.Policy == storage.PolicyRetain:
 		return Decision{Wait, PolicyKeepsData}
-	case s.Claim == ClaimElsewhere && (!s.Dynamic || s.Policy != Delete):
+	case s.Claim == ClaimElsewhere && (!s.Dynamic || s.Policy != storage.PolicyDelete):
 		return Decision{Wait, GivenBack}
-	case s.Policy == Recycle:
+	case s.Policy == storage.PolicyRecycle:
 		return decideRecycle(s)
 	case s.Plugin == External:
 		return Decision{Wait, NotOurs}
@@ -84,7 +88,7 @@ func decideInTree(s InTreeState) Decision {
 // letGo says whether the claim has let go of the volume: for good, or so that
 // only a volume that is deleted anyway may go.
 func (s InTreeState) letGo() bool {
-	return s.Claim.Released() || s.Policy == Delete && s.Claim.LetsGo(s.Deleting)
+	return s.Claim.Released() || s.Policy == storage.PolicyDelete && s.Claim.LetsGo(s.Deleting)
 }
 
 func decidePlugin(s InTreeState) Decision {

@@ -1,5 +1,9 @@
 package reclaim
 
+import (
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
 // Origin says who made a volume and who answers for it now.
 type Origin int
 
@@ -34,7 +38,7 @@ type MarksState struct {
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor    bool
 	Origin   Origin
-	Policy   Policy
+	Policy   storage.Policy
 	Deleting bool
 	// Unclaimed: the volume refers to no claim by UID, and is not Bound.
 	Unclaimed bool
@@ -68,7 +72,7 @@ func DecideMarks(s MarksState) Marks {
 		return Marks{RemoveInTree: s.InTree && s.needless()}
 	case ByPlugin, ByMissingPlugin:
 	}
-	add := s.Origin == ByPlugin && s.Policy == Delete && s.Honor && !s.InTree && !s.Deleting
+	add := s.Origin == ByPlugin && s.Policy == storage.PolicyDelete && s.Honor && !s.InTree && !s.Deleting
 	return Marks{
 		AddInTree:    add,
 		RemoveInTree: s.InTree && s.inTreeNeedless(),
@@ -81,7 +85,7 @@ func DecideMarks(s MarksState) Marks {
 
 // needless says whether nothing needs to be reclaimed before the object goes.
 func (s MarksState) needless() bool {
-	return !s.Honor || s.Policy == Retain || s.Policy == Recycle || s.Deleting && s.Unclaimed
+	return !s.Honor || s.Policy == storage.PolicyRetain || s.Policy == storage.PolicyRecycle || s.Deleting && s.Unclaimed
 }
 
 // inTreeNeedless says whether nothing needs to be reclaimed by an in-tree plugin, or no

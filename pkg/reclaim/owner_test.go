@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 const (
@@ -120,31 +121,12 @@ func TestPluginOf(t *testing.T) {
 	}
 }
 
-func TestNamesOfTheAPI(t *testing.T) {
-	for name, want := range map[v1.PersistentVolumeReclaimPolicy]Policy{
-		v1.PersistentVolumeReclaimDelete: Delete, v1.PersistentVolumeReclaimRetain: Retain,
-		v1.PersistentVolumeReclaimRecycle: Recycle, "Shred": OtherPolicy, "": OtherPolicy,
-	} {
-		if got := PolicyOf(string(name)); got != want {
-			t.Errorf("PolicyOf(%q) = %v, want %v", name, got, want)
-		}
-	}
-	for name, want := range map[v1.PersistentVolumePhase]Phase{
-		v1.VolumePending: Pending, v1.VolumeAvailable: Available, v1.VolumeBound: Bound,
-		v1.VolumeReleased: Released, v1.VolumeFailed: Failed, "": Pending,
-	} {
-		if got := PhaseOf(string(name)); got != want {
-			t.Errorf("PhaseOf(%q) = %v, want %v", name, got, want)
-		}
-	}
-}
-
 func TestThePolicyMayChangeWhileBound(t *testing.T) {
-	s := State{Honor: true, Owned: true, Phase: Bound, Claim: ClaimHolds, Policy: Delete, Protected: true}
+	s := State{Honor: true, Owned: true, Phase: storage.PhaseBound, Claim: ClaimHolds, Policy: storage.PolicyDelete, Protected: true}
 	for _, change := range []struct {
-		policy Policy
+		policy storage.Policy
 		want   Action
-	}{{Delete, Wait}, {Retain, Unprotect}, {Retain, Wait}, {Delete, Protect}, {Delete, Wait}} {
+	}{{storage.PolicyDelete, Wait}, {storage.PolicyRetain, Unprotect}, {storage.PolicyRetain, Wait}, {storage.PolicyDelete, Protect}, {storage.PolicyDelete, Wait}} {
 		s.Policy = change.policy
 		action := Decide(s).Action
 		if action != change.want {

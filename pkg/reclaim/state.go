@@ -1,29 +1,5 @@
 package reclaim
 
-// Policy is what happens to a volume once its claim is gone.
-type Policy int
-
-// The reclaim policies of the API; OtherPolicy stands for any value that this
-// version does not know, and never leads to a write.
-const (
-	OtherPolicy Policy = iota
-	Retain
-	Recycle
-	Delete
-)
-
-// Phase is the phase of a volume; a volume that has no phase yet is Pending.
-type Phase int
-
-// The phases of the API.
-const (
-	Pending Phase = iota
-	Available
-	Bound
-	Released
-	Failed
-)
-
 // Claim is what is known of the claim that a volume was bound to, by its UID.
 type Claim int
 
@@ -143,13 +119,3 @@ const (
 	// RecyclerLeftOver: nobody waits for the recycler pod any more.
 	RecyclerLeftOver Reason = "RecyclerLeftOver"
 )
-
-// PolicyOf returns the policy with the name that the API gives it.
-func PolicyOf(name string) Policy {
-	return map[string]Policy{"Retain": Retain, "Recycle": Recycle, "Delete": Delete}[name]
-}
-
-// PhaseOf returns the phase with the name that the API gives it.
-func PhaseOf(name string) Phase {
-	return map[string]Phase{"Available": Available, "Bound": Bound, "Released": Released, "Failed": Failed}[name]
-}

@@ -4,11 +4,12 @@ import (
 	"iter"
 
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 var (
-	policies = []reclaim.Policy{reclaim.OtherPolicy, reclaim.Retain, reclaim.Recycle, reclaim.Delete}
-	phases   = []reclaim.Phase{reclaim.Pending, reclaim.Available, reclaim.Bound, reclaim.Released, reclaim.Failed}
+	policies = []storage.Policy{storage.PolicyUnknown, storage.PolicyRetain, storage.PolicyRecycle, storage.PolicyDelete}
+	phases   = []storage.Phase{storage.PhasePending, storage.PhaseAvailable, storage.PhaseBound, storage.PhaseReleased, storage.PhaseFailed}
 	claims   = []reclaim.Claim{reclaim.NoClaim, reclaim.ClaimHolds, reclaim.ClaimElsewhere, reclaim.ClaimGone, reclaim.ClaimUnbound}
 )
 

@@ -11,6 +11,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // The reasons of events that upstream has too: scripts and alerts match them.
@@ -63,8 +64,8 @@ func (c *Controller) reportAttached(volume *v1.PersistentVolume) {
 // reportLeak tells that a marked volume is gone and nobody has deleted its data:
 // the component that released it does not know the mark.
 func (c *Controller) reportLeak(volume *v1.PersistentVolume) {
-	policy := reclaim.PolicyOf(string(volume.Spec.PersistentVolumeReclaimPolicy))
-	pending := c.owns(volume) && policy == reclaim.Delete && reclaim.MarkOf(volume) == reclaim.MarkPending
+	policy := storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy)
+	pending := c.owns(volume) && policy == storage.PolicyDelete && reclaim.MarkOf(volume) == reclaim.MarkPending
 	if !pending || c.memory.Get(volume.UID).volumeDeleted {
 		return
 	}

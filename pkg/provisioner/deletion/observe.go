@@ -8,6 +8,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // observation is a volume and what is known of it.
@@ -30,8 +31,8 @@ func (c *Controller) stateOf(volume *v1.PersistentVolume, claim reclaim.Claim, c
 	return reclaim.State{
 		Honor:     c.Honor,
 		Owned:     c.owns(volume),
-		Policy:    reclaim.PolicyOf(string(volume.Spec.PersistentVolumeReclaimPolicy)),
-		Phase:     reclaim.PhaseOf(string(volume.Status.Phase)),
+		Policy:    storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy),
+		Phase:     storage.PhaseOf(volume.Status.Phase),
 		Deleting:  volume.DeletionTimestamp != nil || remembered.objectDeleted,
 		Protected: finalizer.Has(volume.Finalizers, finalizer.External),
 		Claim:     claim,

@@ -138,7 +138,7 @@ func (c *Controller) complete(volume *v1.PersistentVolume, claim *v1.PersistentV
 	_, deletes := plugin.(intree.Deleter)
 	metav1.SetMetaDataAnnotation(&volume.ObjectMeta, storage.AnnBoundByController, yes)
 	metav1.SetMetaDataAnnotation(&volume.ObjectMeta, storage.AnnDynamicallyProvisioned, plugin.Name())
-	policy := reclaim.PolicyOf(string(volume.Spec.PersistentVolumeReclaimPolicy))
+	policy := storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy)
 	volume.Finalizers = reclaim.FirstFinalizers(c.Honor, policy, deletes)
 	volume.Spec.StorageClassName = storage.ClaimClass(claim)
 	volume.Spec.ClaimRef = referenceTo(claim)

@@ -58,8 +58,8 @@ func (c *Controller) marksState(volume *v1.PersistentVolume) (reclaim.MarksState
 	}, driver
 }
 
-func policyOf(volume *v1.PersistentVolume) reclaim.Policy {
-	return reclaim.PolicyOf(string(volume.Spec.PersistentVolumeReclaimPolicy))
+func policyOf(volume *v1.PersistentVolume) storage.Policy {
+	return storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy)
 }
 
 func (c *Controller) pluginOf(volume *v1.PersistentVolume) reclaim.Plugin {

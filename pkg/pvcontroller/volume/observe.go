@@ -51,7 +51,7 @@ func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
 		Plugin:    plugin,
 		Recycles:  recycles,
 		Policy:    policyOf(volume),
-		Phase:     reclaim.PhaseOf(string(volume.Status.Phase)),
+		Phase:     storage.PhaseOf(volume.Status.Phase),
 		Dynamic:   dynamic,
 		Deleting:  volume.DeletionTimestamp != nil || done.objectDeleted,
 		Protected: left || finalizer.Has(volume.Finalizers, finalizer.InTree),

@@ -25,20 +25,11 @@ func (c *Controller) phaseState(o observation) binding.VolumeState {
 	_, provisioned := o.volume.Annotations[storage.AnnDynamicallyProvisioned]
 	return binding.VolumeState{
 		Claimant:   claimantOf(o.volume, o.claim),
-		Phase:      phaseOf(o.volume),
+		Phase:      storage.PhaseOf(o.volume.Status.Phase),
 		Disposable: provisioned && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
 		Doomed:     c.Honor && o.volume.DeletionTimestamp != nil,
 		Confirmed:  o.confirmed,
 	}
-}
-
-func phaseOf(volume *v1.PersistentVolume) binding.VolumePhase {
-	return map[v1.PersistentVolumePhase]binding.VolumePhase{
-		v1.VolumeAvailable: binding.PhaseAvailable,
-		v1.VolumeBound:     binding.PhaseBound,
-		v1.VolumeReleased:  binding.PhaseReleased,
-		v1.VolumeFailed:    binding.PhaseFailed,
-	}[volume.Status.Phase]
 }
 
 // setPhase decides and executes until the phase is right; it returns the volume

@@ -11,6 +11,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // handToProtection enqueues the volumes that the pv-protection controller of
@@ -99,7 +100,7 @@ func (c *Controller) protectionOf(volume *v1.PersistentVolume, phase v1.Persiste
 			Honor:   c.Honor,
 			Plugin:  c.pluginOf(volume),
 			Policy:  policyOf(volume),
-			Phase:   reclaim.PhaseOf(string(phase)),
+			Phase:   storage.PhaseOf(phase),
 			InTree:  finalizer.Has(volume.Finalizers, finalizer.InTree),
 			Mark:    reclaim.MarkOf(volume),
 			Claim:   claim,

@@ -16,6 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // handOver has a volume reclaimed whose phase says that its claim has let go.
@@ -178,7 +179,7 @@ func (c *Controller) letGo(ctx context.Context, volume *v1.PersistentVolume) err
 
 // measureDeletion notes when the deletion of a volume has begun.
 func (c *Controller) measureDeletion(volume *v1.PersistentVolume) {
-	if isOver(volume) && policyOf(volume) == reclaim.Delete && c.pluginOf(volume) != reclaim.Migrated {
+	if isOver(volume) && policyOf(volume) == storage.PolicyDelete && c.pluginOf(volume) != reclaim.Migrated {
 		c.Operations.Begin(volume.UID, c.operator(volume), metrics.Delete)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // recyclerPod is the pod that would recycle the volume, nil if it is not recycled.
@@ -30,7 +31,7 @@ func (c *Controller) recyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 // there is none or none is needed.
 func (c *Controller) readRecycler(ctx context.Context, volume *v1.PersistentVolume) (*v1.Pod, error) {
 	wanted := c.recyclerPod(volume)
-	if wanted == nil || policyOf(volume) != reclaim.Recycle {
+	if wanted == nil || policyOf(volume) != storage.PolicyRecycle {
 		return nil, nil
 	}
 	pod, err := c.Client.CoreV1().Pods(wanted.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Names of the indexes of the cache of volumes.
@@ -64,7 +65,7 @@ func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
 // volumeGone wakes the volumes that were not deleted because their data contains
 // this one's, and has a recycler pod that is left over removed.
 func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
-	if policyOf(volume) == reclaim.Delete {
+	if policyOf(volume) == storage.PolicyDelete {
 		c.Operations.Succeeded(volume.UID)
 	}
 	c.Operations.Abandoned(volume.UID)
@@ -120,7 +121,7 @@ func (c *Controller) podGone(pod *v1.Pod) {
 func (c *Controller) podReleases(pod *v1.Pod) {
 	for _, claim := range controller.ClaimsOf(pod) {
 		for _, volume := range c.Caches.VolumesOf(claim) {
-			if isOver(volume) && policyOf(volume) == reclaim.Recycle {
+			if isOver(volume) && policyOf(volume) == storage.PolicyRecycle {
 				c.reclaims.Enqueue(volume.Name)
 			}
 		}
