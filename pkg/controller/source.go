@@ -4,12 +4,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/exeunt-io/exeunt/pkg/storage"
+
 	"github.com/exeunt-io/exeunt/pkg/protection"
 )
 
 // NeededSource is an index of claims by the key of the source, of that kind, that
 // their volume is still to be made from.
-func NeededSource(kind protection.SourceKind) cache.IndexFunc {
+func NeededSource(kind storage.SourceKind) cache.IndexFunc {
 	return func(object any) ([]string, error) {
 		claim, ok := object.(*v1.PersistentVolumeClaim)
 		if !ok {

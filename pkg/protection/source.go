@@ -1,60 +1,24 @@
 package protection
 
 import (
-	"cmp"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 )
 
-// SourceKind is what a volume can be made from.
-type SourceKind string
-
-const (
-	// NoSource: the volume begins empty, or with what neither kind below is.
-	NoSource SourceKind = ""
-	// ClaimSource: the volume is a clone of a claim's.
-	ClaimSource SourceKind = "PersistentVolumeClaim"
-	// SnapshotSource: the volume is made from a VolumeSnapshot.
-	SnapshotSource SourceKind = "VolumeSnapshot"
-)
-
-// snapshotGroup is the API group of snapshots.
-const snapshotGroup = "snapshot.storage.k8s.io"
-
-// Source names the object that a volume is made from.
-type Source struct {
-	Kind            SourceKind
-	Namespace, Name string
-}
-
-// NeededSource is the object that has to stay until the claim has its volume; its
-// kind is NoSource if the claim has one, or was made from nothing.
-func NeededSource(claim *v1.PersistentVolumeClaim) Source {
+// NeededSource returns the claim or snapshot that has to stay until the claim has its
+// volume. Its kind is SourceNone if the claim has a volume, or starts empty, or is
+// filled by a populator.
+func NeededSource(claim *v1.PersistentVolumeClaim) storage.DataSource {
 	if claim.Status.Phase != v1.ClaimPending && claim.Status.Phase != "" {
-		return Source{}
+		return storage.DataSource{}
 	}
-	if from := claim.Spec.DataSource; from != nil {
-		if kind := sourceKind(from.Kind, from.APIGroup); kind != NoSource {
-			return Source{Kind: kind, Namespace: claim.Namespace, Name: from.Name}
+	for _, ref := range storage.DataSourceRefs(claim) {
+		if source := storage.DataSourceOf(ref); source.Kind == storage.SourceClaim || source.Kind == storage.SourceSnapshot {
+			return source
 		}
 	}
-	if from := claim.Spec.DataSourceRef; from != nil {
-		if kind := sourceKind(from.Kind, from.APIGroup); kind != NoSource {
-			return Source{Kind: kind, Namespace: cmp.Or(ptr.Deref(from.Namespace, ""), claim.Namespace), Name: from.Name}
-		}
-	}
-	return Source{}
-}
-
-func sourceKind(kind string, group *string) SourceKind {
-	switch {
-	case kind == string(ClaimSource) && ptr.Deref(group, "") == "":
-		return ClaimSource
-	case kind == string(SnapshotSource) && cmp.Or(ptr.Deref(group, ""), snapshotGroup) == snapshotGroup:
-		return SnapshotSource
-	}
-	return NoSource
+	return storage.DataSource{}
 }
 
 // SourceState is what is known of a claim or a snapshot that volumes are made from.

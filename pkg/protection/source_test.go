@@ -3,6 +3,8 @@ package protection_test
 import (
 	"testing"
 
+	"github.com/exeunt-io/exeunt/pkg/storage"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -45,19 +47,19 @@ func TestNeededSource(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		claim *v1.PersistentVolumeClaim
-		want  protection.Source
+		want  storage.DataSource
 	}{
-		"a clone that waits":              {claim(v1.ClaimPending, local(nil, "PersistentVolumeClaim"), nil), protection.Source{Kind: protection.ClaimSource, Namespace: "ns", Name: "from"}},
-		"a clone just created":            {claim("", local(&core, "PersistentVolumeClaim"), nil), protection.Source{Kind: protection.ClaimSource, Namespace: "ns", Name: "from"}},
-		"a clone that has its volume":     {claim(v1.ClaimBound, local(nil, "PersistentVolumeClaim"), nil), protection.Source{}},
-		"a clone that lost its volume":    {claim(v1.ClaimLost, local(nil, "PersistentVolumeClaim"), nil), protection.Source{}},
-		"from a snapshot":                 {claim(v1.ClaimPending, local(&snapshots, "VolumeSnapshot"), nil), protection.Source{Kind: protection.SnapshotSource, Namespace: "ns", Name: "from"}},
-		"from a snapshot, without group":  {claim(v1.ClaimPending, local(nil, "VolumeSnapshot"), nil), protection.Source{Kind: protection.SnapshotSource, Namespace: "ns", Name: "from"}},
-		"a kind of a foreign group":       {claim(v1.ClaimPending, local(&foreign, "VolumeSnapshot"), nil), protection.Source{}},
-		"from nothing":                    {claim(v1.ClaimPending, nil, nil), protection.Source{}},
-		"named by dataSourceRef alone":    {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "from"}), protection.Source{Kind: protection.ClaimSource, Namespace: "ns", Name: "from"}},
-		"from another namespace":          {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{APIGroup: &snapshots, Kind: "VolumeSnapshot", Name: "from", Namespace: &other}), protection.Source{Kind: protection.SnapshotSource, Namespace: "other", Name: "from"}},
-		"by a populator of another group": {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{APIGroup: &foreign, Kind: "Image", Name: "from"}), protection.Source{}},
+		"a clone that waits":              {claim(v1.ClaimPending, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
+		"a clone just created":            {claim("", local(&core, "PersistentVolumeClaim"), nil), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
+		"a clone that has its volume":     {claim(v1.ClaimBound, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{}},
+		"a clone that lost its volume":    {claim(v1.ClaimLost, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{}},
+		"from a snapshot":                 {claim(v1.ClaimPending, local(&snapshots, "VolumeSnapshot"), nil), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "ns", Name: "from"}},
+		"from a snapshot, without group":  {claim(v1.ClaimPending, local(nil, "VolumeSnapshot"), nil), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "ns", Name: "from"}},
+		"a kind of a foreign group":       {claim(v1.ClaimPending, local(&foreign, "VolumeSnapshot"), nil), storage.DataSource{}},
+		"from nothing":                    {claim(v1.ClaimPending, nil, nil), storage.DataSource{}},
+		"named by dataSourceRef alone":    {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "from"}), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
+		"from another namespace":          {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{APIGroup: &snapshots, Kind: "VolumeSnapshot", Name: "from", Namespace: &other}), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "other", Name: "from"}},
+		"by a populator of another group": {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{APIGroup: &foreign, Kind: "Image", Name: "from"}), storage.DataSource{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := protection.NeededSource(tc.claim); got != tc.want {

@@ -3,12 +3,14 @@ package provision
 import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Needs is what must be read before a volume can be asked for.
 type Needs struct {
 	// Source is what the volume is filled from.
-	Source Source
+	Source storage.DataSource
 	// Secrets are those that the class names.
 	Secrets Secrets
 	// AttributesClass is the VolumeAttributesClass that the claim names, "" for none.
@@ -42,9 +44,9 @@ func refusal(claim *v1.PersistentVolumeClaim, needs Needs, driver Driver) error 
 	switch {
 	case claim.Spec.Selector != nil:
 		return refuse("claim Selector is not supported, it only finds volumes that exist; remove the selector to have a volume provisioned")
-	case needs.Source.Kind == Snapshot && !driver.Snapshots:
+	case needs.Source.Kind == storage.SourceSnapshot && !driver.Snapshots:
 		return refuse("CSI driver %s does not support snapshot restore: it lacks the capability CREATE_DELETE_SNAPSHOT", driver.Name)
-	case needs.Source.Kind == Clone && !driver.Clones:
+	case needs.Source.Kind == storage.SourceClaim && !driver.Clones:
 		return refuse("CSI driver %s does not support clone operations: it lacks the capability CLONE_VOLUME", driver.Name)
 	case needs.AttributesClass != "" && !driver.Modifies:
 		return refuse("CSI driver %s does not support VolumeAttributesClass: it lacks the capability MODIFY_VOLUME", driver.Name)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/exeunt-io/exeunt/pkg/storage"
+
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,10 +30,10 @@ func TestNeedsOf(t *testing.T) {
 		want provision.Needs
 	}{
 		"nothing":                {v1.PersistentVolumeClaimSpec{}, provision.Needs{}},
-		"a snapshot":             {v1.PersistentVolumeClaimSpec{DataSource: source("snapshot.storage.k8s.io", "VolumeSnapshot", "s")}, provision.Needs{Source: provision.Source{Kind: provision.Snapshot, Name: "s"}}},
-		"a claim":                {v1.PersistentVolumeClaimSpec{DataSource: source("", "PersistentVolumeClaim", "c")}, provision.Needs{Source: provision.Source{Kind: provision.Clone, Name: "c"}}},
-		"a claim, without group": {v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}}, provision.Needs{Source: provision.Source{Kind: provision.Clone, Name: "c"}}},
-		"the newer field alone":  {v1.PersistentVolumeClaimSpec{DataSourceRef: &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}}, provision.Needs{Source: provision.Source{Kind: provision.Clone, Name: "c"}}},
+		"a snapshot":             {v1.PersistentVolumeClaimSpec{DataSource: source("snapshot.storage.k8s.io", "VolumeSnapshot", "s")}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceSnapshot, Name: "s"}}},
+		"a claim":                {v1.PersistentVolumeClaimSpec{DataSource: source("", "PersistentVolumeClaim", "c")}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
+		"a claim, without group": {v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
+		"the newer field alone":  {v1.PersistentVolumeClaimSpec{DataSourceRef: &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
 		"an attributes class":    {v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("gold")}, provision.Needs{AttributesClass: "gold"}},
 		"an empty one":           {v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("")}, provision.Needs{}},
 	} {

@@ -54,3 +54,17 @@ func NeverBound(claim *v1.PersistentVolumeClaim) bool {
 	_, completed := claim.Annotations[AnnBindCompleted]
 	return claim.Spec.VolumeName == "" && !completed
 }
+
+// ClaimProvisioner returns the provisioner that is asked for the claim's volume, "" for none.
+func ClaimProvisioner(claim *v1.PersistentVolumeClaim) string {
+	if name, named := claim.Annotations[AnnStorageProvisioner]; named {
+		return name
+	}
+	return claim.Annotations[AnnBetaStorageProvisioner]
+}
+
+// IsDynamic reports whether a provisioner created the volume for a claim.
+func IsDynamic(volume *v1.PersistentVolume) bool {
+	_, dynamic := volume.Annotations[AnnDynamicallyProvisioned]
+	return dynamic
+}

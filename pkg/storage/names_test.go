@@ -11,6 +11,7 @@ import (
 func TestEveryEnumValueHasItsOwnName(t *testing.T) {
 	expectNames(t, storage.PolicyUnknown, storage.PolicyDelete)
 	expectNames(t, storage.PhasePending, storage.PhaseFailed)
+	expectNames(t, storage.SourceNone, storage.SourceOther)
 }
 
 // expectNames wants distinct names from first to last, and none beyond.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/exeunt-io/exeunt/pkg/storage"
+
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +41,7 @@ func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Contro
 	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions)}
 	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile).
 		Only(func(key string) bool { return controller.Lookup[*v1.PersistentVolumeClaim](c.claims, key) != nil })
-	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSource(protection.ClaimSource)}); err != nil {
+	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSource(storage.SourceClaim)}); err != nil {
 		return nil, fmt.Errorf("index claims by their source: %w", err)
 	}
 	if _, err := claims.AddEventHandler(controller.OnChange(c.changed, c.gone)); err != nil {
@@ -130,7 +132,7 @@ func (c *Controller) gone(claim *v1.PersistentVolumeClaim) {
 
 // wake looks at the claim that this one needed.
 func (c *Controller) wake(claim *v1.PersistentVolumeClaim) {
-	if source := protection.NeededSource(claim); source.Kind == protection.ClaimSource {
+	if source := protection.NeededSource(claim); source.Kind == storage.SourceClaim {
 		c.loop.Enqueue(source.Namespace + "/" + source.Name)
 	}
 }

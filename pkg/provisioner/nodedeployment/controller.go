@@ -107,7 +107,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 
 func (c *Controller) choiceOf(claim *v1.PersistentVolumeClaim) provision.Choice {
 	choice := provision.Choice{
-		Wanted: claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && c.Serves(provisionerOf(claim)),
+		Wanted: claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && c.Serves(storage.ClaimProvisioner(claim)),
 		Server: provision.ServerOf(claim.Annotations[storage.AnnSelectedNode], c.Node),
 	}
 	if class := c.classOf(claim); class != nil {
@@ -222,11 +222,4 @@ func (c *Controller) forget(claim string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.tries, claim)
-}
-
-func provisionerOf(claim *v1.PersistentVolumeClaim) string {
-	if name, named := claim.Annotations[storage.AnnStorageProvisioner]; named {
-		return name
-	}
-	return claim.Annotations[storage.AnnBetaStorageProvisioner]
 }

@@ -45,7 +45,7 @@ func (n Names) ownsClaim(claim *v1.PersistentVolumeClaim) bool {
 		n.include(claim.Annotations[storage.AnnMigratedTo]) ||
 		finalizer.Has(claim.Finalizers, finalizer.Provisioning) ||
 		finalizer.Has(claim.Finalizers, finalizer.CloneSource) ||
-		protection.NeededSource(claim).Kind != protection.NoSource
+		protection.NeededSource(claim).Kind != storage.SourceNone
 }
 
 // ownsVolume says whether this provisioner may have to do something for the volume,

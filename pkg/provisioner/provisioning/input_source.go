@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/exeunt-io/exeunt/pkg/storage"
+
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	v1 "k8s.io/api/core/v1"
@@ -14,13 +16,13 @@ import (
 
 // source reads what the volume is filled from, all of it from the API server, and
 // has it protected.
-func (i *Inputs) source(ctx context.Context, in provision.Input, source provision.Source) (*spec.VolumeContentSource, error) {
+func (i *Inputs) source(ctx context.Context, in provision.Input, source storage.DataSource) (*spec.VolumeContentSource, error) {
 	switch source.Kind {
-	case provision.Clone:
+	case storage.SourceClaim:
 		return i.cloneOf(ctx, in, source.Name)
-	case provision.Snapshot:
+	case storage.SourceSnapshot:
 		return i.restored(ctx, in, source.Name)
-	case provision.Empty:
+	case storage.SourceNone, storage.SourceOther:
 	}
 	return nil, nil
 }

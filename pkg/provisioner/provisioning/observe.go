@@ -183,7 +183,7 @@ func concluded(claim *v1.PersistentVolumeClaim, volume string) bool {
 // serves reports whether the claim names the driver as its provisioner, or an in-tree
 // plugin that the driver replaces, with the annotation migrated-to naming the driver.
 func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
-	name, driver := provisionerOf(claim), c.Provisioner.Driver.Name()
+	name, driver := storage.ClaimProvisioner(claim), c.Provisioner.Driver.Name()
 	return name == driver || c.Serves(name) && claim.Annotations[storage.AnnMigratedTo] == driver
 }
 
@@ -191,19 +191,12 @@ func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
 // finalizer of an earlier version. Backup tools restore finalizers, but not the
 // annotation. The provisioner of its class removes the finalizer.
 func isLeftBehind(claim *v1.PersistentVolumeClaim) bool {
-	return claim.DeletionTimestamp != nil && finalizer.Has(claim.Finalizers, finalizer.Provisioning) && provisionerOf(claim) == ""
+	return claim.DeletionTimestamp != nil && finalizer.Has(claim.Finalizers, finalizer.Provisioning) && storage.ClaimProvisioner(claim) == ""
 }
 
 func (c *Controller) servesClassOf(claim *v1.PersistentVolumeClaim) bool {
 	class := c.classOf(claim)
 	return class != nil && c.Serves(class.Provisioner)
-}
-
-func provisionerOf(claim *v1.PersistentVolumeClaim) string {
-	if name, named := claim.Annotations[storage.AnnStorageProvisioner]; named {
-		return name
-	}
-	return claim.Annotations[storage.AnnBetaStorageProvisioner]
 }
 
 func (c *Controller) delays(claim *v1.PersistentVolumeClaim) bool {

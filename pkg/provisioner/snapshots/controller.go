@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/exeunt-io/exeunt/pkg/storage"
+
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +54,7 @@ type Controller struct {
 func New(config Config) (*Controller, error) {
 	c := &Controller{Config: config, updates: controller.NewUpdates(config.REST, Resource.GroupResource())}
 	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}, c.Reconcile).Only(unknown)
-	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSource(protection.SnapshotSource)}); err != nil {
+	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSource(storage.SourceSnapshot)}); err != nil {
 		return nil, fmt.Errorf("index claims by snapshot: %w", err)
 	}
 	changed := func(old, now *v1.PersistentVolumeClaim) {
@@ -80,7 +82,7 @@ func unknown(string) bool { return false }
 
 // wake looks at the snapshot that the claim needed.
 func (c *Controller) wake(claim *v1.PersistentVolumeClaim) {
-	if source := protection.NeededSource(claim); source.Kind == protection.SnapshotSource {
+	if source := protection.NeededSource(claim); source.Kind == storage.SourceSnapshot {
 		c.loop.Enqueue(source.Namespace + "/" + source.Name)
 	}
 }
@@ -142,7 +144,7 @@ func (c *Controller) neededLive(ctx context.Context, snapshot metav1.Object) (bo
 	if err != nil {
 		return false, fmt.Errorf("list claims in namespace %s: %w", snapshot.GetNamespace(), err)
 	}
-	wanted := protection.Source{Kind: protection.SnapshotSource, Namespace: snapshot.GetNamespace(), Name: snapshot.GetName()}
+	wanted := storage.DataSource{Kind: storage.SourceSnapshot, Namespace: snapshot.GetNamespace(), Name: snapshot.GetName()}
 	for i := range claims.Items {
 		if protection.NeededSource(&claims.Items[i]) == wanted {
 			return true, nil

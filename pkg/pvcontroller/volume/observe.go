@@ -44,7 +44,6 @@ func (c *Controller) again(o reclaimed) *reclaimed {
 func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
 	volume, plugin, done := o.volume, c.pluginOf(o.volume), c.memory.Get(o.volume.UID)
 	_, recycles := c.Plugins.RecyclerFor(volume)
-	_, dynamic := volume.Annotations[storage.AnnDynamicallyProvisioned]
 	left := plugin == reclaim.Deletes && finalizer.Has(volume.Finalizers, finalizer.External)
 	return reclaim.InTreeState{
 		Honor:     c.Honor,
@@ -52,7 +51,7 @@ func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
 		Recycles:  recycles,
 		Policy:    policyOf(volume),
 		Phase:     storage.PhaseOf(volume.Status.Phase),
-		Dynamic:   dynamic,
+		Dynamic:   storage.IsDynamic(volume),
 		Deleting:  volume.DeletionTimestamp != nil || done.objectDeleted,
 		Protected: left || finalizer.Has(volume.Finalizers, finalizer.InTree),
 		Claim:     reclaim.ClaimOf(volume, o.claim),

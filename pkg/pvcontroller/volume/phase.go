@@ -22,11 +22,10 @@ type observation struct {
 }
 
 func (c *Controller) phaseState(o observation) binding.VolumeState {
-	_, provisioned := o.volume.Annotations[storage.AnnDynamicallyProvisioned]
 	return binding.VolumeState{
 		Claimant:   claimantOf(o.volume, o.claim),
 		Phase:      storage.PhaseOf(o.volume.Status.Phase),
-		Disposable: provisioned && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
+		Disposable: storage.IsDynamic(o.volume) && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
 		Doomed:     c.Honor && o.volume.DeletionTimestamp != nil,
 		Confirmed:  o.confirmed,
 	}
