@@ -85,7 +85,7 @@ test: ## Run all tests: unit tests, those of the control plane and the manifests
 test-unit: ## Run the unit tests, with the race detector if there is a C compiler
 	@$(if $(RACE),,echo "there is no C compiler: the unit tests run without the race detector")
 	@echo "testing the packages (the first time about 4 minutes)"
-	@packages=$$(go list ./...); go test $(RACE) -timeout 30m $$(echo "$$packages" | grep -v /test/e2e)
+	@packages=$$(go list ./...); go test $(RACE) -timeout 30m $$(echo "$$packages" | grep -v -e /test/e2e -e /test/integration -e /bench)
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## Test the control plane
@@ -102,14 +102,14 @@ test-manifests: build ## Test the manifests and the chart, also on the API serve
 e2e: build build-upstream ## Run the end-to-end tests against a real API server
 	@echo "running the end-to-end tests"
 	@rm -f $(BIN)/differential.md
-	@EXEUNT_BIN=$(BIN) EXEUNT_TABLE=$(BIN)/differential.md go test -p 1 ./test/e2e/... -count=1 -timeout 60m
+	@EXEUNT_BIN=$(BIN) EXEUNT_TABLE=$(BIN)/differential.md go test -p 1 ./test/integration ./test/e2e/... -count=1 -timeout 60m
 	@echo "beside upstream's loops (docs/differences.md says which differences are intended, and why):"
 	@cat $(BIN)/differential.md
 
 .PHONY: bench-memory
 bench-memory: build build-upstream ## Measure the memory of both programs, and of upstream's, with 50,000 volumes
 	@echo "measuring memory (about ten minutes)"
-	@EXEUNT_BIN=$(BIN) go test ./test/e2e -run xxx -bench Memory -benchtime 1x -timeout 30m
+	@EXEUNT_BIN=$(BIN) go test ./bench -run xxx -bench Memory -benchtime 1x -timeout 30m
 
 .PHONY: verify
 verify: verify-format verify-modules verify-workflows verify-lint ## Check formatting, go.mod files, workflows and lint rules

@@ -1,0 +1,61 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// BenchmarkOursAndUpstream binds claims of one class and reclaims their volumes,
+// PVs deleted first, with our pair of programs and with upstream's, whose client
+// limits are lifted. Only the ratio of the two, taken in one run, says anything:
+//
+//	go test ./bench -run xxx -bench OursAndUpstream -benchtime 1x
+func BenchmarkOursAndUpstream(b *testing.B) {
+	for name, how := range map[string]harness.Setup{
+		"ours":     {},
+		"upstream": {UpstreamLoops: true, UpstreamSidecar: true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			c := harness.OwnCluster(b, how)
+			for b.Loop() {
+				s := harness.NewSession(b, c)
+				start := time.Now()
+				inParallel(s, benchmarkCrowd, func(i int) error {
+					_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(s.Ctx, s.NewClaim(fmt.Sprint("claim-", i), harness.DeleteClass), metav1.CreateOptions{})
+					return err
+				})
+				volumes := s.AwaitManyBound(benchmarkCrowd)
+				b.ReportMetric(benchmarkCrowd/time.Since(start).Seconds(), "bound/s")
+				start = time.Now()
+				inParallel(s, benchmarkCrowd, func(i int) error {
+					return s.Client.CoreV1().PersistentVolumes().Delete(s.Ctx, volumes[i], metav1.DeleteOptions{})
+				})
+				inParallel(s, benchmarkCrowd, func(i int) error {
+					return s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Delete(s.Ctx, fmt.Sprint("claim-", i), metav1.DeleteOptions{})
+				})
+				s.AwaitManyGone(volumes)
+				b.ReportMetric(benchmarkCrowd/time.Since(start).Seconds(), "reclaimed/s")
+			}
+		})
+	}
+}
+
+// benchmarkCrowd is how many volumes one round has.
+const benchmarkCrowd = 1000
+
+// inParallel calls f for every number below size, 64 at once.
+func inParallel(s *harness.Session, size int, f func(i int) error) {
+	s.T.Helper()
+	var group errgroup.Group
+	group.SetLimit(64)
+	for i := range size {
+		group.Go(func() error { return f(i) })
+	}
+	s.Must(group.Wait(), "load the cluster")
+}

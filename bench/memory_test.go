@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// The pairs of a volume and a claim in the cluster, and how many of them are the
+// driver's.
+const (
+	memoryPairs = 50_000
+	memoryOwn   = 1_000
+	// memoryBound is the most memory that our provisioner may take for them.
+	memoryBound = 80_000_000
+	// memoryTimeout bounds the whole benchmark.
+	memoryTimeout = 20 * time.Minute
+)
+
+// BenchmarkMemory reports the most memory that each program ever took, from its
+// start in a cluster that is full until it had made and deleted volumes: VmHWM in
+// /proc/PID/status, which counts the pages of the program itself too.
+//
+//	go test ./bench -run xxx -bench Memory -benchtime 1x -timeout 30m
+func BenchmarkMemory(b *testing.B) {
+	s := harness.Own(b, harness.Setup{NoPrograms: true}, harness.Within(memoryTimeout))
+	began := time.Now()
+	fill(s)
+	b.Logf("%d pairs of volume and claim were made in %s", memoryPairs, time.Since(began).Round(time.Second))
+	b.Run("ours", func(b *testing.B) {
+		for b.Loop() {
+			measureMemory(b, s.Cluster, harness.Setup{})
+		}
+	})
+	b.Run("upstream", func(b *testing.B) {
+		for b.Loop() {
+			measureMemory(b, s.Cluster, harness.Setup{UpstreamLoops: true, UpstreamSidecar: true})
+		}
+	})
+}
+
+// measureMemory runs the programs of the setup until they have done some work.
+func measureMemory(b *testing.B, c *harness.Cluster, how harness.Setup) {
+	s := harness.NewSession(b, c, harness.Within(memoryTimeout))
+	s.Must(c.StartPrograms(s.Ctx, how), "start programs")
+	turnOver(harness.NewSession(b, c))
+	for _, process := range c.Processes {
+		peak := peakMemory(s, process)
+		b.ReportMetric(float64(peak)/1e6, "MB-"+process.Name())
+		if process == c.Provisioner && !how.UpstreamSidecar && peak > memoryBound {
+			b.Errorf("%s took %d bytes, want at most %d", process.Name(), peak, memoryBound)
+		}
+		s.Must(process.Stop(s.Ctx), "stop "+process.Name())
+	}
+	c.Processes = nil
+}
+
+// turnOver makes some volumes and has them deleted.
+func turnOver(s *harness.Session) {
+	for i := range 100 {
+		s.CreateClaim(fmt.Sprint("claim-", i), harness.DeleteClass)
+	}
+	volumes := s.AwaitManyBound(100)
+	for _, volume := range volumes {
+		s.DeleteVolume(volume)
+	}
+	s.Must(s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).DeleteCollection(s.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "delete claims")
+	s.AwaitManyGone(volumes)
+}
+
+// fill makes bound pairs, as they are in a cluster that has been in use.
+func fill(s *harness.Session) {
+	s.T.Helper()
+	var group errgroup.Group
+	group.SetLimit(64)
+	for i := range memoryPairs {
+		provisioner := "csi.somebody-else.example.com"
+		if i%(memoryPairs/memoryOwn) == 0 {
+			provisioner = s.Driver.DriverName
+		}
+		group.Go(func() error { return makePair(s, provisioner) })
+	}
+	s.Must(group.Wait(), "fill the cluster")
+}
+
+func makePair(s *harness.Session, provisioner string) error {
+	claims := s.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceDefault)
+	volumes := s.Client.CoreV1().PersistentVolumes()
+	quantity := v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
+	modes := []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
+	claim := &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "data-of-some-stateful-set-",
+			Finalizers:   []string{string(finalizer.ClaimProtection)},
+			Labels:       map[string]string{"app.kubernetes.io/name": "database", "app.kubernetes.io/instance": "of-somebody"},
+			Annotations: map[string]string{
+				storage.AnnStorageProvisioner: provisioner, storage.AnnBetaStorageProvisioner: provisioner,
+				storage.AnnBindCompleted: "yes", storage.AnnBoundByController: "yes",
+			},
+		},
+		Spec: v1.PersistentVolumeClaimSpec{
+			StorageClassName: ptr.To("some-class"), AccessModes: modes,
+			Resources: v1.VolumeResourceRequirements{Requests: quantity},
+		},
+	}
+	claim, err := claims.Create(s.Ctx, claim, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	volume := &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "pvc-" + string(claim.UID),
+			Finalizers:  []string{string(finalizer.VolumeProtection), string(finalizer.External)},
+			Annotations: map[string]string{storage.AnnDynamicallyProvisioned: provisioner},
+		},
+		Spec: v1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
+			StorageClassName:              "some-class", AccessModes: modes, Capacity: quantity,
+			ClaimRef: &v1.ObjectReference{
+				Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name,
+				UID: claim.UID, ResourceVersion: claim.ResourceVersion,
+			},
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
+				Driver: provisioner, VolumeHandle: "volume-of-" + string(claim.UID), FSType: "ext4",
+				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1756400000000-8081-" + provisioner},
+			}},
+		},
+	}
+	if volume, err = volumes.Create(s.Ctx, volume, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	volume.Status.Phase = v1.VolumeBound
+	if _, err = volumes.UpdateStatus(s.Ctx, volume, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	bind := fmt.Appendf(nil, `{"spec":{"volumeName":%q}}`, volume.Name)
+	if claim, err = claims.Patch(s.Ctx, claim.Name, types.MergePatchType, bind, metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	claim.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, AccessModes: modes, Capacity: quantity}
+	_, err = claims.UpdateStatus(s.Ctx, claim, metav1.UpdateOptions{})
+	return err
+}
+
+var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// peakMemory is the most memory, in bytes, that the process ever had.
+func peakMemory(s *harness.Session, process *sandbox.Process) int {
+	s.T.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process.PID()))
+	s.Must(err, "read status of "+process.Name())
+	found := highWater.FindSubmatch(status)
+	if found == nil {
+		s.T.Fatalf("the status of %s has no VmHWM", process.Name())
+	}
+	kilobytes, err := strconv.Atoi(string(found[1]))
+	s.Must(err, "read VmHWM")
+	return kilobytes * 1024
+}

@@ -1,0 +1,100 @@
+package binding
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// Upstream looks at every object each 15 seconds. Here, whoever waits costs nothing
+// until something happens that can help him.
+func TestObjectsThatWaitCostNoRequests(t *testing.T) {
+	t.Parallel()
+	s := harness.Own(t, harness.Setup{}, harness.Within(2*harness.Timeout))
+	leaveWaiting(s)
+	awaitQuiet(s)
+	before := len(s.Requests())
+	passUpstreamsPeriod(s)
+	after := s.Requests()
+	for _, event := range after[before:] {
+		t.Errorf("nothing happened, and %s asked: %s %s/%s %s/%s: %d", event.UserAgent, event.Verb, event.Resource, event.Subresource, event.Namespace, event.Name, event.Code)
+	}
+	t.Logf("%d requests until all waited, none after", before)
+}
+
+// leaveWaiting makes objects in every state in which one can stay.
+func leaveWaiting(s *harness.Session) {
+	s.T.Helper()
+	s.CreateClaim("bound", harness.DeleteClass)
+	s.AwaitBound("bound")
+	class := harness.NewClass("of-someone-else", "someone.else", v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
+	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
+	s.Must(err, "create class")
+	for name, wait := range map[string]struct{ class, reason string }{
+		"without-class":      {"", "FailedBinding"},
+		"of-missing-class":   {"no-such-class", "ProvisioningFailed"},
+		"awaits-consumer":    {harness.WaitClass, "WaitForFirstConsumer"},
+		"awaits-provisioner": {"of-someone-else", "ExternalProvisioning"},
+	} {
+		s.AwaitEvent(s.CreateClaim(name, wait.class), wait.reason)
+	}
+	s.CreateClaim("names-nothing", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "nowhere" })
+	s.CreateVolume("available", v1.PersistentVolumeReclaimRetain)
+	for name, change := range map[string]func(*v1.PersistentVolume){
+		"released": func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain },
+		"failed": func(v *v1.PersistentVolume) {
+			v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/rbd"}
+			v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/nowhere"}}
+		},
+	} {
+		own := func(v *v1.PersistentVolume) { v.Spec.StorageClassName = name }
+		volume := s.CreateVolume(name, v1.PersistentVolumeReclaimDelete, own, change)
+		s.CreateClaim(name, name)
+		s.AwaitBound(name)
+		s.DeleteClaim(name)
+		s.AwaitVolume(volume.Name, "is "+name, func(v *v1.PersistentVolume) bool { return strings.EqualFold(string(v.Status.Phase), name) })
+	}
+}
+
+// awaitQuiet waits until our programs have asked nothing between two beats.
+func awaitQuiet(s *harness.Session) {
+	s.T.Helper()
+	for before := -1; before != len(s.Requests()); {
+		before = len(s.Requests())
+		awaitBeats(s, 1)
+	}
+}
+
+// passUpstreamsPeriod waits for longer than upstream's controller lets pass between
+// two looks at everything, 15 seconds: until the API server has twice renewed the
+// lease that is its own, of which it does so every 10 seconds.
+func passUpstreamsPeriod(s *harness.Session) {
+	s.T.Helper()
+	awaitBeats(s, 3)
+}
+
+// awaitBeats waits until the API server has renewed its own lease so often.
+func awaitBeats(s *harness.Session, count int) {
+	s.T.Helper()
+	source := cache.NewListWatchFromClient(s.Client.CoordinationV1().RESTClient(), "leases", metav1.NamespaceSystem, fields.Everything())
+	beats := 0
+	_, err := watchtools.UntilWithSync(s.Ctx, source, &coordinationv1.Lease{}, nil, func(event watch.Event) (bool, error) {
+		if lease, ok := event.Object.(*coordinationv1.Lease); ok && event.Type == watch.Modified && strings.HasPrefix(lease.Name, "apiserver-") {
+			beats++
+		}
+		return beats == count, nil
+	})
+	s.Must(err, fmt.Sprintf("wait for %d beats", count))
+}

@@ -1,0 +1,253 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// table is what was seen: one row per fault, one column per moment.
+type table struct {
+	mu      sync.Mutex
+	cells   map[string]map[string]string
+	methods int
+	slowest time.Duration
+	// unresolved counts the unresolved entries of all cells.
+	unresolved int
+}
+
+func newTable() *table { return &table{cells: map[string]map[string]string{}} }
+
+func (c *table) set(row, column, text string, methods, unresolved int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cells[row] == nil {
+		c.cells[row] = map[string]string{}
+	}
+	c.cells[row][column] = text
+	c.methods += methods
+	c.unresolved += unresolved
+}
+
+func (c *table) took(time time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slowest = max(c.slowest, time)
+}
+
+// columnNames are those of the whole matrix.
+func columnNames() []string {
+	names := slices.Clone(moments)
+	for _, c := range columns() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// String returns the table, with the calls that had a fault in each cell.
+func (c *table) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var text strings.Builder
+	names := columnNames()
+	fmt.Fprintf(&text, "| fault | %s |\n", strings.Join(names, " | "))
+	for _, row := range slices.Sorted(maps.Keys(c.cells)) {
+		fmt.Fprintf(&text, "| %s |", row)
+		for _, column := range names {
+			fmt.Fprintf(&text, " %s |", c.cells[row][column])
+		}
+		text.WriteString("\n")
+	}
+	fmt.Fprintf(&text, "%d cells: %d faults, %d methods, %d columns; %d unresolved entries; a deleted claim or namespace took %s at most\n",
+		c.methods, len(c.cells), len(methods), len(names), c.unresolved, c.slowest.Round(time.Millisecond))
+	return text.String()
+}
+
+// expectFull wants a fault in every method of every cell.
+func (c *table) expectFull(t *testing.T) {
+	t.Helper()
+	if want := len(blows()) * len(methods) * len(columnNames()); c.methods != want {
+		t.Errorf("%d cells had their fault, want %d", c.methods, want)
+	}
+	if c.unresolved == 0 {
+		t.Error("no journal entry was unresolved, though secrets were deleted during calls")
+	}
+}
+
+// cell runs one column and notes what had a fault in it.
+func (r *rig) cell(column string, run func()) {
+	r.T.Helper()
+	before := r.driver.FaultyCalls()
+	failed := true
+	defer func() {
+		if failed {
+			r.cells.set(r.name(), column, "FAILED", 0, 0)
+		}
+	}()
+	run()
+	after, missed, calls := r.driver.FaultyCalls(), []string{}, 0
+	for _, method := range methods {
+		calls += after[method] - before[method]
+		if after[method] == before[method] {
+			missed = append(missed, method)
+		}
+	}
+	if len(missed) > 0 {
+		r.T.Errorf("%s: %v had no fault", column, missed)
+	}
+	if r.T.Failed() {
+		return
+	}
+	failed = false
+	unresolved := r.unresolvedOf(column)
+	r.cells.set(r.name(), column, fmt.Sprintf("%d (%d)", calls, unresolved), len(methods), unresolved)
+}
+
+func (r *rig) name() string { return r.blow.name }
+
+// unresolvedOf counts the unresolved entries of the claims of one column.
+func (r *rig) unresolvedOf(column string) int {
+	r.T.Helper()
+	count := 0
+	for _, entry := range r.driver.JournalEntries(journal.Apart) {
+		if entry.Name == "dropped-"+strings.ReplaceAll(column, " ", "-") {
+			count++
+		}
+	}
+	return count
+}
+
+// known are the names of the driver's volumes in the API, by handle.
+func (r *rig) known() map[string]string {
+	r.T.Helper()
+	list, err := r.Client.CoreV1().PersistentVolumes().List(r.Ctx, metav1.ListOptions{})
+	r.Must(err, "list volumes")
+	known := map[string]string{}
+	for i := range list.Items {
+		if v := &list.Items[i]; v.Spec.CSI != nil && v.Spec.CSI.Driver == r.driver.Config.Name {
+			known[harness.Handle(v)] = v.Name
+		}
+	}
+	return known
+}
+
+// forgotten returns the names of the volumes of the driver that neither a
+// PersistentVolume nor the journal has. The order of the reads matters: an entry is
+// removed once its PersistentVolume is recorded, which goes after the volume.
+func (r *rig) forgotten() []string {
+	r.T.Helper()
+	stored := r.driver.Volumes()
+	logged := sets.New[string]()
+	for _, kind := range []journal.Kind{journal.Active, journal.Apart} {
+		for _, entry := range r.driver.JournalEntries(kind) {
+			logged.Insert(entry.VolumeName())
+		}
+	}
+	known, still := r.known(), r.driver.Volumes()
+	forgotten := []string{}
+	for handle, name := range stored {
+		if known[handle] == "" && still[handle] != "" && !logged.Has(name) && !r.unlogged.Has(types.UID(strings.TrimPrefix(name, "pvc-"))) {
+			forgotten = append(forgotten, name)
+		}
+	}
+	return forgotten
+}
+
+// expectNothingForgotten may be called at any time, whatever runs.
+func (r *rig) expectNothingForgotten() {
+	r.T.Helper()
+	if forgotten := r.forgotten(); len(forgotten) > 0 {
+		r.T.Errorf("neither a PersistentVolume nor the journal has the driver's volumes %v", forgotten)
+	}
+}
+
+// settle waits until the claims are as they shall be, nothing but unresolved entries is
+// left in the journal, and the driver has the volumes that the API and these entries have.
+func (r *rig) settle(c cast) {
+	r.T.Helper()
+	r.AwaitBound(c.kept.Name)
+	r.AwaitVolumeGone(c.doomed.Name)
+	r.awaitNoDifference()
+	r.claims.ExpectNoFinalizer(r.T)
+	r.driver.ForgetSeen()
+}
+
+func (r *rig) awaitNoDifference() {
+	r.T.Helper()
+	var difference string
+	err := wait.PollUntilContextTimeout(r.Ctx, 50*time.Millisecond, 2*harness.DeletionLimit, true, func(context.Context) (bool, error) {
+		difference = r.difference()
+		return difference == "", nil
+	})
+	if err != nil {
+		r.T.Fatal(difference)
+	}
+}
+
+// difference says how driver, API and journal differ, "" for not at all.
+func (r *rig) difference() string {
+	r.T.Helper()
+	if active := r.driver.JournalEntries(journal.Active); len(active) > 0 {
+		return fmt.Sprintf("%d journal entries are not finished, one of claim %s", len(active), active[0].Name)
+	}
+	logged := sets.New[string]()
+	for _, entry := range r.driver.JournalEntries(journal.Apart) {
+		if !r.unresolved.Has(entry.UID) {
+			return fmt.Sprintf("the entry of claim %s is unresolved: %s", entry.Name, entry.Unresolved.Reason)
+		}
+		logged.Insert(entry.VolumeName())
+	}
+	stored, known := r.driver.Volumes(), r.known()
+	for handle, name := range known {
+		if stored[handle] != name {
+			return "the driver does not have " + name
+		}
+	}
+	for handle, name := range stored {
+		if known[handle] == "" && !logged.Has(name) {
+			return "nothing knows the driver's volume " + name
+		}
+	}
+	return ""
+}
+
+// drop deletes a claim that must go though its volume is being created.
+func (r *rig) drop(c cast) {
+	r.T.Helper()
+	deleted := time.Now()
+	r.Must(r.Client.CoreV1().PersistentVolumeClaims(c.dropped.Namespace).Delete(r.Ctx, c.dropped.Name, metav1.DeleteOptions{}), "delete claim")
+	r.expectGone(c.dropped, deleted)
+}
+
+// expectGone wants a deleted claim to go as soon as with upstream.
+func (r *rig) expectGone(claim *v1.PersistentVolumeClaim, deleted time.Time) {
+	r.T.Helper()
+	harness.Await(r.Session, &v1.PersistentVolumeClaim{}, harness.ObjectName{Resource: "persistentvolumeclaims", Namespace: claim.Namespace, Name: claim.Name}, "is gone",
+		func(_ *v1.PersistentVolumeClaim, exists bool) bool { return !exists })
+	r.expectTook(claim.Name, deleted)
+}
+
+func (r *rig) expectTook(what string, deleted time.Time) {
+	r.T.Helper()
+	took := time.Since(deleted)
+	if r.cells != nil {
+		r.cells.took(took)
+	}
+	if took > harness.DeletionLimit {
+		r.T.Errorf("%s took %s to go", what, took)
+	}
+}

@@ -1,0 +1,34 @@
+package faults
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// A namespace that is deleted has both deleted at once, and the process that asked for
+// the clone may be gone by then.
+func TestACloneThatWasBegunAndItsSourceDoNotHoldEachOther(t *testing.T) {
+	r := newRig(harness.Join(t, harness.Setup{}, harness.Within(rigTimeout)), blow{fault: csimock.Fault{Code: codes.Unavailable, After: true}})
+	r.CreateClaim("origin", r.className("plain"))
+	origin := r.AwaitBound("origin")
+	clone := r.CreateClaim("clone", r.className("later"), harness.CloneOf("origin"))
+	begun := harness.Call{Method: "CreateVolume", Volume: "pvc-" + string(clone.UID)}
+	r.inject(0, begun)
+	r.createClass("later")
+	r.await("answered", begun)
+	r.Kill()
+	r.DeleteClaim("clone")
+	r.DeleteClaim("origin")
+	r.Start()
+	r.AwaitClaimGone("clone")
+	r.AwaitClaimGone("origin")
+	r.AwaitVolumeGone(origin.Name)
+	r.awaitNoDifference()
+	if left := r.driver.Volumes(); len(left) > 0 {
+		t.Errorf("the driver has %v", left)
+	}
+}

@@ -1,0 +1,258 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// methods are the calls of the driver that have a fault in every column.
+var methods = []string{"CreateVolume", "DeleteVolume", "ControllerGetCapabilities", "Probe"}
+
+// moments are the columns in which the provisioner is killed with SIGKILL: before the
+// fault strikes, while the call is under way, and once it was answered.
+var moments = []string{"before", "during", "after"}
+
+// blow is what goes wrong with a call.
+type blow struct {
+	name  string
+	fault csimock.Fault
+	// restarts: the driver is stopped and started again.
+	restarts bool
+}
+
+func blows() []blow {
+	var all []blow
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		all = append(all, blow{name: code.String(), fault: csimock.Fault{Code: code}})
+	}
+	return append(all,
+		blow{name: "hangs", fault: csimock.Fault{Hang: true}},
+		blow{name: "does it, then fails", fault: csimock.Fault{Code: codes.Internal, After: true}},
+		blow{name: "connection lost", fault: csimock.Fault{Disconnect: true, After: true}},
+		blow{name: "driver restarted", fault: csimock.Fault{Hang: true, After: true}, restarts: true})
+}
+
+// rowsAtOnce is how many rows of the matrix run at the same time. They mostly wait.
+const rowsAtOnce = 5
+
+// rigTimeout bounds a row.
+const rigTimeout = 6 * harness.Timeout
+
+// TestFaultMatrixLosesNoVolume has every fault in every method while the provisioner is
+// killed, and while something else happens to claim, namespace, leader, journal or class.
+// A claim that stays gets its volume, a deleted claim goes within seconds, and the driver
+// has the volumes that the API and the journal have.
+func TestFaultMatrixLosesNoVolume(t *testing.T) {
+	c := harness.Join(t, harness.Setup{}).Cluster
+	cells := newTable()
+	var rows errgroup.Group
+	rows.SetLimit(rowsAtOnce)
+	for i, b := range blows() {
+		rows.Go(func() error {
+			t.Run(b.name, func(t *testing.T) {
+				r := newRig(harness.NewSession(t, c, harness.Within(rigTimeout)), b)
+				r.number, r.cells = i, cells
+				for _, moment := range moments {
+					r.cell(moment, func() { r.strike(moment) })
+				}
+				for _, c := range columns() {
+					r.cell(c.name, func() { r.strikeWhile(c) })
+				}
+				r.Stop()
+				r.expectNothingForgotten()
+			})
+			return nil
+		})
+	}
+	_ = rows.Wait() // the rows report by their tests
+	t.Logf("calls with a fault, and unresolved journal entries in brackets:\n%s", cells)
+	cells.expectFull(t)
+}
+
+// rig is a driver in this process, and a provisioner as a process that is started
+// again whenever it ends.
+type rig struct {
+	*harness.Session
+	blow
+	harness.Supervisor
+	// standby leads after the leader was replaced.
+	standby *harness.Supervisor
+	driver  *harness.ScriptedDriver
+	// number is that of the row, cells what was seen in it.
+	number int
+	cells  *table
+	claims *harness.ClaimWatch
+	// unresolved are the claims that may have an unresolved entry; unlogged those that
+	// are served without an entry.
+	unresolved, unlogged sets.Set[types.UID]
+}
+
+// newRig starts them; flags are those of the provisioner.
+func newRig(s *harness.Session, b blow, flags ...string) *rig {
+	s.T.Helper()
+	r := &rig{Session: s, blow: b, driver: harness.NewScriptedDriver(s, b.restarts), claims: s.WatchClaims(),
+		unresolved: sets.New[types.UID](), unlogged: sets.New[types.UID]()}
+	r.Supervisor = harness.Supervisor{Session: s, Socket: r.driver.Socket, Args: flags}
+	r.GrantSecrets()
+	r.createClass("plain")
+	r.Start()
+	s.T.Cleanup(r.Kill)
+	return r
+}
+
+func (r *rig) className(name string) string {
+	return r.Namespace + "-" + strings.ReplaceAll(name, " ", "-")
+}
+
+func (r *rig) createClass(name string, change ...func(*storagev1.StorageClass)) {
+	r.T.Helper()
+	class := harness.NewClass(r.className(name), r.driver.Config.Name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
+	for _, f := range change {
+		f(&class)
+	}
+	_, err := r.Client.StorageV1().StorageClasses().Create(r.Ctx, &class, metav1.CreateOptions{})
+	r.Must(err, "create class")
+}
+
+// cast are the claims of one moment.
+type cast struct {
+	kept, dropped, victim *v1.PersistentVolumeClaim
+	// doomed is the victim's volume.
+	doomed *v1.PersistentVolume
+}
+
+// enter makes the claims; kept and dropped, which is in the namespace, wait for their
+// class.
+func (r *rig) enter(moment, namespace string) cast {
+	r.T.Helper()
+	var c cast
+	name := strings.ReplaceAll(moment, " ", "-")
+	c.victim = r.CreateClaim("victim-"+name, r.className("plain"))
+	c.doomed = r.AwaitBound(c.victim.Name)
+	c.kept = r.CreateClaim("kept-"+name, r.className(moment))
+	dropped := r.NewClaim("dropped-"+name, r.className(moment))
+	dropped.Namespace = namespace
+	var err error
+	c.dropped, err = r.Client.CoreV1().PersistentVolumeClaims(namespace).Create(r.Ctx, dropped, metav1.CreateOptions{})
+	r.Must(err, "create claim")
+	return c
+}
+
+// targets are the calls that are struck because of the claims.
+func (c cast) targets() []harness.Call {
+	return []harness.Call{
+		{Method: "CreateVolume", Volume: "pvc-" + string(c.kept.UID)},
+		{Method: "CreateVolume", Volume: "pvc-" + string(c.dropped.UID)},
+		{Method: "DeleteVolume", Volume: harness.Handle(c.doomed)},
+	}
+}
+
+// processCalls are the calls that a provisioner begins with.
+func processCalls() []harness.Call {
+	return []harness.Call{{Method: "Probe"}, {Method: "ControllerGetCapabilities"}}
+}
+
+func (r *rig) strike(moment string) {
+	r.T.Helper()
+	c := r.enter(moment, r.Namespace)
+	switch moment {
+	case "before":
+		r.Kill()
+		r.inject(0, append(c.targets(), processCalls()...)...)
+		r.play(c, moment)
+		r.Start()
+		r.await("struck", c.targets()...)
+		r.drop(c)
+		r.await("struck", processCalls()...)
+	case "during":
+		r.killedOnceSeen(c, moment, "struck", time.Hour)
+	case "after":
+		r.killedOnceSeen(c, moment, "answered", 0)
+	}
+	r.settle(c)
+}
+
+// play has the claims served, and the victim's volume deleted.
+func (r *rig) play(c cast, moment string, change ...func(*storagev1.StorageClass)) {
+	r.T.Helper()
+	r.createClass(moment, change...)
+	r.DeleteClaim(c.victim.Name)
+}
+
+// killedOnceSeen kills the provisioner once all calls for the claims are as far as
+// that, and then once each of the calls that it begins with is. The claim is deleted
+// just before, and goes while no provisioner runs.
+func (r *rig) killedOnceSeen(c cast, moment, seen string, latency time.Duration) {
+	r.T.Helper()
+	r.inject(latency, c.targets()...)
+	r.play(c, moment)
+	r.await(seen, c.targets()...)
+	deleted := time.Now()
+	r.DeleteClaim(c.dropped.Name)
+	r.Kill()
+	r.expectGone(c.dropped, deleted)
+	r.expectNothingForgotten()
+	for _, call := range processCalls() {
+		r.driver.ForgetSeen()
+		r.inject(latency, call)
+		r.Start()
+		r.await(seen, call)
+		r.Kill()
+		r.expectNothingForgotten()
+	}
+	r.Start()
+}
+
+// inject has each call struck once. The latency keeps it under way.
+func (r *rig) inject(latency time.Duration, targets ...harness.Call) {
+	r.T.Helper()
+	faults := make([]csimock.Fault, 0, len(targets))
+	for _, t := range targets {
+		f := r.fault
+		f.Method, f.Volume, f.Times, f.Latency = t.Method, t.Volume, 1, latency
+		faults = append(faults, f)
+	}
+	r.Must(r.driver.Inject(faults), "inject faults")
+}
+
+func (r *rig) await(seen string, targets ...harness.Call) {
+	r.T.Helper()
+	for _, t := range targets {
+		select {
+		case <-r.driver.Seen(seen, t):
+		case <-r.Ctx.Done():
+			r.T.Fatalf("%s %s was not %s", t.Method, t.Volume, seen)
+		}
+	}
+}
+
+// TestFaultMatrixFindsLeakWithoutJournal shows that the matrix can fail.
+func TestFaultMatrixFindsLeakWithoutJournal(t *testing.T) {
+	r := newRig(harness.Join(t, harness.Setup{}, harness.Within(rigTimeout)), blow{name: "does it, then fails", fault: csimock.Fault{Code: codes.Internal, After: true}},
+		"--feature-gates=ProvisioningJournal=false")
+	c := r.enter("during", r.Namespace)
+	r.inject(time.Hour, c.targets()...)
+	r.play(c, "during")
+	r.await("struck", c.targets()...)
+	r.DeleteClaim(c.dropped.Name)
+	r.Kill()
+	r.Start()
+	r.AwaitBound(c.kept.Name)
+	r.AwaitClaimGone(c.dropped.Name)
+	r.AwaitVolumeGone(c.doomed.Name)
+	if forgotten := r.forgotten(); len(forgotten) != 1 || forgotten[0] != "pvc-"+string(c.dropped.UID) {
+		t.Errorf("the driver has %v that nothing knows, want the volume of the deleted claim", forgotten)
+	}
+}

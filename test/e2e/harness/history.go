@@ -1,0 +1,135 @@
+package harness
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+)
+
+// History is what the watches of claims and volumes told: to whom each was ever bound.
+type History struct {
+	session *Session
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	bound   map[string]string                 // volume, by name of a claim whose phase is Bound
+	names   map[types.UID]sets.Set[string]    // all volumes that a claim ever named
+	refs    map[types.UID]sets.Set[types.UID] // all claims that a volume ever referred to
+	deleted sets.Set[string]                  // volumes that are gone
+}
+
+// RecordHistory watches until the test ends. The API server ends watches that do not
+// follow fast enough, so that those of an informer, which starts anew, are needed.
+func (s *Session) RecordHistory() *History {
+	s.T.Helper()
+	l := &History{session: s, bound: map[string]string{}, names: map[types.UID]sets.Set[string]{}, refs: map[types.UID]sets.Set[types.UID]{}, deleted: sets.New[string]()}
+	l.changed = sync.NewCond(&l.mu)
+	factory := informers.NewSharedInformerFactory(s.Client, 0)
+	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
+		factory.Core().V1().PersistentVolumeClaims().Informer(): controller.OnChange(func(_, c *v1.PersistentVolumeClaim) { l.noteClaim(c) }, func(*v1.PersistentVolumeClaim) {}),
+		factory.Core().V1().PersistentVolumes().Informer():      controller.OnChange(func(_, v *v1.PersistentVolume) { l.noteVolume(v) }, l.noteGone),
+	} {
+		_, err := informer.AddEventHandler(handler)
+		s.Must(err, "watch")
+	}
+	factory.StartWithContext(s.Ctx)
+	s.T.Cleanup(factory.Shutdown)
+	context.AfterFunc(s.Ctx, l.changed.Broadcast) // so that whoever waits learns that the time is up
+	return l
+}
+
+func (l *History) noteClaim(claim *v1.PersistentVolumeClaim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if claim.Spec.VolumeName != "" {
+		l.names[claim.UID] = sets.New(claim.Spec.VolumeName).Union(l.names[claim.UID])
+	}
+	if claim.Status.Phase == v1.ClaimBound && claim.Namespace == l.session.Namespace {
+		l.bound[claim.Name] = claim.Spec.VolumeName
+	}
+	l.changed.Broadcast()
+}
+
+func (l *History) noteVolume(volume *v1.PersistentVolume) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ref := volume.Spec.ClaimRef; ref != nil && ref.UID != "" {
+		l.refs[volume.UID] = sets.New(ref.UID).Union(l.refs[volume.UID])
+	}
+	l.changed.Broadcast()
+}
+
+func (l *History) noteGone(volume *v1.PersistentVolume) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deleted.Insert(volume.Name)
+	l.changed.Broadcast()
+}
+
+// Volumes are those of the bound claims of the name, by claim.
+func (l *History) Volumes(name string) map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.boundOf(name)
+}
+
+func (l *History) boundOf(name string) map[string]string {
+	found := map[string]string{}
+	for claim, volume := range l.bound {
+		if strings.HasPrefix(claim, name+"-") {
+			found[claim] = volume
+		}
+	}
+	return found
+}
+
+// AwaitBound waits until so many claims of the name are bound.
+func (l *History) AwaitBound(name string, count int) {
+	l.session.T.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.boundOf(name)) < count {
+		if err := l.session.Ctx.Err(); err != nil {
+			l.session.T.Fatalf("waiting until %d claims %s-* are bound (%d are): %v", count, name, len(l.boundOf(name)), err)
+		}
+		l.changed.Wait()
+	}
+}
+
+// Gone is how many of the volumes no longer exist.
+func (l *History) Gone(volumes map[string]string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	count := 0
+	for _, volume := range volumes {
+		if l.deleted.Has(volume) {
+			count++
+		}
+	}
+	return count
+}
+
+// ExpectFaithful wants that no claim ever named two volumes, and no volume two claims.
+func (l *History) ExpectFaithful() {
+	l.session.T.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for claim, names := range l.names {
+		if names.Len() > 1 {
+			l.session.T.Errorf("claim %s was bound to %v", claim, sets.List(names))
+		}
+	}
+	for volume, claims := range l.refs {
+		if claims.Len() > 1 {
+			l.session.T.Errorf("volume %s referred to the claims %v", volume, sets.List(claims))
+		}
+	}
+}

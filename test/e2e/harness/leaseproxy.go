@@ -1,0 +1,109 @@
+package harness
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+)
+
+// LeaseProxy passes the requests of one process on to the API server, except that
+// requests for leases hang from a moment that the test chooses.
+type LeaseProxy struct {
+	server  *httptest.Server
+	Forward http.Handler
+	Hanging atomic.Bool
+
+	mu sync.Mutex
+	// renewed is when the last renewal that succeeded came here, wrote the last write of
+	// an object that is neither lease nor event.
+	renewed, wrote time.Time
+}
+
+// NewLeaseProxy returns a proxy for the account, and the kubeconfig of its client.
+func (s *Session) NewLeaseProxy(account sandbox.Identity) (*LeaseProxy, string) {
+	s.T.Helper()
+	file, err := s.Plane.Kubeconfig(s.Ctx, account)
+	s.Must(err, "write kubeconfig")
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	s.Must(err, "load kubeconfig")
+	transport, err := rest.TransportFor(config)
+	s.Must(err, "make transport")
+	Call, err := url.Parse(config.Host)
+	s.Must(err, "parse address of the API server")
+	p := &LeaseProxy{}
+	p.Forward = &httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1, // watches
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(Call) },
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	p.server = httptest.NewServer(p)
+	s.T.Cleanup(p.server.CloseClientConnections)
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.server.URL}
+	kubeconfig.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy"}
+	kubeconfig.CurrentContext = "proxy"
+	file = filepath.Join(s.T.TempDir(), "kubeconfig")
+	s.Must(clientcmd.WriteToFile(*kubeconfig, file), "write kubeconfig of the proxy")
+	return p, file
+}
+
+// ServeHTTP implements [http.Handler].
+func (p *LeaseProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	arrived := time.Now()
+	lease, event := strings.Contains(r.URL.Path, "/leases"), strings.Contains(r.URL.Path, "/events")
+	if lease && p.Hanging.Load() {
+		_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not seen
+		<-r.Context().Done()
+		return
+	}
+	if r.Method != http.MethodGet && !lease && !event {
+		p.note(&p.wrote, arrived)
+	}
+	answer := &statusWriter{ResponseWriter: w}
+	p.Forward.ServeHTTP(answer, r)
+	if lease && r.Method == http.MethodPut && answer.status == http.StatusOK {
+		p.note(&p.renewed, arrived)
+	}
+}
+
+func (p *LeaseProxy) note(at *time.Time, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*at = now
+}
+
+// Times returns when the last successful renewal and the last other write arrived.
+func (p *LeaseProxy) Times() (renewed, wrote time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.renewed, p.wrote
+}
+
+// statusWriter keeps the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets [http.ResponseController] flush the answers of watches.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,162 @@
+package intree
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// awaitRecycler waits for a recycler pod of the volume other than the one with the UID.
+func awaitRecycler(s *harness.Session, volume *v1.PersistentVolume, other types.UID) *v1.Pod {
+	s.T.Helper()
+	which := harness.ObjectName{Resource: "pods", Namespace: metav1.NamespaceDefault, Name: reclaim.RecyclerName(volume)}
+	return harness.Await(s, &v1.Pod{}, which, "was made", func(p *v1.Pod, exists bool) bool {
+		return exists && p.UID != other && p.DeletionTimestamp == nil
+	})
+}
+
+// endPod writes how a pod ended, as a kubelet does.
+func endPod(s *harness.Session, pod *v1.Pod, phase v1.PodPhase, message string) {
+	s.T.Helper()
+	pod.Status.Phase, pod.Status.Message = phase, message
+	_, err := s.Client.CoreV1().Pods(pod.Namespace).UpdateStatus(s.Ctx, pod, metav1.UpdateOptions{})
+	s.Must(err, "write status of pod")
+}
+
+// sayOf makes an event about the pod, as a kubelet does.
+func sayOf(s *harness.Session, pod *v1.Pod, message string) {
+	s.T.Helper()
+	_, err := s.Client.CoreV1().Events(pod.Namespace).Create(s.Ctx, &v1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + "."},
+		InvolvedObject: v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Type:           v1.EventTypeNormal, Reason: "Pulling", Message: message,
+	}, metav1.CreateOptions{})
+	s.Must(err, "create event")
+}
+
+func awaitNoPod(s *harness.Session, pod *v1.Pod) {
+	s.T.Helper()
+	harness.Await(s, &v1.Pod{}, harness.ObjectName{Resource: "pods", Namespace: pod.Namespace, Name: pod.Name}, "is gone", func(p *v1.Pod, exists bool) bool { return !exists || p.UID != pod.UID })
+}
+
+// releaseForRecycling returns a volume that is to be recycled, which the
+// pv-controller has the rights for.
+func releaseForRecycling(s *harness.Session, source v1.PersistentVolumeSource) *v1.PersistentVolume {
+	s.T.Helper()
+	s.Must(sandbox.Apply(s.Ctx, s.Plane.RESTConfig(), deploy.Recycler), "apply the rights to recycle")
+	volume := s.CreateVolume("scrubbed", v1.PersistentVolumeReclaimRecycle, func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeSource = source })
+	s.CreateClaim("claim", s.Namespace)
+	s.AwaitBound("claim")
+	s.DeleteClaim("claim")
+	return s.AwaitVolume(volume.Name, "is released", harness.IsReleased)
+}
+
+func isFree(v *v1.PersistentVolume) bool {
+	return v.Status.Phase == v1.VolumeAvailable && v.Spec.ClaimRef == nil && v.Status.Message == ""
+}
+
+func pathSource(s *harness.Session) v1.PersistentVolumeSource {
+	return v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/data/" + s.Namespace}}
+}
+
+func exportSource(s *harness.Session) v1.PersistentVolumeSource {
+	return v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: "nfs.example.com", Path: "/" + s.Namespace}}
+}
+
+func TestARecycledVolumeCanBeClaimedAgain(t *testing.T) {
+	harness.Parallel(t, harness.Setup{})
+	for name, source := range map[string]func(*harness.Session) v1.PersistentVolumeSource{"host path": pathSource, "nfs": exportSource} {
+		t.Run(name, func(t *testing.T) {
+			s := harness.Join(t, harness.Setup{})
+			volume := releaseForRecycling(s, source(s))
+			first := awaitRecycler(s, volume, "")
+			if scrubbed := first.Spec.Volumes[0].VolumeSource; (scrubbed.HostPath == nil) != (volume.Spec.HostPath == nil) || (scrubbed.NFS == nil) != (volume.Spec.NFS == nil) {
+				t.Errorf("the pod scrubs %+v", scrubbed)
+			}
+			sayOf(s, first, "the image is being pulled")
+			endPod(s, first, v1.PodSucceeded, "")
+			s.AwaitVolume(volume.Name, "is free", isFree)
+			s.AwaitEvent(volume, "VolumeRecycled")
+			if message := s.AwaitEvent(volume, "RecyclerPod"); message != "Recycler pod: the image is being pulled" {
+				t.Errorf("the volume's event says %q", message)
+			}
+			awaitNoPod(s, first)
+			// The success counts once: the next claim's data is scrubbed again.
+			s.CreateClaim("claim", s.Namespace)
+			s.AwaitBound("claim")
+			s.DeleteClaim("claim")
+			second := awaitRecycler(s, volume, first.UID)
+			endPod(s, second, v1.PodSucceeded, "")
+			s.AwaitVolume(volume.Name, "is free again", isFree)
+		})
+	}
+}
+
+func TestARecyclerPodThatFailsIsToldAndTriedAgain(t *testing.T) {
+	s := harness.Join(t, harness.Setup{})
+	volume := releaseForRecycling(s, pathSource(s))
+	first := awaitRecycler(s, volume, "")
+	endPod(s, first, v1.PodFailed, "the disk is read-only")
+	s.AwaitVolume(volume.Name, "has failed", func(v *v1.PersistentVolume) bool {
+		return v.Status.Phase == v1.VolumeFailed && strings.Contains(v.Status.Message, "the disk is read-only")
+	})
+	if message := s.AwaitEvent(volume, "VolumeFailedRecycle"); !strings.Contains(message, "the disk is read-only") {
+		t.Errorf("the event says %q", message)
+	}
+	second := awaitRecycler(s, volume, first.UID)
+	endPod(s, second, v1.PodSucceeded, "")
+	s.AwaitVolume(volume.Name, "is free", isFree)
+}
+
+func TestASucceededPodOfSomebodyElseIsNotBelieved(t *testing.T) {
+	s := harness.Join(t, harness.Setup{})
+	forged, err := s.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(s.Ctx, &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: reclaim.RecyclerPrefix + s.Namespace + "-scrubbed"},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "none"}}},
+	}, metav1.CreateOptions{})
+	s.Must(err, "create pod")
+	endPod(s, forged, v1.PodSucceeded, "")
+	volume := releaseForRecycling(s, exportSource(s))
+	ours := awaitRecycler(s, volume, forged.UID)
+	s.AwaitVolume(volume.Name, "is still released", harness.IsReleased)
+	endPod(s, ours, v1.PodSucceeded, "")
+	s.AwaitVolume(volume.Name, "is free", isFree)
+}
+
+func TestAPolicyTurnedToRetainStopsTheRecyclerPod(t *testing.T) {
+	s := harness.Join(t, harness.Setup{})
+	volume := releaseForRecycling(s, exportSource(s))
+	pod := awaitRecycler(s, volume, "")
+	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimRetain)
+	awaitNoPod(s, pod)
+	s.AwaitVolume(volume.Name, "is still released", harness.IsReleased)
+}
+
+func TestARecyclerPodThatNobodyWaitsForIsRemoved(t *testing.T) {
+	s := harness.Join(t, harness.Setup{})
+	volume := releaseForRecycling(s, exportSource(s))
+	pod := awaitRecycler(s, volume, "")
+	s.DeleteVolume(volume.Name)
+	s.AwaitVolumeGone(volume.Name)
+	endPod(s, pod, v1.PodSucceeded, "")
+	awaitNoPod(s, pod)
+}
+
+func TestAVolumeThatNobodyCanRecycleHasFailed(t *testing.T) {
+	s := harness.Join(t, harness.Setup{})
+	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
+	s.CreateClaim("claim", s.Namespace)
+	s.AwaitBound("claim")
+	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimRecycle)
+	s.DeleteClaim("claim")
+	s.AwaitVolume(volume.Name, "has failed", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
+	s.AwaitEvent(volume, "VolumeFailedRecycle")
+}

@@ -1,0 +1,223 @@
+package journal
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// removeObject removes a PersistentVolume by hand, whatever protects it.
+func removeObject(s *harness.Session, volume string) {
+	s.T.Helper()
+	s.DeleteVolume(volume)
+	_, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	if !apierrors.IsNotFound(err) {
+		s.Must(err, "remove finalizers")
+	}
+	s.AwaitVolumeGone(volume)
+}
+
+// passDriver sends another claim through the provisioner, from its creation until its
+// volume is gone. The driver has so many other volumes.
+func (j *journaled) passDriver(others int) {
+	j.T.Helper()
+	j.CreateClaim("marker", j.class)
+	volume := j.AwaitBound("marker")
+	j.SetPolicy(volume.Name, v1.PersistentVolumeReclaimDelete)
+	j.DeleteClaim("marker")
+	j.AwaitVolumeGone(volume.Name)
+	j.expectVolumes(others)
+}
+
+// The process ended between the PersistentVolume and the end of the entry; then an
+// administrator removed the PersistentVolume of the Bound claim.
+func TestDiskOfABoundClaimWithoutVolumeStays(t *testing.T) {
+	harness.Parallel(t, harness.Setup{})
+	for _, policy := range []v1.PersistentVolumeReclaimPolicy{v1.PersistentVolumeReclaimRetain, v1.PersistentVolumeReclaimDelete} {
+		t.Run(string(policy), func(t *testing.T) {
+			j := newJournaled(harness.Join(t, harness.Setup{}, harness.Within(2*harness.Timeout)), policy, elect...)
+			j.start()
+			claim := j.open("claim")
+			key := journal.EntryPrefix + string(claim.UID)
+			j.awaitEntries(journal.Active, 1)
+			text := j.leases(journal.Active)[0].Annotations[key]
+			j.mock.Server.ClearFaults()
+			volume := j.AwaitBound("claim")
+			j.stop()
+			removeObject(j.Session, volume.Name)
+			j.edit(func(l *coordinationv1.Lease) { l.Annotations[key] = text })
+			asked := j.called("CreateVolume")
+			j.start()
+			if message := j.AwaitEvent(claim, "VolumeVanished"); !strings.Contains(message, volume.Name) {
+				t.Errorf("the event does not name the volume: %s", message)
+			}
+			j.awaitEntries(journal.Active, 0)
+			j.passDriver(1)
+			if calls := j.called("CreateVolume") - asked; calls != 1 {
+				t.Errorf("CreateVolume was called %d times beside the marker", calls-1)
+			}
+			if _, stays := j.mock.Volumes()[harness.Handle(volume)]; !stays {
+				t.Errorf("the disk %s is gone", harness.Handle(volume))
+			}
+		})
+	}
+}
+
+// answerDropper passes requests on, but loses the answer to the first creation of a
+// PersistentVolume, once the test lets it.
+type answerDropper struct {
+	forward          http.Handler
+	once             sync.Once
+	created, release chan struct{}
+}
+
+// ServeHTTP implements [http.Handler].
+func (d *answerDropper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	lost := false
+	if r.Method == http.MethodPost && r.URL.Path == "/api/v1/persistentvolumes" {
+		d.once.Do(func() { lost = true })
+	}
+	if !lost {
+		d.forward.ServeHTTP(w, r)
+		return
+	}
+	d.forward.ServeHTTP(httptest.NewRecorder(), r)
+	close(d.created)
+	<-d.release
+	panic(http.ErrAbortHandler) // closes the connection
+}
+
+func TestDeletedVolumeWithLostCreateAnswerIsReplaced(t *testing.T) {
+	j := newJournaled(harness.Join(t, harness.Setup{NoPrograms: true}, harness.Within(2*harness.Timeout)), v1.PersistentVolumeReclaimDelete)
+	proxy, kubeconfig := j.NewLeaseProxy(sandbox.ServiceAccount(deploy.Namespace, "provisioner"))
+	dropper := &answerDropper{forward: proxy.Forward, created: make(chan struct{}), release: make(chan struct{})}
+	proxy.Forward, j.kubeconfig = dropper, kubeconfig
+	j.start()
+	claim := j.CreateClaim("claim", j.class, func(c *v1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{storage.AnnStorageProvisioner: j.mock.Config.Name} // nobody binds here
+	})
+	select {
+	case <-dropper.created:
+	case <-j.Ctx.Done():
+		t.Fatal("no volume was created")
+	}
+	name := "pvc-" + string(claim.UID)
+	dead := j.AwaitVolume(name, "exists", func(*v1.PersistentVolume) bool { return true })
+	removeObject(j.Session, name)
+	_, err := j.controller().DeleteVolume(j.Ctx, &spec.DeleteVolumeRequest{VolumeId: harness.Handle(dead)})
+	j.Must(err, "delete the disk")
+	close(dropper.release)
+	again := j.AwaitVolume(name, "exists again", func(*v1.PersistentVolume) bool { return true })
+	j.awaitEntries(journal.Active, 0)
+	if _, exists := j.mock.Volumes()[harness.Handle(again)]; !exists || harness.Handle(again) == harness.Handle(dead) || len(j.mock.Volumes()) != 1 {
+		t.Errorf("the volume has the handle %s, the driver the volumes %v; deleted was %s", harness.Handle(again), j.mock.Volumes(), harness.Handle(dead))
+	}
+}
+
+// controller calls the test's own driver.
+func (j *journaled) controller() spec.ControllerClient {
+	j.T.Helper()
+	connection, err := grpc.NewClient("unix://"+j.mock.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	j.Must(err, "connect to the driver")
+	j.T.Cleanup(func() { _ = connection.Close() })
+	return spec.NewControllerClient(connection)
+}
+
+// withOldFinalizer is a claim with the finalizer of an earlier version.
+func withOldFinalizer(claim *v1.PersistentVolumeClaim) {
+	claim.Finalizers = append(claim.Finalizers, string(finalizer.Provisioning))
+}
+
+// addOldFinalizer puts the finalizer of an earlier version on the claim.
+func addOldFinalizer(s *harness.Session, name string) {
+	s.T.Helper()
+	for {
+		claim, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Ctx, name, metav1.GetOptions{})
+		s.Must(err, "read claim")
+		withOldFinalizer(claim)
+		_, err = s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Update(s.Ctx, claim, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		s.Must(err, "add finalizer")
+		return
+	}
+}
+
+func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
+	j := enterJournaled(t)
+	j.start("--feature-gates=ProvisioningJournal=false") // no entries, as the earlier version
+	bound, lost := j.boundClaim("bound"), j.boundClaim("lost")
+	j.fail()
+	pending, deleted := j.CreateClaim("pending", j.class), j.CreateClaim("deleted", j.class)
+	j.awaitVolumes(4)
+	j.kill()
+	for _, claim := range []string{"bound", "lost", "pending", "deleted"} {
+		addOldFinalizer(j.Session, claim)
+	}
+	j.CreateClaim("refused", j.class, withOldFinalizer, func(c *v1.PersistentVolumeClaim) {
+		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	})
+	j.CreateClaim("unclassed", "no-such-class-"+j.Namespace, withOldFinalizer, func(c *v1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{storage.AnnStorageProvisioner: j.mock.Config.Name}
+	})
+	waiting := harness.NewClass(j.class+"-wait", j.mock.Config.Name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
+	_, err := j.Client.StorageV1().StorageClasses().Create(j.Ctx, &waiting, metav1.CreateOptions{})
+	j.Must(err, "create class")
+	j.CreateClaim("restored", waiting.Name, withOldFinalizer) // names no provisioner, as from a backup
+	removeObject(j.Session, lost.Name)
+	for _, claim := range []string{"deleted", "unclassed", "restored"} {
+		j.DeleteClaim(claim)
+	}
+	asked := j.called("CreateVolume")
+	j.start()
+	for _, claim := range []string{"bound", "lost", "pending", "refused"} {
+		j.AwaitClaim(claim, "has no old finalizer", func(c *v1.PersistentVolumeClaim) bool { return !finalizer.Has(c.Finalizers, finalizer.Provisioning) })
+	}
+	for _, claim := range []string{"deleted", "unclassed", "restored"} {
+		j.AwaitClaimGone(claim)
+	}
+	if calls := j.called("CreateVolume") - asked; calls > 20 {
+		t.Errorf("CreateVolume was called %d times until the finalizers were gone", calls)
+	}
+	j.mock.Server.ClearFaults()
+	recorded := j.AwaitBound("pending")
+	j.awaitVolumes(3)
+	j.AwaitVolumeGone("pvc-" + string(deleted.UID))
+	j.awaitEntries(journal.Active, 0)
+	j.awaitEntries(journal.Apart, 0)
+	names := j.mock.Volumes()
+	for _, volume := range []*v1.PersistentVolume{bound, lost, recorded} {
+		if names[harness.Handle(volume)] != volume.Name {
+			t.Errorf("the disk %s of %s is gone", harness.Handle(volume), volume.Name)
+		}
+	}
+	if recorded.Name != "pvc-"+string(pending.UID) {
+		t.Errorf("the claim is bound to %s", recorded.Name)
+	}
+}
+
+func (j *journaled) boundClaim(name string) *v1.PersistentVolume {
+	j.T.Helper()
+	j.CreateClaim(name, j.class)
+	return j.AwaitBound(name)
+}

@@ -1,0 +1,113 @@
+package programs
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// demo returns the command that runs the demo, with a directory of its own for
+// everything temporary.
+func demo(t *testing.T, temporary string, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := harness.Binaries().Path("exeunt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
+	t.Cleanup(cancel)
+	command := exec.CommandContext(ctx, path, append([]string{"demo"}, args...)...)
+	command.Env = append(os.Environ(), "TMPDIR="+temporary)
+	return command
+}
+
+func TestTheDemoShowsTheRepairAndTheLeak(t *testing.T) {
+	t.Parallel()
+	temporary := shortTemp(t)
+	output, err := demo(t, temporary, "-o", "json").Output()
+	if err != nil {
+		t.Fatalf("the demo failed: %v\n%s", err, output)
+	}
+	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+	var summary struct {
+		AsExpected bool `json:"asExpected"`
+		Runs       []struct {
+			VolumesLeft int `json:"volumesLeft"`
+		} `json:"runs"`
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil {
+		t.Fatalf("the last line is not the summary: %v", err)
+	}
+	if !summary.AsExpected || len(summary.Runs) != 2 || summary.Runs[0].VolumesLeft != 0 || summary.Runs[1].VolumesLeft != 1 {
+		t.Errorf("summary: %+v, want 0 volumes left and then 1", summary)
+	}
+	expectEmpty(t, temporary)
+}
+
+func TestCtrlCInTheMiddleOfTheDemoLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	temporary := shortTemp(t)
+	command := demo(t, temporary, "-o", "json")
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(output)
+	if !lines.Scan() {
+		t.Fatalf("the demo printed nothing: %v", command.Wait())
+	}
+	if err := command.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, output); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := command.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		t.Errorf("the demo ended with %v, want exit status 130", err)
+	}
+	expectEmpty(t, temporary)
+}
+
+// shortTemp returns a directory whose path leaves room for a socket below it.
+func shortTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "demo-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// expectEmpty checks that no file is left, nor a process that was started with one.
+func expectEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) > 0 {
+		t.Errorf("left behind in %s: %v (%v)", dir, entries, err)
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, process := range processes {
+		line, err := os.ReadFile(process)
+		if err == nil && strings.Contains(string(line), dir) {
+			t.Errorf("still running: %s", strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+}

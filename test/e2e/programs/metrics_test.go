@@ -1,0 +1,136 @@
+package programs
+
+import (
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// TestTheProvisionerReportsAsTheSidecarThatItReplaces has it do and fail to do what
+// it can, and looks for the events, metrics and labels that dropin.md lists: alerts
+// and dashboards match them.
+func TestTheProvisionerReportsAsTheSidecarThatItReplaces(t *testing.T) {
+	t.Parallel()
+	s := harness.Own(t, harness.Setup{NoProvisioner: true, DriverFlags: "--faults=../testdata/faults.yaml"})
+	sidecar := s.StartProvisioner(s.Driver, "provisioner", nil, "--leader-election", "--retry-interval-start=100ms")
+	var events []happened
+	expect := func(object metav1.Object, kind, reason string) {
+		events = append(events, happened{object, kind, reason})
+	}
+	good := s.CreateClaim("claim", harness.DeleteClass)
+	expect(good, v1.EventTypeNormal, "Provisioning")
+	expect(good, v1.EventTypeNormal, "ProvisioningSucceeded")
+	bad := s.CreateClaim("selective", harness.DeleteClass, func(c *v1.PersistentVolumeClaim) {
+		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"no": "such"}}
+	})
+	expect(bad, v1.EventTypeWarning, "ProvisioningFailed")
+	volume := s.AwaitBound("claim")
+	s.DeleteVolume(volume.Name)
+	s.DeleteClaim("claim")
+	expect(volume, v1.EventTypeWarning, "VolumeFailedDelete") // see faults.yaml
+	s.AwaitVolumeGone(volume.Name)
+	for _, event := range events {
+		expectEvent(s, event)
+	}
+	text, _ := s.HTTPGet(sidecar, "/metrics")
+	expectMetrics(s, text)
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/configz", "/flagz", "/"} {
+		if _, status := s.HTTPGet(sidecar, path); status != http.StatusNotFound {
+			t.Errorf("%s is served, and nobody asked for it: %d", path, status)
+		}
+	}
+}
+
+// happened is an event that there has to be.
+type happened struct {
+	object       metav1.Object
+	kind, reason string
+}
+
+// expectEvent waits for the event, whose source must be of the form DRIVER_HOST_UUID.
+func expectEvent(s *harness.Session, want happened) {
+	s.T.Helper()
+	host, err := os.Hostname()
+	s.Must(err, "read host name")
+	source := regexp.MustCompile("^" + regexp.QuoteMeta(s.Driver.DriverName+"_"+host) + "_[0-9a-f-]{36}$")
+	s.AwaitEvent(want.object, want.reason)
+	events, err := s.Client.CoreV1().Events(metav1.NamespaceAll).List(s.Ctx, metav1.ListOptions{})
+	s.Must(err, "list events")
+	for _, event := range events.Items {
+		if event.InvolvedObject.UID == want.object.GetUID() && event.Reason == want.reason {
+			if event.Type != want.kind || !source.MatchString(event.Source.Component) || event.Message == "" {
+				s.T.Errorf("event %s is %+v, want type %s of component %s", want.reason, event, want.kind, source)
+			}
+		}
+	}
+}
+
+// sample is one line of the metrics, without its value.
+var sample = regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? [0-9.e+-]+$`)
+
+// label is one label of a sample.
+var label = regexp.MustCompile(`([a-z_]+)="((?:[^"\\]|\\.)*)"`)
+
+// expectMetrics looks for what upstream's dashboards match, under its very labels.
+func expectMetrics(s *harness.Session, text string) {
+	s.T.Helper()
+	type labels map[string]string
+	const whatever = "*"
+	call := labels{"driver_name": s.Driver.DriverName, "method_name": whatever, "grpc_status_code": whatever}
+	of := func(queue string) labels { return labels{"name": queue} }
+	histogram := func(name string, l labels) map[string]labels {
+		bucket := maps.Clone(l)
+		bucket["le"] = whatever
+		return map[string]labels{name + "_bucket": bucket, name + "_sum": l, name + "_count": l}
+	}
+	claims, volumes := labels{"class": harness.DeleteClass, "source": ""}, labels{"class": harness.DeleteClass}
+	wanted := []map[string]labels{
+		{"controller_persistentvolumeclaim_provision_total": claims},
+		{"controller_persistentvolumeclaim_provision_failed_total": claims},
+		histogram("controller_persistentvolumeclaim_provision_duration_seconds", claims),
+		{"controller_persistentvolume_delete_total": volumes},
+		{"controller_persistentvolume_delete_failed_total": volumes},
+		histogram("controller_persistentvolume_delete_duration_seconds", volumes),
+		histogram("csi_sidecar_operations_seconds", call),
+		{"leader_election_master_status": of(harness.DriverLease)},
+		{"promhttp_metric_handler_requests_total": labels{"code": "200"}},
+		{"promhttp_metric_handler_requests_in_flight": labels{}},
+	}
+	for _, queue := range []string{"claims", "volumes"} {
+		for _, gauge := range []string{"depth", "adds_total", "retries_total", "unfinished_work_seconds", "longest_running_processor_seconds"} {
+			wanted = append(wanted, map[string]labels{"workqueue_" + gauge: of(queue)})
+		}
+		wanted = append(wanted, histogram("workqueue_queue_duration_seconds", of(queue)), histogram("workqueue_work_duration_seconds", of(queue)))
+	}
+	served := map[string][]labels{}
+	for _, line := range sample.FindAllStringSubmatch(text, -1) {
+		found := labels{}
+		for _, pair := range label.FindAllStringSubmatch(line[2], -1) {
+			found[pair[1]] = pair[2]
+		}
+		served[line[1]] = append(served[line[1]], found)
+	}
+	for _, group := range wanted {
+		for name, want := range group {
+			alike := func(got labels) bool {
+				for key, value := range want {
+					if has, ok := got[key]; !ok || value != whatever && has != value {
+						return false
+					}
+				}
+				return len(got) == len(want)
+			}
+			if !slices.ContainsFunc(served[name], alike) {
+				s.T.Errorf("there is no %s%v; there are %v", name, want, served[name])
+			}
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package provisioning
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// localNode is a node with a driver of its own and a provisioner beside it.
+type localNode struct {
+	name    string
+	driver  *sandbox.Driver
+	sidecar *sandbox.Process
+}
+
+// startNode starts the driver and the provisioner of one node. All the drivers have
+// one name.
+func startNode(s *harness.Session, name, capacity string) *localNode {
+	s.T.Helper()
+	dir := filepath.Join(s.Dir, name)
+	s.Must(os.Mkdir(dir, 0o700), "make directory")
+	s.CreateNode(name, map[string]string{"host": name})
+	driver, err := sandbox.StartDriver(s.Ctx, sandbox.DriverConfig{
+		Binaries: harness.Binaries(), Dir: dir,
+		Args: []string{"--with=topology", "--topology=host=" + name, "--node-id=" + name, "--capacity=" + capacity},
+	})
+	s.Must(err, "start driver")
+	s.T.Cleanup(func() {
+		if err := driver.Stop(context.Background()); err != nil {
+			s.T.Error(err)
+		}
+	})
+	n := &localNode{name: name, driver: driver}
+	startOn(s, n)
+	return n
+}
+
+func startOn(s *harness.Session, n *localNode) {
+	s.T.Helper()
+	n.sidecar = s.StartProvisioner(n.driver, "provisioner-"+n.name, []string{"NODE_NAME=" + n.name}, "--node-deployment", "--strict-topology",
+		"--node-deployment-base-delay=200ms", "--node-deployment-max-delay=1s", "--enable-capacity", "--capacity-ownerref-level=-1",
+		"--kube-api-capacity-qps=1000", "--kube-api-capacity-burst=1000")
+}
+
+// volumes are the handles that the node's driver has.
+func volumes(s *harness.Session, n *localNode) map[string]bool {
+	s.T.Helper()
+	connection, err := grpc.NewClient("unix://"+n.driver.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	s.Must(err, "connect to the driver")
+	defer func() { _ = connection.Close() }()
+	list, err := spec.NewControllerClient(connection).ListVolumes(s.Ctx, &spec.ListVolumesRequest{})
+	s.Must(err, "list volumes")
+	handles := map[string]bool{}
+	for _, entry := range list.GetEntries() {
+		handles[entry.GetVolume().GetVolumeId()] = true
+	}
+	return handles
+}
+
+// hostOf is the only node that reaches the volume.
+func hostOf(volume *v1.PersistentVolume) string {
+	terms := volume.Spec.NodeAffinity.Required.NodeSelectorTerms
+	if len(terms) != 1 || len(terms[0].MatchExpressions) != 1 || len(terms[0].MatchExpressions[0].Values) != 1 {
+		return fmt.Sprintf("%+v", terms)
+	}
+	return terms[0].MatchExpressions[0].Values[0]
+}
+
+func TestEachOfThreeNodesServesItself(t *testing.T) {
+	t.Parallel()
+	s := harness.Own(t, harness.Setup{NoProvisioner: true})
+	nodes := map[string]*localNode{}
+	for name, capacity := range map[string]string{"node-1": "1Gi", "node-2": "1Gi", "full": "512Ki"} {
+		nodes[name] = startNode(s, name, capacity)
+	}
+	awaitNodeCapacity(s, "full", "node-1", "node-2")
+
+	bound := map[string]*v1.PersistentVolume{}
+	for i := range 8 { // for any node that has room
+		s.CreateClaim(fmt.Sprintf("any-%d", i), harness.DeleteClass)
+	}
+	s.CreateClaim("chosen", harness.WaitClass, func(c *v1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{storage.AnnSelectedNode: "node-2"} // as the scheduler does
+	})
+	for _, claim := range []string{"any-0", "any-1", "any-2", "any-3", "any-4", "any-5", "any-6", "any-7", "chosen"} {
+		bound[claim] = s.AwaitBound(claim)
+		WithSelectedNode := s.AwaitClaim(claim, "is kept", func(*v1.PersistentVolumeClaim) bool { return true }).Annotations[storage.AnnSelectedNode]
+		host := hostOf(bound[claim])
+		if host != WithSelectedNode || nodes[host] == nil || host == "full" {
+			t.Fatalf("claim %s: node %s was chosen, the volume is at %s", claim, WithSelectedNode, host)
+		}
+		if identity := bound[claim].Spec.CSI.VolumeAttributes["storage.kubernetes.io/csiProvisionerIdentity"]; !strings.HasSuffix(identity, "-"+s.Driver.DriverName+"-"+host) {
+			t.Errorf("claim %s is for %s: its volume was made by %q", claim, host, identity)
+		}
+		for name, n := range nodes {
+			if has := volumes(s, n)[harness.Handle(bound[claim])]; has != (name == host) {
+				t.Errorf("claim %s is for %s: node %s has it: %v", claim, host, name, has)
+			}
+		}
+	}
+	if host := hostOf(bound["chosen"]); host != "node-2" {
+		t.Errorf("the scheduler chose node-2, the volume is at %s", host)
+	}
+
+	// The node whose provisioner is down keeps what it has until it is back.
+	down := nodes[hostOf(bound["any-0"])]
+	s.Must(down.sidecar.Kill(), "kill provisioner")
+	<-down.sidecar.Done()
+	s.ExpectEnd(down.sidecar)
+	for claim, volume := range bound {
+		s.DeleteVolume(volume.Name)
+		s.DeleteClaim(claim)
+	}
+	for _, volume := range bound {
+		if hostOf(volume) != down.name {
+			s.AwaitVolumeGone(volume.Name)
+		}
+	}
+	for _, volume := range bound {
+		if hostOf(volume) == down.name && !volumes(s, down)[harness.Handle(volume)] {
+			t.Errorf("volume %s of %s was deleted by somebody else", harness.Handle(volume), down.name)
+		}
+	}
+	startOn(s, down)
+	for _, volume := range bound {
+		s.AwaitVolumeGone(volume.Name)
+	}
+	for name, n := range nodes {
+		if left := volumes(s, n); len(left) != 0 {
+			t.Errorf("node %s still has %v", name, left)
+		}
+	}
+	expectOneCallPerVolume(s, nodes, bound)
+}
+
+// expectOneCallPerVolume: nothing was made twice or elsewhere, and nobody was asked to
+// delete what is not his.
+func expectOneCallPerVolume(s *harness.Session, nodes map[string]*localNode, bound map[string]*v1.PersistentVolume) {
+	s.T.Helper()
+	made, deleted := 0, 0
+	for _, n := range nodes {
+		made += s.CountDriverCalls(n.driver, "CreateVolume")
+		deleted += s.CountDriverCalls(n.driver, "DeleteVolume")
+	}
+	if made != len(bound) || deleted != len(bound) {
+		s.T.Errorf("%d volumes: CreateVolume was called %d times, DeleteVolume %d times", len(bound), made, deleted)
+	}
+	writes := 0
+	events, err := sandbox.ReadAudit(s.Plane.AuditLog)
+	s.Must(err, "read audit log")
+	for _, event := range events {
+		if event.Resource == "persistentvolumeclaims" && event.Writes() && event.Code < 300 && strings.HasPrefix(event.User, "system:serviceaccount:"+deploy.Namespace+":provisioner") {
+			writes++
+		}
+	}
+	s.T.Logf("%d writes to %d claims by the provisioners", writes, len(bound))
+}
+
+// awaitNodeCapacity waits until each node publishes what it has.
+func awaitNodeCapacity(s *harness.Session, names ...string) {
+	s.T.Helper()
+	var want []string
+	for _, name := range names {
+		size := int64(1) << 30
+		if name == "full" {
+			size = 512 << 10
+		}
+		want = append(want, fmt.Sprintf("wait/%s=%d", name, size))
+	}
+	for _, object := range s.AwaitCapacity("every node publishes its own", strings.Join(want, " ")) {
+		host := object.NodeTopology.MatchLabels["host"]
+		if got := object.Labels["csi.storage.k8s.io/managed-by"]; got != "external-provisioner-"+host {
+			s.T.Errorf("the object of %s is managed by %s", host, got)
+		}
+	}
+}

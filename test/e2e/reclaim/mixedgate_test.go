@@ -1,0 +1,69 @@
+package reclaim
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// The gate HonorPVReclaimPolicy is off in one of the two programs.
+var (
+	provisionerOff = harness.Setup{ProvisionerGateOff: true}
+	controllerOff  = harness.Setup{ControllerFlags: "--feature-gates=HonorPVReclaimPolicy=false"}
+)
+
+// Each row is a pair of gates from rows.md, "Version skew": a volume that is deleted
+// before its claim is reclaimed by the program whose gate is on, and leaks as today
+// where it is off; no object is stuck.
+func TestWithTheGateOffInOneProgramNoVolumeIsStuck(t *testing.T) {
+	harness.Parallel(t, provisionerOff, controllerOff)
+	for name, tc := range map[string]struct {
+		how         harness.Setup
+		csi, inTree bool
+	}{
+		"pv-controller on, provisioner off": {provisionerOff, false, true},
+		"pv-controller off, provisioner on": {controllerOff, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := harness.Join(t, tc.how)
+			s.CreateClaim("dynamic", harness.DeleteClass)
+			dir := s.Directory()
+			path := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir), harness.ProvisionedBy(intree.HostPathName))
+			s.CreateClaim("in-tree", s.Namespace)
+			volume := s.AwaitBound("dynamic")
+			s.AwaitBound("in-tree")
+			for _, name := range []string{volume.Name, path.Name} {
+				s.DeleteVolume(name)
+				s.AwaitVolume(name, "is Terminating", func(v *v1.PersistentVolume) bool { return v.DeletionTimestamp != nil })
+			}
+			s.DeleteClaim("dynamic")
+			s.DeleteClaim("in-tree")
+			s.AwaitVolumeGone(volume.Name)
+			s.AwaitVolumeGone(path.Name)
+			if s.IsStored(harness.Handle(volume)) == tc.csi {
+				t.Errorf("the CSI volume is still stored: %v, want %v", tc.csi, !tc.csi)
+			}
+			s.ExpectData(dir, !tc.inTree)
+		})
+	}
+}
+
+// Every journey of a CSI volume ends with no object left, for which travel waits, and
+// with its data as the provisioner's gate says, whatever that of the pv-controller.
+func TestWithTheGateOffInOneProgramCSIVolumesAreTheProvisionersAffair(t *testing.T) {
+	harness.Parallel(t, provisionerOff, controllerOff)
+	for name, how := range map[string]harness.Setup{
+		"pv-controller on, provisioner off": provisionerOff,
+		"pv-controller off, provisioner on": controllerOff,
+	} {
+		for _, j := range reclaimCases {
+			t.Run(fmt.Sprintf("%s/%s", name, j), func(t *testing.T) {
+				checkReclaimCase(harness.Join(t, how), j, !how.ProvisionerGateOff)
+			})
+		}
+	}
+}

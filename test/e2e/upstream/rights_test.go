@@ -1,0 +1,89 @@
+package upstream
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// TestTheRightsOfUpstreamsSidecarAreEnough swaps the program and nothing else: it
+// keeps the service account, whose rights are those of upstream's manifest.
+func TestTheRightsOfUpstreamsSidecarAreEnough(t *testing.T) {
+	s := swapped(harness.Join(t, harness.Setup{}), "", "--leader-election --leader-election-namespace="+deploy.Namespace)
+	for _, o := range []harness.DeletionOrder{harness.ClaimOnly, harness.VolumeThenClaim} {
+		s.CreateClaim("claim", s.Namespace)
+		volume := s.AwaitBound("claim")
+		if o == harness.VolumeThenClaim {
+			s.DeleteVolume(volume.Name)
+		}
+		s.DeleteClaim("claim")
+		s.AwaitVolumeGone(volume.Name)
+		s.AwaitClaimGone("claim")
+		s.ExpectReclaimed(volume)
+	}
+}
+
+// swapped is a scene with a driver whose provisioner, ours, has the service account of
+// upstream's.
+func swapped(s *harness.Session, driver, provisioner string) *harness.Session {
+	s.T.Helper()
+	s.Must(s.GrantUpstream(s.Ctx), "grant upstream's rights")
+	kubeconfig, err := s.Plane.Kubeconfig(s.Ctx, sandbox.UpstreamSidecarUser)
+	s.Must(err, "get a kubeconfig of upstream's sidecar")
+	s = s.WithOwnDriverAs(kubeconfig, s.Namespace+".swapped", driver, provisioner)
+	s.CreateClass()
+	s.T.Cleanup(func() {
+		if s.T.Failed() {
+			text, _ := os.ReadFile(s.Provisioner.LogFile())
+			s.T.Log(string(text))
+		}
+	})
+	return s
+}
+
+// Upstream may update snapshots and not patch them. Nobody else is in this cluster who
+// could protect a source in the place of the provisioner, or let it go.
+func TestTheRightsOfUpstreamsSidecarAreEnoughToProtectSourcesAndLetThemGo(t *testing.T) {
+	t.Parallel()
+	s := harness.Own(t, harness.Setup{NoProvisioner: true})
+	client := s.SnapshotClient()
+	s.CreateSnapshot(client, "left") // protected by upstream's sidecar, before it was swapped
+	s = swapped(s, "--faults=../testdata/slow.yaml", "--snapshot-orphan-sweep-interval=1s")
+	s.AwaitSnapshot(client, "left", false)
+
+	s.CreateClaim("origin", s.Namespace)
+	origin := s.AwaitBound("origin")
+	snapshot, ready := s.TakeSnapshot(client, "source", origin), true
+	snapshot.Finalizers = []string{"example.com/other"}
+	snapshot, err := client.SnapshotV1().VolumeSnapshots(s.Namespace).Update(s.Ctx, snapshot, metav1.UpdateOptions{})
+	s.Must(err, "add a foreign finalizer")
+	snapshot.Status.ReadyToUse = &ready
+	_, err = client.SnapshotV1().VolumeSnapshots(s.Namespace).UpdateStatus(s.Ctx, snapshot, metav1.UpdateOptions{})
+	s.Must(err, "make snapshot ready")
+	s.CreateClaim("restored", s.Namespace, harness.FromSnapshot("source"))
+	s.AwaitSnapshot(client, "source", true)
+	restored := s.AwaitBound("restored")
+	s.AwaitSnapshot(client, "source", false)
+
+	s.CreateClaim("clone", s.Namespace, harness.CloneOf("origin"))
+	s.AwaitClaim("origin", "is protected", func(c *v1.PersistentVolumeClaim) bool { return finalizer.Has(c.Finalizers, finalizer.CloneSource) })
+	s.DeleteClaim("origin")
+	clone := s.AwaitBound("clone")
+	s.AwaitClaimGone("origin")
+	for _, volume := range []*v1.PersistentVolume{restored, clone} {
+		if source := s.StoredVolume(volume).Source; source.Snapshot == "" && source.Volume == "" {
+			t.Errorf("the volume %s was made from nothing", volume.Name)
+		}
+	}
+	if events := s.AllEvents(); strings.Contains(events, "SnapshotProtectionMissing") {
+		t.Errorf("an event says that nothing protects the snapshot: %s", events)
+	}
+}

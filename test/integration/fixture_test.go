@@ -1,0 +1,328 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// These tests run the claim side of the provisioner in this process, on caches that
+// they fill by hand, against the real API server and a storage system of their own.
+
+// fakeStorage is a storage system of which a test says what goes wrong.
+type fakeStorage struct {
+	name     string
+	topology bool
+	// next are the faults of the next calls.
+	next []fault
+	// handles are the volumes by name; made counts them.
+	handles map[string]string
+	made    int
+	// known are handles that PersistentVolumes have.
+	known []string
+	// asked are the names asked for, deleted the handles deleted; undeletable fails that.
+	asked, deleted []string
+	undeletable    error
+	// handle overrides what the driver returns.
+	handle string
+}
+
+// fault fails a call, before or after its work.
+type fault struct {
+	code  codes.Code
+	after bool
+}
+
+func (d *fakeStorage) Name() string { return d.name }
+
+func (d *fakeStorage) HasTopology() bool { return d.topology }
+
+func (d *fakeStorage) TellsWriters() bool { return false }
+
+func (d *fakeStorage) Snapshots() bool { return false }
+
+func (d *fakeStorage) Clones() bool { return false }
+
+func (d *fakeStorage) Modifies() bool { return false }
+
+func (d *fakeStorage) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+	d.asked = append(d.asked, request.GetName())
+	var struck fault
+	if len(d.next) > 0 {
+		struck, d.next = d.next[0], d.next[1:]
+	}
+	if struck.code != codes.OK && !struck.after {
+		return nil, status.Error(struck.code, "scripted fault")
+	}
+	if d.handles[request.GetName()] == "" {
+		d.made++
+		d.handles[request.GetName()] = fmt.Sprintf("%s-%d", request.GetName(), d.made)
+	}
+	handle := d.handles[request.GetName()]
+	if d.handle != "" {
+		handle = d.handle
+	}
+	if struck.code != codes.OK {
+		return nil, status.Error(struck.code, "scripted fault")
+	}
+	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: handle, CapacityBytes: request.GetCapacityRange().GetRequiredBytes()}}, nil
+}
+
+func (d *fakeStorage) Naming(volume *v1.PersistentVolume) []string {
+	if slices.Contains(d.known, harness.Handle(volume)) {
+		return []string{"known"}
+	}
+	return nil
+}
+
+func (d *fakeStorage) SameDisk(a, b *v1.PersistentVolume) bool { return d.HandleOf(a) == d.HandleOf(b) }
+
+func (d *fakeStorage) HandleOf(volume *v1.PersistentVolume) string {
+	if volume.Spec.CSI == nil || volume.Spec.CSI.Driver != d.name {
+		return ""
+	}
+	return harness.Handle(volume)
+}
+
+func (d *fakeStorage) Discard(_ context.Context, _ *v1.PersistentVolume, id string) error {
+	if d.undeletable != nil {
+		return d.undeletable
+	}
+	d.deleted = append(d.deleted, id)
+	for name, stored := range d.handles {
+		if stored == id {
+			delete(d.handles, name)
+		}
+	}
+	return nil
+}
+
+// maker is the claim side on caches that are filled by hand.
+type maker struct {
+	*harness.Session
+	storage    *fakeStorage
+	factory    informers.SharedInformerFactory
+	controller *provisioning.Controller
+	store      *store.Store
+	term       int32
+	events     *record.FakeRecorder
+	class      string
+	// leases is the client of the journal, deniedFor how long its rights may be missing.
+	leases    kubernetes.Interface
+	deniedFor time.Duration
+	patience  provisioning.Patience
+	// bypassed are the reasons why volumes were created without an entry.
+	bypassed []string
+}
+
+// newMaker makes the claim side for a driver of the test's own, and a class of it.
+func newMaker(s *harness.Session, mode storagev1.VolumeBindingMode, change ...func(*maker)) *maker {
+	s.T.Helper()
+	m := &maker{
+		Session: s, storage: &fakeStorage{name: s.Namespace + ".example.com", handles: map[string]string{}}, class: s.Namespace,
+		leases: s.Client, deniedFor: time.Minute, patience: provisioning.DefaultPatience,
+	}
+	for _, f := range change {
+		f(m)
+	}
+	class := harness.NewClass(m.class, m.storage.name, v1.PersistentVolumeReclaimDelete, mode)
+	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
+	s.Must(err, "create class")
+	m.restart()
+	return m
+}
+
+// restart is a new process: it knows what the API server says.
+func (m *maker) restart() {
+	m.T.Helper()
+	m.factory = informers.NewSharedInformerFactory(m.Client, 0)
+	m.events = record.NewFakeRecorder(1000)
+	core := m.factory.Core().V1()
+	var err error
+	m.controller, err = provisioning.New(provisioning.Config{
+		Client: m.Client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
+		Classes:     m.factory.Storage().V1().StorageClasses().Informer(),
+		Provisioner: &provisioning.Provisioner{Driver: m.storage, Inputs: provisioning.NewInputs(provisioning.InputsConfig{Client: m.Client, Driver: m.storage}), Honor: true},
+		Deletion:    m.storage,
+		Serves:      func(name string) bool { return name == m.storage.name },
+		Node: func(ctx context.Context, name string) (*v1.Node, error) {
+			return m.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		},
+		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
+		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("maker"),
+		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
+		Journal: m.journal(), Journaled: true, Patience: m.patience,
+		Bypassed: func(reason string) { m.bypassed = append(m.bypassed, reason) },
+	})
+	m.Must(err, "make controller")
+	m.Must(m.controller.Start(m.Ctx), "read the journal")
+	class, err := m.Client.StorageV1().StorageClasses().Get(m.Ctx, m.class, metav1.GetOptions{})
+	m.Must(err, "read class")
+	fill(m.Session, m.factory.Storage().V1().StorageClasses().Informer(), class)
+}
+
+// journal returns the journal of the test's driver, written until the test ends. Each
+// process has a term of its own.
+func (m *maker) journal() *store.Store {
+	m.T.Helper()
+	m.term++
+	m.store = store.New(store.Config{
+		Client: m.leases, Journal: journal.Journal{Namespace: m.Namespace, Driver: m.storage.name}, Holder: "pod_exeunt",
+		Custody: journal.Custody{LeaderLease: "lease", Transitions: m.term}, StrikeDelay: 10 * time.Millisecond,
+		DeniedFor: m.deniedFor, Recorder: m.events, Metrics: store.NewMetrics(),
+	})
+	writing, stop := context.WithCancel(m.Ctx)
+	ended := make(chan struct{})
+	go func(s *store.Store) {
+		defer close(ended)
+		s.Run(writing)
+	}(m.store)
+	m.T.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return m.store
+}
+
+// entries are those of the journal.
+func (m *maker) entries(kind journal.Kind) []journal.Entry {
+	m.T.Helper()
+	m.store.Flush(m.Ctx)
+	leases, err := m.Client.CoordinationV1().Leases(m.Namespace).List(m.Ctx, metav1.ListOptions{})
+	m.Must(err, "list leases")
+	var all []journal.Entry
+	for i := range leases.Items {
+		if is, _, ours := m.store.Journal.KindOf(&leases.Items[i]); ours && is == kind {
+			found, _ := journal.Entries(&leases.Items[i])
+			all = append(all, found...)
+		}
+	}
+	return all
+}
+
+// requested makes a claim and waits until the binder has asked for its volume.
+func (m *maker) requested(change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
+	m.T.Helper()
+	m.CreateClaim("claim", m.class, change...)
+	return m.AwaitClaim("claim", "is to be served", func(c *v1.PersistentVolumeClaim) bool {
+		return c.Annotations[storage.AnnStorageProvisioner] != "" && c.Status.Phase == v1.ClaimPending
+	})
+}
+
+// see brings the claim into the cache as it is now.
+func (m *maker) see(claim *v1.PersistentVolumeClaim) *v1.PersistentVolumeClaim {
+	m.T.Helper()
+	now, err := m.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(m.Ctx, claim.Name, metav1.GetOptions{})
+	m.Must(err, "read claim")
+	m.cache(now)
+	return now
+}
+
+func (m *maker) cache(claim *v1.PersistentVolumeClaim) {
+	m.T.Helper()
+	fill(m.Session, m.factory.Core().V1().PersistentVolumeClaims().Informer(), claim)
+}
+
+func (m *maker) reconcile(claim *v1.PersistentVolumeClaim) error {
+	return m.controller.Reconcile(m.Ctx, claim.Namespace+"/"+claim.Name+"/"+string(claim.UID))
+}
+
+// converge reconciles, and again if somebody else has written to the claim meanwhile.
+func (m *maker) converge(claim *v1.PersistentVolumeClaim) {
+	m.T.Helper()
+	for {
+		err := m.reconcile(claim)
+		if err == nil {
+			return
+		}
+		if !patch.IsStale(err) {
+			m.T.Fatalf("reconcile: %v", err)
+		}
+		claim = m.see(claim)
+	}
+}
+
+// volumeOf returns the volume of the claim's name, nil if there is none.
+func (m *maker) volumeOf(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
+	m.T.Helper()
+	list, err := m.Client.CoreV1().PersistentVolumes().List(m.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=pvc-" + string(claim.UID)})
+	m.Must(err, "list volumes")
+	if len(list.Items) == 0 {
+		return nil
+	}
+	return &list.Items[0]
+}
+
+func (m *maker) event(reason string) string {
+	m.T.Helper()
+	for {
+		select {
+		case event := <-m.events.Events:
+			if strings.Contains(event, " "+reason+" ") {
+				return event
+			}
+		default:
+			m.T.Errorf("no event %s", reason)
+			return ""
+		}
+	}
+}
+
+func (m *maker) expect(what string, got, want any) {
+	m.T.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		m.T.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// open makes a claim whose volume was made though the answer said nothing, and that
+// is being deleted.
+func (m *maker) open() *v1.PersistentVolumeClaim {
+	m.T.Helper()
+	claim := m.see(m.requested())
+	m.storage.next = []fault{{codes.DeadlineExceeded, true}}
+	if err := m.reconcile(claim); err == nil {
+		m.T.Error("a timeout is no error")
+	}
+	m.DeleteClaim(claim.Name)
+	return m.see(claim)
+}
+
+// live runs the claim side on caches that follow the API server.
+func (m *maker) live() {
+	m.T.Helper()
+	ctx, stop := context.WithCancel(m.Ctx)
+	ended := make(chan struct{})
+	m.factory.StartWithContext(ctx)
+	m.factory.WaitForCacheSync(ctx.Done())
+	go func() {
+		defer close(ended)
+		m.controller.Run(ctx, 2)
+	}()
+	m.T.Cleanup(func() {
+		stop()
+		<-ended
+		m.factory.Shutdown()
+	})
+}

@@ -1,0 +1,335 @@
+package integration
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// expectJournal wants so many active entries and so many volumes in the driver.
+func (m *maker) expectJournal(entries, volumes int) {
+	m.T.Helper()
+	m.expect("active entries", len(m.entries(journal.Active)), entries)
+	m.expect("volumes in the driver", len(m.storage.handles), volumes)
+}
+
+// expectRecorded wants a PersistentVolume of the claim's name with the driver's handle.
+func (m *maker) expectRecorded(claim *v1.PersistentVolumeClaim) {
+	m.T.Helper()
+	volume := m.volumeOf(claim)
+	if volume == nil {
+		m.T.Error("the volume is not recorded")
+		return
+	}
+	m.expect("recorded for", volume.Spec.ClaimRef.UID, claim.UID)
+	m.expect("handle", harness.Handle(volume), m.storage.handles[volume.Name])
+}
+
+// fails reconciles and wants an error.
+func (m *maker) fails(claim *v1.PersistentVolumeClaim) error {
+	m.T.Helper()
+	err := m.reconcile(claim)
+	if err == nil {
+		m.T.Error("Reconcile succeeded, want an error")
+	}
+	return err
+}
+
+// vanished is the claim after it was deleted, in the caches too.
+func (m *maker) vanished(claim *v1.PersistentVolumeClaim) {
+	m.T.Helper()
+	m.AwaitClaimGone(claim.Name)
+	m.Must(m.factory.Core().V1().PersistentVolumeClaims().Informer().GetStore().Delete(claim), "empty cache")
+}
+
+// openFor creates a claim whose volume exists though the answer was lost.
+func (m *maker) openFor() *v1.PersistentVolumeClaim {
+	m.T.Helper()
+	claim := m.see(m.requested())
+	m.storage.next = []fault{{codes.DeadlineExceeded, true}}
+	_ = m.fails(claim)
+	return claim
+}
+
+func TestEntryLastsUntilTheVolumeIsRecorded(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.see(m.requested())
+	m.storage.next = []fault{{codes.Unavailable, false}}
+	_ = m.fails(claim)
+	m.expectJournal(1, 0)
+	m.converge(claim)
+	m.AwaitBound(claim.Name)
+	m.expectRecorded(claim)
+	m.expectJournal(0, 1)
+	m.expect("CreateVolume calls", len(m.storage.asked), 2)
+}
+
+func TestLostAnswerForDeletedClaimIsRecorded(t *testing.T) {
+	harness.Parallel(t, harness.Setup{})
+	for name, restart := range map[string]bool{"same process": false, "next leader": true} {
+		t.Run(name, func(t *testing.T) {
+			m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+			claim := m.openFor()
+			m.expectJournal(1, 1)
+			m.DeleteClaim(claim.Name)
+			m.vanished(claim)
+			if restart {
+				m.restart()
+			}
+			m.converge(claim)
+			m.expectRecorded(claim)
+			m.expectJournal(0, 1)
+			m.expect("DeleteVolume calls", len(m.storage.deleted), 0)
+		})
+	}
+}
+
+func TestSilentDriverOfDeletedClaimIsNamed(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.open()
+	m.storage.next = []fault{{codes.Unavailable, false}}
+	_ = m.fails(claim)
+	if message := m.event("ProvisioningUnresolved"); !strings.Contains(message, m.storage.name) {
+		t.Errorf("the event does not name the driver %s: %s", m.storage.name, message)
+	}
+	m.AwaitClaimGone(claim.Name)
+	m.expectJournal(1, 1)
+}
+
+func TestGoneClassStopsNoCleanup(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.open()
+	m.vanished(claim)
+	m.restart()
+	classes := m.factory.Storage().V1().StorageClasses().Informer().GetStore()
+	class, _, err := classes.GetByKey(m.class)
+	m.Must(err, "read class")
+	m.Must(classes.Delete(class), "empty cache")
+	m.converge(claim)
+	m.expectRecorded(claim)
+	m.expectJournal(0, 1)
+}
+
+func TestVolumeIsDeniedTwiceBeforeItsEntryGoes(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate, func(m *maker) { m.patience.Denial = time.Nanosecond })
+	claim := m.see(m.requested())
+	m.storage.next = []fault{{codes.DeadlineExceeded, false}}
+	_ = m.fails(claim)
+	m.DeleteClaim(claim.Name)
+	m.vanished(claim)
+	for _, code := range []codes.Code{codes.Internal, codes.NotFound, codes.AlreadyExists, codes.Aborted} {
+		m.storage.next = []fault{{code, false}, {code, false}}
+		_, _ = m.reconcile(claim), m.reconcile(claim)
+		m.expectJournal(1, 0)
+	}
+	m.storage.next = []fault{{codes.InvalidArgument, false}, {codes.InvalidArgument, false}}
+	_ = m.reconcile(claim)
+	m.expectJournal(1, 0)
+	m.Must(m.reconcile(claim), "reconcile")
+	m.expectJournal(0, 0)
+}
+
+// The claim is bound by the pv-controller to a volume that was there already.
+func TestVolumeOfAClaimBoundElsewhereIsRecorded(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.openFor()
+	m.CreateVolume("other", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+		v.Spec.StorageClassName, v.Spec.CSI.Driver = m.class, m.storage.name
+	})
+	m.AwaitBound(claim.Name)
+	m.restart()
+	m.converge(m.see(claim))
+	m.expectRecorded(claim)
+	m.expectJournal(0, 1)
+	m.AwaitVolume("pvc-"+string(claim.UID), "is released", harness.IsReleased)
+}
+
+func TestRefusedClaimHasNoEntry(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.see(m.requested(func(c *v1.PersistentVolumeClaim) {
+		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	}))
+	_ = m.fails(claim)
+	m.expectJournal(0, 0)
+	m.expect("CreateVolume calls", len(m.storage.asked), 0)
+}
+
+func TestClaimOfAGoneNodeIsRescheduledWithoutAnEntry(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
+	m.live()
+	m.CreateClaim("claim", m.class, func(c *v1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{storage.AnnSelectedNode: "no-such-node"}
+	})
+	m.AwaitClaim("claim", "waits for another node", func(c *v1.PersistentVolumeClaim) bool {
+		return c.Annotations[storage.AnnStorageProvisioner] != "" && c.Annotations[storage.AnnSelectedNode] == ""
+	})
+	m.DeleteClaim("claim")
+	m.AwaitClaimGone("claim")
+	m.expectJournal(0, 0)
+	m.expect("CreateVolume calls", len(m.storage.asked), 0)
+}
+
+// Another volume has the name, so that the created one serves nobody.
+func TestUndeletableVolumeIsNamedAndKeepsItsEntry(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.see(m.requested())
+	m.CreateVolume("conflict", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+		v.Name, v.Spec.CSI.Driver, v.Spec.StorageClassName = "pvc-"+string(claim.UID), m.storage.name, "none"
+	})
+	m.storage.undeletable = status.Error(codes.Internal, "cannot")
+	_ = m.fails(claim)
+	if message := m.event("ProvisioningCleanupFailed"); !strings.Contains(message, "pvc-"+string(claim.UID)) {
+		t.Errorf("the event does not name the volume: %s", message)
+	}
+	m.expectJournal(1, 1)
+	m.restart()
+	m.cache(claim)
+	m.storage.undeletable = nil
+	asked := len(m.storage.asked)
+	_ = m.reconcile(claim) // the name is still taken
+	m.expectJournal(0, 0)
+	m.expect("CreateVolume calls for a known handle", len(m.storage.asked)-asked, 0)
+}
+
+// Another process led meanwhile: upstream's sidecar may have served the claim.
+func TestBrokenCustodyOfADeletedClaimCallsNothing(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.open()
+	m.vanished(claim)
+	m.term++
+	asked := len(m.storage.asked)
+	for range 2 {
+		m.restart()
+		m.Must(m.reconcile(claim), "reconcile")
+		m.expectJournal(0, 1)
+		m.expect("unresolved entries", len(m.entries(journal.Apart)), 1)
+		m.expect("calls", len(m.storage.asked)-asked+len(m.storage.deleted), 0)
+	}
+}
+
+func TestAliveClaimIsServedDespiteBrokenCustody(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.openFor()
+	m.term++
+	m.restart()
+	m.cache(claim)
+	m.converge(claim)
+	m.AwaitBound(claim.Name)
+	m.expectRecorded(claim)
+	m.expectJournal(0, 1)
+}
+
+func TestSecondSpellingOfAHandleIsNotDeleted(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{NoPrograms: true}), storagev1.VolumeBindingImmediate)
+	claim := m.see(m.CreateClaim("claim", m.class, func(c *v1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{storage.AnnStorageProvisioner: m.storage.name} // nobody binds here
+	}))
+	m.storage.next = []fault{{codes.DeadlineExceeded, true}}
+	_ = m.fails(claim)
+	name := "pvc-" + string(claim.UID)
+	m.CreateVolume("recorded", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+		v.Name, v.Spec.CSI.Driver, v.Spec.CSI.VolumeHandle = name, m.storage.name, "/disks/one"
+		v.Spec.ClaimRef = &v1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+	})
+	m.storage.handle = "/disks//one"
+	m.Must(m.reconcile(claim), "reconcile with a stale cache of volumes")
+	m.expect("deleted", len(m.storage.deleted), 0)
+	m.expectJournal(0, 1)
+	if message := m.event("ProvisioningCleanupFailed"); !strings.Contains(message, "/disks//one") {
+		t.Errorf("the event does not name the handle: %s", message)
+	}
+	m.expect("recorded handle", harness.Handle(m.volumeOf(claim)), "/disks/one")
+}
+
+// The cache of volumes is stale; the claim is read live.
+func TestBoundVolumeIsNotReportedAsVanished(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.openFor()
+	m.CreateVolume("recorded", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+		v.Name, v.Spec.CSI.Driver, v.Spec.StorageClassName = "pvc-"+string(claim.UID), m.storage.name, m.class
+		v.Spec.ClaimRef = &v1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+	})
+	m.AwaitBound(claim.Name)
+	m.Must(m.reconcile(claim), "reconcile")
+	m.expectJournal(0, 1)
+	for range len(m.events.Events) {
+		if event := <-m.events.Events; strings.Contains(event, "VolumeVanished") {
+			t.Errorf("the event is wrong: %s", event)
+		}
+	}
+}
+
+func TestForeignHolderStopsNewCalls(t *testing.T) {
+	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	m.openFor()
+	leases := m.Client.CoordinationV1().Leases(m.Namespace)
+	lease, err := leases.Get(m.Ctx, m.store.Journal.LeaseName(journal.Active, 0), metav1.GetOptions{})
+	m.Must(err, "read lease")
+	lease.Spec.HolderIdentity = ptr.To("other_exeunt")
+	_, err = leases.Update(m.Ctx, lease, metav1.UpdateOptions{})
+	m.Must(err, "take the journal over")
+	asked := len(m.storage.asked)
+	next := m.CreateClaim("next", m.class)
+	m.AwaitClaim("next", "is to be served", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnStorageProvisioner] != "" })
+	next = m.see(next)
+	for range 2 {
+		if err := m.fails(next); !errors.Is(err, store.ErrLost) {
+			t.Errorf("Reconcile = %v, want ErrLost", err)
+		}
+	}
+	m.expect("CreateVolume calls", len(m.storage.asked)-asked, 0)
+	m.expect("entries of the other process", len(m.entries(journal.Active)), 1)
+}
+
+// claimWrites counts the writes of a program to a claim of the test.
+func claimWrites(s *harness.Session, account, claim string) int {
+	s.T.Helper()
+	events, err := sandbox.ReadAudit(s.Plane.AuditLog)
+	s.Must(err, "read audit log")
+	count := 0
+	for _, event := range events {
+		if event.User == "system:serviceaccount:"+deploy.Namespace+":"+account && event.Writes() &&
+			event.Resource == "persistentvolumeclaims" && event.Namespace == s.Namespace && event.Name == claim {
+			count++
+		}
+	}
+	return count
+}
+
+func TestProvisionerWritesToNoClaim(t *testing.T) {
+	ours, theirs := harness.Setup{}, harness.Setup{UpstreamLoops: true}
+	harness.Parallel(t, ours, theirs)
+	for name, how := range map[string]harness.Setup{"our loops": ours, "upstream's loops": theirs} {
+		t.Run(name, func(t *testing.T) {
+			s := harness.Join(t, how)
+			s.CreateClaim("claim", harness.DeleteClass)
+			s.AwaitBound("claim")
+			claim := s.AwaitClaim("claim", "is bound", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound })
+			if want := []string{"kubernetes.io/pvc-protection"}; !slices.Equal(claim.Finalizers, want) {
+				t.Errorf("the claim has the finalizers %v, want %v", claim.Finalizers, want)
+			}
+			if writes := claimWrites(s, "provisioner", "claim"); writes != 0 {
+				t.Errorf("the provisioner wrote to the claim %d times", writes)
+			}
+			if writes := claimWrites(s, "pv-controller", "claim"); writes > 4 {
+				t.Errorf("the pv-controller wrote to the claim %d times, want at most 4: phase Pending, request, binding, phase Bound", writes)
+			}
+		})
+	}
+}

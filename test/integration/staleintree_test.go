@@ -1,0 +1,221 @@
+package integration
+
+import (
+	"context"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/migration"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// nobody is a plugin that no program in the cluster has, so that nobody but the
+// test deletes its volumes. It deletes nothing and counts what it is asked.
+type nobody struct{ deleted []string }
+
+const nobodyName = "kubernetes.io/nobody"
+
+func (n *nobody) Name() string { return nobodyName }
+
+func (n *nobody) Location(volume *v1.PersistentVolume) string {
+	if volume.Spec.HostPath == nil {
+		return ""
+	}
+	return volume.Spec.HostPath.Path
+}
+
+func (n *nobody) Delete(_ context.Context, volume *v1.PersistentVolume) error {
+	n.deleted = append(n.deleted, volume.Name)
+	return nil
+}
+
+func (n *nobody) RecyclerNamespace() string { return metav1.NamespaceDefault }
+
+func (n *nobody) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
+	path := &intree.HostPath{Recycling: intree.Recycling{Template: intree.DefaultTemplate(), MinimumTimeout: 60}}
+	return path.RecyclerPod(volume)
+}
+
+// staleReclaim returns the pv-controller's volume side with the plugin, on a cache
+// that knows only the objects.
+func staleReclaim(s *harness.Session, objects ...any) (*volume.Controller, *nobody) {
+	s.T.Helper()
+	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.Client, 0))
+	s.Must(err, "make caches")
+	plugin := &nobody{}
+	c, err := volume.New(volume.Config{
+		Client: s.Client, Caches: caches, Versions: controller.NewVersions(), Honor: true,
+		Reporter:   controller.NewReporter(record.NewFakeRecorder(100)),
+		Plugins:    intree.NewSet(migration.New(), plugin),
+		Operations: metrics.NewOperations(),
+		WakeClaim:  func(string) {},
+	})
+	s.Must(err, "make controller")
+	for _, object := range objects {
+		switch object := object.(type) {
+		case *v1.PersistentVolume:
+			fill(s, caches.Volumes, object)
+		case *v1.PersistentVolumeClaim:
+			fill(s, caches.Claims, object)
+		case *v1.Pod:
+			fill(s, caches.Pods, object)
+		}
+	}
+	return c, plugin
+}
+
+// reclaimedOn returns what the plugin deletes on a cache that knows only the objects,
+// the first of which is the volume.
+func reclaimedOn(s *harness.Session, objects ...any) []string {
+	s.T.Helper()
+	c, plugin := staleReclaim(s, objects...)
+	s.Must(c.Reclaim(s.Ctx, objects[0].(*v1.PersistentVolume).Name), "reclaim")
+	return plugin.deleted
+}
+
+// pathPair returns a volume of the plugin nobody that is bound to a claim.
+func pathPair(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
+	s.T.Helper()
+	s.CreateVolume("pair", policy, harness.HostPath("/nowhere/"+s.Namespace), harness.ProvisionedBy(nobodyName))
+	s.CreateClaim("claim", s.Namespace)
+	return s.AwaitBound("claim")
+}
+
+// pathOver returns such a volume whose claim is gone. The cluster's own pv-controller
+// does not know the plugin, so it has failed.
+func pathOver(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
+	s.T.Helper()
+	bound := pathPair(s, policy)
+	s.DeleteClaim("claim")
+	phase := v1.VolumeFailed
+	if policy == v1.PersistentVolumeReclaimRetain {
+		phase = v1.VolumeReleased
+	}
+	return s.AwaitVolume(bound.Name, "is over", func(v *v1.PersistentVolume) bool { return v.Status.Phase == phase })
+}
+
+func TestAPluginIsCalledForAVolumeWhoseClaimIsGone(t *testing.T) {
+	s := harness.Join(t, harness.Setup{})
+	over := pathOver(s, v1.PersistentVolumeReclaimDelete)
+	c, plugin := staleReclaim(s, over)
+	for range 2 { // its success is remembered
+		s.Must(c.Reclaim(s.Ctx, over.Name), "reclaim")
+	}
+	if len(plugin.deleted) != 1 {
+		t.Errorf("the plugin was called %d times, want once", len(plugin.deleted))
+	}
+	s.AwaitVolumeGone(over.Name)
+}
+
+func TestAPluginIsNotCalledOnTheWordOfACache(t *testing.T) {
+	harness.Parallel(t, harness.Setup{})
+	deletes := v1.PersistentVolumeReclaimDelete
+	for name, prepare := range map[string]func(*harness.Session) []any{
+		"a wrong phase and no claim": func(s *harness.Session) []any {
+			wrong := pathPair(s, deletes).DeepCopy()
+			wrong.Status.Phase = v1.VolumeReleased
+			return []any{wrong}
+		},
+		"a claim of the same name with another UID, from before": func(s *harness.Session) []any {
+			wrong := pathPair(s, deletes).DeepCopy()
+			wrong.Status.Phase = v1.VolumeReleased
+			before := s.NewClaim("claim", s.Namespace)
+			before.UID = "of-another-life"
+			return []any{wrong, before}
+		},
+		"a claim from before it was bound here": func(s *harness.Session) []any {
+			wrong := pathPair(s, deletes).DeepCopy()
+			wrong.Status.Phase = v1.VolumeReleased
+			before, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Ctx, "claim", metav1.GetOptions{})
+			s.Must(err, "read claim")
+			before.Spec.VolumeName = "elsewhere"
+			return []any{wrong, before}
+		},
+		"the server's phase is wrong too, and the claim lives": func(s *harness.Session) []any {
+			bound := pathPair(s, deletes)
+			return []any{setPhase(s, bound, v1.VolumeReleased)}
+		},
+		"the policy was turned to Retain meanwhile": func(s *harness.Session) []any {
+			over := pathOver(s, v1.PersistentVolumeReclaimRetain).DeepCopy()
+			over.Spec.PersistentVolumeReclaimPolicy = deletes
+			return []any{over}
+		},
+		"a volume of another life": func(s *harness.Session) []any {
+			over := pathOver(s, deletes).DeepCopy()
+			over.UID = "of-another-life"
+			return []any{over}
+		},
+		"a volume that is gone": func(s *harness.Session) []any {
+			over := pathOver(s, deletes)
+			s.SetPolicy(over.Name, v1.PersistentVolumeReclaimRetain)
+			s.DeleteVolume(over.Name)
+			s.AwaitVolumeGone(over.Name)
+			return []any{over}
+		},
+		"another volume has its data below": func(s *harness.Session) []any {
+			over := pathOver(s, deletes)
+			below := s.NewVolume("below", deletes, harness.HostPath(over.Spec.HostPath.Path+"/below"))
+			return []any{over, below}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := harness.Join(t, harness.Setup{})
+			if deleted := reclaimedOn(s, prepare(s)...); len(deleted) > 0 {
+				t.Errorf("data was deleted: %v", deleted)
+			}
+		})
+	}
+}
+
+func TestNothingIsScrubbedNorGivenAwayOnTheWordOfACache(t *testing.T) {
+	harness.Parallel(t, harness.Setup{})
+	recycles := v1.PersistentVolumeReclaimRecycle
+	for name, prepare := range map[string]func(*harness.Session) []any{
+		"a wrong phase and no claim": func(s *harness.Session) []any {
+			wrong := pathPair(s, recycles).DeepCopy()
+			wrong.Status.Phase = v1.VolumeReleased
+			return []any{wrong}
+		},
+		"a pod that the cache takes for succeeded": func(s *harness.Session) []any {
+			wrong := pathPair(s, recycles).DeepCopy()
+			wrong.Status.Phase = v1.VolumeReleased
+			pod := (&nobody{}).RecyclerPod(wrong)
+			pod.Status.Phase = v1.PodSucceeded
+			return []any{wrong, pod}
+		},
+		"a pod that still uses the volume": func(s *harness.Session) []any {
+			wrong := pathPair(s, recycles).DeepCopy()
+			wrong.Status.Phase = v1.VolumeReleased
+			user := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "user"}}
+			user.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}}}}
+			return []any{wrong, user}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := harness.Join(t, harness.Setup{})
+			objects := prepare(s)
+			c, _ := staleReclaim(s, objects...)
+			name := objects[0].(*v1.PersistentVolume).Name
+			s.Must(c.Reclaim(s.Ctx, name), "reclaim")
+			now, err := s.Client.CoreV1().PersistentVolumes().Get(s.Ctx, name, metav1.GetOptions{})
+			s.Must(err, "read volume")
+			if now.Spec.ClaimRef == nil || now.Status.Phase != v1.VolumeBound {
+				t.Errorf("the volume was given away: phase %s, claimRef %v", now.Status.Phase, now.Spec.ClaimRef)
+			}
+			pods, err := s.Client.CoreV1().Pods(metav1.NamespaceDefault).List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + reclaim.RecyclerName(now)})
+			s.Must(err, "list pods")
+			if len(pods.Items) > 0 {
+				t.Errorf("a recycler pod was made for a bound volume")
+			}
+		})
+	}
+}
