@@ -69,7 +69,7 @@ func (f demoFlags) config(streams genericiooptions.IOStreams) (demo.Config, erro
 	}
 	switch f.output {
 	case "":
-		config.Printer = demo.NewTextPrinter(streams.Out, demo.Coloured(streams.Out))
+		config.Printer = demo.NewTextPrinter(streams.Out, demo.SupportsColor(streams.Out))
 	case "json":
 		config.Printer = demo.NewJSONPrinter(streams.Out)
 	default:

@@ -60,7 +60,7 @@ func describeWrite(request sandbox.Event) (Event, bool) {
 		what += " → " + strconv.Itoa(request.Code)
 	}
 	return Event{
-		Kind:   Write,
+		Kind:   kindWrite,
 		Time:   request.Time.Add(-request.Duration),
 		Who:    nameOf(request.User),
 		What:   what,
@@ -77,7 +77,7 @@ func describeCall(call csimock.Call) (Event, bool) {
 		return Event{}, false
 	}
 	return Event{
-		Kind:    Call,
+		Kind:    kindCall,
 		Time:    call.Time,
 		Who:     storage,
 		What:    strings.Join(strings.Fields(call.Method+" "+call.Volume+" → "+call.Code), " "),
@@ -101,7 +101,7 @@ func describeClaim(claim *v1.PersistentVolumeClaim, gone bool, now time.Time) Ev
 // describeState returns what an object of a resource has become.
 func describeState(resource string, object metav1.Object, phase string, gone bool, now time.Time) Event {
 	event := Event{
-		Kind:   State,
+		Kind:   kindState,
 		Time:   now,
 		Who:    watched,
 		What:   nouns[resource] + " " + shorten(object.GetName()) + ": ",

@@ -46,7 +46,7 @@ func TestDescribeWriteReadsTheAuditLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.request.Time, tc.request.Duration = at(30), 10*time.Millisecond
 			got, shown := describeWrite(tc.request)
-			if !shown || got.Kind != Write || got.Who != tc.who || got.What != tc.what || got.Object != tc.object || got.Verb != tc.request.Verb {
+			if !shown || got.Kind != kindWrite || got.Who != tc.who || got.What != tc.what || got.Object != tc.object || got.Verb != tc.request.Verb {
 				t.Errorf("describeWrite = %+v, %v; want %s: %s (%s)", got, shown, tc.who, tc.what, tc.object)
 			}
 			if !got.Time.Equal(at(20)) {
@@ -90,7 +90,7 @@ func TestDescribeCallShowsWhatChangesTheStorage(t *testing.T) {
 			if shown != tc.shown || got.What != tc.what || got.Volumes != tc.call.Volumes {
 				t.Errorf("describeCall = %+v, %v; want %q, %v", got, shown, tc.what, tc.shown)
 			}
-			if shown && (got.Kind != Call || got.Who != storage || !got.Time.Equal(at(5))) {
+			if shown && (got.Kind != kindCall || got.Who != storage || !got.Time.Equal(at(5))) {
 				t.Errorf("describeCall = %+v, want a call of the driver at %v", got, at(5))
 			}
 		})
@@ -129,7 +129,7 @@ func TestDescribeVolumeSaysWhoHoldsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.meta.Name = provisioned
-			tc.want.Kind, tc.want.Time, tc.want.Who, tc.want.Object = State, at(1), watched, volumes+"/"+provisioned
+			tc.want.Kind, tc.want.Time, tc.want.Who, tc.want.Object = kindState, at(1), watched, volumes+"/"+provisioned
 			volume := &v1.PersistentVolume{ObjectMeta: tc.meta, Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}}
 			if diff := cmp.Diff(tc.want, describeVolume(volume, tc.gone, at(1))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)

@@ -2,27 +2,27 @@ package demo
 
 import "time"
 
-// Kind says where an event was learned.
-type Kind string
+// kind says where an event was learned.
+type kind string
 
 const (
-	// Step is what the demo, as an administrator, is about to do.
-	Step Kind = "step"
-	// Check is a step that only makes sure of the verdict.
-	Check Kind = "check"
-	// Note is what a step found.
-	Note Kind = "note"
-	// Write is a write of a volume or claim, from the API server's audit log.
-	Write Kind = "write"
-	// Call is a call that makes or deletes a volume, from the driver's call log.
-	Call Kind = "call"
-	// State is what a volume or claim has become, from a watch.
-	State Kind = "state"
+	// kindStep is what the demo, as an administrator, is about to do.
+	kindStep kind = "step"
+	// kindCheck is a step that only makes sure of the verdict.
+	kindCheck kind = "check"
+	// kindNote is what a step found.
+	kindNote kind = "note"
+	// kindWrite is a write of a volume or claim, from the API server's audit log.
+	kindWrite kind = "write"
+	// kindCall is a call that makes or deletes a volume, from the driver's call log.
+	kindCall kind = "call"
+	// kindState is what a volume or claim has become, from a watch.
+	kindState kind = "state"
 )
 
 // Event is one line of the timeline.
 type Event struct {
-	Kind Kind `json:"kind"`
+	Kind kind `json:"kind"`
 	// Gate is HonorPVReclaimPolicy in the run that the event belongs to.
 	Gate bool `json:"gate"`
 	// Time is when it happened, Seconds the same since the run began.

@@ -21,9 +21,9 @@ type Printer interface {
 	Summarize(outcomes []Outcome) error
 }
 
-// NewTextPrinter returns a printer for people, with colour or without.
-func NewTextPrinter(out io.Writer, coloured bool) Printer {
-	return &textPrinter{out: out, paint: newPaint(coloured)}
+// NewTextPrinter returns a printer for people, with color or without.
+func NewTextPrinter(out io.Writer, colored bool) Printer {
+	return &textPrinter{out: out, paint: newPaint(colored)}
 }
 
 // textPrinter prints a table that grows.
@@ -46,12 +46,12 @@ func (p *textPrinter) Begin(gate bool) error {
 }
 
 func (p *textPrinter) Event(event Event) error {
-	p.checking = p.checking || event.Kind == Check
-	if p.checking && event.Kind != Check && event.Kind != Call {
+	p.checking = p.checking || event.Kind == kindCheck
+	if p.checking && event.Kind != kindCheck && event.Kind != kindCall {
 		return nil
 	}
 	lines := []string{p.line(event)}
-	if event.Kind == Step || event.Kind == Check {
+	if event.Kind == kindStep || event.Kind == kindCheck {
 		lines = append([]string{""}, lines...)
 	}
 	return p.print(lines...)
@@ -67,37 +67,37 @@ func (p *textPrinter) line(event Event) string {
 	return strings.Join([]string{
 		p.paint(dim, fmt.Sprintf("%7.3f", event.Seconds)),
 		stored,
-		p.paint(colours[event.Who], fmt.Sprintf("%-13s", event.Who)),
-		p.paint(p.colourOf(event), event.What),
+		p.paint(colors[event.Who], fmt.Sprintf("%-13s", event.Who)),
+		p.paint(p.colorOf(event), event.What),
 	}, "  ")
 }
 
-// colourOf returns the colour of what an event says.
-func (p *textPrinter) colourOf(event Event) colour {
+// colorOf returns the color of what an event says.
+func (p *textPrinter) colorOf(event Event) color {
 	switch {
-	case event.Kind == Step || event.Kind == Check:
+	case event.Kind == kindStep || event.Kind == kindCheck:
 		return bold
-	case event.Kind == Note:
+	case event.Kind == kindNote:
 		return cyan
-	case event.Kind == Write && strings.HasPrefix(event.Code, "2"):
+	case event.Kind == kindWrite && strings.HasPrefix(event.Code, "2"):
 		return ""
-	case event.Kind == Write:
+	case event.Kind == kindWrite:
 		return red
 	}
-	return colours[event.Who]
+	return colors[event.Who]
 }
 
 func (p *textPrinter) End(outcome Outcome) error {
-	verdict := p.paint(p.colourOfOutcome(outcome), outcome.Verdict())
+	verdict := p.paint(p.colorOfOutcome(outcome), outcome.Verdict())
 	if why := outcome.Why(); why != "" {
 		return p.print("", verdict, why)
 	}
 	return p.print("", verdict)
 }
 
-// colourOfOutcome is green for a volume that is gone, yellow for the leak that
+// colorOfOutcome is green for a volume that is gone, yellow for the leak that
 // the demo is about, and red for what must not be.
-func (p *textPrinter) colourOfOutcome(outcome Outcome) colour {
+func (p *textPrinter) colorOfOutcome(outcome Outcome) color {
 	switch {
 	case !outcome.AsExpected():
 		return red

@@ -13,14 +13,14 @@ import (
 
 // story are events of a run with the gate off.
 var story = []Event{
-	{Kind: Step, Who: you, What: "$ kubectl delete pv a"},
-	{Kind: Write, Seconds: 0.0014, Who: you, What: "deletes PV a", Code: "200"},
-	{Kind: Write, Seconds: 0.1, Who: "provisioner", What: "patches PV a → 409", Code: "409"},
-	{Kind: Call, Seconds: 12.3456, Who: storage, What: "CreateVolume vol-1 → OK", Volumes: 1},
-	{Kind: State, Seconds: 13, Who: watched, What: "PV a: gone from the API", Volumes: 1},
-	{Kind: Check, Seconds: 14, Who: you, What: "$ kubectl create -f marker.yaml", Volumes: 1},
-	{Kind: Write, Seconds: 15, Who: you, What: "creates PVC marker", Code: "201", Volumes: 1},
-	{Kind: Call, Seconds: 123.4, Who: storage, What: "CreateVolume vol-2 → OK", Volumes: 2},
+	{Kind: kindStep, Who: you, What: "$ kubectl delete pv a"},
+	{Kind: kindWrite, Seconds: 0.0014, Who: you, What: "deletes PV a", Code: "200"},
+	{Kind: kindWrite, Seconds: 0.1, Who: "provisioner", What: "patches PV a → 409", Code: "409"},
+	{Kind: kindCall, Seconds: 12.3456, Who: storage, What: "CreateVolume vol-1 → OK", Volumes: 1},
+	{Kind: kindState, Seconds: 13, Who: watched, What: "PV a: gone from the API", Volumes: 1},
+	{Kind: kindCheck, Seconds: 14, Who: you, What: "$ kubectl create -f marker.yaml", Volumes: 1},
+	{Kind: kindWrite, Seconds: 15, Who: you, What: "creates PVC marker", Code: "201", Volumes: 1},
+	{Kind: kindCall, Seconds: 123.4, Who: storage, What: "CreateVolume vol-2 → OK", Volumes: 2},
 }
 
 // show has a printer show a run and the summary.
@@ -82,12 +82,12 @@ func TestTextPrinterBeginsEveryRunAnew(t *testing.T) {
 	}
 }
 
-func TestColourIsAllThatColourAdds(t *testing.T) {
-	var plain, coloured bytes.Buffer
+func TestColorChangesNoText(t *testing.T) {
+	var plain, colored bytes.Buffer
 	failed := Outcome{Gate: false, Volume: "vol-1"}
 	show(t, NewTextPrinter(&plain, false), story, failed)
-	show(t, NewTextPrinter(&coloured, true), story, failed)
-	text := coloured.String()
+	show(t, NewTextPrinter(&colored, true), story, failed)
+	text := colored.String()
 	for _, painted := range []string{
 		"\x1b[1m$ kubectl delete pv a\x1b[0m",
 		"\x1b[31mpatches PV a → 409\x1b[0m",
@@ -98,11 +98,11 @@ func TestColourIsAllThatColourAdds(t *testing.T) {
 			t.Errorf("there is no %q in:\n%s", painted, text)
 		}
 	}
-	for _, c := range []colour{"0", bold, dim, red, green, yellow, cyan} {
+	for _, c := range []color{"0", bold, dim, red, green, yellow, cyan} {
 		text = strings.ReplaceAll(text, "\x1b["+string(c)+"m", "")
 	}
 	if diff := cmp.Diff(plain.String(), text); diff != "" {
-		t.Errorf("text without its colours (-plain +coloured):\n%s", diff)
+		t.Errorf("text without its colors (-plain +colored):\n%s", diff)
 	}
 }
 
@@ -132,25 +132,25 @@ func TestJSONPrinterPrintsOneObjectPerLine(t *testing.T) {
 	}
 }
 
-func TestColourIsForTerminals(t *testing.T) {
+func TestColorIsForTerminals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		terminal    bool
 		environment map[string]string
 		want        bool
 	}{
-		"a terminal has colour":          {true, map[string]string{"TERM": "xterm"}, true},
+		"a terminal has color":           {true, map[string]string{"TERM": "xterm"}, true},
 		"a file has none":                {false, map[string]string{"TERM": "xterm"}, false},
 		"NO_COLOR is respected":          {true, map[string]string{"NO_COLOR": "1"}, false},
 		"an empty NO_COLOR says nothing": {true, map[string]string{"NO_COLOR": ""}, true},
 		"a dumb terminal cannot show it": {true, map[string]string{"TERM": "dumb"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := wantsColour(tc.terminal, func(key string) string { return tc.environment[key] }); got != tc.want {
-				t.Errorf("wantsColour = %v, want %v", got, tc.want)
+			if got := wantsColor(tc.terminal, func(key string) string { return tc.environment[key] }); got != tc.want {
+				t.Errorf("wantsColor = %v, want %v", got, tc.want)
 			}
 		})
 	}
-	if Coloured(&bytes.Buffer{}) {
+	if SupportsColor(&bytes.Buffer{}) {
 		t.Error("a buffer is no terminal")
 	}
 }

@@ -16,7 +16,7 @@ const (
 
 // recorder takes the events of a run from all sources and prints them in order.
 type recorder struct {
-	timeline *Timeline
+	timeline *timeline
 	printer  Printer
 	// fail is told the first error of the printer, after which nothing is printed.
 	fail   func(error)
@@ -26,7 +26,7 @@ type recorder struct {
 }
 
 // startRecorder returns a recorder at work. finish must be called.
-func startRecorder(timeline *Timeline, printer Printer, fail func(error)) *recorder {
+func startRecorder(timeline *timeline, printer Printer, fail func(error)) *recorder {
 	r := &recorder{
 		timeline: timeline,
 		printer:  printer,
@@ -57,12 +57,12 @@ func (r *recorder) record() {
 		select {
 		case event, open := <-r.events:
 			if !open {
-				r.print(r.timeline.Rest())
+				r.print(r.timeline.rest())
 				return
 			}
-			r.timeline.Add(event)
+			r.timeline.add(event)
 		case now := <-ticker.C:
-			r.print(r.timeline.Before(now.Add(-delay)))
+			r.print(r.timeline.before(now.Add(-delay)))
 		}
 	}
 }

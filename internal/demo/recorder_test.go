@@ -43,7 +43,7 @@ func (m *memory) expect(t *testing.T, want ...string) {
 func TestRecorderHoldsEventsBackUntilEarlierOnesHaveCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, shown := time.Now(), &memory{}
-		r := startRecorder(NewTimeline(true, start), shown, func(err error) { t.Error(err) })
+		r := startRecorder(newTimeline(true, start), shown, func(err error) { t.Error(err) })
 		r.tell(Event{What: "second", Time: start.Add(20 * time.Millisecond)})
 		advance(delay / 2)
 		r.tell(Event{What: "first", Time: start.Add(10 * time.Millisecond)})
@@ -66,7 +66,7 @@ func advance(d time.Duration) {
 
 func TestRecorderFailsWhenNothingCanBePrinted(t *testing.T) {
 	ctx, fail := context.WithCancelCause(t.Context())
-	r := startRecorder(NewTimeline(true, begun), NewJSONPrinter(closedWriter{}), fail)
+	r := startRecorder(newTimeline(true, begun), NewJSONPrinter(closedWriter{}), fail)
 	r.tell(Event{Time: at(1)})
 	<-ctx.Done()
 	r.tell(Event{Time: at(2)})

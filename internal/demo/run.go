@@ -99,7 +99,7 @@ func (r *run) show(ctx context.Context) error {
 // record prints the timeline while the scenario is played, up to the last thing
 // that any program has done.
 func (r *run) record(ctx context.Context) error {
-	recorder := startRecorder(NewTimeline(r.outcome.Gate, time.Now()), r.printer, r.fail)
+	recorder := startRecorder(newTimeline(r.outcome.Gate, time.Now()), r.printer, r.fail)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return followWrites(ctx, r.cluster.plane.AuditLog, r.last(), recorder.tell) })
 	group.Go(func() error { return followCalls(ctx, r.cluster.driver.CallLog, recorder.tell) })

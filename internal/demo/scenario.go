@@ -47,22 +47,22 @@ func (s *scenario) play(ctx context.Context, honor bool) error {
 
 // applyClass puts the class into the cluster.
 func (s *scenario) applyClass(ctx context.Context) error {
-	s.announce(Step, "kubectl apply -f class.yaml  # StorageClass "+ClassName+", reclaimPolicy: Delete")
+	s.announce(kindStep, "kubectl apply -f class.yaml  # StorageClass "+ClassName+", reclaimPolicy: Delete")
 	return s.cluster.ApplyClass(ctx)
 }
 
 // createClaim creates the claim and waits for its volume.
 func (s *scenario) createClaim(ctx context.Context) (err error) {
-	s.announce(Step, "kubectl create -f claim.yaml  # PVC "+claimName)
+	s.announce(kindStep, "kubectl create -f claim.yaml  # PVC "+claimName)
 	s.volume, err = s.bind(ctx, claimName)
 	return err
 }
 
 // showVolume shows who holds the volume, and until when.
 func (s *scenario) showVolume(context.Context) error {
-	s.announce(Step, "kubectl get pv "+shorten(s.volume.Name)+" -o yaml  # who holds it?")
+	s.announce(kindStep, "kubectl get pv "+shorten(s.volume.Name)+" -o yaml  # who holds it?")
 	for _, line := range explain(s.volume.Finalizers) {
-		s.tell(Event{Kind: Note, Time: time.Now(), Who: watched, What: line})
+		s.tell(Event{Kind: kindNote, Time: time.Now(), Who: watched, What: line})
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func explain(finalizers []string) []string {
 
 // deleteVolume deletes the volume, which its claim still uses.
 func (s *scenario) deleteVolume(ctx context.Context) error {
-	s.announce(Step, "kubectl delete pv "+shorten(s.volume.Name)+" --wait=false  # the PV first")
+	s.announce(kindStep, "kubectl delete pv "+shorten(s.volume.Name)+" --wait=false  # the PV first")
 	name := s.volume.Name
 	if err := s.cluster.Client().CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete volume: %w", err)
@@ -99,19 +99,19 @@ func (s *scenario) deleteVolume(ctx context.Context) error {
 
 // deleteClaim deletes the claim and waits until both objects are gone.
 func (s *scenario) deleteClaim(ctx context.Context) error {
-	s.announce(Step, "kubectl delete pvc "+claimName+"  # then its PVC")
+	s.announce(kindStep, "kubectl delete pvc "+claimName+"  # then its PVC")
 	return s.release(ctx, claimName, s.volume.Name)
 }
 
 // reclaimMarker has a second volume reclaimed in the usual order. Once that is
 // done, whatever was to be done about the first volume has been done before.
 func (s *scenario) reclaimMarker(ctx context.Context) error {
-	s.announce(Check, "kubectl create -f "+markerName+".yaml  # to be sure: another PVC, deleted before its PV")
+	s.announce(kindCheck, "kubectl create -f "+markerName+".yaml  # to be sure: another PVC, deleted before its PV")
 	volume, err := s.bind(ctx, markerName)
 	if err != nil {
 		return err
 	}
-	s.announce(Check, "kubectl delete pvc "+markerName)
+	s.announce(kindCheck, "kubectl delete pvc "+markerName)
 	return s.release(ctx, markerName, volume.Name)
 }
 
@@ -143,7 +143,7 @@ func (s *scenario) release(ctx context.Context, claim, volume string) error {
 }
 
 // announce puts a step, or a check, on the timeline: what one would type.
-func (s *scenario) announce(kind Kind, command string) {
+func (s *scenario) announce(kind kind, command string) {
 	s.tell(Event{Kind: kind, Time: time.Now(), Who: you, What: "$ " + command})
 }
 

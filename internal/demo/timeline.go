@@ -5,44 +5,44 @@ import (
 	"time"
 )
 
-// Timeline puts the events of one run in order of time. Whoever uses it decides
+// timeline puts the events of one run in order of time. Whoever uses it decides
 // how long to hold events back; it knows no clock.
-type Timeline struct {
+type timeline struct {
 	gate    bool
 	start   time.Time
 	volumes int
 	pending []Event
 }
 
-// NewTimeline returns the timeline of a run with the gate on or off that begins
+// newTimeline returns the timeline of a run with the gate on or off that begins
 // at start, with no volume in the storage system.
-func NewTimeline(gate bool, start time.Time) *Timeline {
-	return &Timeline{gate: gate, start: start}
+func newTimeline(gate bool, start time.Time) *timeline {
+	return &timeline{gate: gate, start: start}
 }
 
-// Add takes an event. What happened before the run began is not part of it.
-func (t *Timeline) Add(event Event) {
+// add takes an event. What happened before the run began is not part of it.
+func (t *timeline) add(event Event) {
 	if !event.Time.Before(t.start) {
 		t.pending = append(t.pending, event)
 	}
 }
 
-// Before removes and returns the events that happened before instant, oldest
+// before removes and returns the events that happened before instant, oldest
 // first; of two at one time the one that was added first. An event that is
 // added after later ones were returned comes with the next call.
-func (t *Timeline) Before(instant time.Time) []Event {
+func (t *timeline) before(instant time.Time) []Event {
 	slices.SortStableFunc(t.pending, func(a, b Event) int { return a.Time.Compare(b.Time) })
 	count := slices.IndexFunc(t.pending, func(e Event) bool { return !e.Time.Before(instant) })
 	if count < 0 {
-		return t.Rest()
+		return t.rest()
 	}
 	due := slices.Clone(t.pending[:count])
 	t.pending = slices.Delete(t.pending, 0, count)
 	return t.complete(due)
 }
 
-// Rest removes and returns the events that are left, as Before does.
-func (t *Timeline) Rest() []Event {
+// rest removes and returns the events that are left, as before does.
+func (t *timeline) rest() []Event {
 	due := t.pending
 	t.pending = nil
 	slices.SortStableFunc(due, func(a, b Event) int { return a.Time.Compare(b.Time) })
@@ -51,12 +51,12 @@ func (t *Timeline) Rest() []Event {
 
 // complete gives events what only their place on the timeline says. Only calls
 // tell how many volumes there are; it stays so until the next one.
-func (t *Timeline) complete(events []Event) []Event {
+func (t *timeline) complete(events []Event) []Event {
 	for i := range events {
 		event := &events[i]
 		event.Gate = t.gate
 		event.Seconds = event.Time.Sub(t.start).Seconds()
-		if event.Kind == Call {
+		if event.Kind == kindCall {
 			t.volumes = event.Volumes
 		}
 		event.Volumes = t.volumes

@@ -54,14 +54,14 @@ func TestTimelineOrdersWhatIsDue(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			timeline := NewTimeline(true, begun)
+			timeline := newTimeline(true, begun)
 			for _, event := range tc.added {
-				timeline.Add(event)
+				timeline.add(event)
 			}
-			if got := whats(timeline.Before(tc.instant)); !slices.Equal(got, tc.due) {
+			if got := whats(timeline.before(tc.instant)); !slices.Equal(got, tc.due) {
 				t.Errorf("due are %q, want %q", got, tc.due)
 			}
-			if got := whats(timeline.Rest()); !slices.Equal(got, tc.rest) {
+			if got := whats(timeline.rest()); !slices.Equal(got, tc.rest) {
 				t.Errorf("the rest is %q, want %q", got, tc.rest)
 			}
 		})
@@ -69,26 +69,26 @@ func TestTimelineOrdersWhatIsDue(t *testing.T) {
 }
 
 func TestTimelineShowsWhatComesTooLate(t *testing.T) {
-	timeline := NewTimeline(true, begun)
-	timeline.Add(Event{What: "second", Time: at(20)})
-	timeline.Before(at(100))
-	timeline.Add(Event{What: "first", Time: at(10)})
-	if got, want := whats(timeline.Before(at(100))), []string{"first"}; !slices.Equal(got, want) {
+	timeline := newTimeline(true, begun)
+	timeline.add(Event{What: "second", Time: at(20)})
+	timeline.before(at(100))
+	timeline.add(Event{What: "first", Time: at(10)})
+	if got, want := whats(timeline.before(at(100))), []string{"first"}; !slices.Equal(got, want) {
 		t.Errorf("due are %q, want %q", got, want)
 	}
 }
 
 func TestTimelineCarriesTheNumberOfVolumesOn(t *testing.T) {
-	timeline := NewTimeline(false, begun)
+	timeline := newTimeline(false, begun)
 	for _, event := range []Event{
-		{Kind: Write, Time: at(0)},
-		{Kind: Call, Time: at(10), Volumes: 1},
-		{Kind: State, Time: at(20)},
-		{Kind: Call, Time: at(1500), Volumes: 0},
+		{Kind: kindWrite, Time: at(0)},
+		{Kind: kindCall, Time: at(10), Volumes: 1},
+		{Kind: kindState, Time: at(20)},
+		{Kind: kindCall, Time: at(1500), Volumes: 0},
 	} {
-		timeline.Add(event)
+		timeline.add(event)
 	}
-	events := append(timeline.Before(at(15)), timeline.Rest()...)
+	events := append(timeline.before(at(15)), timeline.rest()...)
 	for i, want := range []struct {
 		volumes int
 		seconds float64

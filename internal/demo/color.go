@@ -1,0 +1,55 @@
+package demo
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// color is how a terminal shows a text: an SGR parameter of ECMA-48.
+type color string
+
+const (
+	bold   color = "1"
+	dim    color = "2"
+	red    color = "31"
+	green  color = "32"
+	yellow color = "33"
+	cyan   color = "36"
+)
+
+// colors are those of the actors; whoever is not in here has none.
+var colors = map[string]color{
+	you:     bold,
+	storage: yellow,
+	watched: dim,
+}
+
+// paint returns text as it is, or in a color.
+type paint func(c color, text string) string
+
+// newPaint returns a paint that uses color or does not.
+func newPaint(colored bool) paint {
+	if !colored {
+		return func(_ color, text string) string { return text }
+	}
+	return func(c color, text string) string {
+		if c == "" || text == "" {
+			return text
+		}
+		return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+	}
+}
+
+// SupportsColor says whether what is written to out may have color.
+func SupportsColor(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && wantsColor(term.IsTerminal(int(file.Fd())), os.Getenv)
+}
+
+// wantsColor says whether to use color: on a terminal that has it, unless the
+// user sets NO_COLOR.
+func wantsColor(terminal bool, getenv func(string) string) bool {
+	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+}
