@@ -26,7 +26,7 @@ reclaimPolicy: Delete
 volumeBindingMode: Immediate
 `
 
-// How many programs run: the control plane is started first and stopped last.
+// The number of programs that run: the control plane is started first and stopped last.
 const (
 	onlyPlane = iota + 1
 	onlyPlaneAndDriver
@@ -38,10 +38,10 @@ type ClusterConfig struct {
 	Binaries sandbox.Binaries
 	// Keep leaves the directory behind when the cluster stops.
 	Keep bool
-	// Progress is told what is being started, and what is kept.
+	// Progress prints what is being started, and what is kept.
 	Progress Progress
-	// Died is told why a program has ended that was not stopped. It is called
-	// from a goroutine of its own.
+	// Died is called with the reason when a program ends without being stopped, from a
+	// goroutine of its own.
 	Died func(error)
 }
 
@@ -55,12 +55,12 @@ type Cluster struct {
 	programs []*program
 }
 
-// program is a process that must not end before it is stopped.
+// program is a process that must run until it is stopped.
 type program struct {
 	stop     func(context.Context) error
 	stopping chan struct{} // closed before stop is called
-	watched  chan struct{} // closed once nobody waits for its death any more
-	died     bool          // it ended before; set when watched is closed
+	watched  chan struct{} // closed once the process is no longer watched
+	died     bool          // the process ended before stop; set when watched is closed
 }
 
 // StartCluster starts a control plane and applies the manifests of both
@@ -87,8 +87,7 @@ func (c *Cluster) startPlane(ctx context.Context) error {
 		return err
 	}
 	c.plane = plane
-	// Its data is of no use to anybody, so there is no need to wait until it has
-	// ended in order.
+	// The data of the control plane is not needed, so killing it saves time.
 	c.guard(plane.Process, func(context.Context) error { return plane.Kill() })
 	return sandbox.Apply(ctx, plane.RESTConfig(), deploy.Manifests)
 }
@@ -105,8 +104,7 @@ func (c *Cluster) StartPrograms(ctx context.Context, honor bool) error {
 	})
 }
 
-// startDriver starts a driver in a directory of its own, so that it begins with
-// no volumes.
+// startDriver starts a driver in a new directory, so that the driver has no volumes.
 func (c *Cluster) startDriver(ctx context.Context) error {
 	dir, err := os.MkdirTemp(c.dir, "storage-")
 	if err != nil {
@@ -135,7 +133,8 @@ func (c *Cluster) startControllers(ctx context.Context, config sandbox.Controlle
 	return nil
 }
 
-// guard has a process stopped with the cluster, and reported if it ends before.
+// guard registers a process to be stopped with the cluster, and reports the process if
+// it ends before.
 func (c *Cluster) guard(process *sandbox.Process, stop func(context.Context) error) {
 	guarded := &program{stop: stop, stopping: make(chan struct{}), watched: make(chan struct{})}
 	c.programs = append(c.programs, guarded)
@@ -150,7 +149,7 @@ func (c *Cluster) guard(process *sandbox.Process, stop func(context.Context) err
 	}()
 }
 
-// end stops the program. Its death is no error here if it was reported before.
+// end stops the program. A program that died was reported before and is no error here.
 func (p *program) end() error {
 	close(p.stopping)
 	<-p.watched
@@ -160,15 +159,15 @@ func (p *program) end() error {
 	return nil
 }
 
-// death says how a process has ended.
+// death returns the error of a process that ended without being stopped.
 func death(process *sandbox.Process) error {
 	if err := process.Err(); err != nil {
 		return err
 	}
-	return fmt.Errorf("run %s: it ended by itself", process.Name())
+	return fmt.Errorf("run %s: the process ended by itself", process.Name())
 }
 
-// ApplyClass puts the class into the cluster.
+// ApplyClass creates the storage class in the cluster.
 func (c *Cluster) ApplyClass(ctx context.Context) error {
 	return sandbox.ApplyYAML(ctx, c.plane.RESTConfig(), []byte(class))
 }
@@ -176,10 +175,10 @@ func (c *Cluster) ApplyClass(ctx context.Context) error {
 // Client returns the administrator's client.
 func (c *Cluster) Client() kubernetes.Interface { return c.plane.Client() }
 
-// Kubeconfig returns the file by which its holder may do everything.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.plane.AdminKubeconfig }
 
-// CallLog returns the file that has the calls of the driver.
+// CallLog returns the path of the file with the calls of the driver.
 func (c *Cluster) CallLog() string { return c.driver.CallLog }
 
 // Gone returns a channel that is closed once the control plane has ended.
@@ -191,7 +190,7 @@ func (c *Cluster) StopControllers() error { return c.stopAllBut(onlyPlaneAndDriv
 // StopPrograms stops both controllers and the driver.
 func (c *Cluster) StopPrograms() error { return c.stopAllBut(onlyPlane) }
 
-// Stop stops everything and removes the directory, unless it is to be kept.
+// Stop stops all programs and removes the directory unless Keep is set.
 func (c *Cluster) Stop() error {
 	err := c.stopAllBut(0)
 	if c.config.Keep {
@@ -201,7 +200,7 @@ func (c *Cluster) Stop() error {
 	return errors.Join(err, os.RemoveAll(c.dir))
 }
 
-// stopAllBut stops programs, the last first, until so many are left.
+// stopAllBut stops programs in reverse order of their start until count are left.
 func (c *Cluster) stopAllBut(count int) error {
 	var errs []error
 	for len(c.programs) > count {

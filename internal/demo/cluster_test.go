@@ -22,10 +22,10 @@ func startShell(t *testing.T, script string) *sandbox.Process {
 	return process
 }
 
-func TestAProgramThatDiesIsReportedOnce(t *testing.T) {
+func TestDeadProgramIsReportedOnce(t *testing.T) {
 	for name, tc := range map[string]struct{ script, want string }{
 		"with an error": {"echo the reason; exit 3", "the reason"},
-		"without one":   {"exit 0", "it ended by itself"},
+		"without one":   {"exit 0", "the process ended by itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reports := make(chan error, 2)
@@ -45,7 +45,7 @@ func TestAProgramThatDiesIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestProgramsAreStoppedTheLastFirst(t *testing.T) {
+func TestProgramsAreStoppedInReverseOrder(t *testing.T) {
 	cluster := &Cluster{config: ClusterConfig{Died: func(err error) { t.Errorf("reported: %v", err) }}}
 	first, second := startShell(t, "exec sleep 60"), startShell(t, "exec sleep 60")
 	cluster.guard(first, first.Stop)
@@ -65,7 +65,7 @@ func TestProgramsAreStoppedTheLastFirst(t *testing.T) {
 	<-first.Done()
 }
 
-func TestTheDirectoryIsKeptIfThatIsAskedFor(t *testing.T) {
+func TestKeepLeavesTheDirectory(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		var out bytes.Buffer
 		dir := filepath.Join(t.TempDir(), "cluster")

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/term"
 )
 
-// color is how a terminal shows a text: an SGR parameter of ECMA-48.
+// color is an SGR parameter of ECMA-48.
 type color string
 
 const (
@@ -19,17 +19,17 @@ const (
 	cyan   color = "36"
 )
 
-// colors are those of the actors; whoever is not in here has none.
+// colors are the colors of the actors; all other actors have none.
 var colors = map[string]color{
 	you:     bold,
 	storage: yellow,
 	watched: dim,
 }
 
-// paint returns text as it is, or in a color.
+// paint returns the text in a color, or unchanged.
 type paint func(c color, text string) string
 
-// newPaint returns a paint that uses color or does not.
+// newPaint returns a paint that uses colors if colored is true.
 func newPaint(colored bool) paint {
 	if !colored {
 		return func(_ color, text string) string { return text }
@@ -42,14 +42,13 @@ func newPaint(colored bool) paint {
 	}
 }
 
-// SupportsColor says whether what is written to out may have color.
+// SupportsColor returns true if out is a terminal with colors.
 func SupportsColor(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	return ok && wantsColor(term.IsTerminal(int(file.Fd())), os.Getenv)
 }
 
-// wantsColor says whether to use color: on a terminal that has it, unless the
-// user sets NO_COLOR.
+// wantsColor returns true for a terminal with colors, unless the user sets NO_COLOR.
 func wantsColor(terminal bool, getenv func(string) string) bool {
 	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }

@@ -15,15 +15,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
-// Who is on the timeline, besides the programs.
+// The actors on the timeline besides the programs.
 const (
 	you     = "you"
 	storage = "CSI driver"
 	watched = "state"
 )
 
-// adminUser is the user of the control plane's admin kubeconfig, which is the
-// demo's own.
+// adminUser is the user in the admin kubeconfig, which the demo uses.
 const adminUser = "kubernetes-admin"
 
 // The resources whose writes are shown.
@@ -32,10 +31,10 @@ const (
 	claims  = "persistentvolumeclaims"
 )
 
-// nouns are what the resources are called, as kubectl does for short.
+// nouns are the short names of the resources, as in kubectl.
 var nouns = map[string]string{volumes: "PV", claims: "PVC"}
 
-// verbs say what a write does to its object.
+// verbs are the words for the verbs of requests.
 var verbs = map[string]string{
 	"create":           "creates",
 	"update":           "updates",
@@ -44,8 +43,8 @@ var verbs = map[string]string{
 	"deletecollection": "deletes every",
 }
 
-// describeWrite returns the event of a request that wrote a volume or claim,
-// and false for any other request.
+// describeWrite returns the event of a request that writes a volume or claim, and false
+// for any other request.
 func describeWrite(request sandbox.Event) (Event, bool) {
 	noun, shown := nouns[request.Resource]
 	if !shown || request.Group != "" || !request.Writes() {
@@ -70,8 +69,8 @@ func describeWrite(request sandbox.Event) (Event, bool) {
 	}, true
 }
 
-// describeCall returns the event of a call that makes or deletes a volume, and
-// false for any other call.
+// describeCall returns the event of a call that creates or deletes a volume, and false
+// for any other call.
 func describeCall(call csimock.Call) (Event, bool) {
 	if call.Method != "CreateVolume" && call.Method != "DeleteVolume" {
 		return Event{}, false
@@ -88,17 +87,17 @@ func describeCall(call csimock.Call) (Event, bool) {
 	}, true
 }
 
-// describeVolume returns what a volume has become at the time now.
+// describeVolume returns the event of a volume's new state at the time now.
 func describeVolume(volume *v1.PersistentVolume, gone bool, now time.Time) Event {
 	return describeState(volumes, volume, string(volume.Status.Phase), gone, now)
 }
 
-// describeClaim returns what a claim has become at the time now.
+// describeClaim returns the event of a claim's new state at the time now.
 func describeClaim(claim *v1.PersistentVolumeClaim, gone bool, now time.Time) Event {
 	return describeState(claims, claim, string(claim.Status.Phase), gone, now)
 }
 
-// describeState returns what an object of a resource has become.
+// describeState returns the event of an object's new state.
 func describeState(resource string, object metav1.Object, phase string, gone bool, now time.Time) Event {
 	event := Event{
 		Kind:   kindState,
@@ -119,7 +118,7 @@ func describeState(resource string, object metav1.Object, phase string, gone boo
 	return event
 }
 
-// facts are the parts of the sentence that says what a state is.
+// facts are the parts of a sentence about a state: phase, deletion, finalizers.
 func facts(state Event) []string {
 	var parts []string
 	if state.Phase != "" {
@@ -129,16 +128,16 @@ func facts(state Event) []string {
 		parts = append(parts, "Terminating")
 	}
 	if len(state.Finalizers) == 0 {
-		return append(parts, "held by nobody")
+		return append(parts, "no finalizers")
 	}
 	names := make([]string, 0, len(state.Finalizers))
 	for _, name := range state.Finalizers {
 		names = append(names, shortenFinalizer(name))
 	}
-	return append(parts, "held by "+strings.Join(names, " and "))
+	return append(parts, "finalizers "+strings.Join(names, " and "))
 }
 
-// nameOf returns what a user of the API server is called on the timeline.
+// nameOf returns the name on the timeline of a user of the API server.
 func nameOf(user string) string {
 	if user == adminUser {
 		return you
@@ -146,8 +145,8 @@ func nameOf(user string) string {
 	return strings.TrimPrefix(user, "system:serviceaccount:"+deploy.Namespace+":")
 }
 
-// shorten returns the name of a provisioned volume, pvc-<UID of the claim>, with
-// the first part of the UID only; any other name as it is.
+// shorten cuts the name of a provisioned volume, pvc-<UID of the claim>, after the first
+// part of the UID, and leaves any other name unchanged.
 func shorten(name string) string {
 	if parts := strings.Split(name, "-"); len(parts) == 6 && parts[0] == "pvc" {
 		return parts[0] + "-" + parts[1]
@@ -155,8 +154,8 @@ func shorten(name string) string {
 	return name
 }
 
-// shortenFinalizer returns what one of our finalizers is called for short, and
-// any other finalizer as it is.
+// shortenFinalizer returns the short name of a finalizer that our programs manage, and
+// any other finalizer unchanged.
 func shortenFinalizer(name string) string {
 	switch finalizer.Name(name) {
 	case finalizer.External:

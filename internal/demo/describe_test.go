@@ -12,10 +12,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// provisioned is the name of a volume that was made for a claim.
+// provisioned is the name of a volume that was provisioned for a claim.
 const provisioned = "pvc-394c3d6b-07b6-4af5-abbb-3558231493b1"
 
-func TestDescribeWriteReadsTheAuditLog(t *testing.T) {
+func TestWriteIsDescribedFromTheAuditLog(t *testing.T) {
 	for name, tc := range map[string]struct {
 		request sandbox.Event
 		who     string
@@ -56,7 +56,7 @@ func TestDescribeWriteReadsTheAuditLog(t *testing.T) {
 	}
 }
 
-func TestDescribeWriteLeavesOutWhatIsNoWriteOfAVolumeOrClaim(t *testing.T) {
+func TestOtherRequestsAreNotShown(t *testing.T) {
 	for name, request := range map[string]sandbox.Event{
 		"a read":                        {Verb: "get", Resource: volumes},
 		"a watch":                       {Verb: "watch", Resource: claims},
@@ -72,14 +72,14 @@ func TestDescribeWriteLeavesOutWhatIsNoWriteOfAVolumeOrClaim(t *testing.T) {
 	}
 }
 
-func TestDescribeCallShowsWhatChangesTheStorage(t *testing.T) {
+func TestOnlyCallsThatChangeStorageAreShown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		call  csimock.Call
 		what  string
 		shown bool
 	}{
-		"a volume is made":           {csimock.Call{Method: "CreateVolume", Volume: "vol-1", Code: "OK", Volumes: 1}, "CreateVolume vol-1 → OK", true},
-		"a volume could not be":      {csimock.Call{Method: "CreateVolume", Code: "Internal"}, "CreateVolume → Internal", true},
+		"a volume is created":        {csimock.Call{Method: "CreateVolume", Volume: "vol-1", Code: "OK", Volumes: 1}, "CreateVolume vol-1 → OK", true},
+		"CreateVolume fails":         {csimock.Call{Method: "CreateVolume", Code: "Internal"}, "CreateVolume → Internal", true},
 		"a volume is deleted":        {csimock.Call{Method: "DeleteVolume", Volume: "vol-1", Code: "OK"}, "DeleteVolume vol-1 → OK", true},
 		"a probe changes nothing":    {csimock.Call{Method: "Probe", Code: "OK"}, "", false},
 		"a question changes nothing": {csimock.Call{Method: "ControllerGetCapabilities", Code: "OK"}, "", false},
@@ -97,7 +97,7 @@ func TestDescribeCallShowsWhatChangesTheStorage(t *testing.T) {
 	}
 }
 
-func TestDescribeVolumeSaysWhoHoldsIt(t *testing.T) {
+func TestVolumeStateNamesItsFinalizers(t *testing.T) {
 	deleted := metav1.NewTime(begun)
 	for name, tc := range map[string]struct {
 		meta metav1.ObjectMeta
@@ -107,20 +107,20 @@ func TestDescribeVolumeSaysWhoHoldsIt(t *testing.T) {
 		"a volume in use": {
 			metav1.ObjectMeta{Finalizers: []string{"external-provisioner.volume.kubernetes.io/finalizer", "kubernetes.io/pv-protection"}}, false,
 			Event{
-				What: "PV pvc-394c3d6b: Bound, held by external-provisioner and pv-protection", Phase: "Bound",
+				What: "PV pvc-394c3d6b: Bound, finalizers external-provisioner and pv-protection", Phase: "Bound",
 				Finalizers: []string{"external-provisioner.volume.kubernetes.io/finalizer", "kubernetes.io/pv-protection"},
 			},
 		},
 		"a volume that is being deleted": {
 			metav1.ObjectMeta{DeletionTimestamp: &deleted, Finalizers: []string{"example.com/backup"}}, false,
 			Event{
-				What: "PV pvc-394c3d6b: Bound, Terminating, held by example.com/backup", Phase: "Bound",
+				What: "PV pvc-394c3d6b: Bound, Terminating, finalizers example.com/backup", Phase: "Bound",
 				Deleting: true, Finalizers: []string{"example.com/backup"},
 			},
 		},
-		"a volume that nobody holds": {
+		"a volume without finalizers": {
 			metav1.ObjectMeta{}, false,
-			Event{What: "PV pvc-394c3d6b: Bound, held by nobody", Phase: "Bound"},
+			Event{What: "PV pvc-394c3d6b: Bound, no finalizers", Phase: "Bound"},
 		},
 		"a volume that is gone": {
 			metav1.ObjectMeta{DeletionTimestamp: &deleted}, true,
@@ -138,17 +138,17 @@ func TestDescribeVolumeSaysWhoHoldsIt(t *testing.T) {
 	}
 }
 
-func TestDescribeClaimSaysItsPhase(t *testing.T) {
+func TestClaimStateNamesItsPhase(t *testing.T) {
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo", Finalizers: []string{"kubernetes.io/pvc-protection"}},
 		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending},
 	}
-	if got, want := describeClaim(claim, false, at(1)).What, "PVC demo: Pending, held by pvc-protection"; got != want {
+	if got, want := describeClaim(claim, false, at(1)).What, "PVC demo: Pending, finalizers pvc-protection"; got != want {
 		t.Errorf("the claim is %q, want %q", got, want)
 	}
 }
 
-func TestShortenLeavesOtherNamesAlone(t *testing.T) {
+func TestOnlyProvisionedVolumeNamesAreShortened(t *testing.T) {
 	for name, want := range map[string]string{
 		provisioned:           "pvc-394c3d6b",
 		"demo":                "demo",
@@ -162,7 +162,7 @@ func TestShortenLeavesOtherNamesAlone(t *testing.T) {
 	}
 }
 
-func TestExplainNamesWhatEachFinalizerWaitsFor(t *testing.T) {
+func TestEachFinalizerIsExplained(t *testing.T) {
 	for name, tc := range map[string]struct {
 		finalizers []string
 		want       []string
@@ -170,20 +170,20 @@ func TestExplainNamesWhatEachFinalizerWaitsFor(t *testing.T) {
 		"with the gate on": {
 			[]string{"external-provisioner.volume.kubernetes.io/finalizer", "kubernetes.io/pv-protection"},
 			[]string{
-				"held by external-provisioner until the CSI driver has deleted the volume",
-				"held by pv-protection until the volume is no longer bound to a claim",
+				"kept by external-provisioner until the CSI driver has deleted the volume",
+				"kept by pv-protection until the volume is no longer bound to a claim",
 			},
 		},
 		"with the gate off": {
 			[]string{"kubernetes.io/pv-protection"},
 			[]string{
-				"held by pv-protection until the volume is no longer bound to a claim",
-				"held by nobody until the CSI driver has deleted the volume",
+				"kept by pv-protection until the volume is no longer bound to a claim",
+				"no finalizer keeps it until the CSI driver has deleted the volume",
 			},
 		},
 		"with somebody else's finalizer": {
 			[]string{"example.com/backup"},
-			[]string{"held by example.com/backup", "held by nobody until the CSI driver has deleted the volume"},
+			[]string{"kept by example.com/backup", "no finalizer keeps it until the CSI driver has deleted the volume"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// objects are the volumes and claims that the API server has, kept current by a
-// watch.
+// objects are the volumes and claims of the API server, updated by a watch.
 type objects struct {
 	volumes corelisters.PersistentVolumeLister
 	claims  corelisters.PersistentVolumeClaimLister
@@ -22,11 +21,11 @@ type objects struct {
 
 	mu      sync.Mutex
 	changed chan struct{}     // closed with the next change
-	told    map[string]string // what was told last, by object
+	told    map[string]string // last event text, by object
 }
 
-// watchObjects watches, and tells what objects become, until ctx ends or stop is
-// called. It returns once it knows all objects that there are.
+// watchObjects watches the objects and calls tell for each new state, until ctx ends or
+// stop is called. It returns once all existing objects are known.
 func watchObjects(ctx context.Context, client kubernetes.Interface, tell func(Event)) (watched *objects, stop func(), err error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core := factory.Core().V1()
@@ -55,7 +54,7 @@ func watchObjects(ctx context.Context, client kubernetes.Interface, tell func(Ev
 	return watched, stop, nil
 }
 
-// handler returns what is called with every change.
+// handler returns the handler of all changes.
 func (o *objects) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { o.note(object, false) },
@@ -69,7 +68,7 @@ func (o *objects) handler() cache.ResourceEventHandler {
 	}
 }
 
-// note tells what an object has become, if that is new, and wakes those who wait.
+// note calls tell if the state of the object is new, and wakes all waiters.
 func (o *objects) note(object any, gone bool) {
 	var event Event
 	switch object := object.(type) {
@@ -88,8 +87,8 @@ func (o *objects) note(object any, gone bool) {
 	}
 }
 
-// await waits until holds says so; what completes "wait until". The error is why
-// ctx ended.
+// await waits until holds returns true; what completes "wait until". The error is the
+// cause of the end of ctx.
 func (o *objects) await(ctx context.Context, what string, holds func() bool) error {
 	for {
 		o.mu.Lock()
@@ -106,7 +105,7 @@ func (o *objects) await(ctx context.Context, what string, holds func() bool) err
 	}
 }
 
-// volume returns the volume with the name, nil if there is none.
+// volume returns the volume with the name, or nil.
 func (o *objects) volume(name string) *v1.PersistentVolume {
 	volume, err := o.volumes.Get(name)
 	if err != nil { // a lister has no other error than "not found"
@@ -115,8 +114,7 @@ func (o *objects) volume(name string) *v1.PersistentVolume {
 	return volume
 }
 
-// claim returns the claim of the demo's namespace with the name, nil if there is
-// none.
+// claim returns the claim with the name in the demo's namespace, or nil.
 func (o *objects) claim(name string) *v1.PersistentVolumeClaim {
 	claim, err := o.claims.PersistentVolumeClaims(namespace).Get(name)
 	if err != nil {

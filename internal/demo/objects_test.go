@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-func TestObjectsTellWhatTheyBecome(t *testing.T) {
+func TestEachNewStateIsToldOnce(t *testing.T) {
 	client := fake.NewClientset(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}})
 	var told []Event
 	seen, stop, err := watchObjects(t.Context(), client, func(e Event) { told = append(told, e) })
@@ -36,13 +36,13 @@ func TestObjectsTellWhatTheyBecome(t *testing.T) {
 	stop()
 	got := whats(told)
 	slices.Sort(got) // volumes and claims come from watches of their own
-	want := []string{"PV a: Bound, held by nobody", "PVC demo: gone from the API", "PVC demo: held by nobody"}
+	want := []string{"PV a: Bound, no finalizers", "PVC demo: gone from the API", "PVC demo: no finalizers"}
 	if !slices.Equal(got, want) {
 		t.Errorf("told %q, want each state once: %q", got, want)
 	}
 }
 
-// awaitOrFail waits until holds says so.
+// awaitOrFail waits until holds returns true.
 func awaitOrFail(t *testing.T, seen *objects, what string, holds func() bool) {
 	t.Helper()
 	if err := seen.await(t.Context(), what, holds); err != nil {
@@ -50,7 +50,7 @@ func awaitOrFail(t *testing.T, seen *objects, what string, holds func() bool) {
 	}
 }
 
-func TestAwaitSaysWhatItWaitedForAndWhyInVain(t *testing.T) {
+func TestAwaitNamesConditionAndCause(t *testing.T) {
 	died := errors.New("run provisioner: signal: killed")
 	ctx, fail := context.WithCancelCause(t.Context())
 	seen, stop, err := watchObjects(ctx, fake.NewClientset(), func(Event) {})

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Outcome is how a run ended.
+// Outcome is the result of a run.
 type Outcome struct {
 	// Gate is HonorPVReclaimPolicy in the run.
 	Gate bool `json:"gate"`
 	// Volume is the handle of the volume whose PV was deleted before its claim.
 	Volume string `json:"volume"`
-	// Left are the handles of the volumes that the storage system still has,
-	// although nothing in the API speaks of them any more.
+	// Left are the handles of the volumes that the storage system still has although no
+	// PersistentVolume names them.
 	Left []string `json:"left"`
 }
 
-// Expected are the handles of the volumes that must be left: without the KEP,
-// that of the volume whose PV was deleted before its claim.
+// Expected are the handles of the volumes that must be left: with the gate off, the
+// volume whose PV was deleted before its claim.
 func (o Outcome) Expected() []string {
 	if o.Gate {
 		return nil
@@ -26,7 +26,7 @@ func (o Outcome) Expected() []string {
 	return []string{o.Volume}
 }
 
-// AsExpected says whether the run showed what it is there to show.
+// AsExpected returns true if exactly the expected volumes are left.
 func (o Outcome) AsExpected() bool { return slices.Equal(o.Left, o.Expected()) }
 
 // Verdict is the outcome in a sentence.
@@ -41,21 +41,21 @@ func (o Outcome) Verdict() string {
 	return fmt.Sprintf("%s%s behind in the storage system (%s): this is the leak", gate, countLeft(o.Left), strings.Join(o.Left, ", "))
 }
 
-// Why says how the run came to its outcome, if that is the expected one.
+// Why returns the reason for an expected outcome, or "".
 func (o Outcome) Why() string {
 	switch {
 	case !o.AsExpected():
 		return ""
 	case o.Gate:
-		return "The finalizer external-provisioner held the PV until the driver had deleted the volume."
+		return "The finalizer external-provisioner kept the PV until the driver had deleted the volume."
 	}
-	return "Nothing held the PV for the provisioner: it went before anybody called DeleteVolume."
+	return "The PV had no finalizer of the provisioner: it was gone before any program called DeleteVolume."
 }
 
-// gateName names the gate and its value as the flag --feature-gates does.
+// gateName returns the gate and its value as in the flag --feature-gates.
 func gateName(on bool) string { return fmt.Sprintf("HonorPVReclaimPolicy=%t", on) }
 
-// countLeft says how many volumes are left.
+// countLeft returns the number of volumes left, in words.
 func countLeft(left []string) string {
 	if len(left) == 1 {
 		return "1 volume left"
@@ -63,8 +63,7 @@ func countLeft(left []string) string {
 	return fmt.Sprintf("%d volumes left", len(left))
 }
 
-// unexpected returns an error that names the runs that did not show what they
-// are there to show, and nil if all did.
+// unexpected returns an error that names the runs with an unexpected outcome, or nil.
 func unexpected(outcomes []Outcome) error {
 	var verdicts []string
 	for _, outcome := range outcomes {

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// The outcomes of runs that show what they must.
+// Expected outcomes.
 var (
 	reclaimed = Outcome{Gate: true, Volume: "vol-1", Left: []string{}}
 	leaked    = Outcome{Gate: false, Volume: "vol-1", Left: []string{"vol-1"}}
 )
 
-func TestOutcomeIsJudgedByTheVolumesThatAreLeft(t *testing.T) {
+func TestOutcomeFollowsFromTheVolumesLeft(t *testing.T) {
 	for name, tc := range map[string]struct {
 		outcome Outcome
 		good    bool
@@ -54,9 +54,9 @@ func TestOutcomeIsJudgedByTheVolumesThatAreLeft(t *testing.T) {
 	}
 }
 
-func TestDemoFailsWithTheRunsThatDid(t *testing.T) {
+func TestErrorNamesUnexpectedRunsOnly(t *testing.T) {
 	if err := unexpected([]Outcome{reclaimed, leaked}); err != nil {
-		t.Errorf("unexpected of what must be: %v", err)
+		t.Errorf("unexpected = %v for expected outcomes", err)
 	}
 	err := unexpected([]Outcome{reclaimed, {Gate: false, Volume: "vol-1"}})
 	if err == nil || !strings.Contains(err.Error(), "HonorPVReclaimPolicy=false") || strings.Contains(err.Error(), "=true") {

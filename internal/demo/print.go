@@ -9,15 +9,15 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// Printer shows a demo. Its errors are those of where it prints to.
+// Printer shows a demo. Its errors are errors of the output.
 type Printer interface {
 	// Begin announces a run with the gate on or off.
 	Begin(gate bool) error
 	// Event shows a line of the timeline.
 	Event(event Event) error
-	// End shows how a run ended.
+	// End shows the result of a run.
 	End(outcome Outcome) error
-	// Summarize compares the runs. It comes last.
+	// Summarize compares the runs. It is called last.
 	Summarize(outcomes []Outcome) error
 }
 
@@ -26,14 +26,14 @@ func NewTextPrinter(out io.Writer, colored bool) Printer {
 	return &textPrinter{out: out, paint: newPaint(colored)}
 }
 
-// textPrinter prints a table that grows.
+// textPrinter prints a table line by line.
 type textPrinter struct {
 	out   io.Writer
 	paint paint
-	// volumes is their number in the line before.
+	// volumes is the number of volumes in the previous line.
 	volumes int
-	// checking is that a check was printed. From there on only the checks and
-	// what they make the storage system do is of interest.
+	// checking: a check was printed. After it only checks and calls of the driver are
+	// printed.
 	checking bool
 }
 
@@ -72,7 +72,7 @@ func (p *textPrinter) line(event Event) string {
 	}, "  ")
 }
 
-// colorOf returns the color of what an event says.
+// colorOf returns the color of an event's text.
 func (p *textPrinter) colorOf(event Event) color {
 	switch {
 	case event.Kind == kindStep || event.Kind == kindCheck:
@@ -95,8 +95,8 @@ func (p *textPrinter) End(outcome Outcome) error {
 	return p.print("", verdict)
 }
 
-// colorOfOutcome is green for a volume that is gone, yellow for the leak that
-// the demo is about, and red for what must not be.
+// colorOfOutcome returns green for a reclaimed volume, yellow for the expected leak, and
+// red for an unexpected outcome.
 func (p *textPrinter) colorOfOutcome(outcome Outcome) color {
 	switch {
 	case !outcome.AsExpected():
@@ -155,14 +155,14 @@ func (p jsonPrinter) Summarize(outcomes []Outcome) error {
 	return p.encoder.Encode(newSummary(outcomes))
 }
 
-// summary is the last object that a jsonPrinter prints.
+// summary is the last JSON object of a demo.
 type summary struct {
 	Kind       string       `json:"kind"`
 	AsExpected bool         `json:"asExpected"`
 	Runs       []runSummary `json:"runs"`
 }
 
-// runSummary is what a summary says of one run.
+// runSummary is the part of a summary about one run.
 type runSummary struct {
 	Outcome
 	Gates       string `json:"featureGates"`

@@ -60,7 +60,7 @@ SECONDS  STORED  WHO            WHAT    (STORED: volumes in the storage system)
 123.400   1 → 2  CSI driver     CreateVolume vol-2 → OK
 
 HonorPVReclaimPolicy=false: 1 volume left behind in the storage system (vol-1): this is the leak
-Nothing held the PV for the provisioner: it went before anybody called DeleteVolume.
+The PV had no finalizer of the provisioner: it was gone before any program called DeleteVolume.
 
 RUN                          VOLUMES LEFT   EXPECTED   RESULT
 HonorPVReclaimPolicy=true    0              0          reclaimed
@@ -71,7 +71,7 @@ HonorPVReclaimPolicy=false   1              1          leaked
 	}
 }
 
-func TestTextPrinterBeginsEveryRunAnew(t *testing.T) {
+func TestTextPrinterStartsEachRunFromZero(t *testing.T) {
 	var out bytes.Buffer
 	printer := NewTextPrinter(&out, false)
 	show(t, printer, story, leaked)
@@ -155,7 +155,7 @@ func TestColorIsForTerminals(t *testing.T) {
 	}
 }
 
-func TestProgressSaysHowItEnded(t *testing.T) {
+func TestProgressPrintsTheResult(t *testing.T) {
 	var out bytes.Buffer
 	progress := Progress{Out: &out}
 	broken := errors.New("broken")

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Progress says what is being started and how long that took.
+// Progress prints what is being started and how long that took.
 type Progress struct {
-	// Out gets it.
+	// Out is where the progress is printed.
 	Out io.Writer
 }
 
-// Do does what is called so, and says so.
+// Do calls do, and prints what and the time that do took.
 func (p Progress) Do(what string, do func() error) error {
 	fmt.Fprintf(p.Out, "%s ... ", what)
 	begun := time.Now()

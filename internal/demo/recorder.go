@@ -8,24 +8,25 @@ import (
 )
 
 const (
-	// delay is how long an event is held back, for earlier ones that come late.
+	// delay is how long an event waits for earlier events from slower sources.
 	delay = 250 * time.Millisecond
-	// beat is how often a recorder looks for events that are due.
+	// beat is the period in which due events are printed.
 	beat = 25 * time.Millisecond
 )
 
-// recorder takes the events of a run from all sources and prints them in order.
+// recorder collects the events of a run from all sources and prints them in order of
+// time.
 type recorder struct {
 	timeline *timeline
 	printer  Printer
-	// fail is told the first error of the printer, after which nothing is printed.
+	// fail is called with the first error of the printer; nothing is printed after it.
 	fail   func(error)
 	err    error
 	events chan Event
 	done   chan struct{}
 }
 
-// startRecorder returns a recorder at work. finish must be called.
+// startRecorder starts a recorder. finish must be called.
 func startRecorder(timeline *timeline, printer Printer, fail func(error)) *recorder {
 	r := &recorder{
 		timeline: timeline,
@@ -38,10 +39,10 @@ func startRecorder(timeline *timeline, printer Printer, fail func(error)) *recor
 	return r
 }
 
-// tell takes an event. It is for any goroutine, until finish is called.
+// tell records an event. Any goroutine may call it until finish is called.
 func (r *recorder) tell(event Event) { r.events <- event }
 
-// finish prints what is left and returns the error of the printer.
+// finish prints the remaining events and returns the error of the printer.
 func (r *recorder) finish() error {
 	close(r.events)
 	<-r.done
@@ -67,7 +68,7 @@ func (r *recorder) record() {
 	}
 }
 
-// print prints events, unless that failed before.
+// print prints events unless the printer failed before.
 func (r *recorder) print(events []Event) {
 	for _, event := range events {
 		if r.err != nil {
@@ -79,8 +80,8 @@ func (r *recorder) print(events []Event) {
 	}
 }
 
-// followWrites tells of the writes in an audit log until it finds the request
-// for the volume called last, or ctx ends.
+// followWrites calls tell for each write in an audit log until the log has a request for
+// the volume called last, or ctx ends.
 func followWrites(ctx context.Context, path, last string, tell func(Event)) error {
 	for request, err := range sandbox.FollowAudit(ctx, path) {
 		if err != nil {
@@ -96,8 +97,8 @@ func followWrites(ctx context.Context, path, last string, tell func(Event)) erro
 	return nil
 }
 
-// followCalls tells of the calls in the log of a driver until it finds the one
-// that listVolumes makes, or ctx ends.
+// followCalls calls tell for each call in the log of a driver until the log has the call
+// of listVolumes, or ctx ends.
 func followCalls(ctx context.Context, path string, tell func(Event)) error {
 	for call, err := range sandbox.FollowCalls(ctx, path) {
 		if err != nil {

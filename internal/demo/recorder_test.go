@@ -40,7 +40,7 @@ func (m *memory) expect(t *testing.T, want ...string) {
 	}
 }
 
-func TestRecorderHoldsEventsBackUntilEarlierOnesHaveCome(t *testing.T) {
+func TestRecorderWaitsForEarlierEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, shown := time.Now(), &memory{}
 		r := startRecorder(newTimeline(true, start), shown, func(err error) { t.Error(err) })
@@ -64,7 +64,7 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestRecorderFailsWhenNothingCanBePrinted(t *testing.T) {
+func TestRecorderFailsWithThePrinter(t *testing.T) {
 	ctx, fail := context.WithCancelCause(t.Context())
 	r := startRecorder(newTimeline(true, begun), NewJSONPrinter(closedWriter{}), fail)
 	r.tell(Event{Time: at(1)})
@@ -95,7 +95,7 @@ func writeLines(t *testing.T, values ...any) string {
 // object is a line of JSON.
 type object = map[string]any
 
-func TestFollowWritesEndsWithTheLastRequest(t *testing.T) {
+func TestFollowWritesEndsAtTheEndMark(t *testing.T) {
 	request := func(verb, name string) object {
 		return object{"verb": verb, "objectRef": object{"resource": volumes, "name": name}, "user": object{"username": adminUser}}
 	}
@@ -109,7 +109,7 @@ func TestFollowWritesEndsWithTheLastRequest(t *testing.T) {
 	}
 }
 
-func TestFollowCallsEndsWithTheList(t *testing.T) {
+func TestFollowCallsEndsAtListVolumes(t *testing.T) {
 	call := func(method string) object { return object{"method": method, "volume": "vol-1", "code": "OK"} }
 	path := writeLines(t, call("Probe"), call("CreateVolume"), call(listMethod), call("DeleteVolume"))
 	var told []Event
@@ -121,7 +121,7 @@ func TestFollowCallsEndsWithTheList(t *testing.T) {
 	}
 }
 
-func TestFollowersFailOnALogThatIsBroken(t *testing.T) {
+func TestBrokenLogIsNamedInTheError(t *testing.T) {
 	path := writeLines(t, "no object")
 	tell := func(e Event) { t.Errorf("told %+v", e) }
 	for name, err := range map[string]error{

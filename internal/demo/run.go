@@ -14,24 +14,24 @@ import (
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
-// Config says what is shown, and how.
+// Config is the configuration of a demo.
 type Config struct {
-	// Binaries is where the programs are.
+	// Binaries are the programs.
 	Binaries sandbox.Binaries
-	// Gates are the values of HonorPVReclaimPolicy, one for each run.
+	// Gates are the values of HonorPVReclaimPolicy, one for each run of the scenario.
 	Gates []bool
-	// Timeout is the longest time for everything but the end.
+	// Timeout limits everything except stopping the programs.
 	Timeout time.Duration
 	// Keep leaves data and logs behind.
 	Keep bool
-	// Printer shows the runs, Progress what is being started before them.
+	// Printer shows the runs, Progress the programs that are being started.
 	Printer  Printer
 	Progress Progress
 }
 
-// Run shows the demo and leaves no process behind. Its error says which run did
-// not show what it must, which program died and what it logged last, or what was
-// waited for when the time was over. If ctx ends, the error is why.
+// Run shows the demo and leaves no process behind. Its error names the run with an
+// unexpected outcome, the program that died with its last log line, or the condition
+// that was waited for at the timeout. If ctx ends, the error is its cause.
 func Run(ctx context.Context, config Config) (err error) {
 	late := fmt.Errorf("the demo was not finished within %s, see --timeout", config.Timeout)
 	limited, cancel := context.WithTimeoutCause(ctx, config.Timeout, late)
@@ -56,8 +56,8 @@ func Run(ctx context.Context, config Config) (err error) {
 	return errors.Join(config.Printer.Summarize(outcomes), unexpected(outcomes), cluster.Stop())
 }
 
-// whyEnded returns the reason for an error: why ctx ended, or else why guarded,
-// which is made from it, did.
+// whyEnded returns the reason for an error: the cause of the end of ctx, or else of
+// guarded, which is derived from ctx.
 func whyEnded(ctx, guarded context.Context, err error) error {
 	cause := context.Cause(guarded)
 	switch {
@@ -78,8 +78,8 @@ type run struct {
 	outcome Outcome
 }
 
-// show starts the programs, plays the scenario with its timeline, and finds out
-// what is left.
+// show starts the programs, plays the scenario with its timeline, and lists the volumes
+// that are left.
 func (r *run) show(ctx context.Context) error {
 	if err := r.cluster.StartPrograms(ctx, r.outcome.Gate); err != nil {
 		return err
@@ -96,8 +96,8 @@ func (r *run) show(ctx context.Context) error {
 	return r.cluster.StopPrograms()
 }
 
-// record prints the timeline while the scenario is played, up to the last thing
-// that any program has done.
+// record prints the timeline while the scenario is played, up to the last action of any
+// program.
 func (r *run) record(ctx context.Context) error {
 	recorder := startRecorder(newTimeline(r.outcome.Gate, time.Now()), r.printer, r.fail)
 	group, ctx := errgroup.WithContext(ctx)
@@ -108,7 +108,7 @@ func (r *run) record(ctx context.Context) error {
 	return cmp.Or(err, unprinted)
 }
 
-// play plays the scenario and counts what is left, once nobody can change it.
+// play plays the scenario, stops the controllers and lists the volumes that are left.
 func (r *run) play(ctx context.Context, tell func(Event)) error {
 	objects, stop, err := watchObjects(ctx, r.cluster.Client(), tell)
 	if err != nil {
@@ -129,8 +129,8 @@ func (r *run) play(ctx context.Context, tell func(Event)) error {
 	return r.endAudit(ctx)
 }
 
-// endAudit asks for a volume that there is not, which tells followWrites that
-// nothing more will come.
+// endAudit reads a volume that does not exist: its request is the end mark for
+// followWrites in the audit log.
 func (r *run) endAudit(ctx context.Context) error {
 	_, err := r.cluster.Client().CoreV1().PersistentVolumes().Get(ctx, r.last(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -139,5 +139,5 @@ func (r *run) endAudit(ctx context.Context) error {
 	return nil
 }
 
-// last is the name that endAudit asks for, another one in each run.
+// last returns the name of the volume that endAudit reads, different in each run.
 func (r *run) last() string { return fmt.Sprintf("end-of-run-%t", r.outcome.Gate) }

@@ -21,17 +21,17 @@ const (
 	markerName = "marker"
 )
 
-// scenario is what the demo does as an administrator.
+// scenario is the sequence of steps of the demo, as an administrator.
 type scenario struct {
 	cluster *Cluster
 	objects *objects
 	tell    func(Event)
-	// volume is that of the claim, once it is bound.
+	// volume is the volume of the claim, once the claim is bound.
 	volume *v1.PersistentVolume
 }
 
-// play deletes a volume before its claim, and returns once both are gone. With
-// the gate off it returns once another volume was reclaimed after that.
+// play deletes a volume before its claim, and returns once both are gone. With the gate
+// off it then waits until another volume was reclaimed.
 func (s *scenario) play(ctx context.Context, honor bool) error {
 	acts := []func(context.Context) error{s.applyClass, s.createClaim, s.showVolume, s.deleteVolume, s.deleteClaim}
 	if !honor {
@@ -45,7 +45,7 @@ func (s *scenario) play(ctx context.Context, honor bool) error {
 	return nil
 }
 
-// applyClass puts the class into the cluster.
+// applyClass creates the storage class.
 func (s *scenario) applyClass(ctx context.Context) error {
 	s.announce(kindStep, "kubectl apply -f class.yaml  # StorageClass "+ClassName+", reclaimPolicy: Delete")
 	return s.cluster.ApplyClass(ctx)
@@ -58,33 +58,33 @@ func (s *scenario) createClaim(ctx context.Context) (err error) {
 	return err
 }
 
-// showVolume shows who holds the volume, and until when.
+// showVolume shows the finalizers of the volume, and when each is removed.
 func (s *scenario) showVolume(context.Context) error {
-	s.announce(kindStep, "kubectl get pv "+shorten(s.volume.Name)+" -o yaml  # who holds it?")
+	s.announce(kindStep, "kubectl get pv "+shorten(s.volume.Name)+" -o yaml  # which finalizers keep it?")
 	for _, line := range explain(s.volume.Finalizers) {
 		s.tell(Event{Kind: kindNote, Time: time.Now(), Who: watched, What: line})
 	}
 	return nil
 }
 
-// explain says until when each finalizer of a volume holds it, and whether one of
-// them holds it until the driver has deleted what is behind it.
+// explain returns a line for each finalizer of a volume with the time of its removal,
+// and a line if none keeps the volume until the driver has deleted it.
 func explain(finalizers []string) []string {
 	var lines []string
 	for _, name := range finalizers {
-		line := "held by " + shortenFinalizer(name)
+		line := "kept by " + shortenFinalizer(name)
 		if holder, ours := finalizer.HolderOf(name); ours {
 			line += " until " + holder.Until
 		}
 		lines = append(lines, line)
 	}
 	if !slices.Contains(finalizers, string(finalizer.External)) {
-		lines = append(lines, "held by nobody until the CSI driver has deleted the volume")
+		lines = append(lines, "no finalizer keeps it until the CSI driver has deleted the volume")
 	}
 	return lines
 }
 
-// deleteVolume deletes the volume, which its claim still uses.
+// deleteVolume deletes the volume while its claim exists.
 func (s *scenario) deleteVolume(ctx context.Context) error {
 	s.announce(kindStep, "kubectl delete pv "+shorten(s.volume.Name)+" --wait=false  # the PV first")
 	name := s.volume.Name
@@ -103,10 +103,10 @@ func (s *scenario) deleteClaim(ctx context.Context) error {
 	return s.release(ctx, claimName, s.volume.Name)
 }
 
-// reclaimMarker has a second volume reclaimed in the usual order. Once that is
-// done, whatever was to be done about the first volume has been done before.
+// reclaimMarker creates a second volume and deletes it in the usual order. Once it is
+// reclaimed, the queues have processed the first volume, too.
 func (s *scenario) reclaimMarker(ctx context.Context) error {
-	s.announce(kindCheck, "kubectl create -f "+markerName+".yaml  # to be sure: another PVC, deleted before its PV")
+	s.announce(kindCheck, "kubectl create -f "+markerName+".yaml  # to confirm: another PVC, deleted before its PV")
 	volume, err := s.bind(ctx, markerName)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *scenario) reclaimMarker(ctx context.Context) error {
 	return s.release(ctx, markerName, volume.Name)
 }
 
-// bind creates a claim and returns the volume that it was bound to.
+// bind creates a claim and returns its volume once both are bound.
 func (s *scenario) bind(ctx context.Context, name string) (*v1.PersistentVolume, error) {
 	if _, err := s.cluster.Client().CoreV1().PersistentVolumeClaims(namespace).Create(ctx, newClaim(name), metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("create claim: %w", err)
@@ -142,7 +142,7 @@ func (s *scenario) release(ctx context.Context, claim, volume string) error {
 	})
 }
 
-// announce puts a step, or a check, on the timeline: what one would type.
+// announce adds a step or check to the timeline, as the command to type.
 func (s *scenario) announce(kind kind, command string) {
 	s.tell(Event{Kind: kind, Time: time.Now(), Who: you, What: "$ " + command})
 }

@@ -9,12 +9,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// listMethod is the call by which listVolumes asks a driver. No other program in
-// the cluster makes it.
+// listMethod is the call of listVolumes. No other program in the cluster calls it.
 const listMethod = "ListVolumes"
 
-// listVolumes returns the handles of all volumes that the driver at socket has,
-// as the driver says.
+// listVolumes returns the handles of all volumes of the driver at socket.
 func listVolumes(ctx context.Context, socket string) ([]string, error) {
 	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

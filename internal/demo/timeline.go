@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// timeline puts the events of one run in order of time. Whoever uses it decides
-// how long to hold events back; it knows no clock.
+// timeline sorts the events of one run by time. The caller decides how long events wait;
+// the timeline reads no clock.
 type timeline struct {
 	gate    bool
 	start   time.Time
@@ -20,16 +20,16 @@ func newTimeline(gate bool, start time.Time) *timeline {
 	return &timeline{gate: gate, start: start}
 }
 
-// add takes an event. What happened before the run began is not part of it.
+// add adds an event. Events before the start of the run are dropped.
 func (t *timeline) add(event Event) {
 	if !event.Time.Before(t.start) {
 		t.pending = append(t.pending, event)
 	}
 }
 
-// before removes and returns the events that happened before instant, oldest
-// first; of two at one time the one that was added first. An event that is
-// added after later ones were returned comes with the next call.
+// before removes and returns the events that happened before instant, oldest first; of
+// two events with the same time the event that was added first. An event that is added
+// after later events were returned comes with the next call.
 func (t *timeline) before(instant time.Time) []Event {
 	slices.SortStableFunc(t.pending, func(a, b Event) int { return a.Time.Compare(b.Time) })
 	count := slices.IndexFunc(t.pending, func(e Event) bool { return !e.Time.Before(instant) })
@@ -41,7 +41,7 @@ func (t *timeline) before(instant time.Time) []Event {
 	return t.complete(due)
 }
 
-// rest removes and returns the events that are left, as before does.
+// rest removes and returns all remaining events, sorted as by before.
 func (t *timeline) rest() []Event {
 	due := t.pending
 	t.pending = nil
@@ -49,8 +49,8 @@ func (t *timeline) rest() []Event {
 	return t.complete(due)
 }
 
-// complete gives events what only their place on the timeline says. Only calls
-// tell how many volumes there are; it stays so until the next one.
+// complete sets the fields that follow from the order of events. The number of volumes
+// comes from calls and is the same until the next call.
 func (t *timeline) complete(events []Event) []Event {
 	for i := range events {
 		event := &events[i]

@@ -21,7 +21,7 @@ func whats(events []Event) []string {
 	return said
 }
 
-func TestTimelineOrdersWhatIsDue(t *testing.T) {
+func TestDueEventsAreSortedByTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		added   []Event
 		instant time.Time
@@ -31,23 +31,23 @@ func TestTimelineOrdersWhatIsDue(t *testing.T) {
 		"nothing was added": {
 			instant: at(100),
 		},
-		"events come in order of time, not of arrival": {
+		"events are sorted by time, not arrival": {
 			added:   []Event{{What: "c", Time: at(30)}, {What: "a", Time: at(10)}, {What: "b", Time: at(20)}},
 			instant: at(100),
 			due:     []string{"a", "b", "c"},
 		},
-		"events of one time come in order of arrival": {
+		"events of one time keep their order": {
 			added:   []Event{{What: "step", Time: at(10)}, {What: "write", Time: at(10)}, {What: "first", Time: at(0)}},
 			instant: at(100),
 			due:     []string{"first", "step", "write"},
 		},
-		"what is not due yet is held back": {
+		"events that are not due wait": {
 			added:   []Event{{What: "late", Time: at(50)}, {What: "early", Time: at(49)}},
 			instant: at(50),
 			due:     []string{"early"},
 			rest:    []string{"late"},
 		},
-		"what happened before the run is left out": {
+		"events before the run are dropped": {
 			added:   []Event{{What: "before", Time: at(-1)}, {What: "begin", Time: at(0)}},
 			instant: at(100),
 			due:     []string{"begin"},
@@ -68,7 +68,7 @@ func TestTimelineOrdersWhatIsDue(t *testing.T) {
 	}
 }
 
-func TestTimelineShowsWhatComesTooLate(t *testing.T) {
+func TestLateEventIsShownNext(t *testing.T) {
 	timeline := newTimeline(true, begun)
 	timeline.add(Event{What: "second", Time: at(20)})
 	timeline.before(at(100))
@@ -78,7 +78,7 @@ func TestTimelineShowsWhatComesTooLate(t *testing.T) {
 	}
 }
 
-func TestTimelineCarriesTheNumberOfVolumesOn(t *testing.T) {
+func TestNumberOfVolumesLastsUntilTheNextCall(t *testing.T) {
 	timeline := newTimeline(false, begun)
 	for _, event := range []Event{
 		{Kind: kindWrite, Time: at(0)},
