@@ -9,15 +9,15 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
 )
 
-// pluginName is the file name by which kubectl finds the program as a plugin.
+// pluginName is the file name under which kubectl finds the program as a plugin.
 const pluginName = "kubectl-exeunt"
 
-// newCommand returns the command with its subcommands; program is the name of
-// the file that was started.
+// newCommand returns the command with its subcommands; program is the file name of the
+// running program.
 func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:           "exeunt",
-		Short:         "Delete it in Kubernetes, and it is gone",
+		Short:         "Show how persistent volumes are reclaimed, and end unresolved journal entries",
 		Args:          rejectUnknown,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -37,8 +37,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 	return command
 }
 
-// rejectUnknown refuses a word that is no subcommand, and names the one that
-// was probably meant.
+// rejectUnknown refuses an unknown subcommand, and suggests a similar one.
 func rejectUnknown(command *cobra.Command, words []string) error {
 	if len(words) == 0 {
 		return nil
@@ -50,7 +49,7 @@ func rejectUnknown(command *cobra.Command, words []string) error {
 	return fmt.Errorf("unknown command %q, %s", words[0], hint)
 }
 
-// noArguments refuses any word after a subcommand.
+// noArguments refuses arguments.
 func noArguments(command *cobra.Command, words []string) error {
 	if len(words) == 0 {
 		return nil

@@ -24,13 +24,13 @@ func execute(ctx context.Context, program string, args ...string) (string, error
 	return out.String(), err
 }
 
-func TestCommandLineIsRefusedInASentence(t *testing.T) {
+func TestWrongCommandLineIsRefusedInASentence(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		want string
 	}{
 		"a command that does not exist":      {[]string{"fly"}, `unknown command "fly", see exeunt --help`},
-		"a command that is misspelt":         {[]string{"dmeo"}, `unknown command "dmeo", did you mean demo?`},
+		"a misspelled command":               {[]string{"dmeo"}, `unknown command "dmeo", did you mean demo?`},
 		"a flag that does not exist":         {[]string{"demo", "--fast"}, "there is no flag --fast; exeunt demo --help lists all"},
 		"an argument of the demo":            {[]string{"demo", "now"}, `exeunt demo takes no arguments, not "now", see exeunt demo --help`},
 		"another output":                     {[]string{"demo", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
@@ -58,7 +58,7 @@ func TestCommandLineIsRefusedInASentence(t *testing.T) {
 	}
 }
 
-func TestProgramsThatAreNotBuiltAreNamed(t *testing.T) {
+func TestMissingProgramsAreNamed(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	for _, command := range []string{"demo", "sandbox"} {
@@ -72,7 +72,7 @@ func TestProgramsThatAreNotBuiltAreNamed(t *testing.T) {
 	}
 }
 
-func TestASignalBeforeTheStartIsTheError(t *testing.T) {
+func TestSignalBeforeTheStartIsTheError(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	interrupt(signalError{syscall.SIGTERM})
 	for _, command := range []string{"demo", "sandbox"} {
@@ -89,7 +89,7 @@ func TestVersionIsPrinted(t *testing.T) {
 	}
 }
 
-func TestPluginIsCalledAsItsUserCallsIt(t *testing.T) {
+func TestHelpHasTheNameOfThePlugin(t *testing.T) {
 	for program, want := range map[string]string{"exeunt": "  exeunt [command]", "kubectl-exeunt": "  kubectl exeunt [command]"} {
 		if out, err := execute(t.Context(), program); err != nil || !strings.Contains(out, want) {
 			t.Errorf("help of %s = %v:\n%s\nwant %q", program, err, out, want)
@@ -97,7 +97,7 @@ func TestPluginIsCalledAsItsUserCallsIt(t *testing.T) {
 	}
 }
 
-func TestFlagsMakeTheConfigurationOfTheDemo(t *testing.T) {
+func TestFlagsSetTheConfigurationOfTheDemo(t *testing.T) {
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
 	for gate, want := range map[string][]bool{"both": {true, false}, "on": {true}, "off": {false}} {
 		flags := demoFlags{binDir: "bin", gate: gate, output: "json", timeout: time.Second, keep: true}
@@ -111,7 +111,7 @@ func TestFlagsMakeTheConfigurationOfTheDemo(t *testing.T) {
 	}
 }
 
-func TestSandboxHonoursThePolicyUnlessToldOtherwise(t *testing.T) {
+func TestSandboxHonorsThePolicyByDefault(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gates map[string]bool
 		want  bool
@@ -127,7 +127,7 @@ func TestSandboxHonoursThePolicyUnlessToldOtherwise(t *testing.T) {
 	}
 }
 
-func TestExitStatusSaysHowItEnded(t *testing.T) {
+func TestExitStatusNamesTheSignal(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		want int

@@ -28,9 +28,9 @@ func newDemoCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "demo",
 		Short: "Show a volume that is deleted before its claim, with the gate on and off",
 		Long: "demo starts a real API server, a mock storage system and both controllers, deletes a\n" +
-			"PersistentVolume before its claim, and shows who does what. It does so with the gate\n" +
-			"HonorPVReclaimPolicy on, and again with the gate off, where the volume stays behind.\n" +
-			"The exit status is 0 only if the first run leaves no volume and the second exactly that one.",
+			"PersistentVolume before its claim, and shows which program does what: first with the gate\n" +
+			"HonorPVReclaimPolicy on, then with the gate off, where the volume stays in the storage system.\n" +
+			"The exit status is 0 only if the first run leaves no volume and the second run exactly one.",
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			config, err := flags.config(streams)
@@ -41,15 +41,15 @@ func newDemoCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		},
 	}
 	set := command.Flags()
-	set.StringVar(&flags.binDir, "bin-dir", "", "directory of the programs to start (default: the one of this program)")
+	set.StringVar(&flags.binDir, "bin-dir", "", "directory of the programs to start (default: the directory of this program)")
 	set.StringVar(&flags.gate, "gate", "both", "which runs to show: both, on or off")
-	set.StringVarP(&flags.output, "output", "o", "", "json prints one object per line, and the verdicts last; empty prints for people")
-	set.DurationVar(&flags.timeout, "timeout", 2*time.Minute, "longest time for the whole demo")
-	set.BoolVar(&flags.keep, "keep", false, "keep data and logs, and print where they are")
+	set.StringVarP(&flags.output, "output", "o", "", "json prints one object per line and the verdicts last; empty prints a timeline")
+	set.DurationVar(&flags.timeout, "timeout", 2*time.Minute, "time limit for the whole demo")
+	set.BoolVar(&flags.keep, "keep", false, "keep data and logs, and print their directory")
 	return command
 }
 
-// config checks the flags and returns what they ask for.
+// config checks the flags and returns the configuration of the demo.
 func (f demoFlags) config(streams genericiooptions.IOStreams) (demo.Config, error) {
 	config := demo.Config{
 		Binaries: sandbox.Binaries{Dir: f.binDir},

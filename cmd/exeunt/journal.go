@@ -47,8 +47,9 @@ func (f *journalFlags) newListCommand(streams genericiooptions.IOStreams) *cobra
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the entries of all journals, or of those in the namespace --namespace",
-		Long: "list shows the entries of all journals. requested and discarding: the provisioner works on\n" +
-			"them. unresolved: end them with finish or drop. unreadable: the annotation is no entry.",
+		Long: "list shows the entries of all journals. The provisioner works on entries that are requested\n" +
+			"or discarding. End unresolved entries with finish or drop. An unreadable entry is an\n" +
+			"annotation that cannot be decoded.",
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if f.output != "" && f.output != "json" && f.output != "yaml" {
@@ -63,7 +64,7 @@ func (f *journalFlags) newListCommand(streams genericiooptions.IOStreams) *cobra
 				return err
 			}
 			for _, lease := range found.Ignored {
-				fmt.Fprintf(streams.ErrOut, "Lease %s has the label of a journal, but its name and owner do not: ignored\n", lease)
+				fmt.Fprintf(streams.ErrOut, "ignoring Lease %s: it has the label of a journal, but not the name and owner of one\n", lease)
 			}
 			return found.Print(streams.Out, f.output, time.Now())
 		},
@@ -77,10 +78,10 @@ func (f *journalFlags) newFinishCommand(streams genericiooptions.IOStreams) *cob
 		Use:   "finish CLAIM-UID...",
 		Short: "Have the provisioner repeat the requests of unresolved entries and record their volumes",
 		Long: "finish marks unresolved entries. Their provisioner repeats the stored CreateVolume request,\n" +
-			"which returns the volume if it exists and else creates it, and records it as a\n" +
-			"PersistentVolume for the claim. If the claim is gone, the reclaim policy decides what becomes\n" +
-			"of the volume: with Delete it is deleted, with Retain it stays. First remove what kept the\n" +
-			"provisioner from it, such as a missing secret.",
+			"which returns an existing volume or creates one, and records the volume as a\n" +
+			"PersistentVolume for the claim. If the claim is gone, the volume is reclaimed by its policy:\n" +
+			"deleted with Delete, kept with Retain. First remove the reason why the entry is unresolved,\n" +
+			"such as a missing secret.",
 		Args: atLeastOneClaim,
 		RunE: func(command *cobra.Command, claims []string) error {
 			if f.timeout <= 0 {
@@ -93,17 +94,17 @@ func (f *journalFlags) newFinishCommand(streams genericiooptions.IOStreams) *cob
 			return ending.Finish(command.Context(), uids(claims))
 		},
 	}
-	command.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long to wait until the provisioner has taken the entries")
+	command.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long to wait for the provisioner to take the entries")
 	return command
 }
 
 func (f *journalFlags) newDropCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "drop CLAIM-UID...",
-		Short: "Remove unresolved entries whose volumes were dealt with otherwise",
-		Long: "drop removes unresolved entries. It neither creates nor deletes a volume: if one exists that no\n" +
-			"PersistentVolume records, nobody knows of it any more. drop says which name to look for in the\n" +
-			"storage system, and asks first unless a PersistentVolume records the volume.",
+		Short: "Remove unresolved entries after their volumes were handled in the storage system",
+		Long: "drop removes unresolved entries, and neither creates nor deletes a volume. A volume that exists\n" +
+			"and that no PersistentVolume records is then known to the storage system only. drop prints the\n" +
+			"name to look for there, and asks first unless a PersistentVolume records the volume.",
 		Args: atLeastOneClaim,
 		RunE: func(command *cobra.Command, claims []string) error {
 			ending, err := f.ending(streams)
@@ -113,7 +114,7 @@ func (f *journalFlags) newDropCommand(streams genericiooptions.IOStreams) *cobra
 			return ending.Drop(command.Context(), uids(claims))
 		},
 	}
-	command.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	command.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	return command
 }
 
@@ -152,7 +153,7 @@ func (f *journalFlags) ending(streams genericiooptions.IOStreams) (journalctl.En
 	}, err
 }
 
-// terminal returns the input if a person can answer there, or else nil.
+// terminal returns the input if it is a terminal, or nil.
 func terminal(input io.Reader) io.Reader {
 	if file, is := input.(*os.File); is && term.IsTerminal(int(file.Fd())) {
 		return file

@@ -1,6 +1,6 @@
-// Command exeunt is the operator's tool, also as the kubectl plugin
-// kubectl-exeunt: "exeunt demo" shows what the product does, "exeunt sandbox"
-// runs a cluster to try it in, "exeunt journal" shows the provisioning journal.
+// Command exeunt is the tool for administrators, also as the kubectl plugin
+// kubectl-exeunt: "exeunt demo" shows how volumes are reclaimed, "exeunt sandbox" runs a
+// cluster for trials, "exeunt journal" lists and ends entries of the provisioning journal.
 package main
 
 import (
@@ -16,8 +16,7 @@ import (
 )
 
 func main() {
-	// What client-go would log, such as that a server it watches has ended, is
-	// nothing for whoever reads the output.
+	// Log lines of client-go, such as a watch that ended, do not belong into the output.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	ctx, stop := signalContext(context.Background())
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
@@ -29,8 +28,8 @@ func main() {
 	os.Exit(exitStatus(err))
 }
 
-// exitStatus returns what the process ends with: 128 and the number of the
-// signal that ended it, as a shell has it, or 1 for any other error.
+// exitStatus returns the exit status of the process: 128 plus the number of the signal
+// that ended it, as in a shell, or 1 for any other error.
 func exitStatus(err error) int {
 	var signalled signalError
 	switch {

@@ -15,11 +15,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/features"
 )
 
-// startTimeout is how long a cluster may take to start.
+// startTimeout limits the start of a cluster.
 const startTimeout = 2 * time.Minute
 
-// hint is what to try in a sandbox, to be copied as it is. Its verbs stand for the
-// class and the call log.
+// hint are commands to copy into a terminal. Its verbs stand for the class and the call
+// log.
 const hint = `The cluster has a control plane, pv-controller, provisioner and a mock CSI driver; it has no nodes.
 Set KUBECONFIG in another terminal and try:
 
@@ -32,7 +32,7 @@ spec:
   accessModes: [ReadWriteOnce]
   resources: {requests: {storage: 1Gi}}
 EOF
-kubectl get pv,pvc                     # once more, if it is not bound yet
+kubectl get pv,pvc                     # repeat until the claim is Bound
 kubectl delete pv --all --wait=false   # the PV first
 kubectl delete pvc mine                # then its claim
 grep DeleteVolume %s
@@ -52,7 +52,7 @@ func newSandboxCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := sandboxFlags{gates: map[string]bool{}}
 	command := &cobra.Command{
 		Use:   "sandbox",
-		Short: "Run the cluster of the demo until Ctrl-C, to try things in it",
+		Short: "Run the cluster of the demo until Ctrl-C, to try commands in it",
 		Args:  noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			honor, err := flags.honor()
@@ -63,9 +63,9 @@ func newSandboxCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		},
 	}
 	set := command.Flags()
-	set.StringVar(&flags.binDir, "bin-dir", "", "directory of the programs to start (default: the one of this program)")
-	set.Var(cliflag.NewMapStringBool(&flags.gates), "feature-gates", "gates of both controllers: HonorPVReclaimPolicy=true|false (default true)")
-	set.BoolVar(&flags.keep, "keep", false, "keep data and logs in the end, and print where they are")
+	set.StringVar(&flags.binDir, "bin-dir", "", "directory of the programs to start (default: the directory of this program)")
+	set.Var(cliflag.NewMapStringBool(&flags.gates), "feature-gates", "feature gates of both controllers: HonorPVReclaimPolicy=true|false (default true)")
+	set.BoolVar(&flags.keep, "keep", false, "keep data and logs at the end, and print their directory")
 	return command
 }
 
@@ -81,8 +81,8 @@ func (f sandboxFlags) honor() (bool, error) {
 	return gate.Enabled(features.HonorPVReclaimPolicy), nil
 }
 
-// run starts the cluster and stops it when ctx ends, which is no error, or when
-// the control plane does.
+// run starts the cluster and stops it when ctx ends, which is no error, or when the
+// control plane ends.
 func (f sandboxFlags) run(ctx context.Context, streams genericiooptions.IOStreams, honor bool) error {
 	cluster, err := f.start(ctx, streams, honor)
 	if err != nil {
@@ -94,14 +94,14 @@ func (f sandboxFlags) run(ctx context.Context, streams genericiooptions.IOStream
 	case <-ctx.Done():
 		return cluster.Stop()
 	case <-cluster.Gone():
-		return errors.Join(errors.New("the control plane has ended, so the rest is stopped"), cluster.Stop())
+		return errors.Join(errors.New("the control plane has ended; all other programs are stopped"), cluster.Stop())
 	}
 }
 
-// start starts the cluster with its class. If ctx ends before it runs, the error
-// is why.
+// start starts the cluster and creates its class. If ctx ends before the cluster runs,
+// the error is the cause.
 func (f sandboxFlags) start(ctx context.Context, streams genericiooptions.IOStreams, honor bool) (*demo.Cluster, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it was not ready within %s", startTimeout))
+	limited, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the cluster was not ready within %s", startTimeout))
 	defer cancel()
 	cluster, err := demo.StartCluster(limited, demo.ClusterConfig{
 		Binaries: sandbox.Binaries{Dir: f.binDir},
@@ -118,7 +118,7 @@ func (f sandboxFlags) start(ctx context.Context, streams genericiooptions.IOStre
 	return cluster, err
 }
 
-// fill starts the programs of the cluster and makes its class, or else stops it.
+// fill starts the programs of the cluster and creates its class, or stops the cluster.
 func fill(ctx context.Context, cluster *demo.Cluster, honor bool) error {
 	err := cluster.StartPrograms(ctx, honor)
 	if err == nil {

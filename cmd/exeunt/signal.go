@@ -8,24 +8,23 @@ import (
 	"syscall"
 )
 
-// signalError is that a signal asked the process to end.
+// signalError is the error of a process that a signal ended.
 type signalError struct{ signal syscall.Signal }
 
 func (e signalError) Error() string {
-	return fmt.Sprintf("ended by signal %q, everything that was started is stopped", e.signal)
+	return fmt.Sprintf("ended by signal %q, all started programs are stopped", e.signal)
 }
 
-// signalContext returns a context that ends, with a signalError for a cause, when
-// somebody wants the process to end, as by Ctrl-C or by closing the terminal. The
-// function returned, and the first signal, give the signals back: the next one
-// then ends the process at once.
+// signalContext returns a context that ends with a signalError as its cause, on Ctrl-C,
+// SIGTERM, or a closed terminal. The returned function, and the first signal, restore the
+// default handling of signals: the next signal ends the process at once.
 func signalContext(parent context.Context) (context.Context, func()) {
-	// Who reads the output may close it. That is an error of the next write, and
-	// not the death of the process, which has others to stop first.
+	// A closed output is an error of the next write. It must not kill the process,
+	// which has programs to stop first.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // ignored under nohup
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
