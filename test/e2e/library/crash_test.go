@@ -1,0 +1,161 @@
+package library
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Subjects of the table.
+const (
+	killed        = "killed between Provision and the PersistentVolume, claim deleted"
+	killedAlive   = "killed between Provision and the PersistentVolume, claim lives"
+	lost          = "answer of Provision lost, provisioner restarted, claim deleted"
+	lostNoRestart = "answer of Provision lost, claim deleted"
+	lostOften     = "answer of Provision lost 16 times, claim deleted"
+)
+
+// killAfterProvision kills the provisioner as soon as the volume of a new claim exists.
+func (s *scene) killAfterProvision() *v1.PersistentVolumeClaim {
+	s.t.Helper()
+	s.on(func(c call) ending {
+		if c.method == "Provision" {
+			s.kill()
+		}
+		return succeeds
+	})
+	claim := s.createClaim("claim", s.name)
+	s.awaitEnd()
+	s.on(func(call) ending { return succeeds })
+	if left := s.leaked(); len(left) != 1 {
+		s.t.Fatalf("directories without a PersistentVolume: %v, want one", left)
+	}
+	return claim
+}
+
+// awaitEnd waits until the provisioner's process has ended.
+func (s *scene) awaitEnd() {
+	s.t.Helper()
+	select {
+	case <-s.process.Done():
+	case <-s.ctx.Done():
+		s.t.Fatal("the provisioner is still running")
+	}
+}
+
+// concludeLeak wants no claim, no PersistentVolume, and a leaked volume only with v10.
+func (s *scene) concludeLeak(topic string, leaks bool) {
+	s.t.Helper()
+	if !leaks {
+		s.until("nothing is leaked", func() bool { return len(s.leaked()) == 0 })
+	}
+	s.passQueues()
+	left := s.leaked()
+	outcome := "reclaimed"
+	if len(left) > 0 {
+		outcome = "**leaked**"
+	}
+	s.record(topic, outcome)
+	if (len(left) > 0) != leaks {
+		s.t.Errorf("directories without a PersistentVolume: %v, leak expected: %v", left, leaks)
+	}
+}
+
+func TestKillBeforeVolumeIsRecorded(t *testing.T) {
+	for _, on := range engines {
+		t.Run(string(on), func(t *testing.T) {
+			t.Parallel()
+			s := enter(t, on)
+			claim := s.killAfterProvision()
+			s.deleteClaim(claim.Name)
+			s.awaitClaimGone(claim.Name)
+			s.start()
+			s.concludeLeak(killed, on.forgets())
+		})
+	}
+}
+
+func TestKillBeforeVolumeOfLivingClaimIsRecorded(t *testing.T) {
+	for _, on := range engines {
+		t.Run(string(on), func(t *testing.T) {
+			t.Parallel()
+			s := enter(t, on)
+			claim := s.killAfterProvision()
+			s.start()
+			s.awaitBound(claim.Name)
+			s.deleteClaim(claim.Name)
+			s.awaitClaimGone(claim.Name)
+			s.concludeLeak(killedAlive, false)
+		})
+	}
+}
+
+// loseAnswer creates a claim whose volume exists though no answer came.
+func (s *scene) loseAnswer() *v1.PersistentVolumeClaim {
+	s.t.Helper()
+	s.on(func(c call) ending {
+		if c.method == "Provision" {
+			return answerLost
+		}
+		return succeeds
+	})
+	claim := s.createClaim("claim", s.name)
+	s.until("Provision was called", func() bool { return s.count("Provision", "pvc-"+string(claim.UID)) > 0 })
+	s.deleteClaim(claim.Name)
+	s.awaitClaimGone(claim.Name)
+	return claim
+}
+
+func TestLostAnswerOfDeletedClaim(t *testing.T) {
+	for _, on := range engines {
+		t.Run(string(on), func(t *testing.T) {
+			t.Parallel()
+			s := enter(t, on)
+			s.loseAnswer()
+			s.stop()
+			s.on(func(call) ending { return succeeds })
+			s.start()
+			s.concludeLeak(lost, on.forgets())
+		})
+	}
+}
+
+func TestLostAnswerOfDeletedClaimWithoutRestart(t *testing.T) {
+	for _, on := range engines {
+		t.Run(string(on), func(t *testing.T) {
+			t.Parallel()
+			s := enter(t, on)
+			s.loseAnswer()
+			s.on(func(call) ending { return succeeds })
+			s.concludeLeak(lostNoRestart, false)
+		})
+	}
+}
+
+// v10 stops after 15 retries (FailedProvisionThreshold), though Provision has said that
+// the storage system may still work on the volume.
+func TestAnswerLostManyTimes(t *testing.T) {
+	for _, on := range engines {
+		t.Run(string(on), func(t *testing.T) {
+			t.Parallel()
+			s := enter(t, on)
+			claim := s.loseAnswer()
+			s.until("Provision was called 16 times", func() bool { return s.count("Provision", "pvc-"+string(claim.UID)) >= 16 })
+			if on.forgets() {
+				s.until("v10 gives up", func() bool { return s.logged("Giving up syncing claim") })
+			}
+			s.on(func(call) ending { return succeeds })
+			s.concludeLeak(lostOften, on.forgets())
+		})
+	}
+}
+
+// logged reports whether the provisioner's process has logged the text.
+func (s *scene) logged(text string) bool {
+	s.t.Helper()
+	log, err := os.ReadFile(s.process.LogFile())
+	s.must(err, "read log")
+	return strings.Contains(string(log), text)
+}
