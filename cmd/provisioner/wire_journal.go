@@ -146,7 +146,7 @@ func (w *wiring) watchJournal(ctx context.Context, entries *store.Store, creatio
 
 // begin makes the term known to what rests on it.
 func (w *wiring) begin(term controller.Term) {
-	custody := term.Custody()
+	custody := term.ID()
 	w.store.Custody = journal.Custody{LeaderLease: custody.LeaseUID, Transitions: custody.Transitions}
 	w.term.Store(&term)
 }

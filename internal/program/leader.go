@@ -23,7 +23,7 @@ var ErrLeaseLost = errors.New("the leader lease was lost; stopping, so that two 
 const (
 	// StopReserve is how long before the end of its lease a leader that cannot renew it
 	// stops: the time that work needs to end, and a second for requests on their way.
-	StopReserve = controller.Grace + time.Second
+	StopReserve = controller.ShutdownGracePeriod + time.Second
 	// exitReserve is how long before the end of the lease the process ends though work
 	// has not.
 	exitReserve = 500 * time.Millisecond
@@ -61,7 +61,7 @@ func CheckDeadlines(prefix string, lease, renewal, retry time.Duration) error {
 // learns of the election, to tell when this process goes on with an expired lease.
 func Lead(ctx context.Context, config Election, client kubernetes.Interface, watchdog *leaderelection.HealthzAdaptor, run func(context.Context, controller.Term) error) error {
 	if !config.LeaderElect {
-		return run(ctx, controller.Unlimited())
+		return run(ctx, controller.UnlimitedTerm())
 	}
 	name, err := identity(tokenFile)
 	if err != nil {

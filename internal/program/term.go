@@ -21,7 +21,7 @@ type term struct {
 	// renewed is when the last successful renewal was sent; zero before the lease is
 	// acquired.
 	renewed time.Time
-	custody controller.Custody
+	id      controller.TermID
 	// lost is closed once the lease is known to be another process's, or another object.
 	lost   chan struct{}
 	isLost bool
@@ -43,11 +43,11 @@ func (t *term) Remaining() time.Duration {
 	return time.Until(t.renewed.Add(t.duration))
 }
 
-// Custody implements [controller.Term].
-func (t *term) Custody() controller.Custody {
+// ID implements [controller.Term].
+func (t *term) ID() controller.TermID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.custody
+	return t.id
 }
 
 // written notes a successful write of the lease, which was sent at the time. The
@@ -60,7 +60,7 @@ func (t *term) written(lease *coordinationv1.Lease, sent time.Time) {
 	acquired := t.renewed.IsZero()
 	t.renewed = sent
 	if acquired {
-		t.custody = controller.Custody{LeaseUID: lease.UID, Transitions: ptr.Deref(lease.Spec.LeaseTransitions, 0)}
+		t.id = controller.TermID{LeaseUID: lease.UID, Transitions: ptr.Deref(lease.Spec.LeaseTransitions, 0)}
 	}
 	t.mu.Unlock()
 	t.read(lease)
@@ -70,7 +70,7 @@ func (t *term) written(lease *coordinationv1.Lease, sent time.Time) {
 func (t *term) read(lease *coordinationv1.Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.renewed.IsZero() || t.isLost || t.holds(lease) && lease.UID == t.custody.LeaseUID {
+	if t.renewed.IsZero() || t.isLost || t.holds(lease) && lease.UID == t.id.LeaseUID {
 		return
 	}
 	t.isLost = true

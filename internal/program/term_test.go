@@ -110,7 +110,7 @@ func TestWorkEndsBeforeAnUnrenewedLeaseExpires(t *testing.T) {
 					<-time.After(config.RetryPeriod.Duration * 3 / 2)
 					l.delay.Store(int64(delay))
 					<-l.working.Done()
-					<-time.After(controller.Grace)
+					<-time.After(controller.ShutdownGracePeriod)
 					if past := l.sinceRenewal(); past >= config.LeaseDuration.Duration || past < config.RenewDeadline.Duration {
 						t.Errorf("the work ended %s after the last renewal; the lease is valid for %s", past, config.LeaseDuration.Duration)
 					}
@@ -138,7 +138,7 @@ func TestLeaseIsReleasedAfterWorkEnded(t *testing.T) {
 				l := lead(t, lasting)
 				end(l)
 				<-l.working.Done()
-				<-time.After(controller.Grace)
+				<-time.After(controller.ShutdownGracePeriod)
 				if holder := *l.lease().Spec.HolderIdentity; holder == "" {
 					t.Error("the lease was released while work went on")
 				}
@@ -217,8 +217,8 @@ func TestAnotherHolderEndsWorkAtTheNextRenewal(t *testing.T) {
 func TestTermTellsValidityAndCustody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lead(t, lasting)
-		if custody := l.term.Custody(); custody != (controller.Custody{LeaseUID: "lease", Transitions: 8}) {
-			t.Errorf("Custody = %+v", custody)
+		if id := l.term.ID(); id != (controller.TermID{LeaseUID: "lease", Transitions: 8}) {
+			t.Errorf("ID = %+v", id)
 		}
 		for range 10 {
 			<-time.After(700 * time.Millisecond)
@@ -226,8 +226,8 @@ func TestTermTellsValidityAndCustody(t *testing.T) {
 				t.Errorf("Remaining = %s, want %s", rest, want)
 			}
 		}
-		if custody := l.term.Custody(); custody.Transitions != 8 {
-			t.Errorf("Custody = %+v after renewals", custody)
+		if id := l.term.ID(); id.Transitions != 8 {
+			t.Errorf("ID = %+v after renewals", id)
 		}
 		l.stop()
 		close(l.end)
@@ -250,8 +250,8 @@ func TestRestartedContainerLeadsAtOnceInItsTerm(t *testing.T) {
 		if err == nil || err.Error() != "done" || time.Since(start) > 0 {
 			t.Errorf("lead = %v after %s", err, time.Since(start))
 		}
-		if custody := term.Custody(); custody != (controller.Custody{LeaseUID: "lease", Transitions: 3}) {
-			t.Errorf("Custody = %+v", custody)
+		if id := term.ID(); id != (controller.TermID{LeaseUID: "lease", Transitions: 3}) {
+			t.Errorf("ID = %+v", id)
 		}
 	})
 }

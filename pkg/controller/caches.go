@@ -35,14 +35,14 @@ type Caches struct {
 	Claims, Volumes, Classes, Pods cache.SharedIndexInformer
 }
 
-// Factory makes informers of two groups.
-type Factory interface {
+// InformerFactory makes informers of two groups.
+type InformerFactory interface {
 	Core() core.Interface
 	Storage() storageinformers.Interface
 }
 
 // NewCaches registers the informers with the factory; it does not start them.
-func NewCaches(factory Factory) (*Caches, error) {
+func NewCaches(factory InformerFactory) (*Caches, error) {
 	c := &Caches{
 		Claims:  factory.Core().V1().PersistentVolumeClaims().Informer(),
 		Volumes: factory.Core().V1().PersistentVolumes().Informer(),
@@ -132,8 +132,8 @@ func ClaimKey(volume *v1.PersistentVolume) string {
 	return volume.Spec.ClaimRef.Namespace + "/" + volume.Spec.ClaimRef.Name
 }
 
-// ClaimsOf returns the keys of the claims that a pod refers to.
-func ClaimsOf(pod *v1.Pod) []string {
+// PodClaimKeys returns the keys of the claims that a pod refers to.
+func PodClaimKeys(pod *v1.Pod) []string {
 	keys := protection.ClaimNames(pod)
 	for i, name := range keys {
 		keys[i] = pod.Namespace + "/" + name
@@ -186,7 +186,7 @@ func podClaims(object any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	return ClaimsOf(pod), nil
+	return PodClaimKeys(pod), nil
 }
 
 func recycledVolume(object any) ([]string, error) {

@@ -158,20 +158,20 @@ func run(t *testing.T, loop *controller.Loop, workers int) {
 
 func TestACacheThatLagsBehindAnOwnWriteIsNotFresh(t *testing.T) {
 	versions := controller.NewVersions()
-	if !versions.Fresh(volume("v", "5")) {
+	if !versions.IsFresh(volume("v", "5")) {
 		t.Error("an object that was never written is not fresh")
 	}
-	versions.Wrote(volume("v", "10"))
-	versions.Wrote(volume("v", "8")) // the answer of an older write may come later
-	if versions.Fresh(volume("v", "9")) {
+	versions.RecordWrite(volume("v", "10"))
+	versions.RecordWrite(volume("v", "8")) // the answer of an older write may come later
+	if versions.IsFresh(volume("v", "9")) {
 		t.Error("a cache at 9 is fresh after a write of 10")
 	}
-	if !versions.Fresh(volume("v", "10")) || !versions.Fresh(volume("v", "11")) {
+	if !versions.IsFresh(volume("v", "10")) || !versions.IsFresh(volume("v", "11")) {
 		t.Error("a cache that has caught up is not fresh")
 	}
-	versions.Wrote(volume("v", "20"))
+	versions.RecordWrite(volume("v", "20"))
 	versions.Forget("uid-1")
-	if !versions.Fresh(volume("v", "9")) {
+	if !versions.IsFresh(volume("v", "9")) {
 		t.Error("a forgotten object still counts")
 	}
 }
@@ -185,7 +185,7 @@ func TestAnObjectThatWaitsIsReportedOnce(t *testing.T) {
 	}
 	reporter.Forget("uid-1")
 	reporter.Report(volume("v", "1"), waiting)
-	reporter.Always(volume("v", "1"), waiting)
+	reporter.ReportAlways(volume("v", "1"), waiting)
 	if got := len(recorder.Events); got != 5 {
 		t.Errorf("%d events, want 5: three changes, one after being forgotten, one that is always sent", got)
 	}

@@ -80,9 +80,9 @@ func (r *Reporter) news(uid types.UID, now report) bool {
 	return true
 }
 
-// Always sends the event even if it was the last one sent, for what happened
+// ReportAlways sends the event even if it was the last one sent, for what happened
 // again and is not merely still so.
-func (r *Reporter) Always(object Object, event Event) {
+func (r *Reporter) ReportAlways(object Object, event Event) {
 	r.recorder.Event(object, event.Type, event.Reason, event.Message)
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/protection"
 )
 
-// NeededSource is an index of claims by the key of the source, of that kind, that
+// NeededSourceIndex is an index of claims by the key of the source, of that kind, that
 // their volume is still to be made from.
-func NeededSource(kind storage.SourceKind) cache.IndexFunc {
+func NeededSourceIndex(kind storage.SourceKind) cache.IndexFunc {
 	return func(object any) ([]string, error) {
 		claim, ok := object.(*v1.PersistentVolumeClaim)
 		if !ok {

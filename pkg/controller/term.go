@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Grace is how long work may last after its context has ended: the time that a
+// ShutdownGracePeriod is how long work may last after its context has ended: the time that a
 // worker has to finish its object before its requests are canceled.
-const Grace = grace
+const ShutdownGracePeriod = grace
 
 // Term is the time during which this process leads, from acquiring its lease.
 type Term interface {
@@ -17,22 +17,22 @@ type Term interface {
 	// counted from before the last successful renewal was sent. It is negative once
 	// the lease has expired or another process has taken it.
 	Remaining() time.Duration
-	// Custody identifies the lease as it was when this process acquired it.
-	Custody() Custody
+	// ID identifies the lease as it was when this process acquired it.
+	ID() TermID
 }
 
-// Custody identifies one term of one lease: a term of another process in between
+// TermID identifies one term of one lease: a term of another process in between
 // changes the number of transitions, and a lease that was deleted has a new UID.
-type Custody struct {
+type TermID struct {
 	LeaseUID    types.UID
 	Transitions int32
 }
 
-// Unlimited returns the term of a process without leader election. It never ends,
+// UnlimitedTerm returns the term of a process without leader election. It never ends,
 // and its custody is zero.
-func Unlimited() Term { return unlimited{} }
+func UnlimitedTerm() Term { return unlimited{} }
 
 type unlimited struct{}
 
 func (unlimited) Remaining() time.Duration { return math.MaxInt64 }
-func (unlimited) Custody() Custody         { return Custody{} }
+func (unlimited) ID() TermID               { return TermID{} }

@@ -19,22 +19,22 @@ import (
 
 // Updates stand in for patches where those are forbidden: upstream's sidecar has the
 // right to update claims and snapshots, not to patch them.
-type Updates struct {
+type UpdateFallback struct {
 	client   rest.Interface
 	resource schema.GroupResource
 	// instead: this program may update the objects and may not patch them.
 	instead atomic.Bool
 }
 
-// NewUpdates returns updates of the resource by a client of its group and version.
-func NewUpdates(client rest.Interface, resource schema.GroupResource) *Updates {
-	return &Updates{client: client, resource: resource}
+// NewUpdateFallback returns updates of the resource by a client of its group and version.
+func NewUpdateFallback(client rest.Interface, resource schema.GroupResource) *UpdateFallback {
+	return &UpdateFallback{client: client, resource: resource}
 }
 
-// Patch has a patch sent or, if that is forbidden, does what comes to the same, and
+// PatchOrUpdate has a patch sent or, if that is forbidden, does what comes to the same, and
 // writes what the object is then into now. Where updates are forbidden too, the error
 // is that of the patch.
-func (u *Updates) Patch(ctx context.Context, object metav1.Object, body []byte, now any, send func() error) error {
+func (u *UpdateFallback) PatchOrUpdate(ctx context.Context, object metav1.Object, body []byte, now any, send func() error) error {
 	if u.instead.Load() {
 		return u.update(ctx, object, body, now)
 	}
@@ -53,7 +53,7 @@ func (u *Updates) Patch(ctx context.Context, object metav1.Object, body []byte, 
 // update reads the object, applies the patch to it with all of its tests, and writes
 // it back if nobody has written it meanwhile. Both are done with the JSON that the
 // server sends, so that fields of tomorrow stay as they are.
-func (u *Updates) update(ctx context.Context, object metav1.Object, body []byte, now any) error {
+func (u *UpdateFallback) update(ctx context.Context, object metav1.Object, body []byte, now any) error {
 	name := func(request *rest.Request) *rest.Request {
 		return request.Resource(u.resource.Resource).Namespace(object.GetNamespace()).Name(object.GetName()).SetHeader("Accept", runtime.ContentTypeJSON)
 	}
@@ -91,8 +91,8 @@ func apply(body, document []byte) ([]byte, error) {
 	return change.Apply(document)
 }
 
-// patchClaim sends the patch, or an update in its place. The status is never updated.
-func (w *Writer) patchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, body []byte, subresource []string) (*v1.PersistentVolumeClaim, error) {
+// patchOrUpdateClaim sends the patch, or an update in its place. The status is never updated.
+func (w *Writer) patchOrUpdateClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, body []byte, subresource []string) (*v1.PersistentVolumeClaim, error) {
 	now := &v1.PersistentVolumeClaim{}
 	send := func() error {
 		patched, err := w.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.JSONPatchType, body, metav1.PatchOptions{}, subresource...)
@@ -104,5 +104,5 @@ func (w *Writer) patchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim
 	if len(subresource) > 0 {
 		return now, send()
 	}
-	return now, w.claims.Patch(ctx, claim, body, now, send)
+	return now, w.claims.PatchOrUpdate(ctx, claim, body, now, send)
 }

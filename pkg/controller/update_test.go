@@ -68,7 +68,7 @@ func hold(claim *v1.PersistentVolumeClaim) *patch.Patch {
 func TestAClaimThatMayNotBePatchedIsUpdatedAtItsVersionAndKeepsWhatIsUnknown(t *testing.T) {
 	u := newUpdater(t, true)
 	for range 2 {
-		now, err := u.Claim(t.Context(), observed("other"), hold(observed("other")))
+		now, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestAClaimThatMayNotBePatchedIsUpdatedAtItsVersionAndKeepsWhatIsUnknown(t *
 func TestAnUpdateInThePlaceOfAPatchTestsWhatThePatchTests(t *testing.T) {
 	u := newUpdater(t, true)
 	stale := observed("other", "gone since")
-	if _, err := u.Claim(t.Context(), stale, hold(stale)); !patch.IsStale(err) {
+	if _, err := u.PatchClaim(t.Context(), stale, hold(stale)); !patch.IsStale(err) {
 		t.Errorf("the change rested on what is no longer so, and the error is %v", err)
 	}
 	if u.put != nil {
@@ -101,7 +101,7 @@ func TestAnUpdateInThePlaceOfAPatchTestsWhatThePatchTests(t *testing.T) {
 
 func TestWhoMayNeitherPatchNorUpdateIsToldOfThePatch(t *testing.T) {
 	u := newUpdater(t, false)
-	_, err := u.Claim(t.Context(), observed("other"), hold(observed("other")))
+	_, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other")))
 	if err == nil || err.Error() != "patch claim ns/claim: no PATCH" {
 		t.Errorf("the error is %v", err)
 	}

@@ -22,8 +22,8 @@ func NewVersions() *Versions {
 	return &Versions{written: map[types.UID]string{}}
 }
 
-// Wrote records the object that a write returned.
-func (v *Versions) Wrote(object metav1.Object) {
+// RecordWrite records the object that a write returned.
+func (v *Versions) RecordWrite(object metav1.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	uid := object.GetUID()
@@ -32,8 +32,8 @@ func (v *Versions) Wrote(object metav1.Object) {
 	}
 }
 
-// Fresh says whether the cached object is at least as new as the last own write.
-func (v *Versions) Fresh(cached metav1.Object) bool {
+// IsFresh says whether the cached object is at least as new as the last own write.
+func (v *Versions) IsFresh(cached metav1.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	written, known := v.written[cached.GetUID()]

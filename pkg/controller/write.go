@@ -16,18 +16,18 @@ import (
 type Writer struct {
 	client   kubernetes.Interface
 	versions *Versions
-	claims   *Updates
+	claims   *UpdateFallback
 }
 
 // NewWriter returns a writer that records its writes in versions.
 func NewWriter(client kubernetes.Interface, versions *Versions) *Writer {
-	return &Writer{client: client, versions: versions, claims: NewUpdates(client.CoreV1().RESTClient(), v1.Resource("persistentvolumeclaims"))}
+	return &Writer{client: client, versions: versions, claims: NewUpdateFallback(client.CoreV1().RESTClient(), v1.Resource("persistentvolumeclaims"))}
 }
 
-// InPhase lets the patch fail unless the volume is in the phase that was observed. A
+// RequirePhase lets the patch fail unless the volume is in the phase that was observed. A
 // phase that somebody has cleared is absent in JSON, where no test finds it: such a
 // patch rests on the version instead.
-func InPhase(change *patch.Patch, volume *v1.PersistentVolume) *patch.Patch {
+func RequirePhase(change *patch.Patch, volume *v1.PersistentVolume) *patch.Patch {
 	if volume.Status.Phase == "" {
 		return change.Test("/metadata/resourceVersion", volume.ResourceVersion)
 	}
@@ -36,7 +36,7 @@ func InPhase(change *patch.Patch, volume *v1.PersistentVolume) *patch.Patch {
 
 // Volume patches a volume and returns it as it is now. Subresource is "" or
 // "status". An empty patch is not sent.
-func (w *Writer) Volume(ctx context.Context, volume *v1.PersistentVolume, p *patch.Patch, subresource ...string) (*v1.PersistentVolume, error) {
+func (w *Writer) PatchVolume(ctx context.Context, volume *v1.PersistentVolume, p *patch.Patch, subresource ...string) (*v1.PersistentVolume, error) {
 	if p.Empty() {
 		return volume, nil
 	}
@@ -55,7 +55,7 @@ func (w *Writer) Volume(ctx context.Context, volume *v1.PersistentVolume, p *pat
 // Claim patches a claim and returns it as it is now, as Volume does for volumes.
 // With the rights of a sidecar that only updates claims, it does the same by an
 // update that rests on the version.
-func (w *Writer) Claim(ctx context.Context, claim *v1.PersistentVolumeClaim, p *patch.Patch, subresource ...string) (*v1.PersistentVolumeClaim, error) {
+func (w *Writer) PatchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, p *patch.Patch, subresource ...string) (*v1.PersistentVolumeClaim, error) {
 	if p.Empty() {
 		return claim, nil
 	}
@@ -63,7 +63,7 @@ func (w *Writer) Claim(ctx context.Context, claim *v1.PersistentVolumeClaim, p *
 	if err != nil {
 		return nil, fmt.Errorf("encode patch of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	now, err := w.patchClaim(ctx, claim, body, subresource)
+	now, err := w.patchOrUpdateClaim(ctx, claim, body, subresource)
 	if err != nil {
 		return nil, fmt.Errorf("patch claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
@@ -78,5 +78,5 @@ func (w *Writer) wrote(now metav1.Object) {
 		w.versions.Forget(now.GetUID())
 		return
 	}
-	w.versions.Wrote(now)
+	w.versions.RecordWrite(now)
 }

@@ -156,7 +156,7 @@ type observation struct {
 func (c *Controller) observe(item capacity.Item) (observation, bool) {
 	o := observation{objects: c.objectsBy(byItem, item.Key()), class: c.class(item.Class)}
 	for _, object := range o.objects {
-		if !c.versions.Fresh(object) {
+		if !c.versions.IsFresh(object) {
 			return o, false
 		}
 	}

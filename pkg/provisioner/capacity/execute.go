@@ -56,7 +56,7 @@ func (c *Controller) create(ctx context.Context, item capacity.Item, answer capa
 	if err != nil {
 		return fmt.Errorf("create capacity object %s: %w", object.Name, err)
 	}
-	c.versions.Wrote(made)
+	c.versions.RecordWrite(made)
 	klog.FromContext(ctx).V(4).Info("Capacity object created", "object", made.Name, "class", item.Class, "segment", item.Segment, "bytes", answer.Bytes)
 	return nil
 }
@@ -92,7 +92,7 @@ func (c *Controller) update(ctx context.Context, object *storagev1.CSIStorageCap
 	case err != nil:
 		return fmt.Errorf("patch capacity object %s: %w", object.Name, err)
 	}
-	c.versions.Wrote(now)
+	c.versions.RecordWrite(now)
 	klog.FromContext(ctx).V(4).Info("Capacity object updated", "object", object.Name, "bytes", answer.Bytes)
 	return nil
 }

@@ -41,7 +41,7 @@ func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Contro
 	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions)}
 	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile).
 		Only(func(key string) bool { return controller.Lookup[*v1.PersistentVolumeClaim](c.claims, key) != nil })
-	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSource(storage.SourceClaim)}); err != nil {
+	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSourceIndex(storage.SourceClaim)}); err != nil {
 		return nil, fmt.Errorf("index claims by their source: %w", err)
 	}
 	if _, err := claims.AddEventHandler(controller.OnChange(c.changed, c.gone)); err != nil {
@@ -83,14 +83,14 @@ func (c *Controller) protect(ctx context.Context, source *v1.PersistentVolumeCla
 		return fmt.Errorf("protect claim %s/%s to be cloned: %w", source.Namespace, source.Name, errLeaving)
 	}
 	add := finalizer.Change{Add: []finalizer.Name{finalizer.CloneSource}}
-	_, err := c.writer.Claim(ctx, source, finalizer.Edit(patch.For(source), source, add))
+	_, err := c.writer.PatchClaim(ctx, source, finalizer.Edit(patch.For(source), source, add))
 	return err
 }
 
 // Reconcile takes the finalizer off one claim, or leaves it.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	claim := controller.Lookup[*v1.PersistentVolumeClaim](c.claims, key)
-	if claim == nil || !c.versions.Fresh(claim) {
+	if claim == nil || !c.versions.IsFresh(claim) {
 		return nil
 	}
 	waiting, err := c.claims.GetIndexer().IndexKeys(bySource, key)
@@ -107,7 +107,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	}
 	klog.FromContext(ctx).V(2).Info("No clone of the claim waits, letting it go")
 	remove := finalizer.Change{Remove: []finalizer.Name{finalizer.CloneSource}}
-	_, err = c.writer.Claim(ctx, claim, finalizer.Edit(patch.For(claim), claim, remove))
+	_, err = c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, remove))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -96,7 +96,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	defer c.Locks.Lock(name)()
 	volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, name)
-	if volume == nil || !c.versions.Fresh(volume) {
+	if volume == nil || !c.versions.IsFresh(volume) {
 		return nil
 	}
 	o := c.observe(volume)

@@ -25,7 +25,7 @@ const (
 func (c *Controller) failed(volume *v1.PersistentVolume, err error) error {
 	if !patch.IsStale(err) {
 		c.Metrics.PersistentVolumeDeleteFailedTotal.WithLabelValues(volume.Spec.StorageClassName).Inc()
-		c.Reporter.Always(volume, controller.WarningEvent(volumeFailedDelete, err.Error()))
+		c.Reporter.ReportAlways(volume, controller.WarningEvent(volumeFailedDelete, err.Error()))
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (c *Controller) reportLeak(volume *v1.PersistentVolume) {
 	if volume.Spec.CSI != nil {
 		handle = volume.Spec.CSI.VolumeHandle
 	}
-	c.Reporter.Always(volume, controller.WarningEvent(string(reclaim.TooLateToProtect), fmt.Sprintf("The volume is gone and its data has stayed behind in the storage system as %q", handle)))
+	c.Reporter.ReportAlways(volume, controller.WarningEvent(string(reclaim.TooLateToProtect), fmt.Sprintf("The volume is gone and its data has stayed behind in the storage system as %q", handle)))
 }
 
 // awaitedSecret says which secret the deletion waits for, and what ends the wait.

@@ -65,7 +65,7 @@ func (c *Controller) after(o observation, err error) (*observation, error) {
 // edit changes the finalizers. What the decision rests on is tested by the server:
 // policy and phase must be those observed.
 func (c *Controller) edit(ctx context.Context, o observation, change finalizer.Change) (*observation, error) {
-	guarded := controller.InPhase(patch.For(o.volume), o.volume).
+	guarded := controller.RequirePhase(patch.For(o.volume), o.volume).
 		Test("/spec/persistentVolumeReclaimPolicy", string(o.volume.Spec.PersistentVolumeReclaimPolicy))
 	next, err := c.write(ctx, o, finalizer.Edit(guarded, o.volume, change))
 	if err != nil && len(change.Remove) > 0 {
@@ -91,7 +91,7 @@ func (c *Controller) mark(ctx context.Context, o observation, action reclaim.Act
 
 // write returns what is known after the patch, or nil if the volume is gone.
 func (c *Controller) write(ctx context.Context, o observation, change *patch.Patch) (*observation, error) {
-	volume, err := c.writer.Volume(ctx, o.volume, change)
+	volume, err := c.writer.PatchVolume(ctx, o.volume, change)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

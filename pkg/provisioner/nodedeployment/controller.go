@@ -155,7 +155,7 @@ func (c *Controller) ask(ctx context.Context, claim *v1.PersistentVolumeClaim, c
 func (c *Controller) choose(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
 	key := controller.Key(claim)
 	chosen := patch.ForVersion(claim).Annotate(claim, map[string]string{storage.AnnSelectedNode: c.Node})
-	_, err := c.writer.Claim(ctx, claim, chosen)
+	_, err := c.writer.PatchClaim(ctx, claim, chosen)
 	switch {
 	case apierrors.IsNotFound(err):
 	case patch.IsStale(err): // most likely another node was faster

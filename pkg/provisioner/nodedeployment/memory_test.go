@@ -22,7 +22,7 @@ func TestNothingIsRememberedOfAClaimThatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.versions.Wrote(claim)
+	c.versions.RecordWrite(claim)
 	c.delay(controller.Key(claim))
 	c.gone(claim)
 	if len(c.tries) != 0 {
@@ -30,7 +30,7 @@ func TestNothingIsRememberedOfAClaimThatIsGone(t *testing.T) {
 	}
 	older := claim.DeepCopy()
 	older.ResourceVersion = "6"
-	if !c.versions.Fresh(older) {
+	if !c.versions.IsFresh(older) {
 		t.Error("the version of a claim that is gone is remembered")
 	}
 	c.delay(controller.Key(claim)) // of a try that had read the claim before it went

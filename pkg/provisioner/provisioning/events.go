@@ -97,7 +97,7 @@ func (c *Controller) reportVanished(ctx context.Context, o *observation) error {
 
 // reportTooLarge reports a request that is sent without a journal entry.
 func (c *Controller) reportTooLarge(o *observation, err error) {
-	c.Reporter.Always(o.claim, controller.WarningEvent(provisioningUnlogged, fmt.Sprintf(
+	c.Reporter.ReportAlways(o.claim, controller.WarningEvent(provisioningUnlogged, fmt.Sprintf(
 		"Volume %s is created without a journal entry and may be left behind if the provisioner ends during the call: %v", o.name, err)))
 }
 

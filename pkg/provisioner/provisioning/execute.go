@@ -233,7 +233,7 @@ func (c *Controller) removeOldFinalizer(ctx context.Context, o *observation) (*o
 		c.reportGivenUp(o)
 	}
 	change := finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}}
-	claim, err := c.writer.Claim(ctx, o.claim, finalizer.Edit(patch.For(o.claim), o.claim, change))
+	claim, err := c.writer.PatchClaim(ctx, o.claim, finalizer.Edit(patch.For(o.claim), o.claim, change))
 	switch {
 	case apierrors.IsNotFound(err):
 		after := o.next(o.claim)
@@ -251,7 +251,7 @@ func (c *Controller) removeOldFinalizer(ctx context.Context, o *observation) (*o
 func (c *Controller) reschedule(ctx context.Context, o *observation) (*observation, error) {
 	path := "/metadata/annotations/" + patch.Escape(storage.AnnSelectedNode)
 	change := patch.For(o.claim).Test(path, o.claim.Annotations[storage.AnnSelectedNode]).Remove(path)
-	claim, err := c.writer.Claim(ctx, o.claim, change)
+	claim, err := c.writer.PatchClaim(ctx, o.claim, change)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

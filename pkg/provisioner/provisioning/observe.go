@@ -72,7 +72,7 @@ func (c *Controller) observe(key string) (*observation, error) {
 	if !known && !c.serves(claim) && (!isLeftBehind(claim) || !c.servesClassOf(claim)) {
 		return nil, nil
 	}
-	if !gone && !c.versions.Fresh(claim) {
+	if !gone && !c.versions.IsFresh(claim) {
 		return nil, controller.ErrStaleCache
 	}
 	o := &observation{claim: claim, gone: gone, name: c.VolumeName(claim), began: time.Now()}

@@ -45,16 +45,16 @@ type Config struct {
 type Controller struct {
 	Config
 	loop    *controller.Loop
-	updates *controller.Updates
+	updates *controller.UpdateFallback
 	// told: that rights are missing was logged.
 	told sync.Once
 }
 
 // New returns the controller and registers it with the cache of claims.
 func New(config Config) (*Controller, error) {
-	c := &Controller{Config: config, updates: controller.NewUpdates(config.REST, Resource.GroupResource())}
+	c := &Controller{Config: config, updates: controller.NewUpdateFallback(config.REST, Resource.GroupResource())}
 	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}, c.Reconcile).Only(unknown)
-	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSource(storage.SourceSnapshot)}); err != nil {
+	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSourceIndex(storage.SourceSnapshot)}); err != nil {
 		return nil, fmt.Errorf("index claims by snapshot: %w", err)
 	}
 	changed := func(old, now *v1.PersistentVolumeClaim) {

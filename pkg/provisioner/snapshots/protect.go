@@ -47,7 +47,7 @@ func (c *Controller) edit(ctx context.Context, snapshot metav1.Object, change fi
 	if err != nil {
 		return fmt.Errorf("encode patch of snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), err)
 	}
-	err = c.updates.Patch(ctx, snapshot, body, &metav1.PartialObjectMetadata{}, func() error {
+	err = c.updates.PatchOrUpdate(ctx, snapshot, body, &metav1.PartialObjectMetadata{}, func() error {
 		_, err := c.Metadata.Resource(Resource).Namespace(snapshot.GetNamespace()).Patch(ctx, snapshot.GetName(), types.JSONPatchType, body, metav1.PatchOptions{})
 		return err
 	})

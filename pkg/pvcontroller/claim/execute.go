@@ -54,7 +54,7 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 }
 
 func (c *Controller) writeClaim(ctx context.Context, o *observation, change *patch.Patch, subresource ...string) (*observation, error) {
-	claim, err := c.writer.Claim(ctx, o.claim, change, subresource...)
+	claim, err := c.writer.PatchClaim(ctx, o.claim, change, subresource...)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (c *Controller) writeClaim(ctx context.Context, o *observation, change *pat
 }
 
 func (c *Controller) writeVolume(ctx context.Context, o *observation, change *patch.Patch, subresource ...string) (*observation, error) {
-	volume, err := c.writer.Volume(ctx, o.volume, change, subresource...)
+	volume, err := c.writer.PatchVolume(ctx, o.volume, change, subresource...)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (c *Controller) bindVolume(ctx context.Context, o *observation) (*observati
 }
 
 func (c *Controller) markVolumeBound(ctx context.Context, o *observation) (*observation, error) {
-	change := controller.InPhase(patch.For(o.volume), o.volume).Test("/spec/claimRef/uid", string(o.claim.UID)).
+	change := controller.RequirePhase(patch.For(o.volume), o.volume).Test("/spec/claimRef/uid", string(o.claim.UID)).
 		Set("/status/phase", string(v1.VolumeBound))
 	if o.volume.Status.Message != "" {
 		change.Set("/status/message", "")

@@ -36,7 +36,7 @@ func (c *Controller) observe(key string) (*observation, error) {
 		c.index.Leave(key)
 		return nil, nil
 	}
-	if !c.Versions.Fresh(claim) {
+	if !c.Versions.IsFresh(claim) {
 		return nil, nil
 	}
 	volume, err := c.volumeFor(claim)
@@ -44,7 +44,7 @@ func (c *Controller) observe(key string) (*observation, error) {
 		c.Reporter.Report(claim, controller.WarningEvent(failedBinding, "Cannot look for a volume: "+err.Error()))
 		return nil, nil
 	}
-	if volume != nil && !c.Versions.Fresh(volume) {
+	if volume != nil && !c.Versions.IsFresh(volume) {
 		return nil, controller.ErrStaleCache
 	}
 	return &observation{claim: claim, volume: volume}, nil
@@ -80,7 +80,7 @@ func (c *Controller) take(claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume
 		switch volume := c.Caches.Volume(name); {
 		case volume == nil:
 			c.index.Drop(name)
-		case !c.Versions.Fresh(volume), c.index.Put(volume):
+		case !c.Versions.IsFresh(volume), c.index.Put(volume):
 			return volume, nil
 		}
 	}

@@ -176,7 +176,7 @@ func (c *Controller) reschedule(ctx context.Context, claim *v1.PersistentVolumeC
 		return nil
 	}
 	change := patch.ForVersion(claim).Remove("/metadata/annotations/" + patch.Escape(storage.AnnSelectedNode))
-	_, err := c.writer.Claim(ctx, claim, change)
+	_, err := c.writer.PatchClaim(ctx, claim, change)
 	return err
 }
 

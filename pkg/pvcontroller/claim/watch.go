@@ -43,7 +43,7 @@ func (c *Controller) volumeChanged(_, event *v1.PersistentVolume) {
 	switch volume := c.Caches.Volume(event.Name); {
 	case volume == nil:
 		c.index.Drop(event.Name)
-	case c.Versions.Fresh(volume):
+	case c.Versions.IsFresh(volume):
 		c.index.Put(volume)
 	}
 	c.enqueueClaimsOf(event)
@@ -97,7 +97,7 @@ func (c *Controller) podChanged(old, pod *v1.Pod) {
 }
 
 func (c *Controller) podGone(pod *v1.Pod) {
-	for _, key := range controller.ClaimsOf(pod) {
+	for _, key := range controller.PodClaimKeys(pod) {
 		claim := c.Caches.Claim(key)
 		if claim != nil && claim.Spec.VolumeName == "" && storage.ClaimClass(claim) != "" {
 			c.loop.Enqueue(key)

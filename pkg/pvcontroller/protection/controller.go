@@ -57,7 +57,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 // Reconcile adds or removes the finalizer of one claim, or leaves it.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	claim := c.caches.Claim(key)
-	if claim == nil || !c.versions.Fresh(claim) {
+	if claim == nil || !c.versions.IsFresh(claim) {
 		return nil
 	}
 	state := protection.ClaimState{
@@ -92,7 +92,7 @@ func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClai
 	case protection.Wait, protection.Confirm:
 		return nil
 	}
-	_, err := c.writer.Claim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
+	_, err := c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
 	return err
 }
 
@@ -127,7 +127,7 @@ func (c *Controller) podChanged(old, pod *v1.Pod) {
 }
 
 func (c *Controller) podGone(pod *v1.Pod) {
-	for _, key := range controller.ClaimsOf(pod) {
+	for _, key := range controller.PodClaimKeys(pod) {
 		if claim := c.caches.Claim(key); claim != nil && claim.DeletionTimestamp != nil {
 			c.loop.Enqueue(key)
 		}

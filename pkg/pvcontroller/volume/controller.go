@@ -101,7 +101,7 @@ const reclaimers = 8
 // over to be reclaimed and to be protected.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	volume := c.Caches.Volume(name)
-	if volume == nil || !c.Versions.Fresh(volume) {
+	if volume == nil || !c.Versions.IsFresh(volume) {
 		return nil
 	}
 	for _, step := range []func(context.Context, *v1.PersistentVolume) (*v1.PersistentVolume, error){

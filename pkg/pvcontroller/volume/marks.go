@@ -39,7 +39,7 @@ func (c *Controller) mark(ctx context.Context, volume *v1.PersistentVolume) (*v1
 	if marks.ClearMigrated {
 		guarded.Remove("/metadata/annotations/" + patch.Escape(storage.AnnMigratedTo))
 	}
-	return c.writer.Volume(ctx, volume, guarded)
+	return c.writer.PatchVolume(ctx, volume, guarded)
 }
 
 func (c *Controller) marksState(volume *v1.PersistentVolume) (reclaim.MarksState, string) {

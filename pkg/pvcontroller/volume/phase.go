@@ -93,7 +93,7 @@ func (c *Controller) confirm(ctx context.Context, o observation) (observation, e
 // reclaimed: then protect looks at the claim again. It fails as stale if phase,
 // claim or finalizers changed meanwhile.
 func (c *Controller) writePhase(ctx context.Context, volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, message string) (*v1.PersistentVolume, error) {
-	change := controller.InPhase(patch.For(volume), volume)
+	change := controller.RequirePhase(patch.For(volume), volume)
 	switch ref := volume.Spec.ClaimRef; {
 	case ref == nil:
 		change.Test("/metadata/resourceVersion", volume.ResourceVersion)
@@ -107,7 +107,7 @@ func (c *Controller) writePhase(ctx context.Context, volume *v1.PersistentVolume
 	if protection.DecideVolume(c.protectionOf(volume, phase, reclaim.ClaimGone)) == protection.Unprotect {
 		unprotect(change, volume)
 	}
-	return c.writer.Volume(ctx, volume, change, "status")
+	return c.writer.PatchVolume(ctx, volume, change, "status")
 }
 
 // giveBack takes back a binding that lost to another volume: wholly where a
@@ -120,5 +120,5 @@ func (c *Controller) giveBack(ctx context.Context, volume *v1.PersistentVolume) 
 	} else {
 		change.Remove("/spec/claimRef/uid")
 	}
-	return c.writer.Volume(ctx, volume, change)
+	return c.writer.PatchVolume(ctx, volume, change)
 }

@@ -27,7 +27,7 @@ func (c *Controller) handToProtection(_ context.Context, volume *v1.PersistentVo
 // other volume is handed over again once they are.
 func (c *Controller) Protect(ctx context.Context, name string) error {
 	volume := c.Caches.Volume(name)
-	if volume == nil || !c.Versions.Fresh(volume) || !c.settled(volume) {
+	if volume == nil || !c.Versions.IsFresh(volume) || !c.settled(volume) {
 		return nil
 	}
 	return c.protect(ctx, volume)
@@ -53,7 +53,7 @@ func (c *Controller) protect(ctx context.Context, volume *v1.PersistentVolume) e
 	if err != nil {
 		return err
 	}
-	change := controller.InPhase(patch.For(volume), volume)
+	change := controller.RequirePhase(patch.For(volume), volume)
 	switch protection.DecideVolume(c.protectionOf(volume, volume.Status.Phase, claim)) {
 	case protection.Protect:
 		finalizer.Edit(change, volume, finalizer.Change{Add: []finalizer.Name{finalizer.VolumeProtection}})
@@ -62,7 +62,7 @@ func (c *Controller) protect(ctx context.Context, volume *v1.PersistentVolume) e
 	case protection.Wait, protection.Confirm:
 		return nil
 	}
-	_, err = c.writer.Volume(ctx, volume, change)
+	_, err = c.writer.PatchVolume(ctx, volume, change)
 	return err
 }
 

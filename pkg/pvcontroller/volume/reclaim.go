@@ -38,7 +38,7 @@ func (c *Controller) Reclaim(ctx context.Context, name string) error {
 	switch {
 	case volume == nil:
 		return c.removeRecyclersOf(ctx, name)
-	case !c.Versions.Fresh(volume):
+	case !c.Versions.IsFresh(volume):
 		return nil
 	}
 	c.measureDeletion(volume)
@@ -170,7 +170,7 @@ func (c *Controller) deleteObject(ctx context.Context, o reclaimed) (*reclaimed,
 // letGo takes off the finalizers that held the volume for its in-tree plugin.
 func (c *Controller) letGo(ctx context.Context, volume *v1.PersistentVolume) error {
 	change := finalizer.Change{Remove: []finalizer.Name{finalizer.InTree, finalizer.External}}
-	_, err := c.writer.Volume(ctx, volume, finalizer.Edit(patch.For(volume), volume, change))
+	_, err := c.writer.PatchVolume(ctx, volume, finalizer.Edit(patch.For(volume), volume, change))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

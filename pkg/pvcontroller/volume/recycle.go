@@ -98,7 +98,7 @@ func (c *Controller) finishRecycling(ctx context.Context, o reclaimed) (*reclaim
 	}
 	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{recycled: reclaim.RecyclerMark(o.volume)} })
 	c.Operations.Succeeded(o.volume.UID)
-	c.Reporter.Always(o.volume, recycledEvent())
+	c.Reporter.ReportAlways(o.volume, recycledEvent())
 	return c.again(o), nil
 }
 
@@ -129,7 +129,7 @@ func (c *Controller) tellEvents(ctx context.Context, o reclaimed) {
 	})
 	for i := range list.Items {
 		if said := &list.Items[i]; !before[said.UID] {
-			c.Reporter.Always(o.volume, event{Type: said.Type, Reason: recyclerPod, Message: "Recycler pod: " + said.Message})
+			c.Reporter.ReportAlways(o.volume, event{Type: said.Type, Reason: recyclerPod, Message: "Recycler pod: " + said.Message})
 		}
 	}
 }

@@ -119,7 +119,7 @@ func (c *Controller) podGone(pod *v1.Pod) {
 
 // podReleases wakes the volumes that are recycled only once no pod uses them.
 func (c *Controller) podReleases(pod *v1.Pod) {
-	for _, claim := range controller.ClaimsOf(pod) {
+	for _, claim := range controller.PodClaimKeys(pod) {
 		for _, volume := range c.Caches.VolumesOf(claim) {
 			if isOver(volume) && policyOf(volume) == storage.PolicyRecycle {
 				c.reclaims.Enqueue(volume.Name)
