@@ -40,7 +40,7 @@ func TestEveryFlagOfCSIProvisionerIsServedWithItsDefaultOrRefusedWithAReason(t *
 			t.Errorf("--%s is neither served nor refused", row.name)
 			continue
 		}
-		if why, refused := program.Refused(flag); refused {
+		if why, refused := program.RefusalReason(flag); refused {
 			if len(why) < 40 {
 				t.Errorf("--%s is refused without saying why: %q", row.name, why)
 			}
@@ -87,7 +87,7 @@ func becomes(flags *pflag.FlagSet, name string) string {
 	if flag == nil {
 		return "missing"
 	}
-	if _, refused := program.Refused(flag); refused {
+	if _, refused := program.RefusalReason(flag); refused {
 		return "refused"
 	}
 	if _, other := differs[name]; other {
@@ -239,7 +239,7 @@ func flagsOf(t *testing.T) *pflag.FlagSet {
 	return flags
 }
 
-func parsed(t *testing.T, args ...string) (program.Work, *pflag.FlagSet) {
+func parsed(t *testing.T, args ...string) (program.Runner, *pflag.FlagSet) {
 	t.Helper()
 	work, err := newOptions()
 	if err != nil {
@@ -260,7 +260,7 @@ func complete(t *testing.T, args ...string) error {
 }
 
 // completed checks the flags of one of several programs in one process.
-func completed(t *testing.T, work program.Work) error {
+func completed(t *testing.T, work program.Runner) error {
 	t.Helper()
 	if err := logsapi.ResetForTest(nil); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func (o *options) topics() []topic {
 	return []topic{&o.volumes, &o.serving, &o.election, &o.cloning, &o.snapshots, &o.capacity, &o.node, &o.journal}
 }
 
-func newOptions() (program.Work, error) {
+func newOptions() (program.Runner, error) {
 	common, err := program.NewOptions(gates())
 	if err != nil {
 		return nil, err

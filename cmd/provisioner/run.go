@@ -69,7 +69,7 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	case !driver.CreatesVolumes():
 		return fmt.Errorf("driver %s at %s has no capability CREATE_DELETE_VOLUME, so there is nothing to provision with it", driver.Name(), o.csiAddress)
 	}
-	if !clients.Reach(ctx) {
+	if !clients.WaitForAPIServer(ctx) {
 		return nil
 	}
 	host, err := os.Hostname()
@@ -103,7 +103,7 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 	defer w.factory.Shutdown()
 	defer stopWatching()
 	klog.FromContext(ctx).Info("Filling caches", "driver", w.driver.Name(), "HonorPVReclaimPolicy", w.options.Honor())
-	if !w.clients.Fill(ctx, w.factory) {
+	if !w.clients.WaitForCacheSync(ctx, w.factory) {
 		return nil
 	}
 	election := w.options.election.lease(w.driver.Name())

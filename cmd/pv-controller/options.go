@@ -32,7 +32,7 @@ type options struct {
 	set *intree.Set
 }
 
-func newOptions() (program.Work, error) {
+func newOptions() (program.Runner, error) {
 	common, err := program.NewOptions(nil)
 	if err != nil {
 		return nil, err

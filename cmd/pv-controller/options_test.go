@@ -39,7 +39,7 @@ func TestEveryFlagOfTheControllerManagerIsServedWithItsDefaultOrRefusedWithAReas
 			t.Errorf("--%s (%s) is neither served nor refused", name, group)
 			continue
 		}
-		why, refused := program.Refused(flag)
+		why, refused := program.RefusalReason(flag)
 		if refused {
 			expectReason(t, name, why)
 			continue
@@ -66,7 +66,7 @@ func TestNothingIsRefusedThatTheControllerManagerDoesNotKnow(t *testing.T) {
 		known[strings.Split(line, "\t")[1]] = true
 	}
 	flagsOf(t).VisitAll(func(flag *pflag.Flag) {
-		if _, refused := program.Refused(flag); refused && !known[flag.Name] {
+		if _, refused := program.RefusalReason(flag); refused && !known[flag.Name] {
 			t.Errorf("--%s is refused, and no kube-controller-manager has it", flag.Name)
 		}
 	})

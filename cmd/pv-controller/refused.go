@@ -78,10 +78,10 @@ const (
 // refuse answers the flags of kube-controller-manager that this program does not serve.
 func refuse(flags *pflag.FlagSet) {
 	for name, why := range senseless {
-		program.Refuse(flags, why, name)
+		program.RefuseFlags(flags, why, name)
 	}
 	for controller, names := range stays {
 		why := "it belongs to the " + controller + ", which stays in kube-controller-manager; leave it there and take it out here"
-		program.Refuse(flags, why, strings.Fields(names)...)
+		program.RefuseFlags(flags, why, strings.Fields(names)...)
 	}
 }

@@ -29,7 +29,7 @@ const eventSource = "persistentvolume-controller"
 // held, so that a standby takes over at once.
 func (o *options) Run(ctx context.Context) error {
 	clients, err := o.Clients("pv-controller")
-	if err != nil || !clients.Reach(ctx) {
+	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err
 	}
 	factory := program.NewInformers(clients.Objects)
@@ -57,7 +57,7 @@ func (o *options) Run(ctx context.Context) error {
 	defer factory.Shutdown()
 	defer stopWatching()
 	klog.FromContext(ctx).Info("Filling caches", "HonorPVReclaimPolicy", o.Honor())
-	if !clients.Fill(ctx, factory) {
+	if !clients.WaitForCacheSync(ctx, factory) {
 		return nil
 	}
 	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder}

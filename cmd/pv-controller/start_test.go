@@ -59,7 +59,7 @@ func workAgainst(t *testing.T, s *apiServer) {
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)
 	t.Cleanup(stop)
-	if !clients.Fill(ctx, informers) {
+	if !clients.WaitForCacheSync(ctx, informers) {
 		t.Fatal("the caches were not filled")
 	}
 	running.Go(func() { controllers.run(ctx, options) })

@@ -9,10 +9,10 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
 )
 
-// Refuse registers flags that other programs have and that make no sense here.
+// RefuseFlags registers flags that other programs have and that make no sense here.
 // Whoever gives one is told why and what to do instead; they are not listed by
 // --help.
-func Refuse(flags *pflag.FlagSet, why string, names ...string) {
+func RefuseFlags(flags *pflag.FlagSet, why string, names ...string) {
 	for _, name := range names {
 		flag := flags.VarPF(refused{name: name, why: why}, name, "", why)
 		flag.Hidden = true
@@ -20,8 +20,8 @@ func Refuse(flags *pflag.FlagSet, why string, names ...string) {
 	}
 }
 
-// Refused says why a flag makes no sense here, and false for one that is served.
-func Refused(flag *pflag.Flag) (why string, refusal bool) {
+// RefusalReason says why a flag makes no sense here, and false for one that is served.
+func RefusalReason(flag *pflag.Flag) (why string, refusal bool) {
 	value, refusal := flag.Value.(refused)
 	return value.why, refusal
 }

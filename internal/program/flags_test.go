@@ -16,7 +16,7 @@ type idle struct{ ran bool }
 func (*idle) AddFlags(flags *pflag.FlagSet) {
 	flags.Int("workers", 1, "how many")
 	flags.String("kubeconfig", "", "which file")
-	Refuse(flags, "nobody here collects garbage; leave it where it is", "concurrent-gc-syncs", "enable-garbage-collector")
+	RefuseFlags(flags, "nobody here collects garbage; leave it where it is", "concurrent-gc-syncs", "enable-garbage-collector")
 }
 func (*idle) Complete() error { return nil }
 func (i *idle) Run(context.Context) error {
@@ -71,9 +71,9 @@ func TestHelpDoesNotListWhatIsRefused(t *testing.T) {
 	}
 }
 
-func execute(work Work, args ...string) (output string, err error) {
+func execute(runner Runner, args ...string) (output string, err error) {
 	command := &cobra.Command{Use: "idle"}
-	complete(command, work)
+	complete(command, runner)
 	var printed bytes.Buffer
 	command.SetOut(&printed)
 	command.SetArgs(args)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/component-base/cli"
 )
 
-// Work is what a program does, and the flags that say how.
-type Work interface {
+// Runner is a program and its flags.
+type Runner interface {
 	// AddFlags registers the flags, whose defaults are set.
 	AddFlags(flags *pflag.FlagSet)
 	// Complete checks the flags. Its error names the flag at fault.
@@ -20,12 +20,12 @@ type Work interface {
 	Run(ctx context.Context) error
 }
 
-// Main runs the work that newWork returns and exits: with 0, or with 1 after one
+// Main runs the program that newRunner returns and exits: with 0, or with 1 after one
 // sentence on stderr. The command gives name and help, and may take arguments.
-func Main(command *cobra.Command, newWork func() (Work, error)) {
-	work, err := newWork()
+func Main(command *cobra.Command, newRunner func() (Runner, error)) {
+	runner, err := newRunner()
 	if err == nil {
-		complete(command, work)
+		complete(command, runner)
 		err = cli.RunNoErrOutput(command)
 	}
 	if err != nil {
@@ -35,24 +35,24 @@ func Main(command *cobra.Command, newWork func() (Work, error)) {
 	os.Exit(0)
 }
 
-func complete(command *cobra.Command, work Work) {
+func complete(command *cobra.Command, runner Runner) {
 	if command.Args == nil {
 		command.Args = cobra.NoArgs
 	}
 	command.SilenceErrors, command.SilenceUsage = true, true
 	show := versionFlag("false")
 	show.add(command.Flags())
-	work.AddFlags(command.Flags())
+	runner.AddFlags(command.Flags())
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return flagError(command.Flags(), err) })
 	command.RunE = func(*cobra.Command, []string) error {
 		if printed, err := show.print(command.OutOrStdout(), command.Name()); printed || err != nil {
 			return err
 		}
-		if err := work.Complete(); err != nil {
+		if err := runner.Complete(); err != nil {
 			return err
 		}
 		ctx, stop := SignalContext(command.Name())
 		defer stop()
-		return work.Run(ctx)
+		return runner.Run(ctx)
 	}
 }

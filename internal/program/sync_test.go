@@ -80,7 +80,7 @@ func TestAServerThatIsAwayIsWaitedForAndToldOf(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, clients, ctx, logged := away(t)
 				reached := make(chan bool, 1)
-				go func() { reached <- clients.Reach(ctx) }()
+				go func() { reached <- clients.WaitForAPIServer(ctx) }()
 				<-time.After(time.Second)
 				if text := logged(); strings.Count(text, "does not answer") != 1 || !strings.Contains(text, "connection refused") || !strings.Contains(text, "https://server") {
 					t.Errorf("after a second it has said: %q", text)
@@ -107,7 +107,7 @@ func TestAServerThatNeverComesBackIsWaitedForUntilTheEnd(t *testing.T) {
 		_, clients, ctx, _ := away(t)
 		ctx, stop := context.WithTimeout(ctx, time.Hour)
 		defer stop()
-		if clients.Reach(ctx) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if clients.WaitForAPIServer(ctx) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Error("it was reached, or given up")
 		}
 	})
@@ -124,7 +124,7 @@ func TestWhichCachesAreNotFilledIsToldWithTheReasonUntilTheyAre(t *testing.T) {
 		defer factory.Shutdown()
 		defer stop()
 		filled := make(chan bool, 1)
-		go func() { filled <- clients.Fill(watching, factory) }()
+		go func() { filled <- clients.WaitForCacheSync(watching, factory) }()
 		<-time.After(25 * time.Second)
 		text := logged()
 		if strings.Count(text, "to fill caches") != 2 || !strings.Contains(text, `["PersistentVolume" "StorageClass"]`) || !strings.Contains(text, "connection refused") {
@@ -167,7 +167,7 @@ func TestFillWaitsForEventHandlers(t *testing.T) {
 			t.Fatal(err)
 		}
 		informers.StartWithContext(ctx)
-		if !clients.Fill(ctx, informers) {
+		if !clients.WaitForCacheSync(ctx, informers) {
 			t.Fatal("the caches were never filled")
 		}
 		select {
@@ -190,7 +190,7 @@ func TestCachesThatAreNeverFilledAreWaitedForUntilTheEnd(t *testing.T) {
 		factory.Core().V1().PersistentVolumes().Informer()
 		factory.StartWithContext(ctx)
 		defer factory.Shutdown()
-		if clients.Fill(ctx, factory) {
+		if clients.WaitForCacheSync(ctx, factory) {
 			t.Error("a cache is taken for filled that never was")
 		}
 	})

@@ -21,10 +21,10 @@ const (
 	patience = 10 * time.Second
 )
 
-// Reach waits until the API server answers, whatever its answer is: it may be away
+// WaitForAPIServer waits until the API server answers, whatever its answer is: it may be away
 // for a while, as when its node is started anew. It returns false if the context
 // ended first.
-func (c *Clients) Reach(ctx context.Context) bool {
+func (c *Clients) WaitForAPIServer(ctx context.Context) bool {
 	told := c.tell(ctx, func() { c.sayUnreached(ctx) })
 	defer told()
 	for first := true; !c.answers(ctx); first = false {
@@ -54,11 +54,11 @@ func (c *Clients) answers(ctx context.Context) bool {
 	return err == nil || errors.As(err, &answer)
 }
 
-// Fill waits until the informers, which have been started, have the first lists and
+// WaitForCacheSync waits until the informers, which have been started, have the first lists and
 // their handlers have been called for them. It says from time to time which have not,
 // and what went wrong last: informers are silent about a server that cannot be
 // reached. It returns false if the context ended first.
-func (c *Clients) Fill(ctx context.Context, informers *Informers) bool {
+func (c *Clients) WaitForCacheSync(ctx context.Context, informers *Informers) bool {
 	told := c.tell(ctx, func() {
 		klog.FromContext(ctx).Info("Still waiting for the API server to fill caches", "server", c.Config.Host, "missing", informers.missing(), "err", c.failures.last())
 	})
