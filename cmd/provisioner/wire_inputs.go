@@ -11,17 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // inputs gathers what volumes are made from, and returns the informer of
 // VolumeAttributesClasses as well. Nodes are watched only for a driver with
 // topology, and snapshots are read only for one that makes them.
-func (w *wiring) inputs(ctx context.Context) (*provisioning.Inputs, cache.SharedIndexInformer, error) {
+func (w *wiring) inputs(ctx context.Context) (*csibackend.Inputs, cache.SharedIndexInformer, error) {
 	flags := w.options.volumes
 	flags.settings.Identity = identity(w.driver.Name(), w.options.node.name())
-	config := provisioning.InputsConfig{
+	config := csibackend.InputsConfig{
 		Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), Settings: flags.settings,
 		StrictTopology: flags.strictTopology, ImmediateTopology: flags.immediateTopology,
 	}
@@ -42,12 +42,12 @@ func (w *wiring) inputs(ctx context.Context) (*provisioning.Inputs, cache.Shared
 		config.Snapshots, config.ProtectSnapshot = client, w.snapshots.Protect
 	}
 	attributes, err := w.attributes(ctx)
-	return provisioning.NewInputs(config), attributes, err
+	return csibackend.NewInputs(config), attributes, err
 }
 
 // classSecret finds the secret that the class of a volume names for its deletion. A
 // class that is gone, or that is of another driver by now, names none.
-func (w *wiring) classSecret(inputs *provisioning.Inputs) func(context.Context, *v1.PersistentVolume) (*v1.SecretReference, error) {
+func (w *wiring) classSecret(inputs *csibackend.Inputs) func(context.Context, *v1.PersistentVolume) (*v1.SecretReference, error) {
 	classes := w.factory.Storage().V1().StorageClasses().Lister()
 	return func(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
 		class, err := classes.Get(storage.VolumeClass(volume))

@@ -13,8 +13,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/nodedeployment"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
@@ -97,7 +97,7 @@ func (w *wiring) place() map[string]string {
 // question is what the driver is asked about room for a claim: the same as when its
 // volume is made.
 func (w *wiring) question() func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
-	inputs := provisioning.NewInputs(provisioning.InputsConfig{Driver: w.driver, Translator: w.translator(), Settings: w.options.volumes.settings})
+	inputs := csibackend.NewInputs(csibackend.InputsConfig{Driver: w.driver, Translator: w.translator(), Settings: w.options.volumes.settings})
 	return func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 		return inputs.Room(ctx, claim, class, w.volumeName(claim))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
@@ -55,7 +56,7 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 }
 
 // provisioningConfig returns what the side that creates volumes works with.
-func (w *wiring) provisioningConfig(inputs *provisioning.Inputs, attributes cache.SharedIndexInformer, deletions *deletion.Controller, locks *controller.KeyLocks, reporter *controller.Reporter) provisioning.Config {
+func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.SharedIndexInformer, deletions *deletion.Controller, locks *controller.KeyLocks, reporter *controller.Reporter) provisioning.Config {
 	core := w.factory.Core().V1()
 	patience := provisioning.DefaultPatience
 	patience.Unresolved = w.options.journal.unresolvedAfter
@@ -63,8 +64,8 @@ func (w *wiring) provisioningConfig(inputs *provisioning.Inputs, attributes cach
 		Client: w.clients.Objects,
 		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
 		Attributes: attributes, Streamed: w.streamed,
-		Provisioner: &provisioning.Provisioner{Driver: w.driver, Inputs: inputs, Honor: w.options.Honor()},
-		Deletion:    deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.chosen().read, WatchedNode: w.chosen().seen, VolumeName: w.volumeName, Failed: w.failed(),
+		Backend: &csibackend.Backend{Driver: w.driver, Inputs: inputs}, Honor: w.options.Honor(),
+		Deletion: deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.chosen().read, WatchedNode: w.chosen().seen, VolumeName: w.volumeName, Failed: w.failed(),
 		Locks: locks, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(),
 		Journal: w.store, Journaled: w.options.Gates()[string(journalGate)], Leading: w.leading, Patience: patience,
 		Bypassed: func(reason string) { w.journalMetrics.Bypassed.WithLabelValues(reason).Inc() },

@@ -100,7 +100,7 @@ func withFirstSegment(r Request) Request {
 	}
 	request, _ := proto.Clone(r.CreateVolumeRequest).(*csi.CreateVolumeRequest)
 	request.AccessibilityRequirements = &csi.TopologyRequirement{Requisite: segments[:1], Preferred: segments[:1]}
-	return Request{request}
+	return Request{CreateVolumeRequest: request}
 }
 
 func encode(e Entry) (string, error) {
@@ -209,10 +209,17 @@ func check(e Entry) error {
 		return errors.New("incomplete: no handle of the volume to be discarded")
 	case !utf8.ValidString(e.Handle):
 		return errors.New("the handle is not UTF-8")
-	case slices.ContainsFunc(requests, func(r Request) bool { return r.GetName() != e.Volume.Name }):
+	case slices.ContainsFunc(requests, func(r Request) bool { return r.VolumeName() != e.Volume.Name }):
 		return errors.New("a request is not for the volume of the entry")
+	case slices.ContainsFunc(requests, Request.isAmbiguous):
+		return errors.New("a request has no kind, or two")
 	case slices.ContainsFunc(requests, func(r Request) bool { return len(r.GetSecrets()) > 0 }):
 		return errors.New("a request has secrets")
 	}
 	return nil
+}
+
+// isAmbiguous reports whether the request could be decoded as another one.
+func (r Request) isAmbiguous() bool {
+	return r.Payload != nil && (r.Payload.Kind == "" || r.CreateVolumeRequest != nil)
 }

@@ -39,11 +39,29 @@ func same(t testing.TB, got, want Entry) {
 		if !proto.Equal(request.CreateVolumeRequest, requests(want)[i].CreateVolumeRequest) {
 			t.Errorf("request %d = %v, want %v", i, request, requests(want)[i])
 		}
+		if got, want := payload(t, request), payload(t, requests(want)[i]); !equality.Semantic.DeepEqual(got, want) {
+			t.Errorf("payload %d = %v, want %v", i, got, want)
+		}
 	}
 	got.Request, got.Superseded, want.Request, want.Superseded = Request{}, nil, Request{}, nil
 	if !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("entry = %+v, want %+v", got, want)
 	}
+}
+
+// payload returns the payload of the request with its data decoded, nil for none.
+func payload(t testing.TB, request Request) []any {
+	t.Helper()
+	if request.Payload == nil {
+		return nil
+	}
+	var data any
+	if text := request.Payload.Data; len(text) > 0 {
+		if err := json.Unmarshal(text, &data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []any{request.Payload.Kind, request.Payload.Volume, data}
 }
 
 func TestEntrySurvivesEncoding(t *testing.T) {
@@ -56,6 +74,12 @@ func TestEntrySurvivesEncoding(t *testing.T) {
 		"superseded requests": func(e *Entry) {
 			e.Superseded = []Request{newEntry(1).Request, newEntry(1).Request}
 			e.Superseded[0].AccessibilityRequirements = nil
+		},
+		"payloads": func(e *Entry) {
+			payload := func(data string) Request {
+				return Request{Payload: &Payload{Kind: "Provision", Volume: e.Volume.Name, Data: json.RawMessage(data)}}
+			}
+			e.Request, e.Superseded = payload(`{"class": {"parameters": {"<&>": "\u2028"}}}`), []Request{payload("null"), payload("")}
 		},
 		"a volume of a snapshot": func(e *Entry) {
 			e.Request.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
@@ -277,6 +301,12 @@ func TestEntryThatCannotBeDecodedIsNotEncoded(t *testing.T) {
 		"discarding without a handle": func(e *Entry) { e.State = Discarding },
 		"an unknown state":            func(e *Entry) { e.State = "melting" },
 		"an old request of another":   func(e *Entry) { e.Superseded = []Request{{}} },
+		"a payload of another volume": func(e *Entry) { e.Request = Request{Payload: &Payload{Kind: "Provision", Volume: "pvc-2"}} },
+		"a payload without a kind":    func(e *Entry) { e.Request = Request{Payload: &Payload{Volume: e.Volume.Name}} },
+		"a payload beside a message":  func(e *Entry) { e.Request.Payload = &Payload{Kind: "Provision", Volume: e.Volume.Name} },
+		"a payload that is not JSON": func(e *Entry) {
+			e.Request = Request{Payload: &Payload{Kind: "Provision", Volume: e.Volume.Name, Data: json.RawMessage("{")}}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEntry(1)

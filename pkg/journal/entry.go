@@ -74,18 +74,42 @@ type Unresolved struct {
 	Finish bool `json:"finish,omitempty"`
 }
 
-// Request is a CreateVolumeRequest that is encoded as JSON.
+// Request is what a volume is requested with: a CreateVolumeRequest or a Payload. It is
+// encoded as JSON.
 type Request struct {
 	*csi.CreateVolumeRequest
+	// Payload is the request of a provisioner that is not a CSI driver, nil for a CSI
+	// driver.
+	Payload *Payload
 }
 
-// MarshalJSON returns the request in the JSON form of protocol buffers. A request
-// with secrets is refused.
-func (r Request) MarshalJSON() ([]byte, error) {
-	if len(r.GetSecrets()) > 0 {
-		return nil, fmt.Errorf("encode request for volume %s: it has secrets", r.GetName())
+// Payload is a request in a format of its provisioner.
+type Payload struct {
+	// Kind names the format; it must not be empty.
+	Kind string `json:"kind"`
+	// Volume is the name of the volume.
+	Volume string `json:"name"`
+	// Data is the request. It must not hold a secret.
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// VolumeName returns the name of the requested volume, "" if the request has none.
+func (r Request) VolumeName() string {
+	if r.Payload != nil {
+		return r.Payload.Volume
 	}
-	if r.CreateVolumeRequest == nil {
+	return r.GetName()
+}
+
+// MarshalJSON returns the payload, or the CreateVolumeRequest in the JSON form of protocol
+// buffers. A request with secrets is refused.
+func (r Request) MarshalJSON() ([]byte, error) {
+	switch {
+	case len(r.GetSecrets()) > 0:
+		return nil, fmt.Errorf("encode request for volume %s: it has secrets", r.GetName())
+	case r.Payload != nil:
+		return json.Marshal(r.Payload)
+	case r.CreateVolumeRequest == nil:
 		return []byte("null"), nil
 	}
 	text, err := protojson.Marshal(r.CreateVolumeRequest)
@@ -96,9 +120,14 @@ func (r Request) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON is the inverse of MarshalJSON. Fields of later versions of the CSI
-// specification are ignored.
+// specification are ignored; none of them is called kind.
 func (r *Request) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
+		return nil
+	}
+	var payload Payload
+	if err := json.Unmarshal(text, &payload); err == nil && payload.Kind != "" {
+		r.Payload = &payload
 		return nil
 	}
 	r.CreateVolumeRequest = &csi.CreateVolumeRequest{}

@@ -192,6 +192,16 @@ func TestAfterAnError(t *testing.T) {
 	}
 }
 
+func TestUnsentRequestChangesNothing(t *testing.T) {
+	for before, want := range map[Creation]Creation{NotRequested: Failed, Open: Open, Doubtful: Doubtful, Denied: Denied, Failed: Failed} {
+		for _, longer := range []bool{false, true} {
+			if got := After(Unchanged, before, longer); got != want {
+				t.Errorf("After(Unchanged, %v) = %v, want %v", before, got, want)
+			}
+		}
+	}
+}
+
 func TestNoDenialCountsAtOnceWhileACallIsOpen(t *testing.T) {
 	for code := range codes.Code(18) {
 		for _, before := range []Creation{Open, Doubtful, Denied} {

@@ -65,12 +65,10 @@ type Input struct {
 	// Name is the name of the volume, which makes the request idempotent.
 	Name  string
 	Claim *v1.PersistentVolumeClaim
-	// Class is the claim's class in terms of the driver: that of an in-tree plugin
-	// is translated. ProvisionedBy is the provisioner that the class itself names.
-	Class         *storagev1.StorageClass
-	ProvisionedBy string
-	Driver        Driver
-	Settings      Settings
+	// Class is the claim's class. A class of an in-tree plugin is translated to CSI.
+	Class    *storagev1.StorageClass
+	Driver   Driver
+	Settings Settings
 	// AccessModes are the claim's access modes as the driver knows them.
 	AccessModes []csi.VolumeCapability_AccessMode_Mode
 	// Secrets are those that the class names.
@@ -82,6 +80,3 @@ type Input struct {
 	// Mutable are the parameters of the claim's VolumeAttributesClass.
 	Mutable map[string]string
 }
-
-// Migrated says whether the class is one of an in-tree plugin that the driver serves.
-func (in Input) Migrated() bool { return in.ProvisionedBy != in.Driver.Name }

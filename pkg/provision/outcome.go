@@ -18,11 +18,14 @@ const (
 	SourceMissing
 	// NoVolume: there is no volume, and the driver creates none any more.
 	NoVolume
+	// Unchanged: the request did not reach the storage system. What was known before the
+	// call stays known; there is no volume if it was the first call.
+	Unchanged
 )
 
 // String returns the name of the value.
 func (o Outcome) String() string {
-	return name(o, "Unanswered", "Uncertain", "Mismatch", "SourceMissing", "NoVolume")
+	return name(o, "Unanswered", "Uncertain", "Mismatch", "SourceMissing", "NoVolume", "Unchanged")
 }
 
 // OutcomeOf returns what the code of an error says (CSI specification, "Error
@@ -69,7 +72,7 @@ func afterDenial(outcome Outcome, before Creation, deniedLongAgo bool) Creation 
 	switch {
 	case !isOpen:
 		return Failed
-	case outcome == SourceMissing:
+	case outcome == SourceMissing, outcome == Unchanged:
 		return before
 	case before == Denied && deniedLongAgo:
 		return Failed

@@ -25,10 +25,9 @@ func input(change ...func(*provision.Input)) provision.Input {
 			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 			Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}},
 		}},
-		Class:         &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, ReclaimPolicy: &policy, Parameters: map[string]string{"tier": "gold"}},
-		ProvisionedBy: "driver",
-		Driver:        provision.Driver{Name: "driver"},
-		AccessModes:   []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		Class:       &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: "driver", ReclaimPolicy: &policy, Parameters: map[string]string{"tier": "gold"}},
+		Driver:      provision.Driver{Name: "driver"},
+		AccessModes: []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 	}
 	for _, f := range change {
 		f(&w)
@@ -138,14 +137,16 @@ func made(t *testing.T, in provision.Input, volume *csi.Volume) *v1.PersistentVo
 	if err != nil {
 		t.Fatal(err)
 	}
-	return provision.Volume(in, request, volume, true)
+	skeleton := provision.Skeleton(in, request)
+	provision.NewAssignment(in.Claim, in.Class).ApplyTo(skeleton, true)
+	return provision.Complete(skeleton, request, volume, in.Driver.Topology)
 }
 
 func TestTheVolumeNamesWhatLaterCallsNeed(t *testing.T) {
 	gold := "gold"
 	reference := func(name string) *v1.SecretReference { return &v1.SecretReference{Name: name, Namespace: "ns"} }
 	volume := made(t, input(func(w *provision.Input) {
-		w.ProvisionedBy = "kubernetes.io/old"
+		w.Class.Provisioner = "kubernetes.io/old"
 		w.Claim.Spec.VolumeAttributesClassName = &gold
 		w.Settings.Identity = "me"
 		w.Secrets = provision.Secrets{Provisioner: reference("p"), ControllerModify: reference("m"), NodeStage: reference("s")}
@@ -203,11 +204,8 @@ func TestTheFinalizerIsInTheFirstWriteOfDeleteVolumesOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := input(func(w *provision.Input) { w.Class.ReclaimPolicy = &tc.policy })
-			request, err := provision.Request(w)
-			if err != nil {
-				t.Fatal(err)
-			}
-			volume := provision.Volume(w, request, &csi.Volume{VolumeId: "h", CapacityBytes: 2 << 30}, tc.honor)
+			volume := made(t, w, &csi.Volume{VolumeId: "h", CapacityBytes: 2 << 30})
+			provision.AssignmentOf(volume).ApplyTo(volume, tc.honor)
 			if got := finalizer.Has(volume.Finalizers, finalizer.External); got != tc.want {
 				t.Errorf("finalizers %v, want External: %v", volume.Finalizers, tc.want)
 			}

@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
-	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
@@ -31,37 +29,21 @@ const (
 // identityAttribute is the volume attribute that tells who made the volume.
 const identityAttribute = "storage.kubernetes.io/csiProvisionerIdentity"
 
-// Volume returns the object for a volume that the driver created, in CSI terms and
-// without claimRef: [Skeleton] and [Complete] in one.
-func Volume(in Input, request *csi.CreateVolumeRequest, made *csi.Volume, honor bool) *v1.PersistentVolume {
-	return Complete(Skeleton(in, request, honor), request, made, in.Driver.Topology)
-}
-
-// Skeleton returns the object for a volume as far as it is known before the driver
-// is called. With honor (the gate HonorPVReclaimPolicy) and the policy Delete it
-// carries the finalizer External from its first write on (KEP-2644, "CSI Driver
-// volumes").
-func Skeleton(in Input, request *csi.CreateVolumeRequest, honor bool) *v1.PersistentVolume {
-	policy := v1.PersistentVolumeReclaimDelete
-	if in.Class.ReclaimPolicy != nil {
-		policy = *in.Class.ReclaimPolicy
-	}
+// Skeleton returns the PersistentVolume of a CSI volume as far as it is known before the
+// call, without its [Assignment].
+func Skeleton(in Input, request *csi.CreateVolumeRequest) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: in.Name, Annotations: annotations(in)},
+		ObjectMeta: metav1.ObjectMeta{Name: in.Name, Annotations: secretAnnotations(in.Secrets)},
 		Spec: v1.PersistentVolumeSpec{
-			PersistentVolumeReclaimPolicy: policy,
+			PersistentVolumeReclaimPolicy: ptr.Deref(in.Class.ReclaimPolicy, v1.PersistentVolumeReclaimDelete),
 			AccessModes:                   in.Claim.Spec.AccessModes,
 			MountOptions:                  in.Class.MountOptions,
 			VolumeMode:                    in.Claim.Spec.VolumeMode,
-			StorageClassName:              in.Class.Name,
 			PersistentVolumeSource:        v1.PersistentVolumeSource{CSI: source(in, request)},
 		},
 	}
 	if name := in.Claim.Spec.VolumeAttributesClassName; ptr.Deref(name, "") != "" {
 		volume.Spec.VolumeAttributesClassName = name
-	}
-	if honor && policy == v1.PersistentVolumeReclaimDelete {
-		volume.Finalizers = finalizer.With(nil, finalizer.External)
 	}
 	return volume
 }
@@ -86,12 +68,12 @@ func Complete(skeleton *v1.PersistentVolume, request *csi.CreateVolumeRequest, m
 	return volume
 }
 
-func annotations(in Input) map[string]string {
-	all := map[string]string{storage.AnnDynamicallyProvisioned: in.ProvisionedBy, DeletionSecretName: "", DeletionSecretNamespace: ""}
-	if secret := in.Secrets.Provisioner; secret != nil {
+func secretAnnotations(secrets Secrets) map[string]string {
+	all := map[string]string{DeletionSecretName: "", DeletionSecretNamespace: ""}
+	if secret := secrets.Provisioner; secret != nil {
 		all[DeletionSecretName], all[DeletionSecretNamespace] = secret.Name, secret.Namespace
 	}
-	if secret := in.Secrets.ControllerModify; secret != nil {
+	if secret := secrets.ControllerModify; secret != nil {
 		all[modifySecretName], all[modifySecretNamespace] = secret.Name, secret.Namespace
 	}
 	return all

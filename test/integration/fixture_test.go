@@ -21,6 +21,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -162,10 +163,10 @@ func (m *maker) restart() {
 	var err error
 	m.controller, err = provisioning.New(provisioning.Config{
 		Client: m.Client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
-		Classes:     m.factory.Storage().V1().StorageClasses().Informer(),
-		Provisioner: &provisioning.Provisioner{Driver: m.storage, Inputs: provisioning.NewInputs(provisioning.InputsConfig{Client: m.Client, Driver: m.storage}), Honor: true},
-		Deletion:    m.storage,
-		Serves:      func(name string) bool { return name == m.storage.name },
+		Classes: m.factory.Storage().V1().StorageClasses().Informer(),
+		Backend: &csibackend.Backend{Driver: m.storage, Inputs: csibackend.NewInputs(csibackend.InputsConfig{Client: m.Client, Driver: m.storage})}, Honor: true,
+		Deletion: m.storage,
+		Serves:   func(name string) bool { return name == m.storage.name },
 		Node: func(ctx context.Context, name string) (*v1.Node, error) {
 			return m.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 )
 
 // Deletion is the volume side.
@@ -54,9 +55,12 @@ type Config struct {
 	// Claims, Volumes and Classes are those of the cluster.
 	Claims, Volumes, Classes cache.SharedIndexInformer
 	// Attributes are the VolumeAttributesClasses of the cluster, nil if it has none.
-	Attributes  cache.SharedIndexInformer
-	Provisioner *Provisioner
-	Deletion    Deletion
+	Attributes cache.SharedIndexInformer
+	// Backend creates the volumes.
+	Backend  backend.Backend
+	Deletion Deletion
+	// Honor is the gate HonorPVReclaimPolicy.
+	Honor bool
 	// Streamed reports whether a claim of that version came by a watch, and not by a
 	// list; nil if that is not known.
 	Streamed func(version string) bool

@@ -1,5 +1,5 @@
 // Package provisioning creates volumes for claims: it observes a claim, executes what
-// [provision.Decide] decides, step after step, and waits. It alone calls CreateVolume,
+// [provision.Decide] decides, step after step, and waits. It alone has volumes created,
 // creates PersistentVolumes of the driver, and decides what the journal's entries stand
 // for.
 //
@@ -26,12 +26,15 @@
 //     the driver's own ones ([Names]), and may be late.
 //  5. Every pass ends in success, an error, a planned retry, or in a state that an event
 //     changes; a pass has a bounded number of steps.
-//  6. Credentials are read for each call and not remembered. Values of a secret that a
+//  6. Credentials are not remembered between calls. Values of a secret that a
 //     driver repeats are hidden in events, logs and reasons.
 //
 // Start takes over the journal before any claim is served. Without the right to write
 // Leases, with the gate ProvisioningJournal off, and for a request that is too large, a
 // volume is created without an entry, as csi-provisioner does.
+//
+// The storage backend is behind an interface (pkg/provisioner/backend): a CSI driver or
+// another provisioner.
 //
 // The package does not bind claims, does not reclaim recorded volumes, and does not
 // write Leases: pkg/provisioner/journal does.

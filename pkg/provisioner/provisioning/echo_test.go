@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -130,8 +131,8 @@ func newEcho(t *testing.T, client *fake.Clientset, driver *echo, events record.E
 	core := factory.Core().V1()
 	creations, err := New(Config{
 		Client: client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
-		Provisioner: &Provisioner{Driver: driver, Inputs: NewInputs(InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true},
-		Deletion:    driver, Serves: func(name string) bool { return name == "ours" },
+		Backend: newBackend(csibackend.InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true,
+		Deletion: driver, Serves: func(name string) bool { return name == "ours" },
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
 		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(events), Metrics: metrics.New("echo"),
 		Backoff: controller.Backoff{Initial: time.Millisecond, Max: time.Second},

@@ -62,7 +62,7 @@ func (c *Controller) reportUnwritten(ctx context.Context, o *observation, s prov
 func (c *Controller) reportUnresolved(o *observation, err error) error {
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningUnresolved, fmt.Sprintf(
 		"The driver %s has not answered whether it created volume %s, which nobody wants any more; the request is repeated: %v",
-		c.Provisioner.Driver.Name(), o.name, err)))
+		c.Backend.Name(), o.name, err)))
 	return err
 }
 
@@ -86,7 +86,7 @@ func (c *Controller) reportLeftAlone(o *observation, r claimRecord) {
 // reportVanished reports a claim that is bound to a volume without an object. The cache
 // may be stale.
 func (c *Controller) reportVanished(ctx context.Context, o *observation) error {
-	volume, err := read(ctx, "volume", o.name, c.Client.CoreV1().PersistentVolumes().Get)
+	volume, err := controller.ReadLive(ctx, "volume", o.name, c.Client.CoreV1().PersistentVolumes().Get)
 	if err != nil || volume != nil {
 		return err
 	}

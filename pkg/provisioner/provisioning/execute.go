@@ -70,7 +70,7 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 	after := *o
 	r, _ := c.memory.of(o.claim.UID)
 	if r.plan != nil && (s.Want != provision.Wanted || r.isOpen() && !s.Lasting) {
-		after.plan = r.plan.orAlternative(r)
+		after.plan = c.orAlternative(r.plan, r)
 		return &after, nil
 	}
 	if c.serverOf(o.claim, r) == provision.NoProcess {
@@ -92,7 +92,7 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 	case c.noteUnfit(o, s, err):
 		return &after, nil
 	case err == nil && r.creation == provision.Doubtful && after.plan.equals(r.stored):
-		after.plan = after.plan.orAlternative(r)
+		after.plan = c.orAlternative(after.plan, r)
 	}
 	after.refused = err
 	return &after, nil
@@ -139,16 +139,12 @@ func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node)
 	case !c.Serves(class.Provisioner):
 		return nil, &provision.Refusal{Sentence: fmt.Sprintf("The storage class %q is now of the provisioner %q", class.Name, class.Provisioner)}
 	}
-	p, err := c.Provisioner.prepare(ctx, library.ProvisionOptions{StorageClass: class, PVName: o.name, PVC: o.claim, SelectedNode: node})
+	request, volume, err := c.Backend.Prepare(ctx, library.ProvisionOptions{StorageClass: class, PVName: o.name, PVC: o.claim, SelectedNode: node})
 	if err != nil {
 		return nil, err
 	}
-	p.volume.Spec.ClaimRef = &v1.ObjectReference{
-		Kind: "PersistentVolumeClaim", APIVersion: "v1",
-		Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID, ResourceVersion: o.claim.ResourceVersion,
-	}
-	p.volume.Spec.StorageClassName = storage.ClaimClass(o.claim)
-	return p, nil
+	provision.NewAssignment(o.claim, class).ApplyTo(volume, c.Honor)
+	return &plan{request: request, volume: volume, selected: o.claim.Annotations[storage.AnnSelectedNode], class: class.Name}, nil
 }
 
 // planForWatched builds the first request for a claim with the selected node as it was
@@ -218,7 +214,7 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	if err != nil {
 		return nil, err
 	}
-	volume, err := read(ctx, "volume", o.name, c.Client.CoreV1().PersistentVolumes().Get)
+	volume, err := controller.ReadLive(ctx, "volume", o.name, c.Client.CoreV1().PersistentVolumes().Get)
 	if err != nil {
 		return nil, err
 	}
@@ -314,6 +310,8 @@ func (c *Controller) waitAfterFailure(o *observation, s provision.State) error {
 		return nil
 	case s.Want == provision.Unwanted:
 		return c.reportUnresolved(o, o.failure.err)
+	case o.failure.ignored && (s.Creation == provision.NotRequested || s.Creation == provision.Failed):
+		return nil
 	case o.failure.hopeless && (s.Creation == provision.NotRequested || s.Creation == provision.Failed):
 		c.loop.EnqueueAfter(o.subject().key, c.Backoff.Max)
 		return nil
@@ -327,6 +325,9 @@ func (c *Controller) refused(o *observation, s provision.State) error {
 	switch {
 	case s.Want == provision.Unwanted:
 		return c.reportUnresolved(o, o.refused)
+	case errors.As(o.refused, &foreign) && foreign.Sentence == "":
+		c.loop.EnqueueAfter(o.subject().key, c.Backoff.Max)
+		return nil
 	case errors.As(o.refused, &foreign):
 		c.Reporter.Report(o.claim, controller.NormalEvent(provisioning, foreign.Sentence))
 		return nil

@@ -125,7 +125,7 @@ func TestApprovalWritesNothing(t *testing.T) {
 
 func TestHandleOfARequestWithASecretIsNotShownAfterARestart(t *testing.T) {
 	var r claimRecord
-	r.inherit(journal.Entry{State: journal.Discarding, Handle: "of password", Secret: &journal.Secret{}, Volume: &v1.PersistentVolume{}}, &v1.PersistentVolumeClaim{}, false)
+	r.inherit(journal.Entry{State: journal.Discarding, Handle: "of password", Secret: &journal.Secret{}, Volume: &v1.PersistentVolume{}}, &v1.PersistentVolumeClaim{}, &plan{}, false)
 	if r.handle != "of password" || strings.Contains(r.shown, "password") || r.shown == "" {
 		t.Errorf("handle %q, shown as %q", r.handle, r.shown)
 	}

@@ -12,7 +12,7 @@ import (
 // the volume, while no provisioner ran.
 func TestVolumeThatItsUserMayKeepIsNotRecordedAgain(t *testing.T) {
 	f := newFlow(t)
-	f.Provisioner.Honor = false
+	f.Honor = false
 	f.fail("create", "persistentvolumes", true)
 	f.step(true)
 	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))

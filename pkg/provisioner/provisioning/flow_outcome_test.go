@@ -13,6 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -259,13 +260,13 @@ func TestOwnVolumeIsNoReasonToRefuseAHandle(t *testing.T) {
 	}
 	f.must(f.Volumes.GetStore().Add(own))
 	o := &observation{claim: f.now(), name: "pvc-uid"}
-	if err := f.checkHandle(answer{handle: "h", volume: own}, o); err != nil {
-		t.Error(err)
+	if failure := f.checkHandle(backend.Answer{Handle: "h", Volume: own}, o); failure != nil {
+		t.Error(failure.Err)
 	}
 	other := own.DeepCopy()
 	other.Name = "another"
 	f.must(f.Volumes.GetStore().Add(other))
-	if err := f.checkHandle(answer{handle: "h", volume: own}, o); err == nil {
+	if failure := f.checkHandle(backend.Answer{Handle: "h", Volume: own}, o); failure == nil {
 		t.Error("the handle of another volume is taken")
 	}
 }

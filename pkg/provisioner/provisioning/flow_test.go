@@ -30,7 +30,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/disk"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -48,12 +50,14 @@ type flow struct {
 	events *record.FakeRecorder
 	// translator is that of the in-tree plugin that the driver replaces.
 	translator interface {
-		Translator
+		csibackend.Translator
 		disk.Translator
 	}
 	store *store.Store
 	// terms is how often the leader lease has changed hands.
 	terms int32
+	// backend is the backend of the next process, nil for the driver.
+	backend backend.Backend
 	// deletions is the volume side.
 	deletions *deletion.Controller
 	*Controller
@@ -148,10 +152,14 @@ func (f *flow) restart() {
 		Settle: func(ctx context.Context, volume *v1.PersistentVolume) error { return f.Settle(ctx, volume) },
 	})
 	f.must(err)
+	var creating backend.Backend = newBackend(csibackend.InputsConfig{Client: f.client, Driver: &f.calls, Translator: f.translator})
+	if f.backend != nil {
+		creating = f.backend
+	}
 	f.Controller, err = New(Config{
 		Client: f.client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
-		Provisioner: &Provisioner{Driver: &f.calls, Inputs: NewInputs(InputsConfig{Client: f.client, Driver: f.driver, Translator: f.translator}), Honor: true},
-		Deletion:    deletions, Serves: func(name string) bool { return name == csimock.DefaultName || name == oldPlugin },
+		Backend: creating, Honor: true,
+		Deletion: deletions, Serves: func(name string) bool { return name == csimock.DefaultName || name == oldPlugin },
 		Node: func(_ context.Context, name string) (*v1.Node, error) {
 			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
 		},

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
-	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -86,19 +84,30 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
 	}
 	for _, entry := range entries {
 		claim := claimFrom(entry)
-		if volume := c.VolumeName(claim); entry.VolumeName() != volume {
-			if entry.Unresolved != nil { // its journal may be writing, and must not be called
-				klog.FromContext(ctx).Info("An approved entry of the provisioning journal has another volume name than its claim", "claim", klog.KObj(claim), "volume", entry.VolumeName())
-				continue
-			}
-			if err := c.Journal.SetApart(ctx, entry, "the volume is called "+entry.VolumeName()+", and not "+volume+" as the claim's volume"); err != nil {
-				klog.FromContext(ctx).Error(err, "An entry of the provisioning journal is ignored", "claim", klog.KObj(claim), "volume", entry.VolumeName())
-			}
+		planned, err := c.planFrom(entry)
+		if volume := c.VolumeName(claim); err == nil && entry.VolumeName() != volume {
+			err = errors.New("the volume is called " + entry.VolumeName() + ", and not " + volume + " as the claim's volume")
+		}
+		if err != nil {
+			c.rejectEntry(ctx, entry, claim, err)
 			continue
 		}
 		s := subject{uid: entry.UID, key: keyOf(controller.Key(claim), entry.UID)}
-		c.memory.note(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, apart[entry.UID]) })
+		c.memory.note(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, planned, apart[entry.UID]) })
 		c.loop.Enqueue(s.key)
+	}
+}
+
+// rejectEntry gives an entry that cannot be acted upon to the administrator. For an
+// approved entry the journal may be writing, and must not be called.
+func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim *v1.PersistentVolumeClaim, reason error) {
+	logger := klog.FromContext(ctx).WithValues("claim", klog.KObj(claim), "volume", entry.VolumeName())
+	if entry.Unresolved != nil {
+		logger.Error(reason, "An approved entry of the provisioning journal cannot be finished")
+		return
+	}
+	if err := c.Journal.SetApart(ctx, entry, reason.Error()); err != nil {
+		logger.Error(err, "An entry of the provisioning journal is ignored")
 	}
 }
 
@@ -126,7 +135,7 @@ func foreign(entry journal.Entry) string {
 const discardedBefore = "an earlier process was discarding the volume when it ended"
 
 // inherit notes an entry, unless this process knows better.
-func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, apart bool) {
+func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, planned *plan, apart bool) {
 	if r.entry != provision.NoEntry || r.creation != provision.NotRequested {
 		r.resumed = r.resumed || entry.Unresolved != nil
 		return
@@ -142,7 +151,7 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 		}
 		r.unusable = discardedBefore
 	}
-	r.claim, r.plan, r.node, r.superseded = claim, planFrom(entry), entry.Node, entry.Superseded
+	r.claim, r.plan, r.node, r.superseded = claim, planned, entry.Node, entry.Superseded
 	r.stored = r.plan
 	r.resumed = apart || entry.Unresolved != nil
 }
@@ -172,42 +181,38 @@ func claimFrom(entry journal.Entry) *v1.PersistentVolumeClaim {
 	return claim
 }
 
-func planFrom(entry journal.Entry) *plan {
-	return &plan{request: entry.Request.CreateVolumeRequest, volume: entry.Volume, secret: entry.Secret,
-		selected: entry.Node, class: entry.Volume.Spec.StorageClassName}
-}
-
 // entryFor returns the entry of the request that is to be sent.
-func entryFor(o *observation, r claimRecord, p *plan) journal.Entry {
+func (c *Controller) entryFor(o *observation, r claimRecord, p *plan) journal.Entry {
 	entry := journal.Entry{
 		UID: o.claim.UID, Namespace: o.claim.Namespace, Name: o.claim.Name, Node: p.selected,
-		Request: journal.Request{CreateVolumeRequest: p.request}, Superseded: r.superseded, Volume: p.volume, Secret: p.secret,
+		Superseded: r.superseded, Volume: p.volume,
 	}
+	entry.Request, entry.Secret = p.request.Stored()
 	if r.creation != provision.Created && r.stored != nil && !p.equals(r.stored) {
-		entry.Superseded = superseded(r.superseded, journal.Request{CreateVolumeRequest: r.stored.request})
+		entry.Superseded = c.superseded(r.superseded, r.stored)
 	}
 	return entry
 }
 
 // superseded adds a request that was never answered. Of many, the first and the last
 // are kept.
-func superseded(before []journal.Request, latest journal.Request) []journal.Request {
-	for _, known := range before {
-		if proto.Equal(known.CreateVolumeRequest, latest.CreateVolumeRequest) {
+func (c *Controller) superseded(before []journal.Request, latest *plan) []journal.Request {
+	for _, stored := range before {
+		if known, err := c.Backend.Restore(stored, nil); err == nil && latest.request.Equal(known) {
 			return before
 		}
 	}
 	if len(before) < 2 {
-		return append(slices.Clip(before), latest)
+		return append(slices.Clip(before), latest.stored())
 	}
-	return []journal.Request{before[0], latest}
+	return []journal.Request{before[0], latest.stored()}
 }
 
 // adopt takes over an inherited entry.
 func (c *Controller) adopt(ctx context.Context, o *observation) (*observation, error) {
 	r, _ := c.memory.of(o.claim.UID)
 	if r.resumed {
-		entry := entryFor(o, r, r.stored)
+		entry := c.entryFor(o, r, r.stored)
 		if r.entry == provision.InheritedDiscarding {
 			entry.State, entry.Handle = journal.Discarding, r.handle
 		}
@@ -237,7 +242,7 @@ func (c *Controller) adopt(ctx context.Context, o *observation) (*observation, e
 // without.
 func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	r, _ := c.memory.of(o.claim.UID)
-	entry := entryFor(o, r, o.plan)
+	entry := c.entryFor(o, r, o.plan)
 	err := c.Journal.Write(ctx, entry)
 	if errors.Is(err, journal.ErrTooLarge) {
 		c.reportTooLarge(o, err)
@@ -256,9 +261,9 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 		return nil, c.reportUnwritten(ctx, o, s, err)
 	}
 	c.note(o, func(r *claimRecord) {
-		r.entry, r.stored, r.superseded, r.claim = provision.Durable, o.plan.kept(), entry.Superseded, o.claim
+		r.entry, r.stored, r.superseded, r.claim = provision.Durable, o.plan.withoutCredentials(), entry.Superseded, o.claim
 		if s.OldFinalizer && r.creation == provision.NotRequested {
-			r.creation, r.plan, r.node, r.openedAt = provision.Open, o.plan.kept(), o.plan.selected, time.Now()
+			r.creation, r.plan, r.node, r.openedAt = provision.Open, o.plan.withoutCredentials(), o.plan.selected, time.Now()
 		}
 	})
 	return o, nil
@@ -270,29 +275,17 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*obse
 	if r.volume == nil { // an event of it came a moment ago
 		return o.next(o.claim), nil
 	}
-	entry := entryFor(o, r, r.plan)
+	entry := c.entryFor(o, r, r.plan)
 	entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
 	err := c.Journal.Write(ctx, entry)
 	if errors.Is(err, journal.ErrTooLarge) {
-		err = c.Journal.Write(ctx, handleOnly(entry))
+		err = c.Journal.Write(ctx, c.Backend.Shorten(entry))
 	}
 	if err != nil {
 		return nil, err
 	}
 	c.note(o, func(r *claimRecord) { r.entry = provision.Discarding })
 	return o.next(o.claim), nil
-}
-
-// handleOnly returns the entry of a volume that is being discarded with no more than
-// DeleteVolume needs.
-func handleOnly(entry journal.Entry) journal.Entry {
-	entry.Superseded, entry.Request = nil, journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: entry.VolumeName()}}
-	entry.Volume = entry.Volume.DeepCopy()
-	entry.Volume.Spec.NodeAffinity, entry.Volume.Spec.MountOptions = nil, nil
-	if source := entry.Volume.Spec.CSI; source != nil {
-		source.VolumeAttributes = nil
-	}
-	return entry
 }
 
 // strike removes the entry, and what is known of the call that it stands for.
@@ -325,7 +318,7 @@ func (c *Controller) strike(ctx context.Context, o *observation, s provision.Sta
 // setApart gives the entry to the administrator.
 func (c *Controller) setApart(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	r, _ := c.memory.of(o.claim.UID)
-	entry := entryFor(o, r, cmp.Or(r.stored, r.plan))
+	entry := c.entryFor(o, r, cmp.Or(r.stored, r.plan))
 	if s.Entry == provision.ForeignDiscarding {
 		entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -34,12 +35,10 @@ func newZonalController(t *testing.T, driver *zonal) *Controller {
 	c := newNodeController(t, client, driver, "node")
 	factory := informers.NewSharedInformerFactory(client, 0)
 	nodes, registered := factory.Core().V1().Nodes().Informer(), factory.Storage().V1().CSINodes().Informer()
-	node := newCSINode("node")
-	node.Spec.Drivers[1].Name = driver.Name()
-	if err := registered.GetStore().Add(node); err != nil {
+	if err := registered.GetStore().Add(newCSINode("node", driver)); err != nil {
 		t.Fatal(err)
 	}
-	c.Provisioner.Inputs = NewInputs(InputsConfig{Client: client, Driver: driver, Translator: plugin{}, Nodes: nodes, CSINodes: registered})
+	c.Backend = newBackend(csibackend.InputsConfig{Client: client, Driver: driver, Translator: plugin{}, Nodes: nodes, CSINodes: registered})
 	return c
 }
 

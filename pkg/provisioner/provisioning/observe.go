@@ -183,7 +183,7 @@ func concluded(claim *v1.PersistentVolumeClaim, volume string) bool {
 // serves reports whether the claim names the driver as its provisioner, or an in-tree
 // plugin that the driver replaces, with the annotation migrated-to naming the driver.
 func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
-	name, driver := storage.ClaimProvisioner(claim), c.Provisioner.Driver.Name()
+	name, driver := storage.ClaimProvisioner(claim), c.Backend.Name()
 	return name == driver || c.Serves(name) && claim.Annotations[storage.AnnMigratedTo] == driver
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,22 +17,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
-
-// local is the driver of one node.
-type local struct {
-	able
-	made int
-}
-
-func (*local) Name() string      { return "ours" }
-func (*local) HasTopology() bool { return false }
-
-func (l *local) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
-	l.made++
-	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: request.GetName(), CapacityBytes: 1 << 30}}, nil
-}
 
 // discarding is a volume side that knows of no volume and counts what it deletes.
 type discarding struct{ deleted int }
@@ -124,14 +110,14 @@ func nodeClient(node string, old, deleting bool) *fake.Clientset {
 }
 
 // newNodeController returns the provisioner of a node, with full caches and its journal read.
-func newNodeController(t *testing.T, client *fake.Clientset, driver Driver, node string) *Controller {
+func newNodeController(t *testing.T, client *fake.Clientset, driver csibackend.Driver, node string) *Controller {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core := factory.Core().V1()
 	c, err := New(Config{
 		Client: client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
-		Provisioner: &Provisioner{Driver: driver, Inputs: NewInputs(InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true},
-		Deletion:    &discarding{}, Serves: func(name string) bool { return name == "ours" },
+		Backend: newBackend(csibackend.InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true,
+		Deletion: &discarding{}, Serves: func(name string) bool { return name == "ours" },
 		ServedBy: func(claim *v1.PersistentVolumeClaim) provision.Server {
 			return provision.ServerOf(claim.Annotations[storage.AnnSelectedNode], node)
 		},

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -24,6 +23,8 @@ type failure struct {
 	err error
 	// hopeless: the same request would get the same answer.
 	hopeless bool
+	// ignored: another provisioner serves the claim.
+	ignored bool
 }
 
 // create calls the driver and notes what is known of the volume since.
@@ -42,24 +43,25 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 		r.creation, r.requested = provision.Open, true
 		r.claim, r.node = o.claim, o.plan.selected
 		if !o.plan.alternative {
-			r.plan = o.plan.kept()
+			r.plan = o.plan.withoutCredentials()
 		}
 	})
-	made, err := c.Provisioner.create(ctx, o.plan, o.gone || s.Want == provision.Unwanted)
-	if err == nil {
-		err = c.checkHandle(made, o)
+	made, failed := c.Backend.Create(ctx, backend.Call{Request: o.plan.request, Volume: o.plan.volume, Unwanted: o.gone || s.Want == provision.Unwanted})
+	if failed == nil {
+		failed = c.checkHandle(made, o)
 	}
 	if now, _ := c.memory.of(o.claim.UID); now.sightings != before.sightings {
 		klog.FromContext(ctx).Info("A PersistentVolume of the claim was seen during the call; the call is repeated", "volume", o.name)
 		return o.afterCall(nil), nil
 	}
-	if err != nil {
-		return c.failed(ctx, o, s, before, err)
+	if failed != nil {
+		return c.failed(ctx, o, s, before, failed)
 	}
-	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", made.shown)
+	provision.AssignmentOf(o.plan.volume).ApplyTo(made.Volume, c.Honor)
+	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", made.Shown)
 	c.note(o, func(r *claimRecord) {
 		r.creation = provision.Created
-		r.volume, r.unusable, r.handle, r.shown = made.volume, made.unusable, made.handle, made.shown
+		r.volume, r.unusable, r.handle, r.shown = made.Volume, made.Unusable, made.Handle, made.Shown
 		if o.plan.alternative && s.Want == provision.Wanted {
 			r.unusable = "the volume was created by an earlier request for the claim, which asked for something else"
 		}
@@ -76,40 +78,42 @@ func (o *observation) afterCall(f *failure) *observation {
 
 // checkHandle refuses a volume of which nothing can be deleted: one without a
 // handle, or with the handle of another volume.
-func (c *Controller) checkHandle(made answer, o *observation) error {
-	if made.handle == "" {
-		return status.Error(codes.Internal, "the driver returned no volume handle")
+func (c *Controller) checkHandle(made backend.Answer, o *observation) *backend.Failure {
+	if made.Handle == "" {
+		return badHandle("the driver returned no volume handle")
 	}
-	others := slices.DeleteFunc(c.Deletion.Naming(made.volume), func(name string) bool { return name == o.name })
-	if len(others) > 0 || !c.memory.reserve(c.Deletion.HandleOf(made.volume), o.claim.UID) {
-		return status.Errorf(codes.Internal, "the driver returned the volume handle %q, which another volume has", made.shown)
+	others := slices.DeleteFunc(c.Deletion.Naming(made.Volume), func(name string) bool { return name == o.name })
+	if len(others) > 0 || !c.memory.reserve(c.Deletion.HandleOf(made.Volume), o.claim.UID) {
+		return badHandle(fmt.Sprintf("the driver returned the volume handle %q, which another volume has", made.Shown))
 	}
 	return nil
 }
 
-// failed notes what an error of the driver says.
-func (c *Controller) failed(ctx context.Context, o *observation, s provision.State, before claimRecord, err error) (*observation, error) {
-	code := status.Code(err)
-	creation := provision.After(provision.OutcomeOf(code), before.creation, !before.deniedAt.IsZero() && time.Since(before.deniedAt) >= c.Patience.Denial)
-	full := code == codes.ResourceExhausted && c.Provisioner.Driver.HasTopology()
+func badHandle(reason string) *backend.Failure {
+	return &backend.Failure{Err: errors.New(reason), Outcome: provision.Uncertain, Unresolved: reason + ", which does not say whether there is a volume"}
+}
+
+// failed notes what a failed call says.
+func (c *Controller) failed(ctx context.Context, o *observation, s provision.State, before claimRecord, failed *backend.Failure) (*observation, error) {
+	creation := provision.After(failed.Outcome, before.creation, !before.deniedAt.IsZero() && time.Since(before.deniedAt) >= c.Patience.Denial)
 	c.note(o, func(r *claimRecord) {
 		r.creation = creation
 		r.noteDenial(creation)
-		r.noteUnresolved(unresolvedBy(err, r))
-		if code == codes.AlreadyExists {
+		r.noteUnresolved(unresolvedBy(failed, r))
+		if failed.Outcome == provision.Mismatch {
 			r.alternatives++
 		}
-		if full {
+		if failed.NodeUnfit {
 			r.unfit = o.claim.Annotations[storage.AnnSelectedNode]
 		}
 	})
 	if c.Failed != nil {
 		c.Failed(storage.ClaimClass(o.claim))
 	}
-	f := &failure{err: err, hopeless: code == codes.InvalidArgument && s.Want == provision.Wanted}
-	c.count(o, err)
-	if s.Want != provision.Unwanted {
-		f.err = c.reportFailure(o, c.sentence(o, err, f.hopeless))
+	f := &failure{err: failed.Err, hopeless: failed.Infeasible && s.Want == provision.Wanted, ignored: failed.Ignored}
+	c.count(o, failed.Err)
+	if s.Want != provision.Unwanted && !f.ignored {
+		f.err = c.reportFailure(o, c.sentence(o, failed.Err, f.hopeless))
 	}
 	if f.hopeless {
 		klog.FromContext(ctx).Error(f.err, "The driver refuses the request, trying again later", "wait", c.Backoff.Max)
@@ -139,17 +143,14 @@ func (r *claimRecord) noteUnresolved(reason string) {
 }
 
 // unresolvedBy returns why repeating the request does not help, "" if it may.
-func unresolvedBy(err error, r *claimRecord) string {
-	var secret *secretChanged
-	switch code := status.Code(err); {
-	case errors.As(err, &secret):
-		return secret.Error()
-	case code == codes.AlreadyExists && r.alternatives >= len(r.superseded):
+func unresolvedBy(failed *backend.Failure, r *claimRecord) string {
+	switch {
+	case failed.Unresolved != "":
+		return failed.Unresolved
+	case failed.Outcome == provision.Mismatch && r.alternatives >= len(r.superseded):
 		return "the driver has a volume of that name, and says to every known request that it does not fit"
-	case provision.OutcomeOf(code) == provision.SourceMissing:
+	case failed.Outcome == provision.SourceMissing:
 		return "the driver no longer finds what the request names, such as its source, which an earlier call may have found"
-	case provision.OutcomeOf(code) == provision.Uncertain:
-		return fmt.Sprintf("the driver fails with the code %s, which does not say whether there is a volume", code)
 	}
 	return ""
 }

@@ -1,4 +1,4 @@
-package provisioning
+package csibackend
 
 import (
 	"context"
@@ -25,17 +25,11 @@ func (d *marked) CreateVolume(ctx context.Context, request *spec.CreateVolumeReq
 func TestACallForAVolumeOfTheInTreePluginIsCountedAsThat(t *testing.T) {
 	for provisioner, want := range map[string]any{"driver": nil, "kubernetes.io/plugin": connection.AdditionalInfo{Migrated: "true"}} {
 		driver := &marked{}
-		p := &Provisioner{Driver: driver, Inputs: NewInputs(InputsConfig{Driver: driver, Translator: plugin{}})}
+		b := &Backend{Driver: driver, Inputs: NewInputs(InputsConfig{Driver: driver, Translator: plugin{}})}
 		claim := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}}}
 		policy := v1.PersistentVolumeReclaimDelete
 		class := &storagev1.StorageClass{Provisioner: provisioner, ReclaimPolicy: &policy, Parameters: map[string]string{}}
-		planned, err := p.prepare(t.Context(), library.ProvisionOptions{StorageClass: class, PVName: "volume", PVC: claim})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.create(t.Context(), planned, false); err != nil {
-			t.Fatal(err)
-		}
+		create(t, b, prepare(t, b, library.ProvisionOptions{StorageClass: class, PVName: "volume", PVC: claim}))
 		if driver.mark != want {
 			t.Errorf("a call for a class of %s is marked %v, want %v", provisioner, driver.mark, want)
 		}

@@ -1,4 +1,4 @@
-package provisioning
+package csibackend
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
@@ -28,7 +29,7 @@ func (i *Inputs) source(ctx context.Context, in provision.Input, source storage.
 }
 
 func (i *Inputs) cloneOf(ctx context.Context, in provision.Input, name string) (*spec.VolumeContentSource, error) {
-	origin, err := read(ctx, "claim", name, i.Client.CoreV1().PersistentVolumeClaims(in.Claim.Namespace).Get)
+	origin, err := controller.ReadLive(ctx, "claim", name, i.Client.CoreV1().PersistentVolumeClaims(in.Claim.Namespace).Get)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func (i *Inputs) volumeOf(ctx context.Context, claim *v1.PersistentVolumeClaim) 
 	if claim == nil || claim.Spec.VolumeName == "" {
 		return nil, nil
 	}
-	volume, err := read(ctx, "volume", claim.Spec.VolumeName, i.Client.CoreV1().PersistentVolumes().Get)
+	volume, err := controller.ReadLive(ctx, "volume", claim.Spec.VolumeName, i.Client.CoreV1().PersistentVolumes().Get)
 	if volume == nil || err != nil || volume.Spec.CSI != nil {
 		return volume, err
 	}
@@ -64,13 +65,13 @@ func (i *Inputs) volumeOf(ctx context.Context, claim *v1.PersistentVolumeClaim) 
 
 func (i *Inputs) restored(ctx context.Context, in provision.Input, name string) (*spec.VolumeContentSource, error) {
 	snapshots := i.Snapshots.SnapshotV1()
-	snapshot, err := read(ctx, "VolumeSnapshot", name, snapshots.VolumeSnapshots(in.Claim.Namespace).Get)
+	snapshot, err := controller.ReadLive(ctx, "VolumeSnapshot", name, snapshots.VolumeSnapshots(in.Claim.Namespace).Get)
 	if err != nil {
 		return nil, err
 	}
 	state := snapshotState(snapshot)
 	if contentName := contentOf(snapshot); contentName != "" {
-		content, err := read(ctx, "VolumeSnapshotContent", contentName, snapshots.VolumeSnapshotContents().Get)
+		content, err := controller.ReadLive(ctx, "VolumeSnapshotContent", contentName, snapshots.VolumeSnapshotContents().Get)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package provisioning
+package csibackend
 
 import (
 	"context"
@@ -22,6 +22,7 @@ import (
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 )
 
 // able is a driver that says it can do everything.
@@ -202,26 +203,45 @@ func TestRepeatedRequestHasEveryRegisteredSetOfKeys(t *testing.T) {
 func TestASecretGoesIntoTheRequestAndNowhereElse(t *testing.T) {
 	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data-key"}, Data: map[string][]byte{"password": []byte("hunter2")}}
 	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n"), secret}, nil)
-	p := &Provisioner{Driver: w.driver, Inputs: w.inputs}
-	planned, err := p.prepare(t.Context(), options(nil, "provisioner-secret-name", "${pvc.name}-key", "provisioner-secret-namespace", "${pvc.namespace}"))
-	must(t, err)
-	for name, tried := range map[string]*plan{"the first call": planned, "a later call, from memory": planned.kept()} {
-		made, err := p.create(t.Context(), tried, false)
-		must(t, err)
+	b := &Backend{Driver: w.driver, Inputs: w.inputs}
+	call := prepare(t, b, options(nil, "provisioner-secret-name", "${pvc.name}-key", "provisioner-secret-namespace", "${pvc.namespace}"))
+	later := backend.Call{Request: call.Request.WithoutCredentials(), Volume: call.Volume}
+	for name, tried := range map[string]backend.Call{"the first call": call, "a later call, from memory": later} {
+		answer := create(t, b, tried)
 		if got := w.driver.asked.GetSecrets(); !maps.Equal(got, map[string]string{"password": "hunter2"}) {
 			t.Errorf("%s: the driver got %v", name, got)
 		}
-		if text := fmt.Sprintf("%+v %#v %v %v", tried.kept(), *tried, tried.request, made.volume); strings.Contains(text, "hunter2") {
+		stored, _ := tried.Request.Stored()
+		if text := fmt.Sprintf("%+v %#v %v %v", tried.Request.WithoutCredentials(), tried.Request, stored, answer.Volume); strings.Contains(text, "hunter2") {
 			t.Errorf("%s: the secret is kept: %s", name, text)
 		}
-		if made.volume.Annotations[provision.DeletionSecretName] != "data-key" {
-			t.Errorf("%s: annotations: %v", name, made.volume.Annotations)
+		if answer.Volume.Annotations[provision.DeletionSecretName] != "data-key" {
+			t.Errorf("%s: annotations: %v", name, answer.Volume.Annotations)
 		}
 	}
 	must(t, w.inputs.Client.CoreV1().Secrets("team").Delete(t.Context(), "data-key", metav1.DeleteOptions{}))
-	if _, err := p.create(t.Context(), planned.kept(), false); err == nil || !strings.Contains(err.Error(), "team/data-key") {
-		t.Errorf("without the secret: %v, want an error that names it", err)
+	if _, failure := b.Create(t.Context(), later); failure == nil || !strings.Contains(failure.Err.Error(), "team/data-key") || failure.Unresolved == "" {
+		t.Errorf("without the secret: %+v, want a failure that names it", failure)
 	}
+}
+
+// prepare returns the call for a claim's volume, as the engine makes it.
+func prepare(t *testing.T, b *Backend, options library.ProvisionOptions) backend.Call {
+	t.Helper()
+	request, volume, err := b.Prepare(t.Context(), options)
+	must(t, err)
+	provision.NewAssignment(options.PVC, options.StorageClass).ApplyTo(volume, true)
+	return backend.Call{Request: request, Volume: volume}
+}
+
+// create returns the answer of a call that succeeds.
+func create(t *testing.T, b *Backend, call backend.Call) backend.Answer {
+	t.Helper()
+	answer, failure := b.Create(t.Context(), call)
+	if failure != nil {
+		t.Fatal(failure.Err)
+	}
+	return answer
 }
 
 func TestWhatIsMissingIsNamedAndTriedAgain(t *testing.T) {
@@ -293,25 +313,22 @@ func TestAVolumeOfTheInTreePluginIsClonedAndBecomesOneOfIt(t *testing.T) {
 		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound},
 	}
 	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n"), origin, volume}, nil)
-	p := &Provisioner{Driver: w.driver, Inputs: w.inputs}
-	planned, err := p.prepare(t.Context(), options(func(o *library.ProvisionOptions) {
+	b := &Backend{Driver: w.driver, Inputs: w.inputs}
+	call := prepare(t, b, options(func(o *library.ProvisionOptions) {
 		o.StorageClass.Provisioner = "kubernetes.io/old"
 		o.PVC.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "origin"}
 	}))
-	must(t, err)
-	made, err := p.create(t.Context(), planned, false)
-	must(t, err)
+	answer := create(t, b, call)
 	if got := w.driver.asked; got.GetVolumeContentSource().GetVolume().GetVolumeId() != "disk" || got.GetParameters()["translated"] != "true" {
 		t.Errorf("the driver was asked for %v", got)
 	}
-	if !strings.Contains(made.unusable, "not made from the source volume") || made.handle != "h" {
-		t.Errorf("made: %+v", made)
+	if !strings.Contains(answer.Unusable, "not made from the source volume") || answer.Handle != "h" {
+		t.Errorf("answer: %+v", answer)
 	}
-	planned.request.VolumeContentSource = nil
-	made, err = p.create(t.Context(), planned, false)
-	must(t, err)
-	if made.unusable != "" || made.volume.Spec.HostPath == nil || made.volume.Annotations["pv.kubernetes.io/provisioned-by"] != "kubernetes.io/old" {
-		t.Errorf("made: %+v", made)
+	call.Request.(*request).message.VolumeContentSource = nil
+	answer = create(t, b, call)
+	if answer.Unusable != "" || answer.Volume.Spec.HostPath == nil || answer.Volume.Annotations["pv.kubernetes.io/provisioned-by"] != "kubernetes.io/old" {
+		t.Errorf("answer: %+v", answer)
 	}
 	if fmt.Sprint(w.protected) != "[origin]" {
 		t.Errorf("protected: %v", w.protected)

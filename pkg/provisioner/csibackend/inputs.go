@@ -1,4 +1,4 @@
-package provisioning
+package csibackend
 
 import (
 	"context"
@@ -94,8 +94,7 @@ func (i *Inputs) begin(ctx context.Context, options library.ProvisionOptions) (p
 	modes, err := i.accessModes(options.PVC)
 	return provision.Input{
 		Name: options.PVName, Claim: options.PVC,
-		Class: class, ProvisionedBy: options.StorageClass.Provisioner,
-		Driver: i.driver(), Settings: i.Settings, AccessModes: modes, Secrets: needs.Secrets,
+		Class: class, Driver: i.driver(), Settings: i.Settings, AccessModes: modes, Secrets: needs.Secrets,
 	}, needs, err
 }
 

@@ -1,4 +1,4 @@
-package provisioning
+package csibackend
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func (i *Inputs) driverOn(ctx context.Context, node string) (*storagev1.CSINode,
 	if known := controller.Lookup[*storagev1.CSINode](i.CSINodes, node); len(keysOf(known, i.Driver.Name())) > 0 {
 		return known, nil
 	}
-	drivers, err := read(ctx, "CSINode", node, i.Client.StorageV1().CSINodes().Get)
+	drivers, err := controller.ReadLive(ctx, "CSINode", node, i.Client.StorageV1().CSINodes().Get)
 	switch {
 	case err != nil:
 		return nil, err

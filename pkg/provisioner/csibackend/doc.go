@@ -1,0 +1,11 @@
+// Package csibackend creates volumes with a CSI driver: it gathers what a
+// CreateVolumeRequest needs from claim, class, snapshot, source claim, nodes and secrets,
+// calls CreateVolume, and translates volumes of the in-tree plugin that the driver
+// replaced.
+//
+// Credentials are read for each call and not remembered. Values of a secret that a driver
+// repeats are hidden in errors and reasons.
+//
+// The package decides nothing and writes no object, except that a source is protected
+// before a volume is created from it: the engine in pkg/provisioner/provisioning decides.
+package csibackend

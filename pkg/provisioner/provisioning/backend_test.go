@@ -1,0 +1,160 @@
+package provisioning
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
+
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
+)
+
+// directories is a backend that is not a CSI driver. It creates directories.
+type directories struct {
+	// next are the failures of the next calls.
+	next []*backend.Failure
+	// created are the names of the volumes, calls the number of calls.
+	created map[string]bool
+	calls   int
+}
+
+// directory is the request for one directory.
+type directory struct{ name string }
+
+func (d directory) Equal(other backend.Request) bool { return other == d }
+
+func (d directory) WithoutCredentials() backend.Request { return d }
+
+func (d directory) Stored() (journal.Request, *journal.Secret) {
+	data, err := json.Marshal(d.name)
+	if err != nil {
+		panic(err)
+	}
+	return journal.Request{Payload: &journal.Payload{Kind: "Directory", Volume: d.name, Data: data}}, nil
+}
+
+func (*directories) Name() string { return csimock.DefaultName }
+
+func (*directories) Prepare(_ context.Context, options library.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
+	return directory{options.PVName}, &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: options.PVName},
+		Spec:       v1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete},
+	}, nil
+}
+
+func (*directories) Restore(stored journal.Request, _ *journal.Secret) (backend.Request, error) {
+	if stored.Payload == nil || stored.Payload.Kind != "Directory" {
+		return nil, errors.New("not a directory")
+	}
+	return directory{stored.Payload.Volume}, nil
+}
+
+func (d *directories) Create(_ context.Context, call backend.Call) (backend.Answer, *backend.Failure) {
+	d.calls++
+	if len(d.next) > 0 {
+		failure := d.next[0]
+		d.next = d.next[1:]
+		return backend.Answer{}, failure
+	}
+	name := call.Request.(directory).name
+	d.created[name] = true
+	return backend.Answer{Handle: name, Shown: name, Volume: &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
+			Capacity:                      v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")},
+			PersistentVolumeSource:        v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/" + name}},
+		},
+	}}, nil
+}
+
+func (*directories) Shorten(entry journal.Entry) journal.Entry { return entry }
+
+// newDirectoryFlow returns a flow whose volumes are directories.
+func newDirectoryFlow(t *testing.T) (*flow, *directories) {
+	t.Helper()
+	f, d := newFlow(t), &directories{created: map[string]bool{}}
+	f.backend, f.Backend = d, d
+	return f, d
+}
+
+func TestVolumeOfAnotherBackendIsRecorded(t *testing.T) {
+	f, d := newDirectoryFlow(t)
+	f.step(false)
+	volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
+	f.must(err)
+	assigned := provision.AssignmentOf(volume)
+	if d.calls != 1 || assigned.Class != "class" || assigned.Provisioner != csimock.DefaultName || assigned.ClaimRef == nil || assigned.ClaimRef.UID != "uid" {
+		t.Errorf("after %d calls, assigned: %+v", d.calls, assigned)
+	}
+	if !finalizer.Has(volume.Finalizers, finalizer.External) || volume.Spec.HostPath == nil {
+		t.Errorf("volume: %+v", volume)
+	}
+}
+
+func TestEntryOfAnotherBackendSurvivesACrash(t *testing.T) {
+	f, d := newDirectoryFlow(t)
+	d.next = []*backend.Failure{{Err: errors.New("lost answer")}}
+	f.step(true)
+	if open := f.entries(journal.Active); len(open) != 1 || open[0].Request.Payload == nil || open[0].Request.VolumeName() != "pvc-uid" {
+		t.Fatalf("entries: %+v", open)
+	}
+	f.vanish()
+	f.terms++
+	f.restart()
+	f.again(false)
+	if left := f.entries(journal.Active); len(left) != 0 || d.calls != 2 {
+		t.Errorf("%d calls, entries: %+v", d.calls, left)
+	}
+	if _, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEntryOfTheWrongBackendIsUnresolved(t *testing.T) {
+	f, d := newDirectoryFlow(t)
+	d.next = []*backend.Failure{{Err: errors.New("lost answer")}}
+	f.step(true)
+	f.vanish()
+	f.terms++
+	f.backend = nil // a CSI driver
+	f.restart()
+	f.again(false)
+	f.expect(0, 0, 0, 0)
+	if apart := f.entries(journal.Apart); len(apart) != 1 || apart[0].Request.Payload == nil {
+		t.Errorf("unresolved entries: %+v", apart)
+	}
+}
+
+func TestUnsentFirstRequestLeavesNoEntry(t *testing.T) {
+	f, d := newDirectoryFlow(t)
+	d.next = []*backend.Failure{{Err: errors.New("not reached"), Outcome: provision.Unchanged}}
+	f.step(true)
+	f.vanish()
+	f.again(false)
+	if left := f.entries(journal.Active); len(left) != 0 || d.calls != 1 {
+		t.Errorf("%d calls, entries: %+v", d.calls, left)
+	}
+}
+
+func TestIgnoredClaimIsNeitherReportedNorRetried(t *testing.T) {
+	f, d := newDirectoryFlow(t)
+	d.next = []*backend.Failure{{Err: errors.New("ignored"), Outcome: provision.NoVolume, Ignored: true}}
+	f.step(false)
+	if events := f.reported(); strings.Contains(events, "Warning") {
+		t.Errorf("events: %s", events)
+	}
+	if d.calls != 1 {
+		t.Errorf("%d calls", d.calls)
+	}
+}
