@@ -1,29 +1,7 @@
 package journalctl
 
-// ClaimState is what the API server says of an entry's claim.
-type ClaimState int
-
-const (
-	// ClaimGone: there is no claim with the UID.
-	ClaimGone ClaimState = iota
-	// ClaimWants: the claim names no volume, or this one, and is not bound.
-	ClaimWants
-	// ClaimElsewhere: the claim names another volume.
-	ClaimElsewhere
-	// ClaimBound: the claim is Bound or Lost and names this volume.
-	ClaimBound
-)
-
-// VolumeState is what the API server says of an entry's PersistentVolume.
-type VolumeState int
-
-const (
-	// VolumeMissing: there is no PersistentVolume of the name.
-	VolumeMissing VolumeState = iota
-	// VolumeRecorded: it refers to the claim by UID.
-	VolumeRecorded
-	// VolumeOfAnother: it refers to another claim, or to none by UID.
-	VolumeOfAnother
+import (
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Action is what the administrator wants.
@@ -48,14 +26,15 @@ const (
 	Proceed
 )
 
-// Decide returns whether the action may be carried out on an unresolved entry.
-func Decide(action Action, claim ClaimState, volume VolumeState) Verdict {
+// Decide returns whether the action may be carried out on an unresolved entry whose claim
+// is, or was, bound to the volume of the entry, or not.
+func Decide(action Action, bound bool, volume storage.Record) Verdict {
 	switch {
-	case action == Drop && volume == VolumeRecorded:
+	case action == Drop && volume == storage.RecordPresent:
 		return Proceed
 	case action == Drop:
 		return Confirm
-	case volume != VolumeMissing || claim == ClaimBound:
+	case volume != storage.RecordAbsent || bound:
 		return Refuse
 	}
 	return Proceed

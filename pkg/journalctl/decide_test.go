@@ -5,29 +5,29 @@ import (
 	"testing"
 
 	. "github.com/exeunt-io/exeunt/pkg/journalctl"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestDecide(t *testing.T) {
-	claims := []ClaimState{ClaimGone, ClaimWants, ClaimElsewhere, ClaimBound}
-	volumes := []VolumeState{VolumeMissing, VolumeRecorded, VolumeOfAnother}
-	want := map[Action]map[VolumeState][]Verdict{
+	volumes := []storage.Record{storage.RecordAbsent, storage.RecordPresent, storage.RecordConflict}
+	want := map[Action]map[storage.Record]map[bool]Verdict{
 		Finish: {
-			VolumeMissing:   {Proceed, Proceed, Proceed, Refuse},
-			VolumeRecorded:  {Refuse, Refuse, Refuse, Refuse},
-			VolumeOfAnother: {Refuse, Refuse, Refuse, Refuse},
+			storage.RecordAbsent:   {false: Proceed, true: Refuse},
+			storage.RecordPresent:  {false: Refuse, true: Refuse},
+			storage.RecordConflict: {false: Refuse, true: Refuse},
 		},
 		Drop: {
-			VolumeMissing:   {Confirm, Confirm, Confirm, Confirm},
-			VolumeRecorded:  {Proceed, Proceed, Proceed, Proceed},
-			VolumeOfAnother: {Confirm, Confirm, Confirm, Confirm},
+			storage.RecordAbsent:   {false: Confirm, true: Confirm},
+			storage.RecordPresent:  {false: Proceed, true: Proceed},
+			storage.RecordConflict: {false: Confirm, true: Confirm},
 		},
 	}
 	for action, byVolume := range want {
 		for _, volume := range volumes {
-			for i, claim := range claims {
-				t.Run(fmt.Sprint(action, claim, volume), func(t *testing.T) {
-					if got := Decide(action, claim, volume); got != byVolume[volume][i] {
-						t.Errorf("verdict = %v, want %v", got, byVolume[volume][i])
+			for bound, want := range byVolume[volume] {
+				t.Run(fmt.Sprint(action, bound, volume), func(t *testing.T) {
+					if got := Decide(action, bound, volume); got != want {
+						t.Errorf("verdict = %v, want %v", got, want)
 					}
 				})
 			}

@@ -87,7 +87,7 @@ func (e Ending) check(ctx context.Context, action Action, claims []types.UID) ([
 			if err != nil {
 				return nil, err
 			}
-			verdict := Decide(action, seen.claim, seen.volume)
+			verdict := Decide(action, seen.bound, seen.volume)
 			if verdict == Refuse {
 				return nil, fmt.Errorf("%s: there is nothing to finish, so nothing was changed; drop the entry in Lease %s instead", seen.describe(item), item.Lease)
 			}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // world is one claim, its volume, the journal, and a provisioner that decides by
@@ -42,7 +43,7 @@ func (w world) state() State {
 		s.Want = Misplaced
 	}
 	if w.recorded {
-		s.Known = Recorded
+		s.Record = storage.RecordPresent
 	}
 	if w.prepared {
 		s.Prepared = Ready

@@ -1,5 +1,9 @@
 package provision
 
+import (
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
 // Decide returns the next step for the volume of one claim. It is total and pure.
 // DeleteVolume follows from one case only, never from a default, and never from an
 // entry in broken custody.
@@ -9,7 +13,7 @@ func Decide(s State) Decision {
 		return decideInherited(s)
 	case s.Want == Concluded:
 		return conclude(s, ClaimConcluded)
-	case s.Known == Recorded:
+	case s.Record == storage.RecordPresent:
 		return conclude(s, VolumeRecorded)
 	case s.OldFinalizer:
 		return decideOldFinalizer(s)
@@ -44,7 +48,7 @@ func decideInherited(s State) Decision {
 	switch {
 	case s.Read != BothRead:
 		return Decision{ReadBoth, EntryInherited}
-	case s.Known == Recorded:
+	case s.Record == storage.RecordPresent:
 		return Decision{Strike, VolumeRecorded}
 	case s.Want == Concluded:
 		return Decision{Strike, ClaimConcluded}
@@ -84,9 +88,9 @@ func decideOldFinalizer(s State) Decision {
 // the volume is reclaimed by its policy.
 func decideCreated(s State) Decision {
 	switch {
-	case s.Known == Absent && !s.Unusable && (s.Want == Wanted || s.Want == Unwanted):
+	case s.Record == storage.RecordAbsent && !s.Unusable && (s.Want == Wanted || s.Want == Unwanted):
 		return Decision{Save, VolumeWanted}
-	case s.Known == NameConflict && s.Read != BothRead:
+	case s.Record == storage.RecordConflict && s.Read != BothRead:
 		return Decision{ReadBoth, NameTaken}
 	case s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry):
 		return Decision{WriteDiscarding, VolumeUnused}
@@ -118,9 +122,9 @@ func decideAbsent(s State) Decision {
 		return Decision{Wait, NotWanted}
 	case s.Want == Misplaced:
 		return Decision{Reschedule, NodeUnfit}
-	case s.Known == NameConflict && s.Read != BothRead:
+	case s.Record == storage.RecordConflict && s.Read != BothRead:
 		return Decision{ReadBoth, NameTaken}
-	case s.Known == NameConflict:
+	case s.Record == storage.RecordConflict:
 		return Decision{Wait, NameTaken}
 	}
 	return request(s, VolumeWanted)

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	. "github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestDecide(t *testing.T) {
@@ -30,8 +31,8 @@ func TestDecide(t *testing.T) {
 		"one pass calls once":                            {with(func(s *State) { s.Called = true }), Decision{Wait, VolumeWanted}},
 		"a created volume is recorded":                   {State{Journaled: true, Want: Wanted, Creation: Created, Entry: Durable}, Decision{Save, VolumeWanted}},
 		"a gone claim's volume is recorded, too":         {State{Journaled: true, Want: Unwanted, Creation: Created, Entry: Durable}, Decision{Save, VolumeWanted}},
-		"a recorded volume needs no entry":               {State{Journaled: true, Want: Wanted, Known: Recorded, Entry: Durable}, Decision{Strike, VolumeRecorded}},
-		"a recorded volume waits for the binder":         {State{Journaled: true, Want: Wanted, Known: Recorded}, Decision{Wait, VolumeRecorded}},
+		"a recorded volume needs no entry":               {State{Journaled: true, Want: Wanted, Record: storage.RecordPresent, Entry: Durable}, Decision{Strike, VolumeRecorded}},
+		"a recorded volume waits for the binder":         {State{Journaled: true, Want: Wanted, Record: storage.RecordPresent}, Decision{Wait, VolumeRecorded}},
 		"a denied request needs no entry":                {State{Journaled: true, Want: Wanted, Creation: Failed, Entry: Durable}, Decision{Strike, VolumeAbsent}},
 		"an entry without a call is struck when unused":  {State{Journaled: true, Want: Unwanted, Entry: Durable}, Decision{Strike, VolumeAbsent}},
 		"an open request is repeated for a gone claim":   {with(func(s *State) { s.Want, s.Creation = Unwanted, Open }), Decision{Create, OutcomeUnknown}},
@@ -43,16 +44,16 @@ func TestDecide(t *testing.T) {
 		"an unusable volume is noted before it goes":     {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
 		"an unusable volume is looked for live":          {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding}, Decision{ReadBoth, VolumeUnused}},
 		"an unusable volume is deleted":                  {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
-		"a taken name is looked up":                      {State{Journaled: true, Want: Wanted, Known: NameConflict}, Decision{ReadBoth, NameTaken}},
-		"a taken name prevents the call":                 {State{Journaled: true, Want: Wanted, Known: NameConflict, Read: BothRead}, Decision{Wait, NameTaken}},
-		"a volume beside a taken name is discarded":      {State{Journaled: true, Want: Wanted, Known: NameConflict, Creation: Created, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
+		"a taken name is looked up":                      {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict}, Decision{ReadBoth, NameTaken}},
+		"a taken name prevents the call":                 {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict, Read: BothRead}, Decision{Wait, NameTaken}},
+		"a volume beside a taken name is discarded":      {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict, Creation: Created, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
 		"a bound claim without a volume is never served": {State{Journaled: true, Want: Concluded}, Decision{Wait, ClaimConcluded}},
 		"a bound claim's entry is struck":                {State{Journaled: true, Want: Concluded, Creation: Open, Entry: Durable}, Decision{Strike, ClaimConcluded}},
 		"a bound claim's created volume is left alone":   {State{Journaled: true, Want: Concluded, Creation: Created, Entry: Durable}, Decision{Strike, ClaimConcluded}},
 
 		"an inherited entry is read live":                   {State{Want: Unwanted, Entry: Inherited}, Decision{ReadBoth, EntryInherited}},
 		"an inherited entry is finished":                    {State{Want: Unwanted, Entry: Inherited, Read: BothRead}, Decision{Adopt, EntryInherited}},
-		"an inherited entry of a recorded volume is struck": {State{Want: Unwanted, Known: Recorded, Entry: Foreign, Read: BothRead}, Decision{Strike, VolumeRecorded}},
+		"an inherited entry of a recorded volume is struck": {State{Want: Unwanted, Record: storage.RecordPresent, Entry: Foreign, Read: BothRead}, Decision{Strike, VolumeRecorded}},
 		"an inherited entry of a bound claim is struck":     {State{Want: Concluded, Entry: Foreign, Read: BothRead}, Decision{Strike, ClaimConcluded}},
 		"a living claim is served in broken custody":        {State{Want: Wanted, Entry: Foreign, Read: BothRead}, Decision{Adopt, EntryInherited}},
 		"a gone claim is not":                               {State{Want: Unwanted, Entry: Foreign, Read: BothRead}, Decision{SetApart, CustodyBroken}},
@@ -84,7 +85,7 @@ func claimStates() iter.Seq[State] {
 		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 128 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
 			s := State{
-				Want: Want(take(5)), Known: Known(take(3)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
+				Want: Want(take(5)), Record: storage.Record(take(3)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
 				Journaled: take(2) == 1, Unusable: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
 				Lasting: take(2) == 1,
 			}
@@ -104,7 +105,7 @@ func TestInEveryState(t *testing.T) {
 			return d.Action == Discard && !s.Leading || d.Action == Create && (!s.Leading || s.Read == Cached || s.Prepared != Ready || s.Called)
 		},
 		"a bound or recorded claim is never asked for": func(s State, d Decision) bool {
-			return d.Action == Create && (s.Want == Concluded || s.Known == Recorded || s.Creation == Created)
+			return d.Action == Create && (s.Want == Concluded || s.Record == storage.RecordPresent || s.Creation == Created)
 		},
 		"an inherited entry leads to no call and no deletion": func(s State, d Decision) bool {
 			return s.Entry >= Inherited && d.Action != ReadBoth && d.Action != Strike && d.Action != Adopt && d.Action != SetApart
@@ -116,19 +117,19 @@ func TestInEveryState(t *testing.T) {
 			return s.Entry >= Inherited && d.Action != ReadBoth && s.Read != BothRead
 		},
 		"only an unused volume without an object is discarded": func(s State, d Decision) bool {
-			return d.Action == Discard && (s.Creation != Created || s.Known == Recorded || s.Want == Concluded || s.Read != BothRead)
+			return d.Action == Discard && (s.Creation != Created || s.Record == storage.RecordPresent || s.Want == Concluded || s.Read != BothRead)
 		},
 		"a usable volume is discarded only for a claim that wants another": func(s State, d Decision) bool {
-			return d.Action == Discard && !s.Unusable && s.Known == Absent && (s.Want == Wanted || s.Want == Unwanted)
+			return d.Action == Discard && !s.Unusable && s.Record == storage.RecordAbsent && (s.Want == Wanted || s.Want == Unwanted)
 		},
 		"a discarded volume is in the journal": func(s State, d Decision) bool {
 			return d.Action == Discard && s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry)
 		},
 		"only a usable volume under a free name is recorded": func(s State, d Decision) bool {
-			return d.Action == Save && (s.Creation != Created || s.Unusable || s.Known != Absent)
+			return d.Action == Save && (s.Creation != Created || s.Unusable || s.Record != storage.RecordAbsent)
 		},
 		"an entry is struck only when nothing is open": func(s State, d Decision) bool {
-			proven := s.Known == Recorded || s.Want == Concluded || s.Creation == Failed || s.Creation == NotRequested && s.Want != Wanted
+			proven := s.Record == storage.RecordPresent || s.Want == Concluded || s.Creation == Failed || s.Creation == NotRequested && s.Want != Wanted
 			return d.Action == Strike && (s.Entry == NoEntry || !proven)
 		},
 		"an entry is set apart only for a reason": func(s State, d Decision) bool {
@@ -139,7 +140,7 @@ func TestInEveryState(t *testing.T) {
 			return s.OldFinalizer && d.Action == Wait
 		},
 		"a created volume never waits": func(s State, d Decision) bool {
-			return s.Leading && s.Creation == Created && s.Known != Recorded && s.Want != Concluded && d.Action == Wait
+			return s.Leading && s.Creation == Created && s.Record != storage.RecordPresent && s.Want != Concluded && d.Action == Wait
 		},
 		"a node is given up only when nothing is open": func(s State, d Decision) bool {
 			return d.Action == Reschedule && (s.Creation == Open || s.Creation == Denied || s.Creation == Created || s.Want != Misplaced)

@@ -1,6 +1,10 @@
 package provision
 
-import "google.golang.org/grpc/codes"
+import (
+	"google.golang.org/grpc/codes"
+
+	"github.com/exeunt-io/exeunt/internal/enum"
+)
 
 // Outcome is what an error of CreateVolume says of the volume.
 type Outcome int
@@ -25,7 +29,7 @@ const (
 
 // String returns the name of the value.
 func (o Outcome) String() string {
-	return name(o, "Unanswered", "Uncertain", "Mismatch", "SourceMissing", "NoVolume", "Unchanged")
+	return enum.Name(o, "Unanswered", "Uncertain", "Mismatch", "SourceMissing", "NoVolume", "Unchanged")
 }
 
 // OutcomeOf returns what the code of an error says (CSI specification, "Error

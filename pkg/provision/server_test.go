@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestANodeChoosesItselfOnlyForAClaimThatIsForAnyNode(t *testing.T) {
@@ -40,8 +41,8 @@ func TestServerOf(t *testing.T) {
 }
 
 func TestClaimOfAnotherProcessIsLeftAlone(t *testing.T) {
-	for known := provision.Absent; known <= provision.NameConflict; known++ {
-		s := provision.State{Journaled: true, Leading: true, Want: provision.Unserved, Known: known}
+	for known := storage.RecordAbsent; known <= storage.RecordConflict; known++ {
+		s := provision.State{Journaled: true, Leading: true, Want: provision.Unserved, Record: known}
 		if got := provision.Decide(s).Action; got != provision.Wait {
 			t.Errorf("Decide(%+v) = %v, want Wait", s, got)
 		}

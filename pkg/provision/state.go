@@ -1,5 +1,10 @@
 package provision
 
+import (
+	"github.com/exeunt-io/exeunt/internal/enum"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
 // Want is what a claim needs from this provisioner now.
 type Want int
 
@@ -20,23 +25,8 @@ const (
 
 // String returns the name of the value.
 func (w Want) String() string {
-	return name(w, "Unserved", "Wanted", "Misplaced", "Unwanted", "Concluded")
+	return enum.Name(w, "Unserved", "Wanted", "Misplaced", "Unwanted", "Concluded")
 }
-
-// Known is what the API server has under the name of the claim's volume.
-type Known int
-
-const (
-	// Absent: no PersistentVolume.
-	Absent Known = iota
-	// Recorded: the PersistentVolume that refers to this very claim.
-	Recorded
-	// NameConflict: a PersistentVolume of another claim.
-	NameConflict
-)
-
-// String returns the name of the value.
-func (k Known) String() string { return name(k, "Absent", "Recorded", "NameConflict") }
 
 // Creation is what is known of the volume in the storage system.
 type Creation int
@@ -59,7 +49,7 @@ const (
 
 // String returns the name of the value.
 func (c Creation) String() string {
-	return name(c, "NotRequested", "Open", "Doubtful", "Denied", "Failed", "Created")
+	return enum.Name(c, "NotRequested", "Open", "Doubtful", "Denied", "Failed", "Created")
 }
 
 // Entry is what the journal has about the claim's volume.
@@ -87,7 +77,7 @@ const (
 
 // String returns the name of the value.
 func (e Entry) String() string {
-	return name(e, "NoEntry", "Outdated", "Durable", "Discarding", "Inherited", "InheritedDiscarding", "Foreign", "ForeignDiscarding")
+	return enum.Name(e, "NoEntry", "Outdated", "Durable", "Discarding", "Inherited", "InheritedDiscarding", "Foreign", "ForeignDiscarding")
 }
 
 // Prepared is how far the request is built.
@@ -103,7 +93,7 @@ const (
 )
 
 // String returns the name of the value.
-func (p Prepared) String() string { return name(p, "Unprepared", "Ready", "Refused") }
+func (p Prepared) String() string { return enum.Name(p, "Unprepared", "Ready", "Refused") }
 
 // Read is what was read live from the API server.
 type Read int
@@ -118,20 +108,12 @@ const (
 )
 
 // String returns the name of the value.
-func (r Read) String() string { return name(r, "Cached", "ClaimRead", "BothRead") }
-
-// name returns the name of the value of an enum.
-func name[T ~int](value T, names ...string) string {
-	if int(value) < 0 || int(value) >= len(names) {
-		return "invalid"
-	}
-	return names[value]
-}
+func (r Read) String() string { return enum.Name(r, "Cached", "ClaimRead", "BothRead") }
 
 // State is what is known of one claim and its volume.
 type State struct {
 	Want     Want
-	Known    Known
+	Record   storage.Record
 	Creation Creation
 	Entry    Entry
 	Prepared Prepared
@@ -191,7 +173,7 @@ const (
 
 // String returns the name of the value.
 func (a Action) String() string {
-	return name(a, "Wait", "Prepare", "ReadClaim", "ReadBoth", "Adopt", "WriteEntry", "WriteDiscarding", "Create", "Save", "Discard",
+	return enum.Name(a, "Wait", "Prepare", "ReadClaim", "ReadBoth", "Adopt", "WriteEntry", "WriteDiscarding", "Create", "Save", "Discard",
 		"Strike", "SetApart", "RemoveOldFinalizer", "Reschedule")
 }
 

@@ -12,6 +12,8 @@ func TestEveryEnumValueHasItsOwnName(t *testing.T) {
 	expectNames(t, storage.PolicyUnknown, storage.PolicyDelete)
 	expectNames(t, storage.PhasePending, storage.PhaseFailed)
 	expectNames(t, storage.SourceNone, storage.SourceOther)
+	expectNames(t, storage.RecordAbsent, storage.RecordConflict)
+	expectNames(t, storage.ClaimNone, storage.ClaimElsewhere)
 }
 
 // expectNames wants distinct names from first to last, and none beyond.

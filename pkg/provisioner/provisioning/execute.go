@@ -218,7 +218,7 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	if err != nil {
 		return nil, err
 	}
-	c.note(o, func(r *claimRecord) { r.nameTaken = relation(volume, o.claim) == provision.NameConflict })
+	c.note(o, func(r *claimRecord) { r.nameTaken = storage.RecordOf(volume, o.claim.UID) == storage.RecordConflict })
 	after.volume, after.read = volume, provision.BothRead
 	return after, nil
 }
@@ -274,7 +274,7 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	case reason == provision.NotWanted: // a change of the claim or its class wakes it
 	case o.failure != nil && !done(s):
 		return c.waitAfterFailure(o, s)
-	case s.Called && !done(s) && s.Known != provision.Recorded:
+	case s.Called && !done(s) && s.Record != storage.RecordPresent:
 		c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial)
 	}
 	c.rest(o, s)
@@ -284,7 +284,7 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 // rest ends a pass over a claim that waits for events, and forgets what is done.
 func (c *Controller) rest(o *observation, s provision.State) {
 	r, _ := c.memory.of(o.claim.UID)
-	if s.Known == provision.Recorded && r.saved && !r.seen {
+	if s.Record == storage.RecordPresent && r.saved && !r.seen {
 		c.loop.EnqueueAfter(o.subject().key, c.Patience.Unseen)
 	}
 	if done(s) || s.Want == provision.Unserved && c.serverOf(o.claim, r) == provision.OtherProcess {
@@ -298,7 +298,7 @@ func (c *Controller) rest(o *observation, s provision.State) {
 // done reports whether nothing is left to be done for the claim, ever.
 func done(s provision.State) bool {
 	return (s.Want == provision.Unwanted || s.Want == provision.Concluded) && s.Entry == provision.NoEntry &&
-		(s.Known == provision.Recorded || s.Creation == provision.NotRequested || s.Creation == provision.Failed)
+		(s.Record == storage.RecordPresent || s.Creation == provision.NotRequested || s.Creation == provision.Failed)
 }
 
 // waitAfterFailure plans the next call.

@@ -291,10 +291,10 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*obse
 // strike removes the entry, and what is known of the call that it stands for.
 func (c *Controller) strike(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	r, _ := c.memory.of(o.claim.UID)
-	if s.Creation == provision.Created && (s.Known == provision.Recorded || s.Want == provision.Concluded) {
+	if s.Creation == provision.Created && (s.Record == storage.RecordPresent || s.Want == provision.Concluded) {
 		c.reportLeftAlone(o, r)
 	}
-	if s.Want == provision.Concluded && s.Known != provision.Recorded {
+	if s.Want == provision.Concluded && s.Record != storage.RecordPresent {
 		if err := c.reportVanished(ctx, o); err != nil {
 			return nil, err
 		}

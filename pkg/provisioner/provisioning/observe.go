@@ -118,7 +118,7 @@ func (c *Controller) stateOf(o *observation) provision.State {
 	r, _ := c.memory.of(o.claim.UID)
 	s := provision.State{
 		Want:         c.wantOf(o),
-		Known:        c.knownOf(o),
+		Record:       c.recordOf(o),
 		Creation:     r.creation,
 		Entry:        entryOf(o, r),
 		Read:         o.read,
@@ -208,32 +208,20 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.Storage
 	return controller.Lookup[*storagev1.StorageClass](c.Classes, storage.ClaimClass(claim))
 }
 
-// knownOf prefers what was read live, then what this process wrote and the cache does
+// recordOf prefers what was read live, then what this process wrote and the cache does
 // not have yet, then the cache.
-func (c *Controller) knownOf(o *observation) provision.Known {
+func (c *Controller) recordOf(o *observation) storage.Record {
 	r, _ := c.memory.of(o.claim.UID)
 	if o.read == provision.BothRead {
-		return relation(o.volume, o.claim)
+		return storage.RecordOf(o.volume, o.claim.UID)
 	}
 	switch volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name); {
 	case volume != nil:
-		return relation(volume, o.claim)
+		return storage.RecordOf(volume, o.claim.UID)
 	case r.saved && !r.seen && time.Since(r.savedAt) < c.Patience.Unseen:
-		return provision.Recorded
+		return storage.RecordPresent
 	case r.nameTaken:
-		return provision.NameConflict
+		return storage.RecordConflict
 	}
-	return provision.Absent
-}
-
-// relation compares the volume under the claim's volume name with the claim. The handle
-// does not count: a driver may spell the handle of one disk in two ways.
-func relation(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) provision.Known {
-	switch {
-	case volume == nil:
-		return provision.Absent
-	case volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != claim.UID:
-		return provision.NameConflict
-	}
-	return provision.Recorded
+	return storage.RecordAbsent
 }

@@ -189,7 +189,7 @@ func (c *Controller) compare(ctx context.Context, o *observation) (*observation,
 	if err != nil {
 		return nil, err
 	}
-	if c.knownOf(after) == provision.Recorded {
+	if c.recordOf(after) == storage.RecordPresent {
 		if r, _ := c.memory.of(o.claim.UID); r.volume != nil && !c.Deletion.SameDisk(r.volume, after.volume) {
 			c.reportLeftAlone(o, r)
 		}
