@@ -180,23 +180,26 @@ func TestDecideVolume(t *testing.T) {
 		state VolumeState
 		want  VolumeAction
 	}{
-		"nobody claims it":                                     {VolumeState{Claimant: NoClaimant}, MarkAvailable},
-		"nobody claims it and it says so":                      {VolumeState{Claimant: NoClaimant, Phase: storage.PhaseAvailable}, Leave},
-		"the reference was cleared by an administrator":        {VolumeState{Claimant: NoClaimant, Phase: storage.PhaseReleased}, MarkAvailable},
-		"the claim names it":                                   {VolumeState{Claimant: BoundHere, Phase: storage.PhaseAvailable}, MarkBoundPhase},
-		"the claim names no volume yet":                        {VolumeState{Claimant: Unbound, Phase: storage.PhaseAvailable}, WakeClaim},
-		"the claim's mode differs":                             {VolumeState{Claimant: Incompatible}, ReportMismatch},
-		"deleted before it was bound: first a live look":       {VolumeState{Claimant: Unbound, Phase: storage.PhaseAvailable, Disposable: true, Doomed: true}, ConfirmClaim},
-		"deleted before it was bound: reclaimed":               {VolumeState{Claimant: Unbound, Phase: storage.PhasePending, Disposable: true, Doomed: true, Confirmed: true}, Release},
-		"deleted in the middle of the binding: it is finished": {VolumeState{Claimant: Unbound, Phase: storage.PhaseBound, Disposable: true, Doomed: true, Confirmed: true}, WakeClaim},
-		"a person's volume deleted before it was bound":        {VolumeState{Claimant: Unbound, Phase: storage.PhaseAvailable, Doomed: true, Confirmed: true}, WakeClaim},
-		"the cache says the claim is gone: first a live look":  {VolumeState{Claimant: Gone, Phase: storage.PhaseBound}, ConfirmClaim},
-		"the claim is gone":                                    {VolumeState{Claimant: Gone, Phase: storage.PhaseBound, Confirmed: true}, Release},
-		"the claim is gone and it is Released":                 {VolumeState{Claimant: Gone, Phase: storage.PhaseReleased}, Leave},
-		"Failed is not overwritten":                            {VolumeState{Claimant: Gone, Phase: storage.PhaseFailed, Confirmed: true}, Leave},
-		"made for a claim that took another volume":            {VolumeState{Claimant: BoundElsewhere, Phase: storage.PhaseAvailable, Disposable: true, Confirmed: true}, Release},
-		"a static or Retain loser is given back, its data too": {VolumeState{Claimant: BoundElsewhere, Phase: storage.PhaseAvailable, Confirmed: true}, GiveBack},
-		"but only after a live look":                           {VolumeState{Claimant: BoundElsewhere, Phase: storage.PhaseAvailable}, ConfirmClaim},
+		"nobody claims it":                                     {VolumeState{Claim: storage.ClaimNone}, MarkAvailable},
+		"nobody claims it and it says so":                      {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseAvailable}, Leave},
+		"the reference was cleared by an administrator":        {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseReleased}, MarkAvailable},
+		"the claim names it":                                   {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseAvailable}, MarkBoundPhase},
+		"the claim names no volume yet":                        {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable}, WakeClaim},
+		"the claim's mode differs":                             {VolumeState{Claim: storage.ClaimUnbound, ModesDiffer: true}, ReportMismatch},
+		"the claim lost the volume's name":                     {VolumeState{Claim: storage.ClaimLost, Phase: storage.PhaseReleased}, WakeClaim},
+		"the claim's mode differs, and it names the volume":    {VolumeState{Claim: storage.ClaimBound, ModesDiffer: true}, MarkBoundPhase},
+		"the claim was not read":                               {VolumeState{Claim: storage.ClaimUnread, Phase: storage.PhaseBound}, ConfirmClaim},
+		"deleted before it was bound: first a live look":       {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, Disposable: true, Doomed: true}, ConfirmClaim},
+		"deleted before it was bound: reclaimed":               {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhasePending, Disposable: true, Doomed: true, Confirmed: true}, Release},
+		"deleted in the middle of the binding: it is finished": {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseBound, Disposable: true, Doomed: true, Confirmed: true}, WakeClaim},
+		"a person's volume deleted before it was bound":        {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, Doomed: true, Confirmed: true}, WakeClaim},
+		"the cache says the claim is gone: first a live look":  {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound}, ConfirmClaim},
+		"the claim is gone":                                    {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound, Confirmed: true}, Release},
+		"the claim is gone and it is Released":                 {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseReleased}, Leave},
+		"Failed is not overwritten":                            {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseFailed, Confirmed: true}, Leave},
+		"made for a claim that took another volume":            {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, Disposable: true, Confirmed: true}, Release},
+		"a static or Retain loser is given back, its data too": {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, Confirmed: true}, GiveBack},
+		"but only after a live look":                           {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable}, ConfirmClaim},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := DecideVolume(tc.state).Action; got != tc.want {
@@ -207,14 +210,14 @@ func TestDecideVolume(t *testing.T) {
 }
 
 func TestAVolumeIsReleasedOnlyAfterALiveReadOfItsClaim(t *testing.T) {
-	for claimant := NoClaimant; claimant <= BoundElsewhere; claimant++ {
+	for claim := storage.ClaimNone; claim <= storage.ClaimElsewhere; claim++ {
 		for phase := storage.PhasePending; phase <= storage.PhaseFailed; phase++ {
-			for bits := range 8 {
-				s := VolumeState{Claimant: claimant, Phase: phase, Disposable: bits&1 == 1, Confirmed: bits&2 == 2, Doomed: bits&4 == 4}
+			for bits := range 16 {
+				s := VolumeState{Claim: claim, Phase: phase, Disposable: bits&1 == 1, Confirmed: bits&2 == 2, Doomed: bits&4 == 4, ModesDiffer: bits&8 == 8}
 				action := DecideVolume(s).Action
 				takesAway := action == Release || action == GiveBack
-				neverBound := s.Doomed && s.Disposable && phase != storage.PhaseBound && (claimant == Unbound || claimant == Incompatible)
-				if takesAway && (!s.Confirmed || claimant != Gone && claimant != BoundElsewhere && !neverBound) {
+				neverBound := s.Doomed && s.Disposable && phase != storage.PhaseBound && (claim == storage.ClaimUnbound || claim == storage.ClaimLost)
+				if takesAway && (!s.Confirmed || claim != storage.ClaimGone && claim != storage.ClaimElsewhere && !neverBound) {
 					t.Errorf("%v in %+v", action, s)
 				}
 				if action == ConfirmClaim && s.Confirmed {

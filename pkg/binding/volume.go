@@ -4,28 +4,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Claimant is what is known of the claim that a volume refers to.
-type Claimant int
-
-const (
-	// NoClaimant: the volume refers to no claim, or to one without UID.
-	NoClaimant Claimant = iota
-	// Gone: no claim with that UID exists.
-	Gone
-	// Unbound: the claim exists and names no volume yet.
-	Unbound
-	// Incompatible: like Unbound, but the volume modes differ.
-	Incompatible
-	// BoundHere: the claim names this volume.
-	BoundHere
-	// BoundElsewhere: the claim names another volume.
-	BoundElsewhere
-)
-
 // VolumeState is what is known of one volume and its claim.
 type VolumeState struct {
-	Claimant Claimant
-	Phase    storage.Phase
+	Claim storage.ClaimRelation
+	Phase storage.Phase
+	// ModesDiffer: claim and volume have different volume modes.
+	ModesDiffer bool
 	// Disposable: provisioned for its claim, with policy Delete.
 	Disposable bool
 	// Doomed: the volume is being deleted, and the gate HonorPVReclaimPolicy is on.
@@ -72,6 +56,8 @@ const (
 	Unclaimed VolumeReason = "Unclaimed"
 	// ClaimGone: the claim that the volume refers to does not exist.
 	ClaimGone VolumeReason = "ClaimGone"
+	// ClaimUnread: the claim was not read.
+	ClaimUnread VolumeReason = "ClaimUnread"
 	// ClaimUnbound: the claim does not name the volume yet.
 	ClaimUnbound VolumeReason = "ClaimUnbound"
 	// NeverBoundVolume: the volume was deleted before its claim was bound to it.
@@ -88,16 +74,18 @@ const (
 // after a live read of its claim: a cache that is stale, empty or wound back
 // must never be believed when it says that a claim is gone.
 func DecideVolume(s VolumeState) VolumeDecision {
-	switch s.Claimant {
-	case NoClaimant:
+	switch s.Claim {
+	case storage.ClaimNone:
 		return VolumeDecision{toPhase(s, storage.PhaseAvailable, MarkAvailable), Unclaimed}
-	case Gone:
+	case storage.ClaimGone:
 		return VolumeDecision{release(s), ClaimGone}
-	case Unbound, Incompatible:
+	case storage.ClaimUnread:
+		return VolumeDecision{confirmClaim(s), ClaimUnread}
+	case storage.ClaimUnbound, storage.ClaimLost:
 		return decideUnbound(s)
-	case BoundHere:
+	case storage.ClaimBound:
 		return VolumeDecision{toPhase(s, storage.PhaseBound, MarkBoundPhase), ClaimHere}
-	case BoundElsewhere:
+	case storage.ClaimElsewhere:
 	}
 	return VolumeDecision{loser(s), ClaimElsewhere}
 }
@@ -110,7 +98,7 @@ func decideUnbound(s VolumeState) VolumeDecision {
 	switch {
 	case s.Doomed && s.Disposable && s.Phase != storage.PhaseBound:
 		return VolumeDecision{release(s), NeverBoundVolume}
-	case s.Claimant == Incompatible:
+	case s.ModesDiffer:
 		return VolumeDecision{ReportMismatch, ModesDiffer}
 	}
 	return VolumeDecision{WakeClaim, ClaimUnbound}
@@ -142,4 +130,11 @@ func release(s VolumeState) VolumeAction {
 		return ConfirmClaim
 	}
 	return Release
+}
+
+func confirmClaim(s VolumeState) VolumeAction {
+	if s.Confirmed {
+		return Leave
+	}
+	return ConfirmClaim
 }

@@ -10,6 +10,8 @@ type State struct {
 	Honor bool
 	// Owned: the volume belongs to the driver that this provisioner serves.
 	Owned bool
+	// Dynamic: the volume was provisioned for its claim.
+	Dynamic bool
 	// Policy and Phase are the volume's own.
 	Policy storage.Policy
 	Phase  storage.Phase
@@ -17,9 +19,8 @@ type State struct {
 	Deleting bool
 	// Protected: the volume carries the finalizer External.
 	Protected bool
-	// Claim is meaningful where Confirmed; before, NoClaim or ClaimHolds tell
-	// whether the volume refers to a claim.
-	Claim Claim
+	// Claim is ClaimNone or ClaimUnread unless Confirmed.
+	Claim storage.ClaimRelation
 	// Attached: the driver publishes volumes, and a VolumeAttachment names this one.
 	Attached bool
 	// Shared: another PersistentVolume has the same driver and volume handle.
@@ -71,7 +72,7 @@ func decideBound(s State) Decision {
 
 // decideUnclaimed keeps a volume that nobody claims from hanging in Terminating.
 func decideUnclaimed(s State) Decision {
-	if s.Deleting && s.Protected && s.Claim == NoClaim {
+	if s.Deleting && s.Protected && s.Claim == storage.ClaimNone {
 		return Decision{Unprotect, NeverClaimed}
 	}
 	return Decision{Wait, NeverClaimed}
@@ -93,7 +94,7 @@ func decideReleased(s State) Decision {
 		return Decision{Wait, StillAttached}
 	case !s.Confirmed:
 		return Decision{Confirm, ClaimReleased}
-	case s.Claim.LetsGo(s.Deleting):
+	case MayReclaim(s.Claim, s.Dynamic, s.Deleting):
 		return Decision{DeleteVolume, ClaimReleased}
 	}
 	return Decision{Wait, StillClaimed}

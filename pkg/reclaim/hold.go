@@ -45,7 +45,9 @@ type HoldState struct {
 	// Mark is meaningful for the volumes of external provisioners.
 	Mark Mark
 	// Claim is the claim that the volume refers to.
-	Claim Claim
+	Claim storage.ClaimRelation
+	// Dynamic: the volume was provisioned for its claim.
+	Dynamic bool
 	// Deleted: the plugin has reported success, for the data of this claim.
 	Deleted bool
 }
@@ -55,7 +57,7 @@ type HoldState struct {
 // should hold it until then is missing. Nobody reclaims a volume whose claim exists,
 // so that nobody would remove the protection.
 func Held(s HoldState) bool {
-	if !s.Honor || s.Policy != storage.PolicyDelete || s.Phase != storage.PhaseReleased && s.Phase != storage.PhaseFailed || !s.Claim.LetsGo(true) {
+	if !s.Honor || s.Policy != storage.PolicyDelete || s.Phase != storage.PhaseReleased && s.Phase != storage.PhaseFailed || !MayReclaim(s.Claim, s.Dynamic, true) {
 		return false
 	}
 	switch s.Plugin {

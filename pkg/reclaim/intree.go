@@ -38,7 +38,7 @@ type InTreeState struct {
 	// Protected: a finalizer is left that is ours to take off once the plugin is done.
 	Protected bool
 	// Claim is the claim that the volume was bound to.
-	Claim Claim
+	Claim storage.ClaimRelation
 	// Shared: another volume has its data at the same place, or below it.
 	Shared bool
 	// Used: a pod that has not finished refers to the claim that is gone.
@@ -75,7 +75,7 @@ func decideInTree(s InTreeState) Decision {
 		return Decision{Fail, UnknownPolicy}
 	case s.Policy == storage.PolicyRetain:
 		return Decision{Wait, PolicyKeepsData}
-	case s.Claim == ClaimElsewhere && (!s.Dynamic || s.Policy != storage.PolicyDelete):
+	case s.Claim == storage.ClaimElsewhere && (!s.Dynamic || s.Policy != storage.PolicyDelete):
 		return Decision{Wait, GivenBack}
 	case s.Policy == storage.PolicyRecycle:
 		return decideRecycle(s)
@@ -88,7 +88,7 @@ func decideInTree(s InTreeState) Decision {
 // letGo says whether the claim has let go of the volume: for good, or so that
 // only a volume that is deleted anyway may go.
 func (s InTreeState) letGo() bool {
-	return s.Claim.Released() || s.Policy == storage.PolicyDelete && s.Claim.LetsGo(s.Deleting)
+	return IsReleased(s.Claim) || s.Policy == storage.PolicyDelete && MayReclaim(s.Claim, s.Dynamic, s.Deleting)
 }
 
 func decidePlugin(s InTreeState) Decision {

@@ -9,7 +9,7 @@ import (
 
 // released is the state of an in-tree volume whose claim is gone; change may alter it.
 func released(policy storage.Policy, change ...func(*InTreeState)) InTreeState {
-	s := InTreeState{Honor: true, Plugin: Deletes, Recycles: true, Policy: policy, Phase: storage.PhaseReleased, Claim: ClaimGone}
+	s := InTreeState{Honor: true, Plugin: Deletes, Recycles: true, Policy: policy, Phase: storage.PhaseReleased, Claim: storage.ClaimGone}
 	for _, f := range change {
 		f(&s)
 	}
@@ -29,9 +29,9 @@ func recycled(s *InTreeState)   { s.Recycled = true }
 func unrecycled(s *InTreeState) { s.Recycles = false }
 func bound(s *InTreeState)      { s.Phase = storage.PhaseBound }
 
-func plugin(p Plugin) func(*InTreeState) { return func(s *InTreeState) { s.Plugin = p } }
-func claim(c Claim) func(*InTreeState)   { return func(s *InTreeState) { s.Claim = c } }
-func pod(r Recycler) func(*InTreeState)  { return func(s *InTreeState) { s.Recycler = r } }
+func plugin(p Plugin) func(*InTreeState)               { return func(s *InTreeState) { s.Plugin = p } }
+func claim(c storage.ClaimRelation) func(*InTreeState) { return func(s *InTreeState) { s.Claim = c } }
+func pod(r Recycler) func(*InTreeState)                { return func(s *InTreeState) { s.Recycler = r } }
 
 func TestDecideInTree(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -50,13 +50,13 @@ func TestDecideInTree(t *testing.T) {
 		"off: a volume deleted before its claim leaks as today":         {released(storage.PolicyDelete, off, deleting, confirmed), Decision{Wait, GateOff}},
 		"off: a released volume is reclaimed":                           {released(storage.PolicyDelete, off, confirmed), Decision{DeleteVolume, ClaimReleased}},
 		"no plugin: Failed":                                             {released(storage.PolicyDelete, plugin(Missing)), Decision{Fail, NoPlugin}},
-		"the claim is back with the same UID: the plugin is not called": {released(storage.PolicyDelete, claim(ClaimHolds), confirmed), Decision{Wait, StillClaimed}},
+		"the claim is back with the same UID: the plugin is not called": {released(storage.PolicyDelete, claim(storage.ClaimBound), confirmed), Decision{Wait, StillClaimed}},
 		"the volume turns out to be bound: the plugin is not called":    {released(storage.PolicyDelete, bound, confirmed), Decision{Wait, StillClaimed}},
-		"deleted before it was ever bound: nobody has used it":          {released(storage.PolicyDelete, claim(ClaimUnbound), deleting, confirmed), Decision{DeleteVolume, ClaimReleased}},
-		"an unbound claim may still get a volume that stays":            {released(storage.PolicyDelete, claim(ClaimUnbound), confirmed), Decision{Wait, StillClaimed}},
-		"a volume that is recycled is not taken from its claim":         {released(storage.PolicyRecycle, claim(ClaimUnbound), deleting, confirmed), Decision{Wait, StillClaimed}},
-		"the claim took another volume, this one was made for it":       {released(storage.PolicyDelete, dynamic, claim(ClaimElsewhere), confirmed), Decision{DeleteVolume, ClaimReleased}},
-		"the claim took another volume, this one is a person's":         {released(storage.PolicyDelete, claim(ClaimElsewhere), confirmed), Decision{Wait, GivenBack}},
+		"deleted before it was ever bound: nobody has used it":          {released(storage.PolicyDelete, claim(storage.ClaimUnbound), dynamic, deleting, confirmed), Decision{DeleteVolume, ClaimReleased}},
+		"an unbound claim may still get a volume that stays":            {released(storage.PolicyDelete, claim(storage.ClaimUnbound), dynamic, confirmed), Decision{Wait, StillClaimed}},
+		"a volume that is recycled is not taken from its claim":         {released(storage.PolicyRecycle, claim(storage.ClaimUnbound), dynamic, deleting, confirmed), Decision{Wait, StillClaimed}},
+		"the claim took another volume, this one was made for it":       {released(storage.PolicyDelete, dynamic, claim(storage.ClaimElsewhere), confirmed), Decision{DeleteVolume, ClaimReleased}},
+		"the claim took another volume, this one is a person's":         {released(storage.PolicyDelete, claim(storage.ClaimElsewhere), confirmed), Decision{Wait, GivenBack}},
 		"two volumes at one place: the other's data is kept":            {released(storage.PolicyDelete, shared, protected, confirmed), Decision{Wait, HandleShared}},
 		"an external name, CSI or a migrated volume: the provisioner's": {released(storage.PolicyDelete, plugin(External), confirmed), Decision{Wait, NotOurs}},
 		"a migrated volume: the driver does everything":                 {released(storage.PolicyRecycle, plugin(Migrated), confirmed), Decision{Wait, NotOurs}},
@@ -106,8 +106,8 @@ func TestThePluginIsCalledOnlyInAConfirmedReleasedState(t *testing.T) {
 		called[action]++
 		foreign := s.Plugin == Migrated || action == DeleteVolume && s.Plugin != Deletes || action != DeleteVolume && !s.Recycles
 		going := s.Deleting && (action != DeleteVolume || !s.Honor)
-		neverBound := s.Claim == ClaimUnbound && s.Deleting && action == DeleteVolume
-		mine := s.Claim == ClaimGone || neverBound || s.Claim == ClaimElsewhere && s.Dynamic && s.Policy == storage.PolicyDelete
+		neverBound := s.Claim == storage.ClaimUnbound && s.Dynamic && s.Deleting && action == DeleteVolume
+		mine := s.Claim == storage.ClaimGone || neverBound || s.Claim == storage.ClaimElsewhere && s.Dynamic && s.Policy == storage.PolicyDelete
 		if !s.Confirmed || s.Policy != needed || foreign || going || !mine || s.Phase != storage.PhaseReleased && s.Phase != storage.PhaseFailed {
 			t.Errorf("%v in %+v", action, s)
 		}
@@ -126,7 +126,7 @@ func TestThePluginIsCalledOnlyInAConfirmedReleasedState(t *testing.T) {
 func TestAnInTreeVolumeIsNeverStuckTerminating(t *testing.T) {
 	for s := range inTreeStates {
 		over := s.Phase == storage.PhaseReleased || s.Phase == storage.PhaseFailed
-		reclaimable := over && s.Deleting && s.Protected && s.Plugin != External && s.Plugin != Migrated && s.Claim == ClaimGone && s.Policy == storage.PolicyDelete && s.Honor
+		reclaimable := over && s.Deleting && s.Protected && s.Plugin != External && s.Plugin != Migrated && s.Claim == storage.ClaimGone && s.Policy == storage.PolicyDelete && s.Honor
 		if d := DecideInTree(s); reclaimable && d.Action == Wait && d.Reason != HandleShared {
 			t.Errorf("stuck: %+v, %v", s, d)
 		}
@@ -136,7 +136,7 @@ func TestAnInTreeVolumeIsNeverStuckTerminating(t *testing.T) {
 func TestARecycledVolumeIsNeverStuck(t *testing.T) {
 	for s := range inTreeStates {
 		over := s.Phase == storage.PhaseReleased || s.Phase == storage.PhaseFailed
-		recyclable := over && s.Policy == storage.PolicyRecycle && s.Plugin != Migrated && s.Claim == ClaimGone && !s.Deleting
+		recyclable := over && s.Policy == storage.PolicyRecycle && s.Plugin != Migrated && s.Claim == storage.ClaimGone && !s.Deleting
 		waits := s.Shared || s.Used || s.Recycler == RecyclerRuns || s.Recycler == RecyclerGoing
 		if d := DecideInTree(s); recyclable && !waits && d.Action == Wait {
 			t.Errorf("stuck: %+v, %v", s, d)

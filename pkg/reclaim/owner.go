@@ -71,19 +71,14 @@ func PluginOf(volume *v1.PersistentVolume, migrated, deletes bool) Plugin {
 	return Missing
 }
 
-// ClaimOf compares a volume with the claim that has the name it refers to, nil if
-// there is none.
-func ClaimOf(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) Claim {
-	ref := volume.Spec.ClaimRef
-	switch {
-	case ref == nil || ref.UID == "":
-		return NoClaim
-	case claim == nil || claim.UID != ref.UID:
-		return ClaimGone
-	case claim.Spec.VolumeName != "" && claim.Spec.VolumeName != volume.Name:
-		return ClaimElsewhere
-	case storage.NeverBound(claim) && volume.Annotations[storage.AnnDynamicallyProvisioned] != "":
-		return ClaimUnbound
-	}
-	return ClaimHolds
+// IsReleased reports whether the claim no longer uses the volume.
+func IsReleased(claim storage.ClaimRelation) bool {
+	return claim == storage.ClaimGone || claim == storage.ClaimElsewhere
+}
+
+// MayReclaim reports whether the claim allows that the volume is reclaimed: the claim no
+// longer uses the volume, or was never bound to it and never will be, because the volume
+// was provisioned for the claim and is being deleted.
+func MayReclaim(claim storage.ClaimRelation, dynamic, deleting bool) bool {
+	return IsReleased(claim) || claim == storage.ClaimUnbound && dynamic && deleting
 }

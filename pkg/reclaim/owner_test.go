@@ -122,7 +122,7 @@ func TestPluginOf(t *testing.T) {
 }
 
 func TestThePolicyMayChangeWhileBound(t *testing.T) {
-	s := State{Honor: true, Owned: true, Phase: storage.PhaseBound, Claim: ClaimHolds, Policy: storage.PolicyDelete, Protected: true}
+	s := State{Honor: true, Owned: true, Phase: storage.PhaseBound, Claim: storage.ClaimUnread, Policy: storage.PolicyDelete, Protected: true}
 	for _, change := range []struct {
 		policy storage.Policy
 		want   Action

@@ -1,32 +1,5 @@
 package reclaim
 
-// Claim is what is known of the claim that a volume was bound to, by its UID.
-type Claim int
-
-const (
-	// NoClaim: the volume refers to no claim.
-	NoClaim Claim = iota
-	// ClaimHolds: the claim exists and the volume may be the one it uses.
-	ClaimHolds
-	// ClaimElsewhere: the claim exists and is bound to another volume.
-	ClaimElsewhere
-	// ClaimGone: no claim with that UID exists.
-	ClaimGone
-	// ClaimUnbound: the claim exists and was never bound; the volume was made for it.
-	ClaimUnbound
-)
-
-// Released says whether the claim has let go of the volume.
-func (c Claim) Released() bool {
-	return c == ClaimGone || c == ClaimElsewhere
-}
-
-// LetsGo says whether the volume may be reclaimed: its claim has let go of it, or
-// was never bound to it and never will be, for the volume is being deleted.
-func (c Claim) LetsGo(deleting bool) bool {
-	return c.Released() || c == ClaimUnbound && deleting
-}
-
 // Action is the one thing to do next; executing it twice does no harm.
 type Action int
 

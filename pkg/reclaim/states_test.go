@@ -10,7 +10,7 @@ import (
 var (
 	policies = []storage.Policy{storage.PolicyUnknown, storage.PolicyRetain, storage.PolicyRecycle, storage.PolicyDelete}
 	phases   = []storage.Phase{storage.PhasePending, storage.PhaseAvailable, storage.PhaseBound, storage.PhaseReleased, storage.PhaseFailed}
-	claims   = []reclaim.Claim{reclaim.NoClaim, reclaim.ClaimHolds, reclaim.ClaimElsewhere, reclaim.ClaimGone, reclaim.ClaimUnbound}
+	claims   = []storage.ClaimRelation{storage.ClaimNone, storage.ClaimUnread, storage.ClaimGone, storage.ClaimUnbound, storage.ClaimLost, storage.ClaimBound, storage.ClaimElsewhere}
 )
 
 // flags yields every assignment of n booleans.
@@ -30,14 +30,14 @@ func flags(n int) iter.Seq[[]bool] {
 
 // externalStates yields every value of State.
 func externalStates(yield func(reclaim.State) bool) {
-	for f := range flags(8) {
+	for f := range flags(9) {
 		for _, policy := range policies {
 			for _, phase := range phases {
 				for _, claim := range claims {
 					for mark := reclaim.NoMark; mark <= reclaim.MarkDone; mark++ {
 						s := reclaim.State{
 							Honor: f[0], Owned: f[1], Deleting: f[2], Protected: f[3], Attached: f[4],
-							Shared: f[5], Deleted: f[6], Confirmed: f[7], Policy: policy, Phase: phase, Claim: claim, Mark: mark,
+							Shared: f[5], Deleted: f[6], Confirmed: f[7], Dynamic: f[8], Policy: policy, Phase: phase, Claim: claim, Mark: mark,
 						}
 						if !yield(s) {
 							return

@@ -19,18 +19,15 @@ type observation struct {
 
 // observe looks at the caches only.
 func (c *Controller) observe(volume *v1.PersistentVolume) observation {
-	claim := reclaim.NoClaim
-	if ref := volume.Spec.ClaimRef; ref != nil && ref.UID != "" {
-		claim = reclaim.ClaimHolds
-	}
-	return observation{volume: volume, state: c.stateOf(volume, claim, false)}
+	return observation{volume: volume, state: c.stateOf(volume, storage.UnreadClaim(volume), false)}
 }
 
-func (c *Controller) stateOf(volume *v1.PersistentVolume, claim reclaim.Claim, confirmed bool) reclaim.State {
+func (c *Controller) stateOf(volume *v1.PersistentVolume, claim storage.ClaimRelation, confirmed bool) reclaim.State {
 	remembered := c.memory.Get(volume.UID)
 	return reclaim.State{
 		Honor:     c.Honor,
 		Owned:     c.owns(volume),
+		Dynamic:   storage.IsDynamic(volume),
 		Policy:    storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy),
 		Phase:     storage.PhaseOf(volume.Status.Phase),
 		Deleting:  volume.DeletionTimestamp != nil || remembered.objectDeleted,
@@ -67,5 +64,5 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 	if err != nil {
 		return nil, err
 	}
-	return &observation{volume: volume, state: c.stateOf(volume, reclaim.ClaimOf(volume, claim), true)}, nil
+	return &observation{volume: volume, state: c.stateOf(volume, storage.ClaimOf(volume, claim), true)}, nil
 }

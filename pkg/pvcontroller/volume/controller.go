@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
@@ -113,23 +112,4 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		}
 	}
 	return nil
-}
-
-// claimantOf compares a volume with the claim that has the name it refers to,
-// nil if there is none.
-func claimantOf(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) binding.Claimant {
-	ref := volume.Spec.ClaimRef
-	switch {
-	case ref == nil || ref.UID == "":
-		return binding.NoClaimant
-	case claim == nil || claim.UID != ref.UID:
-		return binding.Gone
-	case claim.Spec.VolumeName == "" && !binding.SameMode(volume, claim):
-		return binding.Incompatible
-	case claim.Spec.VolumeName == "":
-		return binding.Unbound
-	case claim.Spec.VolumeName == volume.Name:
-		return binding.BoundHere
-	}
-	return binding.BoundElsewhere
 }

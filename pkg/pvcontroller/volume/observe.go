@@ -54,7 +54,7 @@ func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
 		Dynamic:   storage.IsDynamic(volume),
 		Deleting:  volume.DeletionTimestamp != nil || done.objectDeleted,
 		Protected: left || finalizer.Has(volume.Finalizers, finalizer.InTree),
-		Claim:     reclaim.ClaimOf(volume, o.claim),
+		Claim:     storage.ClaimOf(volume, o.claim),
 		Shared:    len(c.sharing(volume)) > 0,
 		Used:      len(c.usersOf(o)) > 0,
 		Deleted:   done.deleted == reclaim.RecyclerMark(volume),

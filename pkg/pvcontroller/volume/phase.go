@@ -10,7 +10,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -23,11 +22,12 @@ type observation struct {
 
 func (c *Controller) phaseState(o observation) binding.VolumeState {
 	return binding.VolumeState{
-		Claimant:   claimantOf(o.volume, o.claim),
-		Phase:      storage.PhaseOf(o.volume.Status.Phase),
-		Disposable: storage.IsDynamic(o.volume) && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
-		Doomed:     c.Honor && o.volume.DeletionTimestamp != nil,
-		Confirmed:  o.confirmed,
+		Claim:       storage.ClaimOf(o.volume, o.claim),
+		ModesDiffer: o.claim != nil && !binding.SameMode(o.volume, o.claim),
+		Phase:       storage.PhaseOf(o.volume.Status.Phase),
+		Disposable:  storage.IsDynamic(o.volume) && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
+		Doomed:      c.Honor && o.volume.DeletionTimestamp != nil,
+		Confirmed:   o.confirmed,
 	}
 }
 
@@ -104,7 +104,7 @@ func (c *Controller) writePhase(ctx context.Context, volume *v1.PersistentVolume
 	if volume.Status.Message != message {
 		change.Set("/status/message", message)
 	}
-	if protection.DecideVolume(c.protectionOf(volume, phase, reclaim.ClaimGone)) == protection.Unprotect {
+	if protection.DecideVolume(c.protectionOf(volume, phase, storage.ClaimGone)) == protection.Unprotect {
 		unprotect(change, volume)
 	}
 	return c.writer.PatchVolume(ctx, volume, change, "status")

@@ -77,21 +77,21 @@ func unprotect(change *patch.Patch, volume *v1.PersistentVolume) {
 
 // claimOfProtected compares the volume with its claim. That the claim exists would
 // leave a volume without protection that should be reclaimed: it takes a live read.
-func (c *Controller) claimOfProtected(ctx context.Context, volume *v1.PersistentVolume) (reclaim.Claim, error) {
-	cached := reclaim.ClaimOf(volume, c.Caches.Claim(controller.ClaimKey(volume)))
-	reclaimed := c.protectionOf(volume, volume.Status.Phase, reclaim.ClaimGone)
-	if !reclaimed.Held || !reclaimed.Deleting || cached.LetsGo(true) {
+func (c *Controller) claimOfProtected(ctx context.Context, volume *v1.PersistentVolume) (storage.ClaimRelation, error) {
+	cached := storage.ClaimOf(volume, c.Caches.Claim(controller.ClaimKey(volume)))
+	reclaimed := c.protectionOf(volume, volume.Status.Phase, storage.ClaimGone)
+	if !reclaimed.Held || !reclaimed.Deleting || reclaim.MayReclaim(cached, storage.IsDynamic(volume), true) {
 		return cached, nil
 	}
 	claim, err := controller.LiveClaim(ctx, c.Client, volume)
 	if err != nil {
 		return cached, err
 	}
-	return reclaim.ClaimOf(volume, claim), nil
+	return storage.ClaimOf(volume, claim), nil
 }
 
 // protectionOf is what is known of a volume that has the phase or is about to get it.
-func (c *Controller) protectionOf(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim reclaim.Claim) protection.VolumeState {
+func (c *Controller) protectionOf(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim storage.ClaimRelation) protection.VolumeState {
 	return protection.VolumeState{
 		Deleting:  volume.DeletionTimestamp != nil,
 		Protected: finalizer.Has(volume.Finalizers, finalizer.VolumeProtection),
@@ -104,6 +104,7 @@ func (c *Controller) protectionOf(volume *v1.PersistentVolume, phase v1.Persiste
 			InTree:  finalizer.Has(volume.Finalizers, finalizer.InTree),
 			Mark:    reclaim.MarkOf(volume),
 			Claim:   claim,
+			Dynamic: storage.IsDynamic(volume),
 			Deleted: c.memory.Get(volume.UID).deleted == reclaim.RecyclerMark(volume),
 		}),
 	}
