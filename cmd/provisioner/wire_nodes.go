@@ -2,43 +2,31 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
-	v1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/nodes"
 )
 
-// nodes are the caches of Nodes, of which labels are kept, and of CSINodes. With
-// --node-deployment nothing is watched: the caches hold the one node that is served,
-// as the driver describes it, and what watches them is never called.
-func (w *wiring) nodes() (nodes, registered cache.SharedIndexInformer, err error) {
+// nodes returns the caches of Nodes, with labels only, and of CSINodes. With
+// --node-deployment nothing is watched.
+func (w *wiring) nodes() (cached, registered cache.SharedIndexInformer, err error) {
 	if w.options.node.enabled {
-		return w.ownNode()
+		return nodes.Served(w.driver.Name(), w.options.node.name(), w.topology)
 	}
-	nodes, registered = w.factory.Core().V1().Nodes().Informer(), w.factory.Storage().V1().CSINodes().Informer()
-	if err := nodes.SetTransform(controller.TrimNode); err != nil {
+	cached, registered = w.factory.Core().V1().Nodes().Informer(), w.factory.Storage().V1().CSINodes().Informer()
+	if err := cached.SetTransform(controller.TrimNode); err != nil {
 		return nil, nil, fmt.Errorf("watch nodes: %w", err)
 	}
-	return nodes, registered, nil
+	return cached, registered, nil
 }
 
-func (w *wiring) ownNode() (nodes, registered cache.SharedIndexInformer, err error) {
-	name := w.options.node.name()
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: w.topology}}
-	driver := storagev1.CSINodeDriver{Name: w.driver.Name(), NodeID: name, TopologyKeys: slices.Sorted(maps.Keys(w.topology))}
-	there := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{driver}}}
-	nodes = cache.NewSharedIndexInformer(&cache.ListWatch{}, node, 0, cache.Indexers{})
-	registered = cache.NewSharedIndexInformer(&cache.ListWatch{}, there, 0, cache.Indexers{})
-	if err := nodes.GetStore().Add(node); err != nil {
-		return nil, nil, fmt.Errorf("keep the node: %w", err)
+// selectedNodes returns the reader of the nodes that the scheduler selects.
+func (w *wiring) selectedNodes() nodes.Selected {
+	selected := nodes.Selected{Client: w.clients.Objects, HasTopology: w.driver.HasTopology(), Served: w.options.node.name(), Topology: w.topology}
+	if selected.HasTopology && selected.Served == "" {
+		selected.Cached = w.factory.Core().V1().Nodes().Lister()
 	}
-	if err := registered.GetStore().Add(there); err != nil {
-		return nil, nil, fmt.Errorf("keep the CSI node: %w", err)
-	}
-	return nodes, registered, nil
+	return selected
 }

@@ -65,7 +65,7 @@ func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.
 		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
 		Attributes: attributes, Streamed: w.streamed,
 		Backend: &csibackend.Backend{Driver: w.driver, Inputs: inputs}, Honor: w.options.Honor(),
-		Deletion: deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.chosen().read, WatchedNode: w.chosen().seen, VolumeName: w.volumeName, Failed: w.failed(),
+		Deletion: deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.selectedNodes().Read, WatchedNode: w.selectedNodes().FromCache, VolumeName: w.volumeName, Failed: w.failed(),
 		Locks: locks, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(),
 		Journal: w.store, Journaled: w.options.Gates()[string(journalGate)], Leading: w.leading, Patience: patience,
 		Bypassed: func(reason string) { w.journalMetrics.Bypassed.WithLabelValues(reason).Inc() },

@@ -1,0 +1,87 @@
+package nodes_test
+
+import (
+	"errors"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/provisioner/nodes"
+)
+
+func inZone(name, zone string) *v1.Node {
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zone}}}
+}
+
+// A live read costs one request for each claim, and a deleted node sends the claim back
+// to the scheduler: both happen only if the driver has topology.
+func TestSelectedNodeIsReadOnlyForTopology(t *testing.T) {
+	forbidden := apierrors.NewForbidden(v1.Resource("nodes"), "there", errors.New("no right"))
+	for name, tc := range map[string]struct {
+		nodes  nodes.Selected
+		live   []runtime.Object
+		denied error
+		zone   string
+		wrong  func(error) bool
+		reads  int
+	}{
+		"live read":                            {nodes.Selected{HasTopology: true}, []runtime.Object{inZone("there", "live")}, nil, "live", nil, 1},
+		"deleted node":                         {nodes.Selected{HasTopology: true}, nil, nil, "", apierrors.IsNotFound, 1},
+		"driver without topology":              {nodes.Selected{}, nil, nil, "", nil, 0},
+		"driver without topology, served node": {nodes.Selected{Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "", nil, 0},
+		"served node":                          {nodes.Selected{HasTopology: true, Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "served", nil, 0},
+		"reading forbidden, cached":            {nodes.Selected{HasTopology: true}, nil, forbidden, "cached", nil, 1},
+		"reading forbidden, not cached":        {nodes.Selected{HasTopology: true, Served: "other"}, nil, forbidden, "", apierrors.IsForbidden, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset(tc.live...)
+			if tc.denied != nil {
+				client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.denied })
+			}
+			tc.nodes.Client = client
+			if tc.nodes.Served == "" {
+				informer := informers.NewSharedInformerFactory(client, 0).Core().V1().Nodes()
+				if err := informer.Informer().GetStore().Add(inZone("there", "cached")); err != nil {
+					t.Fatal(err)
+				}
+				tc.nodes.Cached = informer.Lister()
+			}
+			node, err := tc.nodes.Read(t.Context(), "there")
+			switch {
+			case tc.wrong != nil && !tc.wrong(err):
+				t.Errorf("error %v", err)
+			case tc.wrong == nil && err != nil:
+				t.Fatal(err)
+			case tc.wrong == nil && (node.Name != "there" || node.Labels["zone"] != tc.zone):
+				t.Errorf("node %s in zone %q, want there in %q", node.Name, node.Labels["zone"], tc.zone)
+			}
+			if got := len(client.Actions()); got != tc.reads {
+				t.Errorf("%d requests, want %d", got, tc.reads)
+			}
+		})
+	}
+}
+
+func TestCachedNodeCostsNoRequest(t *testing.T) {
+	client := fake.NewClientset()
+	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().Nodes()
+	if err := informer.Informer().GetStore().Add(inZone("there", "cached")); err != nil {
+		t.Fatal(err)
+	}
+	selected := nodes.Selected{Client: client, HasTopology: true, Cached: informer.Lister()}
+	if node := selected.FromCache("there"); node == nil || node.Labels["zone"] != "cached" {
+		t.Errorf("node = %v", node)
+	}
+	if selected.FromCache("elsewhere") != nil || (nodes.Selected{HasTopology: true}).FromCache("there") != nil {
+		t.Error("FromCache returns a node that is not cached")
+	}
+	if got := len(client.Actions()); got != 0 {
+		t.Errorf("%d requests", got)
+	}
+}
