@@ -1,11 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,20 +13,19 @@ import (
 	componentconfig "k8s.io/component-base/config"
 
 	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 )
 
-// unrenewed is how long after its end a lease that is still acted upon is no
-// reason yet to have the process restarted.
+// unrenewed is how long the health check tolerates a leader with an expired lease.
 const unrenewed = 20 * time.Second
 
-// electionOptions say whether one of several processes works, and which lease it
-// holds then.
+// electionOptions are the flags of leader election.
 type electionOptions struct {
 	enabled   bool
 	namespace string
 	labels    labelFlag
-	// duration is how long the lease is valid; renewal and retry bound the tries
-	// to renew it.
+	// duration is how long the lease is valid, renewal the deadline for renewing the
+	// lease, retry the time between two attempts.
 	duration, renewal, retry time.Duration
 }
 
@@ -38,12 +34,12 @@ func newElectionOptions() electionOptions {
 }
 
 func (o *electionOptions) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.enabled, "leader-election", o.enabled, "work only while holding a lease, so that several replicas can run")
-	flags.StringVar(&o.namespace, "leader-election-namespace", o.namespace, "namespace of the lease; without it, that of the pod")
-	flags.Var(&o.labels, "leader-election-labels", "labels that the leader puts on the lease, such as key:value,other:value")
-	flags.DurationVar(&o.duration, "leader-election-lease-duration", o.duration, "how long a lease is valid that was not renewed")
-	flags.DurationVar(&o.renewal, "leader-election-renew-deadline", o.renewal, "how long the leader tries to renew its lease before it gives up; at least 4s shorter than the lease duration, so that its work ends before the lease expires")
-	flags.DurationVar(&o.retry, "leader-election-retry-period", o.retry, "time between two tries to get or to renew the lease")
+	flags.BoolVar(&o.enabled, "leader-election", o.enabled, "run the controllers only while this process holds the leader lease; for several replicas")
+	flags.StringVar(&o.namespace, "leader-election-namespace", o.namespace, "namespace of the leader lease; default: the namespace of the pod")
+	flags.Var(&o.labels, "leader-election-labels", "labels of the leader lease, as key:value,other:value")
+	flags.DurationVar(&o.duration, "leader-election-lease-duration", o.duration, "how long the leader lease is valid after its last renewal")
+	flags.DurationVar(&o.renewal, "leader-election-renew-deadline", o.renewal, "how long the leader tries to renew its lease before it stops; at least 4s shorter than the lease duration, so that the work ends before the lease expires")
+	flags.DurationVar(&o.retry, "leader-election-retry-period", o.retry, "time between two attempts to acquire or renew the lease")
 }
 
 func (o *electionOptions) check() error {
@@ -53,19 +49,14 @@ func (o *electionOptions) check() error {
 	return program.CheckDeadlines("leader-election", o.duration, o.renewal, o.retry)
 }
 
-// leaseNamespace is the namespace of all Leases of this program.
-func (o *electionOptions) leaseNamespace() string {
-	return cmp.Or(o.namespace, podNamespace(), metav1.NamespaceDefault)
-}
-
-// lease describes the lease of the driver, which is called as upstream's.
+// lease returns the leader lease of the driver, under upstream's name.
 func (o *electionOptions) lease(driver string) program.Election {
 	return program.Election{
 		LeaderElectionConfiguration: componentconfig.LeaderElectionConfiguration{
 			LeaderElect:       o.enabled,
 			ResourceLock:      "leases",
-			ResourceName:      leaseName(driver),
-			ResourceNamespace: o.leaseNamespace(),
+			ResourceName:      identity.LeaseName(driver),
+			ResourceNamespace: identity.LeaseNamespace(o.namespace),
 			LeaseDuration:     metav1.Duration{Duration: o.duration},
 			RenewDeadline:     metav1.Duration{Duration: o.renewal},
 			RetryPeriod:       metav1.Duration{Duration: o.retry},
@@ -74,35 +65,10 @@ func (o *electionOptions) lease(driver string) program.Election {
 	}
 }
 
-// notInLeaseNames are the characters that upstream replaces in the name of a lease.
-var notInLeaseNames = regexp.MustCompile("[^a-zA-Z0-9-]")
-
-// leaseName is the name that upstream's sidecar derives from the driver's, so that
-// a replica of ours and one of upstream's never work at once.
-func leaseName(driver string) string {
-	name := notInLeaseNames.ReplaceAllString(driver, "-")
-	if strings.HasSuffix(name, "-") {
-		return name + "X"
-	}
-	return name
-}
-
-// podNamespace is the namespace that this process runs in, "" if nothing says it.
-func podNamespace() string {
-	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
-		return namespace
-	}
-	mounted, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(mounted))
-}
-
 // labelFlag is a flag of key:value pairs, separated by commas.
 type labelFlag map[string]string
 
-// String returns the pairs as they were typed, in order of their keys.
+// String returns the pairs, sorted by key.
 func (f labelFlag) String() string {
 	pairs := make([]string, 0, len(f))
 	for _, key := range slices.Sorted(maps.Keys(f)) {
@@ -111,7 +77,7 @@ func (f labelFlag) String() string {
 	return strings.Join(pairs, ",")
 }
 
-// Set adds the pairs to those that were given before.
+// Set adds the pairs.
 func (f labelFlag) Set(text string) error {
 	for pair := range strings.SplitSeq(text, ",") {
 		key, value, found := strings.Cut(pair, ":")
@@ -123,5 +89,5 @@ func (f labelFlag) Set(text string) error {
 	return nil
 }
 
-// Type is what the help calls the value.
+// Type is the name of the type in --help.
 func (labelFlag) Type() string { return "stringMap" }

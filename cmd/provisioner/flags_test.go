@@ -193,16 +193,7 @@ func TestLabelsAreReadAndRefused(t *testing.T) {
 	}
 }
 
-// The names are those that upstream gives, so that both never work at once.
-func TestTheLeaseIsCalledAsUpstreams(t *testing.T) {
-	for driver, want := range map[string]string{"csimock.exeunt.io": "csimock-exeunt-io", "ebs.csi.aws.com": "ebs-csi-aws-com", "a/b": "a-b", "odd.": "odd-X"} {
-		if got := leaseName(driver); got != want {
-			t.Errorf("the lease of %s is %s, want %s", driver, got, want)
-		}
-	}
-}
-
-func TestTheLeaseIsInTheNamespaceOfThePodUnlessAskedOtherwise(t *testing.T) {
+func TestLeaseNamespaceIsFlagOrPodNamespace(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "of-pod")
 	for namespace, want := range map[string]string{"": "of-pod", "asked": "asked"} {
 		options := newElectionOptions()

@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -51,14 +49,4 @@ func (o *provisioningOptions) check() error {
 		return fmt.Errorf("--volume-name-uuid-length must be -1, or from 1 to %d", uidLength)
 	}
 	return nil
-}
-
-// identity names this process in the attributes of the volumes that it makes, with the
-// node if it serves one alone.
-func identity(driver, node string) string {
-	name := fmt.Sprintf("%d-%d-%s", time.Now().UnixMilli(), rand.IntN(10000), driver)
-	if node != "" {
-		name += "-" + node
-	}
-	return name
 }

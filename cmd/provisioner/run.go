@@ -16,7 +16,9 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
@@ -76,7 +78,7 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	if err != nil {
 		return fmt.Errorf("read host name for the source of events: %w", err)
 	}
-	recorder, stopEvents := program.Recorder(ctx, clients.Events, eventSource(driver.Name(), host))
+	recorder, stopEvents := program.Recorder(ctx, clients.Events, identity.EventSource(driver.Name(), host))
 	defer stopEvents()
 	w := newWiring(o, clients, driver)
 	w.recorder, w.counts, w.host, w.journalMetrics, w.end = recorder, counts, host, journalMetrics, end
@@ -108,11 +110,11 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 	}
 	election := w.options.election.lease(w.driver.Name())
 	if election.LeaderElect {
-		recorder, stopEvents := program.Recorder(ctx, w.clients.Events, leaseEventSource(w.driver.Name(), w.host))
+		recorder, stopEvents := program.Recorder(ctx, w.clients.Events, identity.LeaseEventSource(w.driver.Name(), w.host))
 		defer stopEvents()
 		election.Recorder = recorder
 		var err error
-		if election.Watched, err = w.mayWatch(ctx, coordinationv1.Resource("leases"), election.ResourceNamespace); err != nil {
+		if election.Watched, err = access.MayWatch(ctx, w.clients.Objects, coordinationv1.Resource("leases"), election.ResourceNamespace); err != nil {
 			return unlessStopped(ctx, err)
 		}
 	}

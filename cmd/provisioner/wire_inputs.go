@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -11,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -20,7 +21,7 @@ import (
 // topology, and snapshots are read only for one that makes them.
 func (w *wiring) inputs(ctx context.Context) (*csibackend.Inputs, cache.SharedIndexInformer, error) {
 	flags := w.options.volumes
-	flags.settings.Identity = identity(w.driver.Name(), w.options.node.name())
+	flags.settings.Identity = identity.Creator(w.driver.Name(), w.options.node.name())
 	config := csibackend.InputsConfig{
 		Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), Settings: flags.settings,
 		StrictTopology: flags.strictTopology, ImmediateTopology: flags.immediateTopology,
@@ -70,19 +71,11 @@ func (w *wiring) attributes(ctx context.Context) (cache.SharedIndexInformer, err
 	if !w.driver.Modifies() {
 		return nil, nil
 	}
-	served, err := w.clients.Objects.Discovery().ServerResourcesForGroupVersion("storage.k8s.io/v1")
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("ask the API server whether it has VolumeAttributesClasses: %w", err)
+	classes := storagev1.SchemeGroupVersion.WithResource("volumeattributesclasses")
+	if served, err := access.Serves(w.clients.Objects.Discovery(), classes); err != nil || !served {
+		return nil, err
 	}
-	classes := storagev1.Resource("volumeattributesclasses")
-	if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == classes.Resource }) {
-		return nil, nil
-	}
-	may, err := w.mayWatch(ctx, classes, metav1.NamespaceAll)
-	if err != nil || !may {
+	if may, err := access.MayWatch(ctx, w.clients.Objects, classes.GroupResource(), metav1.NamespaceAll); err != nil || !may {
 		return nil, err
 	}
 	return w.factory.Storage().V1().VolumeAttributesClasses().Informer(), nil

@@ -1,25 +1,20 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
@@ -64,7 +59,7 @@ func (w *wiring) newStore(ctx context.Context) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespace, err := w.journalNamespace(ctx)
+	namespace, err := identity.JournalNamespace(ctx, w.clients.Objects, w.options.election.enabled, w.options.election.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -75,35 +70,6 @@ func (w *wiring) newStore(ctx context.Context) (*store.Store, error) {
 		Off:      !w.options.Gates()[string(journalGate)],
 		Recorder: w.recorder, Metrics: w.journalMetrics, Lost: w.end,
 	}), nil
-}
-
-// journalNamespace is the namespace of the leader lease. Where neither a flag nor the
-// pod says which that is, as outside of a cluster, it is that of the service account.
-func (w *wiring) journalNamespace(ctx context.Context) (string, error) {
-	election := w.options.election
-	if election.enabled || election.namespace != "" || podNamespace() != "" {
-		return election.leaseNamespace(), nil
-	}
-	namespace, err := accountNamespace(ctx, w.clients.Objects)
-	return cmp.Or(namespace, election.leaseNamespace()), err
-}
-
-// accountNamespace returns the namespace of the service account that the API server
-// takes this process for, "" if it is none. An API server that is away is an error: in
-// another namespace the entries of the process before would not be found.
-func accountNamespace(ctx context.Context, client kubernetes.Interface) (string, error) {
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err): // an old API server
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("ask the API server for the service account of this process: %w", err)
-	}
-	account, is := strings.CutPrefix(review.Status.UserInfo.Username, "system:serviceaccount:")
-	if namespace, _, found := strings.Cut(account, ":"); is && found {
-		return namespace, nil
-	}
-	return "", nil
 }
 
 // journaled runs the two sides that create and delete volumes, after the journal was
@@ -135,7 +101,7 @@ func (w *wiring) journaled(ctx context.Context, entries *store.Store, creations 
 
 // watchJournal follows the Leases of the journal, if that is allowed.
 func (w *wiring) watchJournal(ctx context.Context, entries *store.Store, creations *provisioning.Controller) {
-	may, err := w.mayWatch(ctx, coordinationv1.Resource("leases"), entries.Journal.Namespace)
+	may, err := access.MayWatch(ctx, w.clients.Objects, coordinationv1.Resource("leases"), entries.Journal.Namespace)
 	if err == nil && may {
 		err = entries.Watch(ctx, func(entry journal.Entry) { creations.Approve(ctx, entry) })
 	}
