@@ -2,23 +2,20 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
-	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// inputs gathers what volumes are made from, and returns the informer of
-// VolumeAttributesClasses as well. Nodes are watched only for a driver with
-// topology, and snapshots are read only for one that makes them.
+// inputs returns the reader of everything that a CreateVolume request is built from, and
+// the informer of VolumeAttributesClasses. Nodes are watched only for a driver with
+// topology, snapshots are read only for a driver with snapshots.
 func (w *wiring) inputs(ctx context.Context) (*csibackend.Inputs, cache.SharedIndexInformer, error) {
 	flags := w.options.volumes
 	flags.settings.Identity = identity.Creator(w.driver.Name(), w.options.node.name())
@@ -46,27 +43,18 @@ func (w *wiring) inputs(ctx context.Context) (*csibackend.Inputs, cache.SharedIn
 	return csibackend.NewInputs(config), attributes, err
 }
 
-// classSecret finds the secret that the class of a volume names for its deletion. A
-// class that is gone, or that is of another driver by now, names none.
+// classSecret returns the reader of the deletion secrets that storage classes name.
 func (w *wiring) classSecret(inputs *csibackend.Inputs) func(context.Context, *v1.PersistentVolume) (*v1.SecretReference, error) {
 	classes := w.factory.Storage().V1().StorageClasses().Lister()
 	return func(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
-		class, err := classes.Get(storage.VolumeClass(volume))
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil, nil
-		case err != nil:
-			return nil, fmt.Errorf("read storage class %s: %w", storage.VolumeClass(volume), err)
-		case !w.serves(class.Provisioner):
-			return nil, nil
-		}
-		return inputs.DeletionSecret(ctx, class, volume)
+		return inputs.ClassSecret(ctx, classes, w.serves, volume)
 	}
 }
 
-// attributes is the informer of VolumeAttributesClasses, which only wakes claims that
-// wait for one: nil for a driver that takes none, for a cluster that has none, and
-// where the right to watch them is missing, which upstream's sidecar does not have.
+// attributes returns the informer of VolumeAttributesClasses, which requeues claims that
+// wait for a class. It returns nil if the driver cannot modify volumes, the API server
+// does not serve the classes, or the right to watch them is missing: upstream's role
+// does not grant it.
 func (w *wiring) attributes(ctx context.Context) (cache.SharedIndexInformer, error) {
 	if !w.driver.Modifies() {
 		return nil, nil
