@@ -20,6 +20,7 @@ import (
 
 	domain "github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 // capacityOptions say whether and how CSIStorageCapacity objects are kept.
@@ -124,7 +125,7 @@ func (w *wiring) capacityManager(ctx context.Context, config *rest.Config) (doma
 // segments are the parts of the cluster that the objects tell apart.
 func (w *wiring) segments() (capacity.Segments, error) {
 	if w.options.node.enabled {
-		return capacity.Local(domain.SegmentOf(w.topology)), nil
+		return capacity.Local(topology.SegmentOf(w.topology)), nil
 	}
 	nodes, registered, err := w.nodes()
 	return capacity.NewNodes(w.driver.Name(), nodes, registered), err

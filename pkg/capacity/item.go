@@ -4,35 +4,37 @@ import (
 	"strings"
 
 	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-// Item is what one object speaks of.
+// Item is a storage class and a topology segment. Each item has one object.
 type Item struct {
 	Class   string
-	Segment Segment
+	Segment topology.Segment
 }
 
-// Key returns the item as the key of a queue, or of an index.
+// Key returns the item's key in workqueues and indexes.
 func (i Item) Key() string {
-	return i.Class + "/" + string(i.Segment) // the name of a class has no slash
+	return i.Class + "/" + string(i.Segment) // names of classes have no slash
 }
 
-// ItemOfKey returns the item whose key it is.
+// ItemOfKey returns the item with the key.
 func ItemOfKey(key string) Item {
 	class, segment, _ := strings.Cut(key, "/")
-	return Item{Class: class, Segment: Segment(segment)}
+	return Item{Class: class, Segment: topology.Segment(segment)}
 }
 
-// ItemOf returns the item that an object speaks of. That of an object which names
-// no segment is never wanted.
+// ItemOf returns the item of an object. An object whose node topology is not a segment
+// has an item that is never wanted.
 func ItemOf(object *storagev1.CSIStorageCapacity) Item {
 	return Item{Class: object.StorageClassName, Segment: segmentOfSelector(object.NodeTopology)}
 }
 
-// Concerns says whether there shall be objects for a class of the driver. Before a
-// volume of an immediate class is made, no scheduler looks at capacity, so such a
-// class counts only if that is wanted.
-func Concerns(driver string, class *storagev1.StorageClass, immediate bool) bool {
+// HasObjects reports whether a storage class has objects: the class is the driver's, and
+// its volumes are scheduled by capacity. Without --capacity-for-immediate-binding that
+// excludes classes with Immediate binding, whose volumes are created before scheduling.
+func HasObjects(driver string, class *storagev1.StorageClass, immediate bool) bool {
 	if class.Provisioner != driver {
 		return false
 	}

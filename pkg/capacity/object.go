@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 // The labels of the objects.
@@ -43,7 +44,7 @@ func AnswerOf(response *csi.GetCapacityResponse) Answer {
 
 // Request is the question to the driver about the segment, for a class that has
 // these parameters.
-func Request(segment Segment, parameters map[string]string) *csi.GetCapacityRequest {
+func Request(segment topology.Segment, parameters map[string]string) *csi.GetCapacityRequest {
 	request := &csi.GetCapacityRequest{Parameters: parameters}
 	if labels := segment.Labels(); len(labels) > 0 {
 		request.AccessibleTopology = &csi.Topology{Segments: labels}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/capacity"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 var yes = true
@@ -25,7 +26,7 @@ func manager() capacity.Manager {
 }
 
 func TestAnObjectSaysWhatTheDriverAnswered(t *testing.T) {
-	item := capacity.Item{Class: "fast", Segment: capacity.SegmentOf(map[string]string{"zone": "a", "rack": "1"})}
+	item := capacity.Item{Class: "fast", Segment: topology.SegmentOf(map[string]string{"zone": "a", "rack": "1"})}
 	answer := capacity.AnswerOf(&csi.GetCapacityResponse{AvailableCapacity: 5, MaximumVolumeSize: wrapperspb.Int64(3)})
 	object := manager().Object(item, answer)
 	if capacity.ItemOf(object) != item || !capacity.Says(object, answer) || !manager().Owns(object) {
@@ -125,7 +126,7 @@ func TestSegments(t *testing.T) {
 	for name, tc := range map[string]struct {
 		registered *storagev1.CSINode
 		node       *v1.Node
-		want       capacity.Segment
+		want       topology.Segment
 		found      bool
 	}{
 		"labels that the driver announced":    {registered("driver", "zone", "rack"), node(labels), "rack=1,zone=a", true},
@@ -141,7 +142,7 @@ func TestSegments(t *testing.T) {
 			if got != tc.want || found != tc.found {
 				t.Errorf("SegmentOfNode = %q, %v, want %q, %v", got, found, tc.want, tc.found)
 			}
-			if found && capacity.SegmentOf(got.Labels()) != got {
+			if found && topology.SegmentOf(got.Labels()) != got {
 				t.Errorf("%q does not come back from its labels", got)
 			}
 		})
@@ -177,7 +178,7 @@ func TestSegmentsOfVolume(t *testing.T) {
 	}
 }
 
-func TestConcerns(t *testing.T) {
+func TestHasObjects(t *testing.T) {
 	immediate, wait := storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
 	for name, tc := range map[string]struct {
 		class           storagev1.StorageClass
@@ -191,8 +192,8 @@ func TestConcerns(t *testing.T) {
 		"of another driver":             {storagev1.StorageClass{Provisioner: "other", VolumeBindingMode: &wait}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := capacity.Concerns("driver", &tc.class, tc.alsoImmediate); got != tc.concernsManager {
-				t.Errorf("Concerns = %v", got)
+			if got := capacity.HasObjects("driver", &tc.class, tc.alsoImmediate); got != tc.concernsManager {
+				t.Errorf("HasObjects = %v", got)
 			}
 		})
 	}

@@ -1,79 +1,48 @@
 package capacity
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-// Segment is a part of the cluster: the nodes that have certain labels. Two
-// segments of the same labels are equal. The empty one is the whole cluster.
-type Segment string
-
-// SegmentOf returns the segment of the nodes that have all of these labels.
-func SegmentOf(labels map[string]string) Segment {
-	pairs := make([]string, 0, len(labels))
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		pairs = append(pairs, key+"="+labels[key]) // neither may contain the separators
-	}
-	return Segment(strings.Join(pairs, ","))
-}
-
-// Labels are those that the nodes of the segment have, never nil.
-func (s Segment) Labels() map[string]string {
-	labels := map[string]string{}
-	for pair := range strings.SplitSeq(string(s), ",") {
-		if key, value, found := strings.Cut(pair, "="); found {
-			labels[key] = value
-		}
-	}
-	return labels
-}
-
-// SegmentOfNode returns the segment that a node lies in for the driver. It is false
-// if the driver does not run there, or a label that it announced is not there yet.
-func SegmentOfNode(driver string, registered *storagev1.CSINode, node *v1.Node) (Segment, bool) {
-	if registered == nil || node == nil {
+// SegmentOfNode returns the topology segment of a node for the driver, and false if the
+// driver does not run on the node or the node still lacks a label of a topology key.
+func SegmentOfNode(driver string, csiNode *storagev1.CSINode, node *v1.Node) (topology.Segment, bool) {
+	if csiNode == nil || node == nil {
 		return "", false
 	}
-	at := slices.IndexFunc(registered.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
+	drivers := csiNode.Spec.Drivers
+	at := slices.IndexFunc(drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 	if at < 0 {
 		return "", false
 	}
-	labels := map[string]string{}
-	for _, key := range registered.Spec.Drivers[at].TopologyKeys {
-		value, found := node.Labels[key]
-		if !found {
-			return "", false
-		}
-		labels[key] = value
-	}
-	return SegmentOf(labels), true
+	return topology.SegmentWithKeys(node.Labels, drivers[at].TopologyKeys)
 }
 
-// nowhere is the segment of a selector that names none. No node lies in it.
-const nowhere Segment = "?"
+// noSegment stands for a label selector that is not a segment. No node lies in it.
+const noSegment topology.Segment = "?"
 
-// segmentOfSelector returns the segment that an object names.
-func segmentOfSelector(selector *metav1.LabelSelector) Segment {
+// segmentOfSelector returns the segment of an object's node topology.
+func segmentOfSelector(selector *metav1.LabelSelector) topology.Segment {
 	if selector == nil || len(selector.MatchExpressions) > 0 {
-		return nowhere
+		return noSegment
 	}
-	return SegmentOf(selector.MatchLabels)
+	return topology.SegmentOf(selector.MatchLabels)
 }
 
-// SegmentsOfVolume returns the segments that a volume is reached from, as far as
-// its node affinity is made of segments; none if every node reaches it.
-func SegmentsOfVolume(volume *v1.PersistentVolume) []Segment {
+// SegmentsOfVolume returns the segments in the node affinity of a volume. Terms that are
+// not a segment are left out.
+func SegmentsOfVolume(volume *v1.PersistentVolume) []topology.Segment {
 	affinity := volume.Spec.NodeAffinity
 	if affinity == nil || affinity.Required == nil {
 		return nil
 	}
-	var segments []Segment
+	var segments []topology.Segment
 	for i := range affinity.Required.NodeSelectorTerms {
 		if segment, whole := segmentOfTerm(&affinity.Required.NodeSelectorTerms[i]); whole {
 			segments = append(segments, segment)
@@ -82,7 +51,8 @@ func SegmentsOfVolume(volume *v1.PersistentVolume) []Segment {
 	return segments
 }
 
-func segmentOfTerm(term *v1.NodeSelectorTerm) (Segment, bool) {
+// segmentOfTerm returns the segment of a term, and false if the term is not a segment.
+func segmentOfTerm(term *v1.NodeSelectorTerm) (topology.Segment, bool) {
 	if len(term.MatchFields) > 0 {
 		return "", false
 	}
@@ -93,5 +63,5 @@ func segmentOfTerm(term *v1.NodeSelectorTerm) (Segment, bool) {
 		}
 		labels[match.Key] = match.Values[0]
 	}
-	return SegmentOf(labels), true
+	return topology.SegmentOf(labels), true
 }

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Affinity returns the nodes that reach a volume, nil for all: a node must lie in
-// one of the places.
+// Affinity returns the node affinity of a volume with the accessible topology, nil if
+// all nodes reach the volume.
 func Affinity(accessible []*csi.Topology) *v1.VolumeNodeAffinity {
 	var terms []v1.NodeSelectorTerm
-	for _, place := range accessible {
-		segments := place.GetSegments()
+	for _, topology := range accessible {
+		segments := topology.GetSegments()
 		var term v1.NodeSelectorTerm
 		for _, key := range slices.Sorted(maps.Keys(segments)) {
 			term.MatchExpressions = append(term.MatchExpressions, v1.NodeSelectorRequirement{
@@ -34,30 +34,31 @@ func Affinity(accessible []*csi.Topology) *v1.VolumeNodeAffinity {
 	return &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: terms}}
 }
 
-// Unusable says what is wrong with the places from which a new volume is
-// reachable, "" if nothing is. A volume that names none is reachable from
-// everywhere; otherwise it must be reachable from a requisite place (CSI
-// specification, "TopologyRequirement").
+// Unusable returns the reason why the accessible topology of a new volume cannot be
+// recorded, "" if it can. A volume without accessible topology is reachable from every
+// node; any other volume must be reachable from a requisite topology (CSI specification,
+// "TopologyRequirement").
 func Unusable(required *csi.TopologyRequirement, accessible []*csi.Topology) string {
-	met := len(required.GetRequisite()) == 0 || Affinity(accessible) == nil
-	for _, place := range accessible {
-		if flaw := unlabelled(place.GetSegments()); flaw != "" {
-			return flaw
+	requested := len(required.GetRequisite()) == 0 || Affinity(accessible) == nil
+	for _, topology := range accessible {
+		if reason := invalidLabel(topology.GetSegments()); reason != "" {
+			return reason
 		}
-		met = met || meetsAny(place.GetSegments(), required.GetRequisite())
+		requested = requested || overlapsAny(topology.GetSegments(), required.GetRequisite())
 	}
-	if !met {
+	if !requested {
 		return "the driver returned a volume that is not reachable from where it was asked for"
 	}
 	return ""
 }
 
-func meetsAny(place Place, requisite []*csi.Topology) bool {
-	return slices.ContainsFunc(requisite, func(wanted *csi.Topology) bool { return place.Meets(wanted.GetSegments()) })
+func overlapsAny(segments map[string]string, requisite []*csi.Topology) bool {
+	return slices.ContainsFunc(requisite, func(topology *csi.Topology) bool { return overlap(segments, topology.GetSegments()) })
 }
 
-// unlabelled names a segment that no node can have as a label.
-func unlabelled(segments map[string]string) string {
+// invalidLabel returns the reason why no node can have the segments as labels, "" if a
+// node can.
+func invalidLabel(segments map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(segments)) {
 		flaws := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(segments[key])...)
 		if len(flaws) > 0 {
@@ -67,11 +68,11 @@ func unlabelled(segments map[string]string) string {
 	return ""
 }
 
-// longestQuote is in bytes; a label is hardly longer.
+// longestQuote is the length in bytes of the longest text that error messages quote.
 const longestQuote = 80
 
-// quoted is a text, or how long it is. Of a long one no part is shown: it may be that
-// of a secret, which is found only as a whole.
+// quoted returns the quoted text, or the length of a long text: secrets are hidden only
+// as a whole, so that a part of a long text might show a part of a secret.
 func quoted(text string) string {
 	if len(text) > longestQuote {
 		return fmt.Sprintf("(%d bytes)", len(text))

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Disjoint says whether certainly no node reaches both volumes: whichever two terms
-// are picked, both demand a value of one label, and no value satisfies both.
+// Disjoint reports whether certainly no node matches both node affinities: every term of
+// one contradicts every term of the other.
 func Disjoint(a, b *v1.VolumeNodeAffinity) bool {
 	if a == nil || a.Required == nil || b == nil || b.Required == nil {
 		return false
@@ -22,8 +22,8 @@ func Disjoint(a, b *v1.VolumeNodeAffinity) bool {
 	return true
 }
 
-// contradict says whether no node satisfies both terms. Operators other than In are
-// taken to be satisfied.
+// contradict reports whether no node matches both terms: both require one label, with
+// no common value. Operators other than In count as matching.
 func contradict(a, b v1.NodeSelectorTerm) bool {
 	for _, one := range a.MatchExpressions {
 		for _, other := range b.MatchExpressions {

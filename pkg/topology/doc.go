@@ -1,33 +1,27 @@
-// Package topology decides where a new volume shall be reachable from: it makes
-// the accessibility requirements of a CreateVolumeRequest from the nodes, their
-// topology keys, the storage class and the node that the scheduler chose. It
-// reads nothing by itself.
+// Package topology computes the accessibility requirements of a CreateVolumeRequest from
+// the nodes, their registered topology keys, the storage class and the selected node, and
+// translates between CSI topologies and node affinities. It does no I/O.
 //
-//	binding               class allows    requisite                     preferred
-//	Immediate             nothing         every registered topology     from the claim's name on
-//	Immediate             some places     those places                  from the claim's name on
-//	WaitForFirstConsumer  nothing         those with the node's keys    from the node's place on
-//	WaitForFirstConsumer  some places     those places                  from the node's place on
-//	the same, strict      both            the node's place              the node's place
+//	binding               allowed topologies  requisite                     preferred starts at
+//	Immediate             none                all registered segments       an offset by claim name
+//	Immediate             some                the allowed segments          an offset by claim name
+//	WaitForFirstConsumer  none                segments of the node's keys   the node's segment
+//	WaitForFirstConsumer  some                the allowed segments          the node's segment
+//	the same, strict      any                 the node's segment            the node's segment
 //
-// Immediate without --immediate-topology and without allowed places asks for
-// nothing.
+// Immediate without --immediate-topology and without allowed topologies has no
+// requirement.
 //
 // Invariants:
 //
-//   - preferred is a permutation of requisite, and nothing occurs twice;
-//   - with a chosen node, the first preferred place contains that node;
-//   - the same nodes, class and claim give the same requirement, in whatever
-//     order they are listed: a request that is repeated is the same request;
-//   - claims of one StatefulSet go round the places in the order of their
-//     ordinals, and those of one replica meet in one place.
+//   - preferred is a permutation of requisite, and both have no duplicates;
+//   - the first preferred segment contains the selected node;
+//   - the same nodes, class and claim give the same requirement in any order of listing,
+//     so that a repeated request is the same request;
+//   - claims of a StatefulSet rotate through the segments by ordinal, and all claims of
+//     one replica prefer one segment.
 //
-// A registered topology has the values that a node's labels give one set of keys
-// that the driver has registered there. Nodes may differ in their sets: Immediate
-// binding takes every set that occurs, and with each set the nodes whose own set
-// includes it. Labels without the driver's registration do not count.
-//
-// A place is a set of segments, one value for each topology key; a
-// node lies in a place if its labels say so for every key. See the CSI
-// specification, "TopologyRequirement".
+// A registered segment has the values of a node's labels for one set of topology keys that
+// the driver registered on the node (CSINode). Sets may differ between nodes: Immediate
+// binding uses every set, and for each set the nodes with all of its keys.
 package topology

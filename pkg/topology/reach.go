@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Reaches says whether a node with these labels reaches a volume of that affinity.
-// A driver that says nothing of its node reaches every volume.
+// Reaches reports whether a node with the labels reaches a volume with the node
+// affinity. A driver that reports no topology of its node reaches every volume.
 func Reaches(node map[string]string, affinity *v1.VolumeNodeAffinity) bool {
 	if len(node) == 0 || affinity == nil || affinity.Required == nil {
 		return true
@@ -19,7 +19,8 @@ func Reaches(node map[string]string, affinity *v1.VolumeNodeAffinity) bool {
 	})
 }
 
-// matches says whether labels alone satisfy the term. The empty term matches nothing.
+// matches reports whether the labels match the term. The empty term, and a term with
+// fields, match no node.
 func matches(node labels.Set, term v1.NodeSelectorTerm) bool {
 	if len(term.MatchExpressions) == 0 || len(term.MatchFields) > 0 {
 		return false
@@ -42,9 +43,9 @@ var operators = map[v1.NodeSelectorOperator]selection.Operator{
 	v1.NodeSelectorOpLt:           selection.LessThan,
 }
 
-// Allows says whether a class with these terms allows a volume in the place of a
-// node with these labels.
+// Allows reports whether a storage class with the allowed topologies allows a volume for
+// a node with the labels.
 func Allows(terms []v1.TopologySelectorTerm, node map[string]string) bool {
-	places := allowed(terms)
-	return len(places) == 0 || slices.ContainsFunc(places, func(place Place) bool { return place.Contains(node) })
+	segments := allowedSegments(terms)
+	return len(segments) == 0 || slices.ContainsFunc(segments, func(s Segment) bool { return s.Contains(node) })
 }

@@ -11,129 +11,136 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Node is what is known of one node.
+// Node is a node with the topology keys that the driver registered in its CSINode.
 type Node struct {
 	Name   string
 	Labels map[string]string
-	// Keys are the topology keys that the driver has registered on the node, none
-	// if it does not run there.
+	// Keys is empty if the driver does not run on the node.
 	Keys []string
 }
 
-// Input is what a requirement is made from.
+// Input is everything that a requirement depends on.
 type Input struct {
-	// ClaimName decides which place is preferred if no node was chosen.
+	// ClaimName picks the preferred segment if no node is selected.
 	ClaimName string
-	// Allowed is what the storage class says.
+	// Allowed are the allowed topologies of the storage class.
 	Allowed []v1.TopologySelectorTerm
-	// Selected is the node that the scheduler chose, nil with Immediate binding.
+	// Selected is the node that the scheduler selected, nil with Immediate binding.
 	Selected *Node
 	// Nodes are all nodes.
 	Nodes []Node
-	// Strict asks for the place of the selected node alone.
+	// Strict requests the segment of the selected node only (--strict-topology).
 	Strict bool
-	// Immediate asks for the topologies of all nodes with the driver if no node
-	// was selected.
+	// Immediate requests the segments of all nodes if no node is selected
+	// (--immediate-topology).
 	Immediate bool
 }
 
-// Requirement returns where the volume shall be reachable from, nil for no wish.
-// Its errors say what the nodes lack.
+// Requirement returns the accessibility requirements of a CreateVolumeRequest, nil for
+// none. Its errors name what the nodes lack.
 func Requirement(in Input) (*csi.TopologyRequirement, error) {
 	if in.Selected != nil {
-		return near(in)
+		return requirementForNode(in)
 	}
-	places, err := candidates(in)
-	if err != nil || len(places) == 0 {
+	segments, err := candidates(in)
+	if err != nil || len(segments) == 0 {
 		return nil, err
 	}
-	return requirement(places, int(spread(in.ClaimName)%uint32(len(places)))), nil
+	return requirement(segments, int(preferredOffset(in.ClaimName)%uint32(len(segments)))), nil
 }
 
-// near returns the requirement for a node that the scheduler chose.
-func near(in Input) (*csi.TopologyRequirement, error) {
-	own, err := selected(in.Selected)
+// requirementForNode returns the requirement of a claim with a selected node.
+func requirementForNode(in Input) (*csi.TopologyRequirement, error) {
+	own, err := selectedSegment(in.Selected)
 	if err != nil {
 		return nil, err
 	}
 	if in.Strict {
-		return strict(in, own)
+		return strictRequirement(in, own)
 	}
-	places, err := candidates(in)
-	if err != nil || len(places) == 0 {
+	segments, err := candidates(in)
+	if err != nil || len(segments) == 0 {
 		return nil, err
 	}
-	first := slices.IndexFunc(places, func(place Place) bool { return place.Contains(own) })
+	first := indexContaining(segments, own)
 	if first < 0 {
-		return nil, fmt.Errorf("selected node %s lies in topology %s, which is not in allowed topologies of the storage class", in.Selected.Name, describe(own))
+		return nil, notAllowed(in.Selected, own)
 	}
-	return requirement(places, first), nil
+	return requirement(segments, first), nil
 }
 
-// selected returns the place of the node that the scheduler chose.
-func selected(node *Node) (Place, error) {
+// selectedSegment returns the segment of the selected node.
+func selectedSegment(node *Node) (Segment, error) {
 	if len(node.Keys) == 0 {
-		return nil, fmt.Errorf("no topology key found for node %s: the driver has registered none there; see whether it runs there", node.Name)
+		return "", fmt.Errorf("no topology key found for node %s: the driver has registered none there; see whether it runs there", node.Name)
 	}
-	place := placeOf(node.Labels, node.Keys)
-	if place == nil {
-		return nil, fmt.Errorf("topology labels from selected node %s lack some of the topology keys from CSINode, %s", node.Name, strings.Join(node.Keys, ", "))
+	segment, found := SegmentWithKeys(node.Labels, node.Keys)
+	if !found {
+		return "", fmt.Errorf("topology labels from selected node %s lack some of the topology keys from CSINode, %s", node.Name, strings.Join(node.Keys, ", "))
 	}
-	return place, nil
+	return segment, nil
 }
 
-func strict(in Input, own Place) (*csi.TopologyRequirement, error) {
-	within := func(place Place) bool { return place.Contains(own) }
-	if places := allowed(in.Allowed); len(places) > 0 && !slices.ContainsFunc(places, within) {
-		return nil, fmt.Errorf("selected node %s lies in topology %s, which is not in allowed topologies of the storage class", in.Selected.Name, describe(own))
+func strictRequirement(in Input, own Segment) (*csi.TopologyRequirement, error) {
+	if segments := allowedSegments(in.Allowed); len(segments) > 0 && indexContaining(segments, own) < 0 {
+		return nil, notAllowed(in.Selected, own)
 	}
-	return requirement([]Place{own}, 0), nil
+	return requirement([]Segment{own}, 0), nil
 }
 
-// candidates returns the topologies to choose from, in their order; none means no
-// requirement.
-func candidates(in Input) ([]Place, error) {
+// indexContaining returns the index of the first segment that contains the other one,
+// -1 if none does.
+func indexContaining(segments []Segment, other Segment) int {
+	labels := other.Labels()
+	return slices.IndexFunc(segments, func(s Segment) bool { return s.Contains(labels) })
+}
+
+func notAllowed(selected *Node, own Segment) error {
+	return fmt.Errorf("selected node %s lies in topology %s, which is not in allowed topologies of the storage class", selected.Name, describe(own))
+}
+
+// candidates returns the requisite segments in order; none for no requirement.
+func candidates(in Input) ([]Segment, error) {
 	switch {
 	case len(in.Allowed) > 0:
-		return distinct(allowed(in.Allowed)), nil
+		return distinct(allowedSegments(in.Allowed)), nil
 	case in.Selected != nil:
 		others := slices.DeleteFunc(slices.Clone(in.Nodes), func(n Node) bool { return n.Name == in.Selected.Name })
-		return registered(append(others, *in.Selected), [][]string{in.Selected.Keys})
+		return registeredSegments(append(others, *in.Selected), [][]string{in.Selected.Keys})
 	case !in.Immediate:
 		return nil, nil
 	}
-	return registered(in.Nodes, keySets(in.Nodes))
+	return registeredSegments(in.Nodes, keySets(in.Nodes))
 }
 
-// registered returns the topologies of the nodes for each set of keys. A node
-// counts for the sets that the driver has registered on it: its labels alone do
-// not say that the driver serves it.
-func registered(nodes []Node, sets [][]string) ([]Place, error) {
+// registeredSegments returns the segments of the nodes for each set of keys. A node
+// counts only for keys that the driver registered on the node: labels alone do not say
+// that the driver serves the node.
+func registeredSegments(nodes []Node, sets [][]string) ([]Segment, error) {
 	if len(sets) == 0 {
 		return nil, errors.New("no available topology found: the driver has registered topology keys on no node; see whether it runs on any")
 	}
-	var topologies []Place
+	var segments []Segment
 	for _, keys := range sets {
 		for _, node := range nodes {
-			if topology := placeOf(node.Labels, keys); topology != nil && node.covers(keys) {
-				topologies = append(topologies, topology)
+			if segment, found := SegmentWithKeys(node.Labels, keys); found && node.hasRegistered(keys) {
+				segments = append(segments, segment)
 			}
 		}
 	}
-	if len(topologies) == 0 {
+	if len(segments) == 0 {
 		return nil, fmt.Errorf("topologyKeys %s were not found on any nodes: no node has labels for them", describeSets(sets))
 	}
-	return distinct(topologies), nil
+	return distinct(segments), nil
 }
 
-// covers reports whether the driver has registered all the keys on the node.
-func (n Node) covers(keys []string) bool {
+// hasRegistered reports whether the driver registered all the keys on the node.
+func (n Node) hasRegistered(keys []string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(n.Keys, key) })
 }
 
-// keySets returns every set of topology keys that the driver has registered on
-// nodes, each of them once, in an order of their own. Nodes differ while a driver
-// is being upgraded, and where a part of the cluster has more keys.
+// keySets returns each set of topology keys that the driver registered, once and sorted.
+// Sets differ during an upgrade of the driver, and where some nodes have more keys.
 func keySets(nodes []Node) [][]string {
 	var sets [][]string
 	for _, node := range nodes {
@@ -145,7 +152,7 @@ func keySets(nodes []Node) [][]string {
 	return slices.CompactFunc(sets, slices.Equal)
 }
 
-// describeSets returns sets of keys as a user reads them.
+// describeSets returns sets of keys for an error message.
 func describeSets(sets [][]string) string {
 	texts := make([]string, 0, len(sets))
 	for _, keys := range sets {
@@ -154,17 +161,18 @@ func describeSets(sets [][]string) string {
 	return strings.Join(texts, " or ")
 }
 
-// requirement prefers the places from the one at first on, in a circle.
-func requirement(places []Place, first int) *csi.TopologyRequirement {
-	preferred := slices.Concat(places[first:], places[:first])
-	return &csi.TopologyRequirement{Requisite: toCSI(places), Preferred: toCSI(preferred)}
+// requirement prefers the segments in circular order from index first.
+func requirement(segments []Segment, first int) *csi.TopologyRequirement {
+	preferred := slices.Concat(segments[first:], segments[:first])
+	return &csi.TopologyRequirement{Requisite: toCSI(segments), Preferred: toCSI(preferred)}
 }
 
-// describe returns a place as a user reads it.
-func describe(place Place) string {
-	segments := make([]string, 0, len(place))
-	for _, key := range slices.Sorted(maps.Keys(place)) {
-		segments = append(segments, key+"="+place[key])
+// describe returns a segment for an error message.
+func describe(segment Segment) string {
+	labels := segment.Labels()
+	pairs := make([]string, 0, len(labels))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, key+"="+labels[key])
 	}
-	return strings.Join(segments, ", ")
+	return strings.Join(pairs, ", ")
 }

@@ -201,7 +201,7 @@ func TestEveryRequirementKeepsTheInvariants(t *testing.T) {
 		if len(slices.Compact(slices.Sorted(slices.Values(requisite)))) != len(requisite) || len(requisite) == 0 {
 			t.Fatalf("seed %d: requisite %v is empty or repeats itself", seed, requisite)
 		}
-		if in.Selected != nil && !topology.Place(got.GetPreferred()[0].GetSegments()).Contains(in.Selected.Labels) {
+		if in.Selected != nil && !topology.SegmentOf(got.GetPreferred()[0].GetSegments()).Contains(in.Selected.Labels) {
 			t.Fatalf("seed %d: %s comes first, the node is in %v", seed, preferred[0], in.Selected.Labels)
 		}
 		r.Shuffle(len(in.Nodes), func(i, j int) { in.Nodes[i], in.Nodes[j] = in.Nodes[j], in.Nodes[i] })

@@ -16,6 +16,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 // Driver knows how much is left.
@@ -25,11 +26,11 @@ type Driver interface {
 
 // Segments are the parts of the cluster.
 type Segments interface {
-	All() []capacity.Segment
-	Has(segment capacity.Segment) bool
+	All() []topology.Segment
+	Has(segment topology.Segment) bool
 	// Watch has the function called for segments that come and go. It returns what
 	// says whether all segments are known.
-	Watch(changed func(capacity.Segment)) (cache.InformerSynced, error)
+	Watch(changed func(topology.Segment)) (cache.InformerSynced, error)
 }
 
 // Config is what the controller works with.
@@ -175,7 +176,7 @@ func (c *Controller) observe(item capacity.Item) (observation, bool) {
 // class returns the class if there shall be objects for it.
 func (c *Controller) class(name string) *storagev1.StorageClass {
 	class := controller.Lookup[*storagev1.StorageClass](c.Classes, name)
-	if class == nil || !capacity.Concerns(c.Manager.Driver, class, c.Immediate) {
+	if class == nil || !capacity.HasObjects(c.Manager.Driver, class, c.Immediate) {
 		return nil
 	}
 	return class
@@ -185,7 +186,7 @@ func (c *Controller) class(name string) *storagev1.StorageClass {
 func (c *Controller) classes() []string {
 	var names []string
 	for _, object := range c.Classes.GetStore().List() {
-		if class, ok := object.(*storagev1.StorageClass); ok && capacity.Concerns(c.Manager.Driver, class, c.Immediate) {
+		if class, ok := object.(*storagev1.StorageClass); ok && capacity.HasObjects(c.Manager.Driver, class, c.Immediate) {
 			names = append(names, class.Name)
 		}
 	}

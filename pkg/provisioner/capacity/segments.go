@@ -10,19 +10,20 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 // Local is the one segment of a driver that is deployed on each node.
-type Local capacity.Segment
+type Local topology.Segment
 
 // All returns the segment.
-func (l Local) All() []capacity.Segment { return []capacity.Segment{capacity.Segment(l)} }
+func (l Local) All() []topology.Segment { return []topology.Segment{topology.Segment(l)} }
 
 // Has says whether it is the segment.
-func (l Local) Has(segment capacity.Segment) bool { return segment == capacity.Segment(l) }
+func (l Local) Has(segment topology.Segment) bool { return segment == topology.Segment(l) }
 
 // Watch calls nothing: the segment of a node stays.
-func (l Local) Watch(func(capacity.Segment)) (cache.InformerSynced, error) {
+func (l Local) Watch(func(topology.Segment)) (cache.InformerSynced, error) {
 	return func() bool { return true }, nil
 }
 
@@ -33,9 +34,9 @@ type Nodes struct {
 	nodes, registered cache.SharedIndexInformer
 
 	mu      sync.Mutex
-	of      map[string]capacity.Segment // by the name of the node
-	count   map[capacity.Segment]int    // of nodes
-	changed func(capacity.Segment)
+	of      map[string]topology.Segment // by the name of the node
+	count   map[topology.Segment]int    // of nodes
+	changed func(topology.Segment)
 }
 
 // NewNodes returns the segments of the driver. The informers are those of Nodes,
@@ -43,15 +44,15 @@ type Nodes struct {
 func NewNodes(driver string, nodes, registered cache.SharedIndexInformer) *Nodes {
 	return &Nodes{
 		driver: driver, nodes: nodes, registered: registered,
-		of: map[string]capacity.Segment{}, count: map[capacity.Segment]int{},
+		of: map[string]topology.Segment{}, count: map[topology.Segment]int{},
 	}
 }
 
 // All returns the segments in no order.
-func (n *Nodes) All() []capacity.Segment {
+func (n *Nodes) All() []topology.Segment {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	segments := make([]capacity.Segment, 0, len(n.count))
+	segments := make([]topology.Segment, 0, len(n.count))
 	for segment := range n.count {
 		segments = append(segments, segment)
 	}
@@ -59,14 +60,14 @@ func (n *Nodes) All() []capacity.Segment {
 }
 
 // Has says whether a node lies in the segment.
-func (n *Nodes) Has(segment capacity.Segment) bool {
+func (n *Nodes) Has(segment topology.Segment) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.count[segment] > 0
 }
 
 // Watch begins to look at nodes.
-func (n *Nodes) Watch(changed func(capacity.Segment)) (cache.InformerSynced, error) {
+func (n *Nodes) Watch(changed func(topology.Segment)) (cache.InformerSynced, error) {
 	n.changed = changed
 	nodes, err := n.nodes.AddEventHandler(controller.OnChange(
 		func(_, node *v1.Node) { n.look(node.Name) }, func(node *v1.Node) { n.look(node.Name) }))
@@ -90,7 +91,7 @@ func (n *Nodes) look(name string) {
 
 // move returns the segments that came or went by it. The caches are read under the
 // lock: of two events of one node, the later sees what the earlier saw, or more.
-func (n *Nodes) move(name string) (changed []capacity.Segment) {
+func (n *Nodes) move(name string) (changed []topology.Segment) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, was := n.of[name]

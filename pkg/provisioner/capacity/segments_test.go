@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 
-	domain "github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 func TestSegmentsComeAndGoWithTheNodesThatLieInThem(t *testing.T) {
@@ -36,8 +36,8 @@ func TestSegmentsComeAndGoWithTheNodesThatLieInThem(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	segments := capacity.NewNodes("driver", factory.Core().V1().Nodes().Informer(), factory.Storage().V1().CSINodes().Informer())
 	var mu sync.Mutex
-	var changed []domain.Segment
-	synced, err := segments.Watch(func(s domain.Segment) {
+	var changed []topology.Segment
+	synced, err := segments.Watch(func(s topology.Segment) {
 		mu.Lock()
 		defer mu.Unlock()
 		changed = append(changed, s)
@@ -87,7 +87,7 @@ func TestSegmentsComeAndGoWithTheNodesThatLieInThem(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for _, segment := range []domain.Segment{"zone=a", "zone=b", "zone=c"} {
+	for _, segment := range []topology.Segment{"zone=a", "zone=b", "zone=c"} {
 		if !slices.Contains(changed, segment) {
 			t.Errorf("nobody was told of %s", segment)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 func (c *Controller) watch() error {
@@ -62,7 +63,7 @@ func (c *Controller) Refresh(class string) {
 	}
 }
 
-func (c *Controller) refreshSegment(segment capacity.Segment) {
+func (c *Controller) refreshSegment(segment topology.Segment) {
 	for _, class := range c.classes() {
 		c.refresh(capacity.Item{Class: class, Segment: segment})
 	}
@@ -74,7 +75,7 @@ func (c *Controller) refresh(item capacity.Item) {
 }
 
 // wakeSegment looks at the items of a segment that came or went.
-func (c *Controller) wakeSegment(segment capacity.Segment) {
+func (c *Controller) wakeSegment(segment topology.Segment) {
 	for _, class := range c.classes() {
 		c.loop.Enqueue(capacity.Item{Class: class, Segment: segment}.Key())
 	}

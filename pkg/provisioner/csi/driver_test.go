@@ -10,9 +10,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-func connect(t *testing.T, mock csimock.Config, topology bool) *csi.Driver {
+func connect(t *testing.T, mock csimock.Config, gate bool) *csi.Driver {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "csi.sock")
 	server, err := csimock.Start(t.Context(), mock, socket)
@@ -25,7 +26,7 @@ func connect(t *testing.T, mock csimock.Config, topology bool) *csi.Driver {
 		}
 	})
 	driver, err := csi.Connect(t.Context(), csi.Config{
-		Address: socket, Timeout: time.Minute, Topology: topology,
+		Address: socket, Timeout: time.Minute, Topology: gate,
 		Metrics: csi.NewMetrics(),
 	})
 	if err != nil {
@@ -41,11 +42,11 @@ func TestADriverTellsWhereItsNodeIsAndWhatIsLeftThere(t *testing.T) {
 	if !driver.HasTopology() || !driver.TellsCapacity() || !driver.Clones() || !driver.Snapshots() {
 		t.Error("the driver can do more than it is thought to")
 	}
-	topology, err := driver.NodeTopology(t.Context())
-	if diff := cmp.Diff(here, topology); err != nil || diff != "" {
-		t.Errorf("the node is at %v, %v", topology, err)
+	reported, err := driver.NodeTopology(t.Context())
+	if diff := cmp.Diff(here, reported); err != nil || diff != "" {
+		t.Errorf("the node is at %v, %v", reported, err)
 	}
-	for segment, want := range map[capacity.Segment]int64{"host=1": 1 << 20, "host=2": 0} {
+	for segment, want := range map[topology.Segment]int64{"host=1": 1 << 20, "host=2": 0} {
 		response, err := driver.GetCapacity(t.Context(), capacity.Request(segment, nil))
 		if err != nil || response.GetAvailableCapacity() != want {
 			t.Errorf("%s has %d, %v, want %d", segment, response.GetAvailableCapacity(), err, want)
@@ -62,11 +63,11 @@ func TestWithTheGateOffADriverHasNoTopology(t *testing.T) {
 
 func TestADriverWithoutTopologyTellsNoPlace(t *testing.T) {
 	driver := connect(t, csimock.Config{}, true)
-	topology, err := driver.NodeTopology(t.Context())
-	if err != nil || len(topology) != 0 {
-		t.Errorf("the node is at %v, %v", topology, err)
+	reported, err := driver.NodeTopology(t.Context())
+	if err != nil || len(reported) != 0 {
+		t.Errorf("the node is at %v, %v", reported, err)
 	}
-	if _, err := driver.GetCapacity(t.Context(), capacity.Request(capacity.SegmentOf(topology), nil)); err != nil {
+	if _, err := driver.GetCapacity(t.Context(), capacity.Request(topology.SegmentOf(reported), nil)); err != nil {
 		t.Errorf("capacity: %v", err)
 	}
 }
