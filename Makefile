@@ -17,7 +17,7 @@ GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 # The version of our programs: the last tag, or the appVersion of the chart, and the commit.
-RELEASED := $(shell awk '$$1 == "appVersion:" { print $$2 }' deploy/helm/exeunt/Chart.yaml)
+RELEASED = $(shell awk '$$1 == "appVersion:" { print $$2 }' deploy/helm/exeunt/Chart.yaml)
 DESCRIBED = $(shell git describe --always --tags --match 'v[0-9]*' --abbrev=12 2>/dev/null)
 VERSION = $(if $(filter v%,$(DESCRIBED)),$(shell echo '$(DESCRIBED)' | sed 's/-\([0-9]*\)-\(g[0-9a-f]*\)$$/+\1.\2/'),$(RELEASED)+$(or $(DESCRIBED),unknown))
 TREE_STATE = $(if $(shell git status --porcelain 2>/dev/null),dirty,clean)
@@ -112,13 +112,22 @@ bench-memory: build build-upstream ## Measure the memory of both programs, and o
 	@EXEUNT_BIN=$(BIN) go test ./bench -run xxx -bench Memory -benchtime 1x -timeout 30m
 
 .PHONY: verify
-verify: verify-format verify-modules verify-workflows verify-lint ## Check formatting, go.mod files, workflows and lint rules
+verify: verify-format verify-size verify-modules verify-workflows verify-lint ## Check formatting, file sizes, go.mod files, workflows and lint rules
 
 .PHONY: verify-format
 verify-format:
 	@echo "checking formatting"
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
 		if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on: $$unformatted"; exit 1; fi
+
+# A larger file belongs into a release, not into every clone.
+MAX_BYTES := 1000000
+
+.PHONY: verify-size
+verify-size:
+	@echo "checking that no file is larger than $(MAX_BYTES) bytes"
+	@large=$$(git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'find "$$@" -prune -type f -size +$(MAX_BYTES)c 2>/dev/null' find || true); \
+		if [ -n "$$large" ]; then echo "larger than $(MAX_BYTES) bytes: $$large"; exit 1; fi
 
 .PHONY: verify-modules
 verify-modules:
