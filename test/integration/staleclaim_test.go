@@ -164,7 +164,7 @@ func TestANodeWithoutRoomIsGivenBack(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
 	claim := m.see(m.requested(placed("no-such-node")))
 	m.converge(claim)
-	if node, WithSelectedNode := m.see(claim).Annotations[storage.AnnSelectedNode]; WithSelectedNode {
+	if node, selected := m.see(claim).Annotations[storage.AnnSelectedNode]; selected {
 		t.Errorf("the node %s is still chosen", node)
 	}
 	m.expect("asked", len(m.storage.asked), 0)

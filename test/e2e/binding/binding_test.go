@@ -66,9 +66,9 @@ func TestAPairThatAUserPrebindsIsBoundInBothDirections(t *testing.T) {
 	s.CreateVolume("for-claim", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "chosen"}
 	})
-	ObjectName := s.CreateVolume("named", v1.PersistentVolumeReclaimRetain)
+	named := s.CreateVolume("named", v1.PersistentVolumeReclaimRetain)
 	s.CreateClaim("chosen", s.Namespace)
-	s.CreateClaim("chooser", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = ObjectName.Name })
+	s.CreateClaim("chooser", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = named.Name })
 	for claim, want := range map[string]string{"chosen": "for-claim", "chooser": "named"} {
 		if got := harness.Handle(s.AwaitBound(claim)); got != want {
 			t.Errorf("claim %s is bound to %s, want %s", claim, got, want)

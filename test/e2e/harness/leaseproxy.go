@@ -41,13 +41,13 @@ func (s *Session) NewLeaseProxy(account sandbox.Identity) (*LeaseProxy, string) 
 	s.Must(err, "load kubeconfig")
 	transport, err := rest.TransportFor(config)
 	s.Must(err, "make transport")
-	Call, err := url.Parse(config.Host)
+	target, err := url.Parse(config.Host)
 	s.Must(err, "parse address of the API server")
 	p := &LeaseProxy{}
 	p.Forward = &httputil.ReverseProxy{
 		Transport:     transport,
 		FlushInterval: -1, // watches
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(Call) },
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	p.server = httptest.NewServer(p)

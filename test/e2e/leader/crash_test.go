@@ -22,30 +22,30 @@ const multitude = 500
 
 func TestTheLeaderIsKilledAmidFiveHundredBindingsAndReclaims(t *testing.T) {
 	s := harness.Join(t, harness.Setup{LeaderElection: true, ShortLease: true}, harness.Within(5*harness.Timeout))
-	History := s.RecordHistory()
+	history := s.RecordHistory()
 	createMany(s, "old", multitude)
-	History.AwaitBound("old", multitude)
-	old := History.Volumes("old")
+	history.AwaitBound("old", multitude)
+	old := history.Volumes("old")
 
 	var load errgroup.Group
 	load.Go(func() error { createMany(s, "new", multitude); return nil })
 	load.Go(func() error { return deleteMany(s, "old", old) })
-	History.AwaitBound("new", multitude/10)
+	history.AwaitBound("new", multitude/10)
 	leader := s.Leader()
 	s.Must(leader.Kill(), "kill the leader")
-	bound, gone := len(History.Volumes("new")), History.Gone(old)
+	bound, gone := len(history.Volumes("new")), history.Gone(old)
 	s.Must(load.Wait(), "load the cluster")
 	t.Logf("killed %s with %d of %d claims bound and %d of %d volumes reclaimed", leader.Name(), bound, multitude, gone, multitude)
 	if bound == multitude || gone == multitude {
 		t.Error("the leader was killed too late to show anything")
 	}
 
-	History.AwaitBound("new", multitude)
+	history.AwaitBound("new", multitude)
 	s.AwaitManyGone(slices.Collect(maps.Values(old)))
 	if again := s.Leader(); again.Name() == leader.Name() {
 		t.Errorf("%s is said to lead, which was killed", again.Name())
 	}
-	History.ExpectFaithful()
+	history.ExpectFaithful()
 	expectPairs(s, multitude)
 	expectNoLeak(s)
 }

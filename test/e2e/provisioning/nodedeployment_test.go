@@ -97,10 +97,10 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 	})
 	for _, claim := range []string{"any-0", "any-1", "any-2", "any-3", "any-4", "any-5", "any-6", "any-7", "chosen"} {
 		bound[claim] = s.AwaitBound(claim)
-		WithSelectedNode := s.AwaitClaim(claim, "is kept", func(*v1.PersistentVolumeClaim) bool { return true }).Annotations[storage.AnnSelectedNode]
+		selected := s.AwaitClaim(claim, "is kept", func(*v1.PersistentVolumeClaim) bool { return true }).Annotations[storage.AnnSelectedNode]
 		host := hostOf(bound[claim])
-		if host != WithSelectedNode || nodes[host] == nil || host == "full" {
-			t.Fatalf("claim %s: node %s was chosen, the volume is at %s", claim, WithSelectedNode, host)
+		if host != selected || nodes[host] == nil || host == "full" {
+			t.Fatalf("claim %s: node %s was chosen, the volume is at %s", claim, selected, host)
 		}
 		if identity := bound[claim].Spec.CSI.VolumeAttributes["storage.kubernetes.io/csiProvisionerIdentity"]; !strings.HasSuffix(identity, "-"+s.Driver.DriverName+"-"+host) {
 			t.Errorf("claim %s is for %s: its volume was made by %q", claim, host, identity)
