@@ -134,7 +134,11 @@ func facts(state Event) []string {
 	for _, name := range state.Finalizers {
 		names = append(names, shortenFinalizer(name))
 	}
-	return append(parts, "finalizers "+strings.Join(names, " and "))
+	noun := "finalizer "
+	if len(names) > 1 {
+		noun = "finalizers "
+	}
+	return append(parts, noun+strings.Join(names, " and "))
 }
 
 // nameOf returns the name on the timeline of a user of the API server.

@@ -114,7 +114,7 @@ func TestVolumeStateNamesItsFinalizers(t *testing.T) {
 		"a volume that is being deleted": {
 			metav1.ObjectMeta{DeletionTimestamp: &deleted, Finalizers: []string{"example.com/backup"}}, false,
 			Event{
-				What: "PV pvc-394c3d6b: Bound, Terminating, finalizers example.com/backup", Phase: "Bound",
+				What: "PV pvc-394c3d6b: Bound, Terminating, finalizer example.com/backup", Phase: "Bound",
 				Deleting: true, Finalizers: []string{"example.com/backup"},
 			},
 		},
@@ -143,7 +143,7 @@ func TestClaimStateNamesItsPhase(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "demo", Finalizers: []string{"kubernetes.io/pvc-protection"}},
 		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending},
 	}
-	if got, want := describeClaim(claim, false, at(1)).What, "PVC demo: Pending, finalizers pvc-protection"; got != want {
+	if got, want := describeClaim(claim, false, at(1)).What, "PVC demo: Pending, finalizer pvc-protection"; got != want {
 		t.Errorf("the claim is %q, want %q", got, want)
 	}
 }
