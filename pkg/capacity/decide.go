@@ -1,51 +1,85 @@
 package capacity
 
-// Action is the one thing to do next for an item.
+import "fmt"
+
+// Action is the next step for one item.
 type Action int
 
 const (
 	// Wait changes nothing.
 	Wait Action = iota
-	// Ask calls the driver and decides again.
+	// Ask calls GetCapacity and decides again.
 	Ask
-	// Create makes the object.
+	// Create creates the object.
 	Create
-	// Update makes the object say what the driver said.
+	// Update writes the driver's answer and the owner into the object.
 	Update
 	// Remove deletes every object of the item.
 	Remove
-	// RemoveExtra deletes every object of the item but the oldest.
+	// RemoveExtra deletes every object of the item except the oldest.
 	RemoveExtra
 )
 
-// Count is how many objects there are for an item.
+// String returns the name of the action.
+func (a Action) String() string {
+	switch a {
+	case Wait:
+		return "Wait"
+	case Ask:
+		return "Ask"
+	case Create:
+		return "Create"
+	case Update:
+		return "Update"
+	case Remove:
+		return "Remove"
+	case RemoveExtra:
+		return "RemoveExtra"
+	}
+	return fmt.Sprintf("Action(%d)", int(a))
+}
+
+// Count is the number of objects of an item.
 type Count int
 
 const (
-	// None: there is no object.
+	// None: the item has no object.
 	None Count = iota
-	// One: there is one object, as it shall be.
+	// One: the item has one object.
 	One
-	// Several: there are more, which confuses the scheduler.
+	// Several: the item has more objects, which would confuse the scheduler.
 	Several
 )
 
-// CountOf returns the count of so many objects.
+// String returns the name of the count.
+func (c Count) String() string {
+	switch c {
+	case None:
+		return "None"
+	case One:
+		return "One"
+	case Several:
+		return "Several"
+	}
+	return fmt.Sprintf("Count(%d)", int(c))
+}
+
+// CountOf returns the count of the number of objects.
 func CountOf(objects int) Count {
 	return Count(min(objects, int(Several)))
 }
 
-// State is what is known of one item.
+// State is what the controller observed of one item.
 type State struct {
-	// Wanted: there is such a part of the cluster and such a class.
+	// Wanted: the segment and the storage class exist.
 	Wanted bool
-	// Objects are how many there are.
+	// Objects is the number of objects of the item.
 	Objects Count
-	// Known: the driver has answered since the last reason to ask it.
+	// Known: the driver answered since the last reason to ask.
 	Known bool
-	// Same: the object says what the driver has answered.
+	// Same: the object has the driver's answer.
 	Same bool
-	// Owned: the object has the owner that it shall have.
+	// Owned: the object has its owner reference.
 	Owned bool
 }
 

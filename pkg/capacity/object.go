@@ -16,24 +16,24 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-// The labels of the objects.
+// Labels of the objects, as in csi-provisioner.
 const (
 	// DriverLabel is the name of the driver.
 	DriverLabel = "csi.storage.k8s.io/drivername"
-	// ManagerLabel tells the objects of one manager from those of others.
+	// ManagerLabel is the ID of the manager that owns the object.
 	ManagerLabel = "csi.storage.k8s.io/managed-by"
 )
 
-// Answer is what the driver said of an item.
+// Answer is the driver's answer for an item.
 type Answer struct {
-	// Bytes are left.
+	// Bytes is the available capacity.
 	Bytes int64
-	// Largest is the size of the largest volume in bytes, if Bounded.
+	// Largest is the maximum volume size in bytes, if Bounded.
 	Largest int64
 	Bounded bool
 }
 
-// AnswerOf reads the driver's response.
+// AnswerOf returns the answer in the driver's response.
 func AnswerOf(response *csi.GetCapacityResponse) Answer {
 	answer := Answer{Bytes: response.GetAvailableCapacity()}
 	if largest := response.GetMaximumVolumeSize(); largest != nil {
@@ -42,8 +42,7 @@ func AnswerOf(response *csi.GetCapacityResponse) Answer {
 	return answer
 }
 
-// Request is the question to the driver about the segment, for a class that has
-// these parameters.
+// Request returns the GetCapacity request for the segment and the parameters of a class.
 func Request(segment topology.Segment, parameters map[string]string) *csi.GetCapacityRequest {
 	request := &csi.GetCapacityRequest{Parameters: parameters}
 	if labels := segment.Labels(); len(labels) > 0 {
@@ -52,30 +51,31 @@ func Request(segment topology.Segment, parameters map[string]string) *csi.GetCap
 	return request
 }
 
-// Manager is who the objects belong to.
+// Manager is the provisioner that writes the objects.
 type Manager struct {
-	// Driver is the name of the driver, ID that of the manager among all of the driver.
+	// Driver is the name of the driver; ID distinguishes the managers of one driver.
 	Driver, ID string
-	// Namespace is where the objects are.
+	// Namespace is the namespace of the objects.
 	Namespace string
-	// Owner is whose end is the end of the objects; nil for none.
+	// Owner is set as ownerReference, so that the objects are garbage-collected with the
+	// owner; nil for none.
 	Owner *metav1.OwnerReference
 }
 
-// Labels are those that every object of the manager has.
+// Labels returns the labels of every object of the manager.
 func (m Manager) Labels() map[string]string {
 	return map[string]string{DriverLabel: m.Driver, ManagerLabel: m.ID}
 }
 
-// Owns says whether the object has the owner that it shall have.
+// Owns reports whether the object has the owner reference of the manager.
 func (m Manager) Owns(object *storagev1.CSIStorageCapacity) bool {
 	return m.Owner == nil || slices.ContainsFunc(object.OwnerReferences, func(owner metav1.OwnerReference) bool {
 		return owner.Controller != nil && *owner.Controller && owner.UID == m.Owner.UID
 	})
 }
 
-// Object returns the new object of an item. Its name follows from what it is, so
-// that one whose creation went unnoticed is not made twice.
+// Object returns a new object for an item. The name is derived from the item, so that a
+// creation whose answer was lost is not repeated under another name.
 func (m Manager) Object(item Item, answer Answer) *storagev1.CSIStorageCapacity {
 	object := &storagev1.CSIStorageCapacity{
 		ObjectMeta:        metav1.ObjectMeta{Namespace: m.Namespace, Name: m.nameOf(item), Labels: m.Labels()},
@@ -95,8 +95,8 @@ func (m Manager) nameOf(item Item) string {
 	return "csisc-" + hex.EncodeToString(sum[:10])
 }
 
-// Update returns the patch that has the object say what the driver said, and gives
-// it its owner. It is empty if nothing changes.
+// Update returns the patch that writes the answer and the owner reference. The patch is
+// empty if nothing changes.
 func (m Manager) Update(object *storagev1.CSIStorageCapacity, answer Answer) *patch.Patch {
 	p := patch.ForVersion(object)
 	if !equal(object.Capacity, answer.capacity()) {
@@ -115,8 +115,8 @@ func (m Manager) Update(object *storagev1.CSIStorageCapacity, answer Answer) *pa
 	return p
 }
 
-// Says says whether the object says what the driver said.
-func Says(object *storagev1.CSIStorageCapacity, answer Answer) bool {
+// HasAnswer reports whether the object has the driver's answer.
+func HasAnswer(object *storagev1.CSIStorageCapacity, answer Answer) bool {
 	return equal(object.Capacity, answer.capacity()) && equal(object.MaximumVolumeSize, answer.largest())
 }
 
@@ -138,15 +138,15 @@ func equal(a, b *resource.Quantity) bool {
 	return a.Value() == b.Value()
 }
 
-// maxLabel is the longest value of a label that upstream uses for managers.
+// maxLabel is the maximum length of a label value.
 const maxLabel = 63
 
-// central is the manager of a driver that is not deployed on each node.
+// central is the manager ID without --node-deployment.
 const central = "external-provisioner"
 
-// ManagerID returns the identity of the manager on a node, or of the one for all
-// nodes if node is empty. It is upstream's, so that either takes over the objects
-// of the other.
+// ManagerID returns the ID of the manager on a node, or of the manager of all nodes if
+// node is empty. csi-provisioner derives the same ID, so that either program takes over
+// the objects of the other.
 func ManagerID(node string) string {
 	if node == "" {
 		return central
@@ -168,7 +168,7 @@ func hash(text string) string {
 	return fmt.Sprintf("%08x", sum.Sum32())
 }
 
-// Oldest returns the index of the object that stays when there are several.
+// Oldest returns the index of the oldest object, the first by name among equals.
 func Oldest(objects []*storagev1.CSIStorageCapacity) int {
 	oldest := 0
 	for i, object := range objects {

@@ -25,22 +25,22 @@ func manager() capacity.Manager {
 	}
 }
 
-func TestAnObjectSaysWhatTheDriverAnswered(t *testing.T) {
+func TestObjectHasItemAndAnswer(t *testing.T) {
 	item := capacity.Item{Class: "fast", Segment: topology.SegmentOf(map[string]string{"zone": "a", "rack": "1"})}
 	answer := capacity.AnswerOf(&csi.GetCapacityResponse{AvailableCapacity: 5, MaximumVolumeSize: wrapperspb.Int64(3)})
 	object := manager().Object(item, answer)
-	if capacity.ItemOf(object) != item || !capacity.Says(object, answer) || !manager().Owns(object) {
-		t.Errorf("the object is not that of its item: %+v", object)
+	if capacity.ItemOf(object) != item || !capacity.HasAnswer(object, answer) || !manager().Owns(object) {
+		t.Errorf("the object has another item, answer or owner: %+v", object)
 	}
 	if got := object.Labels[capacity.DriverLabel] + " " + object.Labels[capacity.ManagerLabel]; got != "driver external-provisioner" {
 		t.Errorf("labels %s", got)
 	}
 	if object.Capacity.Value() != 5 || object.MaximumVolumeSize.Value() != 3 || object.StorageClassName != "fast" || object.NodeTopology.MatchLabels["rack"] != "1" {
-		t.Errorf("the object says otherwise: %+v", object)
+		t.Errorf("the object has other content: %+v", object)
 	}
 	other := manager().Object(capacity.Item{Class: "slow", Segment: item.Segment}, answer)
 	if again := manager().Object(item, capacity.Answer{}); again.Name != object.Name || other.Name == object.Name {
-		t.Error("the name does not follow from the item")
+		t.Error("the name is not derived from the item")
 	}
 }
 
@@ -59,21 +59,21 @@ func TestUpdate(t *testing.T) {
 		want   []string
 	}{
 		"nothing changes": {object(5, nil, owner), capacity.Answer{Bytes: 5}, nil},
-		"the same in another form": {func() *storagev1.CSIStorageCapacity {
+		"same quantity in another format": {func() *storagev1.CSIStorageCapacity {
 			q := resource.MustParse("1Ki")
 			o := object(5, nil, owner)
 			o.Capacity = &q
 			return o
 		}(), capacity.Answer{Bytes: 1024}, nil},
-		"less is left":                     {object(5, nil, owner), capacity.Answer{Bytes: 4}, []string{`"add","path":"/capacity","value":"4"`, `"path":"/metadata/resourceVersion","value":"7"`}},
-		"volumes are bounded now":          {object(5, nil, owner), capacity.Answer{Bytes: 5, Largest: 2, Bounded: true}, []string{`"path":"/maximumVolumeSize","value":"2"`}},
-		"volumes are no longer bounded":    {object(5, resource.NewQuantity(2, resource.BinarySI), owner), capacity.Answer{Bytes: 5}, []string{`"remove","path":"/maximumVolumeSize"`}},
-		"nothing was said of the capacity": {func() *storagev1.CSIStorageCapacity { o := object(0, nil, owner); o.Capacity = nil; return o }(), capacity.Answer{}, []string{`"/capacity","value":"0"`}},
-		"another owner is kept":            {object(5, nil, foreign), capacity.Answer{Bytes: 5}, []string{`"uid":"pod"`, `"uid":"owner"`}},
+		"less capacity":                   {object(5, nil, owner), capacity.Answer{Bytes: 4}, []string{`"add","path":"/capacity","value":"4"`, `"path":"/metadata/resourceVersion","value":"7"`}},
+		"new maximum volume size":         {object(5, nil, owner), capacity.Answer{Bytes: 5, Largest: 2, Bounded: true}, []string{`"path":"/maximumVolumeSize","value":"2"`}},
+		"no maximum volume size any more": {object(5, resource.NewQuantity(2, resource.BinarySI), owner), capacity.Answer{Bytes: 5}, []string{`"remove","path":"/maximumVolumeSize"`}},
+		"object without capacity":         {func() *storagev1.CSIStorageCapacity { o := object(0, nil, owner); o.Capacity = nil; return o }(), capacity.Answer{}, []string{`"/capacity","value":"0"`}},
+		"another owner stays":             {object(5, nil, foreign), capacity.Answer{Bytes: 5}, []string{`"uid":"pod"`, `"uid":"owner"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := manager().Update(tc.object, tc.answer)
-			if p.Empty() != (tc.want == nil) || p.Empty() != (capacity.Says(tc.object, tc.answer) && manager().Owns(tc.object)) {
+			if p.Empty() != (tc.want == nil) || p.Empty() != (capacity.HasAnswer(tc.object, tc.answer) && manager().Owns(tc.object)) {
 				t.Fatalf("empty = %v", p.Empty())
 			}
 			body, err := p.Bytes()
@@ -89,7 +89,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// The identities are those that upstream's sidecar v6.3.0 gives to the same nodes.
+// The wanted IDs are those of csi-provisioner v6.3.0.
 func TestManagerIDsAreUpstreams(t *testing.T) {
 	for node, want := range map[string]string{
 		"":                               "external-provisioner",
@@ -106,12 +106,12 @@ func TestManagerIDsAreUpstreams(t *testing.T) {
 	}
 }
 
-func TestTheOldestObjectStays(t *testing.T) {
+func TestOldestObject(t *testing.T) {
 	at := func(name string, second int64) *storagev1.CSIStorageCapacity {
 		return &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Time{Time: time.Unix(second, 0)}}}
 	}
 	if got := capacity.Oldest([]*storagev1.CSIStorageCapacity{at("c", 2), at("b", 1), at("a", 1)}); got != 2 {
-		t.Errorf("Oldest = %d, want 2: of two as old, the first by name", got)
+		t.Errorf("Oldest = %d, want 2: the first by name among equals", got)
 	}
 }
 
@@ -129,13 +129,13 @@ func TestSegments(t *testing.T) {
 		want       topology.Segment
 		found      bool
 	}{
-		"labels that the driver announced":    {registered("driver", "zone", "rack"), node(labels), "rack=1,zone=a", true},
-		"a driver without topology":           {registered("driver"), node(labels), "", true},
-		"the driver does not run there":       {registered("someone"), node(labels), "", false},
-		"the kubelet has not set a label yet": {registered("driver", "zone", "host"), node(labels), "", false},
-		"a label without a value":             {registered("driver", "zone"), node(map[string]string{"zone": ""}), "zone=", true},
-		"a node that is gone":                 {registered("driver", "zone"), nil, "", false},
-		"a node where no driver runs":         {nil, node(labels), "", false},
+		"labels of the topology keys": {registered("driver", "zone", "rack"), node(labels), "rack=1,zone=a", true},
+		"driver without topology":     {registered("driver"), node(labels), "", true},
+		"driver not on the node":      {registered("someone"), node(labels), "", false},
+		"label still missing":         {registered("driver", "zone", "host"), node(labels), "", false},
+		"empty label value":           {registered("driver", "zone"), node(map[string]string{"zone": ""}), "zone=", true},
+		"deleted node":                {registered("driver", "zone"), nil, "", false},
+		"no CSINode":                  {nil, node(labels), "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, found := capacity.SegmentOfNode("driver", tc.registered, tc.node)
@@ -143,7 +143,7 @@ func TestSegments(t *testing.T) {
 				t.Errorf("SegmentOfNode = %q, %v, want %q, %v", got, found, tc.want, tc.found)
 			}
 			if found && topology.SegmentOf(got.Labels()) != got {
-				t.Errorf("%q does not come back from its labels", got)
+				t.Errorf("SegmentOf(%q.Labels()) is another segment", got)
 			}
 		})
 	}
@@ -158,9 +158,9 @@ func TestSegmentsOfVolume(t *testing.T) {
 		terms []v1.NodeSelectorTerm
 		want  string
 	}{
-		"two zones":             {[]v1.NodeSelectorTerm{term(v1.NodeSelectorOpIn, "a"), term(v1.NodeSelectorOpIn, "b")}, "zone=a zone=b"},
-		"what is no segment":    {[]v1.NodeSelectorTerm{term(v1.NodeSelectorOpIn, "a", "b"), term(v1.NodeSelectorOpExists), fields}, ""},
-		"every node reaches it": {nil, ""},
+		"two zones":                 {[]v1.NodeSelectorTerm{term(v1.NodeSelectorOpIn, "a"), term(v1.NodeSelectorOpIn, "b")}, "zone=a zone=b"},
+		"terms that are no segment": {[]v1.NodeSelectorTerm{term(v1.NodeSelectorOpIn, "a", "b"), term(v1.NodeSelectorOpExists), fields}, ""},
+		"no node affinity":          {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := &v1.PersistentVolume{}
@@ -181,38 +181,38 @@ func TestSegmentsOfVolume(t *testing.T) {
 func TestHasObjects(t *testing.T) {
 	immediate, wait := storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
 	for name, tc := range map[string]struct {
-		class           storagev1.StorageClass
-		alsoImmediate   bool
-		concernsManager bool
+		class     storagev1.StorageClass
+		immediate bool
+		want      bool
 	}{
-		"waits for a consumer":          {storagev1.StorageClass{Provisioner: "driver", VolumeBindingMode: &wait}, false, true},
-		"immediate":                     {storagev1.StorageClass{Provisioner: "driver", VolumeBindingMode: &immediate}, false, false},
-		"immediate, and that is wanted": {storagev1.StorageClass{Provisioner: "driver", VolumeBindingMode: &immediate}, true, true},
-		"immediate is the default":      {storagev1.StorageClass{Provisioner: "driver"}, false, false},
-		"of another driver":             {storagev1.StorageClass{Provisioner: "other", VolumeBindingMode: &wait}, true, false},
+		"WaitForFirstConsumer":     {storagev1.StorageClass{Provisioner: "driver", VolumeBindingMode: &wait}, false, true},
+		"Immediate":                {storagev1.StorageClass{Provisioner: "driver", VolumeBindingMode: &immediate}, false, false},
+		"Immediate, with the flag": {storagev1.StorageClass{Provisioner: "driver", VolumeBindingMode: &immediate}, true, true},
+		"no binding mode":          {storagev1.StorageClass{Provisioner: "driver"}, false, false},
+		"class of another driver":  {storagev1.StorageClass{Provisioner: "other", VolumeBindingMode: &wait}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := capacity.HasObjects("driver", &tc.class, tc.alsoImmediate); got != tc.concernsManager {
-				t.Errorf("HasObjects = %v", got)
+			if got := capacity.HasObjects("driver", &tc.class, tc.immediate); got != tc.want {
+				t.Errorf("HasObjects = %v, want %v", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestARequestNamesATopologyOnlyWhereThereIsOne(t *testing.T) {
+func TestRequestHasTopologyOfSegment(t *testing.T) {
 	if got := capacity.Request("", nil); got.AccessibleTopology != nil {
-		t.Errorf("a driver without topology is asked for %v", got.AccessibleTopology)
+		t.Errorf("the request for the empty segment has topology %v", got.AccessibleTopology)
 	}
 	if got := capacity.Request("zone=a", map[string]string{"tier": "fast"}); got.AccessibleTopology.GetSegments()["zone"] != "a" || got.Parameters["tier"] != "fast" {
 		t.Errorf("request %v", got)
 	}
 }
 
-func TestAnObjectThatNamesNoSegmentIsNeverWanted(t *testing.T) {
+func TestObjectWithoutSegmentIsNeverWanted(t *testing.T) {
 	whole := capacity.Item{Class: "fast"}
 	for name, selector := range map[string]*metav1.LabelSelector{
-		"none":          nil,
-		"an expression": {MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}}},
+		"no selector": nil,
+		"expression":  {MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}}},
 	} {
 		object := &storagev1.CSIStorageCapacity{StorageClassName: "fast", NodeTopology: selector}
 		if item := capacity.ItemOf(object); item == whole || len(item.Segment.Labels()) > 0 {
@@ -220,11 +220,11 @@ func TestAnObjectThatNamesNoSegmentIsNeverWanted(t *testing.T) {
 		}
 	}
 	if capacity.ItemOf(&storagev1.CSIStorageCapacity{StorageClassName: "fast", NodeTopology: &metav1.LabelSelector{}}) != whole {
-		t.Error("an empty selector is the whole cluster")
+		t.Error("the empty selector is not the whole cluster")
 	}
 }
 
-func TestKeysComeBack(t *testing.T) {
+func TestItemOfKey(t *testing.T) {
 	for _, item := range []capacity.Item{{Class: "fast"}, {Class: "fast", Segment: "example.com/zone=a,host=b"}} {
 		if got := capacity.ItemOfKey(item.Key()); got != item {
 			t.Errorf("ItemOfKey(%q) = %+v", item.Key(), got)

@@ -19,37 +19,37 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-// Driver knows how much is left.
+// Driver reports capacity.
 type Driver interface {
 	GetCapacity(ctx context.Context, request *spec.GetCapacityRequest) (*spec.GetCapacityResponse, error)
 }
 
-// Segments are the parts of the cluster.
+// Segments are the topology segments of the driver.
 type Segments interface {
 	All() []topology.Segment
 	Has(segment topology.Segment) bool
-	// Watch has the function called for segments that come and go. It returns what
-	// says whether all segments are known.
+	// Watch calls changed for every segment that appears or disappears. The returned
+	// function reports whether all segments are known.
 	Watch(changed func(topology.Segment)) (cache.InformerSynced, error)
 }
 
-// Config is what the controller works with.
+// Config configures the controller.
 type Config struct {
-	// Client has a budget of its own.
+	// Client has a rate limit of its own.
 	Client  kubernetes.Interface
 	Driver  Driver
 	Manager capacity.Manager
-	// Classes are all storage classes, Volumes those of the driver at least.
+	// Classes are all storage classes; Volumes includes at least those of the driver.
 	Classes, Volumes cache.SharedIndexInformer
 	Segments         Segments
-	// Immediate: classes that do not wait for a consumer count, too.
+	// Immediate: classes with Immediate binding have objects too.
 	Immediate bool
-	// Interval is the time after which the driver is asked again.
+	// Interval is the time between two polls of the driver.
 	Interval time.Duration
 	Backoff  controller.Backoff
 }
 
-// Controller keeps the objects.
+// Controller writes the objects.
 type Controller struct {
 	Config
 	factory  informers.SharedInformerFactory
@@ -60,16 +60,16 @@ type Controller struct {
 	synced   []cache.InformerSynced
 }
 
-// Names of the indexes of the objects.
+// Indexes of the objects.
 const (
 	byItem    = "item"
 	byClass   = "class"
 	bySegment = "segment"
 )
 
-// New returns the controller and registers it with the caches.
+// New returns the controller and registers its event handlers.
 func New(config Config) (*Controller, error) {
-	ours := func(options *metav1.ListOptions) {
+	ofManager := func(options *metav1.ListOptions) {
 		options.LabelSelector = labels.Set(config.Manager.Labels()).String()
 	}
 	c := &Controller{
@@ -77,7 +77,7 @@ func New(config Config) (*Controller, error) {
 		versions: controller.NewVersions(),
 		memory:   newMemory(),
 		factory: informers.NewSharedInformerFactoryWithOptions(config.Client, 0, informers.WithNamespace(config.Manager.Namespace),
-			informers.WithTweakListOptions(ours), informers.WithTransform(controller.StripManagedFields)),
+			informers.WithTweakListOptions(ofManager), informers.WithTransform(controller.StripManagedFields)),
 	}
 	c.objects = c.factory.Storage().V1().CSIStorageCapacities().Informer()
 	c.loop = controller.NewLoop("csistoragecapacity", config.Backoff, c.Reconcile).Only(c.exists)
@@ -87,8 +87,8 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Run keeps the objects with so many workers until the context ends. It begins once
-// all segments and classes are known, so that nothing is removed for want of them.
+// Run reconciles the objects until the context ends. Run starts once all segments and
+// classes are known: a missing segment or class would remove objects.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.factory.StartWithContext(ctx)
 	defer c.factory.Shutdown()
@@ -115,12 +115,12 @@ func (c *Controller) poll(ctx context.Context) {
 	}
 }
 
-// Reconcile takes step after step for one item until there is nothing left to do.
+// Reconcile takes steps for one item until the decision is to wait.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	item := capacity.ItemOfKey(key)
 	for steps := new(controller.StepCounter); ; {
 		o, fresh := c.observe(item)
-		if !fresh { // the event of the own write comes, and has the item looked at again
+		if !fresh { // the event of our own write requeues the item
 			return nil
 		}
 		action := capacity.Decide(o.state)
@@ -133,19 +133,19 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		if err := c.execute(ctx, item, o, action); err != nil {
 			return err
 		}
-		if action != capacity.Ask { // the cache has yet to see what was written
+		if action != capacity.Ask { // the cache has not seen the write yet
 			return nil
 		}
 	}
 }
 
-// exists says whether there is an object of the item, or shall be one.
+// exists reports whether the item is wanted or has an object.
 func (c *Controller) exists(key string) bool {
 	item := capacity.ItemOfKey(key)
 	return c.class(item.Class) != nil && c.Segments.Has(item.Segment) || len(c.objectsBy(byItem, key)) > 0
 }
 
-// observation is an item and what is known of it.
+// observation is the observed state of one item, with the objects it was read from.
 type observation struct {
 	objects []*storagev1.CSIStorageCapacity
 	class   *storagev1.StorageClass
@@ -153,7 +153,7 @@ type observation struct {
 	state   capacity.State
 }
 
-// observe is false if the cache lags behind an own write.
+// observe returns false if the cache is stale: it has not seen our own last write.
 func (c *Controller) observe(item capacity.Item) (observation, bool) {
 	o := observation{objects: c.objectsBy(byItem, item.Key()), class: c.class(item.Class)}
 	for _, object := range o.objects {
@@ -168,12 +168,12 @@ func (c *Controller) observe(item capacity.Item) (observation, bool) {
 	}
 	o.answer, o.state.Known = c.memory.answer(item.Key())
 	if o.state.Objects == capacity.One {
-		o.state.Same, o.state.Owned = capacity.Says(o.objects[0], o.answer), c.Manager.Owns(o.objects[0])
+		o.state.Same, o.state.Owned = capacity.HasAnswer(o.objects[0], o.answer), c.Manager.Owns(o.objects[0])
 	}
 	return o, true
 }
 
-// class returns the class if there shall be objects for it.
+// class returns the storage class, nil if the class has no objects.
 func (c *Controller) class(name string) *storagev1.StorageClass {
 	class := controller.Lookup[*storagev1.StorageClass](c.Classes, name)
 	if class == nil || !capacity.HasObjects(c.Manager.Driver, class, c.Immediate) {
@@ -182,7 +182,7 @@ func (c *Controller) class(name string) *storagev1.StorageClass {
 	return class
 }
 
-// classes returns the names of the classes that there shall be objects for.
+// classes returns the names of the storage classes with objects.
 func (c *Controller) classes() []string {
 	var names []string
 	for _, object := range c.Classes.GetStore().List() {

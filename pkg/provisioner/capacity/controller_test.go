@@ -29,13 +29,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
 )
 
-// driver has so many bytes left in every zone, or fails.
+// driver reports a capacity of bytes for every segment, or the error.
 type driver struct {
 	mu    sync.Mutex
 	bytes int64
 	err   error
-	asked int
-	// during is called while the driver is being asked.
+	calls int
+	// during runs in the middle of a call.
 	during func()
 }
 
@@ -45,7 +45,7 @@ func (d *driver) GetCapacity(context.Context, *spec.GetCapacityRequest) (*spec.G
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked++
+	d.calls++
 	return &spec.GetCapacityResponse{AvailableCapacity: d.bytes}, d.err
 }
 
@@ -58,9 +58,10 @@ func (d *driver) set(bytes int64) {
 func (d *driver) count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.asked
+	return d.calls
 }
 
+// world is a controller with a fake API server.
 type world struct {
 	*capacity.Controller
 	t       *testing.T
@@ -72,13 +73,13 @@ type world struct {
 
 var manager = domain.Manager{Driver: "driver", ID: "external-provisioner", Namespace: "ns"}
 
-// newWorld has a controller of the segments over a server with the objects.
+// newWorld returns a controller for the segments; the API server has the objects.
 func newWorld(t *testing.T, interval time.Duration, segments capacity.Segments, objects ...runtime.Object) *world {
 	t.Helper()
 	client := fake.NewClientset(objects...)
 	client.PrependReactor("create", "csistoragecapacities", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		made := action.(clienttesting.CreateAction).GetObject().(*storagev1.CSIStorageCapacity)
-		made.UID, made.ResourceVersion = types.UID("uid-of-"+made.Name), "1" // as a real server does
+		created := action.(clienttesting.CreateAction).GetObject().(*storagev1.CSIStorageCapacity)
+		created.UID, created.ResourceVersion = types.UID("uid-of-"+created.Name), "1" // as a real server does
 		return false, nil, nil
 	})
 	factory := informers.NewSharedInformerFactory(client, 0)
@@ -123,7 +124,7 @@ func object(name, class, zone string, bytes int64, labels map[string]string) *st
 	}
 }
 
-// text describes the objects that there are.
+// text returns all objects as CLASS/ZONE=BYTES.
 func (w *world) text() string {
 	list, err := w.client.StorageV1().CSIStorageCapacities("ns").List(w.t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -143,18 +144,19 @@ func (w *world) await(want string) {
 	w.eventually(func() bool { return w.text() == want }, func() string { return fmt.Sprintf("objects %q, want %q", w.text(), want) })
 }
 
-func (w *world) eventually(holds func() bool, otherwise func() string) {
+func (w *world) eventually(condition func() bool, failure func() string) {
 	w.t.Helper()
 	deadline := time.After(10 * time.Second)
-	for !holds() {
+	for !condition() {
 		select {
 		case <-deadline:
-			w.t.Fatal(otherwise())
+			w.t.Fatal(failure())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
 
+// writes returns the number of write requests.
 func (w *world) writes() int {
 	writes := 0
 	for _, action := range w.client.Actions() {
@@ -167,18 +169,18 @@ func (w *world) writes() int {
 
 const zoneA = capacity.Local("zone=a")
 
-func TestWhatUpstreamLeftIsTakenOverAndWhatNobodyWantsRemoved(t *testing.T) {
+func TestObjectsOfUpstreamAreAdoptedOrRemoved(t *testing.T) {
 	ours, foreign := manager.Labels(), map[string]string{domain.DriverLabel: "driver", domain.ManagerLabel: "external-provisioner-node"}
 	w := newWorld(t, time.Hour, zoneA, class("fast"),
 		object("csisc-random", "fast", "a", 3, ours), object("csisc-zone", "fast", "gone", 3, ours), object("csisc-class", "gone", "a", 3, ours), object("csisc-node", "fast", "gone", 3, foreign))
 	w.start()
 	w.await("fast/a=10 fast/gone=3")
 	if _, err := w.client.StorageV1().CSIStorageCapacities("ns").Get(t.Context(), "csisc-random", metav1.GetOptions{}); err != nil {
-		t.Errorf("the object that was there was replaced: %v", err)
+		t.Errorf("the existing object was replaced: %v", err)
 	}
 }
 
-func TestOfTwoObjectsForOneThingTheOlderStays(t *testing.T) {
+func TestOldestObjectOfAnItemStays(t *testing.T) {
 	younger := object("a-younger", "fast", "a", 10, manager.Labels())
 	younger.UID, younger.CreationTimestamp = "younger", metav1.Time{Time: time.Unix(100, 0)}
 	older := object("b-older", "fast", "a", 10, manager.Labels())
@@ -187,11 +189,11 @@ func TestOfTwoObjectsForOneThingTheOlderStays(t *testing.T) {
 	w.start()
 	w.await("fast/a=10")
 	if _, err := w.client.StorageV1().CSIStorageCapacities("ns").Get(t.Context(), "b-older", metav1.GetOptions{}); err != nil {
-		t.Errorf("the older object is gone: %v", err)
+		t.Errorf("the older object was deleted: %v", err)
 	}
 }
 
-func TestTheDriverIsAskedAgainWhenAVolumeComesGrowsGoesOrCannotBeMade(t *testing.T) {
+func TestVolumeChangesAskTheDriverAgain(t *testing.T) {
 	w := newWorld(t, time.Hour, zoneA, class("fast"))
 	w.start()
 	w.await("fast/a=10")
@@ -207,15 +209,15 @@ func TestTheDriverIsAskedAgainWhenAVolumeComesGrowsGoesOrCannotBeMade(t *testing
 		name   string
 		change func() error
 	}{
-		{"a volume comes", func() error { _, err := volumes.Create(t.Context(), volume, metav1.CreateOptions{}); return err }},
-		{"it grows", func() error {
+		{"created", func() error { _, err := volumes.Create(t.Context(), volume, metav1.CreateOptions{}); return err }},
+		{"resized", func() error {
 			grown := volume.DeepCopy()
 			grown.ResourceVersion, grown.Spec.Capacity = "2", v1.ResourceList{v1.ResourceStorage: resource.MustParse("2")}
 			_, err := volumes.Update(t.Context(), grown, metav1.UpdateOptions{})
 			return err
 		}},
-		{"it goes", func() error { return volumes.Delete(t.Context(), "volume", metav1.DeleteOptions{}) }},
-		{"one cannot be made", func() error { w.Refresh("fast"); return nil }},
+		{"deleted", func() error { return volumes.Delete(t.Context(), "volume", metav1.DeleteOptions{}) }},
+		{"CreateVolume failed", func() error { w.Refresh("fast"); return nil }},
 	}
 	for i, step := range steps {
 		left := int64(9 - i)
@@ -231,30 +233,30 @@ func TestTheDriverIsAskedAgainWhenAVolumeComesGrowsGoesOrCannotBeMade(t *testing
 	if _, err := volumes.Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(func() bool { _, known, _ := w.volumes.GetStore().GetByKey("other"); return known }, func() string { return "no event" })
+	w.eventually(func() bool { _, found, _ := w.volumes.GetStore().GetByKey("other"); return found }, func() string { return "no event" })
 	if w.driver.count() != asked {
-		t.Error("a volume of another driver has this one asked")
+		t.Error("a volume of another driver caused a call")
 	}
 }
 
-func TestTheDriverIsAskedInEveryIntervalAndNothingIsWrittenForTheSame(t *testing.T) {
+func TestPollWritesChangesOnly(t *testing.T) {
 	w := newWorld(t, 10*time.Millisecond, zoneA, class("fast"))
 	w.start()
 	w.await("fast/a=10")
 	asked := w.driver.count()
-	w.eventually(func() bool { return w.driver.count() > asked+5 }, func() string { return "the driver is not asked again" })
+	w.eventually(func() bool { return w.driver.count() > asked+5 }, func() string { return "no further call" })
 	if w.writes() != 1 {
-		t.Errorf("%d writes for an object that stays the same", w.writes())
+		t.Errorf("%d writes, want 1: the object is unchanged", w.writes())
 	}
 	w.driver.set(7)
 	w.await("fast/a=7")
 }
 
-func TestADriverThatFailsIsAskedAgainAndWhatItSaidStays(t *testing.T) {
+func TestObjectStaysWhileTheDriverFails(t *testing.T) {
 	w := newWorld(t, time.Hour, zoneA, class("fast"), object("there", "fast", "a", 5, manager.Labels()))
 	w.driver.err = errors.New("not now")
 	w.start()
-	w.eventually(func() bool { return w.driver.count() > 3 }, func() string { return "the driver is not asked again" })
+	w.eventually(func() bool { return w.driver.count() > 3 }, func() string { return "no further call" })
 	if got := w.text(); got != "fast/a=5" {
 		t.Errorf("objects %q while the driver fails", got)
 	}
@@ -264,9 +266,8 @@ func TestADriverThatFailsIsAskedAgainAndWhatItSaidStays(t *testing.T) {
 	w.await("fast/a=10")
 }
 
-// The driver answers 10; while it does, a volume is made, and 4 are left. The first
-// answer must not be the last word.
-func TestAReasonToAskThatComesWhileTheDriverAnswersCounts(t *testing.T) {
+// A volume created during a GetCapacity call makes the answer of the call outdated.
+func TestReasonDuringACallRepeatsTheCall(t *testing.T) {
 	w := newWorld(t, time.Hour, zoneA, class("fast"))
 	var once sync.Once
 	w.driver.during = func() { once.Do(func() { w.Refresh("fast"); w.driver.set(10) }) }
@@ -274,18 +275,18 @@ func TestAReasonToAskThatComesWhileTheDriverAnswersCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.driver.count() != 2 {
-		t.Errorf("the driver was asked %d times, want twice", w.driver.count())
+		t.Errorf("%d calls, want 2", w.driver.count())
 	}
 }
 
-func TestANameThatIsTakenByAnotherKeepsNoObjectFromBeingMade(t *testing.T) {
+func TestNameConflictWithForeignObject(t *testing.T) {
 	item := domain.Item{Class: "fast", Segment: "zone=a"}
-	taken := object(manager.Object(item, domain.Answer{}).Name, "other", "z", 1, map[string]string{"somebody": "else"})
-	w := newWorld(t, time.Hour, zoneA, class("fast"), taken)
+	foreign := object(manager.Object(item, domain.Answer{}).Name, "other", "z", 1, map[string]string{"somebody": "else"})
+	w := newWorld(t, time.Hour, zoneA, class("fast"), foreign)
 	w.client.PrependReactor("create", "csistoragecapacities", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		made := action.(clienttesting.CreateAction).GetObject().(*storagev1.CSIStorageCapacity)
-		if made.Name == "" {
-			made.Name = made.GenerateName + "x" // which the fake server does not do
+		created := action.(clienttesting.CreateAction).GetObject().(*storagev1.CSIStorageCapacity)
+		if created.Name == "" {
+			created.Name = created.GenerateName + "x" // the fake server generates no names
 		}
 		return false, nil, nil
 	})
@@ -293,7 +294,7 @@ func TestANameThatIsTakenByAnotherKeepsNoObjectFromBeingMade(t *testing.T) {
 	w.await("fast/a=10 other/z=1")
 }
 
-func TestAnObjectWhoseCreationWentUnnoticedIsNotMadeTwice(t *testing.T) {
+func TestLostAnswerOfCreateMakesNoSecondObject(t *testing.T) {
 	w := newWorld(t, time.Hour, zoneA, class("fast"))
 	var once sync.Once
 	w.client.PrependReactor("create", "csistoragecapacities", func(action clienttesting.Action) (handled bool, result runtime.Object, err error) {
@@ -309,13 +310,13 @@ func TestAnObjectWhoseCreationWentUnnoticedIsNotMadeTwice(t *testing.T) {
 	w.start()
 	w.await("fast/a=10")
 	if got := w.driver.count(); got != 1 {
-		t.Errorf("the driver was asked %d times, want once: its answer was known", got)
+		t.Errorf("%d calls, want 1: the answer was known", got)
 	}
 }
 
-func TestADeletionOfSomebodyElsesObjectUnderTheNameIsNoneOfOurs(t *testing.T) {
-	gone := object("there", "gone", "a", 5, manager.Labels())
-	w := newWorld(t, time.Hour, zoneA, class("fast"), gone)
+func TestDeletionNamesTheUID(t *testing.T) {
+	obsolete := object("there", "gone", "a", 5, manager.Labels())
+	w := newWorld(t, time.Hour, zoneA, class("fast"), obsolete)
 	var preconditions []*metav1.Preconditions
 	var mu sync.Mutex
 	w.client.PrependReactor("delete", "csistoragecapacities", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -328,7 +329,7 @@ func TestADeletionOfSomebodyElsesObjectUnderTheNameIsNoneOfOurs(t *testing.T) {
 	w.await("fast/a=10")
 	mu.Lock()
 	defer mu.Unlock()
-	if len(preconditions) != 1 || preconditions[0] == nil || *preconditions[0].UID != gone.UID {
-		t.Errorf("deleted under %+v, want its UID", preconditions)
+	if len(preconditions) != 1 || preconditions[0] == nil || *preconditions[0].UID != obsolete.UID {
+		t.Errorf("deleted with preconditions %+v, want the UID", preconditions)
 	}
 }

@@ -34,42 +34,43 @@ func (c *Controller) execute(ctx context.Context, item capacity.Item, o observat
 	return nil
 }
 
-// ask remembers what the driver answers. If there was a reason by then to ask again,
-// the answer is not remembered, and it is asked again.
+// ask calls the driver and remembers the answer, unless a reason to ask again came during
+// the call.
 func (c *Controller) ask(ctx context.Context, item capacity.Item, class *storagev1.StorageClass) error {
-	turn := c.memory.turn(item.Key())
+	reasons := c.memory.reasonsOf(item.Key())
 	response, err := c.Driver.GetCapacity(ctx, capacity.Request(item.Segment, class.Parameters))
 	if err != nil {
-		return fmt.Errorf("ask driver %s what is left for class %s in segment %q: %w", c.Manager.Driver, item.Class, item.Segment, err)
+		return fmt.Errorf("ask driver %s for the capacity of class %s in segment %q: %w", c.Manager.Driver, item.Class, item.Segment, err)
 	}
-	c.memory.remember(item.Key(), turn, capacity.AnswerOf(response))
+	c.memory.remember(item.Key(), reasons, capacity.AnswerOf(response))
 	return nil
 }
 
 func (c *Controller) create(ctx context.Context, item capacity.Item, answer capacity.Answer) error {
 	object := c.Manager.Object(item, answer)
 	client := c.Client.StorageV1().CSIStorageCapacities(c.Manager.Namespace)
-	made, err := client.Create(ctx, object, metav1.CreateOptions{})
+	created, err := client.Create(ctx, object, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		made, err = c.createBeside(ctx, item, object)
+		created, err = c.resolveNameConflict(ctx, item, object)
 	}
 	if err != nil {
 		return fmt.Errorf("create capacity object %s: %w", object.Name, err)
 	}
-	c.versions.RecordWrite(made)
-	klog.FromContext(ctx).V(4).Info("Capacity object created", "object", made.Name, "class", item.Class, "segment", item.Segment, "bytes", answer.Bytes)
+	c.versions.RecordWrite(created)
+	klog.FromContext(ctx).V(4).Info("Capacity object created", "object", created.Name, "class", item.Class, "segment", item.Segment, "bytes", answer.Bytes)
 	return nil
 }
 
-// createBeside is for a name that is taken: by the very object, which the cache has
-// yet to see, or by one that is none of ours and keeps it.
-func (c *Controller) createBeside(ctx context.Context, item capacity.Item, object *storagev1.CSIStorageCapacity) (*storagev1.CSIStorageCapacity, error) {
+// resolveNameConflict handles an existing object with the name. If the object is the
+// item's own, the cache is stale; an object of another manager keeps the name, and the
+// new object gets a generated one.
+func (c *Controller) resolveNameConflict(ctx context.Context, item capacity.Item, object *storagev1.CSIStorageCapacity) (*storagev1.CSIStorageCapacity, error) {
 	client := c.Client.StorageV1().CSIStorageCapacities(c.Manager.Namespace)
-	there, err := client.Get(ctx, object.Name, metav1.GetOptions{})
+	existing, err := client.Get(ctx, object.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if there.Labels[capacity.DriverLabel] == c.Manager.Driver && there.Labels[capacity.ManagerLabel] == c.Manager.ID && capacity.ItemOf(there) == item {
+	if existing.Labels[capacity.DriverLabel] == c.Manager.Driver && existing.Labels[capacity.ManagerLabel] == c.Manager.ID && capacity.ItemOf(existing) == item {
 		return nil, controller.ErrStaleCache
 	}
 	object.GenerateName, object.Name = object.Name+"-", ""
@@ -77,27 +78,27 @@ func (c *Controller) createBeside(ctx context.Context, item capacity.Item, objec
 }
 
 func (c *Controller) update(ctx context.Context, object *storagev1.CSIStorageCapacity, answer capacity.Answer) error {
-	edited := c.Manager.Update(object, answer)
-	if edited.Empty() {
+	change := c.Manager.Update(object, answer)
+	if change.Empty() {
 		return nil
 	}
-	body, err := edited.Bytes()
+	body, err := change.Bytes()
 	if err != nil {
 		return fmt.Errorf("encode patch of capacity object %s: %w", object.Name, err)
 	}
-	now, err := c.Client.StorageV1().CSIStorageCapacities(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, body, metav1.PatchOptions{})
+	updated, err := c.Client.StorageV1().CSIStorageCapacities(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 	switch {
-	case apierrors.IsNotFound(err): // the event of its deletion comes
+	case apierrors.IsNotFound(err): // the event of the deletion requeues the item
 		return nil
 	case err != nil:
 		return fmt.Errorf("patch capacity object %s: %w", object.Name, err)
 	}
-	c.versions.RecordWrite(now)
+	c.versions.RecordWrite(updated)
 	klog.FromContext(ctx).V(4).Info("Capacity object updated", "object", object.Name, "bytes", answer.Bytes)
 	return nil
 }
 
-// remove deletes these very objects.
+// remove deletes the objects by UID.
 func (c *Controller) remove(ctx context.Context, objects []*storagev1.CSIStorageCapacity) error {
 	for _, object := range objects {
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(object.UID))}

@@ -6,20 +6,21 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 )
 
-// memory holds the driver's last answers, until there is a reason to ask it again.
-// A reason that comes while the driver is being asked counts: the answer may be of
-// before. It is safe for concurrent use.
+// memory holds the driver's last answers until there is a reason to ask again. A reason
+// that comes during a call discards the answer of the call, which may be outdated. It is
+// safe for concurrent use.
 type memory struct {
 	mu      sync.Mutex
 	answers map[string]capacity.Answer
-	turns   map[string]uint64
+	// reasons counts the reasons to ask, by item.
+	reasons map[string]uint64
 }
 
 func newMemory() *memory {
-	return &memory{answers: map[string]capacity.Answer{}, turns: map[string]uint64{}}
+	return &memory{answers: map[string]capacity.Answer{}, reasons: map[string]uint64{}}
 }
 
-// answer returns the last answer, false if the driver is to be asked.
+// answer returns the last answer, and false if the driver must be asked.
 func (m *memory) answer(key string) (capacity.Answer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -27,35 +28,35 @@ func (m *memory) answer(key string) (capacity.Answer, bool) {
 	return answer, known
 }
 
-// forget has the driver asked again.
+// forget drops the answer, so that the driver is asked again.
 func (m *memory) forget(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.turns[key]++
+	m.reasons[key]++
 	delete(m.answers, key)
 }
 
-// turn counts the reasons to ask.
-func (m *memory) turn(key string) uint64 {
+// reasonsOf returns the number of reasons to ask so far.
+func (m *memory) reasonsOf(key string) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.turns[key]
+	return m.reasons[key]
 }
 
-// remember keeps the answer to what was asked in that turn, unless there was a
-// reason to ask again since.
-func (m *memory) remember(key string, turn uint64, answer capacity.Answer) {
+// remember stores the answer of a call, unless a reason to ask came since the call began
+// with this number of reasons.
+func (m *memory) remember(key string, reasons uint64, answer capacity.Answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.turns[key] == turn {
+	if m.reasons[key] == reasons {
 		m.answers[key] = answer
 	}
 }
 
-// drop forgets an item that is no longer wanted.
+// drop removes an item that is no longer wanted.
 func (m *memory) drop(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.answers, key)
-	delete(m.turns, key)
+	delete(m.reasons, key)
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 )
 
-// The metrics have the names that upstream's sidecar gives them.
+// The metrics have the names of csi-provisioner.
 var (
 	goalDesc = metrics.NewDesc("csistoragecapacities_desired_goal",
-		"Number of CSIStorageCapacity objects that there shall be.", nil, nil, metrics.ALPHA, "")
+		"Number of CSIStorageCapacity objects that should exist.", nil, nil, metrics.ALPHA, "")
 	currentDesc = metrics.NewDesc("csistoragecapacities_desired_current",
-		"Number of CSIStorageCapacity objects that there shall be and are.", nil, nil, metrics.ALPHA, "")
+		"Number of CSIStorageCapacity objects that should exist and do exist.", nil, nil, metrics.ALPHA, "")
 	obsoleteDesc = metrics.NewDesc("csistoragecapacities_obsolete",
-		"Number of CSIStorageCapacity objects that there are and will be deleted.", nil, nil, metrics.ALPHA, "")
+		"Number of CSIStorageCapacity objects that exist and will be deleted.", nil, nil, metrics.ALPHA, "")
 )
 
-// Collector counts the objects of a controller when it is asked to.
+// Collector counts the objects of a controller on each scrape.
 type Collector struct {
 	metrics.BaseStableCollector
 	controller *Controller
@@ -28,14 +28,14 @@ func NewCollector(controller *Controller) *Collector {
 	return &Collector{controller: controller}
 }
 
-// DescribeWithStability sends what is counted.
+// DescribeWithStability sends the descriptions of the metrics.
 func (c *Collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
 	descriptions <- goalDesc
 	descriptions <- currentDesc
 	descriptions <- obsoleteDesc
 }
 
-// CollectWithStability counts.
+// CollectWithStability sends the current counts.
 func (c *Collector) CollectWithStability(values chan<- metrics.Metric) {
 	goal, current, obsolete := c.controller.count()
 	values <- metrics.NewLazyConstMetric(goalDesc, metrics.GaugeValue, float64(goal))
@@ -43,8 +43,8 @@ func (c *Collector) CollectWithStability(values chan<- metrics.Metric) {
 	values <- metrics.NewLazyConstMetric(obsoleteDesc, metrics.GaugeValue, float64(obsolete))
 }
 
-// count returns how many objects there shall be, how many of them there are, and
-// how many there are besides.
+// count returns the numbers of wanted objects, of existing wanted objects, and of obsolete
+// objects.
 func (c *Controller) count() (goal, current, obsolete int) {
 	wanted := map[capacity.Item]bool{}
 	classes := c.classes()
@@ -53,16 +53,16 @@ func (c *Controller) count() (goal, current, obsolete int) {
 			wanted[capacity.Item{Class: class, Segment: segment}] = true
 		}
 	}
-	there := map[capacity.Item]bool{}
-	for _, known := range c.objects.GetStore().List() {
-		object, ok := known.(*storagev1.CSIStorageCapacity)
+	existing := map[capacity.Item]bool{}
+	for _, cached := range c.objects.GetStore().List() {
+		object, ok := cached.(*storagev1.CSIStorageCapacity)
 		switch {
 		case !ok:
 		case wanted[capacity.ItemOf(object)]:
-			there[capacity.ItemOf(object)] = true
+			existing[capacity.ItemOf(object)] = true
 		default:
 			obsolete++
 		}
 	}
-	return len(wanted), len(there), obsolete
+	return len(wanted), len(existing), obsolete
 }

@@ -13,34 +13,34 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-// Local is the one segment of a driver that is deployed on each node.
+// Local is the only segment with --node-deployment: that of the served node.
 type Local topology.Segment
 
 // All returns the segment.
 func (l Local) All() []topology.Segment { return []topology.Segment{topology.Segment(l)} }
 
-// Has says whether it is the segment.
+// Has reports whether the segment is that of the served node.
 func (l Local) Has(segment topology.Segment) bool { return segment == topology.Segment(l) }
 
-// Watch calls nothing: the segment of a node stays.
+// Watch never calls the function: the segment of the served node does not change.
 func (l Local) Watch(func(topology.Segment)) (cache.InformerSynced, error) {
 	return func() bool { return true }, nil
 }
 
-// Nodes are the segments that the nodes of the cluster lie in. A node that comes,
-// goes or is labelled anew is looked at by itself.
+// Nodes are the segments of all nodes. An event of a node updates the segment of that node
+// only.
 type Nodes struct {
 	driver            string
 	nodes, registered cache.SharedIndexInformer
 
 	mu      sync.Mutex
-	of      map[string]topology.Segment // by the name of the node
-	count   map[topology.Segment]int    // of nodes
+	of      map[string]topology.Segment // segment by node name
+	count   map[topology.Segment]int    // number of nodes by segment
 	changed func(topology.Segment)
 }
 
-// NewNodes returns the segments of the driver. The informers are those of Nodes,
-// which need labels only, and of CSINodes.
+// NewNodes returns the segments of the driver's nodes. The informers are those of Nodes,
+// with labels only, and of CSINodes.
 func NewNodes(driver string, nodes, registered cache.SharedIndexInformer) *Nodes {
 	return &Nodes{
 		driver: driver, nodes: nodes, registered: registered,
@@ -48,7 +48,7 @@ func NewNodes(driver string, nodes, registered cache.SharedIndexInformer) *Nodes
 	}
 }
 
-// All returns the segments in no order.
+// All returns the segments, unordered.
 func (n *Nodes) All() []topology.Segment {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,47 +59,48 @@ func (n *Nodes) All() []topology.Segment {
 	return segments
 }
 
-// Has says whether a node lies in the segment.
+// Has reports whether a node lies in the segment.
 func (n *Nodes) Has(segment topology.Segment) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.count[segment] > 0
 }
 
-// Watch begins to look at nodes.
+// Watch registers event handlers for nodes.
 func (n *Nodes) Watch(changed func(topology.Segment)) (cache.InformerSynced, error) {
 	n.changed = changed
 	nodes, err := n.nodes.AddEventHandler(controller.OnChange(
-		func(_, node *v1.Node) { n.look(node.Name) }, func(node *v1.Node) { n.look(node.Name) }))
+		func(_, node *v1.Node) { n.update(node.Name) }, func(node *v1.Node) { n.update(node.Name) }))
 	if err != nil {
 		return nil, fmt.Errorf("watch nodes: %w", err)
 	}
 	registered, err := n.registered.AddEventHandler(controller.OnChange(
-		func(_, node *storagev1.CSINode) { n.look(node.Name) }, func(node *storagev1.CSINode) { n.look(node.Name) }))
+		func(_, node *storagev1.CSINode) { n.update(node.Name) }, func(node *storagev1.CSINode) { n.update(node.Name) }))
 	if err != nil {
 		return nil, fmt.Errorf("watch CSI nodes: %w", err)
 	}
 	return func() bool { return nodes.HasSynced() && registered.HasSynced() }, nil
 }
 
-// look finds out where a node lies now.
-func (n *Nodes) look(name string) {
-	for _, segment := range n.move(name) {
+// update reads the segment of a node again and reports changed segments.
+func (n *Nodes) update(name string) {
+	for _, segment := range n.reassign(name) {
 		n.changed(segment)
 	}
 }
 
-// move returns the segments that came or went by it. The caches are read under the
-// lock: of two events of one node, the later sees what the earlier saw, or more.
-func (n *Nodes) move(name string) (changed []topology.Segment) {
+// reassign returns the segments that appear or disappear with the node's current segment.
+// The caches are read under the lock, so that the later of two events never sees older
+// objects than the earlier.
+func (n *Nodes) reassign(name string) (changed []topology.Segment) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	before, was := n.of[name]
-	now, is := capacity.SegmentOfNode(n.driver, controller.Lookup[*storagev1.CSINode](n.registered, name), controller.Lookup[*v1.Node](n.nodes, name))
-	if was == is && before == now {
+	before, had := n.of[name]
+	now, has := capacity.SegmentOfNode(n.driver, controller.Lookup[*storagev1.CSINode](n.registered, name), controller.Lookup[*v1.Node](n.nodes, name))
+	if had == has && before == now {
 		return nil
 	}
-	if is {
+	if has {
 		n.of[name] = now
 		if n.count[now]++; n.count[now] == 1 {
 			changed = append(changed, now)
@@ -107,7 +108,7 @@ func (n *Nodes) move(name string) (changed []topology.Segment) {
 	} else {
 		delete(n.of, name)
 	}
-	if was {
+	if had {
 		if n.count[before]--; n.count[before] == 0 {
 			delete(n.count, before)
 			changed = append(changed, before)

@@ -20,16 +20,16 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-func TestSegmentsComeAndGoWithTheNodesThatLieInThem(t *testing.T) {
+func TestSegmentsFollowTheNodes(t *testing.T) {
 	node := func(name, zone string) *v1.Node {
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", Labels: map[string]string{"zone": zone}}}
 	}
 	registered := func(name string, drivers ...string) *storagev1.CSINode {
-		there := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}}
+		csiNode := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}}
 		for _, driver := range drivers {
-			there.Spec.Drivers = append(there.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, TopologyKeys: []string{"zone"}})
+			csiNode.Spec.Drivers = append(csiNode.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, TopologyKeys: []string{"zone"}})
 		}
-		return there
+		return csiNode
 	}
 	client := fake.NewClientset(node("1", "a"), node("2", "a"), node("3", "b"), node("4", "c"),
 		registered("1", "driver"), registered("2", "other", "driver"), registered("3", "driver"), registered("4", "other"))
@@ -63,7 +63,7 @@ func TestSegmentsComeAndGoWithTheNodesThatLieInThem(t *testing.T) {
 		}
 		t.Fatalf("%s: segments %q, want %q", when, got, want)
 	}
-	await("at first", "zone=a zone=b")
+	await("initially", "zone=a zone=b")
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -73,33 +73,33 @@ func TestSegmentsComeAndGoWithTheNodesThatLieInThem(t *testing.T) {
 	ctx := t.Context()
 	must(client.CoreV1().Nodes().Delete(ctx, "1", metav1.DeleteOptions{}))
 	must(client.StorageV1().CSINodes().Delete(ctx, "3", metav1.DeleteOptions{}))
-	await("one of two nodes of a zone, and the driver of another zone, have gone", "zone=a")
+	await("after deletion of one of two nodes, and of a CSI node", "zone=a")
 	_, err = client.StorageV1().CSINodes().Update(ctx, withVersion(registered("4", "driver")), metav1.UpdateOptions{})
 	must(err)
-	await("the driver has come to a node", "zone=a zone=c")
+	await("after registration of the driver", "zone=a zone=c")
 	moved := node("2", "c")
 	moved.ResourceVersion = "7"
 	_, err = client.CoreV1().Nodes().Update(ctx, moved, metav1.UpdateOptions{})
 	must(err)
-	await("the last node of a zone has moved", "zone=c")
+	await("after a label change", "zone=c")
 	if !segments.Has("zone=c") || segments.Has("zone=a") {
-		t.Error("Has does not say what All says")
+		t.Error("Has differs from All")
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	for _, segment := range []topology.Segment{"zone=a", "zone=b", "zone=c"} {
 		if !slices.Contains(changed, segment) {
-			t.Errorf("nobody was told of %s", segment)
+			t.Errorf("segment %s was not reported as changed", segment)
 		}
 	}
 }
 
-func withVersion(there *storagev1.CSINode) *storagev1.CSINode {
-	there.ResourceVersion = "7"
-	return there
+func withVersion(csiNode *storagev1.CSINode) *storagev1.CSINode {
+	csiNode.ResourceVersion = "7"
+	return csiNode
 }
 
-func TestTheOwnerIsSoManyLevelsAboveThePod(t *testing.T) {
+func TestOwnerByLevel(t *testing.T) {
 	yes := true
 	controlled := func(kind, version, name, by string, byVersion, byName string) *metav1.PartialObjectMetadata {
 		o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind}, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid-of-pod"}}
@@ -127,12 +127,12 @@ func TestTheOwnerIsSoManyLevelsAboveThePod(t *testing.T) {
 		levels int
 		want   string
 	}{
-		"the pod itself":               {"pod", 0, "v1 Pod pod uid-of-pod"},
-		"what controls the pod":        {"pod", 1, "apps/v1 ReplicaSet replicas uid-of-owner"},
-		"what controls that":           {"pod", 2, "apps/v1 Deployment deployment uid-of-owner"}, // which is not read
-		"a pod that nothing controls":  {"bare", 1, ""},
-		"a pod that does not exist":    {"gone", 0, ""},
-		"one level more than there is": {"pod", 3, ""},
+		"pod":                          {"pod", 0, "v1 Pod pod uid-of-pod"},
+		"controller of the pod":        {"pod", 1, "apps/v1 ReplicaSet replicas uid-of-owner"},
+		"controller of the controller": {"pod", 2, "apps/v1 Deployment deployment uid-of-owner"}, // not read
+		"pod without controller":       {"bare", 1, ""},
+		"deleted pod":                  {"gone", 0, ""},
+		"too many levels":              {"pod", 3, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			owner, err := capacity.Owner(t.Context(), client, kinds, metav1.ObjectMeta{Namespace: "ns", Name: tc.pod}, tc.levels)
@@ -140,7 +140,7 @@ func TestTheOwnerIsSoManyLevelsAboveThePod(t *testing.T) {
 			if err == nil {
 				got = strings.Join([]string{owner.APIVersion, owner.Kind, owner.Name, string(owner.UID)}, " ")
 				if owner.Controller == nil || !*owner.Controller {
-					t.Error("the owner is not the controller")
+					t.Error("the reference is not a controller reference")
 				}
 			}
 			if got != tc.want {

@@ -16,21 +16,21 @@ func (c *Controller) watch() error {
 	if err := c.objects.AddIndexers(objectIndexers()); err != nil {
 		return fmt.Errorf("index objects: %w", err)
 	}
-	for _, watched := range []struct {
+	for _, w := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
 	}{
-		{c.Classes, controller.OnChange(c.classChanged, c.classGone)},
+		{c.Classes, controller.OnChange(c.classChanged, c.classDeleted)},
 		{c.Volumes, controller.OnChange(c.volumeChanged, c.refreshVolume)},
-		{c.objects, controller.OnChange(c.objectChanged, c.objectGone)},
+		{c.objects, controller.OnChange(c.objectChanged, c.objectDeleted)},
 	} {
-		registration, err := watched.informer.AddEventHandler(watched.handler)
+		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
 			return fmt.Errorf("add handler: %w", err)
 		}
 		c.synced = append(c.synced, registration.HasSynced)
 	}
-	synced, err := c.Segments.Watch(c.wakeSegment)
+	synced, err := c.Segments.Watch(c.enqueueSegment)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func objectIndexers() cache.Indexers {
 	}
 }
 
-// Refresh has the driver asked again for a class: a volume of it could not be made,
-// which may be for want of space.
+// Refresh asks the driver again for every segment of the class, after a failed
+// CreateVolume: the capacity may be exhausted.
 func (c *Controller) Refresh(class string) {
 	for _, segment := range c.Segments.All() {
 		c.refresh(capacity.Item{Class: class, Segment: segment})
@@ -74,12 +74,12 @@ func (c *Controller) refresh(item capacity.Item) {
 	c.loop.Enqueue(item.Key())
 }
 
-// wakeSegment looks at the items of a segment that came or went.
-func (c *Controller) wakeSegment(segment topology.Segment) {
+// enqueueSegment requeues the items of a segment that appeared or disappeared.
+func (c *Controller) enqueueSegment(segment topology.Segment) {
 	for _, class := range c.classes() {
 		c.loop.Enqueue(capacity.Item{Class: class, Segment: segment}.Key())
 	}
-	c.wakeObjects(bySegment, string(segment)) // those of a class that has gone meanwhile
+	c.enqueueObjects(bySegment, string(segment)) // objects of a class that was deleted meanwhile
 }
 
 func (c *Controller) classChanged(_, class *storagev1.StorageClass) {
@@ -88,17 +88,17 @@ func (c *Controller) classChanged(_, class *storagev1.StorageClass) {
 	}
 }
 
-func (c *Controller) classGone(class *storagev1.StorageClass) {
+func (c *Controller) classDeleted(class *storagev1.StorageClass) {
 	if class.Provisioner != c.Manager.Driver {
 		return
 	}
 	for _, segment := range c.Segments.All() {
 		c.loop.Enqueue(capacity.Item{Class: class.Name, Segment: segment}.Key())
 	}
-	c.wakeObjects(byClass, class.Name) // those of a segment that has gone meanwhile
+	c.enqueueObjects(byClass, class.Name) // objects of a segment that disappeared meanwhile
 }
 
-func (c *Controller) wakeObjects(index, value string) {
+func (c *Controller) enqueueObjects(index, value string) {
 	for _, object := range c.objectsBy(index, value) {
 		c.loop.Enqueue(capacity.ItemOf(object).Key())
 	}
@@ -108,20 +108,20 @@ func (c *Controller) objectChanged(_, object *storagev1.CSIStorageCapacity) {
 	c.loop.Enqueue(capacity.ItemOf(object).Key())
 }
 
-func (c *Controller) objectGone(object *storagev1.CSIStorageCapacity) {
+func (c *Controller) objectDeleted(object *storagev1.CSIStorageCapacity) {
 	c.versions.Forget(object.UID)
 	c.loop.Enqueue(capacity.ItemOf(object).Key())
 }
 
-// volumeChanged: a volume came or has grown.
+// volumeChanged handles a new or resized volume.
 func (c *Controller) volumeChanged(old, volume *v1.PersistentVolume) {
 	if old == nil || !old.Spec.Capacity.Storage().Equal(*volume.Spec.Capacity.Storage()) {
 		c.refreshVolume(volume)
 	}
 }
 
-// refreshVolume asks again where the volume is or was. Where nobody says where that
-// is, it may have been anywhere in its class.
+// refreshVolume asks the driver again for the segments of the volume, or for all segments
+// of its class if its node affinity names none.
 func (c *Controller) refreshVolume(volume *v1.PersistentVolume) {
 	if volume.Spec.CSI == nil || volume.Spec.CSI.Driver != c.Manager.Driver {
 		return
