@@ -1,0 +1,43 @@
+package pvwriter
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+const yes = "yes"
+
+// BindClaim sets spec.claimRef to the claim. The annotation bound-by-controller is
+// added to a volume that referred to no claim, as the controller chose the pair.
+func (w *Writer) BindClaim(ctx context.Context, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
+	change := patch.ForVersion(volume)
+	change.Set("/spec/claimRef", referenceTo(claim))
+	if binding.RelationOf(volume, claim) == binding.Free {
+		change.Annotate(volume, map[string]string{storage.AnnBoundByController: yes})
+	}
+	return w.writer.PatchVolume(ctx, volume, change)
+}
+
+// ClearClaim removes spec.claimRef if a controller chose the claim. Otherwise only the
+// UID is removed, and the volume stays reserved for the name of the claim.
+func (w *Writer) ClearClaim(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	change := patch.ForVersion(volume)
+	if _, byController := volume.Annotations[storage.AnnBoundByController]; byController {
+		change.Remove("/spec/claimRef").Remove("/metadata/annotations/" + patch.Escape(storage.AnnBoundByController))
+	} else {
+		change.Remove("/spec/claimRef/uid")
+	}
+	return w.writer.PatchVolume(ctx, volume, change)
+}
+
+func referenceTo(claim *v1.PersistentVolumeClaim) *v1.ObjectReference {
+	return &v1.ObjectReference{
+		Kind: "PersistentVolumeClaim", APIVersion: "v1",
+		Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion,
+	}
+}

@@ -1,0 +1,39 @@
+package pvwriter
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+)
+
+// PhaseChange is the content of one write of a volume's phase.
+type PhaseChange struct {
+	Phase v1.PersistentVolumePhase
+	// Message explains the phase Failed; "" for other phases.
+	Message string
+	// RemoveProtection: the same write removes the finalizer pv-protection.
+	RemoveProtection bool
+}
+
+// SetPhase writes status.phase and status.message. The write fails as stale if phase,
+// claim or finalizers changed meanwhile.
+func (w *Writer) SetPhase(ctx context.Context, volume *v1.PersistentVolume, phase PhaseChange) (*v1.PersistentVolume, error) {
+	change := controller.RequirePhase(patch.For(volume), volume)
+	switch ref := volume.Spec.ClaimRef; {
+	case ref == nil:
+		change.Test("/metadata/resourceVersion", volume.ResourceVersion)
+	case ref.UID != "":
+		change.Test("/spec/claimRef/uid", string(ref.UID))
+	}
+	change.Set("/status/phase", string(phase.Phase))
+	if volume.Status.Message != phase.Message {
+		change.Set("/status/message", phase.Message)
+	}
+	if phase.RemoveProtection {
+		removeProtection(change, volume)
+	}
+	return w.writer.PatchVolume(ctx, volume, change, "status")
+}

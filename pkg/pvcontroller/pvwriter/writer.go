@@ -1,0 +1,36 @@
+package pvwriter
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+)
+
+// Writer writes PersistentVolumes with one client. Its methods return the volume as the
+// API server returned it.
+type Writer struct {
+	client kubernetes.Interface
+	writer *controller.Writer
+}
+
+// New returns a writer that records the versions it wrote.
+func New(client kubernetes.Interface, versions *controller.Versions) *Writer {
+	return &Writer{client: client, writer: controller.NewWriter(client, versions)}
+}
+
+// DeleteObject deletes this version of the PersistentVolume: another version may refer
+// to another claim. A PersistentVolume that does not exist is no error.
+func (w *Writer) DeleteObject(ctx context.Context, volume *v1.PersistentVolume) error {
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID, ResourceVersion: &volume.ResourceVersion}}
+	err := w.client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, options)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete volume object %s: %w", volume.Name, err)
+	}
+	return nil
+}
