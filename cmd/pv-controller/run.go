@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -16,10 +15,9 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/protection"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
 )
 
 // eventSource is the component that upstream's events of these loops name.
@@ -71,7 +69,8 @@ func (c *controllers) work(ctx context.Context, o *options, caches *controller.C
 	if err := registerMetrics(caches, c.operations); err != nil {
 		return err
 	}
-	c.run(ctx, o)
+	klog.FromContext(ctx).Info("Working", "claimWorkers", o.claimWorkers, "volumeWorkers", o.volumeWorkers)
+	c.Run(ctx, o.claimWorkers, o.volumeWorkers)
 	return nil
 }
 
@@ -101,10 +100,9 @@ func registerMetrics(caches *controller.Caches, operations *metrics.Operations) 
 	return nil
 }
 
+// controllers are the reconcilers, and the metrics of the calls that they make.
 type controllers struct {
-	claims     *claim.Controller
-	volumes    *volume.Controller
-	protection *protection.Controller
+	*pvcontroller.Controllers
 	operations *metrics.Operations
 }
 
@@ -113,28 +111,10 @@ func wire(options *options, clients *program.Clients, caches *controller.Caches,
 	if err != nil {
 		return nil, err
 	}
-	versions, operations, locks := controller.NewVersions(), metrics.NewOperations(), &controller.KeyLocks{}
-	claims, claimsErr := claim.New(claim.Config{
-		Client: budgets.binding, Caches: caches, Versions: versions, Reporter: reporter,
-		Plugins: options.set, Operations: operations, Locks: locks, Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,
+	operations := metrics.NewOperations()
+	reconcilers, err := pvcontroller.New(pvcontroller.Config{
+		Clients: budgets, Caches: caches, Reporter: reporter, Plugins: options.set, Operations: operations,
+		Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,
 	})
-	if claimsErr != nil {
-		return nil, claimsErr
-	}
-	volumes, volumesErr := volume.New(volume.Config{
-		Client: budgets.releasing, ReclaimClient: budgets.reclaiming, Caches: caches, Versions: versions, Reporter: reporter,
-		Plugins: options.set, Operations: operations, Locks: locks, WakeClaim: claims.Enqueue, Honor: options.Honor(), LookAgain: options.lookAgain,
-	})
-	protected, protectionErr := protection.New(protection.Config{Client: budgets.protection, Caches: caches, Versions: versions})
-	return &controllers{claims, volumes, protected, operations}, errors.Join(volumesErr, protectionErr)
-}
-
-// run works until the context ends and every worker has finished its object.
-func (c *controllers) run(ctx context.Context, options *options) {
-	klog.FromContext(ctx).Info("Working", "claimWorkers", options.claimWorkers, "volumeWorkers", options.volumeWorkers)
-	var running sync.WaitGroup
-	running.Go(func() { c.claims.Run(ctx, options.claimWorkers) })
-	running.Go(func() { c.volumes.Run(ctx, options.volumeWorkers) })
-	running.Go(func() { c.protection.Run(ctx, options.claimWorkers) })
-	running.Wait()
+	return &controllers{reconcilers, operations}, err
 }

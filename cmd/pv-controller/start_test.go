@@ -62,7 +62,7 @@ func workAgainst(t *testing.T, s *apiServer) {
 	if !clients.WaitForCacheSync(ctx, informers) {
 		t.Fatal("the caches were not filled")
 	}
-	running.Go(func() { controllers.run(ctx, options) })
+	running.Go(func() { controllers.Run(ctx, options.claimWorkers, options.volumeWorkers) })
 }
 
 // The handlers of the informers fill the index of free volumes after the stores.

@@ -22,11 +22,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	decide "github.com/exeunt-io/exeunt/pkg/protection"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/protection"
-	volumes "github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
 )
 
 // world is an API server without validation, and the reconcilers of the
@@ -50,28 +48,26 @@ func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
 	if w.caches, err = controller.NewCaches(informers.NewSharedInformerFactory(w.client, 0)); err != nil {
 		t.Fatal(err)
 	}
-	versions, reporter := controller.NewVersions(), controller.NewReporter(&record.FakeRecorder{})
 	recycling := intree.Recycling{Template: intree.DefaultTemplate(), MinimumTimeout: 60, TimeoutIncrement: 30}
 	plugins := intree.NewSet(migration.New(),
 		&intree.HostPath{Root: t.TempDir(), Provisions: true, Recycling: recycling}, &intree.NFS{Recycling: recycling})
-	claims, claimsErr := claim.New(claim.Config{Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: honor})
-	protected, protectedErr := protection.New(protection.Config{Client: w.client, Caches: w.caches, Versions: versions})
-	phases, phasesErr := volumes.New(volumes.Config{
-		Client: w.client, Caches: w.caches, Versions: versions, Reporter: reporter, Plugins: plugins, Operations: metrics.NewOperations(), WakeClaim: func(string) {}, Honor: honor,
+	c, err := pvcontroller.New(pvcontroller.Config{
+		Clients: pvcontroller.OneClient(w.client), Caches: w.caches, Reporter: controller.NewReporter(&record.FakeRecorder{}),
+		Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: honor,
 	})
-	if err := errors.Join(claimsErr, protectedErr, phasesErr); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range fuzzobj.Claims {
 		w.reconcile = append(w.reconcile,
-			func(ctx context.Context) error { return claims.Reconcile(ctx, key) },
-			func(ctx context.Context) error { return claims.Provision(ctx, key) },
-			func(ctx context.Context) error { return protected.Reconcile(ctx, key) })
+			func(ctx context.Context) error { return c.Claims.Reconcile(ctx, key) },
+			func(ctx context.Context) error { return c.Provisioner.Reconcile(ctx, key) },
+			func(ctx context.Context) error { return c.Protection.Reconcile(ctx, key) })
 	}
 	for _, name := range fuzzobj.Volumes {
 		w.reconcile = append(w.reconcile,
-			func(ctx context.Context) error { return phases.Reconcile(ctx, name) },
-			func(ctx context.Context) error { return phases.Reclaim(ctx, name) })
+			func(ctx context.Context) error { return c.Volumes.Reconcile(ctx, name) },
+			func(ctx context.Context) error { return c.Reclaimer.Reconcile(ctx, name) })
 	}
 	return w
 }

@@ -11,9 +11,10 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree/reclaimer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
@@ -45,19 +46,18 @@ func (n *nobody) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 	return path.RecyclerPod(volume)
 }
 
-// staleReclaim returns the pv-controller's volume side with the plugin, on a cache
-// that knows only the objects.
-func staleReclaim(s *harness.Session, objects ...any) (*volume.Controller, *nobody) {
+// staleReclaim returns the in-tree reclaimer with the plugin, on a cache that knows only
+// the objects.
+func staleReclaim(s *harness.Session, objects ...any) (*reclaimer.Controller, *nobody) {
 	s.T.Helper()
 	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.Client, 0))
 	s.Must(err, "make caches")
 	plugin := &nobody{}
-	c, err := volume.New(volume.Config{
-		Client: s.Client, Caches: caches, Versions: controller.NewVersions(), Honor: true,
+	c, err := pvcontroller.New(pvcontroller.Config{
+		Clients: pvcontroller.OneClient(s.Client), Caches: caches, Honor: true,
 		Reporter:   controller.NewReporter(record.NewFakeRecorder(100)),
 		Plugins:    intree.NewSet(migration.New(), plugin),
 		Operations: metrics.NewOperations(),
-		WakeClaim:  func(string) {},
 	})
 	s.Must(err, "make controller")
 	for _, object := range objects {
@@ -70,7 +70,7 @@ func staleReclaim(s *harness.Session, objects ...any) (*volume.Controller, *nobo
 			fill(s, caches.Pods, object)
 		}
 	}
-	return c, plugin
+	return c.Reclaimer, plugin
 }
 
 // reclaimedOn returns what the plugin deletes on a cache that knows only the objects,
@@ -78,7 +78,7 @@ func staleReclaim(s *harness.Session, objects ...any) (*volume.Controller, *nobo
 func reclaimedOn(s *harness.Session, objects ...any) []string {
 	s.T.Helper()
 	c, plugin := staleReclaim(s, objects...)
-	s.Must(c.Reclaim(s.Ctx, objects[0].(*v1.PersistentVolume).Name), "reclaim")
+	s.Must(c.Reconcile(s.Ctx, objects[0].(*v1.PersistentVolume).Name), "reclaim")
 	return plugin.deleted
 }
 
@@ -108,7 +108,7 @@ func TestAPluginIsCalledForAVolumeWhoseClaimIsGone(t *testing.T) {
 	over := pathOver(s, v1.PersistentVolumeReclaimDelete)
 	c, plugin := staleReclaim(s, over)
 	for range 2 { // its success is remembered
-		s.Must(c.Reclaim(s.Ctx, over.Name), "reclaim")
+		s.Must(c.Reconcile(s.Ctx, over.Name), "reclaim")
 	}
 	if len(plugin.deleted) != 1 {
 		t.Errorf("the plugin was called %d times, want once", len(plugin.deleted))
@@ -205,7 +205,7 @@ func TestNothingIsScrubbedNorGivenAwayOnTheWordOfACache(t *testing.T) {
 			objects := prepare(s)
 			c, _ := staleReclaim(s, objects...)
 			name := objects[0].(*v1.PersistentVolume).Name
-			s.Must(c.Reclaim(s.Ctx, name), "reclaim")
+			s.Must(c.Reconcile(s.Ctx, name), "reclaim")
 			now, err := s.Client.CoreV1().PersistentVolumes().Get(s.Ctx, name, metav1.GetOptions{})
 			s.Must(err, "read volume")
 			if now.Spec.ClaimRef == nil || now.Status.Phase != v1.VolumeBound {

@@ -18,10 +18,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
@@ -158,16 +157,15 @@ func TestAnEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
 	bound := boundPair(s)
 	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.Client, 0))
 	s.Must(err, "make caches")
-	c, err := volume.New(volume.Config{
-		Client: s.Client, Caches: caches, Versions: controller.NewVersions(), Honor: true,
+	c, err := pvcontroller.New(pvcontroller.Config{
+		Clients: pvcontroller.OneClient(s.Client), Caches: caches, Honor: true,
 		Reporter:   controller.NewReporter(record.NewFakeRecorder(100)),
 		Plugins:    intree.NewSet(migration.New()),
 		Operations: metrics.NewOperations(),
-		WakeClaim:  func(string) {},
 	})
 	s.Must(err, "make controller")
 	fill(s, caches.Volumes, bound)
-	s.Must(c.Reconcile(s.Ctx, bound.Name), "reconcile")
+	s.Must(c.Volumes.Reconcile(s.Ctx, bound.Name), "reconcile")
 	now, err := s.Client.CoreV1().PersistentVolumes().Get(s.Ctx, bound.Name, metav1.GetOptions{})
 	s.Must(err, "read volume")
 	if now.Status.Phase != v1.VolumeBound || now.ResourceVersion != bound.ResourceVersion {
@@ -188,18 +186,19 @@ func TestCachesThatWereWoundBackChangeNothing(t *testing.T) {
 
 	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.Client, 0))
 	s.Must(err, "make caches")
-	versions, reporter := controller.NewVersions(), controller.NewReporter(record.NewFakeRecorder(100))
-	plugins := intree.NewSet(migration.New())
-	claims, err := claim.New(claim.Config{Client: s.Client, Caches: caches, Versions: versions, Reporter: reporter, Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: true})
-	s.Must(err, "make controller")
-	volumes, err := volume.New(volume.Config{Client: s.Client, Caches: caches, Versions: versions, Reporter: reporter, Plugins: plugins, Operations: metrics.NewOperations(), WakeClaim: func(string) {}, Honor: true})
-	s.Must(err, "make controller")
+	c, err := pvcontroller.New(pvcontroller.Config{
+		Clients: pvcontroller.OneClient(s.Client), Caches: caches, Dynamic: true, Honor: true,
+		Reporter:   controller.NewReporter(record.NewFakeRecorder(100)),
+		Plugins:    intree.NewSet(migration.New()),
+		Operations: metrics.NewOperations(),
+	})
+	s.Must(err, "make controllers")
 	fill(s, caches.Volumes, youngVolume)
 	fill(s, caches.Claims, youngClaim)
-	if err := claims.Reconcile(s.Ctx, s.Namespace+"/claim"); !patch.IsStale(err) {
+	if err := c.Claims.Reconcile(s.Ctx, s.Namespace+"/claim"); !patch.IsStale(err) {
 		t.Errorf("binding again: %v, want it refused because the volume has changed", err)
 	}
-	s.Must(volumes.Reconcile(s.Ctx, youngVolume.Name), "reconcile volume")
+	s.Must(c.Volumes.Reconcile(s.Ctx, youngVolume.Name), "reconcile volume")
 	expectUnwritten(s, volumeNow, claimNow)
 }
 

@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -42,30 +38,24 @@ func (r *told) AnnotatedEventf(object runtime.Object, _ map[string]string, kind,
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
+// handedOver records the claims that are handed to the in-tree provisioner.
+type handedOver []string
+
+func (h *handedOver) Enqueue(claim string) { *h = append(*h, claim) }
+
 // stage is a controller whose caches know exactly the objects that its API server has.
 func stage(t *testing.T, objects ...runtime.Object) (*Controller, *told) {
-	t.Helper()
-	return stageWith(t, &intree.HostPath{Root: t.TempDir(), Provisions: true}, objects...)
-}
-
-// stageWith is a stage with the one in-tree plugin.
-func stageWith(t *testing.T, plugin intree.Plugin, objects ...runtime.Object) (*Controller, *told) {
 	t.Helper()
 	client := fake.NewSimpleClientset(objects...)
 	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(client, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.PrependReactor("create", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		volume := action.(clienttesting.CreateAction).GetObject().(*v1.PersistentVolume)
-		volume.UID, volume.ResourceVersion, volume.Status.Phase = types.UID(volume.Name), "1", v1.VolumePending
-		return false, nil, nil
-	})
 	events := &told{}
-	plugins := intree.NewSet(migration.New(), plugin)
+	plugins := intree.NewSet(migration.New(), &intree.HostPath{Root: t.TempDir(), Provisions: true})
 	c, err := New(Config{
 		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(events),
-		Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: true,
+		Observer: &Observer{Caches: caches, Provisioners: plugins, Dynamic: true}, InTree: &handedOver{}, Operations: metrics.NewOperations(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -282,59 +272,6 @@ func TestEveryPhaseOfAClaimIsReachedForItsReasonOnly(t *testing.T) {
 				if volume := c.Caches.Volume(name); (volume.Status.Phase == v1.VolumeBound) != (tc.want == v1.ClaimBound) {
 					t.Errorf("the volume is %s, the claim %s", volume.Status.Phase, tc.want)
 				}
-			}
-		})
-	}
-}
-
-// failing is the host-path plugin, which cannot create volumes.
-type failing struct{ *intree.HostPath }
-
-func (failing) Create(context.Context, *v1.PersistentVolume) error {
-	return errors.New("no space left")
-}
-
-func TestProvisioningByPluginIsReportedOnClaim(t *testing.T) {
-	mounted := class(intree.HostPathName, storagev1.VolumeBindingImmediate)
-	mounted.MountOptions = []string{"noatime"}
-	for name, tc := range map[string]struct {
-		class    *storagev1.StorageClass
-		refused  bool // the API server refuses the PersistentVolume
-		fails    bool // the plugin fails
-		want     string
-		recorded bool // there is a PersistentVolume afterwards
-	}{
-		"the volume is created":            {class: class(intree.HostPathName, storagev1.VolumeBindingImmediate), want: "Normal ProvisioningSucceeded", recorded: true},
-		"the plugin refuses the class":     {class: mounted, want: "Warning ProvisioningFailed"},
-		"the API server refuses to record": {class: class(intree.HostPathName, storagev1.VolumeBindingImmediate), refused: true, want: "Warning ProvisioningFailed"},
-		"the plugin fails":                 {class: class(intree.HostPathName, storagev1.VolumeBindingImmediate), fails: true, want: "Warning ProvisioningFailed", recorded: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			root := t.TempDir()
-			var plugin intree.Plugin = &intree.HostPath{Root: root, Provisions: true}
-			if tc.fails {
-				plugin = failing{plugin.(*intree.HostPath)}
-			}
-			c, events := stageWith(t, plugin, tc.class, pendingClaim(ofClass("class")))
-			if tc.refused {
-				c.Client.(*fake.Clientset).PrependReactor("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, apierrors.NewForbidden(v1.Resource("persistentvolumes"), "v", errors.New("by policy"))
-				})
-			}
-			reconcile(t, c)
-			ends := tc.want == "Normal ProvisioningSucceeded"
-			if err := c.Provision(t.Context(), "ns/claim"); (err == nil) != ends {
-				t.Errorf("Provision returns %v", err)
-			}
-			if want := []string{"*v1.PersistentVolumeClaim claim: " + tc.want}; !slices.Equal(events.events, want) {
-				t.Errorf("reported %q, want %q", events.events, want)
-			}
-			_, err := c.Client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-claim", metav1.GetOptions{})
-			if recorded := err == nil; recorded != tc.recorded {
-				t.Errorf("the volume is recorded: %v, want %v (%v)", recorded, tc.recorded, err)
-			}
-			if _, err := os.Stat(filepath.Join(root, "hostpath_pv", "pvc-claim")); (err == nil) != ends {
-				t.Errorf("looking for the directory: %v", err)
 			}
 		})
 	}

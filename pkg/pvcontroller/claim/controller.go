@@ -3,7 +3,6 @@ package claim
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -11,8 +10,8 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
 )
 
 // Config is what the reconciler works with.
@@ -21,41 +20,41 @@ type Config struct {
 	Caches   *controller.Caches
 	Versions *controller.Versions
 	Reporter *controller.Reporter
-	// Plugins are the in-tree plugins, and who has taken over which.
-	Plugins *intree.Set
-	// Operations measures how long provisioning takes, whoever does it.
+	// Observer derives the state of claims. It is shared with InTree.
+	Observer *Observer
+	// InTree provisions volumes with in-tree plugins.
+	InTree InTree
+	// Operations measures how long provisioning takes, for all provisioners.
 	Operations *metrics.Operations
-	// Dynamic enables dynamic provisioning.
-	Dynamic bool
-	// Locks are shared with whoever deletes volumes: one worker at a time has a volume
-	// of an in-tree plugin. They may be nil if nobody does.
-	Locks *controller.KeyLocks
-	// Honor is the gate HonorPVReclaimPolicy.
-	Honor bool
-	// LookAgain is the longest time until a claim that waits is looked at though no
-	// event came; 0 is for ever.
+	// LookAgain is the longest time until a waiting claim is reconciled without an
+	// event; 0 is for ever.
 	LookAgain time.Duration
+}
+
+// InTree takes over the claims that an in-tree plugin provisions for.
+type InTree interface {
+	// Enqueue has the volume of the claim provisioned.
+	Enqueue(claim string)
 }
 
 // Controller binds claims to volumes.
 type Controller struct {
 	Config
-	writer *controller.Writer
-	index  *binding.Index
-	loop   *controller.Loop
-	// provisioning is the queue of the in-tree plugins.
-	provisioning *controller.Loop
+	claims  *controller.Writer
+	volumes *pvwriter.Writer
+	index   *binding.Index
+	loop    *controller.Loop
 }
 
 // New returns the reconciler and registers it with the caches.
 func New(config Config) (*Controller, error) {
-	c := &Controller{Config: config, writer: controller.NewWriter(config.Client, config.Versions)}
-	if c.Locks == nil {
-		c.Locks = &controller.KeyLocks{}
+	c := &Controller{
+		Config:  config,
+		claims:  controller.NewWriter(config.Client, config.Versions),
+		volumes: pvwriter.New(config.Client, config.Versions),
 	}
 	exists := func(key string) bool { return c.Caches.Claim(key) != nil }
 	c.loop = controller.NewLoop("claims", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile).Only(exists)
-	c.provisioning = controller.NewLoop("provisioning", controller.Backoff{Initial: time.Second, Max: 2 * time.Minute}, c.Provision).Only(exists)
 	c.index = binding.NewIndex(c.loop.Enqueue)
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("watch for claims: %w", err)
@@ -63,16 +62,12 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Run reconciles claims with so many workers, and as many that provision with
-// in-tree plugins, until the context ends.
+// Run reconciles claims with the given number of workers until the context ends.
 func (c *Controller) Run(ctx context.Context, workers int) {
-	var running sync.WaitGroup
-	running.Go(func() { c.provisioning.Run(ctx, workers) })
 	c.loop.Run(ctx, workers)
-	running.Wait()
 }
 
-// Enqueue has the claim looked at soon.
+// Enqueue adds the claim to the queue.
 func (c *Controller) Enqueue(claim string) {
 	c.loop.Enqueue(claim)
 }
@@ -82,8 +77,8 @@ func (c *Controller) Enqueue(claim string) {
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	o, err := c.observe(key)
 	for steps := new(controller.StepCounter); err == nil && o != nil; {
-		decision := binding.DecideClaim(o.state(c))
-		c.measure(o.claim, decision.Reason)
+		decision := binding.DecideClaim(o.state)
+		c.measure(o, decision.Reason)
 		if decision.Action == binding.Wait {
 			c.report(o, decision.Reason)
 			if c.LookAgain > 0 && !decision.Reason.Settled() {

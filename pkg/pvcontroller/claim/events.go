@@ -22,9 +22,6 @@ const (
 	waitForFirstConsumer = "WaitForFirstConsumer"
 	waitForPodScheduled  = "WaitForPodScheduled"
 	provisioningFailed   = "ProvisioningFailed"
-
-	provisioningSucceeded = "ProvisioningSucceeded"
-
 	externalProvisioning = "ExternalProvisioning"
 )
 
@@ -52,7 +49,7 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 	case binding.ProvisionerMissing:
 		return controller.WarningEvent(provisioningFailed, c.pluginNotFound(class)), true
 	case binding.AwaitsProvisioner:
-		return controller.NormalEvent(externalProvisioning, fmt.Sprintf("Waiting for a volume to be created by the external provisioner '%s' or manually by the system administrator; if this takes long, verify that the provisioner is running and correctly registered", c.provisionerOf(o.claim))), true
+		return controller.NormalEvent(externalProvisioning, fmt.Sprintf("Waiting for a volume to be created by the external provisioner '%s' or manually by the system administrator; if this takes long, verify that the provisioner is running and correctly registered", o.provisioner)), true
 	case binding.ClaimDeleting, binding.IsBound, binding.FromOldVersion, binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.VolumeMissing, binding.DefaultClass, binding.ProvisioningOff:
 	}
 	return controller.Event{}, false

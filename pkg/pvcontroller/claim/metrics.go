@@ -3,7 +3,6 @@ package claim
 import (
 	"errors"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
@@ -39,12 +38,12 @@ func countAssignment(err error) {
 
 // measure notes when provisioning begins for a claim, and that it ends once the
 // claim is bound, as in kube-controller-manager.
-func (c *Controller) measure(claim *v1.PersistentVolumeClaim, reason binding.Reason) {
+func (c *Controller) measure(o *observation, reason binding.Reason) {
 	switch reason {
 	case binding.IsBound:
-		c.Operations.Succeeded(claim.UID)
+		c.Operations.Succeeded(o.claim.UID)
 	case binding.AwaitsProvisioner, binding.AwaitsPlugin:
-		c.Operations.Begin(claim.UID, c.provisionerOf(claim), operations.Provision)
+		c.Operations.Begin(o.claim.UID, o.provisioner, operations.Provision)
 	default: // nothing begins or ends
 	}
 }

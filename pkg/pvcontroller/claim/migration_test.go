@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -28,11 +26,11 @@ func TestAClaimSaysWhoHasTakenOverFromThePluginThatWasAsked(t *testing.T) {
 		"it is said where nobody has taken over": {map[string]string{asked: "example.com/driver", to: "pd.csi.storage.gke.io"}, "remove"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, claim := world(t), claimant()
+			claim := claimant()
 			claim.Annotations = tc.annotations
-			got := ""
-			if c.mismarked(claim) {
-				got = marked(t, c, claim)
+			got, o := "", world(t).Observer.observe(claim, nil, false)
+			if o.state.Mismarked {
+				got = migratedTo(t, o)
 			}
 			if got != tc.want {
 				t.Errorf("migrated-to becomes %q, want %q", got, tc.want)
@@ -41,10 +39,10 @@ func TestAClaimSaysWhoHasTakenOverFromThePluginThatWasAsked(t *testing.T) {
 	}
 }
 
-// marked returns what the patch makes of the annotation, "remove" if it takes it off.
-func marked(t *testing.T, c *Controller, claim *v1.PersistentVolumeClaim) string {
+// migratedTo returns the value that the patch sets, "remove" if it removes the annotation.
+func migratedTo(t *testing.T, o *observation) string {
 	t.Helper()
-	body, err := c.markMigrated(claim).Bytes()
+	body, err := setMigratedTo(o).Bytes()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,7 @@
 package claim
 
 import (
-	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -18,7 +15,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -32,7 +28,6 @@ func deleted(c *v1.PersistentVolumeClaim) {
 	c.DeletionTimestamp = &now
 }
 
-// With the gate on and off, for a claim in any state, whoever serves it.
 func TestOldFinalizerGoesWhereOwnPluginServesClaim(t *testing.T) {
 	local := class(intree.HostPathName, storagev1.VolumeBindingImmediate)
 	for name, tc := range map[string]struct {
@@ -46,19 +41,16 @@ func TestOldFinalizerGoesWhereOwnPluginServesClaim(t *testing.T) {
 		"served by a migrated plugin":  {pendingClaim(ofClass("class"), carrying, deleted, annotated(storage.AnnStorageProvisioner, "kubernetes.io/gce-pd")), false},
 		"no provisioner was requested": {pendingClaim(carrying, deleted), false},
 	} {
-		for _, honor := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
-				c, _ := stage(t, tc.claim.DeepCopy(), local)
-				c.Honor = honor
-				now := reconcile(t, c)
-				if got := !finalizer.Has(now.Finalizers, finalizer.Provisioning); got != tc.goes {
-					t.Errorf("the finalizers are %v; gone: %v, want %v", now.Finalizers, got, tc.goes)
-				}
-				if !finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
-					t.Errorf("the finalizers of others are gone: %v", now.Finalizers)
-				}
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			c, _ := stage(t, tc.claim, local)
+			now := reconcile(t, c)
+			if got := !finalizer.Has(now.Finalizers, finalizer.Provisioning); got != tc.goes {
+				t.Errorf("the finalizers are %v; gone: %v, want %v", now.Finalizers, got, tc.goes)
+			}
+			if !finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
+				t.Errorf("the finalizers of others are gone: %v", now.Finalizers)
+			}
+		})
 	}
 }
 
@@ -73,117 +65,6 @@ func TestNoFinalizerIsAddedToClaims(t *testing.T) {
 				t.Errorf("finalizers %v, annotations %v", claim.Finalizers, claim.Annotations)
 			}
 		})
-	}
-}
-
-// crashing is the host-path plugin; the process ends before or after its work.
-type crashing struct {
-	*intree.HostPath
-	before, after bool
-}
-
-var errCrash = errors.New("the process ends")
-
-func (p *crashing) Create(ctx context.Context, volume *v1.PersistentVolume) error {
-	if p.before {
-		return errCrash
-	}
-	err := p.HostPath.Create(ctx, volume)
-	if p.after {
-		return errCrash
-	}
-	return err
-}
-
-// A restart after a crash at any point serves the claim, or leaves nothing behind if
-// the claim was deleted meanwhile.
-func TestCrashWhileProvisioningLeaksNoDirectory(t *testing.T) {
-	for name, crash := range map[string]crashing{"recorded only": {before: true}, "created": {after: true}} {
-		for _, gone := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				root, crash := t.TempDir(), crash
-				crash.HostPath = &intree.HostPath{Root: root, Provisions: true}
-				c, _ := stageWith(t, &crash, class(intree.HostPathName, storagev1.VolumeBindingImmediate), pendingClaim(ofClass("class")))
-				reconcile(t, c)
-				if err := c.Provision(t.Context(), "ns/claim"); !errors.Is(err, errCrash) {
-					t.Fatalf("Provision returns %v", err)
-				}
-				if claim := reconcile(t, c); claim.Spec.VolumeName != "" {
-					t.Errorf("the claim is bound to the unfinished volume %s", claim.Spec.VolumeName)
-				}
-				crash.before, crash.after = false, false
-				if gone {
-					expectReclaimed(t, c, root)
-					return
-				}
-				if err := c.Provision(t.Context(), "ns/claim"); err != nil {
-					t.Fatal(err)
-				}
-				for range 2 { // the first shows the cache the phase
-					reconcile(t, c)
-				}
-				if claim := reconcile(t, c); claim.Status.Phase != v1.ClaimBound || claim.Spec.VolumeName != "pvc-claim" {
-					t.Errorf("the claim is %s, bound to %q", claim.Status.Phase, claim.Spec.VolumeName)
-				}
-				if _, err := os.Stat(filepath.Join(root, "hostpath_pv", "pvc-claim")); err != nil {
-					t.Errorf("the claim is bound to nothing: %v", err)
-				}
-			})
-		}
-	}
-}
-
-// expectReclaimed deletes the claim, and wants volume and directory to go.
-func expectReclaimed(t *testing.T, c *Controller, root string) {
-	t.Helper()
-	ctx := t.Context()
-	if err := c.Client.CoreV1().PersistentVolumeClaims("ns").Delete(ctx, "claim", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Caches.Claims.GetStore().Delete(pendingClaim()); err != nil {
-		t.Fatal(err)
-	}
-	volumes, err := volume.New(volume.Config{
-		Client: c.Client, Caches: c.Caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(&told{}),
-		Plugins: c.Plugins, Operations: c.Operations, WakeClaim: func(string) {}, Honor: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, work := range []func(context.Context, string) error{volumes.Reconcile, volumes.Reclaim} {
-		if err := work(ctx, "pvc-claim"); err != nil {
-			t.Fatal(err)
-		}
-		if now, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, "pvc-claim", metav1.GetOptions{}); err == nil {
-			if err := c.Caches.Volumes.GetStore().Update(now); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if left, err := filepath.Glob(filepath.Join(root, "*", "*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v (%v)", left, err)
-	}
-	list, err := c.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil || slices.ContainsFunc(list.Items, func(v v1.PersistentVolume) bool { return v.DeletionTimestamp == nil }) {
-		t.Errorf("volumes %v (%v)", list.Items, err)
-	}
-}
-
-func TestPluginVolumeThatDoesNotFitIsReportedOnce(t *testing.T) {
-	gold := "gold" // an attributes class, of which the plugin knows nothing
-	claim := pendingClaim(ofClass("class"), func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &gold })
-	c, events := stage(t, claim, class(intree.HostPathName, storagev1.VolumeBindingImmediate))
-	for range 3 {
-		reconcile(t, c)
-		if err := c.Provision(t.Context(), "ns/claim"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if now := reconcile(t, c); now.Spec.VolumeName != "" || c.Caches.Volume("pvc-claim").Status.Phase != v1.VolumePending {
-		t.Errorf("the claim is bound to %q, the volume is %s", now.Spec.VolumeName, c.Caches.Volume("pvc-claim").Status.Phase)
-	}
-	if want := []string{"*v1.PersistentVolumeClaim claim: Normal ProvisioningSucceeded"}; !slices.Equal(events.events, want) {
-		t.Errorf("reported %q, want %q", events.events, want)
 	}
 }
 
@@ -207,5 +88,20 @@ func TestExistingPluginVolumeIsBoundWithoutProvisioning(t *testing.T) {
 	c, _ := stage(t, pendingClaim(ofClass("class")), class(intree.HostPathName, storagev1.VolumeBindingImmediate), made)
 	if claim := reconcile(t, c); claim.Status.Phase != v1.ClaimBound || claim.Spec.VolumeName != "pvc-former" {
 		t.Errorf("the claim is %s, bound to %q", claim.Status.Phase, claim.Spec.VolumeName)
+	}
+}
+
+func TestClaimIsHandedToInTreeProvisioner(t *testing.T) {
+	for provisioner, want := range map[string]handedOver{intree.HostPathName: {"ns/claim"}, "example.com/driver": nil} {
+		t.Run(provisioner, func(t *testing.T) {
+			c, _ := stage(t, pendingClaim(ofClass("class")), class(provisioner, storagev1.VolumeBindingImmediate))
+			claim := reconcile(t, c)
+			if got := *c.InTree.(*handedOver); !slices.Equal(got, want) {
+				t.Errorf("handed over %v, want %v", got, want)
+			}
+			if got := c.Observer.AwaitsPlugin(claim); got != (want != nil) {
+				t.Errorf("AwaitsPlugin = %v", got)
+			}
+		})
 	}
 }

@@ -29,7 +29,10 @@ func world(t *testing.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions(), Plugins: intree.NewSet(migration.New()), Operations: metrics.NewOperations()})
+	c, err := New(Config{
+		Client: client, Caches: caches, Versions: controller.NewVersions(), InTree: &handedOver{}, Operations: metrics.NewOperations(),
+		Observer: &Observer{Caches: caches, Provisioners: intree.NewSet(migration.New())},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +79,7 @@ func TestWhatTheIndexHandsOutIsWhatTheCacheKnows(t *testing.T) {
 			if err := c.Caches.Volumes.GetStore().Add(free("v", "2", change)); err != nil {
 				t.Fatal(err)
 			}
-			if volume, err := c.take(claimant()); err != nil || volume != nil {
+			if volume, err := c.takeVolume(claimant()); err != nil || volume != nil {
 				t.Fatalf("took %v, %v", volume, err)
 			}
 			expectWaiting(t, c)
@@ -87,7 +90,7 @@ func TestWhatTheIndexHandsOutIsWhatTheCacheKnows(t *testing.T) {
 func TestAVolumeThatOnlyTheIndexKnowsIsForgotten(t *testing.T) {
 	c := world(t)
 	c.index.Put(free("v", "1"))
-	if volume, err := c.take(claimant()); err != nil || volume != nil {
+	if volume, err := c.takeVolume(claimant()); err != nil || volume != nil {
 		t.Fatalf("took %v, %v", volume, err)
 	}
 	expectWaiting(t, c)

@@ -8,12 +8,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
-	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
-	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // waitingPod uses the claim and has no node.
@@ -56,7 +52,7 @@ func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := stage(t, append(tc.objects, tc.claim)...)
-			event, shown := c.eventFor(&observation{claim: tc.claim, volume: tc.volume}, tc.reason)
+			event, shown := c.eventFor(c.Observer.observe(tc.claim, tc.volume, false), tc.reason)
 			if got := event.Type + " " + event.Reason; !shown || got != tc.event {
 				t.Errorf("event %q, want %q", got, tc.event)
 			}
@@ -85,48 +81,5 @@ func TestMismatchHasUpstreamKeyWords(t *testing.T) {
 		if got := binding.Mismatch(volume, claim); !strings.Contains(got, words) {
 			t.Errorf("mismatch %q lacks %q", got, words)
 		}
-	}
-}
-
-func TestInTreeProvisioningEventsHaveUpstreamKeyWords(t *testing.T) {
-	block := v1.PersistentVolumeBlock
-	source := func(claim *v1.PersistentVolumeClaim) {
-		claim.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "source"}
-	}
-	working := &intree.HostPath{Root: t.TempDir(), Provisions: true}
-	for name, tc := range map[string]struct {
-		plugin intree.Plugin
-		claim  *v1.PersistentVolumeClaim
-		class  func(*storagev1.StorageClass)
-		words  []string
-	}{
-		"created":         {working, pendingClaim(), nil, []string{"Normal ProvisioningSucceeded", "Successfully provisioned volume pvc-claim using kubernetes.io/host-path"}},
-		"disk is full":    {&failing{working}, pendingClaim(), nil, []string{"Warning ProvisioningFailed", `Failed to provision volume with StorageClass "class"`, "no space left"}},
-		"plugin disabled": {&intree.HostPath{}, pendingClaim(), nil, []string{"Warning ProvisioningFailed", `provisioning in volume plugin "kubernetes.io/host-path" is disabled`}},
-		"block volume": {working, pendingClaim(func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block }), nil,
-			[]string{"Warning ProvisioningFailed", "kubernetes.io/host-path does not support block volume provisioning"}},
-		"mount options": {working, pendingClaim(), func(c *storagev1.StorageClass) { c.MountOptions = []string{"ro"} },
-			[]string{"Warning ProvisioningFailed", "ount options are not supported by the provisioner", `StorageClass "class" has mount options [ro]`}},
-		"data source": {working, pendingClaim(source), nil, []string{"Warning ProvisioningFailed", `plugin "kubernetes.io/host-path" is not a CSI plugin`, "can provision a claim with a datasource"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			class := classWith(intree.HostPathName)
-			if tc.class != nil {
-				tc.class(class)
-			}
-			ofClass("class")(tc.claim)
-			metav1.SetMetaDataAnnotation(&tc.claim.ObjectMeta, storage.AnnStorageProvisioner, intree.HostPathName)
-			c, _ := stageWith(t, tc.plugin, tc.claim, class)
-			events := record.NewFakeRecorder(10)
-			c.Reporter = controller.NewReporter(events)
-			_ = c.provision(t.Context(), tc.claim)
-			close(events.Events)
-			event := <-events.Events
-			for _, words := range tc.words {
-				if !strings.Contains(event, words) {
-					t.Errorf("event %q lacks %q", event, words)
-				}
-			}
-		})
 	}
 }

@@ -35,6 +35,12 @@ func (s *Set) ProvisionerFor(name string) (Provisioner, bool) {
 	return provisioner, able
 }
 
+// Provisions says whether [Set.ProvisionerFor] returns a plugin for the name.
+func (s *Set) Provisions(name string) bool {
+	_, able := s.ProvisionerFor(name)
+	return able
+}
+
 // ExternalProvisioner returns who outside of this program is asked for volumes of
 // classes with the name: the CSI driver that has taken over an in-tree plugin, or
 // the name itself. It returns false for in-tree names that nobody outside serves.

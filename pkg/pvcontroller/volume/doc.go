@@ -1,22 +1,16 @@
-// Package volume keeps the phase of volumes true, releases them when their claim
-// is gone, and writes the marks and the protection that go with that: it executes
-// [reclaim.DecideMarks], [binding.DecideVolume] and [protection.DecideVolume], in
-// this order. The last one has a loop of its own, named as in kube-controller-manager.
-// Volumes that are over are handed to another loop, with workers of its
-// own, that executes [reclaim.DecideInTree]: no plugin delays a phase.
+// Package volume sets the phase of volumes, releases volumes whose claim is gone, and
+// adds and removes pv-protection: it executes [binding.DecideVolume] and
+// [protection.DecideVolume]. The workqueues have the names of kube-controller-manager.
 //
-//	loop           woken by                                        writes
-//	volumes        volumes, claims, a deletion that succeeded      marks, phases, claimRef; pv-protection with Released
-//	pvprotection   the loop above, once marks and phase are right  pv-protection
-//	reclaims       the first loop, recycler pods, pods that finish phase Failed, in-tree finalizer, recycler pods;
-//	               with a claim, a volume that shared the data     deletes the object; claimRef of a recycled volume
+//	workqueue     enqueued by                                  writes
+//	volumes       volumes, claims, deletion by a plugin        ownership (see [InTree]), phase, claimRef
+//	pvprotection  the queue above, once both are right         pv-protection
 //
-// Before a plugin is called, volume, claim and recycler pod are read live. Success
-// is remembered by the UIDs of volume and claim; a failure is tried
-// again with backoff, however often the volume is woken meanwhile. That the rights to
-// recycle are missing is such a failure.
+// Volumes that are Released or Failed are handed to [InTree], which has workers of its
+// own: a slow plugin does not delay a phase.
 //
-// A volume that is being deleted loses pv-protection in the same write that says
-// Released: the finalizer of whoever reclaims it (External or InTree) holds it
-// from there on. Where none can, pv-protection stays: [reclaim.Held]. Nothing is released without a live read of the claim by UID.
+// A volume that is being deleted loses pv-protection in the write that sets the phase
+// Released. From then on the finalizer of the reclaiming component keeps the volume; if
+// that finalizer is missing, pv-protection stays ([reclaim.Held]). No volume is released
+// unless its claim was read from the API server, by UID.
 package volume

@@ -2,104 +2,23 @@ package volume
 
 import (
 	"fmt"
-	"strings"
-
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Event reasons, as in kube-controller-manager: scripts and alerts match them. The
-// messages have the key words of its messages, which words_test.go lists.
-const (
-	volumeMismatch             = "VolumeMismatch"
-	volumeFailedDelete         = "VolumeFailedDelete"
-	volumeDelete               = "VolumeDelete"
-	volumeFailedRecycle        = "VolumeFailedRecycle"
-	volumeRecycled             = "VolumeRecycled"
-	recyclerPod                = "RecyclerPod"
-	volumeUnknownReclaimPolicy = "VolumeUnknownReclaimPolicy"
-)
+// volumeMismatch is an event reason of kube-controller-manager.
+const volumeMismatch = "VolumeMismatch"
 
-// event is what a user reads.
-type event = controller.Event
-
-// failure says why a volume that should be reclaimed is Failed.
-func failure(volume *v1.PersistentVolume, reason reclaim.Reason) event {
-	policy := volume.Spec.PersistentVolumeReclaimPolicy
-	switch {
-	case reason == reclaim.UnknownPolicy:
-		return controller.WarningEvent(volumeUnknownReclaimPolicy, fmt.Sprintf("Volume has unrecognized PersistentVolumeReclaimPolicy %q; the volume is left as it is", policy))
-	case policy == v1.PersistentVolumeReclaimRecycle:
-		return controller.WarningEvent(volumeFailedRecycle, "No recycler plugin found for the volume; the volume is left as it is")
-	}
-	return controller.WarningEvent(volumeFailedDelete, noDeleter(volume)+"; the volume is left as it is, and the policy Retain gives it up")
-}
-
-// noDeleter names the plugin that provisioned the volume, or else the volume.
-func noDeleter(volume *v1.PersistentVolume) string {
-	if plugin := volume.Annotations[storage.AnnDynamicallyProvisioned]; plugin != "" {
-		return "no volume plugin matched name: " + plugin
-	}
-	return fmt.Sprintf("error getting deleter volume plugin for volume %q: no deletable volume plugin matched", volume.Name)
-}
-
-func deletionFailure(err error) event {
-	return controller.WarningEvent(volumeFailedDelete, err.Error())
-}
-
-// stillInUse: that a plugin needs more time is no failure.
-func stillInUse(err error) event {
-	return controller.NormalEvent(volumeDelete, err.Error())
-}
-
-func recyclingFailure(err error) event {
-	return controller.WarningEvent(volumeFailedRecycle, "Recycle failed: "+err.Error())
-}
-
-// podFailure is why a recycler pod failed, by the message in its status.
-func podFailure(message string) error {
-	if message == "" {
-		message = "the recycler pod failed, pod.Status.Message unknown"
-	}
-	return fmt.Errorf("failed to recycle volume: %s", message)
-}
-
-// podRefusal is why the recycler pod does not exist.
-func podRefusal(err error) error {
-	return fmt.Errorf("unexpected error creating recycler pod: %w", err)
-}
-
-func recycledEvent() event {
-	return controller.NormalEvent(volumeRecycled, "Volume recycled")
-}
-
-// recyclerEvent tells of the pod that recycles a volume.
-func recyclerEvent(message string) event {
-	return controller.NormalEvent(recyclerPod, "Recycler pod: "+message)
-}
-
-// reportWait tells the user on whom a volume waits that should be reclaimed.
-func (c *Controller) reportWait(o reclaimed, reason reclaim.Reason) {
-	switch others := c.sharing(o.volume); {
-	case reason == reclaim.HandleShared && len(others) > 0:
-		c.Reporter.Report(o.volume, controller.WarningEvent(string(reason), fmt.Sprintf("The volume is not reclaimed, for the data of volume %q is at the same place or below it", others[0].Name)))
-	case reason == reclaim.VolumeUsed:
-		c.Reporter.Report(o.volume, controller.NormalEvent(volumeFailedRecycle, fmt.Sprintf("Volume is used by pods: %s; the volume is recycled once none of them runs", strings.Join(c.usersOf(o), ","))))
-	}
-}
-
-// reportMismatch tells both objects' users.
+// reportMismatch sends an event about both objects.
 func (c *Controller) reportMismatch(o observation) {
 	c.Reporter.Report(o.volume, controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind PersistentVolume to requested PersistentVolumeClaim %q due to incompatible volumeMode", o.claim.Name)))
 	c.Reporter.Report(o.claim, controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind PersistentVolume %q to requested PersistentVolumeClaim due to incompatible volumeMode", o.volume.Name)))
 }
 
-// reportNeverBound tells the claim's user why he gets another volume than the one
-// that was made for the claim.
+// reportNeverBound sends an event about the claim, which gets another volume than the
+// one provisioned for it.
 func (c *Controller) reportNeverBound(o observation, err error) {
 	if err != nil || o.claim == nil || !storage.NeverBound(o.claim) || o.claim.UID != o.volume.Spec.ClaimRef.UID {
 		return

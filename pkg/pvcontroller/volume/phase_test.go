@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -9,7 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -125,5 +129,24 @@ func TestAVolumeOfAnotherModeIsToldToBothUsers(t *testing.T) {
 	}
 	if phase := s.Caches.Volume("v").Status.Phase; phase != v1.VolumeAvailable {
 		t.Errorf("the volume is %s", phase)
+	}
+}
+
+// undo has the API server answer patches with the volume as it was.
+func (s *stage) undo(volume *v1.PersistentVolume) *int {
+	patches := new(int)
+	s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		*patches++
+		return *patches < 1000, volume.DeepCopy(), nil
+	})
+	return patches
+}
+
+func TestPassEndsThoughWebhookUndoesPhase(t *testing.T) {
+	volume := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.ClaimRef, v.Status.Phase = nil, v1.VolumePending })
+	s := newStage(t, volume)
+	patches := s.undo(volume)
+	if err := s.Reconcile(t.Context(), "v"); !errors.Is(err, controller.ErrTooManySteps) || *patches > controller.MaxSteps {
+		t.Errorf("%d patches in one pass, error %v", *patches, err)
 	}
 }

@@ -17,9 +17,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
-	"github.com/exeunt-io/exeunt/pkg/migration"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 )
 
 // added returns how many keys the queue was given.
@@ -59,13 +56,7 @@ func TestProtectionQueueMovesWhenVolumeIsDeleted(t *testing.T) {
 		patched <- string(action.(clienttesting.PatchAction).GetPatch())
 		return false, nil, nil
 	})
-	c, err := New(Config{
-		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(&told{}),
-		Plugins: intree.NewSet(migration.New()), Operations: metrics.NewOperations(), WakeClaim: func(string) {}, Honor: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, _ := newControllers(t, client, caches, &told{})
 	running, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	factory.StartWithContext(running)

@@ -10,11 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree/reclaimer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -53,9 +55,10 @@ func (d *disk) Delete(ctx context.Context, _ *v1.PersistentVolume) error {
 // stage is a controller whose caches know exactly the objects that its API server has.
 type stage struct {
 	*Controller
-	t      *testing.T
-	plugin *disk
-	events *told
+	reclaimer *reclaimer.Controller
+	t         *testing.T
+	plugin    *disk
+	events    *told
 }
 
 func newStage(t *testing.T, objects ...runtime.Object) *stage {
@@ -66,22 +69,29 @@ func newStage(t *testing.T, objects ...runtime.Object) *stage {
 		t.Fatal(err)
 	}
 	s := &stage{t: t, events: &told{}, plugin: &disk{delete: func(context.Context) error { return nil }}}
-	s.Controller, err = New(Config{
-		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(s.events),
-		Plugins: intree.NewSet(migration.New(), s.plugin), Operations: metrics.NewOperations(), WakeClaim: func(string) {}, Honor: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.Controller, s.reclaimer = newControllers(t, client, caches, s.events, s.plugin)
 	s.follow()
 	return s
 }
 
-// shutDown ends what runs beside the test.
-func (s *stage) shutDown() {
-	ended, end := context.WithCancel(context.Background())
-	end()
-	s.Run(ended, 1)
+// newControllers returns the controller and the reclaimer that it hands volumes to.
+func newControllers(t *testing.T, client kubernetes.Interface, caches *controller.Caches, events *told, plugins ...intree.Plugin) (*Controller, *reclaimer.Controller) {
+	t.Helper()
+	versions, reporter := controller.NewVersions(), controller.NewReporter(events)
+	inTree, err := reclaimer.New(reclaimer.Config{
+		Client: client, Caches: caches, Versions: versions, Reporter: reporter,
+		Plugins: intree.NewSet(migration.New(), plugins...), Operations: metrics.NewOperations(), Locks: &controller.KeyLocks{}, Honor: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{
+		Client: client, Caches: caches, Versions: versions, Reporter: reporter, InTree: inTree, WakeClaim: func(string) {}, Honor: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, inTree
 }
 
 // follow lets the caches follow the API server.
@@ -110,16 +120,6 @@ func (s *stage) must(err error) {
 	}
 }
 
-// reclaim looks at the volume once in each loop; it returns nil if it is gone.
-func (s *stage) reclaim() *v1.PersistentVolume {
-	s.t.Helper()
-	for _, look := range []func(context.Context, string) error{s.Reconcile, s.Protect, s.Reclaim, s.Reconcile, s.Protect} {
-		s.must(look(context.Background(), "v"))
-		s.follow()
-	}
-	return s.Caches.Volume("v")
-}
-
 // over is a volume of the plugin whose claim is gone.
 func over(policy v1.PersistentVolumeReclaimPolicy, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{
@@ -135,4 +135,9 @@ func over(policy v1.PersistentVolumeReclaimPolicy, change ...func(*v1.Persistent
 		f(volume)
 	}
 	return volume
+}
+
+// by is a volume that the plugin or the driver provisioned.
+func by(plugin string) func(*v1.PersistentVolume) {
+	return func(v *v1.PersistentVolume) { v.Annotations[storage.AnnDynamicallyProvisioned] = plugin }
 }

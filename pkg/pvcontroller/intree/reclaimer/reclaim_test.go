@@ -1,10 +1,11 @@
-package volume
+package reclaimer
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
@@ -99,9 +99,9 @@ func TestTheTimeBetweenTwoTriesEndsGrowing(t *testing.T) {
 		s := newStage(t)
 		defer s.shutDown()
 		for range 100 {
-			s.postpone("u")
+			s.backOff("u")
 		}
-		if wait := s.postponed("u"); wait != lastRetry {
+		if wait := s.remainingBackoff("u"); wait != lastRetry {
 			t.Errorf("after a hundred failures the next try waits %v, want %v", wait, lastRetry)
 		}
 	})
@@ -113,7 +113,7 @@ func TestASuccessIsNotAskedForTwiceThoughTheWritesFail(t *testing.T) {
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	s.plugin.delete = func(context.Context) error { cancel(); return nil } // whatever follows fails
-	_ = s.Reclaim(ctx, "v")
+	_ = s.Controller.Reconcile(ctx, "v")
 	s.plugin.delete = func(context.Context) error { return errors.New("already deleted") }
 	for range 3 {
 		s.reclaim()
@@ -137,7 +137,7 @@ func TestNextClaimsDataIsDeletedToo(t *testing.T) {
 	s := newStage(t, over(v1.PersistentVolumeReclaimDelete))
 	denied := true
 	s.denyDeletion(&denied)
-	if err := s.Reclaim(t.Context(), "v"); err == nil {
+	if err := s.Controller.Reconcile(t.Context(), "v"); err == nil {
 		t.Error("a deletion that was denied is no error")
 	}
 	next := over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID, v.ResourceVersion = "next", "9" })
@@ -145,7 +145,7 @@ func TestNextClaimsDataIsDeletedToo(t *testing.T) {
 	s.must(err)
 	s.follow()
 	denied = false
-	s.must(s.Reclaim(t.Context(), "v"))
+	s.must(s.Controller.Reconcile(t.Context(), "v"))
 	s.follow()
 	if calls := s.plugin.calls.Load(); calls != 2 || s.Caches.Volume("v") != nil {
 		t.Errorf("the plugin was called %d times, want twice; the volume: %v", calls, s.Caches.Volume("v"))
@@ -159,7 +159,7 @@ func TestDeletionOfObjectRestsOnVersion(t *testing.T) {
 		got = action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
 		return true, nil, apierrors.NewConflict(v1.Resource("persistentvolumes"), "v", errors.New("modified"))
 	})
-	if err := s.Reclaim(t.Context(), "v"); !patch.IsStale(err) {
+	if err := s.Controller.Reconcile(t.Context(), "v"); !patch.IsStale(err) {
 		t.Errorf("Reclaim returns %v, want a conflict", err)
 	}
 	if got == nil || got.UID == nil || *got.UID != "u" || got.ResourceVersion == nil || *got.ResourceVersion != "1" {
@@ -167,28 +167,9 @@ func TestDeletionOfObjectRestsOnVersion(t *testing.T) {
 	}
 }
 
-// undo has the API server answer patches with the volume as it was.
-func (s *stage) undo(volume *v1.PersistentVolume) *int {
-	patches := new(int)
-	s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-		*patches++
-		return *patches < 1000, volume.DeepCopy(), nil
-	})
-	return patches
-}
-
-func TestPassEndsThoughWebhookUndoesPhase(t *testing.T) {
-	volume := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.ClaimRef, v.Status.Phase = nil, v1.VolumePending })
-	s := newStage(t, volume)
-	patches := s.undo(volume)
-	if err := s.Reconcile(t.Context(), "v"); !errors.Is(err, controller.ErrTooManySteps) || *patches > controller.MaxSteps {
-		t.Errorf("%d patches in one pass, error %v", *patches, err)
-	}
-}
-
 func TestAPluginThatHangsDelaysNoPhase(t *testing.T) {
 	volumes := []*v1.PersistentVolume{}
-	for i := range 3 * reclaimers {
+	for i := range 3 * Workers {
 		volumes = append(volumes, over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 			v.Name = fmt.Sprintf("hangs-%d", i)
 			v.UID = types.UID(v.Name)
@@ -210,11 +191,17 @@ func TestAPluginThatHangsDelaysNoPhase(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan struct{})
-	go func() { s.Run(ctx, 1); close(ended) }()
+	go func() {
+		var running sync.WaitGroup
+		running.Go(func() { s.Run(ctx) })
+		running.Go(func() { s.phases.Run(ctx, 1) })
+		running.Wait()
+		close(ended)
+	}()
 	for _, volume := range volumes {
-		s.loop.Enqueue(volume.Name)
+		s.phases.Enqueue(volume.Name)
 	}
-	for range reclaimers {
+	for range Workers {
 		<-hanging
 	}
 	watcher, err := s.Client.CoreV1().PersistentVolumes().Watch(ctx, metav1.ListOptions{})
@@ -225,7 +212,7 @@ func TestAPluginThatHangsDelaysNoPhase(t *testing.T) {
 	fresh, err = s.Client.CoreV1().PersistentVolumes().Create(ctx, fresh, metav1.CreateOptions{})
 	s.must(err)
 	s.must(s.Caches.Volumes.GetStore().Add(fresh))
-	s.loop.Enqueue("new")
+	s.phases.Enqueue("new")
 	for event := range watcher.ResultChan() {
 		if volume, ok := event.Object.(*v1.PersistentVolume); ok && volume.Name == "new" && volume.Status.Phase == v1.VolumeAvailable {
 			break
@@ -316,7 +303,7 @@ func TestAVolumeWhoseClaimLivesIsNotFailedForWantOfARight(t *testing.T) {
 	s.Client.(*fake.Clientset).PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(v1.Resource("pods"), "recycler-for-v", errors.New("no right"))
 	})
-	s.must(s.Reclaim(t.Context(), "v"))
+	s.must(s.Controller.Reconcile(t.Context(), "v"))
 	s.follow()
 	if volume := s.Caches.Volume("v"); volume.Status.Phase != v1.VolumeReleased || len(s.events.events) > 0 {
 		t.Errorf("the volume is %s, events %v", volume.Status.Phase, s.events.events)

@@ -1,4 +1,4 @@
-package volume
+package reclaimer
 
 import (
 	"errors"
@@ -56,7 +56,7 @@ func TestUsedVolumeNamesPodsAsUpstream(t *testing.T) {
 	finished := using("done")
 	finished.Status.Phase = v1.PodSucceeded
 	s := newStage(t, volume, using("b"), using("a"), finished)
-	s.reportWait(reclaimed{volume: volume}, reclaim.VolumeUsed)
+	s.reportWait(observation{volume: volume}, reclaim.VolumeUsed)
 	if event := strings.Join(s.events.events, "; "); !strings.Contains(event, "Normal VolumeFailedRecycle: Volume is used by pods: ns/a,ns/b") {
 		t.Errorf("event %q", event)
 	}

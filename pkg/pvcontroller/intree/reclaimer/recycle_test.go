@@ -1,4 +1,4 @@
-package volume
+package reclaimer
 
 import (
 	"fmt"
@@ -30,10 +30,10 @@ func TestWhatWasToldOfARecyclerPodIsToldOnceAndForgottenWithItsPod(t *testing.T)
 		_, err := s.Client.CoreV1().Events(pod.Namespace).Create(t.Context(), said, metav1.CreateOptions{})
 		s.must(err)
 		for range 3 {
-			s.tellEvents(t.Context(), reclaimed{volume: volume, pod: pod})
+			s.repeatPodEvents(t.Context(), observation{volume: volume, pod: pod})
 		}
 	}
-	if told := len(s.memory.Get(volume.UID).told); told != 1 {
+	if told := len(s.memory.Get(volume.UID).reported); told != 1 {
 		t.Errorf("%d events are remembered, of 5 pods of which 4 are gone", told)
 	}
 	var want []string

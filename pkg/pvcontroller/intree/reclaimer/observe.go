@@ -1,4 +1,4 @@
-package volume
+package reclaimer
 
 import (
 	"context"
@@ -13,21 +13,21 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// reclaimed is a volume that may have to be reclaimed, the claim that has the name
-// it refers to, and the pod that has the name of its recycler.
-type reclaimed struct {
+// observation is a volume, the claim with the name that the volume refers to, and the
+// pod with the name of the volume's recycler.
+type observation struct {
 	volume *v1.PersistentVolume
 	claim  *v1.PersistentVolumeClaim
 	pod    *v1.Pod
-	// refusal is why the pod may not be read: the rights to recycle are granted apart
-	// from the others.
+	// refusal is the API server's refusal to read the pod: the rights to recycle are
+	// optional.
 	refusal error
 	state   reclaim.InTreeState
 }
 
-// observeReclaim looks at the caches only.
-func (c *Controller) observeReclaim(volume *v1.PersistentVolume) reclaimed {
-	o := reclaimed{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
+// observe reads the caches only.
+func (c *Controller) observe(volume *v1.PersistentVolume) observation {
+	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
 	if recycler := c.recyclerPod(volume); recycler != nil {
 		o.pod = c.Caches.Pod(controller.Key(recycler))
 	}
@@ -35,16 +35,38 @@ func (c *Controller) observeReclaim(volume *v1.PersistentVolume) reclaimed {
 	return o
 }
 
-// again is the observation with what is remembered since.
-func (c *Controller) again(o reclaimed) *reclaimed {
+// observeAgain returns the observation with what was remembered since.
+func (c *Controller) observeAgain(o observation) *observation {
 	o.state = c.stateOf(o, o.state.Confirmed)
 	return &o
 }
 
-func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
+// confirm reads the volume, its claim and its recycler pod from the API server. It
+// returns nil if the volume is gone or another volume has its name.
+func (c *Controller) confirm(ctx context.Context, o observation) (*observation, error) {
+	volume, err := controller.LiveVolume(ctx, c.Client, o.volume)
+	if volume == nil || err != nil {
+		return nil, err
+	}
+	live := observation{volume: volume}
+	if live.claim, err = controller.LiveClaim(ctx, c.Client, volume); err != nil {
+		return nil, err
+	}
+	live.pod, err = c.readRecycler(ctx, volume)
+	switch {
+	case apierrors.IsForbidden(err):
+		live.refusal = err
+	case err != nil:
+		return nil, err
+	}
+	live.state = c.stateOf(live, true)
+	return &live, nil
+}
+
+func (c *Controller) stateOf(o observation, confirmed bool) reclaim.InTreeState {
 	volume, plugin, done := o.volume, c.pluginOf(o.volume), c.memory.Get(o.volume.UID)
 	_, recycles := c.Plugins.RecyclerFor(volume)
-	left := plugin == reclaim.Deletes && finalizer.Has(volume.Finalizers, finalizer.External)
+	external := plugin == reclaim.Deletes && finalizer.Has(volume.Finalizers, finalizer.External)
 	return reclaim.InTreeState{
 		Honor:     c.Honor,
 		Plugin:    plugin,
@@ -53,7 +75,7 @@ func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
 		Phase:     storage.PhaseOf(volume.Status.Phase),
 		Dynamic:   storage.IsDynamic(volume),
 		Deleting:  volume.DeletionTimestamp != nil || done.objectDeleted,
-		Protected: left || finalizer.Has(volume.Finalizers, finalizer.InTree),
+		Protected: external || finalizer.Has(volume.Finalizers, finalizer.InTree),
 		Claim:     storage.ClaimOf(volume, o.claim),
 		Shared:    len(c.sharing(volume)) > 0,
 		Used:      len(c.usersOf(o)) > 0,
@@ -64,7 +86,7 @@ func (c *Controller) stateOf(o reclaimed, confirmed bool) reclaim.InTreeState {
 	}
 }
 
-// sharing returns the other volumes whose data would be gone with this one's.
+// sharing returns the other volumes whose data is deleted with the data of this volume.
 func (c *Controller) sharing(volume *v1.PersistentVolume) []*v1.PersistentVolume {
 	location := c.Plugins.Location(volume)
 	if location == "" {
@@ -79,41 +101,18 @@ func (c *Controller) sharing(volume *v1.PersistentVolume) []*v1.PersistentVolume
 	return others
 }
 
-// usersOf returns the pods, as namespace/name, that may still write to the volume
-// though its claim is gone. Where another claim has the name by now, the pods are that
-// claim's.
-func (c *Controller) usersOf(o reclaimed) []string {
+// usersOf returns the pods, as namespace/name, that may still write to the volume whose
+// claim is gone. If a new claim has the name, the pods use the new claim.
+func (c *Controller) usersOf(o observation) []string {
 	if o.claim != nil {
 		return nil
 	}
 	var users []string
 	for _, pod := range c.Caches.PodsOf(controller.ClaimKey(o.volume)) {
-		if !finished(pod) {
+		if !isFinished(pod) {
 			users = append(users, controller.Key(pod))
 		}
 	}
 	slices.Sort(users)
 	return users
-}
-
-// confirmReclaim reads the volume, its claim and its recycler pod from the API
-// server. It returns nil if the volume is gone, or another one has its name.
-func (c *Controller) confirmReclaim(ctx context.Context, o reclaimed) (*reclaimed, error) {
-	volume, err := controller.LiveVolume(ctx, c.Client, o.volume)
-	if volume == nil || err != nil {
-		return nil, err
-	}
-	live := reclaimed{volume: volume}
-	if live.claim, err = controller.LiveClaim(ctx, c.Client, volume); err != nil {
-		return nil, err
-	}
-	live.pod, err = c.readRecycler(ctx, volume)
-	switch {
-	case apierrors.IsForbidden(err):
-		live.refusal = err
-	case err != nil:
-		return nil, err
-	}
-	live.state = c.stateOf(live, true)
-	return &live, nil
 }

@@ -1,4 +1,4 @@
-package volume
+package reclaimer
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func (c *Controller) readRecycler(ctx context.Context, volume *v1.PersistentVolu
 
 // startRecycler creates the pod; its events have the volume looked at again. Where the
 // rights for that are missing, the volume says so until they are granted.
-func (c *Controller) startRecycler(ctx context.Context, o reclaimed) error {
+func (c *Controller) startRecycler(ctx context.Context, o observation) error {
 	volume := o.volume
 	recycler, here := c.Plugins.RecyclerFor(volume)
 	if !here {
@@ -69,7 +69,7 @@ func (c *Controller) startRecycler(ctx context.Context, o reclaimed) error {
 }
 
 // removeRecycler deletes a pod that is not believed, or that nobody waits for.
-func (c *Controller) removeRecycler(ctx context.Context, o reclaimed, reason reclaim.Reason) error {
+func (c *Controller) removeRecycler(ctx context.Context, o observation, reason reclaim.Reason) error {
 	if reason == reclaim.RecyclerUnknown {
 		c.Reporter.Report(o.volume, recyclerEvent(fmt.Sprintf("pod %s/%s has the name and was not made for this volume's data; it is removed first", o.pod.Namespace, o.pod.Name)))
 	}
@@ -82,7 +82,7 @@ func (c *Controller) removeRecycler(ctx context.Context, o reclaimed, reason rec
 func (c *Controller) removeRecyclersOf(ctx context.Context, name string) error {
 	var errs []error
 	for _, pod := range c.Caches.RecyclersOf(name) {
-		if c.Plugins.RecyclesIn(pod.Namespace) && finished(pod) && pod.DeletionTimestamp == nil {
+		if c.Plugins.RecyclesIn(pod.Namespace) && isFinished(pod) && pod.DeletionTimestamp == nil {
 			errs = append(errs, c.deletePod(ctx, pod))
 		}
 	}
@@ -91,29 +91,29 @@ func (c *Controller) removeRecyclersOf(ctx context.Context, name string) error {
 
 // finishRecycling deletes the pod before anything else: its success must never be
 // found again by a later recycling.
-func (c *Controller) finishRecycling(ctx context.Context, o reclaimed) (*reclaimed, error) {
-	c.tellEvents(ctx, o)
+func (c *Controller) finishRecycling(ctx context.Context, o observation) (*observation, error) {
+	c.repeatPodEvents(ctx, o)
 	if err := c.deletePod(ctx, o.pod); err != nil {
 		return nil, err
 	}
 	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{recycled: reclaim.RecyclerMark(o.volume)} })
 	c.Operations.Succeeded(o.volume.UID)
 	c.Reporter.ReportAlways(o.volume, recycledEvent())
-	return c.again(o), nil
+	return c.observeAgain(o), nil
 }
 
-func (c *Controller) retryRecycling(ctx context.Context, o reclaimed) error {
-	c.tellEvents(ctx, o)
+func (c *Controller) retryRecycling(ctx context.Context, o observation) error {
+	c.repeatPodEvents(ctx, o)
 	if err := c.recyclingFailed(ctx, o.volume, podFailure(o.pod.Status.Message)); err != nil {
 		return err
 	}
 	return c.deletePod(ctx, o.pod)
 }
 
-// tellEvents repeats on the volume what others say of its recycler pod, each once:
+// repeatPodEvents repeats on the volume what others say of its recycler pod, each once:
 // where it runs, that its image cannot be pulled. It is asked for whenever the pod
 // changes, which spares a watch of all events; to fail at it is no failure.
-func (c *Controller) tellEvents(ctx context.Context, o reclaimed) {
+func (c *Controller) repeatPodEvents(ctx context.Context, o observation) {
 	about := fields.OneTermEqualSelector("involvedObject.uid", string(o.pod.UID)).String()
 	list, err := c.Client.CoreV1().Events(o.pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: about})
 	if err != nil {
@@ -122,9 +122,9 @@ func (c *Controller) tellEvents(ctx context.Context, o reclaimed) {
 	}
 	var before map[types.UID]bool
 	c.memory.Update(o.volume.UID, func(p *progress) {
-		before, p.told = p.told, make(map[types.UID]bool, len(list.Items))
+		before, p.reported = p.reported, make(map[types.UID]bool, len(list.Items))
 		for i := range list.Items {
-			p.told[list.Items[i].UID] = true
+			p.reported[list.Items[i].UID] = true
 		}
 	})
 	for i := range list.Items {
@@ -137,19 +137,8 @@ func (c *Controller) tellEvents(ctx context.Context, o reclaimed) {
 // recyclingFailed has the volume recycled again later.
 func (c *Controller) recyclingFailed(ctx context.Context, volume *v1.PersistentVolume, err error) error {
 	klog.FromContext(ctx).Error(err, "Failed to recycle the volume, trying again")
-	c.Operations.Failed(volume.UID)
-	c.postpone(volume.UID)
-	c.reclaims.EnqueueAfter(volume.Name, c.postponed(volume.UID))
-	return c.fail(ctx, volume, recyclingFailure(err))
-}
-
-// makeAvailable takes the reference to the claim off; the phase follows.
-func (c *Controller) makeAvailable(ctx context.Context, volume *v1.PersistentVolume) error {
-	if _, err := c.giveBack(ctx, volume); err != nil {
-		return err
-	}
-	c.memory.Forget(volume.UID)
-	return nil
+	c.enqueueWithBackoff(volume)
+	return c.setFailed(ctx, volume, recyclingFailure(err))
 }
 
 // deletePod deletes this very pod.

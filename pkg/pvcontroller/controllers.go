@@ -1,0 +1,93 @@
+package pvcontroller
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree/provisioner"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree/reclaimer"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/protection"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
+)
+
+// Clients are the clients of the reconcilers. Each may have a rate limit of its own, so
+// that volumes whose deletion fails again and again delay no claim.
+type Clients struct {
+	Binding, Releasing, Reclaiming, Protection kubernetes.Interface
+}
+
+// OneClient uses the same client for all reconcilers.
+func OneClient(client kubernetes.Interface) Clients {
+	return Clients{Binding: client, Releasing: client, Reclaiming: client, Protection: client}
+}
+
+// Config holds what the reconcilers share.
+type Config struct {
+	Clients
+	Caches     *controller.Caches
+	Reporter   *controller.Reporter
+	Plugins    *intree.Set
+	Operations *metrics.Operations
+	// Dynamic enables dynamic provisioning.
+	Dynamic bool
+	// Honor is the gate HonorPVReclaimPolicy.
+	Honor bool
+	// LookAgain is the longest time until a waiting object is reconciled without an
+	// event; 0 is for ever.
+	LookAgain time.Duration
+}
+
+// Controllers are the reconcilers of the pv-controller.
+type Controllers struct {
+	Claims      *claim.Controller
+	Volumes     *volume.Controller
+	Protection  *protection.Controller
+	Provisioner *provisioner.Controller
+	Reclaimer   *reclaimer.Controller
+}
+
+// New returns the reconcilers and registers their event handlers with the caches.
+func New(config Config) (*Controllers, error) {
+	versions, locks := controller.NewVersions(), &controller.KeyLocks{}
+	observer := &claim.Observer{Caches: config.Caches, Provisioners: config.Plugins, Dynamic: config.Dynamic}
+	provisioning := provisioner.New(provisioner.Config{
+		Client: config.Binding, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
+		Claims: observer, Plugins: config.Plugins, Operations: config.Operations, Locks: locks, Honor: config.Honor,
+	})
+	claims, claimsErr := claim.New(claim.Config{
+		Client: config.Binding, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
+		Observer: observer, InTree: provisioning, Operations: config.Operations, LookAgain: config.LookAgain,
+	})
+	reclaiming, reclaimErr := reclaimer.New(reclaimer.Config{
+		Client: config.Reclaiming, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
+		Plugins: config.Plugins, Operations: config.Operations, Locks: locks, LookAgain: config.LookAgain, Honor: config.Honor,
+	})
+	if err := errors.Join(claimsErr, reclaimErr); err != nil {
+		return nil, err
+	}
+	volumes, volumesErr := volume.New(volume.Config{
+		Client: config.Releasing, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
+		InTree: reclaiming, WakeClaim: claims.Enqueue, Honor: config.Honor,
+	})
+	protected, protectionErr := protection.New(protection.Config{Client: config.Protection, Caches: config.Caches, Versions: versions})
+	return &Controllers{claims, volumes, protected, provisioning, reclaiming}, errors.Join(volumesErr, protectionErr)
+}
+
+// Run reconciles until the context ends and every worker has finished its object.
+func (c *Controllers) Run(ctx context.Context, claimWorkers, volumeWorkers int) {
+	var running sync.WaitGroup
+	running.Go(func() { c.Claims.Run(ctx, claimWorkers) })
+	running.Go(func() { c.Provisioner.Run(ctx, claimWorkers) })
+	running.Go(func() { c.Protection.Run(ctx, claimWorkers) })
+	running.Go(func() { c.Volumes.Run(ctx, volumeWorkers) })
+	running.Go(func() { c.Reclaimer.Run(ctx) })
+	running.Wait()
+}

@@ -1,0 +1,46 @@
+package reclaimer
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// progress is what the controller remembers about a volume that still exists.
+type progress struct {
+	// deleted names the volume and the claim whose data the plugin deleted, in the form
+	// of [reclaim.RecyclerMark].
+	deleted string
+	// objectDeleted: the PersistentVolume was deleted.
+	objectDeleted bool
+	// recycled is the annotation of the recycler pod that succeeded.
+	recycled string
+	// reported are the events of the last recycler pod that were repeated on the volume.
+	reported map[types.UID]bool
+	// failures since the last success, and the time before which no attempt is made.
+	failures int
+	until    time.Time
+}
+
+// The shortest and the longest time between two attempts for one volume.
+const (
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = 2 * time.Minute
+)
+
+// backOff notes a failure. The next attempt waits, however often the volume is enqueued.
+func (c *Controller) backOff(uid types.UID) {
+	c.memory.Update(uid, func(p *progress) {
+		wait := lastRetry
+		if p.failures < 10 { // more would overflow the shift
+			wait = min(lastRetry, firstRetry<<p.failures)
+		}
+		p.failures++
+		p.until = time.Now().Add(wait)
+	})
+}
+
+// remainingBackoff returns how long the next attempt still waits.
+func (c *Controller) remainingBackoff(uid types.UID) time.Duration {
+	return time.Until(c.memory.Get(uid).until)
+}

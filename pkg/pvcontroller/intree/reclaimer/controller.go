@@ -1,0 +1,140 @@
+package reclaimer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+// Workers is the number of volumes that plugins reclaim at the same time.
+const Workers = 8
+
+// Config holds the dependencies of the controller.
+type Config struct {
+	Client   kubernetes.Interface
+	Caches   *controller.Caches
+	Versions *controller.Versions
+	Reporter *controller.Reporter
+	Plugins  *intree.Set
+	// Operations measures deletions and recycling.
+	Operations *metrics.Operations
+	// Locks are shared with the in-tree provisioner: one worker at a time works on a volume.
+	Locks *controller.KeyLocks
+	// LookAgain is the longest time until a waiting volume is reconciled without an
+	// event; 0 is for ever.
+	LookAgain time.Duration
+	// Honor is the gate HonorPVReclaimPolicy.
+	Honor bool
+}
+
+// Controller reclaims volumes of in-tree plugins.
+type Controller struct {
+	Config
+	volumes *pvwriter.Writer
+	memory  *controller.Memory[progress]
+	loop    *controller.Loop
+	// deleted are called with the name of every volume that a plugin deleted.
+	deleted []func(volume string)
+}
+
+// New returns the controller and registers its event handlers with the caches.
+func New(config Config) (*Controller, error) {
+	c := &Controller{
+		Config:  config,
+		volumes: pvwriter.New(config.Client, config.Versions),
+		memory:  controller.NewMemory[progress](),
+	}
+	c.loop = controller.NewLoop("reclaims", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile).
+		Only(func(name string) bool { return c.Caches.Volume(name) != nil || len(c.Caches.RecyclersOf(name)) > 0 })
+	if err := c.watch(); err != nil {
+		return nil, fmt.Errorf("watch for volumes to reclaim: %w", err)
+	}
+	return c, nil
+}
+
+// Run reclaims volumes until the context ends.
+func (c *Controller) Run(ctx context.Context) {
+	c.loop.Run(ctx, Workers)
+}
+
+// Enqueue has the volume reclaimed if its phase is Released or Failed.
+func (c *Controller) Enqueue(volume *v1.PersistentVolume) {
+	if isReleased(volume) {
+		c.loop.Enqueue(volume.Name)
+	}
+}
+
+// OnDeleted registers a function that is called with the name of every volume whose data
+// a plugin deleted. All functions are registered before Run.
+func (c *Controller) OnDeleted(wake func(volume string)) {
+	c.deleted = append(c.deleted, wake)
+}
+
+// Reconcile takes step after step until one volume is reclaimed or has to wait.
+func (c *Controller) Reconcile(ctx context.Context, name string) error {
+	volume := c.Caches.Volume(name)
+	switch {
+	case volume == nil:
+		return c.removeRecyclersOf(ctx, name)
+	case !c.Versions.IsFresh(volume):
+		return nil
+	}
+	c.measureDeletion(volume)
+	steps := new(controller.StepCounter)
+	for o := c.observe(volume); ; {
+		decision := reclaim.DecideInTree(o.state)
+		switch wait := c.remainingBackoff(volume.UID); {
+		case decision.Action == reclaim.Wait:
+			c.wait(ctx, o, decision.Reason)
+			return nil
+		case startsAttempt(decision.Action) && wait > 0:
+			c.loop.EnqueueAfter(name, wait)
+			return nil
+		}
+		klog.FromContext(ctx).V(4).Info("Decided on the reclaim of a volume", "reason", decision.Reason)
+		if err := steps.Next(); err != nil {
+			return err
+		}
+		next, err := c.execute(ctx, o, decision)
+		if err != nil || next == nil {
+			return err
+		}
+		o = *next
+	}
+}
+
+// wait reports why the volume waits, and enqueues the volume again after LookAgain where
+// another object must change first.
+func (c *Controller) wait(ctx context.Context, o observation, reason reclaim.Reason) {
+	c.reportWait(o, reason)
+	if reason == reclaim.RecyclerBusy && o.state.Recycler == reclaim.RecyclerRuns {
+		c.repeatPodEvents(ctx, o)
+	}
+	waits := reason == reclaim.HandleShared || reason == reclaim.VolumeUsed || reason == reclaim.RecyclerBusy
+	if waits && c.LookAgain > 0 {
+		c.loop.EnqueueAfter(o.volume.Name, c.LookAgain)
+	}
+}
+
+// startsAttempt reports whether the action begins an attempt, which waits for the backoff
+// of the last failure.
+func startsAttempt(action reclaim.Action) bool {
+	return action == reclaim.Confirm || action == reclaim.DeleteVolume || action == reclaim.StartRecycler
+}
+
+// isReleased reports whether the phase says that the claim released the volume. A Failed
+// volume was Released before.
+func isReleased(volume *v1.PersistentVolume) bool {
+	return storage.PhaseOf(volume.Status.Phase).Released()
+}

@@ -1,0 +1,126 @@
+package reclaimer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+// execute carries out one action. It returns the new observation, or nil if nothing is
+// left to do now.
+func (c *Controller) execute(ctx context.Context, o observation, decision reclaim.Decision) (*observation, error) {
+	switch decision.Action {
+	case reclaim.Confirm:
+		return c.confirm(ctx, o)
+	case reclaim.DeleteVolume:
+		return c.deleteVolume(ctx, o)
+	case reclaim.DeleteObject:
+		return c.deleteObject(ctx, o)
+	case reclaim.Unprotect:
+		return nil, c.removeFinalizers(ctx, o.volume)
+	case reclaim.Fail:
+		return nil, c.setFailed(ctx, o.volume, failure(o.volume, decision.Reason))
+	case reclaim.StartRecycler:
+		return nil, c.startRecycler(ctx, o)
+	case reclaim.RemoveRecycler:
+		return nil, c.removeRecycler(ctx, o, decision.Reason)
+	case reclaim.FinishRecycling:
+		return c.finishRecycling(ctx, o)
+	case reclaim.RetryRecycling:
+		return nil, c.retryRecycling(ctx, o)
+	case reclaim.MakeAvailable:
+		return nil, c.makeAvailable(ctx, o.volume)
+	case reclaim.Wait, reclaim.Protect, reclaim.MarkVolume, reclaim.CloseMark, reclaim.DropMark:
+	}
+	return nil, nil
+}
+
+// deleteVolume calls the plugin. Success is remembered for this volume and this claim.
+func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observation, error) {
+	deleter, here := c.Plugins.DeleterFor(o.volume)
+	if !here {
+		return nil, fmt.Errorf("no in-tree plugin deletes volume %s", o.volume.Name)
+	}
+	err := c.Operations.Call(deleter.Name(), metrics.Delete, func() error {
+		defer c.Locks.Lock(o.volume.Name)()
+		return deleter.Delete(ctx, o.volume)
+	})
+	if err != nil {
+		return nil, c.retryDeletion(ctx, o.volume, err)
+	}
+	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: reclaim.RecyclerMark(o.volume)} })
+	klog.FromContext(ctx).V(2).Info("Volume deleted by its in-tree plugin", "plugin", deleter.Name())
+	for _, wake := range c.deleted {
+		wake(o.volume.Name)
+	}
+	return c.observeAgain(o), nil
+}
+
+// retryDeletion reports the error of the plugin and enqueues the volume with backoff.
+func (c *Controller) retryDeletion(ctx context.Context, volume *v1.PersistentVolume, err error) error {
+	c.enqueueWithBackoff(volume)
+	if errors.Is(err, intree.ErrInUse) {
+		c.Reporter.Report(volume, stillInUse(err))
+		return nil
+	}
+	klog.FromContext(ctx).Error(err, "In-tree plugin failed to delete the volume, trying again")
+	return c.setFailed(ctx, volume, deletionFailure(err))
+}
+
+func (c *Controller) enqueueWithBackoff(volume *v1.PersistentVolume) {
+	c.Operations.Failed(volume.UID)
+	c.backOff(volume.UID)
+	c.loop.EnqueueAfter(volume.Name, c.remainingBackoff(volume.UID))
+}
+
+// setFailed sets the phase Failed with the message of the event, and sends the event.
+// The same write removes pv-protection if no longer needed.
+func (c *Controller) setFailed(ctx context.Context, volume *v1.PersistentVolume, event event) error {
+	if volume.Status.Phase != v1.VolumeFailed || volume.Status.Message != event.Message {
+		state := protection.VolumeStateOf(volume, v1.VolumeFailed, c.Held(volume, v1.VolumeFailed, storage.ClaimGone))
+		phase := pvwriter.PhaseChange{Phase: v1.VolumeFailed, Message: event.Message, RemoveProtection: protection.DecideVolume(state) == protection.Unprotect}
+		if _, err := c.volumes.SetPhase(ctx, volume, phase); err != nil {
+			return err
+		}
+	}
+	c.Reporter.Report(volume, event)
+	return nil
+}
+
+// deleteObject deletes the PersistentVolume.
+func (c *Controller) deleteObject(ctx context.Context, o observation) (*observation, error) {
+	if err := c.volumes.DeleteObject(ctx, o.volume); err != nil {
+		return nil, err
+	}
+	c.memory.Update(o.volume.UID, func(p *progress) { p.objectDeleted = true })
+	return c.observeAgain(o), nil
+}
+
+// removeFinalizers removes the finalizers that kept the volume for its in-tree plugin.
+func (c *Controller) removeFinalizers(ctx context.Context, volume *v1.PersistentVolume) error {
+	_, err := c.volumes.RemoveReclaimFinalizers(ctx, volume)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// makeAvailable clears the claimRef of a recycled volume. Package volume sets the phase.
+func (c *Controller) makeAvailable(ctx context.Context, volume *v1.PersistentVolume) error {
+	if _, err := c.volumes.ClearClaim(ctx, volume); err != nil {
+		return err
+	}
+	c.memory.Forget(volume.UID)
+	return nil
+}

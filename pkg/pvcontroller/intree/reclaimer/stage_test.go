@@ -1,0 +1,148 @@
+package reclaimer
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/migration"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+// told keeps the events that were sent: type, reason and message.
+type told struct{ events []string }
+
+func (r *told) Event(_ runtime.Object, kind, reason, message string) {
+	r.events = append(r.events, fmt.Sprintf("%s %s: %s", kind, reason, message))
+}
+
+func (r *told) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
+}
+
+func (r *told) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
+}
+
+// disk is a plugin whose deletions end as the test says.
+type disk struct {
+	intree.HostPath
+	delete func(context.Context) error
+	calls  atomic.Int32
+}
+
+const diskName = "kubernetes.io/disk"
+
+func (d *disk) Name() string { return diskName }
+
+func (d *disk) Delete(ctx context.Context, _ *v1.PersistentVolume) error {
+	d.calls.Add(1)
+	return d.delete(ctx)
+}
+
+// stage is a controller whose caches know exactly the objects that its API server has,
+// and the controller of phases and pv-protection beside it.
+type stage struct {
+	*Controller
+	phases *volume.Controller
+	t      *testing.T
+	plugin *disk
+	events *told
+}
+
+func newStage(t *testing.T, objects ...runtime.Object) *stage {
+	t.Helper()
+	client := fake.NewClientset(objects...)
+	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(client, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, events: &told{}, plugin: &disk{delete: func(context.Context) error { return nil }}}
+	versions, reporter := controller.NewVersions(), controller.NewReporter(s.events)
+	s.Controller, err = New(Config{
+		Client: client, Caches: caches, Versions: versions, Reporter: reporter,
+		Plugins: intree.NewSet(migration.New(), s.plugin), Operations: metrics.NewOperations(), Locks: &controller.KeyLocks{}, Honor: true,
+	})
+	s.must(err)
+	s.phases, err = volume.New(volume.Config{
+		Client: client, Caches: caches, Versions: versions, Reporter: reporter, InTree: s.Controller, WakeClaim: func(string) {}, Honor: true,
+	})
+	s.must(err)
+	s.follow()
+	return s
+}
+
+// shutDown ends the goroutines of the queues.
+func (s *stage) shutDown() {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	s.Run(ended)
+	s.phases.Run(ended, 1)
+}
+
+// follow lets the caches follow the API server.
+func (s *stage) follow() {
+	s.t.Helper()
+	ctx := context.Background()
+	volumes, volumesErr := s.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	pods, podsErr := s.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	s.must(volumesErr)
+	s.must(podsErr)
+	var known, running []any
+	for i := range volumes.Items {
+		known = append(known, &volumes.Items[i])
+	}
+	for i := range pods.Items {
+		running = append(running, &pods.Items[i])
+	}
+	s.must(s.Caches.Volumes.GetStore().Replace(known, ""))
+	s.must(s.Caches.Pods.GetStore().Replace(running, ""))
+}
+
+func (s *stage) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// reclaim looks at the volume once in each loop; it returns nil if it is gone.
+func (s *stage) reclaim() *v1.PersistentVolume {
+	s.t.Helper()
+	for _, look := range []func(context.Context, string) error{s.phases.Reconcile, s.phases.Protect, s.Reconcile, s.phases.Reconcile, s.phases.Protect} {
+		s.must(look(context.Background(), "v"))
+		s.follow()
+	}
+	return s.Caches.Volume("v")
+}
+
+// over is a volume of the plugin whose claim is gone.
+func over(policy v1.PersistentVolumeReclaimPolicy, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
+	volume := &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u", ResourceVersion: "1", Annotations: map[string]string{storage.AnnDynamicallyProvisioned: diskName}},
+		Spec: v1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: policy,
+			ClaimRef:                      &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "c"},
+			PersistentVolumeSource:        v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/data/v"}},
+		},
+		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeReleased},
+	}
+	for _, f := range change {
+		f(volume)
+	}
+	return volume
+}
+
+// static is a volume that a person created.
+func static(v *v1.PersistentVolume) { delete(v.Annotations, storage.AnnDynamicallyProvisioned) }

@@ -1,0 +1,122 @@
+package reclaimer
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+// Names of the indexes of the cache of volumes.
+const (
+	// byLocation finds volumes by the location of their data.
+	byLocation = "location"
+	// byPlace finds volumes by the location of their data and every directory above.
+	byPlace = "place"
+)
+
+// watch adds the indexes and registers the event handlers.
+func (c *Controller) watch() error {
+	err := c.Caches.Volumes.AddIndexers(cache.Indexers{
+		byLocation: indexBy(func(v *v1.PersistentVolume) []string {
+			if location := c.Plugins.Location(v); location != "" {
+				return []string{location}
+			}
+			return nil
+		}),
+		byPlace: indexBy(c.Plugins.Places),
+	})
+	if err != nil {
+		return fmt.Errorf("add index: %w", err)
+	}
+	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
+		c.Caches.Volumes: controller.OnChange(func(_, _ *v1.PersistentVolume) {}, c.volumeGone),
+		c.Caches.Pods:    controller.OnChange(func(_, pod *v1.Pod) { c.podChanged(pod) }, c.podGone),
+	} {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return fmt.Errorf("add handler: %w", err)
+		}
+	}
+	return nil
+}
+
+func indexBy(keys func(*v1.PersistentVolume) []string) cache.IndexFunc {
+	return func(object any) ([]string, error) {
+		volume, ok := object.(*v1.PersistentVolume)
+		if !ok {
+			return nil, nil
+		}
+		return keys(volume), nil
+	}
+}
+
+// volumeGone enqueues the volumes that waited because their data contains the data of
+// this volume, and this volume if a recycler pod is left over.
+func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
+	if policyOf(volume) == storage.PolicyDelete {
+		c.Operations.Succeeded(volume.UID)
+	}
+	c.Operations.Abandoned(volume.UID)
+	c.memory.Forget(volume.UID)
+	for _, place := range c.Plugins.Places(volume) {
+		for _, other := range c.volumesAt(byLocation, place) {
+			c.loop.Enqueue(other.Name)
+		}
+	}
+	if len(c.Caches.RecyclersOf(volume.Name)) > 0 {
+		c.loop.Enqueue(volume.Name)
+	}
+}
+
+// podChanged enqueues the volume of a recycler pod. A finished pod no longer uses its
+// volumes.
+func (c *Controller) podChanged(pod *v1.Pod) {
+	if volume, recycler := strings.CutPrefix(pod.Name, reclaim.RecyclerPrefix); recycler {
+		c.loop.Enqueue(volume)
+	}
+	if isFinished(pod) {
+		c.enqueueVolumesOf(pod)
+	}
+}
+
+func (c *Controller) podGone(pod *v1.Pod) {
+	if volume, recycler := strings.CutPrefix(pod.Name, reclaim.RecyclerPrefix); recycler {
+		c.loop.Enqueue(volume)
+	}
+	c.enqueueVolumesOf(pod)
+}
+
+// enqueueVolumesOf enqueues the volumes of the pod that are recycled once no pod uses them.
+func (c *Controller) enqueueVolumesOf(pod *v1.Pod) {
+	for _, claim := range controller.PodClaimKeys(pod) {
+		for _, volume := range c.Caches.VolumesOf(claim) {
+			if isReleased(volume) && policyOf(volume) == storage.PolicyRecycle {
+				c.loop.Enqueue(volume.Name)
+			}
+		}
+	}
+}
+
+// isFinished reports whether all containers of the pod have ended.
+func isFinished(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+}
+
+func (c *Controller) volumesAt(index, place string) []*v1.PersistentVolume {
+	objects, err := c.Caches.Volumes.GetIndexer().ByIndex(index, place)
+	if err != nil {
+		return nil
+	}
+	var volumes []*v1.PersistentVolume
+	for _, object := range objects {
+		if volume, ok := object.(*v1.PersistentVolume); ok {
+			volumes = append(volumes, volume)
+		}
+	}
+	return volumes
+}
