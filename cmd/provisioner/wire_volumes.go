@@ -35,9 +35,8 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 	var creations *provisioning.Controller
 	deletions, err := deletion.New(deletion.Config{
 		Client: w.clients.Objects, Volumes: core.PersistentVolumes().Informer(), Attachments: attachments,
-		Driver: w.driver, Translator: w.translator(), Reporter: reporter, Metrics: w.counts,
-		Backoff: w.options.backoff(), Honor: w.options.Honor(), Locks: locks,
-		Reaches: w.reaches(), ClassSecret: w.classSecret(inputs),
+		Deleter:  &csibackend.Deleter{Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), ClassSecret: w.classSecret(inputs)},
+		Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Honor: w.options.Honor(), Locks: locks, Reaches: w.reaches(),
 		Settle: func(ctx context.Context, volume *v1.PersistentVolume) error { return creations.Settle(ctx, volume) },
 	})
 	if err != nil {

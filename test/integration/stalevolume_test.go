@@ -17,6 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
@@ -56,7 +57,8 @@ func staleDeletion(s *harness.Session, cached *v1.PersistentVolume) (*deletion.C
 	driver := &countingDriver{name: harness.UnservedDriver}
 	volumes := informers.NewSharedInformerFactory(s.Client, 0).Core().V1().PersistentVolumes().Informer()
 	c, err := deletion.New(deletion.Config{
-		Client: s.Client, Volumes: volumes, Driver: driver, Translator: noPlugin{}, Honor: true,
+		Client: s.Client, Volumes: volumes, Honor: true,
+		Deleter:  &csibackend.Deleter{Client: s.Client, Driver: driver, Translator: noPlugin{}},
 		Reporter: controller.NewReporter(record.NewFakeRecorder(100)), Metrics: librarymetrics.New("stale"),
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second}, Locks: &controller.KeyLocks{},
 	})

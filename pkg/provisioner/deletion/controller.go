@@ -13,32 +13,22 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/disk"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
-
-// Driver deletes volumes in the storage system.
-type Driver interface {
-	Name() string
-	// DeleteVolume returns nil if the volume no longer exists.
-	DeleteVolume(ctx context.Context, handle string, secrets map[string]string) error
-}
 
 // Config is what the reconciler works with.
 type Config struct {
 	Client kubernetes.Interface
-	// Volumes are those of the driver, and all others that have a handle of its.
+	// Volumes are the provisioner's PersistentVolumes, and all others that may have one
+	// of its disks.
 	Volumes cache.SharedIndexInformer
 	// Attachments are the VolumeAttachments; nil for a driver that does not publish.
 	Attachments cache.SharedIndexInformer
-	Driver      Driver
-	// Translator knows the in-tree volumes that the driver serves.
-	Translator disk.Translator
-	// ClassSecret returns the secret that the class of a volume names for its deletion,
-	// nil for none; nil if no class is asked.
-	ClassSecret func(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error)
-	Reporter    *controller.Reporter
-	Metrics     metrics.Metrics
+	// Deleter deletes the volumes.
+	Deleter  backend.Deleter
+	Reporter *controller.Reporter
+	Metrics  metrics.Metrics
 	// Reaches says whether a volume is in reach of this process's driver, where each
 	// node has one of its own; nil if every volume is.
 	Reaches func(volume *v1.PersistentVolume) bool
@@ -64,7 +54,6 @@ type Controller struct {
 
 // Names of the indexes.
 const (
-	byHandle = "handle"
 	byDisk   = "disk"
 	byVolume = "volume"
 )
@@ -128,7 +117,7 @@ func (c *Controller) forgetGone(volume *v1.PersistentVolume) {
 }
 
 func (c *Controller) watch() error {
-	err := register(c.Volumes, cache.Indexers{byHandle: named(c.HandleOf), byDisk: named(c.Translator.Disk)}, controller.OnChange(c.volumeChanged, c.volumeGone))
+	err := register(c.Volumes, cache.Indexers{byDisk: c.diskKeys}, controller.OnChange(c.volumeChanged, c.volumeGone))
 	if err != nil || c.Attachments == nil {
 		return err
 	}

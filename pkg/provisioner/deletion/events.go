@@ -69,39 +69,9 @@ func (c *Controller) reportLeak(volume *v1.PersistentVolume) {
 	if !pending || c.memory.Get(volume.UID).volumeDeleted {
 		return
 	}
-	handle := ""
+	handle := c.Deleter.HandleOf(volume)
 	if volume.Spec.CSI != nil {
 		handle = volume.Spec.CSI.VolumeHandle
 	}
 	c.Reporter.ReportAlways(volume, controller.WarningEvent(string(reclaim.TooLateToProtect), fmt.Sprintf("The volume is gone and its data has stayed behind in the storage system as %q", handle)))
-}
-
-// awaitedSecret says which secret the deletion waits for, and what ends the wait.
-func awaitedSecret(secret reclaim.Secret, reference *v1.SecretReference) string {
-	sentence := fmt.Sprintf("the deletion secret %s/%s of the volume does not exist; the volume is deleted once the secret exists", reference.Namespace, reference.Name)
-	if secret == reclaim.SecretMissingNamespaceUnknown {
-		sentence += fmt.Sprintf(", or once namespace %s is gone and the provisioner may get namespaces, which it may not now", reference.Namespace)
-	}
-	return sentence
-}
-
-// missingSecret says why DeleteVolume is called without a secret that the volume names,
-// "" if it names none.
-func missingSecret(secret reclaim.Secret, reference *v1.SecretReference) string {
-	switch secret {
-	case reclaim.SecretNamespaceTerminating:
-		return fmt.Sprintf("secret %s/%s does not exist and its namespace is being deleted", reference.Namespace, reference.Name)
-	case reclaim.SecretNamespaceGone:
-		return fmt.Sprintf("secret %s/%s does not exist, nor does its namespace", reference.Namespace, reference.Name)
-	default:
-		return ""
-	}
-}
-
-// without is what the error of a call without its secret says of that.
-func (c credentials) without() string {
-	if c.missing == "" {
-		return ""
-	}
-	return ", called without secrets because " + c.missing
 }

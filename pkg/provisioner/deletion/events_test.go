@@ -15,6 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 )
 
 // released is a volume of the driver whose claim is gone.
@@ -48,7 +49,7 @@ func TestAttachedVolumeGetsANormalEvent(t *testing.T) {
 			events := record.NewFakeRecorder(10)
 			driver := &shredder{}
 			c, err := New(Config{
-				Client: client, Driver: driver, Translator: driver, Honor: true,
+				Client: client, Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver}, Honor: true,
 				Volumes: factory.Core().V1().PersistentVolumes().Informer(), Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
 				Reporter: controller.NewReporter(events), Metrics: metrics.New("attached"), Locks: &controller.KeyLocks{},
 				Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},

@@ -2,6 +2,7 @@ package deletion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
@@ -31,7 +32,7 @@ func (c *Controller) execute(ctx context.Context, o observation, action reclaim.
 	case reclaim.Unprotect:
 		return c.edit(ctx, o, finalizer.Change{Remove: []finalizer.Name{finalizer.External}})
 	case reclaim.DeleteVolume:
-		return c.after(o, c.deleteVolume(ctx, o.volume))
+		return c.deleteVolume(ctx, o)
 	case reclaim.DeleteObject:
 		return c.after(o, c.deleteObject(ctx, o.volume))
 	case reclaim.MarkVolume, reclaim.CloseMark, reclaim.DropMark:
@@ -101,45 +102,29 @@ func (c *Controller) write(ctx context.Context, o observation, change *patch.Pat
 	return &observation{volume: volume, state: c.stateOf(volume, o.state.Claim, o.state.Confirmed)}, nil
 }
 
-// deleteVolume calls the driver. Success is remembered for the volume's UID.
-func (c *Controller) deleteVolume(ctx context.Context, volume *v1.PersistentVolume) error {
-	start := time.Now()
+// deleteVolume calls the storage system. Success is remembered for the volume's UID.
+func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observation, error) {
+	start, volume := time.Now(), o.volume
 	class := volume.Spec.StorageClassName
-	handle, err := c.disks().Handle(volume)
-	if err == nil {
-		err = c.call(ctx, volume, handle)
-	}
-	if err != nil {
-		return c.failed(volume, err)
+	var ignored *backend.Ignored
+	switch err := c.Deleter.Delete(ctx, volume); {
+	case errors.As(err, &ignored):
+		klog.FromContext(ctx).V(4).Info("Volume left to another program", "reason", ignored.Reason)
+		c.loop.EnqueueAfter(volume.Name, c.Backoff.Max)
+		return nil, nil
+	case err != nil:
+		return nil, c.failed(volume, err)
 	}
 	c.memory.Update(volume.UID, func(d *done) { d.volumeDeleted = true })
 	c.Metrics.PersistentVolumeDeleteTotal.WithLabelValues(class).Inc()
 	c.Metrics.PersistentVolumeDeleteDurationSeconds.WithLabelValues(class).Observe(since(start))
 	klog.FromContext(ctx).V(2).Info("Volume deleted in the storage system")
-	return nil
+	return c.after(o, nil)
 }
 
-// Discard deletes a volume in the storage system, by what the driver called it, that
-// no PersistentVolume records.
+// Discard deletes a volume in the storage system that no PersistentVolume records.
 func (c *Controller) Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error {
-	return c.call(ctx, volume, handle)
-}
-
-func (c *Controller) call(ctx context.Context, volume *v1.PersistentVolume, handle string) error {
-	credentials, err := c.credentials(ctx, volume)
-	if err != nil {
-		return err
-	}
-	if credentials.missing != "" {
-		klog.FromContext(ctx).Info("Deleting the volume without its secret", "reason", credentials.missing)
-	}
-	if volume.Spec.CSI == nil { // it is one of the in-tree plugin that the driver replaces
-		ctx = csi.Migrated(ctx)
-	}
-	if err := c.Driver.DeleteVolume(ctx, handle, credentials.values); err != nil {
-		return fmt.Errorf("delete volume %q with driver %s%s: %w", csi.Hide(handle, credentials.values), c.Driver.Name(), credentials.without(), err)
-	}
-	return nil
+	return c.Deleter.Discard(ctx, volume, handle)
 }
 
 // deleteObject deletes this very PersistentVolume.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 )
 
 // shredder deletes what it is asked to, and remembers it.
@@ -56,7 +57,7 @@ func FuzzACacheThatLiesDeletesNoData(f *testing.F) {
 		driver := &shredder{}
 		cached := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer()
 		c, err := New(Config{
-			Client: client, Volumes: cached, Driver: driver, Translator: driver, Honor: honor,
+			Client: client, Volumes: cached, Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver}, Honor: honor,
 			Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzz"), Locks: &controller.KeyLocks{},
 			Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 		})

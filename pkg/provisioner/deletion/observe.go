@@ -42,7 +42,7 @@ func (c *Controller) stateOf(volume *v1.PersistentVolume, claim storage.ClaimRel
 }
 
 func (c *Controller) owns(volume *v1.PersistentVolume) bool {
-	return reclaim.Owns(c.Driver.Name(), volume) && (c.Reaches == nil || c.Reaches(volume))
+	return reclaim.Owns(c.Deleter.Name(), volume) && (c.Reaches == nil || c.Reaches(volume))
 }
 
 func (c *Controller) attached(volume *v1.PersistentVolume) bool {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 )
 
 func TestPassEndsThoughWebhookUndoesFinalizer(t *testing.T) {
@@ -35,7 +36,7 @@ func TestPassEndsThoughWebhookUndoesFinalizer(t *testing.T) {
 	})
 	cached := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer()
 	c, err := New(Config{
-		Client: client, Volumes: cached, Driver: &shredder{}, Translator: &shredder{}, Honor: true,
+		Client: client, Volumes: cached, Deleter: &csibackend.Deleter{Client: client, Driver: &shredder{}, Translator: &shredder{}}, Honor: true,
 		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("steps"), Locks: &controller.KeyLocks{},
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 	})

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 )
 
 // busy is a driver that deletes nothing.
@@ -39,7 +40,7 @@ func TestVolumeEventsHaveUpstreamKeyWords(t *testing.T) {
 			client := fake.NewClientset(volume)
 			factory, events, driver := informers.NewSharedInformerFactory(client, 0), record.NewFakeRecorder(10), &busy{}
 			c, err := New(Config{
-				Client: client, Driver: driver, Translator: driver, Honor: true,
+				Client: client, Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver}, Honor: true,
 				Volumes: factory.Core().V1().PersistentVolumes().Informer(), Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
 				Reporter: controller.NewReporter(events), Metrics: metrics.New("words"), Locks: &controller.KeyLocks{},
 				Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},

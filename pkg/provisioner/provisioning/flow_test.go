@@ -147,7 +147,8 @@ func (f *flow) restart() {
 	f.store.Custody.Transitions += f.terms
 	reporter, backoff := controller.NewReporter(f.events), controller.Backoff{Initial: time.Millisecond, Max: time.Second}
 	deletions, err := deletion.New(deletion.Config{
-		Client: f.client, Volumes: core.PersistentVolumes().Informer(), Driver: f.driver, Translator: f.translator,
+		Client: f.client, Volumes: core.PersistentVolumes().Informer(),
+		Deleter:  &csibackend.Deleter{Client: f.client, Driver: f.driver, Translator: f.translator},
 		Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: true, Locks: locks,
 		Settle: func(ctx context.Context, volume *v1.PersistentVolume) error { return f.Settle(ctx, volume) },
 	})

@@ -1,4 +1,4 @@
-package deletion
+package csibackend
 
 import (
 	"context"
@@ -62,8 +62,8 @@ func TestDeletionSecret(t *testing.T) {
 				volume.Annotations = map[string]string{provision.DeletionSecretName: "key", provision.DeletionSecretNamespace: "ns"}
 			}
 			driver := &secretDriver{}
-			c := &Controller{Config: Config{Client: client, Driver: driver}}
-			err := c.Discard(t.Context(), volume, "handle")
+			d := &Deleter{Client: client, Driver: driver}
+			err := d.Discard(t.Context(), volume, "handle")
 			if driver.called != tc.called || !maps.Equal(driver.secrets, tc.secrets) {
 				t.Errorf("DeleteVolume called %t with %d secrets, want %t with %d", driver.called, len(driver.secrets), tc.called, len(tc.secrets))
 			}
@@ -81,11 +81,11 @@ func TestDeletionSecret(t *testing.T) {
 
 func TestFailureWithoutSecretSaysWhy(t *testing.T) {
 	driver := &secretDriver{err: context.DeadlineExceeded}
-	c := &Controller{Config: Config{Client: fake.NewClientset(), Driver: driver}}
+	d := &Deleter{Client: fake.NewClientset(), Driver: driver}
 	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
 		Name: "volume", Annotations: map[string]string{provision.DeletionSecretName: "key", provision.DeletionSecretNamespace: "ns"},
 	}}
-	if err := c.Discard(t.Context(), volume, "handle"); err == nil || !strings.Contains(err.Error(), "called without secrets because secret ns/key") {
+	if err := d.Discard(t.Context(), volume, "handle"); err == nil || !strings.Contains(err.Error(), "called without secrets because secret ns/key") {
 		t.Errorf("Discard = %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package deletion
+package csibackend
 
 import (
 	"context"
@@ -23,12 +23,12 @@ type credentials struct {
 
 // credentials reads the secret that deleting the volume needs. A secret that is missing
 // is an error for as long as it can be created again.
-func (c *Controller) credentials(ctx context.Context, volume *v1.PersistentVolume) (credentials, error) {
-	reference, err := c.secretOf(ctx, volume)
+func (d *Deleter) credentials(ctx context.Context, volume *v1.PersistentVolume) (credentials, error) {
+	reference, err := d.secretOf(ctx, volume)
 	if err != nil {
 		return credentials{}, err
 	}
-	secret, values, err := c.readSecret(ctx, reference)
+	secret, values, err := d.readSecret(ctx, reference)
 	if err != nil {
 		return credentials{}, err
 	}
@@ -43,18 +43,18 @@ func (c *Controller) credentials(ctx context.Context, volume *v1.PersistentVolum
 }
 
 // readSecret reads the secret and, if it does not exist, its namespace.
-func (c *Controller) readSecret(ctx context.Context, reference *v1.SecretReference) (reclaim.Secret, map[string]string, error) {
+func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference) (reclaim.Secret, map[string]string, error) {
 	if reference == nil {
 		return reclaim.NoSecret, nil, nil
 	}
-	values, _, err := controller.ReadSecret(ctx, c.Client, reference.Namespace, reference.Name)
+	values, _, err := controller.ReadSecret(ctx, d.Client, reference.Namespace, reference.Name)
 	switch {
 	case err == nil:
 		return reclaim.SecretPresent, values, nil
 	case !apierrors.IsNotFound(err):
 		return 0, nil, fmt.Errorf("read the deletion secret %s/%s of the volume: %w", reference.Namespace, reference.Name, err)
 	}
-	namespace, err := c.Client.CoreV1().Namespaces().Get(ctx, reference.Namespace, metav1.GetOptions{})
+	namespace, err := d.Client.CoreV1().Namespaces().Get(ctx, reference.Namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return reclaim.SecretNamespaceGone, nil, nil
@@ -70,12 +70,12 @@ func (c *Controller) readSecret(ctx context.Context, reference *v1.SecretReferen
 
 // secretOf returns the secret that the volume names, empty for none. A volume from
 // before volumes named theirs, and a static one, need that of their class.
-func (c *Controller) secretOf(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
+func (d *Deleter) secretOf(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
 	name, named := volume.Annotations[provision.DeletionSecretName]
 	namespace, placed := volume.Annotations[provision.DeletionSecretNamespace]
 	switch {
-	case !named && !placed && c.ClassSecret != nil:
-		reference, err := c.ClassSecret(ctx, volume)
+	case !named && !placed && d.ClassSecret != nil:
+		reference, err := d.ClassSecret(ctx, volume)
 		if err != nil {
 			return nil, fmt.Errorf("find the deletion secret that the volume's class names: %w", err)
 		}
@@ -84,4 +84,34 @@ func (c *Controller) secretOf(ctx context.Context, volume *v1.PersistentVolume) 
 		return nil, nil
 	}
 	return &v1.SecretReference{Name: name, Namespace: namespace}, nil
+}
+
+// awaitedSecret says which secret the deletion waits for, and what ends the wait.
+func awaitedSecret(secret reclaim.Secret, reference *v1.SecretReference) string {
+	sentence := fmt.Sprintf("the deletion secret %s/%s of the volume does not exist; the volume is deleted once the secret exists", reference.Namespace, reference.Name)
+	if secret == reclaim.SecretMissingNamespaceUnknown {
+		sentence += fmt.Sprintf(", or once namespace %s is gone and the provisioner may get namespaces, which it may not now", reference.Namespace)
+	}
+	return sentence
+}
+
+// missingSecret says why DeleteVolume is called without a secret that the volume names,
+// "" if it names none.
+func missingSecret(secret reclaim.Secret, reference *v1.SecretReference) string {
+	switch secret {
+	case reclaim.SecretNamespaceTerminating:
+		return fmt.Sprintf("secret %s/%s does not exist and its namespace is being deleted", reference.Namespace, reference.Name)
+	case reclaim.SecretNamespaceGone:
+		return fmt.Sprintf("secret %s/%s does not exist, nor does its namespace", reference.Namespace, reference.Name)
+	default:
+		return ""
+	}
+}
+
+// without is what the error of a call without its secret says of that.
+func (c credentials) without() string {
+	if c.missing == "" {
+		return ""
+	}
+	return ", called without secrets because " + c.missing
 }
