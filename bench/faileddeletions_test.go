@@ -9,12 +9,12 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// BenchmarkNewClaimsBesideFailingDeletions measures, in one run, how long a new claim
+// BenchmarkNewClaimsDuringFailingDeletions measures, in one run, how long a new claim
 // takes until it is bound, before and while a thousand volumes cannot be deleted. Only
 // the difference of the two medians says anything:
 //
 //	go test ./bench -run xxx -bench FailingDeletions -benchtime 1x
-func BenchmarkNewClaimsBesideFailingDeletions(b *testing.B) {
+func BenchmarkNewClaimsDuringFailingDeletions(b *testing.B) {
 	c := harness.OwnCluster(b, harness.Setup{})
 	for b.Loop() {
 		s := harness.NewSession(b, c, harness.Within(5*harness.Timeout))

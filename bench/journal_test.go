@@ -159,18 +159,18 @@ func watchEntries(s *harness.Session) func() (int, float64) {
 	}
 }
 
-// lonelyClaims is how many claims BenchmarkLonelyClaim creates with the journal, and
+// lonelyClaims is how many claims BenchmarkSingleClaim creates with the journal, and
 // without it.
 const lonelyClaims = 30
 
-// BenchmarkLonelyClaim reports the median time from the creation of a claim to its
+// BenchmarkSingleClaim reports the median time from the creation of a claim to its
 // PersistentVolume, by the audit log, in a cluster in which nothing else happens: with
 // the journal and without it, in turns, each with a driver and a provisioner of its
 // own. What the journal adds is about ms-commit, the median time that the API server
 // takes for one of its writes; ms-added is the difference of two noisy medians.
 //
-//	go test ./bench -run xxx -bench LonelyClaim -benchtime 1x
-func BenchmarkLonelyClaim(b *testing.B) {
+//	go test ./bench -run xxx -bench SingleClaim -benchtime 1x
+func BenchmarkSingleClaim(b *testing.B) {
 	s := harness.Own(b, harness.Setup{NoProvisioner: true}, harness.Within(2*harness.Timeout))
 	sessions := map[string]*harness.Session{
 		"on":  s.WithOwnDriver("on.csi.example.com", "", ""),

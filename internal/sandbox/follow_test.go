@@ -13,7 +13,7 @@ import (
 // number is a line of the files that the tests follow.
 type number struct{ N int }
 
-func TestFollowYieldsLinesAsTheyCome(t *testing.T) {
+func TestFollowYieldsNewLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
 	appendText(t, path, "{\"n\":1}\n{\"n\":2}\n")
 	ctx, cancel := context.WithCancel(patient(t))
@@ -35,7 +35,7 @@ func TestFollowYieldsLinesAsTheyCome(t *testing.T) {
 	}
 }
 
-func TestFollowWaitsForTheRestOfALine(t *testing.T) {
+func TestFollowWaitsForRestOfLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
 	appendText(t, path, "{\"n\":1}\n{\"n\":")
 	for value, err := range follow[number](patient(t), path) {
@@ -71,7 +71,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestFollowStopsAtALineThatIsNotJSON(t *testing.T) {
+func TestFollowStopsAtInvalidJSON(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
 	appendText(t, path, "{\"n\":1}\nnonsense\n")
 	var errs []error
@@ -83,7 +83,7 @@ func TestFollowStopsAtALineThatIsNotJSON(t *testing.T) {
 	}
 }
 
-func TestReadAllLeavesOutAnUnfinishedLine(t *testing.T) {
+func TestReadAllOmitsUnfinishedLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
 	appendText(t, path, "{\"n\":1}\n{\"n\":2}\n{\"n\":")
 	got, err := readAll[number](path)
@@ -92,7 +92,7 @@ func TestReadAllLeavesOutAnUnfinishedLine(t *testing.T) {
 	}
 }
 
-func TestReadAllOfAMissingFileFails(t *testing.T) {
+func TestReadAllOfMissingFileFails(t *testing.T) {
 	if _, err := readAll[number](filepath.Join(t.TempDir(), "missing")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("readAll: %v, want %v", err, os.ErrNotExist)
 	}

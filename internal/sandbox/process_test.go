@@ -15,7 +15,7 @@ import (
 // patience is how long anything may take on a busy machine.
 const patience = time.Minute
 
-func TestStartWaitsForTheReadyLine(t *testing.T) {
+func TestStartWaitsForReadyLine(t *testing.T) {
 	process := startShell(t, `echo noise; echo "it: ready here"; exec sleep 60`)
 	if process.ready != "here" {
 		t.Errorf("ready line ends with %q, want here", process.ready)
@@ -25,7 +25,7 @@ func TestStartWaitsForTheReadyLine(t *testing.T) {
 	}
 }
 
-func TestStopEndsAProcessThatListens(t *testing.T) {
+func TestStopEndsProcessWithSignalHandler(t *testing.T) {
 	process := startShell(t, `trap 'echo bye; exit 0' TERM; echo "it: ready"; while :; do sleep 0.01; done`)
 	if err := process.Stop(patient(t)); err != nil {
 		t.Errorf("Stop: %v", err)
@@ -36,7 +36,7 @@ func TestStopEndsAProcessThatListens(t *testing.T) {
 	checkEnded(t, process)
 }
 
-func TestStopEndsAProcessThatDiesOfTheSignal(t *testing.T) {
+func TestStopEndsProcessWithoutSignalHandler(t *testing.T) {
 	process := startShell(t, `echo "it: ready"; exec sleep 60`)
 	if err := process.Stop(patient(t)); err != nil {
 		t.Errorf("Stop: %v", err)
@@ -47,14 +47,14 @@ func TestStopEndsAProcessThatDiesOfTheSignal(t *testing.T) {
 	checkEnded(t, process)
 }
 
-func TestStopReportsAnUncleanEnd(t *testing.T) {
+func TestStopReportsExitStatus(t *testing.T) {
 	process := startShell(t, `trap 'exit 3' TERM; echo "it: ready"; while :; do sleep 0.01; done`)
 	if err := process.Stop(patient(t)); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("Stop: %v, want exit status 3", err)
 	}
 }
 
-func TestStopKillsAProcessThatDoesNotListen(t *testing.T) {
+func TestStopKillsProcessThatIgnoresSignals(t *testing.T) {
 	process := startShell(t, `trap '' TERM; echo "it: ready"; while :; do sleep 0.01; done`)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -64,7 +64,7 @@ func TestStopKillsAProcessThatDoesNotListen(t *testing.T) {
 	checkEnded(t, process)
 }
 
-func TestKillTakesTheChildrenToo(t *testing.T) {
+func TestKillEndsChildren(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestDeathBeforeReadyShowsTheLog(t *testing.T) {
 	}
 }
 
-func TestStartKillsAProcessThatIsNeverReady(t *testing.T) {
+func TestStartKillsProcessThatIsNeverReady(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	process, err := Start(ctx, shell(t, `exec sleep 60`))
@@ -111,7 +111,7 @@ func TestStartKillsAProcessThatIsNeverReady(t *testing.T) {
 	checkEnded(t, process)
 }
 
-func TestProcessThatDiesByItselfHasAnError(t *testing.T) {
+func TestFailedProcessHasAnError(t *testing.T) {
 	process := startShell(t, `echo "it: ready"; exit 4`)
 	select {
 	case <-process.Done():
@@ -123,7 +123,7 @@ func TestProcessThatDiesByItselfHasAnError(t *testing.T) {
 	}
 }
 
-func TestMissingProgramIsOneSentence(t *testing.T) {
+func TestMissingProgramErrorNamesTheFix(t *testing.T) {
 	directory := t.TempDir()
 	_, err := Binaries{Dir: directory}.Path("controlplane")
 	want := "find controlplane: there is no such program in " + directory + ", run `make build` first"

@@ -67,7 +67,7 @@ func (m *maker) openFor() *v1.PersistentVolumeClaim {
 	return claim
 }
 
-func TestEntryLastsUntilTheVolumeIsRecorded(t *testing.T) {
+func TestEntryLastsUntilVolumeIsRecorded(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested())
 	m.storage.next = []fault{{codes.Unavailable, false}}
@@ -126,7 +126,7 @@ func TestGoneClassStopsNoCleanup(t *testing.T) {
 	m.expectJournal(0, 1)
 }
 
-func TestVolumeIsDeniedTwiceBeforeItsEntryGoes(t *testing.T) {
+func TestEntryGoesAfterTwoDenials(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate, func(m *maker) { m.patience.Denial = time.Nanosecond })
 	claim := m.see(m.requested())
 	m.storage.next = []fault{{codes.DeadlineExceeded, false}}
@@ -146,7 +146,7 @@ func TestVolumeIsDeniedTwiceBeforeItsEntryGoes(t *testing.T) {
 }
 
 // The claim is bound by the pv-controller to a volume that was there already.
-func TestVolumeOfAClaimBoundElsewhereIsRecorded(t *testing.T) {
+func TestVolumeOfClaimBoundElsewhereIsRecorded(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.openFor()
 	m.CreateVolume("other", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
@@ -170,7 +170,7 @@ func TestRefusedClaimHasNoEntry(t *testing.T) {
 	m.expect("CreateVolume calls", len(m.storage.asked), 0)
 }
 
-func TestClaimOfAGoneNodeIsRescheduledWithoutAnEntry(t *testing.T) {
+func TestClaimOfDeletedNodeIsRescheduledWithoutEntry(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
 	m.live()
 	m.CreateClaim("claim", m.class, func(c *v1.PersistentVolumeClaim) {
@@ -208,7 +208,7 @@ func TestUndeletableVolumeIsNamedAndKeepsItsEntry(t *testing.T) {
 }
 
 // Another process led meanwhile: upstream's sidecar may have served the claim.
-func TestBrokenCustodyOfADeletedClaimCallsNothing(t *testing.T) {
+func TestBrokenCustodyOfDeletedClaimCallsNothing(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.open()
 	m.vanished(claim)
@@ -223,7 +223,7 @@ func TestBrokenCustodyOfADeletedClaimCallsNothing(t *testing.T) {
 	}
 }
 
-func TestAliveClaimIsServedDespiteBrokenCustody(t *testing.T) {
+func TestLiveClaimIsServedDespiteBrokenCustody(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.openFor()
 	m.term++
@@ -235,7 +235,7 @@ func TestAliveClaimIsServedDespiteBrokenCustody(t *testing.T) {
 	m.expectJournal(0, 1)
 }
 
-func TestSecondSpellingOfAHandleIsNotDeleted(t *testing.T) {
+func TestOtherSpellingOfRecordedHandleIsNotDeleted(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{NoPrograms: true}), storagev1.VolumeBindingImmediate)
 	claim := m.see(m.CreateClaim("claim", m.class, func(c *v1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{storage.AnnStorageProvisioner: m.storage.name} // nobody binds here

@@ -75,7 +75,7 @@ func TestMissingRightToLeasesDelaysButServes(t *testing.T) {
 	}
 }
 
-func TestRightToLeasesThatComesLateIsUsed(t *testing.T) {
+func TestLaterRightToLeasesIsUsed(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	identity, client := stranger(s)
 	go func() {
@@ -97,7 +97,7 @@ func TestRightToLeasesThatComesLateIsUsed(t *testing.T) {
 
 // A right that goes while the provisioner works is no reason to create volumes without
 // entries: the claim waits.
-func TestRightToLeasesThatGoesDelaysTheCall(t *testing.T) {
+func TestRemovedRightToLeasesDelaysTheCall(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	identity, client := stranger(s)
 	letLeasesBeWritten(s, identity, "get", "list", "watch", "create", "update", "delete")

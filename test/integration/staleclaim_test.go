@@ -18,7 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestAClaimThatIsGoneOrBoundThoughTheCacheIsLateIsNotServed(t *testing.T) {
+func TestStaleCacheProvisionsNoDeletedOrBoundClaim(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	for name, change := range map[string]func(m *maker, claim *v1.PersistentVolumeClaim){
 		"gone": func(m *maker, claim *v1.PersistentVolumeClaim) {
@@ -48,7 +48,7 @@ func TestAClaimThatIsGoneOrBoundThoughTheCacheIsLateIsNotServed(t *testing.T) {
 	}
 }
 
-func TestAnImpostorUnderTheVolumesNameCostsNeitherDataNorALeak(t *testing.T) {
+func TestNameConflictCausesNeitherLossNorLeak(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested())
 	impostor := m.CreateVolume("impostor", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
@@ -73,7 +73,7 @@ func TestAnImpostorUnderTheVolumesNameCostsNeitherDataNorALeak(t *testing.T) {
 	m.expect("handle", harness.Handle(m.AwaitBound(claim.Name)), m.storage.handles["pvc-"+string(claim.UID)])
 }
 
-func TestAVolumeThatIsRecordedAlreadyIsNotRecordedTwiceNorDeleted(t *testing.T) {
+func TestRecordedVolumeIsNeitherRecordedAgainNorDeleted(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested())
 	m.converge(claim)
@@ -89,7 +89,7 @@ func TestAVolumeThatIsRecordedAlreadyIsNotRecordedTwiceNorDeleted(t *testing.T) 
 	}
 }
 
-func TestBoundClaimWithAnOldFinalizerCostsNoData(t *testing.T) {
+func TestBoundClaimWithOldFinalizerLosesNoData(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested())
 	m.converge(claim)
@@ -108,7 +108,7 @@ func TestBoundClaimWithAnOldFinalizerCostsNoData(t *testing.T) {
 	}
 }
 
-func TestAHandleOfAnotherVolumeIsNeitherRecordedNorDeleted(t *testing.T) {
+func TestHandleOfAnotherVolumeIsNotTouched(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested())
 	m.storage.handle, m.storage.known = "of-another", []string{"of-another"}
@@ -121,7 +121,7 @@ func TestAHandleOfAnotherVolumeIsNeitherRecordedNorDeleted(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatCannotBeUsedIsDeletedAndTheUserToldWhy(t *testing.T) {
+func TestUnusableVolumeIsDeletedWithEvent(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested())
 	m.storage.handle = strings.Repeat("x", 600)
@@ -139,7 +139,7 @@ func placed(node string) func(*v1.PersistentVolumeClaim) {
 	return func(c *v1.PersistentVolumeClaim) { c.Annotations = map[string]string{storage.AnnSelectedNode: node} }
 }
 
-func TestANodeThatVanishedIsGivenBackOnceTheVolumeMadeForItIsDeleted(t *testing.T) {
+func TestDeletedNodeIsUnselectedAfterVolumeCleanup(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
 	node, err := m.Client.CoreV1().Nodes().Create(m.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Namespace}}, metav1.CreateOptions{})
 	m.Must(err, "create node")
@@ -160,7 +160,7 @@ func TestANodeThatVanishedIsGivenBackOnceTheVolumeMadeForItIsDeleted(t *testing.
 	m.expect("entries", len(m.entries(journal.Active)), 0)
 }
 
-func TestANodeWithoutRoomIsGivenBack(t *testing.T) {
+func TestExhaustedNodeIsUnselected(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
 	claim := m.see(m.requested(placed("no-such-node")))
 	m.converge(claim)
@@ -170,7 +170,7 @@ func TestANodeWithoutRoomIsGivenBack(t *testing.T) {
 	m.expect("asked", len(m.storage.asked), 0)
 }
 
-func TestRequestThatCannotBeBuiltHasNoEntry(t *testing.T) {
+func TestInvalidRequestHasNoEntry(t *testing.T) {
 	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.see(m.requested(func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}

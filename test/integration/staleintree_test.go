@@ -103,7 +103,7 @@ func pathOver(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy) *v1.P
 	return s.AwaitVolume(bound.Name, "is over", func(v *v1.PersistentVolume) bool { return v.Status.Phase == phase })
 }
 
-func TestAPluginIsCalledForAVolumeWhoseClaimIsGone(t *testing.T) {
+func TestPluginDeletesReleasedVolumeOnce(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	over := pathOver(s, v1.PersistentVolumeReclaimDelete)
 	c, plugin := staleReclaim(s, over)
@@ -116,7 +116,7 @@ func TestAPluginIsCalledForAVolumeWhoseClaimIsGone(t *testing.T) {
 	s.AwaitVolumeGone(over.Name)
 }
 
-func TestAPluginIsNotCalledOnTheWordOfACache(t *testing.T) {
+func TestStaleCacheCallsNoPlugin(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	deletes := v1.PersistentVolumeReclaimDelete
 	for name, prepare := range map[string]func(*harness.Session) []any{
@@ -176,7 +176,7 @@ func TestAPluginIsNotCalledOnTheWordOfACache(t *testing.T) {
 	}
 }
 
-func TestNothingIsScrubbedNorGivenAwayOnTheWordOfACache(t *testing.T) {
+func TestStaleCacheRecyclesNothing(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	recycles := v1.PersistentVolumeReclaimRecycle
 	for name, prepare := range map[string]func(*harness.Session) []any{

@@ -92,7 +92,7 @@ func releasedVolume(s *harness.Session) *v1.PersistentVolume {
 	return s.AwaitVolume(bound.Name, "is released", harness.IsReleased)
 }
 
-func TestACacheThatSaysReleasedIsNeverBelieved(t *testing.T) {
+func TestBoundVolumeCachedAsReleasedIsNotDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	bound := boundPair(s)
 	wrong := bound.DeepCopy()
@@ -102,7 +102,7 @@ func TestACacheThatSaysReleasedIsNeverBelieved(t *testing.T) {
 	}
 }
 
-func TestAReleasedVolumeWhoseClaimIsAliveIsNeverDeleted(t *testing.T) {
+func TestReleasedVolumeWithLiveClaimIsNotDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	bound := boundPair(s)
 	wrong := setPhase(s, bound, v1.VolumeReleased) // by mistake, on the server itself
@@ -111,7 +111,7 @@ func TestAReleasedVolumeWhoseClaimIsAliveIsNeverDeleted(t *testing.T) {
 	}
 }
 
-func TestAPolicyTurnedToRetainSavesTheDataThoughTheCacheIsLate(t *testing.T) {
+func TestPolicyRetainWinsOverStaleCache(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	released := releasedVolume(s)
 	s.SetPolicy(released.Name, v1.PersistentVolumeReclaimRetain)
@@ -120,7 +120,7 @@ func TestAPolicyTurnedToRetainSavesTheDataThoughTheCacheIsLate(t *testing.T) {
 	}
 }
 
-func TestAVolumeOfTheSameNameIsNotTheOneThatTheCacheKnew(t *testing.T) {
+func TestRecreatedVolumeIsNotDeletedFromStaleCache(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	released := releasedVolume(s)
 	old := released.DeepCopy()
@@ -135,7 +135,7 @@ func TestAVolumeOfTheSameNameIsNotTheOneThatTheCacheKnew(t *testing.T) {
 	s.AwaitVolumeGone(released.Name)
 }
 
-func TestAHandleOfAnotherDriverIsNotDeletedWhateverTheAnnotationsSay(t *testing.T) {
+func TestHandleOfAnotherDriverIsNotDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	s.CreateVolume("copied", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": harness.UnservedDriver}
@@ -154,7 +154,7 @@ func TestAHandleOfAnotherDriverIsNotDeletedWhateverTheAnnotationsSay(t *testing.
 	}
 }
 
-func TestAnEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
+func TestEmptyClaimCacheReleasesNoVolume(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	bound := boundPair(s)
 	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.Client, 0))
@@ -177,7 +177,7 @@ func TestAnEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
 
 // Both caches are as they were before the pair was bound: whoever believes them
 // would bind it once more, or say that the volume is free.
-func TestCachesThatWereWoundBackChangeNothing(t *testing.T) {
+func TestStaleCachesChangeNothing(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	youngVolume := s.CreateVolume("wound-back", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
 	youngVolume = s.AwaitVolume(youngVolume.Name, "is available", harness.IsAvailable)

@@ -35,7 +35,7 @@ func kubectlLines(t *testing.T, contains string) []string {
 	return found
 }
 
-func TestKubectlKnowsEveryDocumentedFlag(t *testing.T) {
+func TestDocumentedKubectlFlagsExist(t *testing.T) {
 	server := startServer(t)
 	for _, line := range kubectlLines(t, "kubectl") {
 		if words := wordsOf(t, line); len(words) < 3 || strings.HasPrefix(words[len(words)-1], "-") && len(words[len(words)-1]) == 2 {
@@ -52,7 +52,7 @@ func TestKubectlKnowsEveryDocumentedFlag(t *testing.T) {
 	}
 }
 
-func TestTheDocumentedRightsAreGranted(t *testing.T) {
+func TestDocumentedRightsAreGranted(t *testing.T) {
 	server := startServer(t)
 	lines := kubectlLines(t, "auth can-i")
 	for _, line := range lines {
@@ -76,7 +76,7 @@ func TestTheDocumentedRightsAreGranted(t *testing.T) {
 }
 
 // Volumes that upstream leaves alone are deleted with their data right after the switch.
-func TestTheDocumentsListWhatTheSwitchDeletes(t *testing.T) {
+func TestDocumentsListWhatTheSwitchDeletes(t *testing.T) {
 	server := startServer(t)
 	csi := v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "csimock.exeunt.io", VolumeHandle: "handle"}}
 	migrated := v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}}
@@ -110,7 +110,7 @@ func TestTheDocumentsListWhatTheSwitchDeletes(t *testing.T) {
 	}
 }
 
-func TestTheDocumentedPatchKeepsTheData(t *testing.T) {
+func TestDocumentedPatchKeepsTheData(t *testing.T) {
 	server := startServer(t)
 	server.createVolume(t, "name", v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}}, v1.PersistentVolumeReclaimDelete, v1.VolumeFailed)
 	for _, line := range kubectlLines(t, `"persistentVolumeReclaimPolicy":"Retain"`) {

@@ -115,7 +115,7 @@ func kustomizationsOf(t *testing.T) []string {
 	return found
 }
 
-func TestTheDocumentsSayHowToInstallBothPrograms(t *testing.T) {
+func TestDocumentsDescribeInstallationOfBothPrograms(t *testing.T) {
 	said := strings.Join(slices.Sorted(maps.Keys(documented(t))), "\n")
 	for _, want := range []string{"kubectl apply -k site", "kubectl apply -f deploy/pv-controller/standby/lease.yaml", "helm install exeunt deploy/helm/exeunt", "kubectl apply -f deploy/namespace.yaml"} {
 		if !strings.Contains(said, want) {
@@ -124,7 +124,7 @@ func TestTheDocumentsSayHowToInstallBothPrograms(t *testing.T) {
 	}
 }
 
-func TestWhatTheDocumentsNameBelowDeployExists(t *testing.T) {
+func TestDocumentedDeployFilesExist(t *testing.T) {
 	for _, name := range guides {
 		for _, path := range mentioned.FindAllStringSubmatch(guide(t, name), -1) {
 			if _, err := os.Stat(filepath.Join("..", "..", path[1])); err != nil {
@@ -136,7 +136,7 @@ func TestWhatTheDocumentsNameBelowDeployExists(t *testing.T) {
 
 // What is granted before the Deployment is applied lets its pods start: all of their
 // rights, those to serve among them.
-func TestTheFirstStepGrantsEverythingButWhatIsAChoice(t *testing.T) {
+func TestFirstStepGrantsAllRequiredRights(t *testing.T) {
 	for name, tc := range map[string]struct {
 		guide   string
 		folders []string
@@ -163,7 +163,7 @@ func TestTheFirstStepGrantsEverythingButWhatIsAChoice(t *testing.T) {
 
 // A driver's own chart runs the provisioner; whoever asks ours for its rights must not
 // get a second set of loops.
-func TestACommandForADriversRightsRunsNothing(t *testing.T) {
+func TestDriverRightsCommandOnlyPrints(t *testing.T) {
 	found := false
 	for line, objects := range documented(t) {
 		if strings.Contains(line, "serviceAccounts") {
@@ -179,7 +179,7 @@ func TestACommandForADriversRightsRunsNothing(t *testing.T) {
 	}
 }
 
-func TestTheKustomizationsOfTheDocumentsAreAccepted(t *testing.T) {
+func TestDocumentedKustomizationsAreAccepted(t *testing.T) {
 	server := startServer(t)
 	images := map[string]bool{}
 	for _, text := range kustomizationsOf(t) {
@@ -202,7 +202,7 @@ func TestTheKustomizationsOfTheDocumentsAreAccepted(t *testing.T) {
 
 // docs/flags.md says which rights a chart may grant beyond those that upstream's
 // manifest does.
-func TestTheRightsBeyondUpstreamsAreThoseThatTheDocumentNames(t *testing.T) {
+func TestRightsBeyondUpstreamAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "upstream", "rbac", "csi-provisioner.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ const exclusions = "-persistentvolume-binder-controller,-persistentvolume-protec
 
 // Two sets of loops disturb each other. A value of --controllers that replaces what the
 // distribution has there switches further controllers on or off: nodes cannot join.
-func TestEveryWayToInstallAppendsToTheControllers(t *testing.T) {
+func TestInstallationsAppendToControllersFlag(t *testing.T) {
 	notes := func(given values) string {
 		files, err := render(loaded(t), withRegistry(given))
 		if err != nil {
@@ -283,7 +283,7 @@ func TestEveryWayToInstallAppendsToTheControllers(t *testing.T) {
 }
 
 // kubeadm writes the static pods again from its configuration in every upgrade.
-func TestTheConfigurationOfKubeadmIsDocumentedInBothForms(t *testing.T) {
+func TestKubeadmConfigurationIsDocumentedInBothForms(t *testing.T) {
 	const want = "*,bootstrapsigner,tokencleaner," + exclusions
 	var list struct {
 		ControllerManager struct {

@@ -16,7 +16,7 @@ import (
 // container, and the flag by which they elect it.
 var electing = map[string]string{"pv-controller": "--leader-elect", "csi-provisioner": "--leader-election"}
 
-func TestOneOfTheProgramsWorksAtATimeHoweverTheyAreUpdated(t *testing.T) {
+func TestUpdatesNeverRunTwoLeaders(t *testing.T) {
 	for name, objects := range renderings(t) {
 		t.Run(name, func(t *testing.T) {
 			for _, deployment := range deploymentsIn(t, objects) {
@@ -35,7 +35,7 @@ func TestOneOfTheProgramsWorksAtATimeHoweverTheyAreUpdated(t *testing.T) {
 	}
 }
 
-func TestWhoElectsMayWriteTheLease(t *testing.T) {
+func TestElectionFlagsComeWithLeaseRights(t *testing.T) {
 	for name, objects := range renderings(t) {
 		t.Run(name, func(t *testing.T) {
 			for _, deployment := range deploymentsIn(t, objects) {
@@ -58,7 +58,7 @@ func TestWhoElectsMayWriteTheLease(t *testing.T) {
 }
 
 // The chart elects by itself: nobody can have several replicas and no election.
-func TestAnElectionIsNotSwitchedOffByAFlag(t *testing.T) {
+func TestChartFlagsKeepLeaderElectionOn(t *testing.T) {
 	off := values{"extraArgs": []any{"--leader-election=false"}}
 	for name, given := range map[string]values{
 		"provisioner":   {"provisioner": values{"deployment": off}},

@@ -14,7 +14,7 @@ var programs = map[string]string{"pv-controller": "pv-controller", "csi-provisio
 
 // A registry that resolves could be registered by anybody, and its image would run with
 // the rights of our programs.
-func TestManifestsNameNoRegistryThatResolves(t *testing.T) {
+func TestManifestsNameUnresolvableRegistry(t *testing.T) {
 	for _, folder := range []string{".", "pv-controller", "overlays/csimock"} {
 		t.Run(folder, func(t *testing.T) {
 			testImages(t, kustomized(t, folder), "registry.invalid/exeunt")
@@ -30,11 +30,11 @@ func TestManifestsNameNoRegistryThatResolves(t *testing.T) {
 	}
 }
 
-func TestTheSwappedImageIsThatOfTheAdministrator(t *testing.T) {
+func TestSwapUsesTheSetImage(t *testing.T) {
 	testImages(t, kustomized(t, "overlays/example"), registry)
 }
 
-func TestTheChartTakesImagesFromTheRegistryThatIsSet(t *testing.T) {
+func TestChartUsesTheSetRegistry(t *testing.T) {
 	testImages(t, templated(t, values{"provisioner": values{"deployment": values{"enabled": true}}}), registry)
 }
 
@@ -64,7 +64,7 @@ func testImages(t *testing.T, objects []*unstructured.Unstructured, registry str
 	}
 }
 
-func TestTheChartRefusesToGuessARegistry(t *testing.T) {
+func TestChartRequiresARegistry(t *testing.T) {
 	const sentence = "set registry to where your images are, such as registry.example.com/exeunt"
 	for name, tc := range map[string]struct {
 		values  values

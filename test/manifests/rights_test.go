@@ -39,7 +39,7 @@ func bindingsOf(objects []*unstructured.Unstructured) map[string]any {
 	return bindings
 }
 
-func TestTheChartGrantsWhatTheTestsRunUnder(t *testing.T) {
+func TestChartGrantsSameRightsAsManifests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		folders []string
 		values  values
@@ -66,7 +66,7 @@ func TestTheChartGrantsWhatTheTestsRunUnder(t *testing.T) {
 	}
 }
 
-func TestSecretsAreReadOnlyWhereThatWasChosen(t *testing.T) {
+func TestSecretRightIsOptional(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []*unstructured.Unstructured
 		reads   bool
@@ -97,7 +97,7 @@ func TestSecretsAreReadOnlyWhereThatWasChosen(t *testing.T) {
 
 // The journal is kept in Leases of the provisioner's own namespace; rights on Leases of
 // other namespaces would let it take over any leader election of the cluster.
-func TestTheJournalIsGrantedInOneNamespaceOnly(t *testing.T) {
+func TestJournalRightsAreLimitedToOneNamespace(t *testing.T) {
 	accounts := values{"provisioner": values{"serviceAccounts": []any{values{"name": "controller", "namespace": "storage"}}}}
 	for name, tc := range map[string]struct {
 		objects   []*unstructured.Unstructured
@@ -128,7 +128,7 @@ func TestTheJournalIsGrantedInOneNamespaceOnly(t *testing.T) {
 }
 
 // Whoever makes pods in a namespace reads its secrets.
-func TestPodsAreMadeOnlyWhereThatWasChosen(t *testing.T) {
+func TestPodCreationRightIsOptional(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []*unstructured.Unstructured
 		makes   map[string]bool
@@ -156,7 +156,7 @@ func TestPodsAreMadeOnlyWhereThatWasChosen(t *testing.T) {
 	}
 }
 
-func TestTheRightsAreGrantedToTheDriversThatAreNamed(t *testing.T) {
+func TestRightsAreGrantedToNamedDrivers(t *testing.T) {
 	objects := templated(t, values{"provisioner": values{"serviceAccounts": []any{
 		values{"name": "controller", "namespace": "storage"}, values{"name": "other", "namespace": "elsewhere"},
 	}}})

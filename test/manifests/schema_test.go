@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-func TestValuesThatDoNotFitAreRefusedWithASentence(t *testing.T) {
+func TestInvalidChartValuesAreRejected(t *testing.T) {
 	provisioner := func(v values) values { return values{"provisioner": v} }
 	sidecar := func(v values) values { return provisioner(values{"deployment": v}) }
 	for name, tc := range map[string]struct {
@@ -57,7 +57,7 @@ func TestValuesThatDoNotFitAreRefusedWithASentence(t *testing.T) {
 	}
 }
 
-func TestNamesThatFitAreTaken(t *testing.T) {
+func TestValidNamesAreAccepted(t *testing.T) {
 	long := strings.Repeat("d", 63)
 	_, err := render(loaded(t), withRegistry(values{"provisioner": values{"serviceAccounts": []any{values{"name": "a.with.dots", "namespace": long}}}}))
 	if err != nil {
@@ -68,7 +68,7 @@ func TestNamesThatFitAreTaken(t *testing.T) {
 	}
 }
 
-func TestImagesArePulledWithTheSecretsThatAreNamed(t *testing.T) {
+func TestChartSetsImagePullSecrets(t *testing.T) {
 	for _, pod := range podsOf(t, templated(t, everything())) {
 		if want := []v1.LocalObjectReference{{Name: "registry"}, {Name: "other.registry"}}; !cmp.Equal(want, pod.ImagePullSecrets) {
 			t.Errorf("the pod of %s has %v, want %v", pod.Containers[0].Name, pod.ImagePullSecrets, want)
@@ -76,9 +76,9 @@ func TestImagesArePulledWithTheSecretsThatAreNamed(t *testing.T) {
 	}
 }
 
-// TestEveryValueIsDocumentedAndInTheSchema compares the two lists of values, and
+// TestChartValuesAreDocumentedAndInSchema compares the two lists of values, and
 // wants a comment above each that is not one of Kubernetes' own.
-func TestEveryValueIsDocumentedAndInTheSchema(t *testing.T) {
+func TestChartValuesAreDocumentedAndInSchema(t *testing.T) {
 	c := loaded(t)
 	var schema map[string]any
 	if err := json.Unmarshal(c.Schema, &schema); err != nil {

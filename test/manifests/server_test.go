@@ -67,7 +67,7 @@ func everything() values {
 	}
 }
 
-func TestTheServerAcceptsWhatIsRenderedWithoutAWarning(t *testing.T) {
+func TestServerAcceptsRenderedManifestsWithoutWarnings(t *testing.T) {
 	server := startServer(t)
 	for name, objects := range renderings(t) {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestTheServerAcceptsWhatIsRenderedWithoutAWarning(t *testing.T) {
 	}
 }
 
-func TestTheProgramsKnowTheFlagsThatTheyAreGiven(t *testing.T) {
+func TestManifestsUseKnownFlags(t *testing.T) {
 	for name, objects := range renderings(t) {
 		t.Run(name, func(t *testing.T) { testFlags(t, objects) })
 	}

@@ -21,7 +21,7 @@ func driver(t *testing.T) string {
 	return string(text)
 }
 
-func TestTheSwapChangesTheImageAndNothingElse(t *testing.T) {
+func TestSwapChangesOnlyTheImage(t *testing.T) {
 	given := objectsIn(t, "driver.yaml", []byte(driver(t)))
 	swapped := kustomized(t, "overlays/example")
 	changed := 0
@@ -56,7 +56,7 @@ func swapWithout(t *testing.T, manifests string) []*unstructured.Unstructured {
 	})
 }
 
-func TestTheSwapFindsTheImageUnderTheNameOfAMirror(t *testing.T) {
+func TestSwapFindsImageOfAMirror(t *testing.T) {
 	const upstreams = "registry.k8s.io/sig-storage/csi-provisioner:v6.3.0"
 	for name, tc := range map[string]struct {
 		image string
@@ -86,7 +86,7 @@ func TestTheSwapFindsTheImageUnderTheNameOfAMirror(t *testing.T) {
 
 // Whoever forgets to name the driver's service account must not grant its rights to
 // some other.
-func TestTheServerRefusesASwapThatNamesNoServiceAccount(t *testing.T) {
+func TestServerRejectsSwapWithoutServiceAccount(t *testing.T) {
 	server := startServer(t)
 	swapped := swapWithout(t, driver(t))
 	for kind, want := range map[string]string{"ClusterRoleBinding": "subjects[0].name", "Role": "NAMESPACE-OF-THE-DRIVER", "RoleBinding": "NAMESPACE-OF-THE-DRIVER"} {
@@ -98,7 +98,7 @@ func TestTheServerRefusesASwapThatNamesNoServiceAccount(t *testing.T) {
 }
 
 // A second driver's binding of the same name would take the rights from the first.
-func TestEverySwappedDriverHasABindingOfItsOwn(t *testing.T) {
+func TestEachSwappedDriverHasItsOwnBinding(t *testing.T) {
 	shared := bindingsOf(kustomized(t, "provisioner"))
 	own := 0
 	for name := range bindingsOf(kustomized(t, "overlays/example")) {

@@ -19,7 +19,7 @@ func withSize(size string) func(*v1.PersistentVolume) {
 	}
 }
 
-func TestAClaimGetsTheSmallestVolumeThatFits(t *testing.T) {
+func TestClaimBindsToSmallestMatchingVolume(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	for _, size := range []string{"8Mi", "2Mi", "4Mi"} {
 		volume := s.CreateVolume("h-"+size, v1.PersistentVolumeReclaimRetain, withSize(size))
@@ -43,7 +43,7 @@ func TestAClaimGetsTheSmallestVolumeThatFits(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatComesLaterServesTheClaimThatWaits(t *testing.T) {
+func TestPendingClaimBindsToLaterVolume(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	block := v1.PersistentVolumeBlock
 	s.CreateClaim("selective", s.Namespace, func(c *v1.PersistentVolumeClaim) {
@@ -61,7 +61,7 @@ func TestAVolumeThatComesLaterServesTheClaimThatWaits(t *testing.T) {
 	}
 }
 
-func TestAPairThatAUserPrebindsIsBoundInBothDirections(t *testing.T) {
+func TestPrebindingWorksFromVolumeAndFromClaim(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	s.CreateVolume("for-claim", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "chosen"}
@@ -76,7 +76,7 @@ func TestAPairThatAUserPrebindsIsBoundInBothDirections(t *testing.T) {
 	}
 }
 
-func TestAClaimThatNamesAVolumeTooSmallIsToldSo(t *testing.T) {
+func TestClaimNamingTooSmallVolumeGetsEvent(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := s.CreateVolume("small", v1.PersistentVolumeReclaimRetain, withSize("1Ki"))
 	claim := s.CreateClaim("claim", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = volume.Name })
@@ -85,7 +85,7 @@ func TestAClaimThatNamesAVolumeTooSmallIsToldSo(t *testing.T) {
 	}
 }
 
-func TestAClaimThatWaitsForItsConsumerIsServedOnceANodeIsSelected(t *testing.T) {
+func TestDelayedBindingClaimBindsAfterNodeSelection(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	node, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}, metav1.CreateOptions{})
 	s.Must(err, "create node")
@@ -97,7 +97,7 @@ func TestAClaimThatWaitsForItsConsumerIsServedOnceANodeIsSelected(t *testing.T) 
 	}
 }
 
-func TestAClaimWithoutClassGetsTheDefaultClassWhenItComes(t *testing.T) {
+func TestClaimWithoutClassGetsLaterDefaultClass(t *testing.T) {
 	s := harness.Join(t, harness.Setup{DriverFlags: "--with=publish"}) // a cluster of its own: the default is everybody's
 	claim := s.NewClaim("claim", "")
 	claim.Spec.StorageClassName = nil
@@ -113,7 +113,7 @@ func TestAClaimWithoutClassGetsTheDefaultClassWhenItComes(t *testing.T) {
 	}
 }
 
-func TestAClaimThatAPodUsesIsKeptUntilThePodIsGone(t *testing.T) {
+func TestClaimInUseStaysUntilPodIsDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	s.CreateClaim("claim", harness.DeleteClass)
 	volume := s.AwaitBound("claim")

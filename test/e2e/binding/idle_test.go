@@ -20,7 +20,7 @@ import (
 
 // Upstream looks at every object each 15 seconds. Here, whoever waits costs nothing
 // until something happens that can help him.
-func TestObjectsThatWaitCostNoRequests(t *testing.T) {
+func TestWaitingObjectsCostNoRequests(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{}, harness.Within(2*harness.Timeout))
 	leaveWaiting(s)

@@ -18,7 +18,7 @@ import (
 // lives is how often an object of one name is made and deleted again in a storm.
 const lives = 100
 
-func TestAStormOfOneNameIsAnsweredInProportionAndTheLastOneIsServed(t *testing.T) {
+func TestRepeatedlyRecreatedPairCostsBoundedRequests(t *testing.T) {
 	s := harness.Join(t, harness.Setup{}, harness.Within(2*harness.Timeout))
 	volume := s.Namespace + "-stormy"
 	for range lives {
@@ -92,7 +92,7 @@ type nonsense struct {
 	event, says string
 }
 
-func TestNonsenseIsToldOnTheObjectAtFaultAndCostsLittle(t *testing.T) {
+func TestInvalidObjectsGetEventsAndCostBoundedRequests(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	for name, tc := range map[string]nonsense{
 		"a volume of one byte is no match": {

@@ -16,7 +16,7 @@ import (
 // alone is held by a scenario that touches what all share.
 var alone sync.Mutex
 
-func TestOursDoesWhatUpstreamDoes(t *testing.T) {
+func TestOursMatchesUpstream(t *testing.T) {
 	all, err := scenarios()
 	if err != nil {
 		t.Fatal(err)

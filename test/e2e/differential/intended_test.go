@@ -41,7 +41,7 @@ func (i *intended) of(scenario string) []difference {
 	return all
 }
 
-func TestEveryIntendedDifferenceHasAScenarioAndAReason(t *testing.T) {
+func TestIntendedDifferencesHaveScenarioAndReason(t *testing.T) {
 	all, err := scenarios()
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ var metricsOfUpstream = map[string]struct {
 }
 
 // It runs after the scenarios, which have made what is counted.
-func TestTheMetricsAreUpstreams(t *testing.T) {
+func TestMetricsMatchUpstream(t *testing.T) {
 	mine, theirs := served(t, ours), served(t, upstream)
 	for name, metric := range metricsOfUpstream {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func counts(family *dto.MetricFamily) map[string]float64 {
 }
 
 // It runs after the scenarios, which have moved the queues.
-func TestTheQueuesHaveUpstreamNames(t *testing.T) {
+func TestQueueNamesMatchUpstream(t *testing.T) {
 	mine, theirs := queues(served(t, ours)), queues(served(t, upstream))
 	for _, name := range []string{"claims", "volumes", "pvcprotection", "pvprotection"} {
 		if mine[name] == 0 || theirs[name] == 0 {

@@ -37,7 +37,7 @@ var promised = []string{
 }
 
 // It runs after the scenarios.
-func TestEveryReasonAndChangeOfPhaseWasShownByBothSides(t *testing.T) {
+func TestBothSidesShowEveryReasonAndPhase(t *testing.T) {
 	for _, what := range promised {
 		t.Run(what, func(t *testing.T) {
 			if !results.shown[what] {

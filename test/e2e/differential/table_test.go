@@ -122,7 +122,7 @@ func report() error {
 // document is where the table and the intended differences are told to people.
 var document = filepath.Join("..", "..", "..", "docs", "differences.md")
 
-func TestTheDocumentNamesEveryScenarioAndDifference(t *testing.T) {
+func TestDocumentNamesEveryScenarioAndDifference(t *testing.T) {
 	all, err := scenarios()
 	if err != nil {
 		t.Fatal(err)

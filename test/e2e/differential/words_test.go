@@ -44,7 +44,7 @@ func keyWords(kind, event string, messages []string) (string, bool) {
 }
 
 // It runs after the scenarios. Words that upstream never shows are no key words.
-func TestWordsOfUpstreamWereShownByBothSides(t *testing.T) {
+func TestBothSidesShowUpstreamKeyWords(t *testing.T) {
 	table, err := keyWordTable()
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 // A namespace that is deleted has both deleted at once, and the process that asked for
 // the clone may be gone by then.
-func TestACloneThatWasBegunAndItsSourceDoNotHoldEachOther(t *testing.T) {
+func TestCloneAndSourceDeletedTogetherDoNotDeadlock(t *testing.T) {
 	r := newRig(harness.Join(t, harness.Setup{}, harness.Within(rigTimeout)), blow{fault: csimock.Fault{Code: codes.Unavailable, After: true}})
 	r.CreateClaim("origin", r.className("plain"))
 	origin := r.AwaitBound("origin")

@@ -21,7 +21,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestAHostPathVolumeIsReclaimedInEveryOrder(t *testing.T) {
+func TestHostPathVolumeIsReclaimedInEveryOrder(t *testing.T) {
 	harness.Parallel(t, harness.Setup{}, harness.Setup{GateOff: true})
 	for _, honor := range []bool{true, false} {
 		for _, static := range []bool{true, false} {
@@ -51,7 +51,7 @@ func TestAHostPathVolumeIsReclaimedInEveryOrder(t *testing.T) {
 	}
 }
 
-func TestAHostPathVolumeThatIsKeptOrStillClaimedIsNotDeleted(t *testing.T) {
+func TestRetainedOrClaimedPathIsNotDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	dir := s.Directory()
 	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir), harness.ProvisionedBy(intree.HostPathName))
@@ -68,7 +68,7 @@ func TestAHostPathVolumeThatIsKeptOrStillClaimedIsNotDeleted(t *testing.T) {
 	s.ExpectData(dir, true)
 }
 
-func TestAnInTreeVolumeWithoutItsFinalizerIsHeldUntilItsPluginHasDeletedIt(t *testing.T) {
+func TestInTreeVolumeGetsFinalizerBeforeDeletion(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	dir := s.Directory()
 	// Nobody may delete what is a symbolic link, so that the volume has to wait.
@@ -95,7 +95,7 @@ func TestAnInTreeVolumeWithoutItsFinalizerIsHeldUntilItsPluginHasDeletedIt(t *te
 	s.ExpectData(dir, true)
 }
 
-func TestAPathOutsideOfTheDirectoryIsNeverDeleted(t *testing.T) {
+func TestPathOutsideHostPathRootIsNeverDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath("/var/tmp/"+s.Namespace))
 	s.CreateClaim("claim", s.Namespace)
@@ -110,7 +110,7 @@ func TestAPathOutsideOfTheDirectoryIsNeverDeleted(t *testing.T) {
 	s.AwaitVolumeGone(volume.Name)
 }
 
-func TestTwoHostPathVolumesAtOnePlaceKeepTheirData(t *testing.T) {
+func TestHostPathVolumesWithOnePathKeepData(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	dir := s.Directory()
 	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir))
@@ -168,7 +168,7 @@ func TestVolumeOfUnboundClaimIsNotProtectedForever(t *testing.T) {
 	s.AwaitVolumeGone(volume.Name)
 }
 
-func TestAnAvailableInTreeVolumeWithItsFinalizerDoesNotHangWhenDeleted(t *testing.T) {
+func TestAvailablePluginVolumeWithFinalizerCanBeDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	dir := s.Directory()
 	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir), harness.ProvisionedBy(intree.HostPathName))
@@ -203,7 +203,7 @@ func versions(s *harness.Session, watcher watch.Interface, holds func(*v1.Persis
 	}
 }
 
-func TestAHandOverBetweenPluginAndDriverIsOneWrite(t *testing.T) {
+func TestMigrationExchangesFinalizersInOneWrite(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	external, inTree := string(finalizer.External), string(finalizer.InTree)
 	for name, tc := range map[string]struct {

@@ -32,7 +32,7 @@ func createHostPathClass(s *harness.Session, policy v1.PersistentVolumeReclaimPo
 	s.Must(err, "create class")
 }
 
-func TestAnInTreePluginProvisionsAVolumeThatIsProtectedFromItsFirstWrite(t *testing.T) {
+func TestPluginVolumeHasFinalizerFromFirstWrite(t *testing.T) {
 	harness.Parallel(t, hostPaths)
 	for policy, protected := range map[v1.PersistentVolumeReclaimPolicy]bool{v1.PersistentVolumeReclaimDelete: true, v1.PersistentVolumeReclaimRetain: false} {
 		t.Run(string(policy), func(t *testing.T) {
@@ -87,7 +87,7 @@ func firstWrite(s *harness.Session, seen watch.Interface) *v1.PersistentVolume {
 	return nil
 }
 
-func TestAnInTreePluginThatCannotProvisionSaysWhyAndLeavesNothing(t *testing.T) {
+func TestFailedPluginProvisioningLeavesNothing(t *testing.T) {
 	harness.Parallel(t, hostPaths)
 	for name, tc := range map[string]struct {
 		change func(*storagev1.StorageClass)
@@ -186,7 +186,7 @@ func TestFinalizerOfOldVersionDoesNotDelayDeletion(t *testing.T) {
 	s.AwaitClaimGone("claim")
 }
 
-func TestAnImpostorUnderTheVolumesNameIsNotBound(t *testing.T) {
+func TestNameConflictIsNotBound(t *testing.T) {
 	s := harness.Join(t, hostPaths)
 	claim := s.CreateClaim("claim", s.Namespace) // whose class comes later
 	impostor := s.CreateVolume("impostor", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {

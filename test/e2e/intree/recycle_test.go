@@ -71,7 +71,7 @@ func exportSource(s *harness.Session) v1.PersistentVolumeSource {
 	return v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: "nfs.example.com", Path: "/" + s.Namespace}}
 }
 
-func TestARecycledVolumeCanBeClaimedAgain(t *testing.T) {
+func TestRecycledVolumeCanBeClaimedAgain(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	for name, source := range map[string]func(*harness.Session) v1.PersistentVolumeSource{"host path": pathSource, "nfs": exportSource} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestARecycledVolumeCanBeClaimedAgain(t *testing.T) {
 	}
 }
 
-func TestARecyclerPodThatFailsIsToldAndTriedAgain(t *testing.T) {
+func TestFailedRecyclerPodIsReportedAndRetried(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := releaseForRecycling(s, pathSource(s))
 	first := awaitRecycler(s, volume, "")
@@ -116,7 +116,7 @@ func TestARecyclerPodThatFailsIsToldAndTriedAgain(t *testing.T) {
 	s.AwaitVolume(volume.Name, "is free", isFree)
 }
 
-func TestASucceededPodOfSomebodyElseIsNotBelieved(t *testing.T) {
+func TestForeignSucceededPodIsNoRecyclerPod(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	forged, err := s.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(s.Ctx, &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: reclaim.RecyclerPrefix + s.Namespace + "-scrubbed"},
@@ -131,7 +131,7 @@ func TestASucceededPodOfSomebodyElseIsNotBelieved(t *testing.T) {
 	s.AwaitVolume(volume.Name, "is free", isFree)
 }
 
-func TestAPolicyTurnedToRetainStopsTheRecyclerPod(t *testing.T) {
+func TestPolicyRetainDeletesRecyclerPod(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := releaseForRecycling(s, exportSource(s))
 	pod := awaitRecycler(s, volume, "")
@@ -140,7 +140,7 @@ func TestAPolicyTurnedToRetainStopsTheRecyclerPod(t *testing.T) {
 	s.AwaitVolume(volume.Name, "is still released", harness.IsReleased)
 }
 
-func TestARecyclerPodThatNobodyWaitsForIsRemoved(t *testing.T) {
+func TestOrphanedRecyclerPodIsDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := releaseForRecycling(s, exportSource(s))
 	pod := awaitRecycler(s, volume, "")
@@ -150,7 +150,7 @@ func TestARecyclerPodThatNobodyWaitsForIsRemoved(t *testing.T) {
 	awaitNoPod(s, pod)
 }
 
-func TestAVolumeThatNobodyCanRecycleHasFailed(t *testing.T) {
+func TestUnrecyclableVolumeFails(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
 	s.CreateClaim("claim", s.Namespace)

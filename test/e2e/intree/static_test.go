@@ -10,7 +10,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestAStaticVolumeOfAMigratedPluginIsLeftToItsDriver(t *testing.T) {
+func TestMigratedStaticVolumeIsLeftToItsDriver(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := s.CreateVolume("disk", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}}
@@ -26,7 +26,7 @@ func TestAStaticVolumeOfAMigratedPluginIsLeftToItsDriver(t *testing.T) {
 	s.AwaitVolume(volume.Name, "stays released", harness.IsReleased)
 }
 
-func TestAnInTreeVolumeThatNobodyCanDeleteIsFailedAndKept(t *testing.T) {
+func TestInTreeVolumeWithoutDeleterFails(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/rbd"}

@@ -136,7 +136,7 @@ func TestJournalCommandEndsUnresolvedEntriesOnly(t *testing.T) {
 }
 
 // A provisioner is played by the test: it takes the entry once it is marked.
-func TestJournalCommandSeesThatAnEntryIsTaken(t *testing.T) {
+func TestJournalCommandReportsEntryTakenByProvisioner(t *testing.T) {
 	t.Parallel()
 	c := harness.OwnCluster(t, harness.Setup{NoPrograms: true})
 	const claim = types.UID("e5e5e5e5-0000-4000-8000-000000000000")

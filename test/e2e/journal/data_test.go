@@ -50,7 +50,7 @@ func (j *journaled) passDriver(others int) {
 
 // The process ended between the PersistentVolume and the end of the entry; then an
 // administrator removed the PersistentVolume of the Bound claim.
-func TestDiskOfABoundClaimWithoutVolumeStays(t *testing.T) {
+func TestDiskOfBoundClaimWithoutVolumeStays(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	for _, policy := range []v1.PersistentVolumeReclaimPolicy{v1.PersistentVolumeReclaimRetain, v1.PersistentVolumeReclaimDelete} {
 		t.Run(string(policy), func(t *testing.T) {

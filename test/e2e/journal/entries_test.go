@@ -17,7 +17,7 @@ import (
 
 // From their creation until they are gone: one is served, one is deleted while the
 // driver does not answer, one while there is no provisioner.
-func TestClaimNeverCarriesAFinalizerOfOurs(t *testing.T) {
+func TestClaimNeverGetsOurFinalizer(t *testing.T) {
 	j := newJournaled(harness.Join(t, harness.Setup{}), v1.PersistentVolumeReclaimDelete)
 	watcher, err := j.Client.CoreV1().PersistentVolumeClaims(j.Namespace).Watch(j.Ctx, metav1.ListOptions{})
 	j.Must(err, "watch claims")
@@ -99,7 +99,7 @@ func TestLostAnswerWithPolicyRetainKeepsTheVolume(t *testing.T) {
 }
 
 // Another program has led after the request: it may have served the claim.
-func TestEntryInBrokenCustodyWaitsForTheAdministrator(t *testing.T) {
+func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 	j := enterJournaled(t, elect...)
 	j.start()
 	claim := j.abandon("claim")
@@ -175,7 +175,7 @@ func TestForeignHolderEndsTheProgram(t *testing.T) {
 
 // The secret of the request goes with the namespace of the claim, so that the request
 // cannot be repeated.
-func TestNamespaceDeletedWithItsSecretLeavesAnUnresolvedEntry(t *testing.T) {
+func TestNamespaceDeletedWithSecretLeavesUnresolvedEntry(t *testing.T) {
 	j := enterJournaled(t, "--journal-unresolved-after=2s")
 	j.useOwnAccount() // which may write no event into a namespace that is being deleted
 	j.setClassSecret()

@@ -107,7 +107,7 @@ func fleetEntries(s *harness.Session) []journal.Entry {
 
 // A claim that one node's driver was called for, one with the finalizer of an earlier
 // version, and one that no node was selected for, are deleted; all provisioners restart.
-func TestOnlyTheCallingNodeFinishesADeletedClaim(t *testing.T) {
+func TestOnlyCallingNodeFinishesDeletedClaim(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true}, harness.Within(3*harness.Timeout))
 	fleet := startFleet(s, 20)

@@ -71,7 +71,7 @@ func TestEditedLeaseIsWrittenAgainAtOnce(t *testing.T) {
 
 // What a crash leaves is edited before the next process comes. Only the entry itself
 // must not be removed.
-func TestEditedLeaseOfADeadProcessIsRead(t *testing.T) {
+func TestEditedLeaseOfDeadProcessIsRead(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	for _, name := range []string{"label removed", "holder cleared", "holder and label gone"} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // when the leader is killed.
 const multitude = 500
 
-func TestTheLeaderIsKilledAmidFiveHundredBindingsAndReclaims(t *testing.T) {
+func TestLeaderCrashDuringBindingAndReclaimLosesNothing(t *testing.T) {
 	s := harness.Join(t, harness.Setup{LeaderElection: true, ShortLease: true}, harness.Within(5*harness.Timeout))
 	history := s.RecordHistory()
 	createMany(s, "old", multitude)

@@ -15,7 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestAStandbyProvisionerTakesOverAtOnceWhenTheLeaderStops(t *testing.T) {
+func TestStandbyProvisionerTakesOverAtOnce(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true})
 	flags := []string{"--leader-election", "--leader-election-labels=team:storage", "--leader-election-renew-deadline=4s", "--leader-election-retry-period=1s", "--enable-pprof"}

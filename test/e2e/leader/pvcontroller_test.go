@@ -11,7 +11,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestAStandbyTakesOverAtOnceWhenTheLeaderStops(t *testing.T) {
+func TestStandbyPVControllerTakesOverAtOnce(t *testing.T) {
 	s := harness.Join(t, harness.Setup{LeaderElection: true})
 	for i := range 2 {
 		claim := fmt.Sprintf("claim-%d", i)

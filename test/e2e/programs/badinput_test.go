@@ -18,7 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestAProgramThatCannotGoOnSaysWhatAndWhereAndFails(t *testing.T) {
+func TestInvalidInputEndsProgramWithCause(t *testing.T) {
 	c := harness.Join(t, harness.Setup{}).Cluster
 	kubeconfig := c.Plane.AdminKubeconfig
 	silent := listenAndSayNothing(t)
@@ -83,7 +83,7 @@ func listenAndSayNothing(t *testing.T) string {
 	return socket
 }
 
-func TestADriverThatCannotMakeVolumesIsRefused(t *testing.T) {
+func TestDriverWithoutCreateVolumeIsRejected(t *testing.T) {
 	c := harness.Join(t, harness.Setup{}).Cluster
 	driver, err := sandbox.StartDriver(t.Context(), sandbox.DriverConfig{Binaries: harness.Binaries(), Dir: t.TempDir(), Name: "read.only", Args: []string{"--without=create-delete,clones,snapshots,group-snapshots"}})
 	if err != nil {
@@ -93,7 +93,7 @@ func TestADriverThatCannotMakeVolumesIsRefused(t *testing.T) {
 	expectRefusal(t, "provisioner", []string{"--kubeconfig=" + c.Plane.AdminKubeconfig, "--csi-address=" + driver.Socket}, []string{"read.only", "CREATE_DELETE_VOLUME"})
 }
 
-func TestAVolumeHandleThatTheDriverRefusesKeepsItsFinalizerAndSaysWhy(t *testing.T) {
+func TestRejectedVolumeHandleKeepsFinalizerAndGetsEvent(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := s.CreateVolume("bad", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Spec.CSI.VolumeHandle = strings.Repeat("x", 300)
@@ -110,7 +110,7 @@ func TestAVolumeHandleThatTheDriverRefusesKeepsItsFinalizerAndSaysWhy(t *testing
 	})
 }
 
-func TestAClassOfSomeoneElseIsLeftToHim(t *testing.T) {
+func TestForeignStorageClassIsIgnored(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	class := harness.NewClass(s.Namespace, "someone.else", v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
 	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
@@ -130,7 +130,7 @@ func TestAClassOfSomeoneElseIsLeftToHim(t *testing.T) {
 	}
 }
 
-func TestWhatAClassAsksForAndNobodyServesIsRefusedWithAnEvent(t *testing.T) {
+func TestUnsupportedClassParametersGetEvent(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	claim := s.CreateClaim("claim", harness.DeleteClass, func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}

@@ -31,7 +31,7 @@ func demo(t *testing.T, temporary string, args ...string) *exec.Cmd {
 	return command
 }
 
-func TestTheDemoShowsTheRepairAndTheLeak(t *testing.T) {
+func TestDemoShowsLeakAndRepair(t *testing.T) {
 	t.Parallel()
 	temporary := shortTemp(t)
 	output, err := demo(t, temporary, "-o", "json").Output()
@@ -54,7 +54,7 @@ func TestTheDemoShowsTheRepairAndTheLeak(t *testing.T) {
 	expectEmpty(t, temporary)
 }
 
-func TestCtrlCInTheMiddleOfTheDemoLeavesNothingBehind(t *testing.T) {
+func TestInterruptedDemoLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	temporary := shortTemp(t)
 	command := demo(t, temporary, "-o", "json")

@@ -26,7 +26,7 @@ func startDriverAt(s *harness.Session, socket, name string, args ...string) *san
 
 // A new version of a driver that is started beside a provisioner that runs can do more,
 // or less, than that one knows of.
-func TestAProvisionerEndsOnceItsDriverIsAnotherOneAndGoesOnIfItIsTheSame(t *testing.T) {
+func TestProvisionerEndsWhenDriverCapabilitiesChange(t *testing.T) {
 	c := harness.Join(t, harness.Setup{}).Cluster
 	for change, says := range map[string]string{"--with=publish": "it has PUBLISH_UNPUBLISH_VOLUME", "--without=clones": "it has no CLONE_VOLUME"} {
 		t.Run(change, func(t *testing.T) {

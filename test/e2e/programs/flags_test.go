@@ -19,7 +19,7 @@ import (
 
 // The list that a unit test of pv-controller goes by, to see that every flag of
 // kube-controller-manager is served or refused, is the program's own.
-func TestTheFlagsOfTheControllerManagerAreThoseThatWeKnow(t *testing.T) {
+func TestFlagListMatchesKubeControllerManager(t *testing.T) {
 	t.Parallel()
 	path, err := sandbox.Binaries{Dir: filepath.Join(harness.Binaries().Dir, "upstream")}.Path("kube-controller-manager")
 	if err != nil {
@@ -39,7 +39,7 @@ func TestTheFlagsOfTheControllerManagerAreThoseThatWeKnow(t *testing.T) {
 }
 
 // The same for provisioner and csi-provisioner, whose flags have no groups.
-func TestTheFlagsOfCSIProvisionerAreThoseThatWeKnow(t *testing.T) {
+func TestFlagListMatchesCSIProvisioner(t *testing.T) {
 	t.Parallel()
 	path, err := sandbox.Binaries{Dir: filepath.Join(harness.Binaries().Dir, "upstream")}.Path("csi-provisioner")
 	if err != nil {
@@ -88,7 +88,7 @@ func flagsIn(help string) string {
 	return list.String()
 }
 
-func TestTheVersionIsToldAsOtherProgramsOfKubernetesTellIt(t *testing.T) {
+func TestVersionFlagMatchesKubernetes(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"pv-controller", "provisioner"} {
 		for flag, want := range map[string]string{"--version": program + " version v", "--version=raw": "GitVersion:"} {

@@ -14,10 +14,10 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// TestTheProvisionerReportsAsTheSidecarThatItReplaces has it do and fail to do what
+// TestProvisionerMetricsMatchUpstreamSidecar has it do and fail to do what
 // it can, and looks for the events, metrics and labels that dropin.md lists: alerts
 // and dashboards match them.
-func TestTheProvisionerReportsAsTheSidecarThatItReplaces(t *testing.T) {
+func TestProvisionerMetricsMatchUpstreamSidecar(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true, DriverFlags: "--faults=../testdata/faults.yaml"})
 	sidecar := s.StartProvisioner(s.Driver, "provisioner", nil, "--leader-election", "--retry-interval-start=100ms")

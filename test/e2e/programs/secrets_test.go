@@ -36,7 +36,7 @@ var (
 	fragments = []string{planted["password"][:7], "VKWY"}
 )
 
-func TestNoSecretIsInAnyLogEventErrorOrMetric(t *testing.T) {
+func TestSecretsAreNeverPrinted(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true, ControllerFlags: "--v=10"})
 	s.GrantSecrets()

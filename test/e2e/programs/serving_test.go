@@ -22,7 +22,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestMetricsAreServedToThoseWhomTheAPIServerAllows(t *testing.T) {
+func TestMetricsRequireAuthorization(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	standby, url := startStandby(s)
 	admin, anonymous := s.Plane.RESTConfig(), rest.AnonymousClientConfig(s.Plane.RESTConfig())

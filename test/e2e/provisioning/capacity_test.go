@@ -17,7 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestCapacityObjectsFollowTheDriverTheClassesAndTheNodes(t *testing.T) {
+func TestCapacityObjectsFollowDriverClassesAndNodes(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true, DriverFlags: harness.TwoZones})
 	deployment := createDeploymentPod(s, "sidecar")
@@ -78,7 +78,7 @@ func TestCapacityObjectsFollowTheDriverTheClassesAndTheNodes(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotChangeIsAskedForAgainButNotWritten(t *testing.T) {
+func TestUnchangedCapacityIsPolledButNotWritten(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true, DriverFlags: harness.TwoZones})
 	s.CreateNode("node-a", map[string]string{"zone": "a"})

@@ -16,7 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestASecretThatAClassNamesIsNeededAndToldNobody(t *testing.T) {
+func TestClassSecretIsRequiredAndNeverPrinted(t *testing.T) {
 	const password = "correct-horse-battery-staple"
 	s := harness.Join(t, harness.Setup{})
 	s.GrantSecrets()
@@ -63,7 +63,7 @@ func TestASecretThatAClassNamesIsNeededAndToldNobody(t *testing.T) {
 	}
 }
 
-func TestASecretThatIsNamedWronglyIsRefusedAndTheNextClaimIsServed(t *testing.T) {
+func TestInvalidSecretNameDoesNotBlockOtherClaims(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	s.CreateClass(func(c *storagev1.StorageClass) {
 		c.Parameters = map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "${pvc.uid}", "csi.storage.k8s.io/provisioner-secret-namespace": "ns"}
@@ -78,7 +78,7 @@ func TestASecretThatIsNamedWronglyIsRefusedAndTheNextClaimIsServed(t *testing.T)
 
 // The hold came with the request for a volume, from the pv-controller, and the driver
 // was never asked: the provisioner knows both.
-func TestAClaimWhoseSecretIsMissingGoesWithoutACall(t *testing.T) {
+func TestClaimWithoutItsSecretIsDeletedWithoutCall(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	s.GrantSecrets()
 	s.CreateClaim("evidence", harness.DeleteClass)

@@ -15,7 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestASnapshotIsRestoredWhenItIsReady(t *testing.T) {
+func TestSnapshotIsRestoredWhenReady(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	client := s.SnapshotClient()
 	s.CreateClaim("origin", harness.DeleteClass)

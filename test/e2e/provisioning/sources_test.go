@@ -10,7 +10,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestASourceThatIsDeletedWhileItIsClonedStaysUntilTheCloneIsThere(t *testing.T) {
+func TestDeletedCloneSourceStaysUntilCloneIsBound(t *testing.T) {
 	s := harness.Join(t, harness.Setup{DriverFlags: "--faults=../testdata/slow.yaml"})
 	s.CreateClaim("origin", harness.DeleteClass)
 	origin := s.AwaitBound("origin")
@@ -34,7 +34,7 @@ func TestASourceThatIsDeletedWhileItIsClonedStaysUntilTheCloneIsThere(t *testing
 	s.ExpectReclaimed(origin)
 }
 
-func TestSnapshotsThatWereLeftProtectedAreLetGo(t *testing.T) {
+func TestLeftoverSnapshotFinalizersAreRemoved(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true})
 	client := s.SnapshotClient()

@@ -49,7 +49,7 @@ func zoneOf(volume *v1.PersistentVolume) string {
 	return volume.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0]
 }
 
-func TestAVolumeIsMadeNearTheNodeThatWasChosen(t *testing.T) {
+func TestVolumeIsCreatedInTopologyOfSelectedNode(t *testing.T) {
 	s := zoned(harness.Join(t, harness.Setup{}), "")
 	for _, zone := range []string{"a", "b"} {
 		node := ownNode(s, zone, "zone="+zone)
@@ -73,7 +73,7 @@ func untilNodeIsKnown(s *harness.Session, class, zone string) {
 	}
 }
 
-func TestAnImmediateVolumeIsWhereTheClassAllows(t *testing.T) {
+func TestImmediateVolumeHonorsAllowedTopologies(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	key := "zone." + s.Namespace // no other test's node has it
 	s = s.WithOwnDriver(s.Namespace+".zoned", "--with=topology --topology="+key+"=a --topology="+key+"=b", "")
@@ -95,7 +95,7 @@ func TestAnImmediateVolumeIsWhereTheClassAllows(t *testing.T) {
 	}
 }
 
-func TestANodeThatCannotReachAVolumeIsGivenBackToTheScheduler(t *testing.T) {
+func TestUnreachableTopologyReschedulesClaim(t *testing.T) {
 	s := zoned(harness.Join(t, harness.Setup{}), "--strict-topology")
 	for name, tc := range map[string]struct{ place, names string }{
 		"full":   {"zone=c", "ResourceExhausted"},

@@ -25,7 +25,7 @@ func events(s *harness.Session, object metav1.Object, reason string) []string {
 	return messages
 }
 
-func TestFileSystemsAndBlockVolumesAreMadeAsTheClassSays(t *testing.T) {
+func TestFilesystemAndBlockVolumesFollowTheClass(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	s.CreateClass(func(c *storagev1.StorageClass) {
 		c.Parameters = map[string]string{"csi.storage.k8s.io/fstype": "xfs", "tier": "gold"}
@@ -48,7 +48,7 @@ func TestFileSystemsAndBlockVolumesAreMadeAsTheClassSays(t *testing.T) {
 	}
 }
 
-func TestACloneIsMadeFromAVolumeThatIsProtectedMeanwhile(t *testing.T) {
+func TestCloneSourceIsProtectedDuringCloning(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	clone := func(c *v1.PersistentVolumeClaim) {
 		c.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "origin"}
@@ -66,7 +66,7 @@ func TestACloneIsMadeFromAVolumeThatIsProtectedMeanwhile(t *testing.T) {
 	s.AwaitClaimGone("origin") // the finalizer that protected it is off
 }
 
-func TestTheParametersOfAnAttributesClassReachTheDriverOnceItExists(t *testing.T) {
+func TestAttributesClassParametersReachDriver(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	claim := s.CreateClaim("claim", harness.DeleteClass, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &s.Namespace })
 	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, s.Namespace) {
@@ -82,7 +82,7 @@ func TestTheParametersOfAnAttributesClassReachTheDriverOnceItExists(t *testing.T
 	}
 }
 
-func TestADataSourceOfSomeoneElseIsLeftToHim(t *testing.T) {
+func TestForeignDataSourceIsLeftToItsPopulator(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	group := "hello.example.com"
 	claim := s.CreateClaim("claim", harness.DeleteClass, func(c *v1.PersistentVolumeClaim) {
@@ -100,7 +100,7 @@ func TestADataSourceOfSomeoneElseIsLeftToHim(t *testing.T) {
 	})
 }
 
-func TestWhateverADriverSaysOfAVolumeTheClaimIsServedInTheEnd(t *testing.T) {
+func TestClaimBindsDespiteInvalidDriverAnswers(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	s = s.WithOwnDriver(s.Namespace+".liar", "--with=topology --faults=../testdata/lies.yaml", "--retry-interval-start=50ms")
 	s.CreateClass()
@@ -118,7 +118,7 @@ func TestWhateverADriverSaysOfAVolumeTheClaimIsServedInTheEnd(t *testing.T) {
 	}
 }
 
-func TestAVolumeOfAMigratedPluginIsMadeAndDeletedByItsDriver(t *testing.T) {
+func TestMigratedVolumeIsCreatedAndDeletedByDriver(t *testing.T) {
 	s := harness.Join(t, harness.Setup{}).WithOwnDriver("ebs.csi.aws.com", "", "")
 	s.CreateClass(func(c *storagev1.StorageClass) {
 		c.Provisioner, c.Parameters = "kubernetes.io/aws-ebs", map[string]string{"type": "gp3", "fsType": "xfs"}
@@ -148,7 +148,7 @@ func TestAVolumeOfAMigratedPluginIsMadeAndDeletedByItsDriver(t *testing.T) {
 
 // An administrator who migrates by hand writes a CSI volume for a disk that an
 // in-tree one still names.
-func TestADiskThatAnInTreeVolumeNamesTooIsNotDeleted(t *testing.T) {
+func TestDiskSharedWithPluginVolumeIsNotDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{}).WithOwnDriver("cinder.csi.openstack.org", "", "")
 	s.CreateClass(func(c *storagev1.StorageClass) { c.Provisioner = "kubernetes.io/cinder" })
 	s.CreateClaim("in-tree", s.Namespace)

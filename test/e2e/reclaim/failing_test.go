@@ -16,7 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestADeletionThatFailsKeepsTheFinalizerAndIsTriedAgain(t *testing.T) {
+func TestFailedDeletionKeepsFinalizerAndIsRetried(t *testing.T) {
 	s := harness.Join(t, harness.Setup{DriverFlags: "--faults=../testdata/faults.yaml"})
 	s.CreateClaim("claim", harness.DeleteClass)
 	volume := s.AwaitBound("claim")
@@ -67,7 +67,7 @@ func metrics(s *harness.Session) string {
 	return string(body)
 }
 
-func TestAnAttachedVolumeIsDeletedOnceItIsDetached(t *testing.T) {
+func TestAttachedVolumeIsDeletedAfterDetach(t *testing.T) {
 	s := harness.Join(t, harness.Setup{DriverFlags: "--with=publish"})
 	s.CreateClaim("claim", harness.DeleteClass)
 	volume := s.AwaitBound("claim")
@@ -94,7 +94,7 @@ func TestAnAttachedVolumeIsDeletedOnceItIsDetached(t *testing.T) {
 	s.ExpectReclaimed(volume)
 }
 
-func TestTwoVolumesWithOneHandleNeverCostTheOthersData(t *testing.T) {
+func TestVolumesWithOneHandleKeepData(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	shared := s.CreateStoredVolume("shared")
 	for _, name := range []string{"mine", "yours"} {

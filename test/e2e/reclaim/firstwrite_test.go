@@ -22,7 +22,7 @@ import (
 // Without the provisioner, so that nobody but the admission policy can add its
 // finalizer, the policy of a bound volume turns to Delete, the volume is deleted at
 // once, and then its claim.
-func TestTheFinalizerComesInTheWriteThatMakesItNecessary(t *testing.T) {
+func TestAdmissionPolicyAddsFinalizerWithPolicyChange(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{}, harness.Within(3*harness.Timeout))
 	admit(s)

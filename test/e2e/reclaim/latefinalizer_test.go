@@ -26,7 +26,7 @@ func tooLate(s *harness.Session) *v1.PersistentVolume {
 
 func isMarked(v *v1.PersistentVolume) bool { return reclaim.MarkOf(v) == reclaim.MarkPending }
 
-func TestAVolumeDeletedBeforeItsFinalizerCameIsHeldUntilItsDataIsGone(t *testing.T) {
+func TestTerminatingVolumeWithoutFinalizerIsStillReclaimed(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := tooLate(s)
 	marked := s.AwaitVolume(volume.Name, "is marked", isMarked)
@@ -40,7 +40,7 @@ func TestAVolumeDeletedBeforeItsFinalizerCameIsHeldUntilItsDataIsGone(t *testing
 	s.ExpectReclaimed(volume)
 }
 
-func TestAMarkedVolumeThatIsKeptAfterAllIsLetGo(t *testing.T) {
+func TestPolicyRetainEndsWaitForDeletion(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := tooLate(s)
 	s.AwaitVolume(volume.Name, "is marked", isMarked)
@@ -50,7 +50,7 @@ func TestAMarkedVolumeThatIsKeptAfterAllIsLetGo(t *testing.T) {
 	expectKept(s, volume)
 }
 
-func TestAVolumeDeletedTooLateIsNotStuckBesideUpstream(t *testing.T) {
+func TestTerminatingVolumeWithoutFinalizerIsNeverStuck(t *testing.T) {
 	setups := map[string]harness.Setup{
 		"upstream's sidecar marks nothing, so nobody waits": {UpstreamSidecar: true},
 		"upstream's loops do not know the mark":             {UpstreamLoops: true},
@@ -75,7 +75,7 @@ func TestAVolumeDeletedTooLateIsNotStuckBesideUpstream(t *testing.T) {
 	}
 }
 
-func TestAProvisionerWhoseGateIsOffTakesBackItsMark(t *testing.T) {
+func TestProvisionerWithGateOffRemovesPendingAnnotation(t *testing.T) {
 	s := harness.Join(t, provisionerOff)
 	s.CreateVolume(s.CreateStoredVolume("late"), v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Annotations = map[string]string{reclaim.MarkAnnotation: reclaim.MarkedPending}

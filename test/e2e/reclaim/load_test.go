@@ -17,7 +17,7 @@ import (
 // crowd is how many claims are made at once.
 const crowd = 200
 
-func TestTwoHundredVolumesDeletedBeforeTheirClaimsAreEachDeletedOnce(t *testing.T) {
+func TestManyVolumesAreEachDeletedOnce(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	for i := range crowd {
 		s.CreateClaim(fmt.Sprintf("claim-%d", i), harness.DeleteClass)

@@ -19,7 +19,7 @@ var (
 // Each row is a pair of gates from rows.md, "Version skew": a volume that is deleted
 // before its claim is reclaimed by the program whose gate is on, and leaks as today
 // where it is off; no object is stuck.
-func TestWithTheGateOffInOneProgramNoVolumeIsStuck(t *testing.T) {
+func TestNoVolumeIsStuckWithOneGateOff(t *testing.T) {
 	harness.Parallel(t, provisionerOff, controllerOff)
 	for name, tc := range map[string]struct {
 		how         harness.Setup
@@ -54,7 +54,7 @@ func TestWithTheGateOffInOneProgramNoVolumeIsStuck(t *testing.T) {
 
 // Every journey of a CSI volume ends with no object left, for which travel waits, and
 // with its data as the provisioner's gate says, whatever that of the pv-controller.
-func TestWithTheGateOffInOneProgramCSIVolumesAreTheProvisionersAffair(t *testing.T) {
+func TestProvisionerGateDecidesForCSIVolumes(t *testing.T) {
 	harness.Parallel(t, provisionerOff, controllerOff)
 	for name, how := range map[string]harness.Setup{
 		"pv-controller on, provisioner off": provisionerOff,

@@ -24,7 +24,7 @@ func madeFor(s *harness.Session, claim *v1.PersistentVolumeClaim) func(*v1.Persi
 	}
 }
 
-func TestAVolumeDeletedBeforeItWasBoundIsReclaimedAndTheClaimGetsAnother(t *testing.T) {
+func TestVolumeDeletedBeforeBindingIsReplaced(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	claim := s.CreateClaim("claim", s.Namespace, func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("2Mi") // more than the volume has, so that it is never bound
@@ -43,7 +43,7 @@ func TestAVolumeDeletedBeforeItWasBoundIsReclaimedAndTheClaimGetsAnother(t *test
 	}
 }
 
-func TestAVolumeOfAPersonThatIsDeletedBeforeItWasBoundKeepsItsData(t *testing.T) {
+func TestStaticVolumeDeletedBeforeBindingKeepsItsData(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	claim := s.CreateClaim("claim", s.Namespace, func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("2Mi")

@@ -25,7 +25,7 @@ var reclaimCases = []harness.ReclaimCase{
 	{Static: false, Policy: v1.PersistentVolumeReclaimDelete, Becomes: v1.PersistentVolumeReclaimRetain, Order: harness.VolumeThenClaim},
 }
 
-func TestReclaimHonoursThePolicyInEveryOrder(t *testing.T) {
+func TestReclaimHonorsPolicyInEveryOrder(t *testing.T) {
 	harness.Parallel(t, harness.Setup{}, harness.Setup{GateOff: true})
 	for _, honor := range []bool{true, false} {
 		for _, j := range reclaimCases {
@@ -59,7 +59,7 @@ func expectKept(s *harness.Session, volume *v1.PersistentVolume) {
 	}
 }
 
-func TestTheFinalizerIsInTheFirstWrite(t *testing.T) {
+func TestProvisionedVolumeHasFinalizerFromFirstWrite(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	watcher, err := s.Client.CoreV1().PersistentVolumes().Watch(s.Ctx, metav1.ListOptions{})
 	s.Must(err, "watch volumes")

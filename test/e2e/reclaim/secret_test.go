@@ -16,7 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestMissingDeletionSecretDelaysOnlyWhileItCanReturn(t *testing.T) {
+func TestMissingDeletionSecretDelaysOnlyWhileNamespaceExists(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true})
 	retries := []string{"--retry-interval-start=100ms", "--retry-interval-max=1s"}

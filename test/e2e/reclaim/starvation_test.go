@@ -9,7 +9,7 @@ import (
 )
 
 // Failing deletions have queues of their own, and ask in proportion to their number.
-func TestDeletionsThatFailAskLittleAndHoldUpNobody(t *testing.T) {
+func TestFailingDeletionsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{}, harness.Within(3*harness.Timeout))
 	volumes := s.CreateUndeletableVolumes(40)

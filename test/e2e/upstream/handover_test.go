@@ -11,7 +11,7 @@ import (
 
 // A user changes the image, and changes it back. Both keep one lease and one set of
 // objects: whoever stands by does nothing, and whoever takes over makes nothing anew.
-func TestLeaseAndCapacityObjectsAreHandedOverToUpstreamAndBack(t *testing.T) {
+func TestUpstreamTakesOverLeaseAndCapacityObjects(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true, DriverFlags: harness.TwoZones})
 	s.CreateNode("node-a", map[string]string{"zone": "a"})

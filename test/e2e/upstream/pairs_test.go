@@ -8,11 +8,11 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-func TestUpstreamsSidecarBesideOurControllerReclaimsInBothOrders(t *testing.T) {
+func TestReclaimWithOurLoopsAndUpstreamSidecar(t *testing.T) {
 	reclaimBesideUpstream(t, harness.Setup{UpstreamSidecar: true})
 }
 
-func TestOurProvisionerBesideUpstreamsLoopsReclaimsInBothOrders(t *testing.T) {
+func TestReclaimWithUpstreamLoopsAndOurProvisioner(t *testing.T) {
 	reclaimBesideUpstream(t, harness.Setup{UpstreamLoops: true})
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// TestTheRightsOfUpstreamsSidecarAreEnough swaps the program and nothing else: it
+// TestUpstreamSidecarRightsSuffice swaps the program and nothing else: it
 // keeps the service account, whose rights are those of upstream's manifest.
-func TestTheRightsOfUpstreamsSidecarAreEnough(t *testing.T) {
+func TestUpstreamSidecarRightsSuffice(t *testing.T) {
 	s := swapped(harness.Join(t, harness.Setup{}), "", "--leader-election --leader-election-namespace="+deploy.Namespace)
 	for _, o := range []harness.DeletionOrder{harness.ClaimOnly, harness.VolumeThenClaim} {
 		s.CreateClaim("claim", s.Namespace)
@@ -51,7 +51,7 @@ func swapped(s *harness.Session, driver, provisioner string) *harness.Session {
 
 // Upstream may update snapshots and not patch them. Nobody else is in this cluster who
 // could protect a source in the place of the provisioner, or let it go.
-func TestTheRightsOfUpstreamsSidecarAreEnoughToProtectSourcesAndLetThemGo(t *testing.T) {
+func TestUpstreamSidecarRightsSufficeForSourceFinalizers(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true})
 	client := s.SnapshotClient()

@@ -57,7 +57,7 @@ func portrait(s *harness.Session, claim string) string {
 		s.Namespace, "NAMESPACE", spec.CSI.VolumeAttributes[identity], "IDENTITY").Replace(string(text))
 }
 
-func TestVolumesLookAsUpstreamMakesThem(t *testing.T) {
+func TestVolumesMatchUpstream(t *testing.T) {
 	const driver = "--with=topology --topology=zone=a,rack=1 --topology=zone=a,rack=2 --topology=zone=b,rack=1"
 	const flags = "--controller-publish-readonly --extra-create-metadata --default-fstype=ext4 --volume-name-prefix=vol"
 	ours := harness.Join(t, harness.Setup{})

@@ -20,7 +20,7 @@ import (
 // apiServerVersion is what go.mod pins.
 const apiServerVersion = "v1.36.3"
 
-func TestTellsItsTrueVersion(t *testing.T) {
+func TestServerReportsItsVersion(t *testing.T) {
 	t.Parallel()
 	version, err := start(t, "").admin(t).Discovery().ServerVersion()
 	if err != nil {
@@ -31,7 +31,7 @@ func TestTellsItsTrueVersion(t *testing.T) {
 	}
 }
 
-func TestTwoRunSideBySide(t *testing.T) {
+func TestTwoControlPlanesRunSideBySide(t *testing.T) {
 	t.Parallel()
 	one, two := start(t, ""), start(t, "")
 	if one.url == two.url {
@@ -44,7 +44,7 @@ func TestTwoRunSideBySide(t *testing.T) {
 	}
 }
 
-func TestUsersGetWhatRBACGrants(t *testing.T) {
+func TestRBACIsEnforced(t *testing.T) {
 	t.Parallel()
 	bob := filepath.Join(t.TempDir(), "bob")
 	robot := filepath.Join(t.TempDir(), "robot")
@@ -85,7 +85,7 @@ func TestRestartKeepsObjectsAndAddress(t *testing.T) {
 	}
 }
 
-func TestDirectoryInUseIsRefused(t *testing.T) {
+func TestDirectoryInUseIsRejected(t *testing.T) {
 	t.Parallel()
 	plane := start(t, "")
 	output, err := command(t, "--data-dir", plane.dir).CombinedOutput()
@@ -105,7 +105,7 @@ func TestPodNeedsNoServiceAccount(t *testing.T) {
 	}
 }
 
-func TestAuditLogHasALinePerRequest(t *testing.T) {
+func TestAuditLogHasOneLinePerRequest(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit.log")
 	plane := start(t, "", "--audit-log", file)
@@ -150,7 +150,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestMistakesGetOneSentence(t *testing.T) {
+func TestInputErrorsAreOneSentence(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args []string

@@ -66,7 +66,7 @@ func checkParsed(t *testing.T, parse func(string) (Identity, error), text string
 	}
 }
 
-func TestAuthorityOutlivesTheProcess(t *testing.T) {
+func TestCertificateAuthorityIsReused(t *testing.T) {
 	directory := t.TempDir()
 	first := ensureAuthority(t, directory)
 	second := ensureAuthority(t, directory)

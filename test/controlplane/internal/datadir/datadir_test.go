@@ -23,7 +23,7 @@ func TestOneControlPlanePerDirectory(t *testing.T) {
 	open(t, path)
 }
 
-func TestTemporaryDirectoryGoesWithItsUser(t *testing.T) {
+func TestTemporaryDirectoryIsRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	directory, release, err := Open("")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestAddressIsKept(t *testing.T) {
 	}
 }
 
-func TestAddressTakenByAnotherIsReplaced(t *testing.T) {
+func TestAddressInUseIsReplaced(t *testing.T) {
 	directory := open(t, t.TempDir())
 	taken, err := directory.Listen()
 	if err != nil {
@@ -64,7 +64,7 @@ func TestAddressTakenByAnotherIsReplaced(t *testing.T) {
 	}
 }
 
-func TestURLOfADirectoryNeverUsed(t *testing.T) {
+func TestUnusedDirectoryHasNoURL(t *testing.T) {
 	_, err := Dir(filepath.Join(t.TempDir(), "new")).URL()
 	if err == nil || !strings.Contains(err.Error(), "none has ever run") {
 		t.Errorf("URL: %v, want that none has ever run there", err)
