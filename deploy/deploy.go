@@ -1,5 +1,5 @@
-// Package deploy carries the manifests of both programs, so that tests, the demo
-// and the operator's tool apply exactly what administrators do.
+// Package deploy embeds the manifests of both programs, so that tests, the demo and
+// "exeunt sandbox" apply the same files as administrators.
 package deploy
 
 import "embed"
@@ -9,7 +9,7 @@ import "embed"
 //go:embed namespace.yaml pv-controller/*rbac.yaml pv-controller/deployment.yaml pv-controller/disruption.yaml provisioner/rbac.yaml
 var Manifests embed.FS
 
-// Recycler are the rights to make recycler pods, which are a choice.
+// Recycler are the optional rights to create recycler pods.
 //
 //go:embed pv-controller/recycler/rbac.yaml
 var Recycler embed.FS
@@ -19,7 +19,7 @@ var Recycler embed.FS
 //go:embed pv-controller/standby/lease.yaml
 var Standby embed.FS
 
-// Admission are the YAML files of the admission policy, which is a choice.
+// Admission are the YAML files of the optional admission policy.
 //
 //go:embed admission/policy.yaml admission/drivers.yaml
 var Admission embed.FS

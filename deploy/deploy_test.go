@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestEveryKustomizationNamesFilesThatExist(t *testing.T) {
+func TestKustomizationsNameExistingFiles(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Base(path) != "kustomization.yaml" {
@@ -36,9 +36,8 @@ func TestEveryKustomizationNamesFilesThatExist(t *testing.T) {
 	}
 }
 
-// Whoever applies the files of pv-controller one by one, as docs/operations.md says,
-// applies all that kustomize does.
-func TestTheKustomizationOfPVControllerIsAllThereIs(t *testing.T) {
+// docs/operations.md applies the files of pv-controller one by one.
+func TestKustomizationListsAllFilesOfPVController(t *testing.T) {
 	text, err := os.ReadFile("pv-controller/kustomization.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -8,11 +8,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{/*
-The objects of a file of deploy/, which are the rights that the tests run under:
-in the namespace of the release, and named after it, so that a cluster can have two.
-What a file has in its namespace is made in those of the subjects, if these are given.
-Takes "file", "account" (a ServiceAccount of the file is left out if this is false),
-"subjects" (for the ClusterRoleBindings; nil leaves them), and "root".
+The objects of a file of deploy/, whose rights the tests use, too: in the namespace of the
+release, and named after the release, so that a cluster can have two releases. With
+subjects, Roles and RoleBindings are created in the namespaces of the subjects.
+Takes "file", "account" (false omits the ServiceAccounts of the file), "subjects" (of the
+bindings; nil keeps those of the file), and "root".
 */}}
 {{- define "exeunt.rbac" -}}
 {{- $root := .root }}
@@ -70,7 +70,7 @@ Takes "file", "account" (a ServiceAccount of the file is left out if this is fal
 {{- end }}
 {{- end }}
 
-{{/* The security context of every container of ours. */}}
+{{/* The security context of every container of this project. */}}
 {{- define "exeunt.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -88,13 +88,13 @@ seccompProfile:
 {{- end }}
 
 {{/*
-An image of ours: its own repository, or its name in the registry, and the version of the
-chart unless it has a tag. Takes "root", "image" and "name".
+An image of this project: its repository, or its name in the registry, with its tag or the
+version of the chart. Takes "root", "image" and "name".
 */}}
 {{- define "exeunt.image" -}}
 {{- $repository := get .image "repository" }}
 {{- if not $repository }}
-{{- $repository = printf "%s/%s" (required "set registry to where your images are, such as registry.example.com/exeunt: no images are published, docs/operations.md says how to build them" .root.Values.registry) .name }}
+{{- $repository = printf "%s/%s" (required "set registry to where your images are, such as registry.example.com/exeunt: no images are published, docs/operations.md describes how to build them" .root.Values.registry) .name }}
 {{- end }}
 {{- printf "%s:%s" $repository (get .image "tag" | default .root.Chart.AppVersion) }}
 {{- end }}
