@@ -119,7 +119,7 @@ func report() error {
 	return os.WriteFile(file, []byte(results.table()), 0o600)
 }
 
-// document is where the table and the intended differences are told to people.
+// document is the page with the table and the intended differences.
 var document = filepath.Join("..", "..", "..", "docs", "differences.md")
 
 func TestDocumentNamesEveryScenarioAndDifference(t *testing.T) {
@@ -153,7 +153,7 @@ func describe(all []*scenario, named *intended) string {
 	}
 	text.WriteString(preamble)
 	text.WriteString(expected.table())
-	text.WriteString("\n## Where ours differs, and why\n")
+	text.WriteString("\n## Intended differences\n")
 	for _, why := range slices.Sorted(maps.Keys(named.Reasons)) {
 		fmt.Fprintf(&text, "\n### %s\n\n%s\n\n", strings.ReplaceAll(why, "-", " "), strings.TrimSpace(named.Reasons[why]))
 		for _, one := range named.Scenarios {
@@ -174,29 +174,30 @@ func describe(all []*scenario, named *intended) string {
 	return text.String()
 }
 
-const preamble = `# Beside kube-controller-manager
+const preamble = `# Compared with kube-controller-manager
 
-` + "`make e2e`" + ` plays the scenarios in ` + "`test/e2e/differential/testdata/scenarios`" + ` against this pv-controller and against the
-three loops of the real kube-controller-manager v1.36.3, and compares the objects in the end, the phases on the way, the
-events and the key words of their messages (` + "`testdata/keywords.yaml`" + `). A difference that is not named in ` + "`testdata/differences.yaml`" + ` fails it, and so does a named one that does not
-occur. This page is made of those files, and a test keeps it so.
+` + "`make e2e`" + ` runs the scenarios in ` + "`test/e2e/differential/testdata/scenarios`" + ` with this pv-controller and with the
+three loops of the real kube-controller-manager v1.36.3. It compares the objects at the end, the phases on the way, the
+events and the key words of their messages (` + "`testdata/keywords.yaml`" + `). A difference that ` + "`testdata/differences.yaml`" + `
+does not name fails the test, and so does a named difference that does not occur. This page is generated from these files;
+a test keeps it current.
 
 ## Messages of events
 
 The events of both programs have the reasons of kube-controller-manager and csi-provisioner, and the key words of their
-messages; ` + "`words_test.go`" + ` of each package lists the words. The rest of a message is ours. These words are missing:
+messages; ` + "`words_test.go`" + ` of each package lists the words. The rest of a message is our own. These key words are missing:
 
 | event | upstream's words | here, and why |
 |---|---|---|
-| ` + "`ProvisioningFailed`" + `, the PersistentVolume cannot be written | "Deleting the volume." | the write is retried, and the volume in the storage system stays |
+| ` + "`ProvisioningFailed`" + `, the PersistentVolume cannot be written | "Deleting the volume." | the write is retried, and the volume stays in the storage system |
 | ` + "`ProvisioningCleanupFailed`" + ` | "Please delete manually." | "retried with backoff" |
 | ` + "`ProvisioningFailed`" + `, the secret of the class is missing | "error getting secret NAME in namespace NAMESPACE" | "The secret NAMESPACE/NAME, which storage class CLASS names, does not exist" |
-| ` + "`ProvisioningFailed`" + `, no topology fits | "error generating accessibility requirements" | "choose where the volume is to be", then upstream's words for what is wrong |
-| ` + "`VolumeFailedRecycle`" + `, an old recycler pod exists | "old recycler pod found, will retry later" | event ` + "`RecyclerPod`" + ` that names the pod: it is removed, and the volume is not Failed |
+| ` + "`ProvisioningFailed`" + `, no topology fits | "error generating accessibility requirements" | "choose where the volume is to be", then upstream's words for the reason |
+| ` + "`VolumeFailedRecycle`" + `, an old recycler pod exists | "old recycler pod found, will retry later" | event ` + "`RecyclerPod`" + ` with the name of the pod: the pod is removed, and the volume is not Failed |
 
 The workqueues ` + "`claims`, `volumes`, `pvcprotection` and `pvprotection`" + ` have upstream's names. ` + "`provisioning` and `reclaims`" + `
-are ours: in-tree plugins work there. A volume that is being deleted when its claim goes loses pv-protection in the queue
-` + "`volumes`" + `, in the write that says Released; ` + "`pvprotection`" + ` counts it as long as it is bound.
+exist here only, for in-tree plugins. A volume that is being deleted when its claim is deleted loses pv-protection in the queue
+` + "`volumes`" + `, in the write that sets Released; ` + "`pvprotection`" + ` counts it while it is bound.
 
 ## The table
 
