@@ -38,6 +38,7 @@ func (c *Controller) Held(volume *v1.PersistentVolume, phase v1.PersistentVolume
 		InTree:  finalizer.Has(volume.Finalizers, finalizer.InTree),
 		Mark:    reclaim.MarkOf(volume),
 		Claim:   claim,
+		Dynamic: storage.IsDynamic(volume),
 		Deleted: c.memory.Get(volume.UID).deleted == reclaim.RecyclerMark(volume),
 	})
 }
