@@ -19,19 +19,20 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-// nodeOptions say whether a provisioner stands on each node, and serves that node.
+// nodeOptions are the flags of node deployment: a provisioner runs on each node and serves
+// that node only.
 type nodeOptions struct {
 	enabled, immediate bool
-	// baseDelay and maxDelay bound the time until a node is chosen for a claim that
-	// may be for any.
+	// baseDelay and maxDelay are the bounds of the random delay before a node selects
+	// itself for a claim with Immediate binding.
 	baseDelay, maxDelay time.Duration
 }
 
 func (o *nodeOptions) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.enabled, "node-deployment", o.enabled, "serve only the node NODE_NAME, with a driver that stands on each node")
-	flags.BoolVar(&o.immediate, "node-deployment-immediate-binding", o.immediate, "with --node-deployment, serve classes of immediate binding too: the nodes choose among themselves")
-	flags.DurationVar(&o.baseDelay, "node-deployment-base-delay", o.baseDelay, "with --node-deployment, longest time until a node first tries to get a claim of immediate binding")
-	flags.DurationVar(&o.maxDelay, "node-deployment-max-delay", o.maxDelay, "with --node-deployment, longest time between two such tries")
+	flags.BoolVar(&o.enabled, "node-deployment", o.enabled, "serve only the node NODE_NAME, for a driver that runs on each node")
+	flags.BoolVar(&o.immediate, "node-deployment-immediate-binding", o.immediate, "with --node-deployment, serve claims with Immediate binding too: a node with capacity selects itself")
+	flags.DurationVar(&o.baseDelay, "node-deployment-base-delay", o.baseDelay, "with --node-deployment, longest random delay before a node first selects itself for a claim with Immediate binding")
+	flags.DurationVar(&o.maxDelay, "node-deployment-max-delay", o.maxDelay, "with --node-deployment, longest delay between two attempts of a node to select itself")
 }
 
 func (o *nodeOptions) check() error {
@@ -39,14 +40,14 @@ func (o *nodeOptions) check() error {
 	case !o.enabled:
 		return nil
 	case os.Getenv("NODE_NAME") == "":
-		return errors.New("--node-deployment needs the environment variable NODE_NAME, the node that is served")
+		return errors.New("--node-deployment needs the environment variable NODE_NAME, the served node")
 	case o.baseDelay < 0 || o.maxDelay < 0:
 		return errors.New("--node-deployment-base-delay and --node-deployment-max-delay must not be negative")
 	}
 	return nil
 }
 
-// name is the node that is served, "" for all.
+// name returns the served node, "" for all nodes.
 func (o *nodeOptions) name() string {
 	if !o.enabled {
 		return ""
@@ -54,8 +55,8 @@ func (o *nodeOptions) name() string {
 	return os.Getenv("NODE_NAME")
 }
 
-// wireNode finds out where the node is and makes the controller that chooses it for
-// claims which may be for any.
+// wireNode reads the topology of the served node and creates the controller that selects
+// the node for claims with Immediate binding.
 func (w *wiring) wireNode(ctx context.Context) error {
 	options := w.options.node
 	if !options.enabled {
@@ -67,43 +68,43 @@ func (w *wiring) wireNode(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Info("Serving one node", "node", options.name(), "topology", w.topology)
 	if w.options.election.enabled {
-		klog.FromContext(ctx).Info("With --leader-election, the provisioner of one node alone works; leave it out, so that that of each node does")
+		klog.FromContext(ctx).Info("With --leader-election only the provisioner of one node works. Leave the flag out so that the provisioner of every node works")
 	}
 	if !options.immediate {
 		return nil
 	}
-	choices, err := nodedeployment.New(nodedeployment.Config{
+	selection, err := nodedeployment.New(nodedeployment.Config{
 		Client: w.clients.Objects,
 		Claims: w.factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
-		Driver: w.driver, Question: w.question(), Serves: w.serves,
-		Node: options.name(), HasTopology: w.driver.HasTopology(), Topology: w.place(),
+		Driver: w.driver, CapacityRequest: w.capacityRequest(), Serves: w.serves,
+		Node: options.name(), HasTopology: w.driver.HasTopology(), Topology: w.nodeTopology(),
 		BaseDelay: min(options.baseDelay, options.maxDelay), MaxDelay: options.maxDelay,
 	})
 	if err != nil {
 		return err
 	}
-	w.work = append(w.work, func(ctx context.Context) { choices.Run(ctx, w.options.workers) })
+	w.work = append(w.work, func(ctx context.Context) { selection.Run(ctx, w.options.workers) })
 	return nil
 }
 
-// place is where the node is to a driver with topology.
-func (w *wiring) place() map[string]string {
+// nodeTopology returns the topology of the served node, nil for a driver without topology.
+func (w *wiring) nodeTopology() map[string]string {
 	if !w.driver.HasTopology() {
 		return nil
 	}
 	return w.topology
 }
 
-// question is what the driver is asked about room for a claim: the same as when its
-// volume is made.
-func (w *wiring) question() func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+// capacityRequest returns the builder of GetCapacity requests for claims.
+func (w *wiring) capacityRequest() func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 	inputs := csibackend.NewInputs(csibackend.InputsConfig{Driver: w.driver, Translator: w.translator(), Settings: w.options.volumes.settings})
 	return func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
-		return inputs.Room(ctx, claim, class, w.volumeName(claim))
+		return inputs.CapacityRequest(ctx, claim, class, w.volumeName(claim))
 	}
 }
 
-// servedBy says who serves a claim, nil if this process serves all of them.
+// servedBy returns the function that tells which process serves a claim, nil if this
+// process serves all claims.
 func (w *wiring) servedBy() func(claim *v1.PersistentVolumeClaim) provision.Server {
 	if !w.options.node.enabled {
 		return nil
@@ -114,7 +115,8 @@ func (w *wiring) servedBy() func(claim *v1.PersistentVolumeClaim) provision.Serv
 	}
 }
 
-// reaches says whether a volume is this process's to reclaim, nil if all are.
+// reaches returns the function that reports whether the served node reaches a volume, nil
+// if this process reclaims all volumes.
 func (w *wiring) reaches() func(volume *v1.PersistentVolume) bool {
 	if !w.options.node.enabled {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// Room returns what to ask the driver about room for the claim's volume, wherever that
-// is: with what it is told when the volume is made. Nothing is read. Its errors are
-// those of For.
-func (i *Inputs) Room(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, volume string) (*spec.GetCapacityRequest, error) {
+// CapacityRequest returns the GetCapacity request for the claim's volume, without
+// topology: capabilities and parameters are those of the CreateVolume request. Nothing is
+// read. The errors are those of For.
+func (i *Inputs) CapacityRequest(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, volume string) (*spec.GetCapacityRequest, error) {
 	input, _, err := i.begin(ctx, library.ProvisionOptions{PVC: claim, StorageClass: class, PVName: volume})
 	if err != nil {
 		return nil, err

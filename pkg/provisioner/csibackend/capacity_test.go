@@ -49,7 +49,7 @@ func TestTheDriverIsAskedAboutRoomWithWhatItIsToldWhenTheVolumeIsMade(t *testing
 				"pool": "fast", "csi.storage.k8s.io/fstype": "xfs",
 				"csi.storage.k8s.io/provisioner-secret-name": "secret", "csi.storage.k8s.io/provisioner-secret-namespace": "ns",
 			}}
-			got, err := inputs.Room(t.Context(), claim, class, "volume")
+			got, err := inputs.CapacityRequest(t.Context(), claim, class, "volume")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func TestRoomIsNotAskedForWhatIsNeverMade(t *testing.T) {
 	claim := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{
 		AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, Selector: &metav1.LabelSelector{},
 	}}
-	_, err := inputs.Room(t.Context(), claim, &storagev1.StorageClass{Provisioner: "driver"}, "volume")
+	_, err := inputs.CapacityRequest(t.Context(), claim, &storagev1.StorageClass{Provisioner: "driver"}, "volume")
 	var refusal *provision.Refusal
 	if !errors.As(err, &refusal) {
 		t.Errorf("%v, want a refusal", err)

@@ -24,33 +24,32 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-// Driver knows how much is left on this node.
+// Driver reports the capacity of this node.
 type Driver interface {
 	GetCapacity(ctx context.Context, request *spec.GetCapacityRequest) (*spec.GetCapacityResponse, error)
 }
 
-// Config is what the controller works with.
+// Config configures the controller.
 type Config struct {
 	Client          kubernetes.Interface
 	Claims, Classes cache.SharedIndexInformer
 	Driver          Driver
-	// Question is what to ask the driver about room for a claim, but for the place.
-	// [provision.NotOurs] is for somebody else to serve.
-	Question func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error)
-	// Serves says whether claims that name the provisioner are served here.
+	// CapacityRequest returns the GetCapacity request for the volume of a claim, without
+	// topology. The error [provision.NotOurs] says that another process serves the claim.
+	CapacityRequest func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error)
+	// Serves reports whether this program serves claims of the provisioner.
 	Serves func(provisioner string) bool
 	// Node is the name of this node.
 	Node string
-	// HasTopology: not every node reaches every volume. Topology is where the driver
-	// says that this node is then.
+	// HasTopology: the driver has topology. Topology is then the topology of this node.
 	HasTopology bool
 	Topology    map[string]string
-	// BaseDelay bounds the time until the first try for a claim, MaxDelay that
-	// between two tries.
+	// BaseDelay is the longest time until the first attempt for a claim, MaxDelay the
+	// longest time between two attempts.
 	BaseDelay, MaxDelay time.Duration
 }
 
-// Controller chooses this node for claims.
+// Controller selects this node for claims.
 type Controller struct {
 	Config
 	versions *controller.Versions
@@ -58,81 +57,80 @@ type Controller struct {
 	loop     *controller.Loop
 
 	mu sync.Mutex
-	// tries are how often the node was tried for claims that are waited with, by their
-	// keys: each of these is in the queue.
-	tries map[string]int
+	// attempts counts attempts by key, for claims in the queue only.
+	attempts map[string]int
 }
 
-// New returns the controller and registers it with the cache of claims.
+// New returns the controller and registers its event handler.
 func New(config Config) (*Controller, error) {
 	versions := controller.NewVersions()
-	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), tries: map[string]int{}}
+	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), attempts: map[string]int{}}
 	c.loop = controller.NewLoop("nodelocal", controller.Backoff{Initial: max(config.BaseDelay, time.Millisecond), Max: max(config.MaxDelay, time.Millisecond)}, c.Reconcile).
 		Only(func(key string) bool { return controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key) != nil })
-	if _, err := config.Claims.AddEventHandler(controller.OnChange(c.changed, c.gone)); err != nil {
+	if _, err := config.Claims.AddEventHandler(controller.OnChange(c.changed, c.deleted)); err != nil {
 		return nil, fmt.Errorf("watch claims: %w", err)
 	}
 	return c, nil
 }
 
-// Run chooses with so many workers until the context ends.
+// Run reconciles claims until the context ends.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
-// Reconcile chooses this node for a claim whose time has come, or leaves it.
+// Reconcile selects this node for a claim, skips the claim, or requeues it.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	claim := controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key)
 	if claim == nil {
 		c.forget(key)
 		return nil
 	}
-	choice := c.choiceOf(claim)
-	action := provision.DecideChoice(choice)
-	if action == provision.AskRoom {
-		c.ask(ctx, claim, &choice)
-		action = provision.DecideChoice(choice)
+	state := c.observe(claim)
+	action := provision.DecideNode(state)
+	if action == provision.CheckCapacity {
+		c.checkCapacity(ctx, claim, &state)
+		action = provision.DecideNode(state)
 	}
 	switch action {
-	case provision.Choose:
-		return c.choose(ctx, claim)
-	case provision.ComeBack:
-		klog.FromContext(ctx).V(4).Info("This node cannot serve the claim now", "room", choice.Room, "classKnown", choice.Classed)
+	case provision.SelectNode:
+		return c.selectNode(ctx, claim)
+	case provision.RetryLater:
+		klog.FromContext(ctx).V(4).Info("This node cannot serve the claim now", "capacity", state.Capacity, "classKnown", state.ClassKnown)
 		c.loop.EnqueueAfter(key, c.delay(key))
-	case provision.Leave, provision.AskRoom:
-		c.settle(key, claim)
+	case provision.SkipClaim, provision.CheckCapacity:
+		c.finish(key, claim)
 	}
 	return nil
 }
 
-func (c *Controller) choiceOf(claim *v1.PersistentVolumeClaim) provision.Choice {
-	choice := provision.Choice{
+func (c *Controller) observe(claim *v1.PersistentVolumeClaim) provision.NodeState {
+	state := provision.NodeState{
 		Wanted: claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && c.Serves(storage.ClaimProvisioner(claim)),
 		Server: provision.ServerOf(claim.Annotations[storage.AnnSelectedNode], c.Node),
 	}
 	if class := c.classOf(claim); class != nil {
-		choice.Classed = true
-		choice.Immediate = class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate
-		choice.Allowed = !c.HasTopology || topology.Allows(class.AllowedTopologies, c.Topology)
+		state.ClassKnown = true
+		state.Immediate = class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate
+		state.Allowed = !c.HasTopology || topology.Allows(class.AllowedTopologies, c.Topology)
 	}
-	return choice
+	return state
 }
 
-// ask finds out whether there is room. Where that fails, the node is chosen: what is
-// wrong is then found and reported where the volume is made.
-func (c *Controller) ask(ctx context.Context, claim *v1.PersistentVolumeClaim, choice *provision.Choice) {
+// checkCapacity asks the driver for the capacity of this node. A failure counts as enough
+// capacity: CreateVolume then fails and reports the reason.
+func (c *Controller) checkCapacity(ctx context.Context, claim *v1.PersistentVolumeClaim, state *provision.NodeState) {
 	class := c.classOf(claim)
-	if class == nil { // it went a moment ago
-		choice.Classed = false
+	if class == nil { // deleted since observe
+		state.ClassKnown = false
 		return
 	}
-	request, err := c.Question(ctx, claim, class)
+	request, err := c.CapacityRequest(ctx, claim, class)
 	var foreign *provision.NotOurs
 	if errors.As(err, &foreign) {
-		choice.Wanted = false
+		state.Wanted = false
 		return
 	}
-	choice.Room = provision.Enough
+	state.Capacity = provision.CapacityEnough
 	var response *spec.GetCapacityResponse
 	if err == nil {
 		if len(c.Topology) > 0 {
@@ -141,54 +139,54 @@ func (c *Controller) ask(ctx context.Context, claim *v1.PersistentVolumeClaim, c
 		response, err = c.Driver.GetCapacity(ctx, request)
 	}
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Choosing this node for the claim, for the driver does not tell how much is left", "err", err)
+		klog.FromContext(ctx).V(2).Info("Selecting this node for the claim: the driver does not report capacity", "err", err)
 		return
 	}
-	wanted := claim.Spec.Resources.Requests.Storage().Value()
+	size := claim.Spec.Resources.Requests.Storage().Value()
 	answer := capacity.AnswerOf(response)
-	if wanted > answer.Bytes || answer.Bounded && wanted > answer.Largest {
-		choice.Room = provision.TooLittle
+	if size > answer.Bytes || answer.Bounded && size > answer.Largest {
+		state.Capacity = provision.CapacityShort
 	}
 }
 
-// choose writes this node into the claim, unless anything has changed since.
-func (c *Controller) choose(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
+// selectNode writes this node into the claim, in the version that was observed.
+func (c *Controller) selectNode(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
 	key := controller.Key(claim)
-	chosen := patch.ForVersion(claim).Annotate(claim, map[string]string{storage.AnnSelectedNode: c.Node})
-	_, err := c.writer.PatchClaim(ctx, claim, chosen)
+	selection := patch.ForVersion(claim).Annotate(claim, map[string]string{storage.AnnSelectedNode: c.Node})
+	_, err := c.writer.PatchClaim(ctx, claim, selection)
 	switch {
 	case apierrors.IsNotFound(err):
-	case patch.IsStale(err): // most likely another node was faster
+	case patch.IsStale(err): // most likely another node wrote first
 		c.loop.EnqueueAfter(key, c.delay(key))
 		return nil
 	case err != nil:
 		return err
 	default:
-		klog.FromContext(ctx).V(2).Info("This node was chosen for the claim", "node", c.Node)
+		klog.FromContext(ctx).V(2).Info("Selected this node for the claim", "node", c.Node)
 	}
-	c.settle(key, claim)
+	c.finish(key, claim)
 	return nil
 }
 
-// settle forgets a claim that is not waited with any more. An event that came since it
-// was read was taken for one that is in the queue already.
-func (c *Controller) settle(key string, read *v1.PersistentVolumeClaim) {
+// finish drops a claim that needs no further attempt. Events that came since the claim was
+// read were ignored, because the claim counted as queued: finish handles them again.
+func (c *Controller) finish(key string, read *v1.PersistentVolumeClaim) {
 	c.forget(key)
 	if now := controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key); now != nil && now.ResourceVersion != read.ResourceVersion {
 		c.changed(read, now)
 	}
 }
 
-// changed draws a time for a claim that has come to be for any node.
+// changed queues a claim that needs a node, after a random delay.
 func (c *Controller) changed(_, claim *v1.PersistentVolumeClaim) {
 	key := controller.Key(claim)
-	if provision.DecideChoice(c.choiceOf(claim)) == provision.Leave || c.waiting(key) {
+	if provision.DecideNode(c.observe(claim)) == provision.SkipClaim || c.isQueued(key) {
 		return
 	}
 	c.loop.EnqueueAfter(key, c.delay(key))
 }
 
-func (c *Controller) gone(claim *v1.PersistentVolumeClaim) {
+func (c *Controller) deleted(claim *v1.PersistentVolumeClaim) {
 	c.versions.Forget(claim.UID)
 	c.forget(controller.Key(claim))
 }
@@ -197,29 +195,31 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.Storage
 	return controller.Lookup[*storagev1.StorageClass](c.Classes, storage.ClaimClass(claim))
 }
 
-// delay counts a try and draws the time until it: the longer the more there were.
+// delay counts an attempt and returns the random time until the attempt, which grows with
+// the number of attempts.
 func (c *Controller) delay(claim string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delay := c.BaseDelay
-	for range c.tries[claim] {
+	for range c.attempts[claim] {
 		if delay = min(2*delay, c.MaxDelay); delay == c.MaxDelay {
 			break
 		}
 	}
-	c.tries[claim]++
+	c.attempts[claim]++
 	return max(0, delay-time.Duration(rand.Float64()*float64(c.BaseDelay)))
 }
 
-func (c *Controller) waiting(claim string) bool {
+// isQueued reports whether an attempt for the claim is in the queue.
+func (c *Controller) isQueued(claim string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, waiting := c.tries[claim]
-	return waiting
+	_, queued := c.attempts[claim]
+	return queued
 }
 
 func (c *Controller) forget(claim string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.tries, claim)
+	delete(c.attempts, claim)
 }

@@ -27,17 +27,17 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// driver has so many bytes left, or fails.
+// driver returns the response or the error.
 type driver struct {
 	response *spec.GetCapacityResponse
 	err      error
-	asked    atomic.Int32
-	question atomic.Pointer[spec.GetCapacityRequest]
+	calls    atomic.Int32
+	request  atomic.Pointer[spec.GetCapacityRequest]
 }
 
-func (d *driver) GetCapacity(_ context.Context, question *spec.GetCapacityRequest) (*spec.GetCapacityResponse, error) {
-	d.asked.Add(1)
-	d.question.Store(question)
+func (d *driver) GetCapacity(_ context.Context, request *spec.GetCapacityRequest) (*spec.GetCapacityResponse, error) {
+	d.calls.Add(1)
+	d.request.Store(request)
 	return d.response, d.err
 }
 
@@ -65,15 +65,16 @@ func class(change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
 	return c
 }
 
-func chosen(node string) func(*v1.PersistentVolumeClaim) {
+func selected(node string) func(*v1.PersistentVolumeClaim) {
 	return func(c *v1.PersistentVolumeClaim) { c.Annotations[storage.AnnSelectedNode] = node }
 }
 
-// question is what the driver is asked about a class.
-func question(_ context.Context, _ *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+// capacityRequest returns a request that names the class.
+func capacityRequest(_ context.Context, _ *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 	return &spec.GetCapacityRequest{Parameters: map[string]string{"of": class.Name}}, nil
 }
 
+// world is the controller of node "mine", with a fake API server.
 type world struct {
 	*nodedeployment.Controller
 	client  *fake.Clientset
@@ -94,7 +95,7 @@ func newWorld(t *testing.T, delay time.Duration, claim *v1.PersistentVolumeClaim
 	var err error
 	config := nodedeployment.Config{
 		Client: client, Claims: factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.classes,
-		Driver: w.driver, Question: question, Serves: func(name string) bool { return name == "driver" },
+		Driver: w.driver, CapacityRequest: capacityRequest, Serves: func(name string) bool { return name == "driver" },
 		Node: "mine", HasTopology: true, Topology: map[string]string{"host": "mine"},
 		BaseDelay: delay, MaxDelay: 2 * delay,
 	}
@@ -119,7 +120,7 @@ func (w *world) node(t *testing.T) string {
 	return now.Annotations[storage.AnnSelectedNode]
 }
 
-func TestANodeChoosesItself(t *testing.T) {
+func TestNodeIsSelected(t *testing.T) {
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
 	for name, tc := range map[string]struct {
 		claim    *v1.PersistentVolumeClaim
@@ -128,20 +129,20 @@ func TestANodeChoosesItself(t *testing.T) {
 		err      error
 		want     string
 	}{
-		"where there is room":             {claim(), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "mine"},
-		"not where there is too little":   {claim(), class(), &spec.GetCapacityResponse{AvailableCapacity: 9}, nil, ""},
-		"not for a volume that large":     {claim(), class(), &spec.GetCapacityResponse{AvailableCapacity: 100, MaximumVolumeSize: wrapperspb.Int64(9)}, nil, ""},
-		"where the driver does not tell":  {claim(), class(), nil, errors.New("unimplemented"), "mine"},
-		"not where the scheduler chooses": {claim(), class(func(c *storagev1.StorageClass) { c.VolumeBindingMode = &wait }), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"not where it is not allowed": {claim(), class(func(c *storagev1.StorageClass) {
+		"enough capacity":               {claim(), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "mine"},
+		"capacity too small":            {claim(), class(), &spec.GetCapacityResponse{AvailableCapacity: 9}, nil, ""},
+		"maximum volume size too small": {claim(), class(), &spec.GetCapacityResponse{AvailableCapacity: 100, MaximumVolumeSize: wrapperspb.Int64(9)}, nil, ""},
+		"driver reports no capacity":    {claim(), class(), nil, errors.New("unimplemented"), "mine"},
+		"WaitForFirstConsumer":          {claim(), class(func(c *storagev1.StorageClass) { c.VolumeBindingMode = &wait }), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"topology not allowed": {claim(), class(func(c *storagev1.StorageClass) {
 			c.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "host", Values: []string{"yours"}}}}}
 		}), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"not where another one was chosen":  {claim(chosen("yours")), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "yours"},
-		"not for another driver's":          {claim(func(c *v1.PersistentVolumeClaim) { c.Annotations[storage.AnnStorageProvisioner] = "other" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"not for one that has its volume":   {claim(func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "volume" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"not for one that is being deleted": {claim(func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{}; c.Finalizers = []string{"x"} }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"not while nobody knows the class":  {claim(), nil, &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"also by the older annotation alone": {claim(func(c *v1.PersistentVolumeClaim) {
+		"other node selected": {claim(selected("yours")), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "yours"},
+		"other driver":        {claim(func(c *v1.PersistentVolumeClaim) { c.Annotations[storage.AnnStorageProvisioner] = "other" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"claim with volume":   {claim(func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "volume" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"claim being deleted": {claim(func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{}; c.Finalizers = []string{"x"} }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"unknown class":       {claim(), nil, &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"beta annotation only": {claim(func(c *v1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{storage.AnnBetaStorageProvisioner: "driver"}
 		}), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "mine"},
 	} {
@@ -158,30 +159,30 @@ func TestANodeChoosesItself(t *testing.T) {
 	}
 }
 
-func TestTheDriverIsAskedAboutTheVolumeThatItWouldHaveToMakeThere(t *testing.T) {
+func TestCapacityRequestIsThatOfTheVolume(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*nodedeployment.Config)
 		want   *spec.GetCapacityRequest
 		node   string
 	}{
-		"with its place": {
+		"with topology": {
 			func(*nodedeployment.Config) {},
 			&spec.GetCapacityRequest{Parameters: map[string]string{"of": "class"}, AccessibleTopology: &spec.Topology{Segments: map[string]string{"host": "mine"}}}, "mine",
 		},
-		"without a place where there are none": {
+		"without topology": {
 			func(c *nodedeployment.Config) { c.HasTopology, c.Topology = false, nil },
 			&spec.GetCapacityRequest{Parameters: map[string]string{"of": "class"}}, "mine",
 		},
-		"not about one that cannot be asked for: why is told where it is made": {
+		"invalid claim: CreateVolume reports the reason": {
 			func(c *nodedeployment.Config) {
-				c.Question = func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+				c.CapacityRequest = func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 					return nil, &provision.Refusal{}
 				}
 			}, nil, "mine",
 		},
-		"not about one that somebody else makes": {
+		"claim of another provisioner": {
 			func(c *nodedeployment.Config) {
-				c.Question = func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+				c.CapacityRequest = func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 					return nil, fmt.Errorf("ask: %w", &provision.NotOurs{})
 				}
 			}, nil, "",
@@ -192,8 +193,8 @@ func TestTheDriverIsAskedAboutTheVolumeThatItWouldHaveToMakeThere(t *testing.T) 
 			if err := w.Reconcile(t.Context(), "ns/claim"); err != nil {
 				t.Fatal(err)
 			}
-			if got := w.driver.question.Load(); !proto.Equal(got, tc.want) {
-				t.Errorf("asked %v, want %v", got, tc.want)
+			if got := w.driver.request.Load(); !proto.Equal(got, tc.want) {
+				t.Errorf("request %v, want %v", got, tc.want)
 			}
 			if got := w.node(t); got != tc.node {
 				t.Errorf("node %q, want %q", got, tc.node)
@@ -202,8 +203,8 @@ func TestTheDriverIsAskedAboutTheVolumeThatItWouldHaveToMakeThere(t *testing.T) 
 	}
 }
 
-// Topologies of a class are for drivers with topology: no node could say that it is there.
-func TestWithoutTopologyEveryNodeIsAllowed(t *testing.T) {
+// Allowed topologies do not apply to a driver without topology.
+func TestDriverWithoutTopologyIsAllowedEverywhere(t *testing.T) {
 	elsewhere := class(func(c *storagev1.StorageClass) {
 		c.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "host", Values: []string{"yours"}}}}}
 	})
@@ -216,52 +217,52 @@ func TestWithoutTopologyEveryNodeIsAllowed(t *testing.T) {
 	}
 }
 
-// The patch rests on the whole claim: who was faster has changed it.
-func TestAnotherNodeThatWasFasterIsNotOverruled(t *testing.T) {
+// The patch tests the version of the claim, which the other node has changed.
+func TestNodeThatWroteFirstStaysSelected(t *testing.T) {
 	w := newWorld(t, time.Hour, claim(), class())
 	w.client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewConflict(v1.Resource("persistentvolumeclaims"), "claim", errors.New("changed"))
 	})
 	if err := w.Reconcile(t.Context(), "ns/claim"); err != nil {
-		t.Errorf("losing is no error: %v", err)
+		t.Errorf("a conflict is returned as an error: %v", err)
 	}
 	if got := w.node(t); got != "" {
 		t.Errorf("node %q", got)
 	}
 }
 
-func TestAClaimIsChosenForWithinItsDelayAndAskedForAgainWithoutRoom(t *testing.T) {
+func TestCapacityIsCheckedAgainAfterADelay(t *testing.T) {
 	w := newWorld(t, 20*time.Millisecond, claim(), class())
 	w.driver.response = &spec.GetCapacityResponse{AvailableCapacity: 1}
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	go w.Run(ctx, 1)
-	for w.driver.asked.Load() < 3 {
+	for w.driver.calls.Load() < 3 {
 		select {
 		case <-ctx.Done():
-			t.Fatal("the driver is not asked again whether there is room")
+			t.Fatal("capacity is not checked again")
 		case <-time.After(time.Millisecond):
 		}
 	}
 	if got := w.node(t); got != "" {
-		t.Errorf("node %q without room", got)
+		t.Errorf("node %q selected without capacity", got)
 	}
 }
 
-func TestANodeThatWasGivenUpIsChosenAnew(t *testing.T) {
-	w := newWorld(t, time.Millisecond, claim(chosen("mine")), class())
+func TestRemovedNodeIsSelectedAgain(t *testing.T) {
+	w := newWorld(t, time.Millisecond, claim(selected("mine")), class())
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	go w.Run(ctx, 1)
-	given := claim()
-	given.ResourceVersion = "2"
-	if _, err := w.client.CoreV1().PersistentVolumeClaims("ns").Update(ctx, given, metav1.UpdateOptions{}); err != nil {
+	unselected := claim()
+	unselected.ResourceVersion = "2"
+	if _, err := w.client.CoreV1().PersistentVolumeClaims("ns").Update(ctx, unselected, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for w.node(t) != "mine" {
 		select {
 		case <-ctx.Done():
-			t.Fatal("no node was chosen again")
+			t.Fatal("no node was selected again")
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -1,10 +1,10 @@
-// Package nodedeployment chooses the node of claims whose class binds at once, where a
-// provisioner stands on each node and serves that node only: it executes
-// [provision.DecideChoice].
+// Package nodedeployment selects nodes for claims with Immediate binding where a
+// provisioner runs on each node and serves that node only (--node-deployment): it executes
+// [provision.DecideNode].
 //
-// Each process draws a time within --node-deployment-base-delay for a new claim, so
-// that not all of them write at once, and then writes its own node into the claim's
-// annotation volume.kubernetes.io/selected-node. The API server takes the first one;
-// the others see who was faster, and leave the claim alone. A node without room
-// comes back later, at most after --node-deployment-max-delay.
+// Each process waits for a random time within --node-deployment-base-delay before it
+// handles a new claim, so that not all nodes write at once. Then it writes its own node
+// into the claim's annotation volume.kubernetes.io/selected-node. The API server accepts
+// the first write; the other nodes see the annotation and skip the claim. A node without
+// capacity retries, at the latest after --node-deployment-max-delay.
 package nodedeployment

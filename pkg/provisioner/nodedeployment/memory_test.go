@@ -12,7 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-func TestNothingIsRememberedOfAClaimThatIsGone(t *testing.T) {
+func TestDeletedClaimIsForgotten(t *testing.T) {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "7"}}
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	c, err := New(Config{
@@ -24,20 +24,20 @@ func TestNothingIsRememberedOfAClaimThatIsGone(t *testing.T) {
 	}
 	c.versions.RecordWrite(claim)
 	c.delay(controller.Key(claim))
-	c.gone(claim)
-	if len(c.tries) != 0 {
-		t.Errorf("tries of a claim that is gone: %v", c.tries)
+	c.deleted(claim)
+	if len(c.attempts) != 0 {
+		t.Errorf("attempts for a deleted claim: %v", c.attempts)
 	}
 	older := claim.DeepCopy()
 	older.ResourceVersion = "6"
 	if !c.versions.IsFresh(older) {
-		t.Error("the version of a claim that is gone is remembered")
+		t.Error("the version of a deleted claim is remembered")
 	}
-	c.delay(controller.Key(claim)) // of a try that had read the claim before it went
+	c.delay(controller.Key(claim)) // an attempt that read the claim before its deletion
 	if err := c.Reconcile(t.Context(), controller.Key(claim)); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.tries) != 0 {
-		t.Errorf("tries of a claim that went while it was tried: %v", c.tries)
+	if len(c.attempts) != 0 {
+		t.Errorf("attempts for a claim deleted during an attempt: %v", c.attempts)
 	}
 }
