@@ -102,7 +102,7 @@ test-manifests: build ## Test the manifests and the chart, also on the API serve
 e2e: build build-upstream ## Run the end-to-end tests against a real API server
 	@echo "running the end-to-end tests"
 	@rm -f $(BIN)/differential.md
-	@EXEUNT_BIN=$(BIN) EXEUNT_TABLE=$(BIN)/differential.md go test -p 1 ./test/integration ./test/e2e/... -count=1 -timeout 60m
+	@EXEUNT_BIN=$(BIN) EXEUNT_TABLE=$(BIN)/differential.md go test -p 2 ./test/integration ./test/e2e/... -count=1 -timeout 60m
 	@echo "beside upstream's loops (docs/differences.md says which differences are intended, and why):"
 	@cat $(BIN)/differential.md
 

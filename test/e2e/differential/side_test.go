@@ -15,6 +15,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
 // side is a cluster with the loops of one maker. The provisioner is ours on all
@@ -35,14 +36,6 @@ type side struct {
 	recorder  *recorder
 }
 
-// binaries are the programs under test.
-func binaries() sandbox.Binaries {
-	if dir := os.Getenv("EXEUNT_BIN"); dir != "" {
-		return sandbox.Binaries{Dir: dir}
-	}
-	return sandbox.Binaries{Dir: filepath.Join("..", "..", "..", "bin")}
-}
-
 // start starts the side; what was started is stopped again if it fails.
 func (s *side) start() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -55,15 +48,15 @@ func (s *side) start() (err error) {
 			err = errors.Join(err, s.stop(), os.RemoveAll(s.dir))
 		}
 	}()
-	if s.plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: binaries(), Dir: s.dir}); err != nil {
+	if s.plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: harness.Binaries(), Dir: s.dir}); err != nil {
 		return err
 	}
-	for _, manifests := range []fs.FS{deploy.Manifests, deploy.Recycler, os.DirFS(filepath.Join("..", "..", "upstream", "rbac")), os.DirFS(filepath.Join("testdata", "shared"))} {
+	for _, manifests := range []fs.FS{deploy.Manifests, deploy.Recycler, os.DirFS(harness.InCheckout("test", "upstream", "rbac")), os.DirFS(filepath.Join("testdata", "shared"))} {
 		if err = sandbox.Apply(ctx, s.plane.RESTConfig(), manifests); err != nil {
 			return err
 		}
 	}
-	if s.driver, err = sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: binaries(), Dir: s.dir}); err != nil {
+	if s.driver, err = sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: harness.Binaries(), Dir: s.dir}); err != nil {
 		return err
 	}
 	if err = s.startPrograms(ctx); err != nil {

@@ -21,16 +21,16 @@ import (
 // TwoZones are the flags of a driver with two zones of limited capacity.
 const TwoZones = "--with=topology --topology=zone=a --topology=zone=b --capacity=1Gi"
 
-// FreeCapacity asks the driver itself.
+// FreeCapacity returns the capacity that the driver reports for the zone.
 func (s *Session) FreeCapacity(zone string) int64 {
 	s.T.Helper()
 	response, err := s.StorageClient().GetCapacity(s.Ctx, &spec.GetCapacityRequest{AccessibleTopology: &spec.Topology{Segments: map[string]string{"zone": zone}}})
-	s.Must(err, "ask the driver")
+	s.Must(err, "read capacity from the driver")
 	return response.GetAvailableCapacity()
 }
 
-// AwaitCapacity waits until there are exactly the objects in the text, each as
-// CLASS/ZONE=BYTES, and returns them in that order.
+// AwaitCapacity waits until the CSIStorageCapacity objects are those in want, a list of
+// CLASS/ZONE=BYTES separated by spaces, and returns them in that order.
 func (s *Session) AwaitCapacity(when, want string) []storagev1.CSIStorageCapacity {
 	s.T.Helper()
 	objects := map[types.UID]storagev1.CSIStorageCapacity{}

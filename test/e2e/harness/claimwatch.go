@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// ClaimWatch notes the finalizers that claims of a test ever had, and when they went.
+// ClaimWatch records the finalizers of the claims of a test, and when claims were deleted.
 type ClaimWatch struct {
 	mu    sync.Mutex
 	found map[string]sets.Set[string]
@@ -20,7 +20,7 @@ type ClaimWatch struct {
 	seen  int
 }
 
-// WatchClaims watches claims in namespaces that begin with the test's.
+// WatchClaims watches the claims in all namespaces whose name begins with the test's namespace.
 func (s *Session) WatchClaims() *ClaimWatch {
 	s.T.Helper()
 	w := &ClaimWatch{found: map[string]sets.Set[string]{}, gone: map[string]time.Time{}}
@@ -54,7 +54,7 @@ func (s *Session) WatchClaims() *ClaimWatch {
 	return w
 }
 
-// GoneAt returns when the claim was seen to go.
+// GoneAt returns when the watch reported the deletion of the claim.
 func (w *ClaimWatch) GoneAt(claim string) (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +62,7 @@ func (w *ClaimWatch) GoneAt(claim string) (time.Time, bool) {
 	return at, is
 }
 
-// ExpectNoFinalizer wants that no claim ever had a finalizer of ours.
+// ExpectNoFinalizer fails the test if a claim ever had a finalizer other than pvc-protection.
 func (w *ClaimWatch) ExpectNoFinalizer(t testing.TB) {
 	t.Helper()
 	w.mu.Lock()

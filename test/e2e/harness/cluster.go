@@ -42,21 +42,21 @@ type Setup struct {
 	DriverFlags, ControllerFlags, ProvisionerFlags string
 }
 
-// Cluster is a control plane with the programs of one setup.
+// Cluster is a control plane and the running programs of one setup.
 type Cluster struct {
 	Plane       *sandbox.ControlPlane
 	Driver      *sandbox.Driver
 	Provisioner *sandbox.Process
-	Processes   []*sandbox.Process // the provisioner among them
+	Processes   []*sandbox.Process // includes the provisioner
 	Client      kubernetes.Interface
 	Dir         string
 }
 
-// Names of the storage classes; their policy is as their name says.
+// Storage classes of every cluster, named for their reclaim policy or binding mode.
 const (
 	DeleteClass = "delete"
 	RetainClass = "retain"
-	WaitClass   = "wait" // policy Delete, WaitForFirstConsumer
+	WaitClass   = "wait" // WaitForFirstConsumer, policy Delete
 )
 
 // startCluster starts the cluster. On error it stops the processes that it has started.

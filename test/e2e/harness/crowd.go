@@ -12,9 +12,9 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// AwaitManyBound watches until so many claims of the test are bound, and returns
-// the names of their volumes.
-func (s *Session) AwaitManyBound(size int) []string {
+// AwaitManyBound waits until count claims of the test are bound, and returns the names
+// of their volumes.
+func (s *Session) AwaitManyBound(count int) []string {
 	s.T.Helper()
 	bound := map[string]string{}
 	source := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "persistentvolumeclaims", s.Namespace, fields.Everything())
@@ -22,13 +22,13 @@ func (s *Session) AwaitManyBound(size int) []string {
 		if claim, ok := event.Object.(*v1.PersistentVolumeClaim); ok && claim.Status.Phase == v1.ClaimBound {
 			bound[claim.Name] = claim.Spec.VolumeName
 		}
-		return len(bound) == size, nil
+		return len(bound) == count, nil
 	})
-	s.Must(err, fmt.Sprintf("wait until %d claims are bound (%d are)", size, len(bound)))
+	s.Must(err, fmt.Sprintf("wait until %d claims are bound (%d are)", count, len(bound)))
 	return slices.Collect(maps.Values(bound))
 }
 
-// AwaitManyGone watches until none of the volumes exists.
+// AwaitManyGone waits until none of the volumes exists.
 func (s *Session) AwaitManyGone(volumes []string) {
 	s.T.Helper()
 	left := map[string]bool{}
@@ -49,5 +49,5 @@ func (s *Session) AwaitManyGone(volumes []string) {
 		}
 		return len(left) == 0, nil
 	})
-	s.Must(err, fmt.Sprintf("wait until all volumes are gone (%d are left)", len(left)))
+	s.Must(err, fmt.Sprintf("wait until no volume exists (%d do)", len(left)))
 }

@@ -13,8 +13,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// AwaitEvent waits for an event about an object of the test's namespace, or of
-// none, and returns its message.
+// AwaitEvent waits for an event with the reason about the object, and returns its
+// message.
 func (s *Session) AwaitEvent(object metav1.Object, reason string) string {
 	s.T.Helper()
 	namespace := object.GetNamespace()
@@ -30,13 +30,13 @@ func (s *Session) AwaitEvent(object metav1.Object, reason string) string {
 	return event.Object.(*v1.Event).Message
 }
 
-// EventLog collects events from when it was started on.
+// EventLog collects events.
 type EventLog struct {
 	events <-chan *v1.Event
 }
 
-// WatchEvents collects the events of the namespace with the reason, every
-// repetition of them.
+// WatchEvents collects the events with the reason in the test's namespace, repetitions
+// included.
 func (s *Session) WatchEvents(reason string) *EventLog {
 	s.T.Helper()
 	events := make(chan *v1.Event, 100)
@@ -51,7 +51,7 @@ func (s *Session) WatchEvents(reason string) *EventLog {
 	s.Must(err, "watch events")
 	go informer.RunWithContext(s.Ctx)
 	if !cache.WaitForCacheSync(s.Ctx.Done(), informer.HasSynced) {
-		s.T.Fatal("watching events failed")
+		s.T.Fatal("watch events: the informer did not sync")
 	}
 	return &EventLog{events: events}
 }
@@ -66,7 +66,7 @@ func (l *EventLog) Await(s *Session, object, text string) {
 				return
 			}
 		case <-s.Ctx.Done():
-			s.T.Fatalf("no event about %s says %q", object, text)
+			s.T.Fatalf("waiting for an event about %s with %q: %v", object, text, s.Ctx.Err())
 		}
 	}
 }
@@ -75,7 +75,7 @@ func reasonIs(reason string) fields.Selector {
 	return fields.OneTermEqualSelector("reason", reason)
 }
 
-// AllEvents are the events of the cluster, as text.
+// AllEvents returns all events of the cluster as JSON.
 func (s *Session) AllEvents() string {
 	s.T.Helper()
 	events, err := s.Client.CoreV1().Events(metav1.NamespaceAll).List(s.Ctx, metav1.ListOptions{})

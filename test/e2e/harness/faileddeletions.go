@@ -17,9 +17,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// CreateUndeletableVolumes makes so many volumes whose claim is gone and whose deletion fails
-// again and again, and waits until each has been tried: half of them of the driver,
-// which refuses their handle, half host paths outside of where the plugin deletes.
+// CreateUndeletableVolumes creates count volumes without a claim whose deletion fails,
+// and waits until each is Released or Failed. The driver rejects the handle of one half;
+// the paths of the other half are outside the directory of the host-path plugin.
 func (s *Session) CreateUndeletableVolumes(count int) []string {
 	s.T.Helper()
 	volumes := make([]string, count)
@@ -34,12 +34,12 @@ func (s *Session) CreateUndeletableVolumes(count int) []string {
 		})
 	}
 	s.Must(group.Wait(), "create volumes")
-	s.awaitFinalizersRemoved(volumes)
+	s.awaitReleasedOrFailed(volumes)
 	return volumes
 }
 
-// awaitFinalizersRemoved watches until all of the volumes are Released or Failed.
-func (s *Session) awaitFinalizersRemoved(volumes []string) {
+// awaitReleasedOrFailed waits until all of the volumes are Released or Failed.
+func (s *Session) awaitReleasedOrFailed(volumes []string) {
 	s.T.Helper()
 	waiting := sets.New(volumes...)
 	source := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "persistentvolumes", "", fields.Everything())
@@ -49,9 +49,10 @@ func (s *Session) awaitFinalizersRemoved(volumes []string) {
 		}
 		return waiting.Len() == 0, nil
 	})
-	s.Must(err, fmt.Sprintf("wait until all volumes were let go of (%d were not)", waiting.Len()))
+	s.Must(err, fmt.Sprintf("wait until all volumes are Released or Failed (%d are not)", waiting.Len()))
 }
 
+// undeletable returns a volume that the driver rejects, or the plugin if i is odd.
 func (s *Session) undeletable(i int) *v1.PersistentVolume {
 	volume := s.NewVolume(fmt.Sprintf("undeletable-%d", i), v1.PersistentVolumeReclaimDelete)
 	volume.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "gone", UID: types.UID(fmt.Sprintf("gone-%d", i))}

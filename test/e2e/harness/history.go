@@ -14,20 +14,20 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// History is what the watches of claims and volumes told: to whom each was ever bound.
+// History records every binding that the watches of claims and volumes have reported.
 type History struct {
 	session *Session
 
 	mu      sync.Mutex
-	changed *sync.Cond
-	bound   map[string]string                 // volume, by name of a claim whose phase is Bound
-	names   map[types.UID]sets.Set[string]    // all volumes that a claim ever named
-	refs    map[types.UID]sets.Set[types.UID] // all claims that a volume ever referred to
-	deleted sets.Set[string]                  // volumes that are gone
+	changed *sync.Cond                        // signals every change below
+	bound   map[string]string                 // volumes of Bound claims, by claim name
+	names   map[types.UID]sets.Set[string]    // all volume names of a claim, by claim UID
+	refs    map[types.UID]sets.Set[types.UID] // all claim references of a volume, by volume UID
+	deleted sets.Set[string]                  // names of deleted volumes
 }
 
-// RecordHistory watches until the test ends. The API server ends watches that do not
-// follow fast enough, so that those of an informer, which starts anew, are needed.
+// RecordHistory records until the test ends. It uses informers, for the API server ends
+// slow watches and informers start them again.
 func (s *Session) RecordHistory() *History {
 	s.T.Helper()
 	l := &History{session: s, bound: map[string]string{}, names: map[types.UID]sets.Set[string]{}, refs: map[types.UID]sets.Set[types.UID]{}, deleted: sets.New[string]()}
@@ -35,14 +35,14 @@ func (s *Session) RecordHistory() *History {
 	factory := informers.NewSharedInformerFactory(s.Client, 0)
 	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
 		factory.Core().V1().PersistentVolumeClaims().Informer(): controller.OnChange(func(_, c *v1.PersistentVolumeClaim) { l.noteClaim(c) }, func(*v1.PersistentVolumeClaim) {}),
-		factory.Core().V1().PersistentVolumes().Informer():      controller.OnChange(func(_, v *v1.PersistentVolume) { l.noteVolume(v) }, l.noteGone),
+		factory.Core().V1().PersistentVolumes().Informer():      controller.OnChange(func(_, v *v1.PersistentVolume) { l.noteVolume(v) }, l.noteDeleted),
 	} {
 		_, err := informer.AddEventHandler(handler)
 		s.Must(err, "watch")
 	}
 	factory.StartWithContext(s.Ctx)
 	s.T.Cleanup(factory.Shutdown)
-	context.AfterFunc(s.Ctx, l.changed.Broadcast) // so that whoever waits learns that the time is up
+	context.AfterFunc(s.Ctx, l.changed.Broadcast) // ends AwaitBound at the deadline
 	return l
 }
 
@@ -67,14 +67,14 @@ func (l *History) noteVolume(volume *v1.PersistentVolume) {
 	l.changed.Broadcast()
 }
 
-func (l *History) noteGone(volume *v1.PersistentVolume) {
+func (l *History) noteDeleted(volume *v1.PersistentVolume) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.deleted.Insert(volume.Name)
 	l.changed.Broadcast()
 }
 
-// Volumes are those of the bound claims of the name, by claim.
+// Volumes returns the volumes of the bound claims NAME-*, by claim.
 func (l *History) Volumes(name string) map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (l *History) boundOf(name string) map[string]string {
 	return found
 }
 
-// AwaitBound waits until so many claims of the name are bound.
+// AwaitBound waits until count claims NAME-* are bound.
 func (l *History) AwaitBound(name string, count int) {
 	l.session.T.Helper()
 	l.mu.Lock()
@@ -104,7 +104,7 @@ func (l *History) AwaitBound(name string, count int) {
 	}
 }
 
-// Gone is how many of the volumes no longer exist.
+// Gone returns how many of the volumes were deleted.
 func (l *History) Gone(volumes map[string]string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,8 +117,8 @@ func (l *History) Gone(volumes map[string]string) int {
 	return count
 }
 
-// ExpectFaithful wants that no claim ever named two volumes, and no volume two claims.
-func (l *History) ExpectFaithful() {
+// ExpectNoRebinding fails the test if a claim ever named two volumes, or a volume two claims.
+func (l *History) ExpectNoRebinding() {
 	l.session.T.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()

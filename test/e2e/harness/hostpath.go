@@ -12,8 +12,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Directory makes a directory with a file below the one that host-path volumes may
-// be deleted from; it is removed after the test.
+// Directory creates a directory with a file in the root of the host-path plugin. The
+// test removes it at the end.
 func (s *Session) Directory() string {
 	s.T.Helper()
 	dir, err := os.MkdirTemp(intree.HostPathRoot, "exeunt-volume-")
@@ -23,21 +23,21 @@ func (s *Session) Directory() string {
 	return dir
 }
 
-// HostPath makes a volume a host-path one at the path.
+// HostPath makes a volume a host-path volume of the path.
 func HostPath(path string) func(*v1.PersistentVolume) {
 	return func(v *v1.PersistentVolume) {
 		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path}}
 	}
 }
 
-// ProvisionedBy lets a volume look as if the plugin had made it.
+// ProvisionedBy annotates a volume as provisioned by the plugin.
 func ProvisionedBy(plugin string) func(*v1.PersistentVolume) {
 	return func(v *v1.PersistentVolume) {
 		metav1.SetMetaDataAnnotation(&v.ObjectMeta, storage.AnnDynamicallyProvisioned, plugin)
 	}
 }
 
-// ExpectData checks whether the data of a host-path volume is still there.
+// ExpectData fails the test unless the directory exists as wanted.
 func (s *Session) ExpectData(path string, wanted bool) {
 	s.T.Helper()
 	_, err := os.Stat(path)
@@ -45,6 +45,6 @@ func (s *Session) ExpectData(path string, wanted bool) {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		s.T.Fatal(err)
 	case wanted != (err == nil):
-		s.T.Errorf("the data in %s is there: %v, want %v", path, err == nil, wanted)
+		s.T.Errorf("%s exists: %v, want %v", path, err == nil, wanted)
 	}
 }

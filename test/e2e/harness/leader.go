@@ -14,10 +14,11 @@ import (
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
-// DriverLease is the name that upstream's sidecar derives from the driver's.
+// DriverLease is the leader lease of the mock driver's provisioner. Upstream's sidecar
+// derives the same name.
 const DriverLease = "csimock-exeunt-io"
 
-// AwaitLeader waits until somebody else than the one before holds the lease.
+// AwaitLeader waits until the lease has another holder than before, and returns the holder.
 func (s *Session) AwaitLeader(before string) string {
 	s.T.Helper()
 	source := cache.NewListWatchFromClient(s.Client.CoordinationV1().RESTClient(), "leases", deploy.Namespace, fields.OneTermEqualSelector("metadata.name", DriverLease))
@@ -26,11 +27,11 @@ func (s *Session) AwaitLeader(before string) string {
 		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 		return holder != "" && holder != before && lease.Labels["team"] == "storage", nil
 	})
-	s.Must(err, fmt.Sprintf("wait until the lease is held by another one than %q", before))
+	s.Must(err, fmt.Sprintf("wait until the lease has another holder than %q", before))
 	return ptr.Deref(last.Object.(*coordinationv1.Lease).Spec.HolderIdentity, "")
 }
 
-// Leader returns the replica that leads: the one that runs and works.
+// Leader returns the running replica of the pv-controller that leads.
 func (s *Session) Leader() *sandbox.Process {
 	s.T.Helper()
 	for _, process := range s.Processes {

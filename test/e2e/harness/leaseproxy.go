@@ -19,20 +19,19 @@ import (
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
-// LeaseProxy passes the requests of one process on to the API server, except that
-// requests for leases hang from a moment that the test chooses.
+// LeaseProxy forwards the requests of one process to the API server. While Hanging is
+// set, requests for leases get no answer.
 type LeaseProxy struct {
 	server  *httptest.Server
 	Forward http.Handler
 	Hanging atomic.Bool
 
-	mu sync.Mutex
-	// renewed is when the last renewal that succeeded came here, wrote the last write of
-	// an object that is neither lease nor event.
-	renewed, wrote time.Time
+	mu      sync.Mutex
+	renewed time.Time // when the last successful lease renewal arrived
+	wrote   time.Time // when the last write of another object arrived, events excluded
 }
 
-// NewLeaseProxy returns a proxy for the account, and the kubeconfig of its client.
+// NewLeaseProxy returns a proxy for the account, and the kubeconfig of the proxy.
 func (s *Session) NewLeaseProxy(account sandbox.Identity) (*LeaseProxy, string) {
 	s.T.Helper()
 	file, err := s.Plane.Kubeconfig(s.Ctx, account)
@@ -66,7 +65,7 @@ func (p *LeaseProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arrived := time.Now()
 	lease, event := strings.Contains(r.URL.Path, "/leases"), strings.Contains(r.URL.Path, "/events")
 	if lease && p.Hanging.Load() {
-		_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not seen
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice the end of the connection
 		<-r.Context().Done()
 		return
 	}
@@ -93,7 +92,7 @@ func (p *LeaseProxy) Times() (renewed, wrote time.Time) {
 	return p.renewed, p.wrote
 }
 
-// statusWriter keeps the status of an answer.
+// statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -105,5 +104,5 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets [http.ResponseController] flush the answers of watches.
+// Unwrap lets [http.ResponseController] flush watch events.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

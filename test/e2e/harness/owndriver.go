@@ -11,7 +11,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
-// CreateClass makes a class of the test's own, named like its namespace.
+// CreateClass creates a class for the driver, named like the test's namespace.
 func (s *Session) CreateClass(change ...func(*storagev1.StorageClass)) {
 	s.T.Helper()
 	class := NewClass(s.Namespace, s.Driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
@@ -22,14 +22,14 @@ func (s *Session) CreateClass(change ...func(*storagev1.StorageClass)) {
 	s.Must(err, "create class")
 }
 
-// WithOwnDriver gives the test a driver and a provisioner of its own, with further flags,
-// beside the others of the cluster.
+// WithOwnDriver starts a driver and a provisioner for the test only, with further flags,
+// and returns a session that uses them.
 func (s *Session) WithOwnDriver(name, driver, provisioner string) *Session {
 	s.T.Helper()
 	return s.WithOwnDriverAs("", name, driver, provisioner)
 }
 
-// WithOwnDriverAs is beside with the rights of the kubeconfig, "" for our own.
+// WithOwnDriverAs is WithOwnDriver with a kubeconfig, "" for the default service account.
 func (s *Session) WithOwnDriverAs(kubeconfig, name, driver, provisioner string) *Session {
 	s.T.Helper()
 	own := *s.Cluster
@@ -44,11 +44,11 @@ func (s *Session) WithOwnDriverAs(kubeconfig, name, driver, provisioner string) 
 	return &Session{Cluster: &own, T: s.T, Ctx: s.Ctx, Namespace: s.Namespace}
 }
 
-// StopProcess stops what a test has started, which must still have been there.
+// StopProcess stops a process of the test, which must not have ended before.
 func (s *Session) StopProcess(process interface{ Stop(context.Context) error }) {
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
 	if err := process.Stop(ctx); err != nil {
-		s.T.Errorf("stop: %v", err)
+		s.T.Errorf("stop process: %v", err)
 	}
 }

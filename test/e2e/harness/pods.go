@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// CreatePod makes a pod that was scheduled and uses the claim.
+// CreatePod creates a scheduled pod that uses the claim.
 func (s *Session) CreatePod(claim string) *v1.Pod {
 	s.T.Helper()
 	pod, err := s.Client.CoreV1().Pods(s.Namespace).Create(s.Ctx, &v1.Pod{
@@ -25,7 +25,7 @@ func (s *Session) CreatePod(claim string) *v1.Pod {
 	return pod
 }
 
-// Annotate sets annotations of a claim.
+// Annotate sets an annotation of the claim.
 func (s *Session) Annotate(claim *v1.PersistentVolumeClaim, key, value string) {
 	s.T.Helper()
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})

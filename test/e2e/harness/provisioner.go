@@ -17,7 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// LogContains says whether the process has logged the text.
+// LogContains reports whether the process has logged the text.
 func (s *Session) LogContains(process *sandbox.Process, text string) bool {
 	s.T.Helper()
 	logged, err := os.ReadFile(process.LogFile())
@@ -25,7 +25,7 @@ func (s *Session) LogContains(process *sandbox.Process, text string) bool {
 	return strings.Contains(string(logged), text)
 }
 
-// StartProvisioner starts a provisioner beside the driver, in a pod of the name.
+// StartProvisioner starts a provisioner for the driver, in a pod of the name.
 func (s *Session) StartProvisioner(driver *sandbox.Driver, name string, env []string, args ...string) *sandbox.Process {
 	s.T.Helper()
 	process, err := s.Plane.StartProvisioner(s.Ctx, driver, sandbox.Controller{
@@ -38,7 +38,7 @@ func (s *Session) StartProvisioner(driver *sandbox.Driver, name string, env []st
 	return process
 }
 
-// StopProvisioner stops a provisioner that the test has started.
+// StopProvisioner stops a provisioner of the test.
 func (s *Session) StopProvisioner(process *sandbox.Process) {
 	s.T.Helper()
 	s.Must(process.Stop(s.Ctx), "stop provisioner")
@@ -54,7 +54,7 @@ func (s *Session) AwaitLog(process *sandbox.Process, text string) {
 	s.Must(err, fmt.Sprintf("wait until %s has logged %q", process.Name(), text))
 }
 
-// CountDriverCalls counts the calls of the method that a driver has finished.
+// CountDriverCalls counts the finished calls of the method.
 func (s *Session) CountDriverCalls(driver *sandbox.Driver, method string) int {
 	s.T.Helper()
 	calls, err := csimock.ReadCalls(driver.CallLog)
@@ -68,17 +68,17 @@ func (s *Session) CountDriverCalls(driver *sandbox.Driver, method string) int {
 	return count
 }
 
-// servingAddress finds in a provisioner's log where it serves.
+// servingAddress matches the log line with the address of the HTTP endpoint.
 var servingAddress = regexp.MustCompile(`"Serving metrics and health".* address="([^"]+)"`)
 
-// HTTPGet returns what a provisioner serves at the path, and the status.
+// HTTPGet returns the body and the status that a provisioner serves at the path.
 func (s *Session) HTTPGet(process *sandbox.Process, path string) (string, int) {
 	s.T.Helper()
 	text, err := os.ReadFile(process.LogFile())
 	s.Must(err, "read log")
 	found := servingAddress.FindSubmatch(text)
 	if found == nil {
-		s.T.Fatalf("the provisioner does not say where it serves:\n%s", text)
+		s.T.Fatalf("the log has no address of the HTTP endpoint:\n%s", text)
 	}
 	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, "http://"+string(found[1])+path, nil)
 	s.Must(err, "make request")

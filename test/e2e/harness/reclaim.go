@@ -19,48 +19,48 @@ const (
 	VolumeThenClaim DeletionOrder = "PV, then claim"
 )
 
-// ReclaimCase is one case of rows.md, "e2e": how a volume comes, what happens to its
-// policy, and how it goes.
+// ReclaimCase is one life of a volume: static or dynamic, its reclaim policy, and the
+// order in which claim and volume are deleted.
 type ReclaimCase struct {
 	Static bool
 	Policy v1.PersistentVolumeReclaimPolicy
-	// becomes is the policy that it gets while bound; empty for none.
+	// Becomes is the policy that the volume gets while bound, empty for no change.
 	Becomes v1.PersistentVolumeReclaimPolicy
 	Order   DeletionOrder
 }
 
-func (j ReclaimCase) String() string {
-	kind := map[bool]string{true: "static", false: "dynamic"}[j.Static]
-	policy := string(j.Policy)
-	if j.Becomes != "" {
-		policy += " to " + string(j.Becomes)
+func (c ReclaimCase) String() string {
+	kind := map[bool]string{true: "static", false: "dynamic"}[c.Static]
+	policy := string(c.Policy)
+	if c.Becomes != "" {
+		policy += " to " + string(c.Becomes)
 	}
-	return fmt.Sprintf("%s, %s: %s", kind, policy, j.Order)
+	return fmt.Sprintf("%s, %s: %s", kind, policy, c.Order)
 }
 
-func (j ReclaimCase) lastPolicy() v1.PersistentVolumeReclaimPolicy {
-	if j.Becomes != "" {
-		return j.Becomes
+func (c ReclaimCase) lastPolicy() v1.PersistentVolumeReclaimPolicy {
+	if c.Becomes != "" {
+		return c.Becomes
 	}
-	return j.Policy
+	return c.Policy
 }
 
-// IsReclaimed says whether the volume must be gone from the storage system. With the
-// gate off, a volume that is deleted before its claim stays behind: the very leak.
-func (j ReclaimCase) IsReclaimed(honor bool) bool {
-	return j.lastPolicy() == v1.PersistentVolumeReclaimDelete && (honor || j.Order == ClaimOnly)
+// IsReclaimed reports whether the storage system must not have the volume at the end.
+// With the gate off, a volume deleted before its claim leaks.
+func (c ReclaimCase) IsReclaimed(honor bool) bool {
+	return c.lastPolicy() == v1.PersistentVolumeReclaimDelete && (honor || c.Order == ClaimOnly)
 }
 
-// BindAndDelete takes one volume along its journey until its object is gone.
-func (s *Session) BindAndDelete(j ReclaimCase, honor bool) *v1.PersistentVolume {
+// BindAndDelete plays the case until the PersistentVolume no longer exists.
+func (s *Session) BindAndDelete(c ReclaimCase, honor bool) *v1.PersistentVolume {
 	s.T.Helper()
-	volume := s.bind(j)
-	s.ExpectFinalizer(volume, honor && j.Policy == v1.PersistentVolumeReclaimDelete)
-	if j.Becomes != "" {
-		s.SetPolicy(volume.Name, j.Becomes)
-		s.ExpectFinalizer(volume, honor && j.Becomes == v1.PersistentVolumeReclaimDelete)
+	volume := s.bind(c)
+	s.ExpectFinalizer(volume, honor && c.Policy == v1.PersistentVolumeReclaimDelete)
+	if c.Becomes != "" {
+		s.SetPolicy(volume.Name, c.Becomes)
+		s.ExpectFinalizer(volume, honor && c.Becomes == v1.PersistentVolumeReclaimDelete)
 	}
-	switch j.Order {
+	switch c.Order {
 	case ClaimOnly:
 		s.DeleteClaim("claim")
 	case ClaimThenVolume:
@@ -79,21 +79,21 @@ func (s *Session) BindAndDelete(j ReclaimCase, honor bool) *v1.PersistentVolume 
 	return volume
 }
 
-// bind returns the volume of a claim named "claim", bound as the journey begins.
-func (s *Session) bind(j ReclaimCase) *v1.PersistentVolume {
+// bind returns the volume bound to the claim named "claim".
+func (s *Session) bind(c ReclaimCase) *v1.PersistentVolume {
 	s.T.Helper()
-	if !j.Static {
-		class := map[v1.PersistentVolumeReclaimPolicy]string{v1.PersistentVolumeReclaimDelete: DeleteClass, v1.PersistentVolumeReclaimRetain: RetainClass}[j.Policy]
+	if !c.Static {
+		class := map[v1.PersistentVolumeReclaimPolicy]string{v1.PersistentVolumeReclaimDelete: DeleteClass, v1.PersistentVolumeReclaimRetain: RetainClass}[c.Policy]
 		s.CreateClaim("claim", class)
 		return s.AwaitBound("claim")
 	}
-	s.CreateVolume(s.CreateStoredVolume("static"), j.Policy)
+	s.CreateVolume(s.CreateStoredVolume("static"), c.Policy)
 	s.CreateClaim("claim", s.Namespace)
 	return s.AwaitBound("claim")
 }
 
-// ExpectFinalizer waits for the finalizer External to be there. Where it must not
-// be, it looks at every version of the volume so far instead.
+// ExpectFinalizer waits until the volume has the finalizer of the external provisioner.
+// If the finalizer is not wanted, it checks the volume after all queues were passed.
 func (s *Session) ExpectFinalizer(volume *v1.PersistentVolume, wanted bool) {
 	s.T.Helper()
 	has := func(v *v1.PersistentVolume) bool { return finalizer.Has(v.Finalizers, finalizer.External) }
@@ -110,8 +110,8 @@ func (s *Session) ExpectFinalizer(volume *v1.PersistentVolume, wanted bool) {
 	}
 }
 
-// ExpectReclaimed checks that the volume is gone from the storage system, by
-// exactly one call.
+// ExpectReclaimed fails the test unless exactly one DeleteVolume call removed the volume
+// from the storage system.
 func (s *Session) ExpectReclaimed(volume *v1.PersistentVolume) {
 	s.T.Helper()
 	if s.IsStored(Handle(volume)) {
@@ -122,8 +122,8 @@ func (s *Session) ExpectReclaimed(volume *v1.PersistentVolume) {
 	}
 }
 
-// PassQueues sends another claim through all queues, from its creation until its
-// volume is deleted: what was decided before it has been carried out by then.
+// PassQueues provisions and deletes another claim. Earlier items have left all queues by
+// then.
 func (s *Session) PassQueues() {
 	s.T.Helper()
 	marker := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace)
@@ -136,6 +136,6 @@ func (s *Session) PassQueues() {
 	s.AwaitVolumeGone(volume.Name)
 }
 
-// UnservedDriver is a driver that no program in the cluster serves, so that nobody but
-// the test touches its volumes' finalizers.
+// UnservedDriver is a CSI driver without a provisioner in the cluster, so that only the
+// test changes the finalizers of its volumes.
 const UnservedDriver = "stale.example.com"

@@ -8,7 +8,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
-// Requests are those of our programs so far, but for their watches.
+// Requests returns the requests of our programs so far, without watches.
 func (s *Session) Requests() []sandbox.Event {
 	s.T.Helper()
 	events, err := sandbox.ReadAudit(s.Plane.AuditLog)

@@ -14,10 +14,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// Call is a call of a method, about the volume or about none.
+// Call is a CSI call; Volume is empty for calls about no volume.
 type Call struct{ Method, Volume string }
 
-// JournalEntries returns those of the driver's journal.
+// JournalEntries returns the entries of the kind in the driver's journal.
 func (d *ScriptedDriver) JournalEntries(kind journal.Kind) []journal.Entry {
 	d.T.Helper()
 	j := journal.Journal{Namespace: deploy.Namespace, Driver: d.Config.Name}
@@ -36,8 +36,8 @@ func (d *ScriptedDriver) JournalEntries(kind journal.Kind) []journal.Entry {
 	return all
 }
 
-// ScriptedDriver is a driver in this process that says when a fault strikes, and that can be
-// struck by a restart.
+// ScriptedDriver is a mock driver in this process. It signals injected faults, and a
+// fault can restart it.
 type ScriptedDriver struct {
 	*Session
 	Config   csimock.Config
@@ -50,13 +50,13 @@ type ScriptedDriver struct {
 	pending  []csimock.Fault
 	latches  map[string]chan struct{}
 	stopping bool
-	// faulty counts the calls with a fault, by method; paused keeps those that change
-	// volumes from going on.
+	// faulty counts the calls with a fault, by method.
 	faulty map[string]int
+	// paused blocks calls with a fault about a volume, until closed.
 	paused chan struct{}
 }
 
-// NewScriptedDriver starts a driver; restarts says that a fault restarts the driver.
+// NewScriptedDriver starts a driver; with restarts, every fault restarts the driver.
 func NewScriptedDriver(s *Session, restarts bool) *ScriptedDriver {
 	s.T.Helper()
 	dir, err := os.MkdirTemp("", "csi-")
@@ -80,7 +80,7 @@ func NewScriptedDriver(s *Session, restarts bool) *ScriptedDriver {
 	return d
 }
 
-// Inject adds faults, which outlive a restart until they have struck.
+// Inject adds faults. A fault that has not happened yet survives a restart.
 func (d *ScriptedDriver) Inject(faults []csimock.Fault) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,7 +105,7 @@ func (d *ScriptedDriver) struck(f csimock.Fault) {
 	}
 }
 
-// Pause keeps calls with a fault that are about a volume under way until resume.
+// Pause blocks calls with a fault about a volume until Resume.
 func (d *ScriptedDriver) Pause() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,8 +129,7 @@ func (d *ScriptedDriver) FaultyCalls() map[string]int {
 	return maps.Clone(d.faulty)
 }
 
-// startAgain ends the driver, and what hangs in it, and starts it with what it has
-// on disk.
+// startAgain ends the driver with all its calls, and starts it from its state on disk.
 func (d *ScriptedDriver) startAgain() {
 	d.mu.Lock()
 	old := d.Server
@@ -138,7 +137,7 @@ func (d *ScriptedDriver) startAgain() {
 	_ = old.Stop()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.Server != old { // another fault did it
+	if d.Server != old { // another fault has restarted it
 		return
 	}
 	config := d.Config
@@ -157,25 +156,26 @@ func (d *ScriptedDriver) answered(call csimock.Call) {
 	}
 }
 
-// Seen is closed once the call was seen so far, since the last arm.
-func (d *ScriptedDriver) Seen(seen string, t Call) <-chan struct{} {
+// Seen returns a channel that is closed once the call has reached the stage, "struck" by
+// a fault or "answered", since the last ForgetSeen.
+func (d *ScriptedDriver) Seen(stage string, call Call) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.latchOf(seen, t)
+	return d.latchOf(stage, call)
 }
 
-func (d *ScriptedDriver) latchOf(seen string, t Call) chan struct{} {
-	key := seen + " " + t.Method + " " + t.Volume
+func (d *ScriptedDriver) latchOf(stage string, call Call) chan struct{} {
+	key := stage + " " + call.Method + " " + call.Volume
 	if d.latches[key] == nil {
 		d.latches[key] = make(chan struct{})
 	}
 	return d.latches[key]
 }
 
-func (d *ScriptedDriver) hit(seen string, t Call) {
+func (d *ScriptedDriver) hit(stage string, call Call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	latch := d.latchOf(seen, t)
+	latch := d.latchOf(stage, call)
 	select {
 	case <-latch:
 	default:
@@ -183,14 +183,14 @@ func (d *ScriptedDriver) hit(seen string, t Call) {
 	}
 }
 
-// ForgetSeen forgets what was seen.
+// ForgetSeen forgets all calls so far.
 func (d *ScriptedDriver) ForgetSeen() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.latches = map[string]chan struct{}{}
 }
 
-// Volumes are the names of the volumes, by handle.
+// Volumes returns the names of the stored volumes, by handle.
 func (d *ScriptedDriver) Volumes() map[string]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
-// NewSecretNamespace creates a namespace with a secret in it.
+// NewSecretNamespace creates a namespace with a secret, and returns its name.
 func (s *Session) NewSecretNamespace(name string) string {
 	s.T.Helper()
 	namespace, err := s.Client.CoreV1().Namespaces().Create(s.Ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-" + name}}, metav1.CreateOptions{})
@@ -18,7 +18,7 @@ func (s *Session) NewSecretNamespace(name string) string {
 	return namespace.Name
 }
 
-// CreateSecret creates a secret.
+// CreateSecret creates the secret "credentials".
 func (s *Session) CreateSecret(namespace string) {
 	s.T.Helper()
 	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"user": "root"}}
@@ -26,7 +26,7 @@ func (s *Session) CreateSecret(namespace string) {
 	s.Must(err, "create secret")
 }
 
-// DeleteSecret deletes a secret.
+// DeleteSecret deletes the secret "credentials".
 func (s *Session) DeleteSecret(namespace string) {
 	s.T.Helper()
 	s.Must(s.Client.CoreV1().Secrets(namespace).Delete(s.Ctx, "credentials", metav1.DeleteOptions{}), "delete secret")
@@ -38,8 +38,7 @@ func (s *Session) DeleteNamespace(name string) {
 	s.Must(s.Client.CoreV1().Namespaces().Delete(s.Ctx, name, metav1.DeleteOptions{}), "delete namespace")
 }
 
-// FinalizeNamespace ends a namespace that is being deleted, as the namespace controller
-// does.
+// FinalizeNamespace ends the deletion of a namespace, as the namespace controller does.
 func (s *Session) FinalizeNamespace(name string) {
 	s.T.Helper()
 	namespace, err := s.Client.CoreV1().Namespaces().Get(s.Ctx, name, metav1.GetOptions{})
@@ -49,7 +48,7 @@ func (s *Session) FinalizeNamespace(name string) {
 	s.Must(err, "finalize namespace")
 }
 
-// GrantSecrets grants what an administrator grants where classes name secrets.
+// GrantSecrets lets the provisioner read secrets.
 func (s *Session) GrantSecrets() {
 	s.T.Helper()
 	text, err := os.ReadFile(InCheckout("deploy", "provisioner", "secrets", "rbac.yaml"))

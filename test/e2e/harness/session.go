@@ -27,7 +27,7 @@ func (s *Session) Until(what string, holds func() bool) {
 	s.T.Helper()
 	err := wait.PollUntilContextCancel(s.Ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
-		s.T.Fatalf("waiting until %s: %v; logs in %s", what, err, s.Dir)
+		s.T.Fatalf("waiting until %s: %v; the logs are in %s", what, err, s.Dir)
 	}
 }
 
@@ -72,7 +72,7 @@ func (s *Session) Must(err error, what string) {
 	}
 }
 
-// NewClaim returns a claim of the class for 1Mi; change may alter it.
+// NewClaim returns a claim for 1Mi of the class, with the changes.
 func (s *Session) NewClaim(name, class string, change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name},
@@ -96,8 +96,8 @@ func (s *Session) CreateClaim(name, class string, change ...func(*v1.PersistentV
 	return claim
 }
 
-// NewVolume returns a static volume of 1Mi with the handle, in a class of the
-// test's own, so that no other test's claim finds it.
+// NewVolume returns a static volume of 1Mi with the handle, with the changes. Its class
+// has the name of the test's namespace, so that claims of other tests do not bind to it.
 func (s *Session) NewVolume(handle string, policy v1.PersistentVolumeReclaimPolicy, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-" + strings.ToLower(handle)},
@@ -143,11 +143,11 @@ func (s *Session) SetPolicy(volume string, policy v1.PersistentVolumeReclaimPoli
 	s.Must(err, "change reclaim policy")
 }
 
-// ObjectName is one object of the core API.
+// ObjectName identifies an object of the core API.
 type ObjectName struct{ Resource, Namespace, Name string }
 
-// Await watches one object of the kind until the condition holds; what completes
-// the sentence "waiting until NAME ...".
+// Await watches one object until the condition holds; what completes the sentence
+// "waiting until NAME ...".
 func Await[T runtime.Object](s *Session, kind T, which ObjectName, what string, holds func(object T, exists bool) bool) T {
 	s.T.Helper()
 	var last T
@@ -196,7 +196,7 @@ func (s *Session) AwaitClaimGone(name string) {
 	Await(s, &v1.PersistentVolumeClaim{}, ObjectName{"persistentvolumeclaims", s.Namespace, name}, "is gone", func(_ *v1.PersistentVolumeClaim, exists bool) bool { return !exists })
 }
 
-// AwaitBound returns the volume that the claim is bound to, once both say so.
+// AwaitBound waits until claim and volume are Bound, and returns the volume.
 func (s *Session) AwaitBound(claim string) *v1.PersistentVolume {
 	s.T.Helper()
 	bound := s.AwaitClaim(claim, "is bound", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound })

@@ -126,7 +126,7 @@ func Binaries() sandbox.Binaries {
 	return sandbox.Binaries{Dir: InCheckout("bin")}
 }
 
-// InCheckout returns the path of a file of this checkout, whose root has the go.mod.
+// InCheckout returns the path of a file in this checkout. The root is the folder with go.mod.
 func InCheckout(elements ...string) string {
 	root := "."
 	for range 10 {

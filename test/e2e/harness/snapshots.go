@@ -23,14 +23,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
-// snapshotModule is where the definitions of the snapshot API come from.
+// snapshotModule has the definitions of the snapshot API.
 const snapshotModule = "github.com/kubernetes-csi/external-snapshotter/client/v8"
 
 // SnapshotClient installs the snapshot API and returns its client.
 func (s *Session) SnapshotClient() snapshotclient.Interface {
 	s.T.Helper()
 	config := rest.CopyConfig(s.Plane.RESTConfig())
-	config.ContentType = runtime.ContentTypeJSON // custom resources know nothing else
+	config.ContentType = runtime.ContentTypeJSON // custom resources have no protobuf encoding
 	client, err := snapshotclient.NewForConfig(config)
 	s.Must(err, "connect to the snapshot API")
 	dir, err := exec.CommandContext(s.Ctx, "go", "list", "-m", "-f", "{{.Dir}}", snapshotModule).Output()
@@ -51,8 +51,8 @@ func (s *Session) SnapshotClient() snapshotclient.Interface {
 	return client
 }
 
-// TakeSnapshot has the driver take a snapshot of the volume and writes the objects
-// for it, the snapshot not ready yet.
+// TakeSnapshot creates a snapshot in the driver, a VolumeSnapshotContent, and a
+// VolumeSnapshot that is not ready yet.
 func (s *Session) TakeSnapshot(client snapshotclient.Interface, name string, volume *v1.PersistentVolume) *snapshotv1.VolumeSnapshot {
 	s.T.Helper()
 	taken, err := s.StorageClient().CreateSnapshot(s.Ctx, &spec.CreateSnapshotRequest{SourceVolumeId: Handle(volume), Name: s.Namespace + "-" + name})
@@ -96,7 +96,7 @@ func CloneOf(source string) func(*v1.PersistentVolumeClaim) {
 	}
 }
 
-// CreateSnapshot makes a snapshot that somebody protected who is gone.
+// CreateSnapshot creates a snapshot with the finalizer of a provisioner that no longer runs.
 func (s *Session) CreateSnapshot(client snapshotclient.Interface, name string) {
 	s.T.Helper()
 	content := "content-of-" + name
@@ -107,7 +107,7 @@ func (s *Session) CreateSnapshot(client snapshotclient.Interface, name string) {
 	s.Must(err, "create snapshot")
 }
 
-// AwaitSnapshot waits until the snapshot is protected or not.
+// AwaitSnapshot waits until the snapshot has the source finalizer, or has not.
 func (s *Session) AwaitSnapshot(client snapshotclient.Interface, name string, protected bool) {
 	s.T.Helper()
 	err := wait.PollUntilContextCancel(s.Ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -116,7 +116,7 @@ func (s *Session) AwaitSnapshot(client snapshotclient.Interface, name string, pr
 			return false, err
 		}
 		if err == nil && !finalizer.Has(now.Finalizers, "example.com/other") {
-			s.T.Fatalf("a foreign finalizer of snapshot %s was taken off", name)
+			s.T.Fatalf("the finalizer of another program was removed from snapshot %s", name)
 		}
 		return err == nil && finalizer.Has(now.Finalizers, finalizer.SnapshotSource) == protected, nil
 	})

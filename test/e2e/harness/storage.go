@@ -14,7 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// StorageClient calls the driver itself.
+// StorageClient returns a CSI client of the driver.
 func (s *Session) StorageClient() spec.ControllerClient {
 	s.T.Helper()
 	connection, err := grpc.NewClient("unix://"+s.Driver.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -23,8 +23,8 @@ func (s *Session) StorageClient() spec.ControllerClient {
 	return spec.NewControllerClient(connection)
 }
 
-// CreateStoredVolume makes a volume in the storage system, as an administrator does
-// before he writes a static PersistentVolume, and returns its handle.
+// CreateStoredVolume creates a volume in the storage system, as an administrator does
+// for a static PersistentVolume, and returns the handle.
 func (s *Session) CreateStoredVolume(name string) string {
 	s.T.Helper()
 	made, err := s.StorageClient().CreateVolume(s.Ctx, &spec.CreateVolumeRequest{
@@ -39,7 +39,7 @@ func (s *Session) CreateStoredVolume(name string) string {
 	return made.GetVolume().GetVolumeId()
 }
 
-// IsStored says whether the storage system still has the volume.
+// IsStored reports whether the storage system has the volume.
 func (s *Session) IsStored(handle string) bool {
 	s.T.Helper()
 	page := ""
@@ -57,7 +57,7 @@ func (s *Session) IsStored(handle string) bool {
 	}
 }
 
-// CountCalls counts the calls of the method for the volume.
+// CountCalls counts the finished calls of the method for the volume.
 func (s *Session) CountCalls(method, handle string) int {
 	s.T.Helper()
 	all, err := csimock.ReadCalls(s.Driver.CallLog)
@@ -71,10 +71,10 @@ func (s *Session) CountCalls(method, handle string) int {
 	return count
 }
 
-// Handle is the volume's name in the storage system.
+// Handle returns the CSI volume handle.
 func Handle(volume *v1.PersistentVolume) string { return volume.Spec.CSI.VolumeHandle }
 
-// StoredVolume returns the volume as the storage system knows it.
+// StoredVolume returns the volume in the storage system.
 func (s *Session) StoredVolume(volume *v1.PersistentVolume) csimock.Volume {
 	s.T.Helper()
 	files, err := filepath.Glob(filepath.Join(s.Dir, "*.volumes"))

@@ -7,13 +7,12 @@ import (
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
-// Supervisor runs a provisioner, and starts it again whenever it ends by itself.
+// Supervisor runs a provisioner and restarts it when it ends, as the kubelet does.
 type Supervisor struct {
 	*Session
 	Socket string
-	// name is what the process is called, args are further flags.
-	Name string
-	Args []string
+	Name   string   // of the process
+	Args   []string // further flags
 
 	mu      sync.Mutex
 	stopped bool
@@ -73,7 +72,7 @@ func (k *Supervisor) Stop() {
 	<-k.ended
 }
 
-// last returns the process, which is not started again.
+// last ends the restarts and returns the process.
 func (k *Supervisor) last() *sandbox.Process {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -8,15 +8,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// WithSelectedNode is what the scheduler writes on a claim.
+// WithSelectedNode sets the selected node of a claim, as the scheduler does.
 func WithSelectedNode(node string) func(*v1.PersistentVolumeClaim) {
 	return func(c *v1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{storage.AnnSelectedNode: node}
 	}
 }
 
-// CreateNode makes a node on which the driver of the cluster runs, in the place that
-// the labels say.
+// CreateNode creates a node that runs the driver; the labels are its topology segment.
 func (s *Session) CreateNode(name string, labels map[string]string) {
 	s.T.Helper()
 	_, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})

@@ -45,7 +45,7 @@ func TestLeaderCrashDuringBindingAndReclaimLosesNothing(t *testing.T) {
 	if again := s.Leader(); again.Name() == leader.Name() {
 		t.Errorf("%s is said to lead, which was killed", again.Name())
 	}
-	history.ExpectFaithful()
+	history.ExpectNoRebinding()
 	expectPairs(s, multitude)
 	expectNoLeak(s)
 }

@@ -1,10 +1,6 @@
 package reclaim
 
 import (
-	"io"
-	"net/http"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -32,7 +28,7 @@ func TestFailedDeletionKeepsFinalizerAndIsRetried(t *testing.T) {
 	if calls := s.CountCalls("DeleteVolume", harness.Handle(volume)); calls != 4 {
 		t.Errorf("DeleteVolume was called %d times, want 4: two failures, one answer lost, one success", calls)
 	}
-	metrics := metrics(s)
+	metrics, _ := s.HTTPGet(s.Provisioner, "/metrics")
 	for _, line := range []string{
 		`controller_persistentvolume_delete_failed_total{class="delete"} 3`,
 		`controller_persistentvolume_delete_total{class="delete"} 1`,
@@ -43,28 +39,6 @@ func TestFailedDeletionKeepsFinalizerAndIsRetried(t *testing.T) {
 			t.Errorf("the metrics lack %s", line)
 		}
 	}
-}
-
-// metricsAddress finds in the provisioner's log where it serves its metrics.
-var metricsAddress = regexp.MustCompile(`"Serving metrics and health".* address="([^"]+)"`)
-
-// metrics returns what the provisioner serves at /metrics.
-func metrics(s *harness.Session) string {
-	s.T.Helper()
-	text, err := os.ReadFile(s.Provisioner.LogFile())
-	s.Must(err, "read the provisioner's log")
-	found := metricsAddress.FindSubmatch(text)
-	if found == nil {
-		s.T.Fatalf("the provisioner does not say where it serves metrics:\n%s", text)
-	}
-	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, "http://"+string(found[1])+"/metrics", nil)
-	s.Must(err, "make request")
-	response, err := http.DefaultClient.Do(request)
-	s.Must(err, "read metrics")
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	s.Must(err, "read metrics")
-	return string(body)
 }
 
 func TestAttachedVolumeIsDeletedAfterDetach(t *testing.T) {
