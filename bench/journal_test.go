@@ -178,8 +178,7 @@ func BenchmarkSingleClaim(b *testing.B) {
 	}
 	for name, own := range sessions {
 		class := harness.NewClass(name, own.Driver.DriverName, v1.PersistentVolumeReclaimDelete, "Immediate")
-		_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
-		s.Must(err, "create class")
+		s.CreateStorageClass(class)
 		createLonely(own, "first-"+name, name)
 	}
 	b.ResetTimer()

@@ -148,8 +148,7 @@ func newMaker(s *harness.Session, mode storagev1.VolumeBindingMode, change ...fu
 		f(m)
 	}
 	class := harness.NewClass(m.class, m.storage.name, v1.PersistentVolumeReclaimDelete, mode)
-	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
-	s.Must(err, "create class")
+	s.CreateStorageClass(class)
 	m.restart()
 	return m
 }

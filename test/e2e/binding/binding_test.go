@@ -106,8 +106,7 @@ func TestClaimWithoutClassGetsLaterDefaultClass(t *testing.T) {
 	s.AwaitEvent(claim, "FailedBinding")
 	class := harness.NewClass("the-default", s.Driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
 	class.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
-	_, err = s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
-	s.Must(err, "create class")
+	s.CreateStorageClass(class)
 	if volume := s.AwaitBound("claim"); volume.Spec.StorageClassName != class.Name {
 		t.Errorf("the volume has class %q, want %q", volume.Spec.StorageClassName, class.Name)
 	}

@@ -40,8 +40,7 @@ func leaveWaiting(s *harness.Session) {
 	s.CreateClaim("bound", harness.DeleteClass)
 	s.AwaitBound("bound")
 	class := harness.NewClass("of-someone-else", "someone.else", v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
-	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
-	s.Must(err, "create class")
+	s.CreateStorageClass(class)
 	for name, wait := range map[string]struct{ class, reason string }{
 		"without-class":      {"", "FailedBinding"},
 		"of-missing-class":   {"no-such-class", "ProvisioningFailed"},

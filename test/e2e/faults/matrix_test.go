@@ -122,8 +122,7 @@ func (r *rig) createClass(name string, change ...func(*storagev1.StorageClass)) 
 	for _, f := range change {
 		f(&class)
 	}
-	_, err := r.Client.StorageV1().StorageClasses().Create(r.Ctx, &class, metav1.CreateOptions{})
-	r.Must(err, "create class")
+	r.CreateStorageClass(class)
 }
 
 // cast are the claims of one moment.

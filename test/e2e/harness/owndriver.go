@@ -18,6 +18,12 @@ func (s *Session) CreateClass(change ...func(*storagev1.StorageClass)) {
 	for _, f := range change {
 		f(&class)
 	}
+	s.CreateStorageClass(class)
+}
+
+// CreateStorageClass creates a class.
+func (s *Session) CreateStorageClass(class storagev1.StorageClass) {
+	s.T.Helper()
 	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
 	s.Must(err, "create class")
 }

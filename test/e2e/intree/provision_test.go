@@ -28,8 +28,7 @@ func createHostPathClass(s *harness.Session, policy v1.PersistentVolumeReclaimPo
 	for _, f := range change {
 		f(&class)
 	}
-	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
-	s.Must(err, "create class")
+	s.CreateStorageClass(class)
 }
 
 func TestPluginVolumeHasFinalizerFromFirstWrite(t *testing.T) {

@@ -181,8 +181,7 @@ func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 		c.Annotations = map[string]string{storage.AnnStorageProvisioner: j.mock.Config.Name}
 	})
 	waiting := harness.NewClass(j.class+"-wait", j.mock.Config.Name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
-	_, err := j.Client.StorageV1().StorageClasses().Create(j.Ctx, &waiting, metav1.CreateOptions{})
-	j.Must(err, "create class")
+	j.CreateStorageClass(waiting)
 	j.CreateClaim("restored", waiting.Name, withOldFinalizer) // names no provisioner, as from a backup
 	removeObject(j.Session, lost.Name)
 	for _, claim := range []string{"deleted", "unclassed", "restored"} {

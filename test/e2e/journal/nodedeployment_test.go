@@ -35,8 +35,7 @@ type fleetNode struct {
 func startFleet(s *harness.Session, count int) []*fleetNode {
 	s.T.Helper()
 	class := harness.NewClass(fleetDriver, fleetDriver, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
-	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
-	s.Must(err, "create class")
+	s.CreateStorageClass(class)
 	dir, err := os.MkdirTemp("", "csi-")
 	s.Must(err, "make directory")
 	s.T.Cleanup(func() { _ = os.RemoveAll(dir) })

@@ -43,8 +43,7 @@ func newJournaled(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy, a
 	j := &journaled{Session: s, mock: harness.NewScriptedDriver(s, false), class: s.Namespace, args: args}
 	j.journal = journal.Journal{Namespace: deploy.Namespace, Driver: j.mock.Config.Name}
 	class := harness.NewClass(j.class, j.mock.Config.Name, policy, storagev1.VolumeBindingImmediate)
-	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
-	s.Must(err, "create class")
+	s.CreateStorageClass(class)
 	s.T.Cleanup(func() {
 		if j.sidecar != nil {
 			_ = j.sidecar.Kill()

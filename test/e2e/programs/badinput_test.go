@@ -113,8 +113,7 @@ func TestRejectedVolumeHandleKeepsFinalizerAndGetsEvent(t *testing.T) {
 func TestForeignStorageClassIsIgnored(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	class := harness.NewClass(s.Namespace, "someone.else", v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
-	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
-	s.Must(err, "create class")
+	s.CreateStorageClass(class)
 	claim := s.CreateClaim("claim", class.Name)
 	if message := s.AwaitEvent(claim, "ExternalProvisioning"); !strings.Contains(message, "someone.else") {
 		t.Errorf("the event does not name the provisioner: %s", message)

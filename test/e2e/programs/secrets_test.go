@@ -92,8 +92,7 @@ func createSecretClass(s *harness.Session, driver *sandbox.Driver) {
 		"csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}",
 	}
 	class.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"a"}}}}}
-	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
-	s.Must(err, "create class")
+	s.CreateStorageClass(class)
 }
 
 // parrot is a driver that repeats the secrets that it got: in what it says of failures,

@@ -52,12 +52,11 @@ func TestCapacityObjectsFollowDriverClassesAndNodes(t *testing.T) {
 	s.Must(s.Client.StorageV1().StorageClasses().Delete(s.Ctx, harness.WaitClass, metav1.DeleteOptions{}), "delete class")
 	s.AwaitCapacity("the class is gone", "")
 	again := harness.NewClass(harness.WaitClass, s.Driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
-	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &again, metav1.CreateOptions{})
-	s.Must(err, "create class")
+	s.CreateStorageClass(again)
 	objects := s.AwaitCapacity("the class is back", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib))
 
 	s.Must(capacities(s).Delete(s.Ctx, objects[0].Name, metav1.DeleteOptions{}), "delete object")
-	_, err = capacities(s).Patch(s.Ctx, objects[1].Name, types.MergePatchType, []byte(`{"capacity":"7","maximumVolumeSize":"5"}`), metav1.PatchOptions{})
+	_, err := capacities(s).Patch(s.Ctx, objects[1].Name, types.MergePatchType, []byte(`{"capacity":"7","maximumVolumeSize":"5"}`), metav1.PatchOptions{})
 	s.Must(err, "change object")
 	deleted, changed := objects[0], objects[1]
 	objects = s.AwaitCapacity("what somebody else changed is put right", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib))

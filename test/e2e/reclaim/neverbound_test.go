@@ -6,7 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -36,8 +35,7 @@ func TestVolumeDeletedBeforeBindingIsReplaced(t *testing.T) {
 	s.ExpectReclaimed(first)
 	s.AwaitEvent(claim, string(binding.NeverBoundVolume))
 	class := harness.NewClass(s.Namespace, s.Driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
-	_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
-	s.Must(err, "create class")
+	s.CreateStorageClass(class)
 	if second := s.AwaitBound("claim"); !s.IsStored(harness.Handle(second)) {
 		t.Errorf("the claim is bound to %s, which the driver does not know", harness.Handle(second))
 	}

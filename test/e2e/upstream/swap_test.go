@@ -70,8 +70,7 @@ func newSwap(t *testing.T) *swap {
 		"delete": v1.PersistentVolumeReclaimDelete, "retain": v1.PersistentVolumeReclaimRetain,
 	} {
 		class := harness.NewClass(s.Namespace+"-"+name, w.driver.Config.Name, policy, storagev1.VolumeBindingImmediate)
-		_, err := s.Client.StorageV1().StorageClasses().Create(s.Ctx, &class, metav1.CreateOptions{})
-		s.Must(err, "create class")
+		s.CreateStorageClass(class)
 	}
 	t.Cleanup(func() {
 		for _, process := range []*sandbox.Process{w.controller, w.sidecar} {
