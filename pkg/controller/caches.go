@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/protection"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -191,10 +191,10 @@ func podClaims(object any) ([]string, error) {
 
 func recycledVolume(object any) ([]string, error) {
 	pod, ok := object.(*v1.Pod)
-	if !ok || pod.Annotations[reclaim.RecyclesAnnotation] == "" {
+	if !ok || pod.Annotations[plugin.RecyclerAnnotation] == "" {
 		return nil, nil
 	}
-	if volume, recycler := strings.CutPrefix(pod.Name, reclaim.RecyclerPrefix); recycler {
+	if volume, recycler := strings.CutPrefix(pod.Name, plugin.RecyclerPrefix); recycler {
 		return []string{volume}, nil
 	}
 	return nil, nil
@@ -234,8 +234,8 @@ func trimPod(object any) (any, error) {
 		Spec:   v1.PodSpec{NodeName: pod.Spec.NodeName, Volumes: claimVolumes(pod)},
 		Status: v1.PodStatus{Phase: pod.Status.Phase},
 	}
-	if mark, recycles := pod.Annotations[reclaim.RecyclesAnnotation]; recycles {
-		trimmed.Annotations = map[string]string{reclaim.RecyclesAnnotation: mark}
+	if mark, recycles := pod.Annotations[plugin.RecyclerAnnotation]; recycles {
+		trimmed.Annotations = map[string]string{plugin.RecyclerAnnotation: mark}
 	}
 	return trimmed, nil
 }

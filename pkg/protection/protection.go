@@ -20,7 +20,7 @@
 // finished pod included; a pod that was never scheduled does not hold it. For a
 // generic ephemeral volume, a pod that the kubelet is done with lets go earlier.
 // A volume is held while it is to be reclaimed and lacks the finalizer that should
-// keep it until then: [reclaim.Held].
+// keep it until then: [plugin.NeedsProtection].
 package protection
 
 // Action is the one thing to do next.
@@ -72,7 +72,7 @@ type VolumeState struct {
 	Bound bool
 	// Held: the volume must be reclaimed before it goes, and no other finalizer
 	// keeps it until then.
-	Held bool
+	AwaitsReclaim bool
 }
 
 // DecideVolume returns the next step for one volume.
@@ -80,7 +80,7 @@ func DecideVolume(s VolumeState) Action {
 	switch {
 	case !s.Deleting && !s.Protected:
 		return Protect
-	case s.Deleting && s.Protected && !s.Bound && !s.Held:
+	case s.Deleting && s.Protected && !s.Bound && !s.AwaitsReclaim:
 		return Unprotect
 	}
 	return Wait

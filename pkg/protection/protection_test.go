@@ -30,12 +30,12 @@ func TestDecideClaimOnEveryState(t *testing.T) {
 
 func TestDecideVolumeOnEveryState(t *testing.T) {
 	for bits := range 16 {
-		s := protection.VolumeState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Bound: bits&4 != 0, Held: bits&8 != 0}
+		s := protection.VolumeState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Bound: bits&4 != 0, AwaitsReclaim: bits&8 != 0}
 		want := protection.Wait
 		switch {
 		case !s.Deleting && !s.Protected:
 			want = protection.Protect
-		case s.Deleting && s.Protected && !s.Bound && !s.Held:
+		case s.Deleting && s.Protected && !s.Bound && !s.AwaitsReclaim:
 			want = protection.Unprotect
 		}
 		if got := protection.DecideVolume(s); got != want {

@@ -7,12 +7,12 @@ import (
 )
 
 // VolumeStateOf returns the state of a volume in the phase: its own, or the phase about
-// to be written. Held is [VolumeState.Held].
-func VolumeStateOf(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, held bool) VolumeState {
+// to be written.
+func VolumeStateOf(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, awaitsReclaim bool) VolumeState {
 	return VolumeState{
-		Deleting:  volume.DeletionTimestamp != nil,
-		Protected: finalizer.Has(volume.Finalizers, finalizer.VolumeProtection),
-		Bound:     phase == v1.VolumeBound,
-		Held:      held,
+		Deleting:      volume.DeletionTimestamp != nil,
+		Protected:     finalizer.Has(volume.Finalizers, finalizer.VolumeProtection),
+		Bound:         phase == v1.VolumeBound,
+		AwaitsReclaim: awaitsReclaim,
 	}
 }

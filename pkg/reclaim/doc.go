@@ -1,38 +1,28 @@
-// Package reclaim decides the next step that honours the reclaim policy of one
-// PersistentVolume (KEP-2644). Data is destroyed by one case only of each
-// function, never by a default, and only in a state that was confirmed by live
-// reads of the volume and of its claim.
+// Package reclaim holds what the two programs that reclaim PersistentVolumes share
+// (KEP-2644, "Honor Persistent Volume Reclaim Policy"): the annotation exeunt.io/reclaim,
+// and when a claim allows that its volume is reclaimed.
 //
-// [Decide] is the provisioner's: CSI volumes and the finalizer External (EX).
+// Each program decides in a package of its own:
 //
-//	policy  phase              EX   decision
-//	Delete  Bound              no   Protect
-//	Delete  Bound, deleting    no   MarkVolume, then Wait: pv-protection holds it (see [Held])
-//	Delete  Bound              yes  Wait
-//	Delete  Released, Failed   any  Confirm, then DeleteVolume, DeleteObject, Unprotect, CloseMark
-//	Delete  Released, deleting no   Wait: already reclaimed, unless the mark says pending
-//	Delete  Available, deleting yes Unprotect: nobody claimed it, there is nothing to reclaim
-//	Retain, Recycle            yes  Unprotect
-//	other                           Wait
+//	package           program        volumes                                finalizer
+//	reclaim/external  provisioner    CSI volumes, also migrated ones        External
+//	reclaim/plugin    pv-controller  volumes of in-tree plugins, recycling  InTree
 //
-// [DecideInTree] is the pv-controller's: volumes of in-tree plugins that are
-// Released or Failed, their claim gone.
+// Invariants of both, tested over every state:
 //
-//	policy   plugin             decision
-//	Delete   deletes            Confirm, then DeleteVolume, DeleteObject, Unprotect
-//	Delete   missing            Fail
-//	Recycle  recycles           Confirm, then StartRecycler; once it has succeeded FinishRecycling, MakeAvailable
-//	Recycle  none               Fail
-//	Delete, Recycle, data shared, recycler busy, pod still uses it: Wait
-//	Retain, external, migrated  Wait
+//   - Data is deleted in one case only, never by default.
+//   - Data is deleted only after live reads of the volume and its claim.
+//   - A volume that is being deleted never keeps a finalizer that nobody removes.
 //
-// A recycler pod ([RecyclerOf]) is believed only if it carries the mark of this
-// volume and this claim. [DecideMarks] says which finalizers and which migrated-to
-// annotation a volume must carry (finalizer InTree, IT), [FirstFinalizers] with
-// which it is made, [Held] when pv-protection has to stand in for them.
+// The annotation is for a bound volume that was deleted before its finalizer was added,
+// which the API server no longer allows then:
 //
-// With the gate HonorPVReclaimPolicy off, both keep today's behaviour, its leak
-// included: a volume that is deleted before its claim is not reclaimed.
+//	value    written by                                   pv-controller
+//	pending  provisioner, when it first sees the volume   keeps pv-protection on the released volume
+//	done     provisioner, after DeleteVolume              removes pv-protection
 //
-// The package does no I/O, knows no API object and no clock.
+// With the gate HonorPVReclaimPolicy off, both packages behave as Kubernetes did before
+// the KEP: a volume that is deleted before its claim is not reclaimed.
+//
+// The packages do no I/O and know no clock.
 package reclaim

@@ -15,7 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree/reclaimer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
@@ -211,7 +211,7 @@ func TestStaleCacheRecyclesNothing(t *testing.T) {
 			if now.Spec.ClaimRef == nil || now.Status.Phase != v1.VolumeBound {
 				t.Errorf("the volume was given away: phase %s, claimRef %v", now.Status.Phase, now.Spec.ClaimRef)
 			}
-			pods, err := s.Client.CoreV1().Pods(metav1.NamespaceDefault).List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + reclaim.RecyclerName(now)})
+			pods, err := s.Client.CoreV1().Pods(metav1.NamespaceDefault).List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + plugin.RecyclerName(now)})
 			s.Must(err, "list pods")
 			if len(pods.Items) > 0 {
 				t.Errorf("a recycler pod was made for a bound volume")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 )
 
 // credentials are what DeleteVolume is called with.
@@ -33,9 +33,9 @@ func (d *Deleter) credentials(ctx context.Context, volume *v1.PersistentVolume) 
 		return credentials{}, err
 	}
 	switch secret.Use() {
-	case reclaim.CallWithSecret:
+	case external.CallWithSecret:
 		return credentials{values: values}, nil
-	case reclaim.CallWithoutSecret:
+	case external.CallWithoutSecret:
 		return credentials{missing: missingSecret(secret, reference)}, nil
 	default:
 		return credentials{}, errors.New(awaitedSecret(secret, reference))
@@ -43,29 +43,29 @@ func (d *Deleter) credentials(ctx context.Context, volume *v1.PersistentVolume) 
 }
 
 // readSecret reads the secret and, if it does not exist, its namespace.
-func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference) (reclaim.Secret, map[string]string, error) {
+func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference) (external.Secret, map[string]string, error) {
 	if reference == nil {
-		return reclaim.NoSecret, nil, nil
+		return external.SecretNone, nil, nil
 	}
 	values, _, err := controller.ReadSecret(ctx, d.Client, reference.Namespace, reference.Name)
 	switch {
 	case err == nil:
-		return reclaim.SecretPresent, values, nil
+		return external.SecretPresent, values, nil
 	case !apierrors.IsNotFound(err):
 		return 0, nil, fmt.Errorf("read the deletion secret %s/%s of the volume: %w", reference.Namespace, reference.Name, err)
 	}
 	namespace, err := d.Client.CoreV1().Namespaces().Get(ctx, reference.Namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return reclaim.SecretNamespaceGone, nil, nil
+		return external.SecretNamespaceGone, nil, nil
 	case apierrors.IsForbidden(err):
-		return reclaim.SecretMissingNamespaceUnknown, nil, nil
+		return external.SecretMissingNamespaceUnknown, nil, nil
 	case err != nil:
 		return 0, nil, fmt.Errorf("read namespace %s of the deletion secret %s: %w", reference.Namespace, reference.Name, err)
 	case namespace.DeletionTimestamp != nil:
-		return reclaim.SecretNamespaceTerminating, nil, nil
+		return external.SecretNamespaceTerminating, nil, nil
 	}
-	return reclaim.SecretMissing, nil, nil
+	return external.SecretMissing, nil, nil
 }
 
 // secretOf returns the secret that the volume names, empty for none. A volume from
@@ -87,9 +87,9 @@ func (d *Deleter) secretOf(ctx context.Context, volume *v1.PersistentVolume) (*v
 }
 
 // awaitedSecret says which secret the deletion waits for, and what ends the wait.
-func awaitedSecret(secret reclaim.Secret, reference *v1.SecretReference) string {
+func awaitedSecret(secret external.Secret, reference *v1.SecretReference) string {
 	sentence := fmt.Sprintf("the deletion secret %s/%s of the volume does not exist; the volume is deleted once the secret exists", reference.Namespace, reference.Name)
-	if secret == reclaim.SecretMissingNamespaceUnknown {
+	if secret == external.SecretMissingNamespaceUnknown {
 		sentence += fmt.Sprintf(", or once namespace %s is gone and the provisioner may get namespaces, which it may not now", reference.Namespace)
 	}
 	return sentence
@@ -97,11 +97,11 @@ func awaitedSecret(secret reclaim.Secret, reference *v1.SecretReference) string 
 
 // missingSecret says why DeleteVolume is called without a secret that the volume names,
 // "" if it names none.
-func missingSecret(secret reclaim.Secret, reference *v1.SecretReference) string {
+func missingSecret(secret external.Secret, reference *v1.SecretReference) string {
 	switch secret {
-	case reclaim.SecretNamespaceTerminating:
+	case external.SecretNamespaceTerminating:
 		return fmt.Sprintf("secret %s/%s does not exist and its namespace is being deleted", reference.Namespace, reference.Name)
-	case reclaim.SecretNamespaceGone:
+	case external.SecretNamespaceGone:
 		return fmt.Sprintf("secret %s/%s does not exist, nor does its namespace", reference.Namespace, reference.Name)
 	default:
 		return ""

@@ -14,7 +14,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 )
 
 // Config is what the reconciler works with.
@@ -90,8 +90,8 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	}
 	o := c.observe(volume)
 	for steps := new(controller.StepCounter); ; {
-		decision := reclaim.Decide(o.state)
-		if decision.Action == reclaim.Wait {
+		decision := external.Decide(o.state)
+		if decision.Action == external.Wait {
 			c.report(volume, decision.Reason)
 			c.forgetGone(volume)
 			return nil

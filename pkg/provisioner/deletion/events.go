@@ -11,6 +11,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -32,15 +33,15 @@ func (c *Controller) failed(volume *v1.PersistentVolume, err error) error {
 
 // report tells the user on whom a volume waits that should be gone, or that it
 // will leave its data behind.
-func (c *Controller) report(volume *v1.PersistentVolume, reason reclaim.Reason) {
+func (c *Controller) report(volume *v1.PersistentVolume, reason external.Reason) {
 	switch others := c.sharing(volume); {
-	case reason == reclaim.HandleShared && len(others) > 0:
+	case reason == external.HandleShared && len(others) > 0:
 		c.Reporter.Report(volume, controller.WarningEvent(string(reason), fmt.Sprintf("The volume is not deleted, for volume %q has the same disk", others[0])))
-	case reason == reclaim.StillAttached:
+	case reason == external.StillAttached:
 		c.reportAttached(volume)
-	case reason == reclaim.TooLateToProtect:
+	case reason == external.TooLateToProtect:
 		c.Reporter.Report(volume, controller.WarningEvent(string(reason), "The volume was deleted before its finalizer came. Its data is deleted once its claim is gone if a pv-controller that knows the annotation "+
-			reclaim.MarkAnnotation+" holds the volume until then; beside any other its data will stay behind in the storage system"))
+			reclaim.Annotation+" holds the volume until then; beside any other its data will stay behind in the storage system"))
 	}
 }
 
@@ -65,7 +66,7 @@ func (c *Controller) reportAttached(volume *v1.PersistentVolume) {
 // the component that released it does not know the mark.
 func (c *Controller) reportLeak(volume *v1.PersistentVolume) {
 	policy := storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy)
-	pending := c.owns(volume) && policy == storage.PolicyDelete && reclaim.MarkOf(volume) == reclaim.MarkPending
+	pending := c.owns(volume) && policy == storage.PolicyDelete && reclaim.StatusOf(volume) == reclaim.StatusPending
 	if !pending || c.memory.Get(volume.UID).volumeDeleted {
 		return
 	}
@@ -73,5 +74,5 @@ func (c *Controller) reportLeak(volume *v1.PersistentVolume) {
 	if volume.Spec.CSI != nil {
 		handle = volume.Spec.CSI.VolumeHandle
 	}
-	c.Reporter.ReportAlways(volume, controller.WarningEvent(string(reclaim.TooLateToProtect), fmt.Sprintf("The volume is gone and its data has stayed behind in the storage system as %q", handle)))
+	c.Reporter.ReportAlways(volume, controller.WarningEvent(string(external.TooLateToProtect), fmt.Sprintf("The volume is gone and its data has stayed behind in the storage system as %q", handle)))
 }

@@ -16,37 +16,37 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 )
 
 // execute carries out one action and returns what is known afterwards, or nil if
 // nothing is left to be done now.
-func (c *Controller) execute(ctx context.Context, o observation, action reclaim.Action) (*observation, error) {
+func (c *Controller) execute(ctx context.Context, o observation, action external.Action) (*observation, error) {
 	if err := c.settle(ctx, o.volume, action); err != nil {
 		return nil, err
 	}
 	switch action {
-	case reclaim.Confirm:
+	case external.Confirm:
 		return c.confirm(ctx, o)
-	case reclaim.Protect:
+	case external.AddFinalizer:
 		return c.edit(ctx, o, finalizer.Change{Add: []finalizer.Name{finalizer.External}})
-	case reclaim.Unprotect:
+	case external.RemoveFinalizer:
 		return c.edit(ctx, o, finalizer.Change{Remove: []finalizer.Name{finalizer.External}})
-	case reclaim.DeleteVolume:
+	case external.DeleteVolume:
 		return c.deleteVolume(ctx, o)
-	case reclaim.DeleteObject:
+	case external.DeleteObject:
 		return c.after(o, c.deleteObject(ctx, o.volume))
-	case reclaim.MarkVolume, reclaim.CloseMark, reclaim.DropMark:
+	case external.SetStatusPending, external.SetStatusDone, external.RemoveStatus:
 		return c.mark(ctx, o, action)
-	case reclaim.Wait, reclaim.Fail, reclaim.StartRecycler, reclaim.RemoveRecycler,
-		reclaim.FinishRecycling, reclaim.RetryRecycling, reclaim.MakeAvailable: // the pv-controller's
+	case external.Wait:
 	}
 	return nil, nil
 }
 
 // settle has the journal entry of the volume's claim removed before anything of the
 // volume is deleted: an entry without a PersistentVolume has the volume created again.
-func (c *Controller) settle(ctx context.Context, volume *v1.PersistentVolume, action reclaim.Action) error {
-	if c.Settle == nil || action != reclaim.Unprotect && action != reclaim.DeleteVolume && action != reclaim.DeleteObject {
+func (c *Controller) settle(ctx context.Context, volume *v1.PersistentVolume, action external.Action) error {
+	if c.Settle == nil || action != external.RemoveFinalizer && action != external.DeleteVolume && action != external.DeleteObject {
 		return nil
 	}
 	if err := c.Settle(ctx, volume); err != nil {
@@ -78,15 +78,15 @@ func (c *Controller) edit(ctx context.Context, o observation, change finalizer.C
 // mark asks the pv-controller to hold a volume that was deleted before its
 // finalizer came, or lets it know that there is nothing to wait for any more. To
 // ask is guarded by the whole version: a volume that is released meanwhile is gone.
-func (c *Controller) mark(ctx context.Context, o observation, action reclaim.Action) (*observation, error) {
-	key := "/metadata/annotations/" + patch.Escape(reclaim.MarkAnnotation)
+func (c *Controller) mark(ctx context.Context, o observation, action external.Action) (*observation, error) {
+	key := "/metadata/annotations/" + patch.Escape(reclaim.Annotation)
 	switch action {
-	case reclaim.MarkVolume:
-		return c.write(ctx, o, patch.ForVersion(o.volume).Annotate(o.volume, map[string]string{reclaim.MarkAnnotation: reclaim.MarkedPending}))
-	case reclaim.CloseMark:
-		return c.write(ctx, o, patch.For(o.volume).Test(key, reclaim.MarkedPending).Set(key, reclaim.MarkedDone))
+	case external.SetStatusPending:
+		return c.write(ctx, o, patch.ForVersion(o.volume).Annotate(o.volume, map[string]string{reclaim.Annotation: reclaim.AnnotationPending}))
+	case external.SetStatusDone:
+		return c.write(ctx, o, patch.For(o.volume).Test(key, reclaim.AnnotationPending).Set(key, reclaim.AnnotationDone))
 	default:
-		return c.write(ctx, o, patch.For(o.volume).Test(key, reclaim.MarkedPending).Remove(key))
+		return c.write(ctx, o, patch.For(o.volume).Test(key, reclaim.AnnotationPending).Remove(key))
 	}
 }
 

@@ -8,13 +8,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // observation is a volume and what is known of it.
 type observation struct {
 	volume *v1.PersistentVolume
-	state  reclaim.State
+	state  external.State
 }
 
 // observe looks at the caches only.
@@ -22,9 +23,9 @@ func (c *Controller) observe(volume *v1.PersistentVolume) observation {
 	return observation{volume: volume, state: c.stateOf(volume, storage.UnreadClaim(volume), false)}
 }
 
-func (c *Controller) stateOf(volume *v1.PersistentVolume, claim storage.ClaimRelation, confirmed bool) reclaim.State {
+func (c *Controller) stateOf(volume *v1.PersistentVolume, claim storage.ClaimRelation, confirmed bool) external.State {
 	remembered := c.memory.Get(volume.UID)
-	return reclaim.State{
+	return external.State{
 		Honor:     c.Honor,
 		Owned:     c.owns(volume),
 		Dynamic:   storage.IsDynamic(volume),
@@ -35,14 +36,14 @@ func (c *Controller) stateOf(volume *v1.PersistentVolume, claim storage.ClaimRel
 		Claim:     claim,
 		Attached:  c.attached(volume),
 		Shared:    len(c.sharing(volume)) > 0,
-		Mark:      reclaim.MarkOf(volume),
+		Status:    reclaim.StatusOf(volume),
 		Deleted:   remembered.volumeDeleted,
 		Confirmed: confirmed,
 	}
 }
 
 func (c *Controller) owns(volume *v1.PersistentVolume) bool {
-	return reclaim.Owns(c.Deleter.Name(), volume) && (c.Reaches == nil || c.Reaches(volume))
+	return external.Owns(c.Deleter.Name(), volume) && (c.Reaches == nil || c.Reaches(volume))
 }
 
 func (c *Controller) attached(volume *v1.PersistentVolume) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/protection"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -55,7 +55,7 @@ func (n Names) ownsVolume(volume *v1.PersistentVolume) bool {
 	if volume.Spec.CSI != nil && volume.Spec.CSI.Driver == n.Driver {
 		return true
 	}
-	return reclaim.Owns(n.Driver, volume) || n.include(volume.Annotations[storage.AnnDynamicallyProvisioned]) ||
+	return external.Owns(n.Driver, volume) || n.include(volume.Annotations[storage.AnnDynamicallyProvisioned]) ||
 		len(n.Migrated) > 0 && volume.Spec.CSI == nil && n.include(n.PluginOf(volume))
 }
 

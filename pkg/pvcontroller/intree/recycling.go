@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 )
 
 // Recycling says what the recycler pods of a plugin look like.
@@ -28,8 +28,8 @@ func (r Recycling) pod(volume *v1.PersistentVolume, source v1.VolumeSource) *v1.
 	if pod == nil {
 		pod = DefaultTemplate()
 	}
-	pod.Name, pod.GenerateName, pod.Namespace = reclaim.RecyclerName(volume), "", r.namespace()
-	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, reclaim.RecyclesAnnotation, reclaim.RecyclerMark(volume))
+	pod.Name, pod.GenerateName, pod.Namespace = plugin.RecyclerName(volume), "", r.namespace()
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, plugin.RecyclerAnnotation, plugin.DataID(volume))
 	timeout := r.timeout(volume)
 	pod.Spec.ActiveDeadlineSeconds = &timeout
 	pod.Spec.Volumes[0].VolumeSource = source

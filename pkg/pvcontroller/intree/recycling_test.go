@@ -11,7 +11,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 )
 
 func TestARecyclerPodScrubsItsVolumeInTime(t *testing.T) {
@@ -34,8 +34,8 @@ func TestARecyclerPodScrubsItsVolumeInTime(t *testing.T) {
 			if pod.Namespace != "default" || pod.Name != "recycler-for-v" || *pod.Spec.ActiveDeadlineSeconds != tc.deadline {
 				t.Errorf("pod %s/%s with deadline %d, want default/recycler-for-v with %d", pod.Namespace, pod.Name, *pod.Spec.ActiveDeadlineSeconds, tc.deadline)
 			}
-			if got := reclaim.RecyclerOf(pod, tc.volume); got != reclaim.RecyclerRuns {
-				t.Errorf("RecyclerOf the new pod = %v, want %v", got, reclaim.RecyclerRuns)
+			if got := plugin.RecyclerOf(pod, tc.volume); got != plugin.RecyclerRunning {
+				t.Errorf("RecyclerOf the new pod = %v, want %v", got, plugin.RecyclerRunning)
 			}
 			if source := pod.Spec.Volumes[0].VolumeSource; source.HostPath == nil && source.NFS == nil {
 				t.Errorf("the pod scrubs %+v", source)

@@ -7,14 +7,14 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Ownership is the change of the fields that say which component reclaims a volume:
 // the in-tree finalizer, the external one, and the annotation migrated-to.
 type Ownership struct {
-	reclaim.Marks
+	plugin.MetadataChange
 	// Driver is the CSI driver that replaced the in-tree plugin, the value of
 	// migrated-to.
 	Driver string
@@ -41,7 +41,7 @@ func (w *Writer) SetOwnership(ctx context.Context, volume *v1.PersistentVolume, 
 	if ownership.SetMigrated {
 		change.Annotate(volume, map[string]string{storage.AnnMigratedTo: ownership.Driver})
 	}
-	if ownership.ClearMigrated {
+	if ownership.RemoveMigrated {
 		change.Remove("/metadata/annotations/" + patch.Escape(storage.AnnMigratedTo))
 	}
 	return w.writer.PatchVolume(ctx, volume, change)

@@ -89,7 +89,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		return nil
 	}
 	var err error
-	if ownership := c.InTree.Ownership(volume); !ownership.None() {
+	if ownership := c.InTree.Ownership(volume); !ownership.IsEmpty() {
 		if volume, err = c.volumes.SetOwnership(ctx, volume, ownership); err != nil {
 			return err
 		}

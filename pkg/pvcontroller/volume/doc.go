@@ -11,6 +11,6 @@
 //
 // A volume that is being deleted loses pv-protection in the write that sets the phase
 // Released. From then on the finalizer of the reclaiming component keeps the volume; if
-// that finalizer is missing, pv-protection stays ([reclaim.Held]). No volume is released
+// that finalizer is missing, pv-protection stays ([plugin.NeedsProtection]). No volume is released
 // unless its claim was read from the API server, by UID.
 package volume

@@ -46,7 +46,7 @@ func (c *Controller) Protect(ctx context.Context, name string) error {
 // isSettled reports whether Reconcile has nothing to write to the volume, as far as the
 // caches know.
 func (c *Controller) isSettled(volume *v1.PersistentVolume) bool {
-	if !c.InTree.Ownership(volume).None() {
+	if !c.InTree.Ownership(volume).IsEmpty() {
 		return false
 	}
 	claim := c.Caches.Claim(controller.ClaimKey(volume))
@@ -63,7 +63,7 @@ func (c *Controller) isSettled(volume *v1.PersistentVolume) bool {
 func (c *Controller) claimOfProtected(ctx context.Context, volume *v1.PersistentVolume) (storage.ClaimRelation, error) {
 	cached := storage.ClaimOf(volume, c.Caches.Claim(controller.ClaimKey(volume)))
 	ifGone := c.protectionState(volume, volume.Status.Phase, storage.ClaimGone)
-	if !ifGone.Held || !ifGone.Deleting || reclaim.MayReclaim(cached, storage.IsDynamic(volume), true) {
+	if !ifGone.AwaitsReclaim || !ifGone.Deleting || reclaim.MayReclaim(cached, storage.IsDynamic(volume), true) {
 		return cached, nil
 	}
 	claim, err := controller.LiveClaim(ctx, c.Client, volume)

@@ -26,7 +26,7 @@ func static(v *v1.PersistentVolume) { delete(v.Annotations, storage.AnnDynamical
 
 func pending(v *v1.PersistentVolume) {
 	by("example.com")(v)
-	v.Annotations[reclaim.MarkAnnotation] = reclaim.MarkedPending
+	v.Annotations[reclaim.Annotation] = reclaim.AnnotationPending
 }
 
 func unboundClaim() *v1.PersistentVolumeClaim {

@@ -10,14 +10,14 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
 // awaitRecycler waits for a recycler pod of the volume other than the one with the UID.
 func awaitRecycler(s *harness.Session, volume *v1.PersistentVolume, other types.UID) *v1.Pod {
 	s.T.Helper()
-	which := harness.ObjectName{Resource: "pods", Namespace: metav1.NamespaceDefault, Name: reclaim.RecyclerName(volume)}
+	which := harness.ObjectName{Resource: "pods", Namespace: metav1.NamespaceDefault, Name: plugin.RecyclerName(volume)}
 	return harness.Await(s, &v1.Pod{}, which, "was made", func(p *v1.Pod, exists bool) bool {
 		return exists && p.UID != other && p.DeletionTimestamp == nil
 	})
@@ -119,7 +119,7 @@ func TestFailedRecyclerPodIsReportedAndRetried(t *testing.T) {
 func TestForeignSucceededPodIsNoRecyclerPod(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	forged, err := s.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(s.Ctx, &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: reclaim.RecyclerPrefix + s.Namespace + "-scrubbed"},
+		ObjectMeta: metav1.ObjectMeta{Name: plugin.RecyclerPrefix + s.Namespace + "-scrubbed"},
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "none"}}},
 	}, metav1.CreateOptions{})
 	s.Must(err, "create pod")

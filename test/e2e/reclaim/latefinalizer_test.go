@@ -9,6 +9,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
@@ -24,7 +25,7 @@ func tooLate(s *harness.Session) *v1.PersistentVolume {
 	return volume
 }
 
-func isMarked(v *v1.PersistentVolume) bool { return reclaim.MarkOf(v) == reclaim.MarkPending }
+func isMarked(v *v1.PersistentVolume) bool { return reclaim.StatusOf(v) == reclaim.StatusPending }
 
 func TestTerminatingVolumeWithoutFinalizerIsStillReclaimed(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
@@ -33,7 +34,7 @@ func TestTerminatingVolumeWithoutFinalizerIsStillReclaimed(t *testing.T) {
 	if finalizer.Has(marked.Finalizers, finalizer.External) {
 		t.Fatalf("the volume has its finalizer, so the test proves nothing: %v", marked.Finalizers)
 	}
-	s.AwaitEvent(volume, string(reclaim.TooLateToProtect))
+	s.AwaitEvent(volume, string(external.TooLateToProtect))
 	expectKept(s, volume) // for its claim is there
 	s.DeleteClaim("claim")
 	s.AwaitVolumeGone(volume.Name)
@@ -69,7 +70,7 @@ func TestTerminatingVolumeWithoutFinalizerIsNeverStuck(t *testing.T) {
 			s.DeleteClaim("claim")
 			s.AwaitVolumeGone(volume.Name)
 			if heldByNobody && s.IsStored(harness.Handle(volume)) {
-				s.AwaitEvent(volume, string(reclaim.TooLateToProtect))
+				s.AwaitEvent(volume, string(external.TooLateToProtect))
 			}
 		})
 	}
@@ -78,11 +79,11 @@ func TestTerminatingVolumeWithoutFinalizerIsNeverStuck(t *testing.T) {
 func TestProvisionerWithGateOffRemovesPendingAnnotation(t *testing.T) {
 	s := harness.Join(t, provisionerOff)
 	s.CreateVolume(s.CreateStoredVolume("late"), v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
-		v.Annotations = map[string]string{reclaim.MarkAnnotation: reclaim.MarkedPending}
+		v.Annotations = map[string]string{reclaim.Annotation: reclaim.AnnotationPending}
 	})
 	s.CreateClaim("claim", s.Namespace)
 	volume := s.AwaitBound("claim")
-	s.AwaitVolume(volume.Name, "is not marked", func(v *v1.PersistentVolume) bool { return reclaim.MarkOf(v) == reclaim.NoMark })
+	s.AwaitVolume(volume.Name, "is not marked", func(v *v1.PersistentVolume) bool { return reclaim.StatusOf(v) == reclaim.StatusNone })
 	s.DeleteVolume(volume.Name)
 	s.DeleteClaim("claim")
 	s.AwaitVolumeGone(volume.Name)

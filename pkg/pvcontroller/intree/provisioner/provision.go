@@ -16,7 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -128,20 +128,20 @@ func (c *Controller) describe(claim *v1.PersistentVolumeClaim) (pvwriter.Provisi
 	if class == nil {
 		return pvwriter.Provisioned{}, fmt.Errorf("storageclass.storage.k8s.io %q not found", storage.ClaimClass(claim))
 	}
-	plugin, here := c.Plugins.ProvisionerFor(claim.Annotations[storage.AnnStorageProvisioner])
+	provisioner, here := c.Plugins.ProvisionerFor(claim.Annotations[storage.AnnStorageProvisioner])
 	if !here {
 		return pvwriter.Provisioned{}, fmt.Errorf("no volume plugin matched name: %s", claim.Annotations[storage.AnnStorageProvisioner])
 	}
-	volume, err := plugin.Describe(intree.Request{VolumeName: binding.ProvisionedName(claim), Claim: claim, Class: class})
+	volume, err := provisioner.Describe(intree.Request{VolumeName: binding.ProvisionedName(claim), Claim: claim, Class: class})
 	if err != nil { // counted as a failed call, as in kube-controller-manager
-		return pvwriter.Provisioned{}, c.Operations.Call(plugin.Name(), metrics.Provision, func() error {
+		return pvwriter.Provisioned{}, c.Operations.Call(provisioner.Name(), metrics.Provision, func() error {
 			return fmt.Errorf("describe volume: %w", err)
 		})
 	}
-	_, deletes := plugin.(intree.Deleter)
+	_, deletes := provisioner.(intree.Deleter)
 	policy := storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy)
 	return pvwriter.Provisioned{
-		Volume: volume, Claim: claim, Plugin: plugin.Name(), Finalizers: reclaim.FirstFinalizers(c.Honor, policy, deletes),
+		Volume: volume, Claim: claim, Plugin: provisioner.Name(), Finalizers: plugin.InitialFinalizers(c.Honor, policy, deletes),
 	}, nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -93,9 +93,9 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	c.measureDeletion(volume)
 	steps := new(controller.StepCounter)
 	for o := c.observe(volume); ; {
-		decision := reclaim.DecideInTree(o.state)
+		decision := plugin.Decide(o.state)
 		switch wait := c.remainingBackoff(volume.UID); {
-		case decision.Action == reclaim.Wait:
+		case decision.Action == plugin.Wait:
 			c.wait(ctx, o, decision.Reason)
 			return nil
 		case startsAttempt(decision.Action) && wait > 0:
@@ -116,12 +116,12 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 
 // wait reports why the volume waits, and enqueues the volume again after LookAgain where
 // another object must change first.
-func (c *Controller) wait(ctx context.Context, o observation, reason reclaim.Reason) {
+func (c *Controller) wait(ctx context.Context, o observation, reason plugin.Reason) {
 	c.reportWait(o, reason)
-	if reason == reclaim.RecyclerBusy && o.state.Recycler == reclaim.RecyclerRuns {
+	if reason == plugin.RecyclerPodUnfinished && o.state.Recycler == plugin.RecyclerRunning {
 		c.repeatPodEvents(ctx, o)
 	}
-	waits := reason == reclaim.HandleShared || reason == reclaim.VolumeUsed || reason == reclaim.RecyclerBusy
+	waits := reason == plugin.HandleShared || reason == plugin.VolumeUsed || reason == plugin.RecyclerPodUnfinished
 	if waits && c.LookAgain > 0 {
 		c.loop.EnqueueAfter(o.volume.Name, c.LookAgain)
 	}
@@ -129,8 +129,8 @@ func (c *Controller) wait(ctx context.Context, o observation, reason reclaim.Rea
 
 // startsAttempt reports whether the action begins an attempt, which waits for the backoff
 // of the last failure.
-func startsAttempt(action reclaim.Action) bool {
-	return action == reclaim.Confirm || action == reclaim.DeleteVolume || action == reclaim.StartRecycler
+func startsAttempt(action plugin.Action) bool {
+	return action == plugin.Confirm || action == plugin.DeleteVolume || action == plugin.CreateRecycler
 }
 
 // isReleased reports whether the phase says that the claim released the volume. A Failed

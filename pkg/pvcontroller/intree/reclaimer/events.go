@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -26,10 +26,10 @@ const (
 type event = controller.Event
 
 // failure says why a volume that should be reclaimed is Failed.
-func failure(volume *v1.PersistentVolume, reason reclaim.Reason) event {
+func failure(volume *v1.PersistentVolume, reason plugin.Reason) event {
 	policy := volume.Spec.PersistentVolumeReclaimPolicy
 	switch {
-	case reason == reclaim.UnknownPolicy:
+	case reason == plugin.UnknownPolicy:
 		return controller.WarningEvent(volumeUnknownReclaimPolicy, fmt.Sprintf("Volume has unrecognized PersistentVolumeReclaimPolicy %q; the volume is left as it is", policy))
 	case policy == v1.PersistentVolumeReclaimRecycle:
 		return controller.WarningEvent(volumeFailedRecycle, "No recycler plugin found for the volume; the volume is left as it is")
@@ -81,11 +81,11 @@ func recyclerEvent(message string) event {
 }
 
 // reportWait tells the user on whom a volume waits that should be reclaimed.
-func (c *Controller) reportWait(o observation, reason reclaim.Reason) {
+func (c *Controller) reportWait(o observation, reason plugin.Reason) {
 	switch others := c.sharing(o.volume); {
-	case reason == reclaim.HandleShared && len(others) > 0:
+	case reason == plugin.HandleShared && len(others) > 0:
 		c.Reporter.Report(o.volume, controller.WarningEvent(string(reason), fmt.Sprintf("The volume is not reclaimed, for the data of volume %q is at the same place or below it", others[0].Name)))
-	case reason == reclaim.VolumeUsed:
+	case reason == plugin.VolumeUsed:
 		c.Reporter.Report(o.volume, controller.NormalEvent(volumeFailedRecycle, fmt.Sprintf("Volume is used by pods: %s; the volume is recycled once none of them runs", strings.Join(c.usersOf(o), ","))))
 	}
 }

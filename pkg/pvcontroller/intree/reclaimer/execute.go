@@ -13,35 +13,35 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // execute carries out one action. It returns the new observation, or nil if nothing is
 // left to do now.
-func (c *Controller) execute(ctx context.Context, o observation, decision reclaim.Decision) (*observation, error) {
+func (c *Controller) execute(ctx context.Context, o observation, decision plugin.Decision) (*observation, error) {
 	switch decision.Action {
-	case reclaim.Confirm:
+	case plugin.Confirm:
 		return c.confirm(ctx, o)
-	case reclaim.DeleteVolume:
+	case plugin.DeleteVolume:
 		return c.deleteVolume(ctx, o)
-	case reclaim.DeleteObject:
+	case plugin.DeleteObject:
 		return c.deleteObject(ctx, o)
-	case reclaim.Unprotect:
+	case plugin.RemoveFinalizer:
 		return nil, c.removeFinalizers(ctx, o.volume)
-	case reclaim.Fail:
+	case plugin.SetPhaseFailed:
 		return nil, c.setFailed(ctx, o.volume, failure(o.volume, decision.Reason))
-	case reclaim.StartRecycler:
+	case plugin.CreateRecycler:
 		return nil, c.startRecycler(ctx, o)
-	case reclaim.RemoveRecycler:
+	case plugin.DeleteRecycler:
 		return nil, c.removeRecycler(ctx, o, decision.Reason)
-	case reclaim.FinishRecycling:
+	case plugin.FinishRecycling:
 		return c.finishRecycling(ctx, o)
-	case reclaim.RetryRecycling:
+	case plugin.RetryRecycling:
 		return nil, c.retryRecycling(ctx, o)
-	case reclaim.MakeAvailable:
+	case plugin.ClearClaimRef:
 		return nil, c.makeAvailable(ctx, o.volume)
-	case reclaim.Wait, reclaim.Protect, reclaim.MarkVolume, reclaim.CloseMark, reclaim.DropMark:
+	case plugin.Wait:
 	}
 	return nil, nil
 }
@@ -59,7 +59,7 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 	if err != nil {
 		return nil, c.retryDeletion(ctx, o.volume, err)
 	}
-	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: reclaim.RecyclerMark(o.volume)} })
+	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: plugin.DataID(o.volume)} })
 	klog.FromContext(ctx).V(2).Info("Volume deleted by its in-tree plugin", "plugin", deleter.Name())
 	for _, wake := range c.deleted {
 		wake(o.volume.Name)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -22,7 +22,7 @@ type observation struct {
 	// refusal is the API server's refusal to read the pod: the rights to recycle are
 	// optional.
 	refusal error
-	state   reclaim.InTreeState
+	state   plugin.State
 }
 
 // observe reads the caches only.
@@ -63,26 +63,26 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 	return &live, nil
 }
 
-func (c *Controller) stateOf(o observation, confirmed bool) reclaim.InTreeState {
-	volume, plugin, done := o.volume, c.pluginOf(o.volume), c.memory.Get(o.volume.UID)
+func (c *Controller) stateOf(o observation, confirmed bool) plugin.State {
+	volume, reclaimer, done := o.volume, c.reclaimerOf(o.volume), c.memory.Get(o.volume.UID)
 	_, recycles := c.Plugins.RecyclerFor(volume)
-	external := plugin == reclaim.Deletes && finalizer.Has(volume.Finalizers, finalizer.External)
-	return reclaim.InTreeState{
-		Honor:     c.Honor,
-		Plugin:    plugin,
-		Recycles:  recycles,
-		Policy:    policyOf(volume),
-		Phase:     storage.PhaseOf(volume.Status.Phase),
-		Dynamic:   storage.IsDynamic(volume),
-		Deleting:  volume.DeletionTimestamp != nil || done.objectDeleted,
-		Protected: external || finalizer.Has(volume.Finalizers, finalizer.InTree),
-		Claim:     storage.ClaimOf(volume, o.claim),
-		Shared:    len(c.sharing(volume)) > 0,
-		Used:      len(c.usersOf(o)) > 0,
-		Deleted:   done.deleted == reclaim.RecyclerMark(volume),
-		Recycler:  reclaim.RecyclerOf(o.pod, volume),
-		Recycled:  done.recycled == reclaim.RecyclerMark(volume),
-		Confirmed: confirmed,
+	external := reclaimer == plugin.ReclaimerPlugin && finalizer.Has(volume.Finalizers, finalizer.External)
+	return plugin.State{
+		Honor:      c.Honor,
+		Reclaimer:  reclaimer,
+		CanRecycle: recycles,
+		Policy:     policyOf(volume),
+		Phase:      storage.PhaseOf(volume.Status.Phase),
+		Dynamic:    storage.IsDynamic(volume),
+		Deleting:   volume.DeletionTimestamp != nil || done.objectDeleted,
+		Protected:  external || finalizer.Has(volume.Finalizers, finalizer.InTree),
+		Claim:      storage.ClaimOf(volume, o.claim),
+		Shared:     len(c.sharing(volume)) > 0,
+		Used:       len(c.usersOf(o)) > 0,
+		Deleted:    done.deleted == plugin.DataID(volume),
+		Recycler:   plugin.RecyclerOf(o.pod, volume),
+		Recycled:   done.recycled == plugin.DataID(volume),
+		Confirmed:  confirmed,
 	}
 }
 

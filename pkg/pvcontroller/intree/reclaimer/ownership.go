@@ -6,47 +6,48 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Ownership returns the change of the in-tree finalizer, the external finalizer and the
-// annotation migrated-to, as [reclaim.DecideMarks] decides.
+// annotation migrated-to, as [plugin.DecideMetadata] decides.
 func (c *Controller) Ownership(volume *v1.PersistentVolume) pvwriter.Ownership {
 	driver, migrated := c.Plugins.MigratedTo(volume)
 	_, deletes := c.Plugins.DeleterFor(volume)
 	ref := volume.Spec.ClaimRef
-	return pvwriter.Ownership{Driver: driver, Marks: reclaim.DecideMarks(reclaim.MarksState{
+	return pvwriter.Ownership{Driver: driver, MetadataChange: plugin.DecideMetadata(plugin.MetadataState{
 		Honor:     c.Honor,
-		Origin:    reclaim.OriginOf(volume, migrated, deletes),
+		Origin:    plugin.OriginOf(volume, migrated, deletes),
 		Policy:    policyOf(volume),
 		Deleting:  volume.DeletionTimestamp != nil,
 		Unclaimed: (ref == nil || ref.UID == "") && volume.Status.Phase != v1.VolumeBound,
 		InTree:    finalizer.Has(volume.Finalizers, finalizer.InTree),
 		External:  finalizer.Has(volume.Finalizers, finalizer.External),
-		Migrated:  reclaim.MigratedToOf(volume, driver),
+		Migrated:  plugin.MigratedToOf(volume, driver),
 	})}
 }
 
 // Held reports whether pv-protection must stay on the volume in the phase until the
 // volume is reclaimed.
 func (c *Controller) Held(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim storage.ClaimRelation) bool {
-	return reclaim.Held(reclaim.HoldState{
-		Honor:   c.Honor,
-		Plugin:  c.pluginOf(volume),
-		Policy:  policyOf(volume),
-		Phase:   storage.PhaseOf(phase),
-		InTree:  finalizer.Has(volume.Finalizers, finalizer.InTree),
-		Mark:    reclaim.MarkOf(volume),
-		Claim:   claim,
-		Dynamic: storage.IsDynamic(volume),
-		Deleted: c.memory.Get(volume.UID).deleted == reclaim.RecyclerMark(volume),
+	return plugin.NeedsProtection(plugin.ProtectionState{
+		Honor:     c.Honor,
+		Reclaimer: c.reclaimerOf(volume),
+		Policy:    policyOf(volume),
+		Phase:     storage.PhaseOf(phase),
+		InTree:    finalizer.Has(volume.Finalizers, finalizer.InTree),
+		Status:    reclaim.StatusOf(volume),
+		Claim:     claim,
+		Dynamic:   storage.IsDynamic(volume),
+		Deleted:   c.memory.Get(volume.UID).deleted == plugin.DataID(volume),
 	})
 }
 
-func (c *Controller) pluginOf(volume *v1.PersistentVolume) reclaim.Plugin {
+func (c *Controller) reclaimerOf(volume *v1.PersistentVolume) plugin.Reclaimer {
 	_, migrated := c.Plugins.MigratedTo(volume)
 	_, deletes := c.Plugins.DeleterFor(volume)
-	return reclaim.PluginOf(volume, migrated, deletes)
+	return plugin.ReclaimerOf(volume, migrated, deletes)
 }
 
 func policyOf(volume *v1.PersistentVolume) storage.Policy {

@@ -21,7 +21,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -227,7 +227,7 @@ func TestNoPodOfTheClaimBeforeIsBelieved(t *testing.T) {
 	volume := over(v1.PersistentVolumeReclaimRecycle)
 	old := (&intree.HostPath{}).RecyclerPod(volume)
 	old.UID, old.Status.Phase = "old", v1.PodSucceeded
-	old.Annotations[reclaim.RecyclesAnnotation] = "u/before"
+	old.Annotations[plugin.RecyclerAnnotation] = "u/before"
 	s := newStage(t, volume, old)
 	for range 3 { // the old one is removed, the new one started, and waited for
 		volume = s.reclaim()
@@ -237,8 +237,8 @@ func TestNoPodOfTheClaimBeforeIsBelieved(t *testing.T) {
 	}
 	pod, err := s.Client.CoreV1().Pods("default").Get(t.Context(), "recycler-for-v", metav1.GetOptions{})
 	s.must(err)
-	if pod.Annotations[reclaim.RecyclesAnnotation] != "u/c" {
-		t.Errorf("the pod was made for %q", pod.Annotations[reclaim.RecyclesAnnotation])
+	if pod.Annotations[plugin.RecyclerAnnotation] != "u/c" {
+		t.Errorf("the pod was made for %q", pod.Annotations[plugin.RecyclerAnnotation])
 	}
 	pod.Status.Phase = v1.PodSucceeded
 	_, err = s.Client.CoreV1().Pods("default").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})

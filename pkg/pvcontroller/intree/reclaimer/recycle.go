@@ -14,7 +14,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -69,8 +69,8 @@ func (c *Controller) startRecycler(ctx context.Context, o observation) error {
 }
 
 // removeRecycler deletes a pod that is not believed, or that nobody waits for.
-func (c *Controller) removeRecycler(ctx context.Context, o observation, reason reclaim.Reason) error {
-	if reason == reclaim.RecyclerUnknown {
+func (c *Controller) removeRecycler(ctx context.Context, o observation, reason plugin.Reason) error {
+	if reason == plugin.RecyclerPodForeign {
 		c.Reporter.Report(o.volume, recyclerEvent(fmt.Sprintf("pod %s/%s has the name and was not made for this volume's data; it is removed first", o.pod.Namespace, o.pod.Name)))
 	}
 	return c.deletePod(ctx, o.pod)
@@ -96,7 +96,7 @@ func (c *Controller) finishRecycling(ctx context.Context, o observation) (*obser
 	if err := c.deletePod(ctx, o.pod); err != nil {
 		return nil, err
 	}
-	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{recycled: reclaim.RecyclerMark(o.volume)} })
+	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{recycled: plugin.DataID(o.volume)} })
 	c.Operations.Succeeded(o.volume.UID)
 	c.Reporter.ReportAlways(o.volume, recycledEvent())
 	return c.observeAgain(o), nil

@@ -11,14 +11,14 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 )
 
 func TestFinishedPodOfTenantIsLeftAlone(t *testing.T) {
 	for namespace, removed := range map[string]bool{"tenant": false, metav1.NamespaceDefault: true} {
 		t.Run(namespace, func(t *testing.T) {
 			s := newStage(t, &v1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "recycler-for-nothing", UID: "p", Annotations: map[string]string{reclaim.RecyclesAnnotation: "x"}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "recycler-for-nothing", UID: "p", Annotations: map[string]string{plugin.RecyclerAnnotation: "x"}},
 				Status:     v1.PodStatus{Phase: v1.PodSucceeded},
 			})
 			deletions := 0

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -76,7 +76,7 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 // podChanged enqueues the volume of a recycler pod. A finished pod no longer uses its
 // volumes.
 func (c *Controller) podChanged(pod *v1.Pod) {
-	if volume, recycler := strings.CutPrefix(pod.Name, reclaim.RecyclerPrefix); recycler {
+	if volume, recycler := strings.CutPrefix(pod.Name, plugin.RecyclerPrefix); recycler {
 		c.loop.Enqueue(volume)
 	}
 	if isFinished(pod) {
@@ -85,7 +85,7 @@ func (c *Controller) podChanged(pod *v1.Pod) {
 }
 
 func (c *Controller) podGone(pod *v1.Pod) {
-	if volume, recycler := strings.CutPrefix(pod.Name, reclaim.RecyclerPrefix); recycler {
+	if volume, recycler := strings.CutPrefix(pod.Name, plugin.RecyclerPrefix); recycler {
 		c.loop.Enqueue(volume)
 	}
 	c.enqueueVolumesOf(pod)

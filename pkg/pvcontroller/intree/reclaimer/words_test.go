@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
-	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 )
 
 // using is a pod that uses the claim of the volume.
@@ -28,10 +28,10 @@ func TestVolumeEventsHaveUpstreamKeyWords(t *testing.T) {
 		event event
 		words []string
 	}{
-		"unknown policy":         {failure(over("Shred"), reclaim.UnknownPolicy), []string{"Warning VolumeUnknownReclaimPolicy", "Volume has unrecognized PersistentVolumeReclaimPolicy"}},
-		"no recycler":            {failure(over(recycles), reclaim.NoPlugin), []string{"Warning VolumeFailedRecycle", "No recycler plugin found for the volume"}},
-		"no deleter by name":     {failure(over(deletes), reclaim.NoPlugin), []string{"Warning VolumeFailedDelete", "no volume plugin matched name: " + diskName}},
-		"no deleter by source":   {failure(over(deletes, static), reclaim.NoPlugin), []string{"Warning VolumeFailedDelete", `error getting deleter volume plugin for volume "v"`, "volume plugin matched"}},
+		"unknown policy":         {failure(over("Shred"), plugin.UnknownPolicy), []string{"Warning VolumeUnknownReclaimPolicy", "Volume has unrecognized PersistentVolumeReclaimPolicy"}},
+		"no recycler":            {failure(over(recycles), plugin.NoPlugin), []string{"Warning VolumeFailedRecycle", "No recycler plugin found for the volume"}},
+		"no deleter by name":     {failure(over(deletes), plugin.NoPlugin), []string{"Warning VolumeFailedDelete", "no volume plugin matched name: " + diskName}},
+		"no deleter by source":   {failure(over(deletes, static), plugin.NoPlugin), []string{"Warning VolumeFailedDelete", `error getting deleter volume plugin for volume "v"`, "volume plugin matched"}},
 		"path is not below /tmp": {deletionFailure(unsafe), []string{"Warning VolumeFailedDelete", "host_path deleter only supports /tmp/.+", "/data/v"}},
 		"recycler pod failed":    {recyclingFailure(podFailure("evicted")), []string{"Warning VolumeFailedRecycle", "Recycle failed: failed to recycle volume: evicted"}},
 		"recycler pod is silent": {recyclingFailure(podFailure("")), []string{"Warning VolumeFailedRecycle", "Recycle failed: failed to recycle volume: ", "pod failed, pod.Status.Message unknown"}},
@@ -56,7 +56,7 @@ func TestUsedVolumeNamesPodsAsUpstream(t *testing.T) {
 	finished := using("done")
 	finished.Status.Phase = v1.PodSucceeded
 	s := newStage(t, volume, using("b"), using("a"), finished)
-	s.reportWait(observation{volume: volume}, reclaim.VolumeUsed)
+	s.reportWait(observation{volume: volume}, plugin.VolumeUsed)
 	if event := strings.Join(s.events.events, "; "); !strings.Contains(event, "Normal VolumeFailedRecycle: Volume is used by pods: ns/a,ns/b") {
 		t.Errorf("event %q", event)
 	}

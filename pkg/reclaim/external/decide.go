@@ -1,58 +1,58 @@
-package reclaim
+package external
 
 import (
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// State is what the provisioner knows of one volume.
+// State is what the provisioner knows about one volume.
 type State struct {
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
-	// Owned: the volume belongs to the driver that this provisioner serves.
+	// Owned: the driver of this provisioner reclaims the volume.
 	Owned bool
 	// Dynamic: the volume was provisioned for its claim.
 	Dynamic bool
-	// Policy and Phase are the volume's own.
-	Policy storage.Policy
-	Phase  storage.Phase
+	Policy  storage.Policy
+	Phase   storage.Phase
 	// Deleting: the volume has a deletion timestamp.
 	Deleting bool
-	// Protected: the volume carries the finalizer External.
+	// Protected: the volume has the finalizer External.
 	Protected bool
 	// Claim is ClaimNone or ClaimUnread unless Confirmed.
 	Claim storage.ClaimRelation
-	// Attached: the driver publishes volumes, and a VolumeAttachment names this one.
+	// Attached: the driver publishes volumes, and a VolumeAttachment names the volume.
 	Attached bool
-	// Shared: another PersistentVolume has the same driver and volume handle.
+	// Shared: another PersistentVolume has the same volume handle.
 	Shared bool
-	// Mark is the mark on a volume that was deleted before its finalizer came.
-	Mark Mark
-	// Deleted: the driver has reported success for DeleteVolume, for this UID.
+	// Status is the annotation of a volume that was deleted before its finalizer was added.
+	Status reclaim.Status
+	// Deleted: DeleteVolume succeeded for the UID of the volume.
 	Deleted bool
 	// Confirmed: volume and claim were read from the API server, not from a cache.
 	Confirmed bool
 }
 
-// Decide returns the provisioner's next step for one volume.
+// Decide returns the next step for one volume. It is total and pure.
 func Decide(s State) Decision {
 	switch {
 	case !s.Owned:
-		return Decision{Wait, NotOurs}
-	case !s.Honor && s.Mark == MarkPending: // nobody would ever answer it
-		return Decision{DropMark, GateOff}
+		return Decision{Wait, ReclaimedByOther}
+	case !s.Honor && s.Status == reclaim.StatusPending: // the pv-controller would wait for ever
+		return Decision{RemoveStatus, GateOff}
 	case !s.Honor && s.Protected:
-		return Decision{Unprotect, GateOff}
+		return Decision{RemoveFinalizer, GateOff}
 	case !s.Honor && s.Deleting:
 		return Decision{Wait, GateOff}
 	case s.Policy == storage.PolicyUnknown:
 		return Decision{Wait, UnknownPolicy}
 	case s.Policy != storage.PolicyDelete && s.Protected:
-		return Decision{Unprotect, PolicyKeepsData}
+		return Decision{RemoveFinalizer, PolicyKeepsData}
 	case s.Policy != storage.PolicyDelete:
 		return Decision{Wait, PolicyKeepsData}
 	case s.Phase == storage.PhaseBound:
 		return decideBound(s)
-	case s.Phase == storage.PhaseReleased || s.Phase == storage.PhaseFailed:
+	case s.Phase.Released():
 		return decideReleased(s)
 	}
 	return decideUnclaimed(s)
@@ -62,18 +62,19 @@ func decideBound(s State) Decision {
 	switch {
 	case s.Protected || !s.Honor:
 		return Decision{Wait, StillClaimed}
-	case s.Deleting && s.Mark == NoMark:
-		return Decision{MarkVolume, TooLateToProtect}
+	case s.Deleting && s.Status == reclaim.StatusNone:
+		return Decision{SetStatusPending, TooLateToProtect}
 	case s.Deleting:
 		return Decision{Wait, TooLateToProtect}
 	}
-	return Decision{Protect, PolicyMayDelete}
+	return Decision{AddFinalizer, PolicyMayDelete}
 }
 
-// decideUnclaimed keeps a volume that nobody claims from hanging in Terminating.
+// decideUnclaimed ends the deletion of a volume that refers to no claim: there is nothing
+// to reclaim.
 func decideUnclaimed(s State) Decision {
 	if s.Deleting && s.Protected && s.Claim == storage.ClaimNone {
-		return Decision{Unprotect, NeverClaimed}
+		return Decision{RemoveFinalizer, NeverClaimed}
 	}
 	return Decision{Wait, NeverClaimed}
 }
@@ -83,10 +84,10 @@ func decideReleased(s State) Decision {
 	case s.Deleted && !s.Deleting:
 		return Decision{DeleteObject, AlreadyReclaimed}
 	case s.Deleted && s.Protected:
-		return Decision{Unprotect, AlreadyReclaimed}
-	case s.Deleted && s.Mark == MarkPending:
-		return Decision{CloseMark, AlreadyReclaimed}
-	case s.Deleted || s.Deleting && !s.Protected && s.Mark != MarkPending:
+		return Decision{RemoveFinalizer, AlreadyReclaimed}
+	case s.Deleted && s.Status == reclaim.StatusPending:
+		return Decision{SetStatusDone, AlreadyReclaimed}
+	case s.Deleted || s.Deleting && !s.Protected && s.Status != reclaim.StatusPending:
 		return Decision{Wait, AlreadyReclaimed}
 	case s.Shared:
 		return Decision{Wait, HandleShared}
@@ -94,7 +95,7 @@ func decideReleased(s State) Decision {
 		return Decision{Wait, StillAttached}
 	case !s.Confirmed:
 		return Decision{Confirm, ClaimReleased}
-	case MayReclaim(s.Claim, s.Dynamic, s.Deleting):
+	case reclaim.MayReclaim(s.Claim, s.Dynamic, s.Deleting):
 		return Decision{DeleteVolume, ClaimReleased}
 	}
 	return Decision{Wait, StillClaimed}

@@ -1,0 +1,15 @@
+package reclaim
+
+import "github.com/exeunt-io/exeunt/pkg/storage"
+
+// IsReleased reports whether the claim no longer uses the volume.
+func IsReleased(claim storage.ClaimRelation) bool {
+	return claim == storage.ClaimGone || claim == storage.ClaimElsewhere
+}
+
+// MayReclaim reports whether the claim allows that the volume is reclaimed: the claim no
+// longer uses the volume, or was never bound to it and never will be, because the volume
+// was provisioned for the claim and is being deleted.
+func MayReclaim(claim storage.ClaimRelation, dynamic, deleting bool) bool {
+	return IsReleased(claim) || claim == storage.ClaimUnbound && dynamic && deleting
+}

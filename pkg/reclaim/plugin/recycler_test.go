@@ -1,0 +1,49 @@
+package plugin_test
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	. "github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
+)
+
+func TestRecyclerOf(t *testing.T) {
+	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u"}}
+	volume.Spec.ClaimRef = &v1.ObjectReference{UID: "c"}
+	podFor := func(data string, phase v1.PodPhase, change ...func(*v1.Pod)) *v1.Pod {
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{RecyclerAnnotation: data}}, Status: v1.PodStatus{Phase: phase}}
+		for _, f := range change {
+			f(pod)
+		}
+		return pod
+	}
+	deleting := func(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }
+	for name, tc := range map[string]struct {
+		pod  *v1.Pod
+		want Recycler
+	}{
+		"no pod":                      {nil, RecyclerNone},
+		"pod without annotation":      {&v1.Pod{Status: v1.PodStatus{Phase: v1.PodSucceeded}}, RecyclerForeign},
+		"pod of another volume":       {podFor("other/c", v1.PodSucceeded), RecyclerForeign},
+		"pod of an earlier claim":     {podFor("u/before", v1.PodSucceeded), RecyclerForeign},
+		"new pod":                     {podFor("u/c", ""), RecyclerRunning},
+		"pending pod":                 {podFor("u/c", v1.PodPending), RecyclerRunning},
+		"running pod":                 {podFor("u/c", v1.PodRunning), RecyclerRunning},
+		"unknown pod":                 {podFor("u/c", v1.PodUnknown), RecyclerRunning},
+		"succeeded pod":               {podFor("u/c", v1.PodSucceeded), RecyclerSucceeded},
+		"failed pod":                  {podFor("u/c", v1.PodFailed), RecyclerFailed},
+		"succeeded pod being deleted": {podFor("u/c", v1.PodSucceeded, deleting), RecyclerDeleting},
+		"foreign pod being deleted":   {podFor("", v1.PodRunning, deleting), RecyclerDeleting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := RecyclerOf(tc.pod, volume); got != tc.want {
+				t.Errorf("RecyclerOf = %v, want %v", got, tc.want)
+			}
+		})
+	}
+	if DataID(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{UID: "u"}}) == DataID(volume) {
+		t.Error("DataID does not depend on the claim")
+	}
+}
