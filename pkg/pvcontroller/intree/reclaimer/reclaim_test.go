@@ -113,7 +113,7 @@ func TestASuccessIsNotAskedForTwiceThoughTheWritesFail(t *testing.T) {
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	s.plugin.delete = func(context.Context) error { cancel(); return nil } // whatever follows fails
-	_ = s.Controller.Reconcile(ctx, "v")
+	_ = s.Reconcile(ctx, "v")
 	s.plugin.delete = func(context.Context) error { return errors.New("already deleted") }
 	for range 3 {
 		s.reclaim()
@@ -137,7 +137,7 @@ func TestNextClaimsDataIsDeletedToo(t *testing.T) {
 	s := newStage(t, over(v1.PersistentVolumeReclaimDelete))
 	denied := true
 	s.denyDeletion(&denied)
-	if err := s.Controller.Reconcile(t.Context(), "v"); err == nil {
+	if err := s.Reconcile(t.Context(), "v"); err == nil {
 		t.Error("a deletion that was denied is no error")
 	}
 	next := over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID, v.ResourceVersion = "next", "9" })
@@ -145,7 +145,7 @@ func TestNextClaimsDataIsDeletedToo(t *testing.T) {
 	s.must(err)
 	s.follow()
 	denied = false
-	s.must(s.Controller.Reconcile(t.Context(), "v"))
+	s.must(s.Reconcile(t.Context(), "v"))
 	s.follow()
 	if calls := s.plugin.calls.Load(); calls != 2 || s.Caches.Volume("v") != nil {
 		t.Errorf("the plugin was called %d times, want twice; the volume: %v", calls, s.Caches.Volume("v"))
@@ -159,7 +159,7 @@ func TestDeletionOfObjectRestsOnVersion(t *testing.T) {
 		got = action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
 		return true, nil, apierrors.NewConflict(v1.Resource("persistentvolumes"), "v", errors.New("modified"))
 	})
-	if err := s.Controller.Reconcile(t.Context(), "v"); !patch.IsStale(err) {
+	if err := s.Reconcile(t.Context(), "v"); !patch.IsStale(err) {
 		t.Errorf("Reclaim returns %v, want a conflict", err)
 	}
 	if got == nil || got.UID == nil || *got.UID != "u" || got.ResourceVersion == nil || *got.ResourceVersion != "1" {
@@ -303,7 +303,7 @@ func TestAVolumeWhoseClaimLivesIsNotFailedForWantOfARight(t *testing.T) {
 	s.Client.(*fake.Clientset).PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(v1.Resource("pods"), "recycler-for-v", errors.New("no right"))
 	})
-	s.must(s.Controller.Reconcile(t.Context(), "v"))
+	s.must(s.Reconcile(t.Context(), "v"))
 	s.follow()
 	if volume := s.Caches.Volume("v"); volume.Status.Phase != v1.VolumeReleased || len(s.events.events) > 0 {
 		t.Errorf("the volume is %s, events %v", volume.Status.Phase, s.events.events)

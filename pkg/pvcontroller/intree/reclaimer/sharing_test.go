@@ -26,7 +26,7 @@ func TestFinishedPodOfTenantIsLeftAlone(t *testing.T) {
 				deletions++
 				return !removed, nil, errors.New("forbidden")
 			})
-			s.must(s.Controller.Reconcile(t.Context(), "nothing"))
+			s.must(s.Reconcile(t.Context(), "nothing"))
 			if (deletions > 0) != removed {
 				t.Errorf("%d deletions, removed: %v", deletions, removed)
 			}

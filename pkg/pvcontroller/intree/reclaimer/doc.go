@@ -1,0 +1,17 @@
+// Package reclaimer deletes and recycles volumes with in-tree plugins, in the workqueue
+// "reclaims": it executes [reclaim.DecideInTree]. Package volume enqueues the volumes
+// that are Released or Failed, so a slow plugin does not delay a phase.
+//
+//	enqueued by                                writes
+//	package volume, recycler pods, pods that   phase Failed, in-tree finalizer, claimRef of a
+//	finish, volumes that shared the data       recycled volume; recycler pods; deletes the object
+//
+// Before a plugin is called, the volume, its claim and its recycler pod are read from the
+// API server. Success is remembered by the UIDs of volume and claim. A failure, missing
+// rights to recycle included, is retried with backoff, however often the volume is
+// enqueued.
+//
+// The package also knows which component reclaims a volume ([Controller.Ownership]) and
+// whether pv-protection must stay until then ([Controller.Held]); package volume writes
+// both.
+package reclaimer
