@@ -59,9 +59,9 @@ type ClaimState struct {
 	// OldFinalizer: the claim carries the finalizer Provisioning, which an older
 	// version of this program added for one of its in-tree plugins.
 	OldFinalizer bool
-	// Mismarked: the migrated-to annotation does not name the CSI driver that has
+	// MigratedToWrong: the migrated-to annotation does not name the CSI driver that has
 	// taken over from the in-tree plugin that was asked, or names one where none has.
-	Mismarked bool
+	MigratedToWrong bool
 	// Status is the claim's status.
 	Status Status
 	// Confirmed: the volume was read from the API server, not from a cache.
@@ -77,26 +77,26 @@ const (
 	Wait ClaimAction = iota
 	// BindVolume lets the volume refer to the claim.
 	BindVolume
-	// MarkVolumeBound sets the volume's phase.
-	MarkVolumeBound
+	// SetVolumePhaseBound sets the volume's phase.
+	SetVolumePhaseBound
 	// BindClaim lets the claim name the volume.
 	BindClaim
-	// MarkBound sets the claim's status Bound.
-	MarkBound
-	// MarkPending sets the claim's status Pending.
-	MarkPending
+	// SetStatusBound sets the claim's status Bound.
+	SetStatusBound
+	// SetStatusPending sets the claim's status Pending.
+	SetStatusPending
 	// ConfirmVolume reads the volume from the API server and decides again.
 	ConfirmVolume
-	// MarkLost sets the claim's status Lost.
-	MarkLost
+	// SetStatusLost sets the claim's status Lost.
+	SetStatusLost
 	// AssignClass gives the claim the default class.
 	AssignClass
 	// RequestVolume asks the provisioner of the class for a volume.
 	RequestVolume
 	// ProvisionVolume makes a volume with an in-tree plugin.
 	ProvisionVolume
-	// MarkMigrated sets the migrated-to annotation right.
-	MarkMigrated
+	// SetMigratedTo sets the migrated-to annotation right.
+	SetMigratedTo
 	// RemoveFinalizer removes the finalizer that an older version added.
 	RemoveFinalizer
 )
@@ -164,8 +164,8 @@ func DecideClaim(s ClaimState) ClaimDecision {
 	switch {
 	case s.OldFinalizer:
 		return ClaimDecision{RemoveFinalizer, FromOldVersion}
-	case s.Mismarked:
-		return ClaimDecision{MarkMigrated, PluginMigrated}
+	case s.MigratedToWrong:
+		return ClaimDecision{SetMigratedTo, PluginMigrated}
 	}
 	return decideBinding(s)
 }
@@ -198,7 +198,7 @@ func lost(s ClaimState, reason Reason) ClaimDecision {
 	case s.Named && !s.Confirmed:
 		return ClaimDecision{ConfirmVolume, reason}
 	}
-	return ClaimDecision{MarkLost, reason}
+	return ClaimDecision{SetStatusLost, reason}
 }
 
 // bind takes the next of the four steps.
@@ -209,11 +209,11 @@ func bind(s ClaimState) ClaimDecision {
 	case !s.VolumeBound && s.Provisioning && !s.Completed:
 		return ClaimDecision{ProvisionVolume, AwaitsPlugin}
 	case !s.VolumeBound:
-		return ClaimDecision{MarkVolumeBound, Binding}
+		return ClaimDecision{SetVolumePhaseBound, Binding}
 	case !s.Completed || !s.Named:
 		return ClaimDecision{BindClaim, Binding}
 	case s.Status != StatusBound:
-		return ClaimDecision{MarkBound, Binding}
+		return ClaimDecision{SetStatusBound, Binding}
 	}
 	return ClaimDecision{Wait, IsBound}
 }
@@ -266,5 +266,5 @@ func pending(s ClaimState, reason Reason) ClaimDecision {
 	if s.Status == StatusPending {
 		return ClaimDecision{Wait, reason}
 	}
-	return ClaimDecision{MarkPending, reason}
+	return ClaimDecision{SetStatusPending, reason}
 }

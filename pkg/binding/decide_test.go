@@ -16,9 +16,9 @@ func TestDecideClaim(t *testing.T) {
 		want  ClaimDecision
 	}{
 		"a free volume was found: it is bound first":                  {ClaimState{Volume: Free, Status: StatusPending}, ClaimDecision{BindVolume, Binding}},
-		"a provisioned volume refers to the claim: its phase is next": {ClaimState{Volume: Ours, Status: StatusPending}, ClaimDecision{MarkVolumeBound, Binding}},
+		"a provisioned volume refers to the claim: its phase is next": {ClaimState{Volume: Ours, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
 		"then the claim names it":                                     {ClaimState{Volume: Ours, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
-		"then the claim's status":                                     {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusPending}, ClaimDecision{MarkBound, Binding}},
+		"then the claim's status":                                     {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusPending}, ClaimDecision{SetStatusBound, Binding}},
 		"then there is nothing left":                                  {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{Wait, IsBound}},
 		"a pre-bound volume gets the UID":                             {ClaimState{Volume: Prebound, Status: StatusPending}, ClaimDecision{BindVolume, Binding}},
 		"the named volume is free":                                    {ClaimState{Named: true, Volume: Free, Status: StatusPending}, ClaimDecision{BindVolume, Binding}},
@@ -26,14 +26,14 @@ func TestDecideClaim(t *testing.T) {
 		"the named volume cannot serve":                               {ClaimState{Named: true, Volume: Unfit, Status: StatusPending}, ClaimDecision{Wait, VolumeUnfit}},
 		"the named volume is another's":                               {ClaimState{Named: true, Volume: Foreign, Status: StatusPending}, ClaimDecision{Wait, VolumeTaken}},
 		"a bound claim whose volume came unbound is bound again":      {ClaimState{Completed: true, Named: true, Volume: Free, Status: StatusBound}, ClaimDecision{BindVolume, Binding}},
-		"a bound claim without name is lost":                          {ClaimState{Completed: true, Status: StatusBound}, ClaimDecision{MarkLost, ReferenceLost}},
+		"a bound claim without name is lost":                          {ClaimState{Completed: true, Status: StatusBound}, ClaimDecision{SetStatusLost, ReferenceLost}},
 		"a bound claim whose volume a cache lacks: first a live look": {ClaimState{Completed: true, Named: true, Status: StatusBound}, ClaimDecision{ConfirmVolume, VolumeLost}},
-		"a bound claim whose volume is gone is lost":                  {ClaimState{Completed: true, Named: true, Status: StatusBound, Confirmed: true}, ClaimDecision{MarkLost, VolumeLost}},
+		"a bound claim whose volume is gone is lost":                  {ClaimState{Completed: true, Named: true, Status: StatusBound, Confirmed: true}, ClaimDecision{SetStatusLost, VolumeLost}},
 		"a lost claim is reported once":                               {ClaimState{Completed: true, Named: true, Status: StatusLost}, ClaimDecision{Wait, VolumeLost}},
-		"a bound claim whose volume is another's is lost":             {ClaimState{Completed: true, Named: true, Volume: Foreign, Confirmed: true}, ClaimDecision{MarkLost, Misbound}},
+		"a bound claim whose volume is another's is lost":             {ClaimState{Completed: true, Named: true, Volume: Foreign, Confirmed: true}, ClaimDecision{SetStatusLost, Misbound}},
 		"a claim that is being deleted gets no volume":                {ClaimState{Deleting: true, Volume: Free, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
 		"nor is one provisioned for it":                               {ClaimState{Deleting: true, Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
-		"but the one made for it is bound, so that it is reclaimed":   {ClaimState{Deleting: true, Volume: Ours, Status: StatusPending}, ClaimDecision{MarkVolumeBound, Binding}},
+		"but the one made for it is bound, so that it is reclaimed":   {ClaimState{Deleting: true, Volume: Ours, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
 		"nor does it take the one reserved for the claim to come":     {ClaimState{Deleting: true, Volume: Prebound, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
 		"nothing fits and no class is set":                            {ClaimState{Status: StatusPending}, ClaimDecision{Wait, NothingFits}},
 		"the default class is assigned":                               {ClaimState{Class: DefaultExists, Status: StatusPending}, ClaimDecision{AssignClass, DefaultClass}},
@@ -47,12 +47,12 @@ func TestDecideClaim(t *testing.T) {
 		"then it makes a volume":                                      {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
 		"the plugin finishes a recorded volume before it is bound":    {ClaimState{Volume: Ours, Provisioning: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
 		"the volume of the plugin is finished":                        {ClaimState{Volume: Ours, Provisioning: true, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
-		"a bound claim's volume has lost its phase":                   {ClaimState{Volume: Ours, Provisioning: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{MarkVolumeBound, Binding}},
+		"a bound claim's volume has lost its phase":                   {ClaimState{Volume: Ours, Provisioning: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetVolumePhaseBound, Binding}},
 		"a deleted claim loses the finalizer of an older version":     {ClaimState{OldFinalizer: true, Deleting: true, Status: StatusPending}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
 		"a bound claim loses the finalizer of an older version":       {ClaimState{OldFinalizer: true, Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
-		"who has taken over from the plugin is noted before all else": {ClaimState{Mismarked: true, Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{MarkMigrated, PluginMigrated}},
+		"who has taken over from the plugin is noted before all else": {ClaimState{MigratedToWrong: true, Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetMigratedTo, PluginMigrated}},
 		"provisioning is switched off":                                {ClaimState{Class: Provisionable, Status: StatusPending}, ClaimDecision{Wait, ProvisioningOff}},
-		"a status left over from elsewhere becomes Pending":           {ClaimState{Status: OtherStatus}, ClaimDecision{MarkPending, NothingFits}},
+		"a status left over from elsewhere becomes Pending":           {ClaimState{Status: OtherStatus}, ClaimDecision{SetStatusPending, NothingFits}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := DecideClaim(tc.state); got != tc.want {
@@ -71,7 +71,7 @@ func claimStates(yield func(ClaimState) bool) {
 				for status := OtherStatus; status <= StatusLost; status++ {
 					s := ClaimState{
 						Completed: on(0), Named: on(1), Deleting: on(2), VolumeBound: on(3), Dynamic: on(4),
-						Requested: on(5), Confirmed: on(6), OldFinalizer: on(7), Mismarked: on(8), Provisioning: on(9), Volume: volume, Class: class, Status: status,
+						Requested: on(5), Confirmed: on(6), OldFinalizer: on(7), MigratedToWrong: on(8), Provisioning: on(9), Volume: volume, Class: class, Status: status,
 					}
 					if !yield(s) {
 						return
@@ -87,15 +87,15 @@ func step(s ClaimState, action ClaimAction) ClaimState {
 	switch action {
 	case BindVolume:
 		s.Volume = Ours
-	case MarkVolumeBound:
+	case SetVolumePhaseBound:
 		s.VolumeBound = true
 	case BindClaim:
 		s.Completed, s.Named = true, true
-	case MarkBound:
+	case SetStatusBound:
 		s.Status = StatusBound
-	case MarkPending:
+	case SetStatusPending:
 		s.Status = StatusPending
-	case MarkLost:
+	case SetStatusLost:
 		s.Status = StatusLost
 	case ConfirmVolume:
 		s.Confirmed = true
@@ -105,8 +105,8 @@ func step(s ClaimState, action ClaimAction) ClaimState {
 		s.Volume, s.VolumeBound = Ours, true
 	case RemoveFinalizer:
 		s.OldFinalizer = false
-	case MarkMigrated:
-		s.Mismarked = false
+	case SetMigratedTo:
+		s.MigratedToWrong = false
 	case RequestVolume:
 		s.Requested = true
 	case Wait:
@@ -151,7 +151,7 @@ func TestPluginProvisionsOnlyForUnboundClaims(t *testing.T) {
 func TestNoClaimIsBoundToUnfinishedPluginVolume(t *testing.T) {
 	for s := range claimStates {
 		action := DecideClaim(s).Action
-		if s.Volume == Ours && s.Provisioning && !s.VolumeBound && !s.Completed && (action == MarkVolumeBound || action == BindClaim) {
+		if s.Volume == Ours && s.Provisioning && !s.VolumeBound && !s.Completed && (action == SetVolumePhaseBound || action == BindClaim) {
 			t.Errorf("%v in %+v", DecideClaim(s), s)
 		}
 	}
@@ -168,7 +168,7 @@ func TestAClaimThatIsBeingDeletedTakesNoVolume(t *testing.T) {
 func TestAnotherClaimsVolumeIsNeverBound(t *testing.T) {
 	for s := range claimStates {
 		action := DecideClaim(s).Action
-		writes := action == BindVolume || action == MarkVolumeBound || action == BindClaim || action == MarkBound
+		writes := action == BindVolume || action == SetVolumePhaseBound || action == BindClaim || action == SetStatusBound
 		if writes && (s.Volume == Foreign || s.Volume == Missing || s.Volume == Unfit && !s.Completed) {
 			t.Errorf("%v in %+v", DecideClaim(s), s)
 		}
@@ -180,25 +180,25 @@ func TestDecideVolume(t *testing.T) {
 		state VolumeState
 		want  VolumeAction
 	}{
-		"nobody claims it":                                     {VolumeState{Claim: storage.ClaimNone}, MarkAvailable},
+		"nobody claims it":                                     {VolumeState{Claim: storage.ClaimNone}, SetPhaseAvailable},
 		"nobody claims it and it says so":                      {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseAvailable}, Leave},
-		"the reference was cleared by an administrator":        {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseReleased}, MarkAvailable},
-		"the claim names it":                                   {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseAvailable}, MarkBoundPhase},
+		"the reference was cleared by an administrator":        {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseReleased}, SetPhaseAvailable},
+		"the claim names it":                                   {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseAvailable}, SetPhaseBound},
 		"the claim names no volume yet":                        {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable}, WakeClaim},
 		"the claim's mode differs":                             {VolumeState{Claim: storage.ClaimUnbound, ModesDiffer: true}, ReportMismatch},
 		"the claim lost the volume's name":                     {VolumeState{Claim: storage.ClaimLost, Phase: storage.PhaseReleased}, WakeClaim},
-		"the claim's mode differs, and it names the volume":    {VolumeState{Claim: storage.ClaimBound, ModesDiffer: true}, MarkBoundPhase},
+		"the claim's mode differs, and it names the volume":    {VolumeState{Claim: storage.ClaimBound, ModesDiffer: true}, SetPhaseBound},
 		"the claim was not read":                               {VolumeState{Claim: storage.ClaimUnread, Phase: storage.PhaseBound}, ConfirmClaim},
 		"deleted before it was bound: first a live look":       {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, Disposable: true, Doomed: true}, ConfirmClaim},
-		"deleted before it was bound: reclaimed":               {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhasePending, Disposable: true, Doomed: true, Confirmed: true}, Release},
+		"deleted before it was bound: reclaimed":               {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhasePending, Disposable: true, Doomed: true, Confirmed: true}, SetPhaseReleased},
 		"deleted in the middle of the binding: it is finished": {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseBound, Disposable: true, Doomed: true, Confirmed: true}, WakeClaim},
 		"a person's volume deleted before it was bound":        {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, Doomed: true, Confirmed: true}, WakeClaim},
 		"the cache says the claim is gone: first a live look":  {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound}, ConfirmClaim},
-		"the claim is gone":                                    {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound, Confirmed: true}, Release},
+		"the claim is gone":                                    {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound, Confirmed: true}, SetPhaseReleased},
 		"the claim is gone and it is Released":                 {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseReleased}, Leave},
 		"Failed is not overwritten":                            {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseFailed, Confirmed: true}, Leave},
-		"made for a claim that took another volume":            {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, Disposable: true, Confirmed: true}, Release},
-		"a static or Retain loser is given back, its data too": {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, Confirmed: true}, GiveBack},
+		"made for a claim that took another volume":            {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, Disposable: true, Confirmed: true}, SetPhaseReleased},
+		"a static or Retain loser is given back, its data too": {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, Confirmed: true}, ClearClaimRef},
 		"but only after a live look":                           {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable}, ConfirmClaim},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestAVolumeIsReleasedOnlyAfterALiveReadOfItsClaim(t *testing.T) {
 			for bits := range 16 {
 				s := VolumeState{Claim: claim, Phase: phase, Disposable: bits&1 == 1, Confirmed: bits&2 == 2, Doomed: bits&4 == 4, ModesDiffer: bits&8 == 8}
 				action := DecideVolume(s).Action
-				takesAway := action == Release || action == GiveBack
+				takesAway := action == SetPhaseReleased || action == ClearClaimRef
 				neverBound := s.Doomed && s.Disposable && phase != storage.PhaseBound && (claim == storage.ClaimUnbound || claim == storage.ClaimLost)
 				if takesAway && (!s.Confirmed || claim != storage.ClaimGone && claim != storage.ClaimElsewhere && !neverBound) {
 					t.Errorf("%v in %+v", action, s)

@@ -24,17 +24,17 @@ type VolumeAction int
 const (
 	// Leave changes nothing.
 	Leave VolumeAction = iota
-	// MarkAvailable sets the phase Available.
-	MarkAvailable
-	// MarkBoundPhase sets the phase Bound.
-	MarkBoundPhase
+	// SetPhaseAvailable sets the phase Available.
+	SetPhaseAvailable
+	// SetPhaseBound sets the phase Bound.
+	SetPhaseBound
 	// ConfirmClaim reads the claim from the API server and decides again.
 	ConfirmClaim
-	// Release sets the phase Released.
-	Release
-	// GiveBack takes back the reference to the claim: wholly if a controller
+	// SetPhaseReleased sets the phase Released.
+	SetPhaseReleased
+	// ClearClaimRef takes back the reference to the claim: wholly if a controller
 	// wrote it, else only its UID.
-	GiveBack
+	ClearClaimRef
 	// WakeClaim has the claim looked at, which finishes the binding.
 	WakeClaim
 	// ReportMismatch tells both objects' users that the volume modes differ.
@@ -76,7 +76,7 @@ const (
 func DecideVolume(s VolumeState) VolumeDecision {
 	switch s.Claim {
 	case storage.ClaimNone:
-		return VolumeDecision{toPhase(s, storage.PhaseAvailable, MarkAvailable), Unclaimed}
+		return VolumeDecision{toPhase(s, storage.PhaseAvailable, SetPhaseAvailable), Unclaimed}
 	case storage.ClaimGone:
 		return VolumeDecision{release(s), ClaimGone}
 	case storage.ClaimUnread:
@@ -84,7 +84,7 @@ func DecideVolume(s VolumeState) VolumeDecision {
 	case storage.ClaimUnbound, storage.ClaimLost:
 		return decideUnbound(s)
 	case storage.ClaimBound:
-		return VolumeDecision{toPhase(s, storage.PhaseBound, MarkBoundPhase), ClaimHere}
+		return VolumeDecision{toPhase(s, storage.PhaseBound, SetPhaseBound), ClaimHere}
 	case storage.ClaimElsewhere:
 	}
 	return VolumeDecision{loser(s), ClaimElsewhere}
@@ -112,7 +112,7 @@ func loser(s VolumeState) VolumeAction {
 	case !s.Confirmed:
 		return ConfirmClaim
 	}
-	return GiveBack
+	return ClearClaimRef
 }
 
 func toPhase(s VolumeState, phase storage.Phase, action VolumeAction) VolumeAction {
@@ -129,7 +129,7 @@ func release(s VolumeState) VolumeAction {
 	case !s.Confirmed:
 		return ConfirmClaim
 	}
-	return Release
+	return SetPhaseReleased
 }
 
 func confirmClaim(s VolumeState) VolumeAction {

@@ -24,16 +24,16 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 	switch decision.Action {
 	case binding.BindVolume:
 		return c.bindVolume(ctx, o)
-	case binding.MarkVolumeBound:
+	case binding.SetVolumePhaseBound:
 		volume, err := c.volumes.SetPhase(ctx, o.volume, pvwriter.PhaseChange{Phase: v1.VolumeBound})
 		return c.wroteVolume(o, volume, err)
 	case binding.BindClaim:
 		return c.bindClaim(ctx, o)
-	case binding.MarkBound:
+	case binding.SetStatusBound:
 		return c.writeStatus(ctx, o, binding.BoundStatus(o.claim, o.volume))
-	case binding.MarkPending:
+	case binding.SetStatusPending:
 		return c.writeStatus(ctx, o, binding.StatusWithoutVolume(o.claim, v1.ClaimPending))
-	case binding.MarkLost:
+	case binding.SetStatusLost:
 		return c.writeStatus(ctx, o, binding.StatusWithoutVolume(o.claim, v1.ClaimLost))
 	case binding.ConfirmVolume:
 		return c.confirmVolume(ctx, o)
@@ -43,7 +43,7 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 		return nil, err
 	case binding.RequestVolume:
 		return c.writeClaim(ctx, o, requestVolume(o))
-	case binding.MarkMigrated:
+	case binding.SetMigratedTo:
 		return c.writeClaim(ctx, o, setMigratedTo(o))
 	case binding.RemoveFinalizer:
 		return c.writeClaim(ctx, o, finalizer.Edit(patch.For(o.claim), o.claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}}))

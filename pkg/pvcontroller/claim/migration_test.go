@@ -29,7 +29,7 @@ func TestAClaimSaysWhoHasTakenOverFromThePluginThatWasAsked(t *testing.T) {
 			claim := claimant()
 			claim.Annotations = tc.annotations
 			got, o := "", world(t).Observer.observe(claim, nil, false)
-			if o.state.Mismarked {
+			if o.state.MigratedToWrong {
 				got = migratedTo(t, o)
 			}
 			if got != tc.want {

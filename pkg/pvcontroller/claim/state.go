@@ -151,7 +151,7 @@ func (b *Observer) observeMigration(o *observation) {
 	if external, _ := b.Provisioners.ExternalProvisioner(name); external != name {
 		o.driver = external
 	}
-	o.state.Mismarked = requested && o.claim.Annotations[storage.AnnMigratedTo] != o.driver
+	o.state.MigratedToWrong = requested && o.claim.Annotations[storage.AnnMigratedTo] != o.driver
 }
 
 // delaysBinding reports whether the scheduler, not this controller, selects the volume.

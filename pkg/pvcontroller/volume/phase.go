@@ -66,14 +66,14 @@ func (c *Controller) execute(ctx context.Context, o observation, action binding.
 	switch action {
 	case binding.ConfirmClaim:
 		return c.confirmClaim(ctx, o)
-	case binding.MarkAvailable:
+	case binding.SetPhaseAvailable:
 		o.volume, err = c.volumes.SetPhase(ctx, o.volume, c.phaseChange(o.volume, v1.VolumeAvailable))
-	case binding.MarkBoundPhase:
+	case binding.SetPhaseBound:
 		o.volume, err = c.volumes.SetPhase(ctx, o.volume, c.phaseChange(o.volume, v1.VolumeBound))
-	case binding.Release:
+	case binding.SetPhaseReleased:
 		o.volume, err = c.volumes.SetPhase(ctx, o.volume, c.phaseChange(o.volume, v1.VolumeReleased))
 		c.reportNeverBound(o, err)
-	case binding.GiveBack:
+	case binding.ClearClaimRef:
 		o.volume, err = c.volumes.ClearClaim(ctx, o.volume)
 	case binding.Leave, binding.WakeClaim, binding.ReportMismatch:
 	}
