@@ -1,5 +1,7 @@
 package binding
 
+import "github.com/exeunt-io/exeunt/internal/enum"
+
 // Class is what the class of an unbound claim allows.
 type Class int
 
@@ -20,6 +22,11 @@ const (
 	ProvisionableHere
 )
 
+// String returns the name of the value.
+func (c Class) String() string {
+	return enum.Name(c, "None", "DefaultExists", "Missing", "Delayed", "NoProvisioner", "Provisionable", "ProvisionableHere")
+}
+
 // Status is the status of a claim as it stands, compared with what it should be.
 type Status int
 
@@ -33,6 +40,9 @@ const (
 	// StatusLost: phase Lost.
 	StatusLost
 )
+
+// String returns the name of the value.
+func (s Status) String() string { return enum.Name(s, "Other", "Pending", "Bound", "Lost") }
 
 // ClaimState is what is known of one claim.
 type ClaimState struct {
@@ -75,12 +85,18 @@ type ClaimAction int
 const (
 	// Wait changes nothing.
 	Wait ClaimAction = iota
-	// BindVolume lets the volume refer to the claim.
-	BindVolume
-	// SetVolumePhaseBound sets the volume's phase.
+	// BindFreeVolume sets the volume's claimRef, with the annotation bound-by-controller.
+	BindFreeVolume
+	// BindReservedVolume adds the claim's UID to the claimRef of a volume that a person
+	// reserved for the claim.
+	BindReservedVolume
+	// SetVolumePhaseBound sets the volume's phase Bound.
 	SetVolumePhaseBound
-	// BindClaim lets the claim name the volume.
+	// BindClaim sets the claim's spec.volumeName, with the annotations bind-completed and
+	// bound-by-controller.
 	BindClaim
+	// CompleteBinding adds the annotation bind-completed to a claim that names its volume.
+	CompleteBinding
 	// SetStatusBound sets the claim's status Bound.
 	SetStatusBound
 	// SetStatusPending sets the claim's status Pending.
@@ -95,11 +111,18 @@ const (
 	RequestVolume
 	// ProvisionVolume makes a volume with an in-tree plugin.
 	ProvisionVolume
-	// SetMigratedTo sets the migrated-to annotation right.
+	// SetMigratedTo sets or removes the annotation migrated-to.
 	SetMigratedTo
 	// RemoveFinalizer removes the finalizer that an older version added.
 	RemoveFinalizer
 )
+
+// String returns the name of the action.
+func (a ClaimAction) String() string {
+	return enum.Name(a, "Wait", "BindFreeVolume", "BindReservedVolume", "SetVolumePhaseBound", "BindClaim", "CompleteBinding",
+		"SetStatusBound", "SetStatusPending", "ConfirmVolume", "SetStatusLost", "AssignClass", "RequestVolume",
+		"ProvisionVolume", "SetMigratedTo", "RemoveFinalizer")
+}
 
 // ClaimDecision is an action and why it is taken.
 type ClaimDecision struct {
@@ -204,14 +227,18 @@ func lost(s ClaimState, reason Reason) ClaimDecision {
 // bind takes the next of the four steps.
 func bind(s ClaimState) ClaimDecision {
 	switch {
+	case s.Volume == Free || s.Volume == Unfit:
+		return ClaimDecision{BindFreeVolume, Binding}
 	case s.Volume != Ours:
-		return ClaimDecision{BindVolume, Binding}
+		return ClaimDecision{BindReservedVolume, Binding}
 	case !s.VolumeBound && s.Provisioning && !s.Completed:
 		return ClaimDecision{ProvisionVolume, AwaitsPlugin}
 	case !s.VolumeBound:
 		return ClaimDecision{SetVolumePhaseBound, Binding}
-	case !s.Completed || !s.Named:
+	case !s.Named:
 		return ClaimDecision{BindClaim, Binding}
+	case !s.Completed:
+		return ClaimDecision{CompleteBinding, Binding}
 	case s.Status != StatusBound:
 		return ClaimDecision{SetStatusBound, Binding}
 	}

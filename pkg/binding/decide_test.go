@@ -15,17 +15,17 @@ func TestDecideClaim(t *testing.T) {
 		state ClaimState
 		want  ClaimDecision
 	}{
-		"a free volume was found: it is bound first":                  {ClaimState{Volume: Free, Status: StatusPending}, ClaimDecision{BindVolume, Binding}},
+		"a free volume was found: it is bound first":                  {ClaimState{Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
 		"a provisioned volume refers to the claim: its phase is next": {ClaimState{Volume: Ours, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
 		"then the claim names it":                                     {ClaimState{Volume: Ours, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
 		"then the claim's status":                                     {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusPending}, ClaimDecision{SetStatusBound, Binding}},
 		"then there is nothing left":                                  {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{Wait, IsBound}},
-		"a pre-bound volume gets the UID":                             {ClaimState{Volume: Prebound, Status: StatusPending}, ClaimDecision{BindVolume, Binding}},
-		"the named volume is free":                                    {ClaimState{Named: true, Volume: Free, Status: StatusPending}, ClaimDecision{BindVolume, Binding}},
+		"a pre-bound volume gets the UID":                             {ClaimState{Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
+		"the named volume is free":                                    {ClaimState{Named: true, Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
 		"the named volume does not exist":                             {ClaimState{Named: true, Status: StatusPending}, ClaimDecision{Wait, VolumeMissing}},
 		"the named volume cannot serve":                               {ClaimState{Named: true, Volume: Unfit, Status: StatusPending}, ClaimDecision{Wait, VolumeUnfit}},
 		"the named volume is another's":                               {ClaimState{Named: true, Volume: Foreign, Status: StatusPending}, ClaimDecision{Wait, VolumeTaken}},
-		"a bound claim whose volume came unbound is bound again":      {ClaimState{Completed: true, Named: true, Volume: Free, Status: StatusBound}, ClaimDecision{BindVolume, Binding}},
+		"a bound claim whose volume came unbound is bound again":      {ClaimState{Completed: true, Named: true, Volume: Free, Status: StatusBound}, ClaimDecision{BindFreeVolume, Binding}},
 		"a bound claim without name is lost":                          {ClaimState{Completed: true, Status: StatusBound}, ClaimDecision{SetStatusLost, ReferenceLost}},
 		"a bound claim whose volume a cache lacks: first a live look": {ClaimState{Completed: true, Named: true, Status: StatusBound}, ClaimDecision{ConfirmVolume, VolumeLost}},
 		"a bound claim whose volume is gone is lost":                  {ClaimState{Completed: true, Named: true, Status: StatusBound, Confirmed: true}, ClaimDecision{SetStatusLost, VolumeLost}},
@@ -38,7 +38,7 @@ func TestDecideClaim(t *testing.T) {
 		"nothing fits and no class is set":                            {ClaimState{Status: StatusPending}, ClaimDecision{Wait, NothingFits}},
 		"the default class is assigned":                               {ClaimState{Class: DefaultExists, Status: StatusPending}, ClaimDecision{AssignClass, DefaultClass}},
 		"the class waits for a consumer":                              {ClaimState{Class: Delayed, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsConsumer}},
-		"the class waits, but a volume was reserved for the claim":    {ClaimState{Class: Delayed, Volume: Prebound, Status: StatusPending}, ClaimDecision{BindVolume, Binding}},
+		"the class waits, but a volume was reserved for the claim":    {ClaimState{Class: Delayed, Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
 		"the class does not exist":                                    {ClaimState{Class: NoSuchClass, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClassMissing}},
 		"nobody can provision for the class":                          {ClaimState{Class: NoProvisioner, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ProvisionerMissing}},
 		"the provisioner is asked":                                    {ClaimState{Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsProvisioner}},
@@ -82,14 +82,36 @@ func claimStates(yield func(ClaimState) bool) {
 	}
 }
 
+func bindsVolume(action ClaimAction) bool {
+	return action == BindFreeVolume || action == BindReservedVolume
+}
+
+func bindsClaim(action ClaimAction) bool {
+	return action == BindClaim || action == CompleteBinding
+}
+
+// A volume that refers to no claim was chosen by a controller, any other by a person.
+func TestFreeVolumeIsBoundByController(t *testing.T) {
+	for s := range claimStates {
+		action := DecideClaim(s).Action
+		free := s.Volume == Free || s.Volume == Unfit
+		if bindsVolume(action) && (action == BindFreeVolume) != free {
+			t.Errorf("%v in %+v", action, s)
+		}
+		if bindsClaim(action) && (action == BindClaim) == s.Named {
+			t.Errorf("%v in %+v", action, s)
+		}
+	}
+}
+
 // step returns the state after the action was carried out.
 func step(s ClaimState, action ClaimAction) ClaimState {
 	switch action {
-	case BindVolume:
+	case BindFreeVolume, BindReservedVolume:
 		s.Volume = Ours
 	case SetVolumePhaseBound:
 		s.VolumeBound = true
-	case BindClaim:
+	case BindClaim, CompleteBinding:
 		s.Completed, s.Named = true, true
 	case SetStatusBound:
 		s.Status = StatusBound
@@ -151,7 +173,7 @@ func TestPluginProvisionsOnlyForUnboundClaims(t *testing.T) {
 func TestNoClaimIsBoundToUnfinishedPluginVolume(t *testing.T) {
 	for s := range claimStates {
 		action := DecideClaim(s).Action
-		if s.Volume == Ours && s.Provisioning && !s.VolumeBound && !s.Completed && (action == SetVolumePhaseBound || action == BindClaim) {
+		if s.Volume == Ours && s.Provisioning && !s.VolumeBound && !s.Completed && (action == SetVolumePhaseBound || bindsClaim(action)) {
 			t.Errorf("%v in %+v", DecideClaim(s), s)
 		}
 	}
@@ -159,7 +181,7 @@ func TestNoClaimIsBoundToUnfinishedPluginVolume(t *testing.T) {
 
 func TestAClaimThatIsBeingDeletedTakesNoVolume(t *testing.T) {
 	for s := range claimStates {
-		if s.Deleting && !s.Completed && DecideClaim(s).Action == BindVolume {
+		if s.Deleting && !s.Completed && bindsVolume(DecideClaim(s).Action) {
 			t.Errorf("%v in %+v", DecideClaim(s), s)
 		}
 	}
@@ -168,7 +190,7 @@ func TestAClaimThatIsBeingDeletedTakesNoVolume(t *testing.T) {
 func TestAnotherClaimsVolumeIsNeverBound(t *testing.T) {
 	for s := range claimStates {
 		action := DecideClaim(s).Action
-		writes := action == BindVolume || action == SetVolumePhaseBound || action == BindClaim || action == SetStatusBound
+		writes := bindsVolume(action) || action == SetVolumePhaseBound || bindsClaim(action) || action == SetStatusBound
 		if writes && (s.Volume == Foreign || s.Volume == Missing || s.Volume == Unfit && !s.Completed) {
 			t.Errorf("%v in %+v", DecideClaim(s), s)
 		}

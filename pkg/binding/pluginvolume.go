@@ -3,6 +3,7 @@ package binding
 import (
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -22,11 +23,10 @@ const (
 	Finished
 )
 
-var pluginVolumeNames = map[PluginVolume]string{
-	NotRecorded: "NotRecorded", NameConflict: "NameConflict", Unfinished: "Unfinished", Finished: "Finished",
+// String returns the name of the value.
+func (v PluginVolume) String() string {
+	return enum.Name(v, "NotRecorded", "NameConflict", "Unfinished", "Finished")
 }
-
-func (v PluginVolume) String() string { return pluginVolumeNames[v] }
 
 // PluginVolumeOf returns the state of the volume that has the name of the claim's, nil if
 // there is none. Here tells whether an in-tree plugin of this program provisioned it.
@@ -78,12 +78,10 @@ const (
 	ReportNameConflict
 )
 
-var provisionActionNames = map[ProvisionAction]string{
-	WaitForClaim: "Wait", RecordVolume: "RecordVolume", CreateVolume: "CreateVolume", SetVolumeBound: "SetVolumeBound",
-	ReportCreated: "ReportCreated", ReportNameConflict: "ReportNameConflict",
+// String returns the name of the action.
+func (a ProvisionAction) String() string {
+	return enum.Name(a, "Wait", "RecordVolume", "CreateVolume", "SetVolumeBound", "ReportCreated", "ReportNameConflict")
 }
-
-func (a ProvisionAction) String() string { return provisionActionNames[a] }
 
 // DecideProvision returns the next step of provisioning by an in-tree plugin. The
 // PersistentVolume is recorded before the plugin creates the volume: after a crash, every

@@ -85,16 +85,3 @@ func TestPluginVolumeOf(t *testing.T) {
 		})
 	}
 }
-
-func TestProvisionEnumsHaveDistinctNames(t *testing.T) {
-	names := map[string]bool{}
-	for volume := NotRecorded; volume <= Finished; volume++ {
-		names[volume.String()] = true
-	}
-	for action := WaitForClaim; action <= ReportNameConflict; action++ {
-		names[action.String()] = true
-	}
-	if want := int(Finished) + int(ReportNameConflict) + 2; len(names) != want || names[""] {
-		t.Errorf("names %v, want %d distinct ones", names, want)
-	}
-}

@@ -1,6 +1,10 @@
 package binding
 
-import v1 "k8s.io/api/core/v1"
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/internal/enum"
+)
 
 // Relation is how a volume refers to a claim.
 type Relation int
@@ -19,6 +23,11 @@ const (
 	// Foreign: the volume refers to another claim.
 	Foreign
 )
+
+// String returns the name of the value.
+func (r Relation) String() string {
+	return enum.Name(r, "Missing", "Free", "Unfit", "Prebound", "Ours", "Foreign")
+}
 
 // RelationOf returns how the volume refers to the claim; Free does not yet say
 // that it fits.

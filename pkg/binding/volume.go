@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -40,6 +41,11 @@ const (
 	// ReportMismatch tells both objects' users that the volume modes differ.
 	ReportMismatch
 )
+
+// String returns the name of the action.
+func (a VolumeAction) String() string {
+	return enum.Name(a, "Leave", "SetPhaseAvailable", "SetPhaseBound", "ConfirmClaim", "SetPhaseReleased", "ClearClaimRef", "WakeClaim", "ReportMismatch")
+}
 
 // VolumeDecision is an action and why it is taken.
 type VolumeDecision struct {

@@ -22,13 +22,17 @@ const yes = "yes"
 // the write enqueues the claim.
 func (c *Controller) execute(ctx context.Context, o *observation, decision binding.ClaimDecision) (*observation, error) {
 	switch decision.Action {
-	case binding.BindVolume:
-		return c.bindVolume(ctx, o)
+	case binding.BindFreeVolume:
+		return c.bindVolume(ctx, o, pvwriter.ChosenByController)
+	case binding.BindReservedVolume:
+		return c.bindVolume(ctx, o, pvwriter.ChosenByPerson)
 	case binding.SetVolumePhaseBound:
 		volume, err := c.volumes.SetPhase(ctx, o.volume, pvwriter.PhaseChange{Phase: v1.VolumeBound})
 		return c.wroteVolume(o, volume, err)
 	case binding.BindClaim:
-		return c.bindClaim(ctx, o)
+		return c.writeClaim(ctx, o, bindClaim(o))
+	case binding.CompleteBinding:
+		return c.writeClaim(ctx, o, patch.ForVersion(o.claim).Annotate(o.claim, map[string]string{storage.AnnBindCompleted: yes}))
 	case binding.SetStatusBound:
 		return c.writeStatus(ctx, o, binding.BoundStatus(o.claim, o.volume))
 	case binding.SetStatusPending:
@@ -75,22 +79,17 @@ func (c *Controller) wroteVolume(o *observation, volume *v1.PersistentVolume, er
 }
 
 // bindVolume sets the volume's claimRef. The volume is no longer free.
-func (c *Controller) bindVolume(ctx context.Context, o *observation) (*observation, error) {
-	volume, err := c.volumes.BindClaim(ctx, o.volume, o.claim)
+func (c *Controller) bindVolume(ctx context.Context, o *observation, choice pvwriter.Choice) (*observation, error) {
+	volume, err := c.volumes.BindClaim(ctx, o.volume, o.claim, choice)
 	if err == nil {
 		c.index.Drop(o.volume.Name)
 	}
 	return c.wroteVolume(o, volume, err)
 }
 
-func (c *Controller) bindClaim(ctx context.Context, o *observation) (*observation, error) {
-	change := patch.ForVersion(o.claim)
-	annotations := map[string]string{storage.AnnBindCompleted: yes}
-	if !o.state.Named {
-		change.Set("/spec/volumeName", o.volume.Name)
-		annotations[storage.AnnBoundByController] = yes
-	}
-	return c.writeClaim(ctx, o, change.Annotate(o.claim, annotations))
+func bindClaim(o *observation) *patch.Patch {
+	return patch.ForVersion(o.claim).Set("/spec/volumeName", o.volume.Name).
+		Annotate(o.claim, map[string]string{storage.AnnBindCompleted: yes, storage.AnnBoundByController: yes})
 }
 
 // confirmVolume reads the named volume from the API server before the user reads that

@@ -5,19 +5,27 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 const yes = "yes"
 
-// BindClaim sets spec.claimRef to the claim. The annotation bound-by-controller is
-// added to a volume that referred to no claim, as the controller chose the pair.
-func (w *Writer) BindClaim(ctx context.Context, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
-	change := patch.ForVersion(volume)
-	change.Set("/spec/claimRef", referenceTo(claim))
-	if binding.RelationOf(volume, claim) == binding.Free {
+// Choice tells who chose the volume for a claim.
+type Choice int
+
+const (
+	// ChosenByPerson: a person reserved the volume for the claim.
+	ChosenByPerson Choice = iota
+	// ChosenByController: the volume referred to no claim.
+	ChosenByController
+)
+
+// BindClaim sets spec.claimRef to the claim, with the annotation bound-by-controller on a
+// volume that the controller chose.
+func (w *Writer) BindClaim(ctx context.Context, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim, choice Choice) (*v1.PersistentVolume, error) {
+	change := patch.ForVersion(volume).Set("/spec/claimRef", referenceTo(claim))
+	if choice == ChosenByController {
 		change.Annotate(volume, map[string]string{storage.AnnBoundByController: yes})
 	}
 	return w.writer.PatchVolume(ctx, volume, change)
