@@ -37,7 +37,8 @@ func (c *Controller) phaseState(o observation) binding.VolumeState {
 func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
 	for steps := new(controller.StepCounter); ; {
-		decision := binding.DecideVolume(c.phaseState(o))
+		state := c.phaseState(o)
+		decision := binding.DecideVolume(state)
 		switch decision.Action {
 		case binding.Leave:
 			return o.volume, nil
@@ -48,7 +49,7 @@ func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) 
 			c.reportMismatch(o)
 			return o.volume, nil
 		default:
-			klog.FromContext(ctx).V(4).Info("Decided on volume", "reason", decision.Reason, "claim", controller.ClaimKey(o.volume))
+			klog.FromContext(ctx).V(4).Info("Decided on volume", "action", decision.Action, "reason", decision.Reason, "claim", controller.ClaimKey(o.volume), "state", state)
 		}
 		err := steps.Next()
 		if err != nil {

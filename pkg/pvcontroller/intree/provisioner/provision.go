@@ -39,11 +39,12 @@ func (c *Controller) provision(ctx context.Context, claim *v1.PersistentVolumeCl
 	}
 	o := observation{claim: claim, volume: volume}
 	for steps := new(controller.StepCounter); ; {
-		action := binding.DecideProvision(c.stateOf(o))
+		state := c.stateOf(o)
+		action := binding.DecideProvision(state)
 		if action == binding.WaitForClaim {
 			return nil
 		}
-		klog.FromContext(ctx).V(4).Info("Decided on in-tree provisioning", "action", action, "volume", binding.ProvisionedName(claim))
+		klog.FromContext(ctx).V(4).Info("Decided on in-tree provisioning", "action", action, "volume", binding.ProvisionedName(claim), "state", state)
 		if err := steps.Next(); err != nil {
 			return err
 		}
