@@ -48,6 +48,7 @@ func (w world) state() State {
 	if w.prepared {
 		s.Prepared = Ready
 	}
+	s.Stored = w.creation == Open || w.creation == Doubtful || w.creation == Denied
 	return s
 }
 
@@ -60,6 +61,8 @@ func (w world) decided() Action {
 			s.Read = ClaimRead
 		case ReadBoth:
 			s.Read = BothRead
+		case ReadNode:
+			s.NodeRead = true
 		default:
 			return d.Action
 		}
@@ -102,7 +105,7 @@ func (w world) answers() []world {
 func (w world) steps() []world {
 	next := w
 	switch w.decided() {
-	case Prepare:
+	case Prepare, UseStored:
 		next.prepared = true
 	case WriteEntry:
 		next.durable, next.entry, next.broken = Durable, Durable, false
@@ -118,6 +121,8 @@ func (w world) steps() []world {
 		return w.answers()
 	case Save:
 		next.recorded, next.creation = true, NotRequested
+	case AcceptRecord:
+		next.creation = NotRequested
 	case Discard:
 		next.stored, next.data, next.creation, next.unusable = false, false, Failed, false
 	case Strike:
@@ -125,7 +130,7 @@ func (w world) steps() []world {
 		return []world{next.flushed(), next}
 	case SetApart:
 		next.durable, next.entry, next.creation, next.apart = NoEntry, NoEntry, NotRequested, true
-	case Wait, ReadClaim, ReadBoth, Reschedule, RemoveOldFinalizer:
+	case Wait, ReadClaim, ReadBoth, ReadNode, Reschedule, RemoveOldFinalizer:
 	}
 	if w.entry == NoEntry && next.entry == NoEntry {
 		next = next.flushed()

@@ -58,9 +58,18 @@ func decideInherited(s State) Decision {
 	return Decision{Adopt, EntryInherited}
 }
 
+// isRecorded reports whether the created volume was meant to be recorded, and the
+// PersistentVolume exists.
+func (s State) isRecorded() bool {
+	return s.Creation == Created && s.Record == storage.RecordPresent && !s.Unusable && s.Entry != Discarding &&
+		s.Want != Misplaced && s.Want != Unserved
+}
+
 // conclude ends what is known of a volume that is somebody else's to reclaim.
 func conclude(s State, reason Reason) Decision {
 	switch {
+	case s.isRecorded():
+		return Decision{AcceptRecord, reason}
 	case s.Entry != NoEntry:
 		return Decision{Strike, reason}
 	case s.OldFinalizer:
@@ -72,13 +81,14 @@ func conclude(s State, reason Reason) Decision {
 // decideOldFinalizer has an entry stand for the finalizer before it is removed. The
 // claim never waits for the driver: a request that cannot be built is given up.
 func decideOldFinalizer(s State) Decision {
+	step := prepare(s)
 	switch {
-	case !s.Journaled, s.Entry == Durable, s.Entry == Discarding, s.Prepared == Refused:
+	case !s.Journaled, s.Entry == Durable, s.Entry == Discarding, step == Wait && s.Prepared == Refused:
 		return Decision{RemoveOldFinalizer, FinalizerObsolete}
 	case s.Creation == Created:
 		return decideCreated(s)
-	case s.Prepared == Unprepared:
-		return Decision{Prepare, FinalizerObsolete}
+	case step != Wait:
+		return Decision{step, FinalizerObsolete}
 	}
 	return Decision{WriteEntry, FinalizerObsolete}
 }
@@ -130,18 +140,45 @@ func decideAbsent(s State) Decision {
 	return request(s, VolumeWanted)
 }
 
-// request takes the steps up to CreateVolume: the claim as it is now, a durable entry,
-// and a lease that lasts.
+// prepare returns the step towards a request, and Wait if the request is ready or cannot
+// be built. Nothing that has changed since the last request must stop the cleanup of its
+// volume: the same request is sent again while its outcome is unknown, and for a claim
+// that does not want the volume.
+func prepare(s State) Action {
+	isOpen := s.Creation == Open || s.Creation == Denied
+	switch {
+	case s.Prepared == Refused && s.Stored && isOpen:
+		return UseStored
+	case s.Prepared != Unprepared:
+		return Wait
+	case s.Stored && (s.Want != Wanted || isOpen && !s.Lasting):
+		return UseStored
+	}
+	return Prepare
+}
+
+// request takes the steps up to CreateVolume.
 func request(s State, reason Reason) Decision {
+	step := prepare(s)
 	switch {
 	case s.Called:
 		return Decision{Wait, reason}
-	case s.Prepared == Unprepared:
-		return Decision{Prepare, reason}
+	case step != Wait:
+		return Decision{step, reason}
 	case s.Prepared == Refused:
 		return Decision{Wait, RequestRefused}
+	}
+	return call(s, reason)
+}
+
+// call takes the steps from a request to CreateVolume: the claim and its node as they are
+// now, a durable entry, and a lease that lasts.
+func call(s State, reason Reason) Decision {
+	switch {
 	case s.Read == Cached:
 		return Decision{ReadClaim, reason}
+	case s.Creation == Open && s.Want == Wanted && !s.NodeRead:
+		return Decision{ReadNode, reason}
 	case s.Journaled && s.Entry != Durable:
 		return Decision{WriteEntry, reason}
 	case !s.Leading:

@@ -36,11 +36,16 @@ func TestDecide(t *testing.T) {
 		"a denied request needs no entry":                {State{Journaled: true, Want: Wanted, Creation: Failed, Entry: Durable}, Decision{Strike, VolumeAbsent}},
 		"an entry without a call is struck when unused":  {State{Journaled: true, Want: Unwanted, Entry: Durable}, Decision{Strike, VolumeAbsent}},
 		"an open request is repeated for a gone claim":   {with(func(s *State) { s.Want, s.Creation = Unwanted, Open }), Decision{Create, OutcomeUnknown}},
+		"an open request is sent again as it was":        {State{Journaled: true, Want: Wanted, Creation: Open, Stored: true, Entry: Durable}, Decision{UseStored, OutcomeUnknown}},
+		"a lasting request is built again":               {State{Journaled: true, Want: Wanted, Creation: Open, Stored: true, Lasting: true, Entry: Durable}, Decision{Prepare, VolumeWanted}},
+		"a lasting one stays if no other can be built":   {State{Journaled: true, Want: Wanted, Creation: Open, Stored: true, Lasting: true, Prepared: Refused, Entry: Durable}, Decision{UseStored, VolumeWanted}},
+		"the node of an open request is read live":       {with(func(s *State) { s.Creation = Open }), Decision{ReadNode, OutcomeUnknown}},
+		"a created volume may be recorded already":       {State{Journaled: true, Want: Wanted, Creation: Created, Entry: Durable, Record: storage.RecordPresent}, Decision{AcceptRecord, VolumeRecorded}},
 		"a doubtful one is built again while wanted":     {State{Journaled: true, Want: Wanted, Creation: Doubtful, Entry: Durable}, Decision{Prepare, VolumeWanted}},
 		"a doubtful one may move to another node":        {State{Journaled: true, Want: Misplaced, Creation: Doubtful, Entry: Durable}, Decision{Reschedule, NodeUnfit}},
 		"an open one may not move":                       {with(func(s *State) { s.Want, s.Creation = Misplaced, Open }), Decision{Create, OutcomeUnknown}},
 		"an overdue entry of a gone claim is set apart":  {with(func(s *State) { s.Want, s.Creation, s.Overdue = Unwanted, Doubtful, true }), Decision{SetApart, NoAnswer}},
-		"an overdue entry of a living claim is not":      {with(func(s *State) { s.Creation, s.Overdue = Open, true }), Decision{Create, OutcomeUnknown}},
+		"an overdue entry of a living claim is not":      {with(func(s *State) { s.Creation, s.Overdue, s.NodeRead = Open, true, true }), Decision{Create, OutcomeUnknown}},
 		"an unusable volume is noted before it goes":     {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
 		"an unusable volume is looked for live":          {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding}, Decision{ReadBoth, VolumeUnused}},
 		"an unusable volume is deleted":                  {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
@@ -82,12 +87,12 @@ func TestDecide(t *testing.T) {
 // claimStates yields every state.
 func claimStates() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 128 {
+		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 512 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
 			s := State{
 				Want: Want(take(5)), Record: storage.Record(take(3)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
 				Journaled: take(2) == 1, Unusable: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
-				Lasting: take(2) == 1,
+				Lasting: take(2) == 1, Stored: take(2) == 1, NodeRead: take(2) == 1,
 			}
 			if !yield(s) {
 				return
@@ -145,8 +150,18 @@ func TestInEveryState(t *testing.T) {
 		"a node is given up only when nothing is open": func(s State, d Decision) bool {
 			return d.Action == Reschedule && (s.Creation == Open || s.Creation == Denied || s.Creation == Created || s.Want != Misplaced)
 		},
+		"an open request is sent again as it was": func(s State, d Decision) bool {
+			repeated := s.Stored && (s.Creation == Open || s.Creation == Denied) && !s.Lasting
+			return repeated && d.Action == Prepare || d.Action == UseStored && !s.Stored
+		},
+		"an open request is not repeated on a node that is gone": func(s State, d Decision) bool {
+			return d.Action == Create && s.Creation == Open && s.Want == Wanted && !s.NodeRead
+		},
+		"only a usable recorded volume is accepted": func(s State, d Decision) bool {
+			return d.Action == AcceptRecord && (s.Creation != Created || s.Unusable || s.Entry == Discarding || s.Record != storage.RecordPresent)
+		},
 		"no step is taken twice": func(s State, d Decision) bool {
-			return d.Action == Prepare && s.Prepared != Unprepared || d.Action == ReadClaim && s.Read != Cached ||
+			return d.Action == Prepare && s.Prepared != Unprepared || d.Action == UseStored && s.Prepared == Ready || d.Action == ReadNode && s.NodeRead || d.Action == ReadClaim && s.Read != Cached ||
 				d.Action == ReadBoth && s.Read == BothRead || d.Action == WriteEntry && s.Entry == Durable || d.Action == WriteDiscarding && s.Entry == Discarding
 		},
 		"nothing new is written with the gate off": func(s State, d Decision) bool {

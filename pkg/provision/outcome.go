@@ -83,3 +83,48 @@ func afterDenial(outcome Outcome, before Creation, deniedLongAgo bool) Creation 
 	}
 	return Denied
 }
+
+// Unresolved returns why repeating the request cannot tell whether there is a volume, ""
+// if it may. TriedAll: each known request for the volume was refused.
+func Unresolved(outcome Outcome, triedAll bool) string {
+	switch {
+	case outcome == Mismatch && triedAll:
+		return "the driver has a volume of that name, and says to every known request that it does not fit"
+	case outcome == SourceMissing:
+		return "the driver no longer finds what the request names, such as its source, which an earlier call may have found"
+	}
+	return ""
+}
+
+// CauseOf returns the cause of a failed call. An infeasible request is repeated as any
+// other one while no claim wants the volume.
+func CauseOf(infeasible, ignored bool, want Want) Cause {
+	switch {
+	case ignored:
+		return CallIgnored
+	case infeasible && want == Wanted:
+		return CallInfeasible
+	}
+	return CallFailed
+}
+
+// Adopted returns what is known of the volume of an entry of an earlier process, and what
+// the entry is to this one. A Foreign entry is written again in the own term.
+func Adopted(inherited Entry) (Entry, Creation) {
+	switch inherited {
+	case InheritedDiscarding, ForeignDiscarding:
+		return Discarding, Created
+	case Foreign:
+		return Outdated, Open
+	case Inherited, NoEntry, Outdated, Durable, Discarding:
+	}
+	return Durable, Open
+}
+
+// GivesUpNode reports whether the scheduler must select another node, after the request
+// could not be built. Unsuitable: the selected node cannot have the volume. An open request
+// is sent again as it was.
+func GivesUpNode(s State, unsuitable bool) bool {
+	isOpen := s.Creation == Open || s.Creation == Denied
+	return unsuitable && s.Want == Wanted && (!s.Stored || !isOpen)
+}

@@ -129,6 +129,10 @@ type State struct {
 	// Lasting: the request has been open for so long that the one of a claim that wants
 	// a volume may be built again. The entry keeps the old one.
 	Lasting bool
+	// Stored: the last request is known and can be sent again.
+	Stored bool
+	// NodeRead: the selected node of the claim was read live, or none is selected.
+	NodeRead bool
 	// Called: the driver was called for the claim in this pass.
 	Called bool
 	// Leading: the lease is valid for longer than a call may take to begin.
@@ -143,12 +147,16 @@ type Action int
 const (
 	// Wait changes nothing.
 	Wait Action = iota
-	// Prepare builds the request, or takes the stored one while its outcome is unknown.
+	// Prepare builds the request.
 	Prepare
+	// UseStored takes the last request, to send the same one again.
+	UseStored
 	// ReadClaim reads the claim from the API server and decides again.
 	ReadClaim
 	// ReadBoth reads claim and volume from the API server and decides again.
 	ReadBoth
+	// ReadNode reads the selected node from the API server.
+	ReadNode
 	// Adopt takes over an entry of an earlier process.
 	Adopt
 	// WriteEntry makes an entry with the request durable.
@@ -159,6 +167,8 @@ const (
 	Create
 	// Save creates the PersistentVolume.
 	Save
+	// AcceptRecord notes that the created volume is recorded already.
+	AcceptRecord
 	// Discard calls DeleteVolume for a volume that no PersistentVolume records.
 	Discard
 	// Strike removes the entry.
@@ -173,7 +183,7 @@ const (
 
 // String returns the name of the value.
 func (a Action) String() string {
-	return enum.Name(a, "Wait", "Prepare", "ReadClaim", "ReadBoth", "Adopt", "WriteEntry", "WriteDiscarding", "Create", "Save", "Discard",
+	return enum.Name(a, "Wait", "Prepare", "UseStored", "ReadClaim", "ReadBoth", "ReadNode", "Adopt", "WriteEntry", "WriteDiscarding", "Create", "Save", "AcceptRecord", "Discard",
 		"Strike", "SetApart", "RemoveOldFinalizer", "Reschedule")
 }
 

@@ -21,6 +21,8 @@ import (
 
 // directories is a backend that is not a CSI driver. It creates directories.
 type directories struct {
+	// unprepared is why no request can be built, nil if one can.
+	unprepared error
 	// next are the failures of the next calls.
 	next []*backend.Failure
 	// created are the names of the volumes, calls the number of calls.
@@ -45,7 +47,10 @@ func (d directory) Stored() (journal.Request, *journal.Secret) {
 
 func (*directories) Name() string { return csimock.DefaultName }
 
-func (*directories) Prepare(_ context.Context, options library.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
+func (d *directories) Prepare(_ context.Context, options library.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
+	if d.unprepared != nil {
+		return nil, nil, d.unprepared
+	}
 	return directory{options.PVName}, &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: options.PVName},
 		Spec:       v1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete},

@@ -146,7 +146,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on claim", "action", decision.Action, "reason", decision.Reason, "volume", o.name)
 		if err = steps.Next(); err == nil {
-			o, err = c.execute(ctx, o, state, decision.Action)
+			o, err = c.execute(ctx, o, state, decision)
 		}
 	}
 	return err

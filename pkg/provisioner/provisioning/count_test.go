@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"context"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -54,9 +55,16 @@ func TestFailedTriesAreCountedAsUpstream(t *testing.T) {
 		})
 	}
 	t.Run("another node is needed", func(t *testing.T) {
-		f := newFlow(t)
-		f.noteUnfit(&observation{claim: f.now(), name: "pvc-uid"}, provision.State{Want: provision.Wanted}, &provision.Elsewhere{})
+		f, d := newDirectoryFlow(t)
+		d.unprepared = &provision.Elsewhere{Sentence: "no directories on that node"}
+		f.Node = func(_ context.Context, name string) (*v1.Node, error) { return newNode(name, ""), nil }
+		f.delayBinding()
+		f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "n1" })
+		f.step(false)
 		f.counted(1)
+		if node, selected := f.now().Annotations[storage.AnnSelectedNode]; selected {
+			t.Errorf("the node %s is still selected", node)
+		}
 	})
 	t.Run("the claim is bound elsewhere", func(t *testing.T) {
 		f := newFlow(t)

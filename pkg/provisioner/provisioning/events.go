@@ -75,7 +75,8 @@ func (c *Controller) reportCleanupFailed(o *observation, err error) error {
 }
 
 // reportLeftAlone reports a created volume that is neither recorded nor deleted.
-func (c *Controller) reportLeftAlone(o *observation, r claimRecord) {
+func (c *Controller) reportLeftAlone(o *observation) {
+	r := o.record
 	if r.volume == nil || r.shown == "" {
 		return
 	}
@@ -104,7 +105,7 @@ func (c *Controller) reportTooLarge(o *observation, err error) {
 // reportGivenUp reports a claim of an earlier version that nothing can be found out about.
 func (c *Controller) reportGivenUp(o *observation) {
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningUnresolved, fmt.Sprintf(
-		"An earlier version of the provisioner may have created volume %s for the claim, which cannot be found out: %v. Look for a volume of that name in the storage system", o.name, o.refused)))
+		"An earlier version of the provisioner may have created volume %s for the claim, which cannot be found out: %v. Look for a volume of that name in the storage system", o.name, o.err)))
 }
 
 // bypassed counts a call without a journal entry.

@@ -78,11 +78,7 @@ func TestClaimThatIsRescheduledWaitsForTheScheduler(t *testing.T) {
 	f.Node = func(_ context.Context, name string) (*v1.Node, error) {
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
 	}
-	class, err := f.client.StorageV1().StorageClasses().Get(t.Context(), "class", metav1.GetOptions{})
-	f.must(err)
-	class = class.DeepCopy()
-	class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
-	f.must(f.Classes.GetStore().Update(class))
+	f.delayBinding()
 	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "full" })
 	f.inject(codes.ResourceExhausted, false, 1)
 	f.step(false)
@@ -107,6 +103,16 @@ func TestChangedAttributesClassHasTheClaimTriedAgain(t *testing.T) {
 	if !f.concerns(f.now(), changed) {
 		t.Error("the claim is not tried again")
 	}
+}
+
+// delayBinding has the class wait for the scheduler.
+func (f *flow) delayBinding() {
+	f.Helper()
+	class, err := f.client.StorageV1().StorageClasses().Get(f.Context(), "class", metav1.GetOptions{})
+	f.must(err)
+	class = class.DeepCopy()
+	class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+	f.must(f.Classes.GetStore().Update(class))
 }
 
 // mend gives the class a parameter.

@@ -210,7 +210,7 @@ func (c *Controller) superseded(before []journal.Request, latest *plan) []journa
 
 // adopt takes over an inherited entry.
 func (c *Controller) adopt(ctx context.Context, o *observation) (*observation, error) {
-	r, _ := c.memory.of(o.claim.UID)
+	r := o.record
 	if r.resumed {
 		entry := c.entryFor(o, r, r.stored)
 		if r.entry == provision.InheritedDiscarding {
@@ -221,27 +221,16 @@ func (c *Controller) adopt(ctx context.Context, o *observation) (*observation, e
 		}
 	}
 	c.note(o, func(r *claimRecord) {
-		r.resumed, r.creation, r.openedAt = false, provision.Open, time.Now()
-		switch r.entry {
-		case provision.InheritedDiscarding, provision.ForeignDiscarding:
-			r.entry, r.creation = provision.Discarding, provision.Created
-		case provision.Foreign: // written again, as one of this term
-			r.entry = provision.Outdated
-		default:
-			r.entry = provision.Durable
-		}
+		r.resumed, r.openedAt = false, time.Now()
+		r.entry, r.creation = provision.Adopted(r.entry)
 	})
-	after := o.next(o.claim)
-	if r.entry == provision.Inherited || r.entry == provision.Foreign {
-		after.plan = r.plan
-	}
-	return after, nil
+	return o.next(o.claim), nil
 }
 
 // writeEntry makes the entry of the request durable. One that is too large is done
 // without.
 func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision.State) (*observation, error) {
-	r, _ := c.memory.of(o.claim.UID)
+	r := o.record
 	entry := c.entryFor(o, r, o.plan)
 	err := c.Journal.Write(ctx, entry)
 	if errors.Is(err, journal.ErrTooLarge) {
@@ -271,10 +260,7 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 
 // writeDiscarding makes durable that the created volume is being discarded.
 func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*observation, error) {
-	r, _ := c.memory.of(o.claim.UID)
-	if r.volume == nil { // an event of it came a moment ago
-		return o.next(o.claim), nil
-	}
+	r := o.record
 	entry := c.entryFor(o, r, r.plan)
 	entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
 	err := c.Journal.Write(ctx, entry)
@@ -289,12 +275,12 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*obse
 }
 
 // strike removes the entry, and what is known of the call that it stands for.
-func (c *Controller) strike(ctx context.Context, o *observation, s provision.State) (*observation, error) {
-	r, _ := c.memory.of(o.claim.UID)
-	if s.Creation == provision.Created && (s.Record == storage.RecordPresent || s.Want == provision.Concluded) {
-		c.reportLeftAlone(o, r)
+func (c *Controller) strike(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
+	r := o.record
+	if s.Creation == provision.Created { // its volume is recorded, or its claim bound
+		c.reportLeftAlone(o)
 	}
-	if s.Want == provision.Concluded && s.Record != storage.RecordPresent {
+	if reason == provision.ClaimConcluded && s.Record != storage.RecordPresent {
 		if err := c.reportVanished(ctx, o); err != nil {
 			return nil, err
 		}
@@ -316,18 +302,17 @@ func (c *Controller) strike(ctx context.Context, o *observation, s provision.Sta
 }
 
 // setApart gives the entry to the administrator.
-func (c *Controller) setApart(ctx context.Context, o *observation, s provision.State) (*observation, error) {
-	r, _ := c.memory.of(o.claim.UID)
+func (c *Controller) setApart(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
+	r := o.record
 	entry := c.entryFor(o, r, cmp.Or(r.stored, r.plan))
 	if s.Entry == provision.ForeignDiscarding {
 		entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
 	}
-	reason := r.unresolved
-	if s.Entry == provision.Foreign || s.Entry == provision.ForeignDiscarding {
-		entry.CustodyBroken = r.foreign == ledByAnother
-		reason = r.foreign
+	why := r.unresolved
+	if reason == provision.CustodyBroken {
+		entry.CustodyBroken, why = r.foreign == ledByAnother, r.foreign
 	}
-	if err := c.Journal.SetApart(ctx, entry, reason); err != nil {
+	if err := c.Journal.SetApart(ctx, entry, why); err != nil {
 		return nil, err
 	}
 	c.memory.forget(o.claim.UID, o.name)

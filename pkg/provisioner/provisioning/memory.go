@@ -86,11 +86,6 @@ func (m *memory) of(claim types.UID) (claimRecord, bool) {
 	return r, known
 }
 
-// isOpen reports whether the last request has no final answer.
-func (r *claimRecord) isOpen() bool {
-	return r.creation == provision.Open || r.creation == provision.Denied
-}
-
 // settle notes that there is no unrecorded volume any more.
 func (r *claimRecord) settle() {
 	r.creation = provision.NotRequested

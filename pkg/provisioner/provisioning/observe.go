@@ -24,14 +24,18 @@ type observation struct {
 	name   string
 	volume *v1.PersistentVolume
 	read   provision.Read
-	// plan is the request, refused why it cannot be built.
-	plan    *plan
-	refused error
-	// called: the driver was called in this pass; failure is its error, nil if it
-	// succeeded.
-	called  bool
-	failure *failure
-	began   time.Time
+	// record is what was remembered of the claim when the step began.
+	record claimRecord
+	// nodeRead: the selected node was read live after the claim, or none is selected.
+	nodeRead bool
+	// plan is the request, nil if it was not built or cannot be.
+	plan *plan
+	// called: the driver was called in this pass.
+	called bool
+	// cause is what kept the pass from providing the volume, err its error.
+	cause provision.Cause
+	err   error
+	began time.Time
 }
 
 func (o *observation) subject() subject {
@@ -75,11 +79,8 @@ func (c *Controller) observe(key string) (*observation, error) {
 	if !gone && !c.versions.IsFresh(claim) {
 		return nil, controller.ErrStaleCache
 	}
-	o := &observation{claim: claim, gone: gone, name: c.VolumeName(claim), began: time.Now()}
-	if r.isOpen() && !c.isLasting(r) {
-		o.plan = r.plan
-	}
-	if c.isFresh(o, r) {
+	o := &observation{claim: claim, gone: gone, name: c.VolumeName(claim), record: r, began: time.Now()}
+	if c.isFresh(o) {
 		o.read = provision.ClaimRead
 	}
 	return o, nil
@@ -87,7 +88,8 @@ func (c *Controller) observe(key string) (*observation, error) {
 
 // isFresh reports whether a live read of the claim would say nothing new: its version
 // came by the watch, and neither a call nor a PersistentVolume is known.
-func (c *Controller) isFresh(o *observation, r claimRecord) bool {
+func (c *Controller) isFresh(o *observation) bool {
+	r := o.record
 	return !o.gone && c.Streamed != nil && c.Streamed(o.claim.ResourceVersion) &&
 		!r.requested && !r.recorded && r.entry == provision.NoEntry && o.claim.Spec.VolumeName == "" &&
 		controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name) == nil
@@ -100,47 +102,64 @@ func (c *Controller) isLasting(r claimRecord) bool {
 }
 
 // serverOf returns who serves the claim. What was begun here ends here.
-func (c *Controller) serverOf(claim *v1.PersistentVolumeClaim, r claimRecord) provision.Server {
+func (c *Controller) serverOf(o *observation) provision.Server {
+	r := o.record
 	if c.ServedBy == nil || r.plan != nil || r.volume != nil || r.entry != provision.NoEntry {
 		return provision.ThisProcess
 	}
-	return c.ServedBy(claim)
+	return c.ServedBy(o.claim)
 }
 
 // next is the observation of the claim as it is after a step.
 func (o *observation) next(claim *v1.PersistentVolumeClaim) *observation {
 	after := *o
-	after.claim, after.volume, after.read = claim, nil, provision.Cached
+	after.claim, after.volume, after.read, after.nodeRead = claim, nil, provision.Cached, false
 	return &after
 }
 
+// stateOf takes the snapshot of what is remembered, which the step works on, and returns
+// the state of the claim.
 func (c *Controller) stateOf(o *observation) provision.State {
-	r, _ := c.memory.of(o.claim.UID)
+	o.record, _ = c.memory.of(o.claim.UID)
+	r := o.record
 	s := provision.State{
 		Want:         c.wantOf(o),
 		Record:       c.recordOf(o),
 		Creation:     r.creation,
-		Entry:        entryOf(o, r),
+		Entry:        entryOf(o),
 		Read:         o.read,
 		Journaled:    c.journaled.Load() && r.bypass == "",
 		Unusable:     r.unusable != "",
-		OldFinalizer: !o.gone && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning) && c.serverOf(o.claim, r) != provision.OtherProcess,
+		OldFinalizer: !o.gone && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning) && c.serverOf(o) != provision.OtherProcess,
+		Stored:       r.plan != nil,
+		NodeRead:     o.nodeRead,
 		Called:       o.called,
 		Lasting:      c.isLasting(r),
 		Leading:      c.Leading == nil || c.Leading(),
 		Overdue:      r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Patience.Unresolved,
 	}
 	switch {
-	case o.refused != nil:
-		s.Prepared = provision.Refused
 	case o.plan != nil:
 		s.Prepared = provision.Ready
+	case o.isRefused():
+		s.Prepared = provision.Refused
 	}
 	return s
 }
 
+// isRefused reports whether the request could not be built in this pass.
+func (o *observation) isRefused() bool {
+	switch o.cause {
+	case provision.RequestFailed, provision.OtherProvisioner, provision.OtherProvisionerUnnamed:
+		return true
+	case provision.NoCause, provision.CallFailed, provision.CallInfeasible, provision.CallIgnored, provision.VolumeDiscarded:
+	}
+	return false
+}
+
 // entryOf returns what the journal has, compared with the request that is to be sent.
-func entryOf(o *observation, r claimRecord) provision.Entry {
+func entryOf(o *observation) provision.Entry {
+	r := o.record
 	if r.entry == provision.Durable && o.plan != nil && !o.plan.alternative && !o.plan.equals(r.stored) {
 		return provision.Outdated
 	}
@@ -148,8 +167,8 @@ func entryOf(o *observation, r claimRecord) provision.Entry {
 }
 
 func (c *Controller) wantOf(o *observation) provision.Want {
-	r, _ := c.memory.of(o.claim.UID)
-	node, server := o.claim.Annotations[storage.AnnSelectedNode], c.serverOf(o.claim, r)
+	r := o.record
+	node, server := o.claim.Annotations[storage.AnnSelectedNode], c.serverOf(o)
 	switch {
 	case !o.gone && concluded(o.claim, o.name):
 		return provision.Concluded
@@ -211,7 +230,7 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.Storage
 // recordOf prefers what was read live, then what this process wrote and the cache does
 // not have yet, then the cache.
 func (c *Controller) recordOf(o *observation) storage.Record {
-	r, _ := c.memory.of(o.claim.UID)
+	r := o.record
 	if o.read == provision.BothRead {
 		return storage.RecordOf(o.volume, o.claim.UID)
 	}

@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,23 +19,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// failure is an error of CreateVolume.
-type failure struct {
-	err error
-	// hopeless: the same request would get the same answer.
-	hopeless bool
-	// ignored: another provisioner serves the claim.
-	ignored bool
-}
-
 // create calls the driver and notes what is known of the volume since.
 func (c *Controller) create(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	if s.Want == provision.Wanted {
 		c.reportStart(o)
 	}
-	before, _ := c.memory.of(o.claim.UID)
 	if !s.Journaled {
-		c.bypassed(before)
+		c.bypassed(o.record)
 	}
 	c.note(o, func(r *claimRecord) {
 		if r.creation != provision.Open || !o.plan.equals(r.plan) {
@@ -46,33 +37,47 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 			r.plan = o.plan.withoutCredentials()
 		}
 	})
-	made, failed := c.Backend.Create(ctx, backend.Call{Request: o.plan.request, Volume: o.plan.volume, Unwanted: o.gone || s.Want == provision.Unwanted})
+	answer, failed := c.Backend.Create(ctx, backend.Call{Request: o.plan.request, Volume: o.plan.volume, Unwanted: s.Want == provision.Unwanted})
 	if failed == nil {
-		failed = c.checkHandle(made, o)
-	}
-	if now, _ := c.memory.of(o.claim.UID); now.sightings != before.sightings {
-		klog.FromContext(ctx).Info("A PersistentVolume of the claim was seen during the call; the call is repeated", "volume", o.name)
-		return o.afterCall(nil), nil
+		failed = c.checkHandle(answer, o)
 	}
 	if failed != nil {
-		return c.failed(ctx, o, s, before, failed)
+		return c.failed(ctx, o, s, failed), nil
 	}
-	provision.AssignmentOf(o.plan.volume).ApplyTo(made.Volume, c.Honor)
-	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", made.Shown)
-	c.note(o, func(r *claimRecord) {
+	provision.AssignmentOf(o.plan.volume).ApplyTo(answer.Volume, c.Honor)
+	if !c.noteAnswer(ctx, o, func(r *claimRecord) {
 		r.creation = provision.Created
-		r.volume, r.unusable, r.handle, r.shown = made.Volume, made.Unusable, made.Handle, made.Shown
+		r.volume, r.unusable, r.handle, r.shown = answer.Volume, answer.Unusable, answer.Handle, answer.Shown
 		if o.plan.alternative && s.Want == provision.Wanted {
 			r.unusable = "the volume was created by an earlier request for the claim, which asked for something else"
 		}
+	}) {
+		return o.afterCall(provision.NoCause, nil), nil
+	}
+	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", answer.Shown)
+	return o.afterCall(provision.NoCause, nil), nil
+}
+
+// noteAnswer notes what the answer of a call says, unless a PersistentVolume of the claim
+// was seen during the call: the volume may have been deleted with it already, and the
+// call is repeated. It returns false then.
+func (c *Controller) noteAnswer(ctx context.Context, o *observation, change func(*claimRecord)) bool {
+	seen := false
+	c.note(o, func(r *claimRecord) {
+		if seen = r.sightings != o.record.sightings; !seen {
+			change(r)
+		}
 	})
-	return o.afterCall(nil), nil
+	if seen {
+		klog.FromContext(ctx).Info("A PersistentVolume of the claim was seen during the call; the call is repeated", "volume", o.name)
+	}
+	return !seen
 }
 
 // afterCall is the observation after the driver was called.
-func (o *observation) afterCall(f *failure) *observation {
+func (o *observation) afterCall(cause provision.Cause, err error) *observation {
 	after := o.next(o.claim)
-	after.called, after.failure, after.plan = true, f, nil
+	after.called, after.plan, after.cause, after.err = true, nil, cause, err
 	return after
 }
 
@@ -94,31 +99,34 @@ func badHandle(reason string) *backend.Failure {
 }
 
 // failed notes what a failed call says.
-func (c *Controller) failed(ctx context.Context, o *observation, s provision.State, before claimRecord, failed *backend.Failure) (*observation, error) {
+func (c *Controller) failed(ctx context.Context, o *observation, s provision.State, failed *backend.Failure) *observation {
+	before := o.record
 	creation := provision.After(failed.Outcome, before.creation, !before.deniedAt.IsZero() && time.Since(before.deniedAt) >= c.Patience.Denial)
-	c.note(o, func(r *claimRecord) {
+	if !c.noteAnswer(ctx, o, func(r *claimRecord) {
 		r.creation = creation
 		r.noteDenial(creation)
-		r.noteUnresolved(unresolvedBy(failed, r))
+		r.noteUnresolved(cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, r.alternatives >= len(r.superseded))))
 		if failed.Outcome == provision.Mismatch {
 			r.alternatives++
 		}
 		if failed.NodeUnfit {
 			r.unfit = o.claim.Annotations[storage.AnnSelectedNode]
 		}
-	})
+	}) {
+		return o.afterCall(provision.NoCause, nil)
+	}
 	if c.Failed != nil {
 		c.Failed(storage.ClaimClass(o.claim))
 	}
-	f := &failure{err: failed.Err, hopeless: failed.Infeasible && s.Want == provision.Wanted, ignored: failed.Ignored}
 	c.count(o, failed.Err)
-	if s.Want != provision.Unwanted && !f.ignored {
-		f.err = c.reportFailure(o, c.sentence(o, failed.Err, f.hopeless))
+	cause, err := provision.CauseOf(failed.Infeasible, failed.Ignored, s.Want), failed.Err
+	if s.Want != provision.Unwanted && cause != provision.CallIgnored {
+		err = c.reportFailure(o, c.sentence(o, err, cause == provision.CallInfeasible))
 	}
-	if f.hopeless {
-		klog.FromContext(ctx).Error(f.err, "The driver refuses the request, trying again later", "wait", c.Backoff.Max)
+	if cause == provision.CallInfeasible {
+		klog.FromContext(ctx).Error(err, "The driver refuses the request, trying again later", "wait", c.Backoff.Max)
 	}
-	return o.afterCall(f), nil
+	return o.afterCall(cause, err)
 }
 
 // noteDenial notes when the driver denied the volume first.
@@ -142,19 +150,6 @@ func (r *claimRecord) noteUnresolved(reason string) {
 	r.unresolved = reason
 }
 
-// unresolvedBy returns why repeating the request does not help, "" if it may.
-func unresolvedBy(failed *backend.Failure, r *claimRecord) string {
-	switch {
-	case failed.Unresolved != "":
-		return failed.Unresolved
-	case failed.Outcome == provision.Mismatch && r.alternatives >= len(r.superseded):
-		return "the driver has a volume of that name, and says to every known request that it does not fit"
-	case failed.Outcome == provision.SourceMissing:
-		return "the driver no longer finds what the request names, such as its source, which an earlier call may have found"
-	}
-	return ""
-}
-
 // sentence is what the user reads of an error of the driver, or of a request that
 // cannot be built.
 func (c *Controller) sentence(o *observation, err error, hopeless bool) error {
@@ -165,47 +160,51 @@ func (c *Controller) sentence(o *observation, err error, hopeless bool) error {
 	return fmt.Errorf("failed to provision volume with StorageClass %q: %w", storage.ClaimClass(o.claim), err)
 }
 
-// save records the volume. An existing PersistentVolume of its name is success only
-// if it refers to this claim.
+// save creates the PersistentVolume. One of its name is looked at live: it may be the
+// same one, whose creation seemed to fail.
 func (c *Controller) save(ctx context.Context, o *observation) (*observation, error) {
-	r, _ := c.memory.of(o.claim.UID)
-	if r.volume == nil { // an event of it came a moment ago
+	changed := false
+	c.note(o, func(r *claimRecord) {
+		if changed = r.volume == nil; !changed { // an event of the volume came a moment ago
+			r.seen = false
+		}
+	})
+	if changed {
 		return o.next(o.claim), nil
 	}
-	c.note(o, func(r *claimRecord) { r.seen = false })
-	_, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, r.volume, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return c.compare(ctx, o)
-	}
-	if err != nil {
+	_, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, o.record.volume, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return c.readBoth(ctx, o)
+	case err != nil:
 		return nil, c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err))
 	}
 	return c.saved(o), nil
 }
 
-// compare reads the volume that has the name.
-func (c *Controller) compare(ctx context.Context, o *observation) (*observation, error) {
-	after, err := c.readBoth(ctx, o)
-	if err != nil {
-		return nil, err
+// acceptRecord notes that a PersistentVolume of the claim exists. If it stands for another
+// disk, the created volume is left alone.
+func (c *Controller) acceptRecord(o *observation) *observation {
+	recorded := o.volume
+	if recorded == nil {
+		recorded = controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name)
 	}
-	if c.recordOf(after) == storage.RecordPresent {
-		if r, _ := c.memory.of(o.claim.UID); r.volume != nil && !c.Deletion.SameDisk(r.volume, after.volume) {
-			c.reportLeftAlone(o, r)
-		}
-		return c.saved(o), nil
+	if recorded != nil && !c.Deletion.SameDisk(o.record.volume, recorded) {
+		c.reportLeftAlone(o)
 	}
-	return after, nil
+	return c.saved(o)
 }
 
+// saved notes that the volume is recorded.
 func (c *Controller) saved(o *observation) *observation {
-	r, _ := c.memory.of(o.claim.UID)
+	seen := false
 	c.note(o, func(r *claimRecord) {
+		seen = r.seen
 		r.settle()
 		r.saved, r.savedAt, r.recorded, r.nameTaken = true, time.Now(), true, false
 	})
-	if now, _ := c.memory.of(o.claim.UID); now.seen && r.volume != nil {
-		c.memory.release(c.Deletion.HandleOf(r.volume))
+	if seen {
+		c.memory.release(c.Deletion.HandleOf(o.record.volume))
 	}
 	c.count(o, nil)
 	c.reportSuccess(o)
@@ -214,19 +213,16 @@ func (c *Controller) saved(o *observation) *observation {
 	return after
 }
 
-// discard deletes a volume that nothing records. If it cannot be used, the user reads
-// why.
+// discard deletes a volume that nothing records. Why it cannot be used is reported once
+// the claim waits.
 func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
-	r, _ := c.memory.of(o.claim.UID)
-	if r.volume == nil { // an event of it came a moment ago
-		return o.next(o.claim), nil
-	}
-	recorded, err := c.isRecorded(ctx, o, r)
+	r := o.record
+	recorded, err := c.isRecorded(ctx, o)
 	switch {
 	case err != nil:
 		return nil, err
 	case recorded:
-		c.reportLeftAlone(o, r)
+		c.reportLeftAlone(o)
 	default:
 		if err := c.Deletion.Discard(ctx, r.volume, r.handle); err != nil {
 			return nil, c.reportCleanupFailed(o, err)
@@ -238,19 +234,16 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 		r.settle()
 		r.creation = provision.Failed
 	})
-	after := o.next(o.claim)
-	after.plan, after.called = nil, true
-	if r.unusable != "" && r.unusable != discardedBefore && c.wantOf(after) == provision.Wanted {
-		err := errors.New(r.unusable)
-		c.count(o, err)
-		after.failure = &failure{err: c.reportFailure(o, err)}
+	if r.unusable == "" || r.unusable == discardedBefore {
+		return o.afterCall(provision.NoCause, nil), nil
 	}
-	return after, nil
+	return o.afterCall(provision.VolumeDiscarded, errors.New(r.unusable)), nil
 }
 
 // isRecorded reports whether a PersistentVolume has the disk, or a claim names the
 // volume. Both are read live from all there are: the disk may hold data then.
-func (c *Controller) isRecorded(ctx context.Context, o *observation, r claimRecord) (bool, error) {
+func (c *Controller) isRecorded(ctx context.Context, o *observation) (bool, error) {
+	r := o.record
 	if len(c.Deletion.Naming(r.volume)) > 0 || o.volume != nil && c.Deletion.SameDisk(r.volume, o.volume) {
 		return true, nil
 	}

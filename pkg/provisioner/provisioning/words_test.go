@@ -22,6 +22,10 @@ func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, storage.AnnSelectedNode, name)
 		return &observation{claim: claim, name: "pvc-uid"}
 	}
+	refuse := func(o *observation, err error) {
+		o.cause, o.err = causeOf(err), err
+		_ = f.wait(o, provision.State{Want: provision.Wanted, Prepared: provision.Refused}, provision.RequestRefused)
+	}
 	for name, tc := range map[string]struct {
 		act   func(o *observation)
 		words []string
@@ -33,29 +37,29 @@ func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 		"driver refuses": {func(o *observation) { _ = f.reportFailure(o, f.sentence(o, errors.New("bad"), true)) },
 			[]string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": `, "infeasible error", "etries will be delayed", "bad"}},
 		"request is refused": {func(o *observation) {
-			o.refused = &provision.Refusal{Sentence: "no such mode"}
-			_ = f.refused(o, provision.State{Want: provision.Wanted})
+			refuse(o, &provision.Refusal{Sentence: "no such mode"})
 		}, []string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": no such mode`}},
 		"class is missing": {func(o *observation) {
 			o.claim.Spec.StorageClassName = ptr.To("none")
-			_, o.refused = f.planFor(t.Context(), o, nil)
-			_ = f.refused(o, provision.State{Want: provision.Wanted})
+			_, err := f.planFor(t.Context(), o, nil)
+			refuse(o, err)
 		}, []string{"Warning ProvisioningFailed ", `storageclass.storage.k8s.io "none" not found`}},
 		"populator": {func(o *observation) {
 			o.claim.Spec.DataSource = &v1.TypedLocalObjectReference{APIGroup: ptr.To("example.com"), Kind: "Hello", Name: "h"}
-			_, o.refused = f.planFor(t.Context(), o, nil)
-			_ = f.refused(o, provision.State{Want: provision.Wanted})
+			_, err := f.planFor(t.Context(), o, nil)
+			refuse(o, err)
 		}, []string{"Normal Provisioning ", "Assuming an external populator will provision the volume"}},
 		"node is gone": {func(*observation) { _, _ = f.selectedNode(t.Context(), node(f, "n1")) }, []string{"Warning ProvisioningFailed ", `nodes "n1" not found`}},
 		"node cannot be read": {func(o *observation) {
 			defer func(before func(context.Context, string) (*v1.Node, error)) { f.Node = before }(f.Node)
 			f.Node = func(context.Context, string) (*v1.Node, error) { return nil, errors.New("timeout") }
-			_, o.refused = f.selectedNode(t.Context(), node(f, "n1"))
-			_ = f.refused(o, provision.State{Want: provision.Wanted})
+			_, err := f.selectedNode(t.Context(), node(f, "n1"))
+			refuse(o, err)
 		}, []string{"Warning ProvisioningFailed ", "failed to get target node", "timeout"}},
 		"object cannot be written": {func(o *observation) {
 			f.fail("create", "persistentvolumes", false)
 			f.note(o, func(r *claimRecord) { r.volume = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}} })
+			o.record, _ = f.memory.of("uid")
 			_, _ = f.save(t.Context(), o)
 		}, []string{"Warning ProvisioningFailed ", "rror creating provisioned PV object for claim ns/claim: "}},
 		"cleanup fails": {func(o *observation) { _ = f.reportCleanupFailed(o, errors.New("busy")) },

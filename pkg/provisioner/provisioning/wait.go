@@ -1,0 +1,91 @@
+package provisioning
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+)
+
+// wait reports what the claim waits for, and has it reconciled again. An error is
+// returned for a retry with backoff.
+func (c *Controller) wait(o *observation, s provision.State, reason provision.Reason) error {
+	w := provision.WaitFor(s, reason, provision.Pass{
+		Cause: o.cause, Unseen: o.record.saved && !o.record.seen, Server: c.serverOf(o),
+	})
+	err := o.err
+	switch reason {
+	case provision.LeaseEnding:
+		err = errLeaseEnding
+	case provision.NameTaken:
+		err = fmt.Errorf("the name %s of the claim's volume is taken by another volume; delete that one to have the claim served", o.name)
+	default:
+	}
+	if w.Count {
+		c.count(o, err)
+	}
+	err = c.reportWait(o, w.Report, err)
+	if w.Forget {
+		c.forget(o)
+	}
+	if w.Retry == provision.WithBackoff {
+		return err
+	}
+	if delay := c.delay(o, w.Retry); delay > 0 {
+		c.loop.EnqueueAfter(o.subject().key, delay)
+	}
+	return nil
+}
+
+// forget drops what is remembered of a claim for which nothing is left to be done.
+func (c *Controller) forget(o *observation) {
+	c.memory.forget(o.claim.UID, o.name)
+	if o.gone {
+		c.Reporter.Forget(o.claim.UID)
+	}
+}
+
+// delay returns the time until the retry, 0 for none.
+func (c *Controller) delay(o *observation, retry provision.Retry) time.Duration {
+	switch retry {
+	case provision.Soon:
+		return c.Backoff.Initial
+	case provision.Late:
+		return c.Backoff.Max
+	case provision.OnceDenialCounts:
+		return max(c.Patience.Denial-time.Since(o.record.deniedAt), c.Backoff.Initial)
+	case provision.OnceRecordIsMissed:
+		return c.Patience.Unseen
+	case provision.OnEvent, provision.WithBackoff:
+	}
+	return 0
+}
+
+// reportWait makes the event, and returns the error as its user reads it.
+func (c *Controller) reportWait(o *observation, report provision.Report, err error) error {
+	switch report {
+	case provision.ReportFailure:
+		return c.reportFailure(o, c.causeSentence(o))
+	case provision.ReportNameConflict:
+		return c.reportFailure(o, err)
+	case provision.ReportUnresolved:
+		return c.reportUnresolved(o, err)
+	case provision.ReportOtherProvisioner:
+		var other *provision.NotOurs
+		if errors.As(err, &other) {
+			c.Reporter.Report(o.claim, controller.NormalEvent(provisioning, other.Sentence))
+		}
+	case provision.NoReport:
+	}
+	return err
+}
+
+// causeSentence returns the error of the pass as the user reads it.
+func (c *Controller) causeSentence(o *observation) error {
+	if o.cause == provision.VolumeDiscarded {
+		return o.err
+	}
+	return c.sentence(o, o.err, false)
+}
