@@ -70,7 +70,7 @@ func (w *wiring) wireCapacity(ctx context.Context) error {
 	if !options.enabled {
 		return nil
 	}
-	if !w.driver.TellsCapacity() {
+	if !w.driver.ReportsCapacity() {
 		klog.FromContext(ctx).Info("The driver does not announce GET_CAPACITY; asking it for capacity nevertheless", "driver", w.driver.Name())
 	}
 	config := rest.AddUserAgent(rest.CopyConfig(w.clients.Config), "capacity")

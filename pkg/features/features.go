@@ -9,14 +9,13 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// HonorPVReclaimPolicy makes the reclaim policy of a volume hold whichever of
-// volume and claim is deleted first (KEP-2644). Off means exactly the behavior
-// without the KEP: a volume that is deleted before its claim leaks. As upstream, the
-// gate is generally available, so that AllBeta does not change it; it can be
-// switched off here.
+// HonorPVReclaimPolicy applies the reclaim policy of a volume in either order of deletion
+// of volume and claim (KEP-2644). Off is the behavior before the KEP: a volume that is
+// deleted before its claim leaks in the storage system. The gate is GA as upstream, so that
+// AllBeta does not change it, but it can be switched off here.
 const HonorPVReclaimPolicy featuregate.Feature = "HonorPVReclaimPolicy"
 
-// NewGate returns a gate with the defaults; every program has one of its own.
+// NewGate returns a feature gate with the defaults. Every program has its own.
 func NewGate() (featuregate.MutableFeatureGate, error) {
 	gate := featuregate.NewFeatureGate()
 	specs := map[featuregate.Feature]featuregate.FeatureSpec{
@@ -28,8 +27,8 @@ func NewGate() (featuregate.MutableFeatureGate, error) {
 	return gate, nil
 }
 
-// Known describes every gate, sorted by name. The library leaves out those that are
-// generally available, which are taken all the same.
+// Known describes every gate, sorted by name. The library's own list lacks the GA gates,
+// which are accepted too.
 func Known(gate featuregate.MutableFeatureGate) []string {
 	var known []string
 	for name, spec := range gate.GetAll() {
@@ -43,8 +42,8 @@ func Known(gate featuregate.MutableFeatureGate) []string {
 	return known
 }
 
-// Set applies the values of the flag --feature-gates. The error of an unknown
-// gate names those that exist.
+// Set applies the values of --feature-gates. The error for an unknown gate lists the known
+// gates.
 func Set(gate featuregate.MutableFeatureGate, values map[string]bool) error {
 	for name := range values {
 		if _, known := gate.GetAll()[featuregate.Feature(name)]; !known && name != "AllAlpha" && name != "AllBeta" {

@@ -10,7 +10,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/features"
 )
 
-func TestTheGateIsOnByDefaultAndCanBeSwitchedOff(t *testing.T) {
+func TestGateIsOnAndCanBeSwitchedOff(t *testing.T) {
 	gate, err := features.NewGate()
 	if err != nil || !gate.Enabled(features.HonorPVReclaimPolicy) {
 		t.Fatalf("NewGate: %v, enabled %v", err, gate.Enabled(features.HonorPVReclaimPolicy))
@@ -25,8 +25,8 @@ func TestTheGateIsOnByDefaultAndCanBeSwitchedOff(t *testing.T) {
 
 func TestAllBetaDoesNotSwitchTheGateOff(t *testing.T) {
 	for name, values := range map[string]map[string]bool{
-		"off":            {"AllBeta": false},
-		"off, with more": {"AllBeta": false, "AllAlpha": false},
+		"off":                {"AllBeta": false},
+		"off, with AllAlpha": {"AllBeta": false, "AllAlpha": false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate, err := features.NewGate()
@@ -40,7 +40,7 @@ func TestAllBetaDoesNotSwitchTheGateOff(t *testing.T) {
 	}
 }
 
-func TestAnUnknownGateIsRefusedWithTheKnownOnes(t *testing.T) {
+func TestErrorForUnknownGateListsKnownGates(t *testing.T) {
 	gate, err := features.NewGate()
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestAnUnknownGateIsRefusedWithTheKnownOnes(t *testing.T) {
 	}
 }
 
-func TestEveryGateThatIsTakenIsNamed(t *testing.T) {
+func TestKnownListsEveryGate(t *testing.T) {
 	gate, err := features.NewGate()
 	if err != nil {
 		t.Fatal(err)
@@ -64,9 +64,9 @@ func TestEveryGateThatIsTakenIsNamed(t *testing.T) {
 		"HonorPVReclaimPolicy=true|false (GA - default=true)", "New=true|false (ALPHA - default=false)",
 	}
 	if known := features.Known(gate); !slices.Equal(known, want) {
-		t.Errorf("known are %q, want %q", known, want)
+		t.Errorf("Known = %q, want %q", known, want)
 	}
 	if err := features.Set(gate, map[string]bool{"Nope": true}); err == nil || !strings.Contains(err.Error(), "Done=true|false (GA") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("Set = %v", err)
 	}
 }

@@ -19,29 +19,29 @@ func TestReaches(t *testing.T) {
 		}
 		return affinity
 	}
-	one := func(r ...v1.NodeSelectorRequirement) []v1.NodeSelectorRequirement { return r }
-	field := &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: one(require("metadata.name", v1.NodeSelectorOpIn, "node"))}}}}
+	all := func(r ...v1.NodeSelectorRequirement) []v1.NodeSelectorRequirement { return r }
+	field := &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: all(require("metadata.name", v1.NodeSelectorOpIn, "node"))}}}}
 	node := map[string]string{"zone": "a", "host": "1"}
 	for name, tc := range map[string]struct {
 		node     map[string]string
 		affinity *v1.VolumeNodeAffinity
 		want     bool
 	}{
-		"its own place":                    {node, terms(one(require("zone", v1.NodeSelectorOpIn, "a"), require("host", v1.NodeSelectorOpIn, "1"))), true},
-		"another place":                    {node, terms(one(require("host", v1.NodeSelectorOpIn, "2"))), false},
-		"half its own place":               {node, terms(one(require("zone", v1.NodeSelectorOpIn, "a"), require("host", v1.NodeSelectorOpIn, "2"))), false},
-		"one of two places":                {node, terms(one(require("host", v1.NodeSelectorOpIn, "2")), one(require("host", v1.NodeSelectorOpIn, "1"))), true},
-		"every other place":                {node, terms(one(require("host", v1.NodeSelectorOpNotIn, "1"))), false},
-		"a label that it has":              {node, terms(one(require("host", v1.NodeSelectorOpExists))), true},
-		"a label that it has not":          {node, terms(one(require("rack", v1.NodeSelectorOpExists))), false},
-		"a greater number":                 {node, terms(one(require("host", v1.NodeSelectorOpGt, "0"))), true},
-		"an operator that nobody knows":    {node, terms(one(require("host", "Near", "1"))), false},
-		"a term that asks for nothing":     {node, terms(nil), false},
-		"no term":                          {node, terms(), false},
-		"a node by its name":               {node, field, false},
-		"everywhere":                       {node, nil, true},
-		"a driver that tells no place":     {nil, terms(one(require("host", v1.NodeSelectorOpIn, "2"))), true},
-		"an affinity that requires nought": {node, &v1.VolumeNodeAffinity{}, true},
+		"own segment":                  {node, terms(all(require("zone", v1.NodeSelectorOpIn, "a"), require("host", v1.NodeSelectorOpIn, "1"))), true},
+		"other segment":                {node, terms(all(require("host", v1.NodeSelectorOpIn, "2"))), false},
+		"one of two labels":            {node, terms(all(require("zone", v1.NodeSelectorOpIn, "a"), require("host", v1.NodeSelectorOpIn, "2"))), false},
+		"one of two terms":             {node, terms(all(require("host", v1.NodeSelectorOpIn, "2")), all(require("host", v1.NodeSelectorOpIn, "1"))), true},
+		"NotIn own value":              {node, terms(all(require("host", v1.NodeSelectorOpNotIn, "1"))), false},
+		"Exists, label present":        {node, terms(all(require("host", v1.NodeSelectorOpExists))), true},
+		"Exists, label missing":        {node, terms(all(require("rack", v1.NodeSelectorOpExists))), false},
+		"Gt":                           {node, terms(all(require("host", v1.NodeSelectorOpGt, "0"))), true},
+		"unknown operator":             {node, terms(all(require("host", "Near", "1"))), false},
+		"empty term":                   {node, terms(nil), false},
+		"no term":                      {node, terms(), false},
+		"match fields":                 {node, field, false},
+		"no affinity":                  {node, nil, true},
+		"driver without topology":      {nil, terms(all(require("host", v1.NodeSelectorOpIn, "2"))), true},
+		"affinity without requirement": {node, &v1.VolumeNodeAffinity{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := topology.Reaches(tc.node, tc.affinity); got != tc.want {
@@ -58,13 +58,13 @@ func TestAllows(t *testing.T) {
 		terms []v1.TopologySelectorTerm
 		want  bool
 	}{
-		"everywhere":            {nil, true},
-		"this node":             {[]v1.TopologySelectorTerm{host("1")}, true},
-		"this node among some":  {[]v1.TopologySelectorTerm{host("0", "1")}, true},
-		"this node in a term":   {[]v1.TopologySelectorTerm{host("0"), host("1")}, true},
-		"another node":          {[]v1.TopologySelectorTerm{host("2")}, false},
-		"another zone":          {[]v1.TopologySelectorTerm{term(allow("host", "1"), allow("zone", "b"))}, false},
-		"a key that it has not": {[]v1.TopologySelectorTerm{term(allow("rack", "1"))}, false},
+		"no affinity":                 {nil, true},
+		"own value":                   {[]v1.TopologySelectorTerm{host("1")}, true},
+		"own value among others":      {[]v1.TopologySelectorTerm{host("0", "1")}, true},
+		"own value in one term":       {[]v1.TopologySelectorTerm{host("0"), host("1")}, true},
+		"other value":                 {[]v1.TopologySelectorTerm{host("2")}, false},
+		"other value of a second key": {[]v1.TopologySelectorTerm{term(allow("host", "1"), allow("zone", "b"))}, false},
+		"missing label":               {[]v1.TopologySelectorTerm{term(allow("rack", "1"))}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := topology.Allows(tc.terms, node); got != tc.want {

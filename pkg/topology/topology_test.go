@@ -15,14 +15,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-// node runs the driver; its labels are "key=value ..." and its keys all of them.
+// node returns a node with labels "key=value ...", all registered as topology keys.
 func node(name, labels string) topology.Node {
 	n := topology.Node{Name: name, Labels: parse(labels)}
 	n.Keys = slices.Sorted(maps.Keys(n.Labels))
 	return n
 }
 
-// registered is a node with labels and the keys that the driver registered there.
+// registered returns a node with labels and registered topology keys.
 func registered(name, labels string, keys ...string) topology.Node {
 	return topology.Node{Name: name, Labels: parse(labels), Keys: keys}
 }
@@ -36,16 +36,17 @@ func parse(text string) map[string]string {
 	return segments
 }
 
-func show(list []*csi.Topology) []string {
-	var shown []string
-	for _, place := range list {
+// texts returns the topologies as "key=value ...".
+func texts(list []*csi.Topology) []string {
+	var texts []string
+	for _, topology := range list {
 		var pairs []string
-		for _, key := range slices.Sorted(maps.Keys(place.GetSegments())) {
-			pairs = append(pairs, key+"="+place.GetSegments()[key])
+		for _, key := range slices.Sorted(maps.Keys(topology.GetSegments())) {
+			pairs = append(pairs, key+"="+topology.GetSegments()[key])
 		}
-		shown = append(shown, strings.Join(pairs, " "))
+		texts = append(texts, strings.Join(pairs, " "))
 	}
-	return shown
+	return texts
 }
 
 func allow(key string, values ...string) v1.TopologySelectorLabelRequirement {
@@ -68,16 +69,16 @@ func TestRequirement(t *testing.T) {
 		requisite, preferred []string
 		fails                string
 	}{
-		"Immediate asks for every place, in an order of the claim's own": {
+		"Immediate requests all segments, from the offset": {
 			in:        topology.Input{ClaimName: "data-web-1", Nodes: zones, Immediate: true},
 			requisite: []string{"zone=a", "zone=b", "zone=c"}, preferred: []string{"zone=b", "zone=c", "zone=a"},
 		},
-		"Immediate without --immediate-topology asks for nothing": {in: topology.Input{Nodes: zones}},
-		"Immediate asks for what the class allows, with or without the flag": {
+		"Immediate without --immediate-topology": {in: topology.Input{Nodes: zones}},
+		"Immediate with allowed topologies": {
 			in:        topology.Input{ClaimName: "c", Nodes: zones, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
 			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
 		},
-		"a class that allows nothing in particular does not restrict": {
+		"allowed topologies with an empty term": {
 			in: topology.Input{ClaimName: "c", Nodes: zones, Immediate: true, Allowed: []v1.TopologySelectorTerm{term()}},
 		},
 		"values of several keys are combined": {
@@ -86,77 +87,77 @@ func TestRequirement(t *testing.T) {
 			requisite: []string{"rack=1 zone=a", "rack=1 zone=b", "rack=2 zone=a", "rack=2 zone=b"},
 			preferred: []string{"rack=2 zone=b", "rack=1 zone=a", "rack=1 zone=b", "rack=2 zone=a"},
 		},
-		"a key that is asked for twice must have one value": {
+		"one key in two expressions": {
 			in:        topology.Input{ClaimName: "c", Allowed: []v1.TopologySelectorTerm{term(allow("zone", "a", "b"), allow("zone", "b", "c"))}},
 			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
 		},
-		"a chosen node comes first, the others follow": {
+		"selected node is preferred": {
 			in:        topology.Input{Nodes: zones, Selected: &zones[1]},
 			requisite: []string{"zone=a", "zone=b", "zone=c"}, preferred: []string{"zone=b", "zone=c", "zone=a"},
 		},
-		"strict asks for the chosen node's place alone": {
+		"strict": {
 			in:        topology.Input{Nodes: zones, Selected: &zones[1], Strict: true},
 			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
 		},
-		"strict, and the class allows the wider place": {
+		"strict, allowed by a wider segment": {
 			in: topology.Input{Selected: &topology.Node{Name: "n", Labels: parse("rack=2 zone=b"), Keys: []string{"zone", "rack"}},
 				Strict: true, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
 			requisite: []string{"rack=2 zone=b"}, preferred: []string{"rack=2 zone=b"},
 		},
-		"strict, and the class does not allow it": {
+		"strict, not allowed": {
 			in:    topology.Input{Selected: &zones[0], Strict: true, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
 			fails: "zone=a",
 		},
-		"a chosen node that the class does not allow": {
+		"selected node is not allowed": {
 			in:    topology.Input{Selected: &zones[0], Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
 			fails: "n1",
 		},
-		"a chosen node without the driver":       {in: topology.Input{Nodes: zones, Selected: &silent}, fails: "silent"},
-		"a chosen node without labels":           {in: topology.Input{Nodes: zones, Selected: &unlabelled}, fails: "bare"},
-		"Immediate, and the driver runs nowhere": {in: topology.Input{Nodes: []topology.Node{silent}, Immediate: true}, fails: "no node"},
-		"Immediate, and no node has the labels":  {in: topology.Input{Nodes: []topology.Node{unlabelled}, Immediate: true}, fails: "zone"},
-		"a node without the driver is left out": {
+		"selected node without the driver":  {in: topology.Input{Nodes: zones, Selected: &silent}, fails: "silent"},
+		"selected node without labels":      {in: topology.Input{Nodes: zones, Selected: &unlabelled}, fails: "bare"},
+		"Immediate, driver on no node":      {in: topology.Input{Nodes: []topology.Node{silent}, Immediate: true}, fails: "no node"},
+		"Immediate, no node has the labels": {in: topology.Input{Nodes: []topology.Node{unlabelled}, Immediate: true}, fails: "zone"},
+		"node without the driver is ignored": {
 			in:        topology.Input{ClaimName: "c", Nodes: []topology.Node{zones[1], silent}, Immediate: true},
 			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
 		},
-		"a node without the driver is left out beside the selected one": {
+		"selected node, other node without the driver": {
 			in:        topology.Input{Nodes: []topology.Node{zones[1], silent}, Selected: &zones[1]},
 			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
 		},
-		"every registered set of keys is requested": {
+		"every registered set of keys": {
 			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
 				node("new", "rack=1 zone=a"), registered("o1", "zone=b", "zone"), registered("o2", "zone=c", "zone")}},
 			requisite: []string{"zone=a", "zone=b", "zone=c", "rack=1 zone=a"},
 			preferred: []string{"zone=a", "zone=b", "zone=c", "rack=1 zone=a"},
 		},
-		"a set of keys in another order is the same set": {
+		"set of keys in another order": {
 			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
 				registered("n1", "rack=1 zone=a", "zone", "rack"), registered("n2", "rack=1 zone=a", "rack", "zone")}},
 			requisite: []string{"rack=1 zone=a"}, preferred: []string{"rack=1 zone=a"},
 		},
-		"sets without a common key are both requested": {
+		"sets without a common key": {
 			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
 				registered("n1", "region=e zone=1", "region"), registered("n2", "region=w zone=2", "zone"), registered("n3", "region=s zone=3")}},
 			requisite: []string{"region=e", "zone=2"}, preferred: []string{"region=e", "zone=2"},
 		},
-		"a label that is not registered on the node is left out": {
+		"label that is not registered": {
 			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
 				registered("n1", "region=e zone=1", "region"), registered("n2", "region=e zone=2", "region", "zone")}},
 			requisite: []string{"region=e", "region=e zone=2"}, preferred: []string{"region=e", "region=e zone=2"},
 		},
-		"a set of keys without labels is left out beside others": {
+		"set of keys without labels": {
 			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
 				registered("n1", "zone=1", "zone"), registered("n2", "", "zone", "rack")}},
 			requisite: []string{"zone=1"}, preferred: []string{"zone=1"},
 		},
-		"only the selected node's keys are requested": {
+		"keys of the selected node only": {
 			in: topology.Input{
 				Selected: &topology.Node{Name: "n1", Labels: parse("region=e"), Keys: []string{"region"}},
 				Nodes: []topology.Node{
 					registered("n1", "region=e", "region"), registered("n2", "region=w zone=1", "zone"), registered("n3", "region=c zone=2", "zone", "region")}},
 			requisite: []string{"region=c", "region=e"}, preferred: []string{"region=e", "region=c"},
 		},
-		"a selected node that the caches lack counts": {
+		"selected node missing in the cache": {
 			in: topology.Input{
 				Selected: &topology.Node{Name: "n1", Labels: parse("zone=b"), Keys: []string{"zone"}},
 				Nodes:    []topology.Node{registered("n1", "zone=old"), zones[3]}},
@@ -167,26 +168,25 @@ func TestRequirement(t *testing.T) {
 			got, err := topology.Requirement(tc.in)
 			if tc.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.fails) {
-					t.Fatalf("Requirement = %v, %v, want an error that names %q", got, err, tc.fails)
+					t.Fatalf("Requirement = %v, %v, want an error with %q", got, err, tc.fails)
 				}
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.requisite, show(got.GetRequisite())); diff != "" {
+			if diff := cmp.Diff(tc.requisite, texts(got.GetRequisite())); diff != "" {
 				t.Errorf("requisite: %s", diff)
 			}
-			if diff := cmp.Diff(tc.preferred, show(got.GetPreferred())); diff != "" {
+			if diff := cmp.Diff(tc.preferred, texts(got.GetPreferred())); diff != "" {
 				t.Errorf("preferred: %s", diff)
 			}
 		})
 	}
 }
 
-// TestEveryRequirementKeepsTheInvariants makes clusters at random, from few names,
-// so that much coincides.
-func TestEveryRequirementKeepsTheInvariants(t *testing.T) {
+// The random clusters have few names, so that many labels coincide.
+func TestInvariantsOfRandomRequirements(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		in := randomInput(r)
@@ -194,7 +194,7 @@ func TestEveryRequirementKeepsTheInvariants(t *testing.T) {
 		if err != nil || got == nil {
 			continue
 		}
-		requisite, preferred := show(got.GetRequisite()), show(got.GetPreferred())
+		requisite, preferred := texts(got.GetRequisite()), texts(got.GetPreferred())
 		if !slices.Equal(slices.Sorted(slices.Values(requisite)), slices.Sorted(slices.Values(preferred))) {
 			t.Fatalf("seed %d: preferred %v is no permutation of requisite %v", seed, preferred, requisite)
 		}
@@ -202,18 +202,18 @@ func TestEveryRequirementKeepsTheInvariants(t *testing.T) {
 			t.Fatalf("seed %d: requisite %v is empty or repeats itself", seed, requisite)
 		}
 		if in.Selected != nil && !topology.SegmentOf(got.GetPreferred()[0].GetSegments()).Contains(in.Selected.Labels) {
-			t.Fatalf("seed %d: %s comes first, the node is in %v", seed, preferred[0], in.Selected.Labels)
+			t.Fatalf("seed %d: %s is preferred, the node has labels %v", seed, preferred[0], in.Selected.Labels)
 		}
 		r.Shuffle(len(in.Nodes), func(i, j int) { in.Nodes[i], in.Nodes[j] = in.Nodes[j], in.Nodes[i] })
 		r.Shuffle(len(in.Allowed), func(i, j int) { in.Allowed[i], in.Allowed[j] = in.Allowed[j], in.Allowed[i] })
 		again, err := topology.Requirement(in)
-		if err != nil || !slices.Equal(show(again.GetPreferred()), preferred) {
-			t.Fatalf("seed %d: listed in another order: %v, %v, want %v", seed, show(again.GetPreferred()), err, preferred)
+		if err != nil || !slices.Equal(texts(again.GetPreferred()), preferred) {
+			t.Fatalf("seed %d: other order of listing: %v, %v, want %v", seed, texts(again.GetPreferred()), err, preferred)
 		}
 	}
 }
 
-// keySets are what a driver may register on a node.
+// keySets are the topology keys that a driver registers on nodes.
 var keySets = [][]string{nil, {"zone"}, {"rack"}, {"zone", "rack"}, {"rack", "zone"}}
 
 func randomInput(r *rand.Rand) topology.Input {
@@ -231,74 +231,74 @@ func randomInput(r *rand.Rand) topology.Input {
 	return in
 }
 
-func TestReplicasOfAStatefulSetGoRoundThePlacesAndTheirClaimsMeet(t *testing.T) {
+func TestReplicasOfAStatefulSetRotateThroughSegments(t *testing.T) {
 	first := func(claim string) string {
 		got, err := topology.Requirement(topology.Input{ClaimName: claim, Nodes: zones, Immediate: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return show(got.GetPreferred())[0]
+		return texts(got.GetPreferred())[0]
 	}
 	seen := map[string]bool{}
 	for ordinal := range 3 {
 		data, logs := first(fmt.Sprintf("data-web-%d", ordinal)), first(fmt.Sprintf("logs-web-%d", ordinal))
 		if data != logs {
-			t.Errorf("replica %d has its claims in %s and %s", ordinal, data, logs)
+			t.Errorf("replica %d: claims prefer %s and %s", ordinal, data, logs)
 		}
 		seen[data] = true
 	}
 	if len(seen) != 3 {
-		t.Errorf("three replicas are in %v only", seen)
+		t.Errorf("three replicas prefer only %v", seen)
 	}
 }
 
-func TestOfALongTextThatIsNoLabelNoPartIsShown(t *testing.T) {
+func TestLongInvalidLabelIsNotQuoted(t *testing.T) {
 	reason := topology.Unusable(nil, []*csi.Topology{{Segments: map[string]string{"zone": strings.Repeat("secret", 20)}}})
 	if strings.Contains(reason, "secret") || !strings.Contains(reason, `"zone"=(120 bytes)`) {
-		t.Errorf("it says: %s", reason)
+		t.Errorf("reason: %s", reason)
 	}
 }
 
 func TestUnusable(t *testing.T) {
-	places := func(texts ...string) (list []*csi.Topology) {
+	topologies := func(texts ...string) (list []*csi.Topology) {
 		for _, text := range texts {
 			list = append(list, &csi.Topology{Segments: parse(text)})
 		}
 		return list
 	}
-	wanted := &csi.TopologyRequirement{Requisite: places("zone=a", "zone=b")}
+	requested := &csi.TopologyRequirement{Requisite: topologies("zone=a", "zone=b")}
 	for name, tc := range map[string]struct {
 		required   *csi.TopologyRequirement
 		accessible []*csi.Topology
-		flawed     bool
+		unusable   bool
 	}{
-		"where it was asked for":             {wanted, places("zone=b"), false},
-		"in a part of it":                    {wanted, places("zone=b rack=1"), false},
-		"there and elsewhere":                {wanted, places("zone=z", "zone=a"), false},
-		"everywhere":                         {wanted, nil, false},
-		"everywhere, said with no segments":  {wanted, places(""), false},
-		"nowhere that was asked for":         {wanted, places("zone=z", "zone=y rack=1"), true},
-		"somewhere, and nothing was asked":   {nil, places("zone=z"), false},
-		"a key that is no label":             {nil, places("a/b/c=z"), true},
-		"a value that is no label":           {nil, places("zone=*"), true},
-		"a value that is longer than labels": {nil, places("zone=" + strings.Repeat("z", 64)), true},
+		"requested segment":           {requested, topologies("zone=b"), false},
+		"part of a requested segment": {requested, topologies("zone=b rack=1"), false},
+		"requested and other segment": {requested, topologies("zone=z", "zone=a"), false},
+		"every node":                  {requested, nil, false},
+		"topology without segments":   {requested, topologies(""), false},
+		"only other segments":         {requested, topologies("zone=z", "zone=y rack=1"), true},
+		"no requirement":              {nil, topologies("zone=z"), false},
+		"key is no label":             {nil, topologies("a/b/c=z"), true},
+		"value is no label":           {nil, topologies("zone=*"), true},
+		"value is too long":           {nil, topologies("zone=" + strings.Repeat("z", 64)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if reason := topology.Unusable(tc.required, tc.accessible); (reason != "") != tc.flawed {
+			if reason := topology.Unusable(tc.required, tc.accessible); (reason != "") != tc.unusable {
 				t.Errorf("Unusable = %q", reason)
 			}
 		})
 	}
 }
 
-func TestAffinityIsOneTermForEachPlace(t *testing.T) {
+func TestAffinityHasOneTermPerSegment(t *testing.T) {
 	got := topology.Affinity([]*csi.Topology{{Segments: parse("zone=a rack=1")}, {}, {Segments: parse("zone=b")}})
 	terms := got.Required.NodeSelectorTerms
 	if len(terms) != 2 || len(terms[0].MatchExpressions) != 2 || terms[0].MatchExpressions[0].Key != "rack" || terms[1].MatchExpressions[0].Values[0] != "b" {
 		t.Errorf("terms: %+v", terms)
 	}
 	if topology.Affinity([]*csi.Topology{{}}) != nil {
-		t.Error("a place without segments restricts the nodes")
+		t.Error("a topology without segments restricts the nodes")
 	}
 }
 
@@ -314,10 +314,10 @@ func FuzzTerms(f *testing.F) {
 			in.Selected = selected
 			got, err := topology.Requirement(in)
 			if err == nil && len(got.GetPreferred()) != len(got.GetRequisite()) {
-				t.Errorf("requisite %v, preferred %v", show(got.GetRequisite()), show(got.GetPreferred()))
+				t.Errorf("requisite %v, preferred %v", texts(got.GetRequisite()), texts(got.GetPreferred()))
 			}
 			if reason := topology.Unusable(got, got.GetPreferred()[:min(1, len(got.GetPreferred()))]); err == nil && reason != "" && !strings.Contains(reason, "no label") {
-				t.Errorf("what is preferred is refused: %s", reason)
+				t.Errorf("the preferred topology is unusable: %s", reason)
 			}
 		}
 	})

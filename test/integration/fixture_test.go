@@ -59,7 +59,7 @@ func (d *fakeStorage) Name() string { return d.name }
 
 func (d *fakeStorage) HasTopology() bool { return d.topology }
 
-func (d *fakeStorage) TellsWriters() bool { return false }
+func (d *fakeStorage) HasSingleWriter() bool { return false }
 
 func (d *fakeStorage) Snapshots() bool { return false }
 

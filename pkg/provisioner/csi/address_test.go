@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestTheAddressIsThatOfASocket(t *testing.T) {
+func TestAddressIsUnixSocket(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -21,12 +21,12 @@ func TestTheAddressIsThatOfASocket(t *testing.T) {
 		"unix://csi.sock":      "unix://" + filepath.Join(here, "csi.sock"),
 	} {
 		if address, err := addressOf(given); err != nil || address != want {
-			t.Errorf("%s is %s, %v, want %s", given, address, err, want)
+			t.Errorf("addressOf(%q) = %s, %v, want %s", given, address, err, want)
 		}
 	}
 	for _, given := range []string{"", "unix://", "unix:", "tcp://127.0.0.1:1", "dns:///driver:80", "http://driver"} {
 		if address, err := addressOf(given); err == nil || !strings.Contains(err.Error(), "--csi-address") || !strings.Contains(err.Error(), "socket") {
-			t.Errorf("%q is taken for %s, %v", given, address, err)
+			t.Errorf("addressOf(%q) = %s, %v, want an error", given, address, err)
 		}
 	}
 }

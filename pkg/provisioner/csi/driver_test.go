@@ -13,6 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
+// connect starts a mock driver and connects to it.
 func connect(t *testing.T, mock csimock.Config, gate bool) *csi.Driver {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "csi.sock")
@@ -36,36 +37,36 @@ func connect(t *testing.T, mock csimock.Config, gate bool) *csi.Driver {
 	return driver
 }
 
-func TestADriverTellsWhereItsNodeIsAndWhatIsLeftThere(t *testing.T) {
-	here := map[string]string{"host": "1"}
-	driver := connect(t, csimock.Config{Capacity: 1 << 20, Capabilities: csimock.DefaultCapabilities().With(csimock.Topology), Topologies: []map[string]string{here}}, true)
-	if !driver.HasTopology() || !driver.TellsCapacity() || !driver.Clones() || !driver.Snapshots() {
-		t.Error("the driver can do more than it is thought to")
+func TestDriverReportsTopologyAndCapacity(t *testing.T) {
+	node := map[string]string{"host": "1"}
+	driver := connect(t, csimock.Config{Capacity: 1 << 20, Capabilities: csimock.DefaultCapabilities().With(csimock.Topology), Topologies: []map[string]string{node}}, true)
+	if !driver.HasTopology() || !driver.ReportsCapacity() || !driver.Clones() || !driver.Snapshots() {
+		t.Error("a capability of the driver is missing")
 	}
 	reported, err := driver.NodeTopology(t.Context())
-	if diff := cmp.Diff(here, reported); err != nil || diff != "" {
-		t.Errorf("the node is at %v, %v", reported, err)
+	if diff := cmp.Diff(node, reported); err != nil || diff != "" {
+		t.Errorf("node topology %v, %v", reported, err)
 	}
 	for segment, want := range map[topology.Segment]int64{"host=1": 1 << 20, "host=2": 0} {
 		response, err := driver.GetCapacity(t.Context(), capacity.Request(segment, nil))
 		if err != nil || response.GetAvailableCapacity() != want {
-			t.Errorf("%s has %d, %v, want %d", segment, response.GetAvailableCapacity(), err, want)
+			t.Errorf("segment %s has capacity %d, %v, want %d", segment, response.GetAvailableCapacity(), err, want)
 		}
 	}
 }
 
-func TestWithTheGateOffADriverHasNoTopology(t *testing.T) {
+func TestTopologyGateOffMeansNoTopology(t *testing.T) {
 	driver := connect(t, csimock.Config{Capabilities: csimock.DefaultCapabilities().With(csimock.Topology)}, false)
 	if driver.HasTopology() {
 		t.Error("the driver has topology")
 	}
 }
 
-func TestADriverWithoutTopologyTellsNoPlace(t *testing.T) {
+func TestDriverWithoutTopologyReportsNone(t *testing.T) {
 	driver := connect(t, csimock.Config{}, true)
 	reported, err := driver.NodeTopology(t.Context())
 	if err != nil || len(reported) != 0 {
-		t.Errorf("the node is at %v, %v", reported, err)
+		t.Errorf("node topology %v, %v", reported, err)
 	}
 	if _, err := driver.GetCapacity(t.Context(), capacity.Request(topology.SegmentOf(reported), nil)); err != nil {
 		t.Errorf("capacity: %v", err)

@@ -12,9 +12,9 @@ import (
 	componentmetrics "k8s.io/component-base/metrics"
 )
 
-// Metrics counts the calls to a driver. It is served before the driver has answered,
-// and it is only then that its labels are known: upstream's library counts the calls
-// about migrated volumes apart, for drivers that an in-tree plugin was migrated to.
+// Metrics counts the calls to a driver. The endpoint serves it before the driver has
+// answered, but its labels depend on the driver: upstream's library labels the calls for
+// migrated volumes if the driver replaced an in-tree plugin.
 type Metrics struct {
 	current atomic.Pointer[metrics.CSIMetricsManager]
 	others  prometheus.Gatherers
@@ -22,33 +22,33 @@ type Metrics struct {
 
 var _ metrics.CSIMetricsManager = &Metrics{}
 
-// NewMetrics counts the calls to a driver that is not known yet.
+// NewMetrics returns metrics for a driver that is not known yet.
 func NewMetrics() *Metrics {
 	m := &Metrics{}
-	m.begin("")
+	m.reset("")
 	return m
 }
 
-// begin counts anew.
-func (m *Metrics) begin(driver string, options ...metrics.MetricsManagerOption) {
+// reset starts counting from zero.
+func (m *Metrics) reset(driver string, options ...metrics.MetricsManagerOption) {
 	fresh := metrics.NewCSIMetricsManagerWithOptions(driver, append(options, metrics.WithProcessStartTime(false))...)
 	m.current.Store(&fresh)
 }
 
-// tellMigrated begins anew, with the calls about migrated volumes told apart. What was
-// counted before, which is how the driver was asked its name, is dropped.
-func (m *Metrics) tellMigrated(driver string) {
-	m.begin(driver, metrics.WithMigration())
+// labelMigrated adds the label for migrated volumes. The counts so far, of the calls that
+// read the driver's name, are dropped.
+func (m *Metrics) labelMigrated(driver string) {
+	m.reset(driver, metrics.WithMigration())
 }
 
-// Migrated marks the calls in the context as those about a volume of an in-tree plugin.
+// Migrated returns a context whose calls are counted as calls for a migrated volume.
 func Migrated(ctx context.Context) context.Context {
 	return context.WithValue(ctx, connection.AdditionalInfoKey, connection.AdditionalInfo{Migrated: "true"})
 }
 
 func (m *Metrics) manager() metrics.CSIMetricsManager { return *m.current.Load() }
 
-// GetRegistry returns the registry of the calls.
+// GetRegistry returns the registry of the call metrics.
 func (m *Metrics) GetRegistry() componentmetrics.KubeRegistry { return m.manager().GetRegistry() }
 
 // RecordMetrics counts a call.
@@ -56,20 +56,20 @@ func (m *Metrics) RecordMetrics(method string, err error, took time.Duration) {
 	m.manager().RecordMetrics(method, err, took)
 }
 
-// WithLabelValues returns what counts calls that have these labels.
+// WithLabelValues returns the metrics for calls with the labels.
 func (m *Metrics) WithLabelValues(labels map[string]string) (metrics.CSIMetricsManager, error) {
 	return m.manager().WithLabelValues(labels)
 }
 
-// HaveAdditionalLabel says whether calls have the label.
+// HaveAdditionalLabel reports whether the metrics have the label.
 func (m *Metrics) HaveAdditionalLabel(name string) bool {
 	return m.manager().HaveAdditionalLabel(name)
 }
 
-// SetDriverName names the driver that is called from now on.
+// SetDriverName sets the driver's name for the following calls.
 func (m *Metrics) SetDriverName(name string) { m.manager().SetDriverName(name) }
 
-// WithAdditionalRegistry has further metrics served.
+// WithAdditionalRegistry adds further metrics to the endpoint.
 func (m *Metrics) WithAdditionalRegistry(registry prometheus.Gatherer) metrics.CSIMetricsManager {
 	m.others = append(m.others, registry)
 	return m
@@ -82,7 +82,7 @@ func (m *Metrics) RegisterToServer(server metrics.Server, path string) {
 	server.Handle(path, componentmetrics.HandlerFor(all, componentmetrics.HandlerOpts{ErrorHandling: componentmetrics.ContinueOnError}))
 }
 
-// RegisterPprofToServer serves profiles.
+// RegisterPprofToServer serves profiles of the process.
 func (m *Metrics) RegisterPprofToServer(server metrics.Server) {
 	m.manager().RegisterPprofToServer(server)
 }

@@ -23,18 +23,18 @@ func scrape(t *testing.T, mux *http.ServeMux) string {
 	return answer.Body.String()
 }
 
-// The metrics are served before anybody knows what the driver is called.
-func TestCallsAboutMigratedVolumesAreCountedApartForADriverThatHasSome(t *testing.T) {
+// The endpoint serves the metrics before the driver's name is known.
+func TestMigratedCallsAreLabeled(t *testing.T) {
 	const count = `csi_sidecar_operations_seconds_count\{driver_name="csimock.exeunt.io",grpc_status_code="OK",`
 	for name, tc := range map[string]struct {
 		migrated bool
 		want     []string
 	}{
-		"a driver that replaces an in-tree plugin": {true, []string{
+		"driver that replaced a plugin": {true, []string{
 			`method_name="/csi.v1.Controller/DeleteVolume",migrated="false"} 1`, `method_name="/csi.v1.Controller/DeleteVolume",migrated="true"} 2`,
 			`method_name="/csi.v1.Controller/ControllerGetCapabilities",migrated="false"} 1`,
 		}},
-		"any other": {false, []string{
+		"other driver": {false, []string{
 			`method_name="/csi.v1.Controller/DeleteVolume"} 3`, `method_name="/csi.v1.Controller/ControllerGetCapabilities"} 1`,
 		}},
 	} {
@@ -75,7 +75,7 @@ func TestCallsAboutMigratedVolumesAreCountedApartForADriverThatHasSome(t *testin
 				}
 			}
 			if !strings.Contains(text, "other 0") {
-				t.Error("other metrics are served no more")
+				t.Error("other metrics are no longer served")
 			}
 		})
 	}

@@ -12,31 +12,31 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Changed is the error that the driver which answers, after the connection was lost, is
-// not what it was: what rests on what it said before is wrong by now.
+// Changed is the error for a driver that reports another identity, or other capabilities,
+// after a lost connection. Everything derived from the former report may be wrong.
 type Changed struct {
-	// Driver is the name that it had, Differences what is different now.
+	// Driver is the former name, Differences the list of changes.
 	Driver      string
 	Differences []string
 }
 
-// Error is a sentence.
+// Error returns the message.
 func (c *Changed) Error() string {
-	return fmt.Sprintf("driver %s was started again and is another one now (%s); ending, to begin anew with what it is", c.Driver, strings.Join(c.Differences, "; "))
+	return fmt.Sprintf("driver %s was restarted and has changed (%s); ending, so that the next start uses the changed driver", c.Driver, strings.Join(c.Differences, "; "))
 }
 
-// lose is called when the connection was lost, before it is made again. Calls go on.
-func (d *Driver) lose(context.Context) bool {
+// connectionLost handles a lost connection. It returns true so that gRPC connects again.
+func (d *Driver) connectionLost(context.Context) bool {
 	select {
 	case d.lost <- struct{}{}:
-	default: // it is known already that the driver has to be asked
+	default: // an earlier loss is not handled yet
 	}
 	return true
 }
 
-// redial makes a connection that was lost again at once, and not only with the next
-// call, until the context ends.
-func (d *Driver) redial(ctx context.Context) {
+// keepConnected connects again right after a lost connection, until the context ends: gRPC
+// alone would wait for the next call.
+func (d *Driver) keepConnected(ctx context.Context) {
 	for state := d.connection.GetState(); state != connectivity.Shutdown; state = d.connection.GetState() {
 		if state == connectivity.Idle {
 			d.connection.Connect()
@@ -47,41 +47,40 @@ func (d *Driver) redial(ctx context.Context) {
 	}
 }
 
-// The time until a driver is asked again that came back and did not answer as it
-// should: it may be starting.
-const firstPause, longestPause = time.Second, 30 * time.Second
+// The pause before a driver that failed to answer is asked again: it may be starting.
+const minPause, maxPause = time.Second, 30 * time.Second
 
-// compare asks the driver, each time that the connection was lost, what it is, and
-// reports the first difference. It ends then, or with the context.
-func (d *Driver) compare(ctx context.Context, report func(error)) {
+// reportChange reads the driver's info after every lost connection and reports the first
+// change. It ends then, or with the context.
+func (d *Driver) reportChange(ctx context.Context, report func(error)) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.lost:
 		}
-		if changed := d.askAgain(ctx); changed != nil {
+		if changed := d.awaitInfo(ctx); changed != nil {
 			report(changed)
 			return
 		}
 	}
 }
 
-// askAgain asks until the driver has answered, and returns nil if it is what it was.
-func (d *Driver) askAgain(ctx context.Context) *Changed {
+// awaitInfo asks until the driver answers, and returns nil if nothing changed.
+func (d *Driver) awaitInfo(ctx context.Context) *Changed {
 	logger := klog.FromContext(ctx)
-	for pause := firstPause; d.connected(ctx); pause = min(2*pause, longestPause) {
+	for pause := minPause; d.awaitConnection(ctx); pause = min(2*pause, maxPause) {
 		changed, err := d.changes(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil && changed == nil:
-			logger.Info("The connection to the CSI driver was lost and is back; the driver is what it was", "driver", d.Name())
+			logger.Info("The connection to the CSI driver was lost and is back; the driver has not changed", "driver", d.Name())
 			return nil
 		case err == nil:
 			return changed
 		}
-		logger.Error(err, "The connection to the CSI driver was lost and is back, but the driver does not say what it is; asking again", "driver", d.Name(), "pause", pause)
+		logger.Error(err, "The connection to the CSI driver was lost and is back, but the driver does not report its name and capabilities; asking again", "driver", d.Name(), "pause", pause)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -90,8 +89,9 @@ func (d *Driver) askAgain(ctx context.Context) *Changed {
 	return nil
 }
 
-// connected waits until there is a connection, and is false if there will be none.
-func (d *Driver) connected(ctx context.Context) bool {
+// awaitConnection waits for a connection, and returns false if the context ends first or
+// the driver was closed.
+func (d *Driver) awaitConnection(ctx context.Context) bool {
 	for state := d.connection.GetState(); state != connectivity.Ready; state = d.connection.GetState() {
 		if state == connectivity.Shutdown || !d.connection.WaitForStateChange(ctx, state) {
 			return false
@@ -100,20 +100,20 @@ func (d *Driver) connected(ctx context.Context) bool {
 	return true
 }
 
-// changes asks the driver all that it was asked before; nil if it says the same.
+// changes reads the driver's info and returns the changes, nil for none.
 func (d *Driver) changes(ctx context.Context) (*Changed, error) {
-	now, err := d.ask(ctx, func(string) {})
+	now, err := d.readInfo(ctx, func(string) {})
 	if err != nil {
 		return nil, err
 	}
-	differences := now.differences(d.told)
-	if before := d.place.Load(); before != nil && len(differences) == 0 {
-		place, err := d.askPlace(ctx)
+	differences := now.differences(d.info)
+	if before := d.nodeTopology.Load(); before != nil && len(differences) == 0 {
+		reported, err := d.readNodeTopology(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if !maps.Equal(*before, place) {
-			differences = append(differences, fmt.Sprintf("its node is at %v, not at %v", place, *before))
+		if !maps.Equal(*before, reported) {
+			differences = append(differences, fmt.Sprintf("its node is at %v, not at %v", reported, *before))
 		}
 	}
 	if len(differences) == 0 {
@@ -122,17 +122,17 @@ func (d *Driver) changes(ctx context.Context) (*Changed, error) {
 	return &Changed{Driver: d.Name(), Differences: differences}, nil
 }
 
-// differences names what is not as it was before.
-func (t told) differences(before told) []string {
+// differences lists the changes since before.
+func (i info) differences(before info) []string {
 	var all []string
-	if t.name != before.name {
-		all = append(all, "it is called "+t.name)
+	if i.name != before.name {
+		all = append(all, "it is called "+i.name)
 	}
-	return append(all, append(gained(before.plugin, t.plugin), gained(before.controller, t.controller)...)...)
+	return append(all, append(capabilityChanges(before.plugin, i.plugin), capabilityChanges(before.controller, i.controller)...)...)
 }
 
-// gained names the capabilities that came and went.
-func gained[C interface {
+// capabilityChanges lists added and removed capabilities.
+func capabilityChanges[C interface {
 	comparable
 	fmt.Stringer
 }](before, now map[C]bool) []string {

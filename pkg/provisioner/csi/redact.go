@@ -9,15 +9,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// shortestSecret is the length in bytes from which on a value is searched for:
-// shorter ones occur by chance.
+// shortestSecret is the length in bytes of the shortest value that is hidden: shorter
+// values occur in texts by chance.
 const shortestSecret = 4
 
-// hidden stands where a value was.
+// hidden replaces a value.
 const hidden = "***stripped***"
 
-// redact hides the values of the secrets in what a driver says of a failure, for
-// it becomes an event. The code stays as it is.
+// redact hides the values of the secrets in the driver's error message, which becomes an
+// event. The code stays.
 func redact(err error, secrets map[string]string) error {
 	failure, ok := status.FromError(err)
 	if err == nil || !ok {
@@ -30,18 +30,17 @@ func redact(err error, secrets map[string]string) error {
 	return status.Error(failure.Code(), message)
 }
 
-// Hide hides the values of secrets in a text, as they are and as they are written
-// in JSON or in quotes. Values of less than 4 bytes are not searched for.
+// Hide hides the values of secrets in a text: verbatim, in JSON and in Go quotes. Values of
+// less than 4 bytes are not hidden.
 func Hide(text string, secrets map[string]string) string {
 	if len(secrets) == 0 {
 		return text
 	}
-	// All are found before one is hidden: values may overlap, and the rest of one
-	// would stay.
+	// Values may overlap: all are found before the first is hidden, or a rest would stay.
 	secret := make([]bool, len(text))
 	for _, value := range secrets {
 		for _, form := range forms(value) {
-			mark(secret, text, form)
+			markSecret(secret, text, form)
 		}
 	}
 	var shown strings.Builder
@@ -56,8 +55,8 @@ func Hide(text string, secrets map[string]string) string {
 	return shown.String()
 }
 
-// mark marks every place of the text where the form stands.
-func mark(secret []bool, text, form string) {
+// markSecret marks every byte of every occurrence of the form.
+func markSecret(secret []bool, text, form string) {
 	for from := 0; ; from++ {
 		at := strings.Index(text[from:], form)
 		if at < 0 {
@@ -70,25 +69,25 @@ func mark(secret []bool, text, form string) {
 	}
 }
 
-// forms are the ways in which a value is written, none for one that is too short.
+// forms returns the spellings of a value, none for a value that is too short.
 func forms(value string) []string {
 	value = strings.TrimSpace(value)
 	if len(value) < shortestSecret {
 		return nil
 	}
-	written := []string{value, inside(strconv.Quote(value))}
+	written := []string{value, unquoted(strconv.Quote(value))}
 	for _, html := range []bool{true, false} {
 		var text bytes.Buffer
 		encoder := json.NewEncoder(&text)
 		encoder.SetEscapeHTML(html)
 		if err := encoder.Encode(value); err == nil {
-			written = append(written, inside(strings.TrimSpace(text.String())))
+			written = append(written, unquoted(strings.TrimSpace(text.String())))
 		}
 	}
 	return written
 }
 
-// inside is what stands between the quotes.
-func inside(quoted string) string {
+// unquoted returns the text between the quotes.
+func unquoted(quoted string) string {
 	return quoted[1 : len(quoted)-1]
 }

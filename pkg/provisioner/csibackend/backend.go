@@ -25,7 +25,7 @@ import (
 type Driver interface {
 	Name() string
 	HasTopology() bool
-	TellsWriters() bool
+	HasSingleWriter() bool
 	Snapshots() bool
 	Clones() bool
 	Modifies() bool

@@ -110,7 +110,7 @@ func (i *Inputs) driver() provision.Driver {
 func (i *Inputs) accessModes(claim *v1.PersistentVolumeClaim) ([]spec.VolumeCapability_AccessMode_Mode, error) {
 	modes := make([]spec.VolumeCapability_AccessMode_Mode, 0, len(claim.Spec.AccessModes))
 	for _, wanted := range claim.Spec.AccessModes {
-		mode, err := accessmodes.ToCSIAccessMode([]v1.PersistentVolumeAccessMode{wanted}, i.Driver.TellsWriters())
+		mode, err := accessmodes.ToCSIAccessMode([]v1.PersistentVolumeAccessMode{wanted}, i.Driver.HasSingleWriter())
 		if err != nil {
 			return nil, fmt.Errorf("translate access mode %s of the claim: %w", wanted, err)
 		}

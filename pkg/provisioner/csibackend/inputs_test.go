@@ -31,12 +31,12 @@ type able struct {
 	asked *spec.CreateVolumeRequest
 }
 
-func (*able) Name() string       { return "driver" }
-func (*able) HasTopology() bool  { return true }
-func (*able) TellsWriters() bool { return true }
-func (*able) Snapshots() bool    { return true }
-func (*able) Clones() bool       { return true }
-func (*able) Modifies() bool     { return true }
+func (*able) Name() string          { return "driver" }
+func (*able) HasTopology() bool     { return true }
+func (*able) HasSingleWriter() bool { return true }
+func (*able) Snapshots() bool       { return true }
+func (*able) Clones() bool          { return true }
+func (*able) Modifies() bool        { return true }
 
 func (d *able) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	d.asked = request

@@ -18,12 +18,12 @@ type local struct {
 	made int
 }
 
-func (*local) Name() string       { return "ours" }
-func (*local) HasTopology() bool  { return false }
-func (*local) TellsWriters() bool { return true }
-func (*local) Snapshots() bool    { return true }
-func (*local) Clones() bool       { return true }
-func (*local) Modifies() bool     { return true }
+func (*local) Name() string          { return "ours" }
+func (*local) HasTopology() bool     { return false }
+func (*local) HasSingleWriter() bool { return true }
+func (*local) Snapshots() bool       { return true }
+func (*local) Clones() bool          { return true }
+func (*local) Modifies() bool        { return true }
 
 func (l *local) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	l.made++

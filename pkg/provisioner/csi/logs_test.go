@@ -11,10 +11,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-func TestWhatADriverRepeatsOfASecretIsNotLogged(t *testing.T) {
+func TestSecretsInResponsesAreNotLogged(t *testing.T) {
 	var logged strings.Builder
 	sink := funcr.New(func(prefix, args string) { logged.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 9})
-	ctx := discreet(klog.NewContext(t.Context(), sink), map[string]string{"password": "planted", "short": "is"})
+	ctx := hideInLogs(klog.NewContext(t.Context(), sink), map[string]string{"password": "planted", "short": "is"})
 	logger := klog.FromContext(ctx)
 	logger.V(5).Info("GRPC response", "response", "the key is planted", "err", errors.New("planted is wrong"))
 	logger.V(5).Info("GRPC call", "request", protosanitizer.StripSecrets(&spec.DeleteVolumeRequest{VolumeId: "id of planted"}))
@@ -30,8 +30,8 @@ func TestWhatADriverRepeatsOfASecretIsNotLogged(t *testing.T) {
 	}
 }
 
-func TestALogWithoutSecretsIsLeftAlone(t *testing.T) {
-	if ctx := discreet(t.Context(), nil); ctx != t.Context() {
-		t.Error("the log was changed")
+func TestContextWithoutSecretsIsUnchanged(t *testing.T) {
+	if ctx := hideInLogs(t.Context(), nil); ctx != t.Context() {
+		t.Error("the context was changed")
 	}
 }
