@@ -61,7 +61,7 @@ func (f *flags) register(command *cobra.Command) {
 	set.StringSliceVar(&f.config.MutableParameters, "mutable-parameters", []string{"iops", "throughput"}, "parameters that volumes can be modified with")
 	set.StringToStringVar(&f.config.Secrets, "secrets", nil, "KEY=VALUE that every request which can carry secrets must carry, or be refused (default: none)")
 	set.StringVar(&f.config.CallLog, "call-log", "", "file to append one JSON line per finished call to")
-	set.StringVar(&f.faults, "faults", "", "YAML or JSON file with a list of faults: method, volume, code, times, latency, hang, disconnect, after, lie")
+	set.StringVar(&f.faults, "faults", "", "YAML or JSON file with a list of faults: method, volume, code, times, latency, hang, disconnect, after, response")
 	set.StringVar(&f.health, "health", "", "YAML or JSON file with a list of health conditions: volume (none is the storage backend), status, reason, message")
 }
 

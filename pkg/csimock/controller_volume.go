@@ -179,7 +179,7 @@ func (s *controllerServer) topologiesFor(source Source) []map[string]string {
 // DeleteVolume deletes a volume that nobody uses; one that does not exist is
 // deleted already.
 func (s *controllerServer) DeleteVolume(_ context.Context, request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
-	id := s.aliases.of(request.GetVolumeId())
+	id := s.aliases.resolve(request.GetVolumeId())
 	if err := checkText("volume_id", id); err != nil {
 		return nil, err
 	}

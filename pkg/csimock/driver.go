@@ -11,7 +11,7 @@ type Driver struct {
 	state  *stateFile
 	faults script
 	calls  *callLog
-	// aliases are IDs that a Lie gave to volumes.
+	// aliases are the long IDs in wrong responses.
 	aliases aliases
 
 	connections connections

@@ -36,8 +36,8 @@ type Fault struct {
 	// After lets the fault strike when the work is done and saved: the caller
 	// sees a failure of something that happened.
 	After bool
-	// Lie is what is wrong with the answer to a CreateVolume that succeeds.
-	Lie Lie
+	// Response is an error in the response to a CreateVolume that succeeds.
+	Response WrongResponse
 }
 
 // errStopping is the answer to the calls that the end of the driver interrupts.
@@ -74,10 +74,10 @@ func (f Fault) validate() error {
 		return fmt.Errorf("latency must not be negative, got %v", f.Latency)
 	case f.Code > codes.Unauthenticated:
 		return fmt.Errorf("unknown code %d", f.Code)
-	case f.Lie != "" && (!slices.Contains(knownLies, f.Lie) || f.Method != "CreateVolume"):
-		return fmt.Errorf("unknown lie %q of %s, CreateVolume can tell %v", f.Lie, f.Method, knownLies)
-	case f.Code == codes.OK && f.Latency == 0 && !f.Hang && !f.Disconnect && f.Lie == "":
-		return fmt.Errorf("fault on %s has no effect, it needs a code, a latency, hang, disconnect or a lie", f.Method)
+	case f.Response != "" && (!slices.Contains(wrongResponses, f.Response) || f.Method != "CreateVolume"):
+		return fmt.Errorf("unknown response %q of %s, CreateVolume has %v", f.Response, f.Method, wrongResponses)
+	case f.Code == codes.OK && f.Latency == 0 && !f.Hang && !f.Disconnect && f.Response == "":
+		return fmt.Errorf("fault on %s has no effect, it needs a code, a latency, hang, disconnect or a response", f.Method)
 	}
 	return nil
 }

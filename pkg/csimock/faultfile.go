@@ -12,17 +12,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// faultEntry is a Fault as a file spells it.
+// faultEntry is a Fault in a file.
 type faultEntry struct {
-	Method     string `json:"method"`
-	Volume     string `json:"volume"`
-	Code       string `json:"code"`
-	Times      int    `json:"times"`
-	Latency    string `json:"latency"`
-	Hang       bool   `json:"hang"`
-	Disconnect bool   `json:"disconnect"`
-	After      bool   `json:"after"`
-	Lie        Lie    `json:"lie"`
+	Method     string        `json:"method"`
+	Volume     string        `json:"volume"`
+	Code       string        `json:"code"`
+	Times      int           `json:"times"`
+	Latency    string        `json:"latency"`
+	Hang       bool          `json:"hang"`
+	Disconnect bool          `json:"disconnect"`
+	After      bool          `json:"after"`
+	Response   WrongResponse `json:"response"`
 }
 
 // LoadFaults reads a YAML or JSON file with a list of faults, such as
@@ -32,8 +32,8 @@ type faultEntry struct {
 //     times: 2
 //     latency: 100ms
 //
-// with volume, hang, disconnect, after and lie as further fields. Anything in it that is not understood
-// is an error that names the file and the entry.
+// Further fields are volume, hang, disconnect, after and response. An error names the file
+// and the entry.
 func LoadFaults(path string) ([]Fault, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -70,7 +70,7 @@ func parseFault(data []byte) (Fault, error) {
 	}
 	fault := Fault{
 		Method: entry.Method, Volume: entry.Volume, Code: code, Times: entry.Times,
-		Latency: latency, Hang: entry.Hang, Disconnect: entry.Disconnect, After: entry.After, Lie: entry.Lie,
+		Latency: latency, Hang: entry.Hang, Disconnect: entry.Disconnect, After: entry.After, Response: entry.Response,
 	}
 	return fault, fault.validate()
 }

@@ -66,7 +66,7 @@ func (d *Driver) answer(ctx context.Context, method string, request any, handler
 		err = d.strike(ctx, fault)
 	}
 	if err == nil && struck {
-		response = fault.Lie.tell(response, d)
+		response = fault.Response.apply(response, d)
 	}
 	return response, err
 }

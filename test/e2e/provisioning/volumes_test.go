@@ -102,7 +102,7 @@ func TestForeignDataSourceIsLeftToItsPopulator(t *testing.T) {
 
 func TestClaimBindsDespiteInvalidDriverAnswers(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	s = s.WithOwnDriver(s.Namespace+".liar", "--with=topology --faults=../testdata/lies.yaml", "--retry-interval-start=50ms")
+	s = s.WithOwnDriver(s.Namespace+".wrong", "--with=topology --faults=../testdata/wrong-responses.yaml", "--retry-interval-start=50ms")
 	s.CreateClass()
 	ownNode(s, "node", "csimock/zone=local")
 	seen := s.WatchEvents("ProvisioningFailed")

@@ -10,45 +10,45 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-func TestALieIsToldOfAVolumeThatExists(t *testing.T) {
+func TestWrongResponseOfExistingVolume(t *testing.T) {
 	server, driver := start(t, csimock.Config{Capabilities: csimock.AllCapabilities()})
 	first := create(t, driver, volumeRequest("first"))
-	for name, tc := range map[csimock.Lie]func(*csi.Volume) bool{
+	for name, tc := range map[csimock.WrongResponse]func(*csi.Volume) bool{
 		csimock.NoID:     func(v *csi.Volume) bool { return v.GetVolumeId() == "" },
 		csimock.LongID:   func(v *csi.Volume) bool { return len(v.GetVolumeId()) == 1000 },
 		csimock.OtherID:  func(v *csi.Volume) bool { return v.GetVolumeId() == first },
 		csimock.TooSmall: func(v *csi.Volume) bool { return v.GetCapacityBytes() == 1 },
-		csimock.Elsewhere: func(v *csi.Volume) bool {
+		csimock.OtherTopology: func(v *csi.Volume) bool {
 			return v.GetAccessibleTopology()[0].GetSegments()["csimock/zone"] == "nowhere"
 		},
 		csimock.NoSource: func(v *csi.Volume) bool { return v.GetContentSource() == nil },
 	} {
-		if err := server.Inject(csimock.Fault{Method: "CreateVolume", Times: 1, Lie: name}); err != nil {
+		if err := server.Inject(csimock.Fault{Method: "CreateVolume", Times: 1, Response: name}); err != nil {
 			t.Fatal(err)
 		}
 		request := volumeRequest(string(name))
 		request.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: first}}}
-		lied, err := driver.CreateVolume(t.Context(), request)
-		if err != nil || !tc(lied.GetVolume()) {
-			t.Errorf("%s: %v, %v", name, lied, err)
+		wrong, err := driver.CreateVolume(t.Context(), request)
+		if err != nil || !tc(wrong.GetVolume()) {
+			t.Errorf("%s: %v, %v", name, wrong, err)
 		}
-		honest, err := driver.CreateVolume(t.Context(), request)
-		if err != nil || tc(honest.GetVolume()) {
-			t.Errorf("%s: told again: %v, %v", name, honest, err)
+		right, err := driver.CreateVolume(t.Context(), request)
+		if err != nil || tc(right.GetVolume()) {
+			t.Errorf("%s: wrong response twice: %v, %v", name, right, err)
 		}
 		if name == csimock.LongID {
-			deleteVolume(t, driver, lied.GetVolume().GetVolumeId())
+			deleteVolume(t, driver, wrong.GetVolume().GetVolumeId())
 		}
 	}
 	if got := len(server.Volumes()); got != 6 {
-		t.Errorf("there are %d volumes, want the first, and all lied about but the deleted one", got)
+		t.Errorf("%d volumes, want 6: the first and all with wrong responses but the deleted one", got)
 	}
-	if err := server.Inject(csimock.Fault{Method: "DeleteVolume", Lie: csimock.NoID}); err == nil {
-		t.Error("a lie of DeleteVolume is accepted")
+	if err := server.Inject(csimock.Fault{Method: "DeleteVolume", Response: csimock.NoID}); err == nil {
+		t.Error("a wrong response of DeleteVolume is accepted")
 	}
 }
 
-func TestADriverThatWantsSecretsRefusesWhoHasNone(t *testing.T) {
+func TestCallWithoutRequiredSecretsFails(t *testing.T) {
 	_, driver := start(t, csimock.Config{Secrets: map[string]string{"password": "hunter2"}})
 	request := volumeRequest("one")
 	for _, wrong := range []map[string]string{nil, {"password": "wrong"}} {
@@ -56,7 +56,7 @@ func TestADriverThatWantsSecretsRefusesWhoHasNone(t *testing.T) {
 		_, err := driver.CreateVolume(t.Context(), request)
 		expectCode(t, err, codes.Unauthenticated)
 		if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "wrong") {
-			t.Errorf("the error tells a secret: %v", err)
+			t.Errorf("the error contains a secret: %v", err)
 		}
 	}
 	request.Secrets = map[string]string{"password": "hunter2", "more": "x"}
