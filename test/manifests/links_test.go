@@ -110,3 +110,19 @@ func TestPackagesNamedInDocumentsExist(t *testing.T) {
 		}
 	}
 }
+
+// A reader must find each package on the map of docs/architecture.md.
+func TestEveryPackageIsOnTheMap(t *testing.T) {
+	overview := guide(t, filepath.Join("docs", "architecture.md"))
+	missing := map[string]bool{}
+	for _, name := range filesBelowRoot(t, ".go") {
+		folder := filepath.ToSlash(filepath.Dir(name))
+		inside := strings.HasPrefix(folder, "pkg/") || strings.HasPrefix(folder, "internal/")
+		if inside && !strings.HasSuffix(name, "_test.go") && !strings.Contains(overview, "`"+folder+"`") {
+			missing[folder] = true
+		}
+	}
+	for folder := range missing {
+		t.Errorf("docs/architecture.md does not name %s", folder)
+	}
+}
