@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
@@ -102,4 +103,21 @@ func TestStockLeavesUnboundVolumeTerminating(t *testing.T) {
 		return v.DeletionTimestamp != nil && finalizer.Has(v.Finalizers, finalizer.External)
 	})
 	s.AwaitClaim("claim", "is Pending", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimPending })
+}
+
+func TestStockDeletesVolumeWithoutItsMissingSecret(t *testing.T) {
+	s := harness.Join(t, stock)
+	s.CreateVolume(s.CreateStoredVolume("secret"), v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+		v.Annotations = map[string]string{
+			provision.DeletionSecretName:      "missing",
+			provision.DeletionSecretNamespace: s.Namespace,
+		}
+	})
+	s.CreateClaim("claim", s.Namespace)
+	volume := s.AwaitBound("claim")
+	s.DeleteClaim("claim")
+	s.AwaitVolumeGone(volume.Name)
+	if calls := s.CountCalls("DeleteVolume", harness.Handle(volume)); calls == 0 {
+		t.Errorf("upstream waits for the secret of %s now", volume.Name)
+	}
 }
