@@ -126,3 +126,29 @@ func TestEveryPackageIsOnTheMap(t *testing.T) {
 		t.Errorf("docs/architecture.md does not name %s", folder)
 	}
 }
+
+var (
+	qualified   = regexp.MustCompile("`([a-z][a-z0-9]*)\\.([A-Z]\\w*)`")
+	declaration = regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |\t)([A-Z]\w*)`)
+)
+
+// Names such as reclaim.Decide lead a reader into the code.
+func TestIdentifiersNamedInDocumentsExist(t *testing.T) {
+	declared := map[string]bool{}
+	for _, name := range filesBelowRoot(t, ".go") {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, match := range declaration.FindAllStringSubmatch(guide(t, name), -1) {
+			declared[filepath.Base(filepath.Dir(name))+"."+match[1]] = true
+		}
+	}
+	for _, name := range documents(t) {
+		for _, match := range qualified.FindAllStringSubmatch(guide(t, name), -1) {
+			// controller.Provisioner is the interface of sig-storage-lib-external-provisioner.
+			if identifier := match[1] + "." + match[2]; identifier != "controller.Provisioner" && !declared[identifier] {
+				t.Errorf("%s names %s, which is not declared", name, identifier)
+			}
+		}
+	}
+}
