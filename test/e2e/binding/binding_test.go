@@ -32,13 +32,13 @@ func TestClaimBindsToSmallestMatchingVolume(t *testing.T) {
 	if harness.Handle(volume) != "h-4Mi" {
 		t.Errorf("bound to %s, want h-4Mi", harness.Handle(volume))
 	}
-	claim := s.AwaitClaim("claim", "shows its capacity", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Capacity != nil })
+	claim := s.AwaitClaim("claim", "has a capacity", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Capacity != nil })
 	if got := claim.Status.Capacity.Storage().String(); got != "4Mi" || len(claim.Status.AccessModes) != 1 {
 		t.Errorf("status: capacity %s, access modes %v", got, claim.Status.AccessModes)
 	}
 	for object, annotations := range map[string]map[string]string{"claim": claim.Annotations, "volume": volume.Annotations} {
 		if annotations[storage.AnnBoundByController] != "yes" {
-			t.Errorf("the %s does not say that a controller bound it: %v", object, annotations)
+			t.Errorf("the %s is not annotated as bound by a controller: %v", object, annotations)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestDelayedBindingClaimBindsAfterNodeSelection(t *testing.T) {
 }
 
 func TestClaimWithoutClassGetsLaterDefaultClass(t *testing.T) {
-	s := harness.Join(t, harness.Setup{DriverFlags: "--with=publish"}) // a cluster of its own: the default is everybody's
+	s := harness.Join(t, harness.Setup{DriverFlags: "--with=publish"}) // another setup, because a default class affects all claims of a cluster
 	claim := s.NewClaim("claim", "")
 	claim.Spec.StorageClassName = nil
 	_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(s.Ctx, claim, metav1.CreateOptions{})

@@ -18,24 +18,24 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// Upstream looks at every object each 15 seconds. Here, whoever waits costs nothing
-// until something happens that can help him.
+// Upstream resyncs every object each 15 seconds. Here a waiting object costs no request
+// until an object changes that it waits for.
 func TestWaitingObjectsCostNoRequests(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{}, harness.Within(2*harness.Timeout))
-	leaveWaiting(s)
+	createWaitingObjects(s)
 	awaitQuiet(s)
 	before := len(s.Requests())
-	passUpstreamsPeriod(s)
+	passUpstreamResync(s)
 	after := s.Requests()
 	for _, event := range after[before:] {
-		t.Errorf("nothing happened, and %s asked: %s %s/%s %s/%s: %d", event.UserAgent, event.Verb, event.Resource, event.Subresource, event.Namespace, event.Name, event.Code)
+		t.Errorf("%s sent a request although nothing changed: %s %s/%s %s/%s: %d", event.UserAgent, event.Verb, event.Resource, event.Subresource, event.Namespace, event.Name, event.Code)
 	}
-	t.Logf("%d requests until all waited, none after", before)
+	t.Logf("%d requests until all objects waited", before)
 }
 
-// leaveWaiting makes objects in every state in which one can stay.
-func leaveWaiting(s *harness.Session) {
+// createWaitingObjects creates objects in every state that can last.
+func createWaitingObjects(s *harness.Session) {
 	s.T.Helper()
 	s.CreateClaim("bound", harness.DeleteClass)
 	s.AwaitBound("bound")
@@ -67,33 +67,32 @@ func leaveWaiting(s *harness.Session) {
 	}
 }
 
-// awaitQuiet waits until our programs have asked nothing between two beats.
+// awaitQuiet waits until our programs have sent no request between two lease renewals.
 func awaitQuiet(s *harness.Session) {
 	s.T.Helper()
 	for before := -1; before != len(s.Requests()); {
 		before = len(s.Requests())
-		awaitBeats(s, 1)
+		awaitLeaseRenewals(s, 1)
 	}
 }
 
-// passUpstreamsPeriod waits for longer than upstream's controller lets pass between
-// two looks at everything, 15 seconds: until the API server has twice renewed the
-// lease that is its own, of which it does so every 10 seconds.
-func passUpstreamsPeriod(s *harness.Session) {
+// passUpstreamResync waits for longer than the resync period of upstream's controller,
+// 15 seconds: the API server renews its own lease every 10 seconds.
+func passUpstreamResync(s *harness.Session) {
 	s.T.Helper()
-	awaitBeats(s, 3)
+	awaitLeaseRenewals(s, 3)
 }
 
-// awaitBeats waits until the API server has renewed its own lease so often.
-func awaitBeats(s *harness.Session, count int) {
+// awaitLeaseRenewals waits until the API server has renewed its own lease count times.
+func awaitLeaseRenewals(s *harness.Session, count int) {
 	s.T.Helper()
 	source := cache.NewListWatchFromClient(s.Client.CoordinationV1().RESTClient(), "leases", metav1.NamespaceSystem, fields.Everything())
-	beats := 0
+	renewals := 0
 	_, err := watchtools.UntilWithSync(s.Ctx, source, &coordinationv1.Lease{}, nil, func(event watch.Event) (bool, error) {
 		if lease, ok := event.Object.(*coordinationv1.Lease); ok && event.Type == watch.Modified && strings.HasPrefix(lease.Name, "apiserver-") {
-			beats++
+			renewals++
 		}
-		return beats == count, nil
+		return renewals == count, nil
 	})
-	s.Must(err, fmt.Sprintf("wait for %d beats", count))
+	s.Must(err, fmt.Sprintf("wait for %d lease renewals", count))
 }

@@ -135,12 +135,13 @@ func (s *Session) DeleteVolume(name string) {
 	s.Must(s.Client.CoreV1().PersistentVolumes().Delete(s.Ctx, name, metav1.DeleteOptions{}), "delete volume")
 }
 
-// SetPolicy changes the reclaim policy of a volume.
-func (s *Session) SetPolicy(volume string, policy v1.PersistentVolumeReclaimPolicy) {
+// SetPolicy sets the reclaim policy of a volume and returns the result of the write.
+func (s *Session) SetPolicy(volume string, policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
 	s.T.Helper()
 	body := fmt.Appendf(nil, `{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)
-	_, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume, types.MergePatchType, body, metav1.PatchOptions{})
+	written, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume, types.MergePatchType, body, metav1.PatchOptions{})
 	s.Must(err, "change reclaim policy")
+	return written
 }
 
 // ObjectName identifies an object of the core API.

@@ -36,7 +36,7 @@ func TestHostPathVolumeIsReclaimedInEveryOrder(t *testing.T) {
 					volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, made...)
 					s.CreateClaim("claim", s.Namespace)
 					s.AwaitBound("claim")
-					s.AwaitVolume(volume.Name, "is marked as it must be", func(v *v1.PersistentVolume) bool {
+					s.AwaitVolume(volume.Name, "has the finalizer if it must", func(v *v1.PersistentVolume) bool {
 						return finalizer.Has(v.Finalizers, finalizer.InTree) == (honor && !static)
 					})
 					if o == harness.VolumeThenClaim {
@@ -44,7 +44,7 @@ func TestHostPathVolumeIsReclaimedInEveryOrder(t *testing.T) {
 					}
 					s.DeleteClaim("claim")
 					s.AwaitVolumeGone(volume.Name)
-					s.ExpectData(dir, !honor && o == harness.VolumeThenClaim) // the leak of today, kept on purpose
+					s.ExpectData(dir, !honor && o == harness.VolumeThenClaim) // upstream's leak, kept with the gate off
 				})
 			}
 		}
@@ -59,9 +59,9 @@ func TestRetainedOrClaimedPathIsNotDeleted(t *testing.T) {
 	s.AwaitBound("claim")
 	s.DeleteVolume(volume.Name)
 	s.PassQueues()
-	s.ExpectData(dir, true) // for its claim is there
+	s.ExpectData(dir, true) // because its claim exists
 	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimRetain)
-	s.AwaitVolume(volume.Name, "has lost the finalizer", func(v *v1.PersistentVolume) bool { return !finalizer.Has(v.Finalizers, finalizer.InTree) })
+	s.AwaitVolume(volume.Name, "has no finalizer of the plugin", func(v *v1.PersistentVolume) bool { return !finalizer.Has(v.Finalizers, finalizer.InTree) })
 	s.DeleteClaim("claim")
 	s.AwaitVolumeGone(volume.Name)
 	s.PassQueues()
@@ -71,7 +71,7 @@ func TestRetainedOrClaimedPathIsNotDeleted(t *testing.T) {
 func TestInTreeVolumeGetsFinalizerBeforeDeletion(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	dir := s.Directory()
-	// Nobody may delete what is a symbolic link, so that the volume has to wait.
+	// The plugin does not delete a symbolic link, so the volume waits.
 	link := dir + "-link"
 	s.Must(os.Symlink(dir, link), "make link")
 	t.Cleanup(func() { _ = os.RemoveAll(link) })
@@ -79,16 +79,16 @@ func TestInTreeVolumeGetsFinalizerBeforeDeletion(t *testing.T) {
 	s.CreateClaim("claim", s.Namespace)
 	s.AwaitBound("claim")
 	s.DeleteVolume(volume.Name)
-	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimDelete) // too late for the finalizer
+	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimDelete) // after the deletion no finalizer can be added
 	s.DeleteClaim("claim")
-	held := s.AwaitVolume(volume.Name, "has failed", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
-	if finalizer.Has(held.Finalizers, finalizer.InTree) || !finalizer.Has(held.Finalizers, finalizer.VolumeProtection) {
-		t.Errorf("the volume is held by %v, want pv-protection alone", held.Finalizers)
+	failed := s.AwaitVolume(volume.Name, "has failed", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
+	if finalizer.Has(failed.Finalizers, finalizer.InTree) || !finalizer.Has(failed.Finalizers, finalizer.VolumeProtection) {
+		t.Errorf("the volume has the finalizers %v, want pv-protection only", failed.Finalizers)
 	}
 	s.AwaitEvent(volume, "VolumeFailedDelete")
 	s.PassQueues()
 	s.ExpectData(dir, true)
-	// What failed is tried again, and its success is the volume's end.
+	// The retry succeeds and ends the volume.
 	s.Must(errors.Join(os.Remove(link), os.Mkdir(link, 0o700)), "replace link")
 	s.AwaitVolumeGone(volume.Name)
 	s.ExpectData(link, false)
@@ -124,7 +124,7 @@ func TestHostPathVolumesWithOnePathKeepData(t *testing.T) {
 	s.PassQueues()
 	s.AwaitVolume(volume.Name, "stays released", harness.IsReleased)
 	s.ExpectData(filepath.Join(dir, "data"), true)
-	s.DeleteVolume(other.Name) // which wakes the one that waits
+	s.DeleteVolume(other.Name) // which requeues the waiting volume
 	s.AwaitVolumeGone(volume.Name)
 	s.ExpectData(dir, false)
 }
@@ -150,7 +150,7 @@ func TestHostPathsOfDifferentNodesAreReclaimed(t *testing.T) {
 
 func TestVolumeOfUnboundClaimIsNotProtectedForever(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	link := s.Directory() + "-link" // which the plugin does not delete
+	link := s.Directory() + "-link" // a link, which the plugin does not delete
 	s.Must(os.Symlink("/nowhere", link), "make link")
 	t.Cleanup(func() { _ = os.Remove(link) })
 	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(link))
@@ -163,7 +163,7 @@ func TestVolumeOfUnboundClaimIsNotProtectedForever(t *testing.T) {
 	})
 	body := fmt.Sprintf(`{"spec":{"claimRef":{"name":"next","uid":%q,"resourceVersion":null}}}`, next.UID)
 	_, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume.Name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
-	s.Must(err, "give volume to another claim")
+	s.Must(err, "point the volume to another claim")
 	s.DeleteVolume(volume.Name)
 	s.AwaitVolumeGone(volume.Name)
 }
@@ -178,11 +178,10 @@ func TestAvailablePluginVolumeWithFinalizerCanBeDeleted(t *testing.T) {
 	s.DeleteVolume(volume.Name)
 	s.AwaitVolumeGone(volume.Name)
 	s.PassQueues()
-	s.ExpectData(dir, true) // nobody claimed it, so there was nothing to reclaim
+	s.ExpectData(dir, true) // the volume had no claim, so there is nothing to reclaim
 }
 
-// versions returns every version of the volume from its creation until the
-// condition holds.
+// versions returns every version of the volume until the condition holds.
 func versions(s *harness.Session, watcher watch.Interface, holds func(*v1.PersistentVolume) bool) []*v1.PersistentVolume {
 	s.T.Helper()
 	var seen []*v1.PersistentVolume
@@ -198,7 +197,7 @@ func versions(s *harness.Session, watcher watch.Interface, holds func(*v1.Persis
 				return seen
 			}
 		case <-s.Ctx.Done():
-			s.T.Fatalf("the volume never became what it should; last seen: %+v", seen)
+			s.T.Fatalf("waiting for the volume: last versions: %+v", seen)
 		}
 	}
 }
@@ -213,14 +212,14 @@ func TestMigrationExchangesFinalizersInOneWrite(t *testing.T) {
 		migratedTo string
 		want       func(*v1.PersistentVolume) bool
 	}{
-		"migration was switched off: EX out, IT in": {
+		"migration off replaces external by in-tree": {
 			intree.HostPathName, v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/exeunt-none"}},
 			[]string{external}, "path.csi.example.com",
 			func(v *v1.PersistentVolume) bool {
 				return finalizer.Has(v.Finalizers, finalizer.InTree) && !finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[storage.AnnMigratedTo] == ""
 			},
 		},
-		"migrated: IT out, EX kept": {
+		"migration on removes in-tree": {
 			"kubernetes.io/gce-pd", v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}},
 			[]string{inTree, external}, "",
 			func(v *v1.PersistentVolume) bool {
@@ -255,7 +254,7 @@ func TestMigrationExchangesFinalizersInOneWrite(t *testing.T) {
 	}
 }
 
-// writesTo counts the writes of the pv-controller to the volume, but for its status.
+// writesTo counts the pv-controller's writes to the volume, without its status.
 func writesTo(s *harness.Session, volume string) int {
 	s.T.Helper()
 	events, err := sandbox.ReadAudit(s.Plane.AuditLog)

@@ -18,10 +18,10 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// hostPaths is a cluster whose host-path plugin may provision.
+// hostPaths is a setup whose host-path plugin provisions.
 var hostPaths = harness.Setup{ControllerFlags: "--enable-hostpath-provisioner"}
 
-// createHostPathClass makes a class of the test's own that the host-path plugin serves.
+// createHostPathClass creates a class for the host-path plugin.
 func createHostPathClass(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy, change ...func(*storagev1.StorageClass)) {
 	s.T.Helper()
 	class := harness.NewClass(s.Namespace, "kubernetes.io/host-path", policy, storagev1.VolumeBindingImmediate)
@@ -42,27 +42,27 @@ func TestPluginVolumeHasFinalizerFromFirstWrite(t *testing.T) {
 			volume := s.AwaitBound("claim")
 			t.Cleanup(func() { _ = os.RemoveAll(volume.Spec.HostPath.Path) })
 			if info, err := os.Stat(volume.Spec.HostPath.Path); err != nil || !info.IsDir() {
-				t.Errorf("there is no directory %s: %v", volume.Spec.HostPath.Path, err)
+				t.Errorf("directory %s is missing: %v", volume.Spec.HostPath.Path, err)
 			}
 			if got := volume.Annotations[storage.AnnDynamicallyProvisioned]; got != "kubernetes.io/host-path" {
-				t.Errorf("the volume says that it was provisioned by %q", got)
+				t.Errorf("the volume is annotated as provisioned by %q", got)
 			}
 			if got := finalizer.Has(first.Finalizers, finalizer.InTree); got != protected {
 				t.Errorf("finalizer in the first write: %v, want %v", got, protected)
 			}
 			claim := s.AwaitClaim("claim", "is bound", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound })
 			if want := []string{string(finalizer.ClaimProtection)}; !slices.Equal(claim.Finalizers, want) {
-				t.Errorf("the claim carries %v, want %v", claim.Finalizers, want)
+				t.Errorf("the claim has the finalizers %v, want %v", claim.Finalizers, want)
 			}
 			if got := claim.Annotations[storage.AnnStorageProvisioner]; got != "kubernetes.io/host-path" {
-				t.Errorf("the claim says that it is provisioned by %q", got)
+				t.Errorf("the claim is annotated with provisioner %q", got)
 			}
 			s.AwaitEvent(claim, "ProvisioningSucceeded")
 		})
 	}
 }
 
-// watchVolume watches the volume that will be made for the claim.
+// watchVolume watches the future volume of the claim.
 func watchVolume(s *harness.Session, claim *v1.PersistentVolumeClaim) watch.Interface {
 	s.T.Helper()
 	seen, err := s.Client.CoreV1().PersistentVolumes().Watch(s.Ctx, metav1.SingleObject(metav1.ObjectMeta{Name: binding.ProvisionedName(claim)}))
@@ -71,7 +71,7 @@ func watchVolume(s *harness.Session, claim *v1.PersistentVolumeClaim) watch.Inte
 	return seen
 }
 
-// firstWrite returns the first state of a volume, whatever was written to it since.
+// firstWrite returns the first version of the volume.
 func firstWrite(s *harness.Session, seen watch.Interface) *v1.PersistentVolume {
 	s.T.Helper()
 	select {
@@ -81,7 +81,7 @@ func firstWrite(s *harness.Session, seen watch.Interface) *v1.PersistentVolume {
 		}
 		s.T.Fatalf("the first event of the volume is %v", event)
 	case <-s.Ctx.Done():
-		s.T.Fatal("no volume was made")
+		s.T.Fatal("no volume was created")
 	}
 	return nil
 }
@@ -94,10 +94,10 @@ func TestFailedPluginProvisioningLeavesNothing(t *testing.T) {
 		says   string
 	}{
 		"mount options": {change: func(c *storagev1.StorageClass) { c.MountOptions = []string{"ro"} }, says: "mount options"},
-		"a data source": {claim: func(c *v1.PersistentVolumeClaim) {
+		"data source": {claim: func(c *v1.PersistentVolumeClaim) {
 			c.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"}
 		}, says: "datasource"},
-		"a block volume": {claim: func(c *v1.PersistentVolumeClaim) {
+		"block volume": {claim: func(c *v1.PersistentVolumeClaim) {
 			block := v1.PersistentVolumeBlock
 			c.Spec.VolumeMode = &block
 		}, says: "block"},
@@ -127,14 +127,14 @@ func TestFailedPluginProvisioningLeavesNothing(t *testing.T) {
 func expectNoDirectory(s *harness.Session, claim *v1.PersistentVolumeClaim) {
 	s.T.Helper()
 	left, err := filepath.Glob(filepath.Join("/tmp", "*", binding.ProvisionedName(claim)))
-	s.Must(err, "look for directories")
+	s.Must(err, "list directories")
 	if len(left) > 0 {
 		s.T.Errorf("left behind: %v", left)
 	}
 }
 
-// recordUnfinished writes the PersistentVolume that the program leaves where it dies
-// before the plugin is called. It returns the directory that the plugin makes.
+// recordUnfinished creates the PersistentVolume of a pv-controller that crashed before
+// it called the plugin. It returns the directory that the plugin creates.
 func recordUnfinished(s *harness.Session, claim *v1.PersistentVolumeClaim) string {
 	s.T.Helper()
 	path := filepath.Join("/tmp", "hostpath_pv", binding.ProvisionedName(claim))
@@ -157,7 +157,7 @@ func TestUnfinishedPluginVolumeIsFinishedBeforeBinding(t *testing.T) {
 		t.Errorf("the claim is bound to %s", volume.Name)
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		t.Errorf("the claim is bound, and there is no directory %s: %v", path, err)
+		t.Errorf("the claim is bound, and directory %s is missing: %v", path, err)
 	}
 	s.DeleteClaim("claim")
 	s.AwaitVolumeGone(binding.ProvisionedName(claim))
@@ -187,15 +187,15 @@ func TestFinalizerOfOldVersionDoesNotDelayDeletion(t *testing.T) {
 
 func TestNameConflictIsNotBound(t *testing.T) {
 	s := harness.Join(t, hostPaths)
-	claim := s.CreateClaim("claim", s.Namespace) // whose class comes later
-	impostor := s.CreateVolume("impostor", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+	claim := s.CreateClaim("claim", s.Namespace) // whose class is created later
+	other := s.CreateVolume("other", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Name, v.Spec.StorageClassName = binding.ProvisionedName(claim), "another"
 	})
 	createHostPathClass(s, v1.PersistentVolumeReclaimDelete)
-	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "not found") && !strings.Contains(message, impostor.Name) {
-		t.Errorf("the event does not name the impostor: %s", message)
+	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "not found") && !strings.Contains(message, other.Name) {
+		t.Errorf("the event does not name the other volume: %s", message)
 	}
-	s.DeleteVolume(impostor.Name)
+	s.DeleteVolume(other.Name)
 	volume := s.AwaitBound("claim")
 	t.Cleanup(func() { _ = os.RemoveAll(volume.Spec.HostPath.Path) })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// awaitRecycler waits for a recycler pod of the volume other than the one with the UID.
+// awaitRecycler waits for a recycler pod of the volume whose UID is not the given one.
 func awaitRecycler(s *harness.Session, volume *v1.PersistentVolume, other types.UID) *v1.Pod {
 	s.T.Helper()
 	which := harness.ObjectName{Resource: "pods", Namespace: metav1.NamespaceDefault, Name: plugin.RecyclerName(volume)}
@@ -23,7 +23,7 @@ func awaitRecycler(s *harness.Session, volume *v1.PersistentVolume, other types.
 	})
 }
 
-// endPod writes how a pod ended, as a kubelet does.
+// endPod sets the final phase of a pod, as the kubelet does.
 func endPod(s *harness.Session, pod *v1.Pod, phase v1.PodPhase, message string) {
 	s.T.Helper()
 	pod.Status.Phase, pod.Status.Message = phase, message
@@ -31,8 +31,8 @@ func endPod(s *harness.Session, pod *v1.Pod, phase v1.PodPhase, message string) 
 	s.Must(err, "write status of pod")
 }
 
-// sayOf makes an event about the pod, as a kubelet does.
-func sayOf(s *harness.Session, pod *v1.Pod, message string) {
+// createPodEvent creates an event about the pod, as the kubelet does.
+func createPodEvent(s *harness.Session, pod *v1.Pod, message string) {
 	s.T.Helper()
 	_, err := s.Client.CoreV1().Events(pod.Namespace).Create(s.Ctx, &v1.Event{
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + "."},
@@ -47,8 +47,8 @@ func awaitNoPod(s *harness.Session, pod *v1.Pod) {
 	harness.Await(s, &v1.Pod{}, harness.ObjectName{Resource: "pods", Namespace: pod.Namespace, Name: pod.Name}, "is gone", func(p *v1.Pod, exists bool) bool { return !exists || p.UID != pod.UID })
 }
 
-// releaseForRecycling returns a volume that is to be recycled, which the
-// pv-controller has the rights for.
+// releaseForRecycling returns a released volume with policy Recycle, and grants the
+// pv-controller the rights to recycle.
 func releaseForRecycling(s *harness.Session, source v1.PersistentVolumeSource) *v1.PersistentVolume {
 	s.T.Helper()
 	s.Must(sandbox.Apply(s.Ctx, s.Plane.RESTConfig(), deploy.Recycler), "apply the rights to recycle")
@@ -79,23 +79,23 @@ func TestRecycledVolumeCanBeClaimedAgain(t *testing.T) {
 			volume := releaseForRecycling(s, source(s))
 			first := awaitRecycler(s, volume, "")
 			if scrubbed := first.Spec.Volumes[0].VolumeSource; (scrubbed.HostPath == nil) != (volume.Spec.HostPath == nil) || (scrubbed.NFS == nil) != (volume.Spec.NFS == nil) {
-				t.Errorf("the pod scrubs %+v", scrubbed)
+				t.Errorf("the pod mounts %+v", scrubbed)
 			}
-			sayOf(s, first, "the image is being pulled")
+			createPodEvent(s, first, "the image is being pulled")
 			endPod(s, first, v1.PodSucceeded, "")
-			s.AwaitVolume(volume.Name, "is free", isFree)
+			s.AwaitVolume(volume.Name, "is available", isFree)
 			s.AwaitEvent(volume, "VolumeRecycled")
 			if message := s.AwaitEvent(volume, "RecyclerPod"); message != "Recycler pod: the image is being pulled" {
 				t.Errorf("the volume's event says %q", message)
 			}
 			awaitNoPod(s, first)
-			// The success counts once: the next claim's data is scrubbed again.
+			// A success counts once: the data of the next claim is recycled again.
 			s.CreateClaim("claim", s.Namespace)
 			s.AwaitBound("claim")
 			s.DeleteClaim("claim")
 			second := awaitRecycler(s, volume, first.UID)
 			endPod(s, second, v1.PodSucceeded, "")
-			s.AwaitVolume(volume.Name, "is free again", isFree)
+			s.AwaitVolume(volume.Name, "is available again", isFree)
 		})
 	}
 }
@@ -113,7 +113,7 @@ func TestFailedRecyclerPodIsReportedAndRetried(t *testing.T) {
 	}
 	second := awaitRecycler(s, volume, first.UID)
 	endPod(s, second, v1.PodSucceeded, "")
-	s.AwaitVolume(volume.Name, "is free", isFree)
+	s.AwaitVolume(volume.Name, "is available", isFree)
 }
 
 func TestForeignSucceededPodIsNoRecyclerPod(t *testing.T) {
@@ -128,7 +128,7 @@ func TestForeignSucceededPodIsNoRecyclerPod(t *testing.T) {
 	ours := awaitRecycler(s, volume, forged.UID)
 	s.AwaitVolume(volume.Name, "is still released", harness.IsReleased)
 	endPod(s, ours, v1.PodSucceeded, "")
-	s.AwaitVolume(volume.Name, "is free", isFree)
+	s.AwaitVolume(volume.Name, "is available", isFree)
 }
 
 func TestPolicyRetainDeletesRecyclerPod(t *testing.T) {

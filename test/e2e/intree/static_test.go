@@ -20,7 +20,7 @@ func TestMigratedStaticVolumeIsLeftToItsDriver(t *testing.T) {
 	s.DeleteClaim("claim")
 	released := s.AwaitVolume(volume.Name, "is released", harness.IsReleased)
 	if driver := released.Annotations[storage.AnnMigratedTo]; driver != "pd.csi.storage.gke.io" {
-		t.Errorf("the volume is migrated to %q, want the driver of its plugin", driver)
+		t.Errorf("the volume is annotated as migrated to %q", driver)
 	}
 	s.PassQueues()
 	s.AwaitVolume(volume.Name, "stays released", harness.IsReleased)
@@ -35,7 +35,7 @@ func TestInTreeVolumeWithoutDeleterFails(t *testing.T) {
 	s.CreateClaim("claim", s.Namespace)
 	bound := s.AwaitBound("claim")
 	if finalizer.Has(bound.Finalizers, finalizer.InTree) {
-		t.Errorf("a finalizer that nobody could remove was added: %v", bound.Finalizers)
+		t.Errorf("a finalizer was added that no program removes: %v", bound.Finalizers)
 	}
 	s.DeleteClaim("claim")
 	s.AwaitVolume(volume.Name, "has failed", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed && v.Status.Message != "" })

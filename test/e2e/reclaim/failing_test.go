@@ -53,7 +53,7 @@ func TestAttachedVolumeIsDeletedAfterDetach(t *testing.T) {
 		},
 	}, metav1.CreateOptions{})
 	s.Must(err, "create attachment")
-	s.PassQueues() // the provisioner has seen the attachment by then
+	s.PassQueues() // until the provisioner has the attachment in its cache
 	s.DeleteVolume(volume.Name)
 	s.DeleteClaim("claim")
 	s.AwaitVolume(volume.Name, "is released and waits", func(v *v1.PersistentVolume) bool {
@@ -71,15 +71,15 @@ func TestAttachedVolumeIsDeletedAfterDetach(t *testing.T) {
 func TestVolumesWithOneHandleKeepData(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	shared := s.CreateStoredVolume("shared")
-	for _, name := range []string{"mine", "yours"} {
+	for _, name := range []string{"first", "second"} {
 		s.CreateVolume(shared, v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Name = s.Namespace + "-" + name })
 		s.CreateClaim(name, s.Namespace)
 		s.AwaitBound(name)
 	}
-	mine := s.AwaitBound("mine")
-	s.DeleteClaim("mine")
-	if message := s.AwaitEvent(mine, "VolumeHandleShared"); !strings.Contains(message, s.Namespace) {
+	first := s.AwaitBound("first")
+	s.DeleteClaim("first")
+	if message := s.AwaitEvent(first, "VolumeHandleShared"); !strings.Contains(message, s.Namespace) {
 		t.Errorf("the event does not name the other volume: %s", message)
 	}
-	expectKept(s, mine)
+	expectKept(s, first)
 }

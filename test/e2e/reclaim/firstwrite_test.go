@@ -19,13 +19,12 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// Without the provisioner, so that nobody but the admission policy can add its
-// finalizer, the policy of a bound volume turns to Delete, the volume is deleted at
-// once, and then its claim.
+// While no provisioner runs, so that only the admission policy can add the finalizer, the
+// reclaim policy of a bound volume becomes Delete, then volume and claim are deleted.
 func TestAdmissionPolicyAddsFinalizerWithPolicyChange(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{}, harness.Within(3*harness.Timeout))
-	admit(s)
+	applyAdmission(s)
 	s.CreateClaim("dynamic", harness.RetainClass)
 	dynamic := s.AwaitBound("dynamic")
 	s.CreateVolume(s.CreateStoredVolume("static"), v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Name = s.Namespace + "-static" })
@@ -35,13 +34,13 @@ func TestAdmissionPolicyAddsFinalizerWithPolicyChange(t *testing.T) {
 	s.ExpectEnd(s.Provisioner)
 	s.CreateClaim("static", s.Namespace)
 	static := s.AwaitBound("static")
-	expectHolding(s, static, finalizer.External)
-	expectHolding(s, turn(s, dynamic.Name, v1.PersistentVolumeReclaimDelete), finalizer.External)
+	expectDeleters(s, static, finalizer.External)
+	expectDeleters(s, s.SetPolicy(dynamic.Name, v1.PersistentVolumeReclaimDelete), finalizer.External)
 	for _, name := range []string{"dynamic", "static"} {
 		volume := map[string]*v1.PersistentVolume{"dynamic": dynamic, "static": static}[name]
 		s.DeleteVolume(volume.Name)
 		s.DeleteClaim(name)
-		s.AwaitVolume(volume.Name, "is released and held", func(v *v1.PersistentVolume) bool {
+		s.AwaitVolume(volume.Name, "is released and has the finalizer", func(v *v1.PersistentVolume) bool {
 			return v.Status.Phase == v1.VolumeReleased && finalizer.Has(v.Finalizers, finalizer.External)
 		})
 	}
@@ -57,8 +56,8 @@ func TestAdmissionPolicyAddsFinalizerWithPolicyChange(t *testing.T) {
 	expectNoAdmissionWithoutList(s)
 }
 
-// expectAdmission turns the policy of volumes to Delete, which gives those a
-// finalizer that somebody here would take off again, and no others.
+// expectAdmission sets the policy of volumes to Delete. The admission policy must add a
+// finalizer only to volumes whose deleter runs in this cluster.
 func expectAdmission(s *harness.Session) {
 	s.T.Helper()
 	hostPath := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/nowhere"}}
@@ -71,13 +70,13 @@ func expectAdmission(s *harness.Session) {
 		return map[string]string{storage.AnnDynamicallyProvisioned: plugin, storage.AnnMigratedTo: driver}
 	}
 	for name, tc := range map[string]struct {
-		change func(*v1.PersistentVolume)
-		free   bool // nobody claims it
-		want   []finalizer.Name
+		change    func(*v1.PersistentVolume)
+		unclaimed bool // has no claim
+		want      []finalizer.Name
 	}{
 		"listed":      {change: func(*v1.PersistentVolume) {}, want: []finalizer.Name{finalizer.External}},
 		"unlisted":    {change: func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver }},
-		"unclaimed":   {change: func(*v1.PersistentVolume) {}, free: true},
+		"unclaimed":   {change: func(*v1.PersistentVolume) {}, unclaimed: true},
 		"provisioned": {change: func(v *v1.PersistentVolume) { v.Spec.CSI.Driver, v.Annotations = unserved, by(unserved) }, want: []finalizer.Name{finalizer.External}},
 		// Its sidecar may be a csi-provisioner before v5.1, which cannot remove the finalizer.
 		"provisioned-unlisted": {change: func(v *v1.PersistentVolume) {
@@ -104,18 +103,18 @@ func expectAdmission(s *harness.Session) {
 		own := func(v *v1.PersistentVolume) { v.Spec.StorageClassName = s.Namespace + name }
 		volume := s.CreateVolume(name, v1.PersistentVolumeReclaimRetain, own, tc.change)
 		s.AwaitVolume(volume.Name, "is available", harness.IsAvailable)
-		if !tc.free {
+		if !tc.unclaimed {
 			s.CreateClaim(name, s.Namespace+name)
 			s.AwaitBound(name)
 		}
-		turned := turn(s, volume.Name, v1.PersistentVolumeReclaimDelete)
-		expectHolding(s, turned, tc.want...)
-		expectHolding(s, turn(s, volume.Name, v1.PersistentVolumeReclaimDelete), tc.want...)
+		written := s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimDelete)
+		expectDeleters(s, written, tc.want...)
+		expectDeleters(s, s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimDelete), tc.want...)
 	}
 }
 
-// expectNoAdmissionWithoutList deletes the list of drivers: from then on volumes are
-// written as if there were no policy, and no write is refused.
+// expectNoAdmissionWithoutList deletes the list of drivers. From then on no finalizer is
+// added, and no write is rejected.
 func expectNoAdmissionWithoutList(s *harness.Session) {
 	s.T.Helper()
 	volumes := map[string]*v1.PersistentVolume{}
@@ -132,21 +131,21 @@ func expectNoAdmissionWithoutList(s *harness.Session) {
 	s.Must(s.Client.CoreV1().ConfigMaps(deploy.Namespace).Delete(s.Ctx, deploy.Drivers, metav1.DeleteOptions{}), "delete the list of drivers")
 	for _, volume := range volumes {
 		err := wait.PollUntilContextCancel(s.Ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
-			turn(s, volume.Name, v1.PersistentVolumeReclaimRetain)
-			turned := turn(s, volume.Name, v1.PersistentVolumeReclaimDelete)
-			added := finalizer.Has(turned.Finalizers, finalizer.External)
-			if added { // the policy has not seen yet that the list is gone
-				removeExternal(s, turned.Name)
+			s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimRetain)
+			written := s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimDelete)
+			added := finalizer.Has(written.Finalizers, finalizer.External)
+			if added { // the deletion of the list has not reached the policy yet
+				removeExternal(s, written.Name)
 			}
 			return !added, nil
 		})
 		s.Must(err, "wait until the policy adds nothing to "+volume.Name)
-		turn(s, volume.Name, v1.PersistentVolumeReclaimRetain)
-		expectHolding(s, turn(s, volume.Name, v1.PersistentVolumeReclaimDelete))
+		s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimRetain)
+		expectDeleters(s, s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimDelete))
 	}
 }
 
-// removeExternal takes off the finalizer of a volume whose driver nobody serves.
+// removeExternal removes the finalizer of a volume whose driver has no provisioner.
 func removeExternal(s *harness.Session, volume string) {
 	s.T.Helper()
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"$deleteFromPrimitiveList/finalizers": []finalizer.Name{finalizer.External}}})
@@ -155,16 +154,16 @@ func removeExternal(s *harness.Session, volume string) {
 	s.Must(err, "remove finalizer")
 }
 
-// unserved is a driver that no provisioner is beside: nobody but the admission policy
-// puts a finalizer on its volumes.
+// unserved is a driver without a provisioner: only the admission policy adds a finalizer
+// to its volumes.
 const unserved = "unserved.example.com"
 
-// ebsDriver is the driver that volumes of kubernetes.io/aws-ebs are migrated to.
+// ebsDriver is the CSI driver to which kubernetes.io/aws-ebs is migrated.
 const ebsDriver = "ebs.csi.aws.com"
 
-// admit applies the admission policy, lists the driver, and waits until the policy
-// acts upon the list.
-func admit(s *harness.Session) {
+// applyAdmission applies the admission policy with a list of drivers, and waits until
+// both are in force.
+func applyAdmission(s *harness.Session) {
 	s.T.Helper()
 	s.Must(sandbox.Apply(s.Ctx, s.Plane.RESTConfig(), deploy.Admission), "apply the admission policy")
 	body, err := json.Marshal(map[string]any{"data": map[string]string{s.Driver.DriverName: "", unserved: "", ebsDriver: ""}})
@@ -175,24 +174,14 @@ func admit(s *harness.Session) {
 	s.CreateClaim("probe", s.Namespace)
 	s.AwaitBound("probe")
 	err = wait.PollUntilContextCancel(s.Ctx, 50*time.Millisecond, true, func(_ context.Context) (bool, error) {
-		turn(s, probe.Name, v1.PersistentVolumeReclaimRetain)
-		return finalizer.Has(turn(s, probe.Name, v1.PersistentVolumeReclaimDelete).Finalizers, finalizer.External), nil
+		s.SetPolicy(probe.Name, v1.PersistentVolumeReclaimRetain)
+		return finalizer.Has(s.SetPolicy(probe.Name, v1.PersistentVolumeReclaimDelete).Finalizers, finalizer.External), nil
 	})
-	s.Must(err, "wait until the admission policy acts")
+	s.Must(err, "wait until the admission policy is in force")
 }
 
-// turn sets the reclaim policy and returns what that very write has made.
-func turn(s *harness.Session, volume string, policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
-	s.T.Helper()
-	body, err := json.Marshal(map[string]any{"spec": map[string]any{"persistentVolumeReclaimPolicy": policy}})
-	s.Must(err, "encode policy")
-	turned, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume, types.MergePatchType, body, metav1.PatchOptions{})
-	s.Must(err, "turn policy")
-	return turned
-}
-
-// expectHolding wants exactly these of the two finalizers of those who delete data.
-func expectHolding(s *harness.Session, volume *v1.PersistentVolume, want ...finalizer.Name) {
+// expectDeleters checks which of the two finalizers of programs that delete data are set.
+func expectDeleters(s *harness.Session, volume *v1.PersistentVolume, want ...finalizer.Name) {
 	s.T.Helper()
 	var got []finalizer.Name
 	for _, name := range volume.Finalizers {
@@ -201,6 +190,6 @@ func expectHolding(s *harness.Session, volume *v1.PersistentVolume, want ...fina
 		}
 	}
 	if !slices.Equal(got, want) {
-		s.T.Errorf("volume %s has the finalizers %v, want %v of those who delete data", volume.Name, volume.Finalizers, want)
+		s.T.Errorf("volume %s has the finalizers %v, want %v of the programs that delete data", volume.Name, volume.Finalizers, want)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// tooLate returns a static volume of the driver that is bound, has the policy Delete
-// and was deleted before its finalizer could come.
-func tooLate(s *harness.Session) *v1.PersistentVolume {
+// terminatingWithoutFinalizer returns a bound static volume with policy Delete that was
+// deleted before the provisioner could add its finalizer.
+func terminatingWithoutFinalizer(s *harness.Session) *v1.PersistentVolume {
 	s.T.Helper()
 	s.CreateVolume(s.CreateStoredVolume("late"), v1.PersistentVolumeReclaimRetain)
 	s.CreateClaim("claim", s.Namespace)
@@ -25,17 +25,17 @@ func tooLate(s *harness.Session) *v1.PersistentVolume {
 	return volume
 }
 
-func isMarked(v *v1.PersistentVolume) bool { return reclaim.StatusOf(v) == reclaim.StatusPending }
+func isPending(v *v1.PersistentVolume) bool { return reclaim.StatusOf(v) == reclaim.StatusPending }
 
 func TestTerminatingVolumeWithoutFinalizerIsStillReclaimed(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	volume := tooLate(s)
-	marked := s.AwaitVolume(volume.Name, "is marked", isMarked)
-	if finalizer.Has(marked.Finalizers, finalizer.External) {
-		t.Fatalf("the volume has its finalizer, so the test proves nothing: %v", marked.Finalizers)
+	volume := terminatingWithoutFinalizer(s)
+	annotated := s.AwaitVolume(volume.Name, "has the annotation", isPending)
+	if finalizer.Has(annotated.Finalizers, finalizer.External) {
+		t.Fatalf("the volume already has the finalizer: %v", annotated.Finalizers)
 	}
 	s.AwaitEvent(volume, string(external.TooLateToProtect))
-	expectKept(s, volume) // for its claim is there
+	expectKept(s, volume) // because its claim exists
 	s.DeleteClaim("claim")
 	s.AwaitVolumeGone(volume.Name)
 	s.ExpectReclaimed(volume)
@@ -43,8 +43,8 @@ func TestTerminatingVolumeWithoutFinalizerIsStillReclaimed(t *testing.T) {
 
 func TestPolicyRetainEndsWaitForDeletion(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	volume := tooLate(s)
-	s.AwaitVolume(volume.Name, "is marked", isMarked)
+	volume := terminatingWithoutFinalizer(s)
+	s.AwaitVolume(volume.Name, "has the annotation", isPending)
 	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimRetain)
 	s.DeleteClaim("claim")
 	s.AwaitVolumeGone(volume.Name)
@@ -53,23 +53,23 @@ func TestPolicyRetainEndsWaitForDeletion(t *testing.T) {
 
 func TestTerminatingVolumeWithoutFinalizerIsNeverStuck(t *testing.T) {
 	setups := map[string]harness.Setup{
-		"upstream's sidecar marks nothing, so nobody waits": {UpstreamSidecar: true},
-		"upstream's loops do not know the mark":             {UpstreamLoops: true},
-		"the provisioner's gate is off":                     provisionerOff,
-		"the pv-controller's gate is off":                   controllerOff,
+		"upstream's sidecar does not annotate the volume": {UpstreamSidecar: true},
+		"upstream's loops do not know the annotation":     {UpstreamLoops: true},
+		"the provisioner's gate is off":                   provisionerOff,
+		"the pv-controller's gate is off":                 controllerOff,
 	}
 	harness.Parallel(t, slices.Collect(maps.Values(setups))...)
 	for name, how := range setups {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Join(t, how)
-			volume := tooLate(s)
-			heldByNobody := how.UpstreamLoops || how.ControllerFlags != ""
-			if heldByNobody {
-				s.AwaitVolume(volume.Name, "is marked", isMarked)
+			volume := terminatingWithoutFinalizer(s)
+			withoutGate := how.UpstreamLoops || how.ControllerFlags != ""
+			if withoutGate {
+				s.AwaitVolume(volume.Name, "has the annotation", isPending)
 			}
 			s.DeleteClaim("claim")
 			s.AwaitVolumeGone(volume.Name)
-			if heldByNobody && s.IsStored(harness.Handle(volume)) {
+			if withoutGate && s.IsStored(harness.Handle(volume)) {
 				s.AwaitEvent(volume, string(external.TooLateToProtect))
 			}
 		})
@@ -83,7 +83,7 @@ func TestProvisionerWithGateOffRemovesPendingAnnotation(t *testing.T) {
 	})
 	s.CreateClaim("claim", s.Namespace)
 	volume := s.AwaitBound("claim")
-	s.AwaitVolume(volume.Name, "is not marked", func(v *v1.PersistentVolume) bool { return reclaim.StatusOf(v) == reclaim.StatusNone })
+	s.AwaitVolume(volume.Name, "has no annotation", func(v *v1.PersistentVolume) bool { return reclaim.StatusOf(v) == reclaim.StatusNone })
 	s.DeleteVolume(volume.Name)
 	s.DeleteClaim("claim")
 	s.AwaitVolumeGone(volume.Name)

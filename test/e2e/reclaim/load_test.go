@@ -14,7 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// crowd is how many claims are made at once.
+// crowd is the number of claims.
 const crowd = 200
 
 func TestManyVolumesAreEachDeletedOnce(t *testing.T) {
@@ -72,20 +72,20 @@ func expectOneCallEach(s *harness.Session, volumes []*v1.PersistentVolume) {
 	}
 }
 
-// expectFewConflicts checks the audit log: a write that was refused because the
-// object had changed is looked at again, not hammered.
+// expectFewConflicts checks in the audit log that a write with a conflict is retried from
+// a new read, not repeated.
 func expectFewConflicts(s *harness.Session, volumes []*v1.PersistentVolume) {
 	s.T.Helper()
-	mine := map[string]bool{}
+	own := map[string]bool{}
 	for _, volume := range volumes {
-		mine[volume.Name] = true
+		own[volume.Name] = true
 	}
 	events, err := sandbox.ReadAudit(s.Plane.AuditLog)
 	s.Must(err, "read audit log")
 	refused, writes := map[string]int{}, 0
 	for _, event := range events {
 		ours := strings.HasPrefix(event.User, "system:serviceaccount:"+deploy.Namespace) && event.Writes()
-		if !ours || !mine[event.Name] && event.Namespace != s.Namespace || event.Resource == "events" {
+		if !ours || !own[event.Name] && event.Namespace != s.Namespace || event.Resource == "events" {
 			continue
 		}
 		writes++
@@ -95,7 +95,7 @@ func expectFewConflicts(s *harness.Session, volumes []*v1.PersistentVolume) {
 	}
 	for object, times := range refused {
 		if times > 2 {
-			s.T.Errorf("%s: %d writes were refused for a conflict", object, times)
+			s.T.Errorf("%s: %d writes had a conflict", object, times)
 		}
 	}
 	s.T.Logf("%d writes for %d volumes, %d objects had a conflict", writes, len(volumes), len(refused))

@@ -16,9 +16,8 @@ var (
 	controllerOff  = harness.Setup{ControllerFlags: "--feature-gates=HonorPVReclaimPolicy=false"}
 )
 
-// Each row is a pair of gates from rows.md, "Version skew": a volume that is deleted
-// before its claim is reclaimed by the program whose gate is on, and leaks as today
-// where it is off; no object is stuck.
+// Of the volumes deleted before their claim, each program reclaims its own if its gate is
+// on and leaks them, as upstream does, if it is off. No object stays.
 func TestNoVolumeIsStuckWithOneGateOff(t *testing.T) {
 	harness.Parallel(t, provisionerOff, controllerOff)
 	for name, tc := range map[string]struct {
@@ -45,15 +44,15 @@ func TestNoVolumeIsStuckWithOneGateOff(t *testing.T) {
 			s.AwaitVolumeGone(volume.Name)
 			s.AwaitVolumeGone(path.Name)
 			if s.IsStored(harness.Handle(volume)) == tc.csi {
-				t.Errorf("the CSI volume is still stored: %v, want %v", tc.csi, !tc.csi)
+				t.Errorf("the storage system has the CSI volume: %v, want %v", tc.csi, !tc.csi)
 			}
 			s.ExpectData(dir, !tc.inTree)
 		})
 	}
 }
 
-// Every journey of a CSI volume ends with no object left, for which travel waits, and
-// with its data as the provisioner's gate says, whatever that of the pv-controller.
+// In every case the gate of the provisioner decides on the data of a CSI volume, the gate
+// of the pv-controller does not matter, and no object stays.
 func TestProvisionerGateDecidesForCSIVolumes(t *testing.T) {
 	harness.Parallel(t, provisionerOff, controllerOff)
 	for name, how := range map[string]harness.Setup{

@@ -13,7 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// madeFor lets a volume look as if the driver had made it for the claim.
+// madeFor makes a volume look provisioned by the driver for the claim.
 func madeFor(s *harness.Session, claim *v1.PersistentVolumeClaim) func(*v1.PersistentVolume) {
 	return func(v *v1.PersistentVolume) {
 		v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: s.Driver.DriverName}
@@ -26,7 +26,7 @@ func madeFor(s *harness.Session, claim *v1.PersistentVolumeClaim) func(*v1.Persi
 func TestVolumeDeletedBeforeBindingIsReplaced(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	claim := s.CreateClaim("claim", s.Namespace, func(c *v1.PersistentVolumeClaim) {
-		c.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("2Mi") // more than the volume has, so that it is never bound
+		c.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("2Mi") // more than the volume has, so that they never bind
 	})
 	first := s.CreateVolume(s.CreateStoredVolume("first"), v1.PersistentVolumeReclaimDelete, madeFor(s, claim))
 	s.PassQueues()
@@ -37,7 +37,7 @@ func TestVolumeDeletedBeforeBindingIsReplaced(t *testing.T) {
 	class := harness.NewClass(s.Namespace, s.Driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
 	s.CreateStorageClass(class)
 	if second := s.AwaitBound("claim"); !s.IsStored(harness.Handle(second)) {
-		t.Errorf("the claim is bound to %s, which the driver does not know", harness.Handle(second))
+		t.Errorf("the claim is bound to %s, which the storage system does not have", harness.Handle(second))
 	}
 }
 

@@ -36,7 +36,7 @@ func TestReclaimHonorsPolicyInEveryOrder(t *testing.T) {
 	}
 }
 
-// checkReclaimCase takes one volume along its journey and looks at the storage system afterwards.
+// checkReclaimCase plays the case and checks the storage system afterwards.
 func checkReclaimCase(s *harness.Session, j harness.ReclaimCase, honor bool) {
 	volume := s.BindAndDelete(j, honor)
 	if j.IsReclaimed(honor) {
@@ -46,8 +46,8 @@ func checkReclaimCase(s *harness.Session, j harness.ReclaimCase, honor bool) {
 	expectKept(s, volume)
 }
 
-// expectKept checks that nobody has asked the driver to delete the volume, after
-// giving everybody who might the time to.
+// expectKept checks, after all queues were passed, that DeleteVolume was not called for
+// the volume.
 func expectKept(s *harness.Session, volume *v1.PersistentVolume) {
 	s.T.Helper()
 	s.PassQueues()

@@ -26,7 +26,7 @@ func TestMissingDeletionSecretDelaysOnlyWhileNamespaceExists(t *testing.T) {
 	returns, stays, lost := boundWithSecret(s, "returns", alive), boundWithSecret(s, "stays", terminating), boundWithSecret(s, "lost", gone)
 	s.DeleteSecret(alive)
 	s.DeleteNamespace(terminating)
-	s.DeleteSecret(terminating) // as the namespace controller does, which is not here
+	s.DeleteSecret(terminating) // as the namespace controller does, which does not run here
 	s.DeleteNamespace(gone)
 	s.DeleteSecret(gone)
 	s.FinalizeNamespace(gone)
@@ -36,7 +36,7 @@ func TestMissingDeletionSecretDelaysOnlyWhileNamespaceExists(t *testing.T) {
 	}
 	for _, volume := range volumes {
 		if message := s.AwaitEvent(volume, "VolumeFailedDelete"); !strings.Contains(message, "/credentials of the volume does not exist") || !strings.Contains(message, "may get namespaces") {
-			t.Errorf("the event names neither secret nor right: %s", message)
+			t.Errorf("the event does not name the secret and the missing right: %s", message)
 		}
 		if calls := s.CountCalls("DeleteVolume", harness.Handle(volume)); calls != 0 {
 			t.Errorf("DeleteVolume of %s was called %d times without its secret", volume.Name, calls)
@@ -44,23 +44,22 @@ func TestMissingDeletionSecretDelaysOnlyWhileNamespaceExists(t *testing.T) {
 	}
 
 	s.StopProvisioner(first)
-	s.GrantSecrets() // and namespaces
+	s.GrantSecrets() // includes reading namespaces
 	s.StartProvisioner(s.Driver, "provisioner-1", nil, retries...)
 	s.AwaitVolumeGone(stays.Name)
 	s.ExpectReclaimed(stays)
 	s.AwaitVolumeGone(lost.Name)
 	s.ExpectReclaimed(lost)
 	if calls := s.CountCalls("DeleteVolume", harness.Handle(returns)); calls != 0 {
-		t.Errorf("DeleteVolume was called %d times without a secret that can return", calls)
+		t.Errorf("DeleteVolume was called %d times while the secret can return", calls)
 	}
 	s.CreateSecret(alive)
 	s.AwaitVolumeGone(returns.Name)
 	s.ExpectReclaimed(returns)
 }
 
-// accountWithoutNamespaces returns the kubeconfig of a provisioner that has the rights of
-// upstream's manifest where volumes need secrets, and upstream's own Role, which grants
-// Leases: it may not read namespaces.
+// accountWithoutNamespaces returns the kubeconfig of an account with the rights that
+// upstream's manifest grants for secrets and leases. It cannot read namespaces.
 func accountWithoutNamespaces(s *harness.Session) string {
 	s.T.Helper()
 	account := sandbox.ServiceAccount(s.Namespace, "upstream")
@@ -91,7 +90,7 @@ func accountWithoutNamespaces(s *harness.Session) string {
 	return kubeconfig
 }
 
-// boundWithSecret returns a bound volume whose deletion needs the secret of the namespace.
+// boundWithSecret returns a bound volume whose deletion needs the secret in the namespace.
 func boundWithSecret(s *harness.Session, claim, namespace string) *v1.PersistentVolume {
 	s.T.Helper()
 	s.CreateClaim(claim, harness.DeleteClass)

@@ -15,40 +15,40 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// lives is how often an object of one name is made and deleted again in a storm.
-const lives = 100
+// recreations is how often claim and volume of one name are created and deleted.
+const recreations = 100
 
 func TestRepeatedlyRecreatedPairCostsBoundedRequests(t *testing.T) {
 	s := harness.Join(t, harness.Setup{}, harness.Within(2*harness.Timeout))
-	volume := s.Namespace + "-stormy"
-	for range lives {
-		raise(s, volume)
-		strike(s, volume)
+	volume := s.Namespace + "-recreated"
+	for range recreations {
+		createPair(s, volume)
+		deletePair(s, volume)
 	}
-	raise(s, volume)
-	bound := s.AwaitBound("stormy")
+	createPair(s, volume)
+	bound := s.AwaitBound("recreated")
 	if bound.Name != volume {
 		t.Errorf("the claim is bound to %s, want %s", bound.Name, volume)
 	}
 	s.PassQueues()
 	mine := func(e sandbox.Event) bool {
-		return e.Name == volume || e.Namespace == s.Namespace && e.Name == "stormy"
+		return e.Name == volume || e.Namespace == s.Namespace && e.Name == "recreated"
 	}
-	expectRequests(s, mine, 12*(lives+1))
+	expectRequests(s, mine, 12*(recreations+1))
 	before := s.CountRequests(mine)
 	s.PassQueues()
 	if after := s.CountRequests(mine); after != before {
-		t.Errorf("%d requests for a pair that is settled", after-before)
+		t.Errorf("%d requests for a bound pair", after-before)
 	}
 }
 
-// raise makes a claim and a volume that name each other; one of the last life may
-// still be going.
-func raise(s *harness.Session, volume string) {
+// createPair creates a claim and a volume that name each other. Earlier objects of the
+// same names may still be Terminating.
+func createPair(s *harness.Session, volume string) {
 	s.T.Helper()
 	for {
-		_, err := s.Client.CoreV1().PersistentVolumes().Create(s.Ctx, s.NewVolume("stormy", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
-			v.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "stormy"}
+		_, err := s.Client.CoreV1().PersistentVolumes().Create(s.Ctx, s.NewVolume("recreated", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+			v.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "recreated"}
 		}), metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
 			s.Must(err, "create volume")
@@ -57,78 +57,78 @@ func raise(s *harness.Session, volume string) {
 		s.AwaitVolumeGone(volume)
 	}
 	for {
-		_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(s.Ctx, s.NewClaim("stormy", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }), metav1.CreateOptions{})
+		_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(s.Ctx, s.NewClaim("recreated", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }), metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
 			s.Must(err, "create claim")
 			return
 		}
-		s.AwaitClaimGone("stormy")
+		s.AwaitClaimGone("recreated")
 	}
 }
 
-// strike deletes both.
-func strike(s *harness.Session, volume string) {
+// deletePair deletes both.
+func deletePair(s *harness.Session, volume string) {
 	s.T.Helper()
 	s.DeleteVolume(volume)
-	s.DeleteClaim("stormy")
+	s.DeleteClaim("recreated")
 }
 
-// expectRequests bounds the requests of our programs that are such.
+// expectRequests checks that our programs have sent at most so many such requests.
 func expectRequests(s *harness.Session, such func(sandbox.Event) bool, most int) {
 	s.T.Helper()
 	got := s.CountRequests(such)
 	s.T.Logf("%d requests, of at most %d", got, most)
 	if got > most {
-		s.T.Errorf("%d requests, want at most %d: something runs in circles", got, most)
+		s.T.Errorf("%d requests, want at most %d", got, most)
 	}
 }
 
-// nonsense is an object that the API server takes and nobody can serve.
-type nonsense struct {
+// invalidPair is a pair of objects that the API server accepts and that cannot be bound.
+type invalidPair struct {
 	claim  func(*v1.PersistentVolumeClaim)
 	volume func(*v1.PersistentVolume)
-	// event is the reason of the event on the claim, "" for one that upstream is
-	// silent about too; says is part of its message.
+	// event is the reason of the event about the claim, "" if upstream reports none
+	// either; says is part of the message.
 	event, says string
 }
 
 func TestInvalidObjectsGetEventsAndCostBoundedRequests(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
-	for name, tc := range map[string]nonsense{
-		"a volume of one byte is no match": {
+	for name, tc := range map[string]invalidPair{
+		"volume of one byte": {
 			volume: withSize("1"), claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "not found"},
-		"a claim that names a volume of one byte": {
+		"claim names volume of one byte": {
 			volume: withSize("1"), claim: names("fault"), event: "VolumeMismatch", says: "too small"},
-		"a claim of more bytes than there are": {
+		"largest possible claim": {
 			volume: withSize("1Mi"), claim: asks("9223372036854775807"), event: "ProvisioningFailed", says: "not found"},
-		"a claim of more than bytes can count": {
+		"claim beyond 64 bits": {
 			volume: withSize("1e30"), claim: asks("1e31"), event: "ProvisioningFailed", says: "not found"},
-		"a claim that names itself": {
+		"claim names itself as volume": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = c.Name }},
-		"a claim that names a volume of somebody else": {
-			volume: refersTo("somebody"), claim: names("fault"), event: "FailedBinding", says: "somebody"},
-		"a volume that refers to a claim of another UID": {
+		"claim names volume of another claim": {
+			volume: refersTo("another"), claim: names("fault"), event: "FailedBinding", says: "another"},
+		"volume refers to another UID": {
 			volume: refersTo("claim", "of-another-life"), claim: names("fault"), event: "FailedBinding", says: "claim"},
-		"a volume of another mode than the claim that it refers to": {
+		"volume mode differs from claim": {
 			volume: func(v *v1.PersistentVolume) {
 				block := v1.PersistentVolumeBlock
 				v.Spec.VolumeMode = &block
 				refersTo("claim")(v)
 			}, claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "not found"},
-		"a selector that nothing can satisfy": {
+		"unsatisfiable selector": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
 				c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 					{Key: "a", Operator: metav1.LabelSelectorOpExists}, {Key: "a", Operator: metav1.LabelSelectorOpDoesNotExist}}}
 			}, event: "ProvisioningFailed", says: "not found"},
-		"a claim that says it was bound, to nothing": {
+		"claim bound to no volume": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
 				c.Annotations = map[string]string{storage.AnnBindCompleted: "yes"}
 			}, event: "ClaimLost", says: "lost reference to PersistentVolume"},
-		"a claim that says it was bound, to what never was": {
+		"claim bound to missing volume": {
 			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
 				c.Annotations, c.Spec.VolumeName = map[string]string{storage.AnnBindCompleted: "yes"}, "nowhere"
 			}, event: "ClaimLost", says: "nowhere"},
-		"a capacity before resizing that is no number": {
+		"unparsable capacity before resizing": {
 			volume: func(v *v1.PersistentVolume) {
 				v.Annotations = map[string]string{storage.AnnPreResizeCapacity: "much"}
 			}, claim: func(*v1.PersistentVolumeClaim) {}},
@@ -140,7 +140,7 @@ func TestInvalidObjectsGetEventsAndCostBoundedRequests(t *testing.T) {
 	}
 }
 
-func (tc nonsense) play(s *harness.Session) {
+func (tc invalidPair) play(s *harness.Session) {
 	s.T.Helper()
 	volume := s.CreateVolume("fault", v1.PersistentVolumeReclaimRetain, withSize("1Mi"), tc.volume)
 	claim := s.CreateClaim("claim", s.Namespace, tc.claim)
@@ -156,7 +156,7 @@ func (tc nonsense) play(s *harness.Session) {
 	}, 12)
 }
 
-// names has the claim name the volume with the handle.
+// names sets the volume name of a claim.
 func names(handle string) func(*v1.PersistentVolumeClaim) {
 	return func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = c.Namespace + "-" + handle }
 }
@@ -167,7 +167,7 @@ func asks(size string) func(*v1.PersistentVolumeClaim) {
 	}
 }
 
-// refersTo has the volume refer to a claim in a namespace, by UID if there is one.
+// refersTo sets the claim reference of a volume, with a UID if there is one.
 func refersTo(claim string, uid ...types.UID) func(*v1.PersistentVolume) {
 	return func(v *v1.PersistentVolume) {
 		v.Spec.ClaimRef = &v1.ObjectReference{Namespace: v.Spec.StorageClassName, Name: claim}
