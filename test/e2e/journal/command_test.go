@@ -37,7 +37,7 @@ func journalCommand(t *testing.T, c *harness.Cluster, args ...string) (output st
 	return string(text), command.ProcessState.ExitCode()
 }
 
-// journalOf is a journal that no provisioner of the cluster writes.
+// journalOf returns a journal that no provisioner of the cluster writes.
 var journalOf = journal.Journal{Namespace: deploy.Namespace, Driver: "journal.example.com"}
 
 func writeLease(t *testing.T, c *harness.Cluster, kind journal.Kind, claims ...types.UID) {
@@ -106,18 +106,18 @@ func TestJournalCommandEndsUnresolvedEntriesOnly(t *testing.T) {
 
 	before, _ := apartEntries(t, c)
 	for name, args := range map[string][]string{
-		"an active entry":          {"drop", "--yes", string(active)},
-		"finish of an active one":  {"finish", string(active)},
-		"an unknown UID":           {"drop", "--yes", "d4d4d4d4-0000-4000-8000-000000000000"},
-		"one of two":               {"drop", "--yes", string(first), string(active)},
-		"no terminal and no --yes": {"drop", string(first)},
+		"drop active entry":            {"drop", "--yes", string(active)},
+		"finish active entry":          {"finish", string(active)},
+		"unknown UID":                  {"drop", "--yes", "d4d4d4d4-0000-4000-8000-000000000000"},
+		"one of two entries is active": {"drop", "--yes", string(first), string(active)},
+		"neither terminal nor --yes":   {"drop", string(first)},
 	} {
 		if text, status = journalCommand(t, c, args...); status == 0 {
 			t.Errorf("%s: exit status 0:\n%s", name, text)
 		}
 	}
 	if after, _ := apartEntries(t, c); after.ResourceVersion != before.ResourceVersion {
-		t.Error("a refused command has changed the Lease")
+		t.Error("a failed command has changed the Lease")
 	}
 
 	if text, status = journalCommand(t, c, "drop", "--yes", string(first)); status != 0 || !strings.Contains(text, "pvc-"+string(first)) {
@@ -131,11 +131,11 @@ func TestJournalCommandEndsUnresolvedEntriesOnly(t *testing.T) {
 		t.Errorf("finish without a provisioner: exit status %d:\n%s", status, text)
 	}
 	if _, left := apartEntries(t, c); !left[second].Unresolved.Finish {
-		t.Error("the entry is not marked to be finished")
+		t.Error("the entry is not approved")
 	}
 }
 
-// A provisioner is played by the test: it takes the entry once it is marked.
+// The test acts as the provisioner: it takes the entry once the entry is approved.
 func TestJournalCommandReportsEntryTakenByProvisioner(t *testing.T) {
 	t.Parallel()
 	c := harness.OwnCluster(t, harness.Setup{NoPrograms: true})

@@ -25,7 +25,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// removeObject removes a PersistentVolume by hand, whatever protects it.
+// removeObject deletes a PersistentVolume with its finalizers, as an administrator does.
 func removeObject(s *harness.Session, volume string) {
 	s.T.Helper()
 	s.DeleteVolume(volume)
@@ -36,8 +36,7 @@ func removeObject(s *harness.Session, volume string) {
 	s.AwaitVolumeGone(volume)
 }
 
-// passDriver sends another claim through the provisioner, from its creation until its
-// volume is gone. The driver has so many other volumes.
+// passDriver provisions and deletes another claim. The driver has count other volumes.
 func (j *journaled) passDriver(others int) {
 	j.T.Helper()
 	j.CreateClaim("marker", j.class)
@@ -48,8 +47,8 @@ func (j *journaled) passDriver(others int) {
 	j.expectVolumes(others)
 }
 
-// The process ended between the PersistentVolume and the end of the entry; then an
-// administrator removed the PersistentVolume of the Bound claim.
+// The provisioner crashed after creating the PersistentVolume and before removing the
+// entry; then an administrator deleted the PersistentVolume of the Bound claim.
 func TestDiskOfBoundClaimWithoutVolumeStays(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	for _, policy := range []v1.PersistentVolumeReclaimPolicy{v1.PersistentVolumeReclaimRetain, v1.PersistentVolumeReclaimDelete} {
@@ -73,17 +72,17 @@ func TestDiskOfBoundClaimWithoutVolumeStays(t *testing.T) {
 			j.awaitEntries(journal.Active, 0)
 			j.passDriver(1)
 			if calls := j.called("CreateVolume") - asked; calls != 1 {
-				t.Errorf("CreateVolume was called %d times beside the marker", calls-1)
+				t.Errorf("CreateVolume was called %d times for the claim", calls-1)
 			}
 			if _, stays := j.mock.Volumes()[harness.Handle(volume)]; !stays {
-				t.Errorf("the disk %s is gone", harness.Handle(volume))
+				t.Errorf("the storage system does not have %s", harness.Handle(volume))
 			}
 		})
 	}
 }
 
-// answerDropper passes requests on, but loses the answer to the first creation of a
-// PersistentVolume, once the test lets it.
+// answerDropper forwards requests and loses the response to the first creation of a
+// PersistentVolume, once the test allows it.
 type answerDropper struct {
 	forward          http.Handler
 	once             sync.Once
@@ -113,7 +112,7 @@ func TestDeletedVolumeWithLostCreateAnswerIsReplaced(t *testing.T) {
 	proxy.Forward, j.kubeconfig = dropper, kubeconfig
 	j.start()
 	claim := j.CreateClaim("claim", j.class, func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{storage.AnnStorageProvisioner: j.mock.Config.Name} // nobody binds here
+		c.Annotations = map[string]string{storage.AnnStorageProvisioner: j.mock.Config.Name} // as the pv-controller does, which does not run here
 	})
 	select {
 	case <-dropper.created:
@@ -129,11 +128,11 @@ func TestDeletedVolumeWithLostCreateAnswerIsReplaced(t *testing.T) {
 	again := j.AwaitVolume(name, "exists again", func(*v1.PersistentVolume) bool { return true })
 	j.awaitEntries(journal.Active, 0)
 	if _, exists := j.mock.Volumes()[harness.Handle(again)]; !exists || harness.Handle(again) == harness.Handle(dead) || len(j.mock.Volumes()) != 1 {
-		t.Errorf("the volume has the handle %s, the driver the volumes %v; deleted was %s", harness.Handle(again), j.mock.Volumes(), harness.Handle(dead))
+		t.Errorf("the new volume has the handle %s, the driver the volumes %v; the deleted volume had %s", harness.Handle(again), j.mock.Volumes(), harness.Handle(dead))
 	}
 }
 
-// controller calls the test's own driver.
+// controller returns a CSI client of the test's driver.
 func (j *journaled) controller() spec.ControllerClient {
 	j.T.Helper()
 	connection, err := grpc.NewClient("unix://"+j.mock.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -142,12 +141,12 @@ func (j *journaled) controller() spec.ControllerClient {
 	return spec.NewControllerClient(connection)
 }
 
-// withOldFinalizer is a claim with the finalizer of an earlier version.
+// withOldFinalizer adds the finalizer of an old version to a new claim.
 func withOldFinalizer(claim *v1.PersistentVolumeClaim) {
 	claim.Finalizers = append(claim.Finalizers, string(finalizer.Provisioning))
 }
 
-// addOldFinalizer puts the finalizer of an earlier version on the claim.
+// addOldFinalizer adds the finalizer of an old version to an existing claim.
 func addOldFinalizer(s *harness.Session, name string) {
 	s.T.Helper()
 	for {
@@ -165,7 +164,7 @@ func addOldFinalizer(s *harness.Session, name string) {
 
 func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 	j := enterJournaled(t)
-	j.start("--feature-gates=ProvisioningJournal=false") // no entries, as the earlier version
+	j.start("--feature-gates=ProvisioningJournal=false") // as the old version, which wrote no entries
 	bound, lost := j.boundClaim("bound"), j.boundClaim("lost")
 	j.fail()
 	pending, deleted := j.CreateClaim("pending", j.class), j.CreateClaim("deleted", j.class)
@@ -182,7 +181,7 @@ func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 	})
 	waiting := harness.NewClass(j.class+"-wait", j.mock.Config.Name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
 	j.CreateStorageClass(waiting)
-	j.CreateClaim("restored", waiting.Name, withOldFinalizer) // names no provisioner, as from a backup
+	j.CreateClaim("restored", waiting.Name, withOldFinalizer) // without a provisioner annotation, as from a backup
 	removeObject(j.Session, lost.Name)
 	for _, claim := range []string{"deleted", "unclassed", "restored"} {
 		j.DeleteClaim(claim)
@@ -196,7 +195,7 @@ func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 		j.AwaitClaimGone(claim)
 	}
 	if calls := j.called("CreateVolume") - asked; calls > 20 {
-		t.Errorf("CreateVolume was called %d times until the finalizers were gone", calls)
+		t.Errorf("CreateVolume was called %d times before the finalizers were removed", calls)
 	}
 	j.mock.Server.ClearFaults()
 	recorded := j.AwaitBound("pending")
@@ -207,7 +206,7 @@ func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 	names := j.mock.Volumes()
 	for _, volume := range []*v1.PersistentVolume{bound, lost, recorded} {
 		if names[harness.Handle(volume)] != volume.Name {
-			t.Errorf("the disk %s of %s is gone", harness.Handle(volume), volume.Name)
+			t.Errorf("the storage system does not have %s of %s", harness.Handle(volume), volume.Name)
 		}
 	}
 	if recorded.Name != "pvc-"+string(pending.UID) {

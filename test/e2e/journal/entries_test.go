@@ -15,8 +15,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// From their creation until they are gone: one is served, one is deleted while the
-// driver does not answer, one while there is no provisioner.
+// One claim is served, one is deleted while the driver does not answer, one while no
+// provisioner runs.
 func TestClaimNeverGetsOurFinalizer(t *testing.T) {
 	j := newJournaled(harness.Join(t, harness.Setup{}), v1.PersistentVolumeReclaimDelete)
 	watcher, err := j.Client.CoreV1().PersistentVolumeClaims(j.Namespace).Watch(j.Ctx, metav1.ListOptions{})
@@ -50,7 +50,7 @@ func TestClaimNeverGetsOurFinalizer(t *testing.T) {
 				t.Errorf("claim %s has the finalizers %v", claim.Name, other)
 			}
 		case <-j.Ctx.Done():
-			t.Fatalf("%d of 3 claims are gone", gone)
+			t.Fatalf("%d of 3 claims were deleted", gone)
 		}
 	}
 	t.Logf("%d versions of 3 claims were seen", versions)
@@ -59,9 +59,9 @@ func TestClaimNeverGetsOurFinalizer(t *testing.T) {
 func TestLostAnswerIsFinishedAndReclaimed(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	for name, restart := range map[string]func(*journaled){
-		"by the same process": func(*journaled) {},
-		"after a rollout":     func(j *journaled) { j.stop(); j.start() },
-		"after a crash":       func(j *journaled) { j.kill(); j.expireLeader(0); j.start() },
+		"same process":    func(*journaled) {},
+		"after a rollout": func(j *journaled) { j.stop(); j.start() },
+		"after a crash":   func(j *journaled) { j.kill(); j.expireLeader(0); j.start() },
 		"after two crashes": func(j *journaled) {
 			j.kill()
 			j.expireLeader(0)
@@ -98,7 +98,7 @@ func TestLostAnswerWithPolicyRetainKeepsTheVolume(t *testing.T) {
 	}
 }
 
-// Another program has led after the request: it may have served the claim.
+// Another process has led after the request: it may have served the claim.
 func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 	j := enterJournaled(t, elect...)
 	j.start()
@@ -107,7 +107,7 @@ func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 	j.mock.Server.ClearFaults()
 	asked := j.called("CreateVolume")
 	j.expireLeader(1)
-	for range 2 { // and stays so after another crash
+	for range 2 { // also after another crash
 		j.start()
 		entry := j.awaitEntries(journal.Apart, 1)[0]
 		if !entry.CustodyBroken || entry.Unresolved == nil || entry.UID != claim.UID {
@@ -125,7 +125,7 @@ func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 		j.expireLeader(0)
 	}
 	if calls := j.called("CreateVolume"); calls != asked+2 {
-		t.Errorf("CreateVolume was called %d times beside the 2 markers", calls-asked-2)
+		t.Errorf("CreateVolume was called %d times for the claim", calls-asked-2)
 	}
 	if len(j.entries(journal.Active)) != 0 {
 		t.Errorf("the entry is still active: %+v", j.entries(journal.Active))
@@ -146,7 +146,7 @@ func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 	})
 }
 
-// enterJournaled is newJournaled in a namespace of the test's own.
+// enterJournaled joins the default cluster and returns newJournaled.
 func enterJournaled(t *testing.T, args ...string) *journaled {
 	t.Helper()
 	return newJournaled(harness.Join(t, harness.Setup{}, harness.Within(2*harness.Timeout)), v1.PersistentVolumeReclaimDelete, args...)
@@ -160,24 +160,24 @@ func TestForeignHolderEndsTheProgram(t *testing.T) {
 	select {
 	case <-j.sidecar.Done():
 	case <-j.Ctx.Done():
-		t.Fatalf("the provisioner goes on; log %s", j.sidecar.LogFile())
+		t.Fatalf("the provisioner did not end; log %s", j.sidecar.LogFile())
 	}
 	if err := j.sidecar.Err(); err == nil || !strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("the provisioner ended with %v, want exit status 1", err)
 	}
 	if sentence := "is held by other_exeunt: another process has taken over the provisioning journal"; !j.LogContains(j.sidecar, sentence) {
-		t.Errorf("the log lacks the sentence %q: %s", sentence, j.sidecar.LogFile())
+		t.Errorf("the log lacks %q: %s", sentence, j.sidecar.LogFile())
 	}
 	if now := j.leases(journal.Active)[0]; now.ResourceVersion != taken.ResourceVersion {
 		t.Errorf("the journal of the other process was written: %+v", now)
 	}
 }
 
-// The secret of the request goes with the namespace of the claim, so that the request
+// The secret of the request is deleted with the namespace of the claim, so the request
 // cannot be repeated.
 func TestNamespaceDeletedWithSecretLeavesUnresolvedEntry(t *testing.T) {
 	j := enterJournaled(t, "--journal-unresolved-after=2s")
-	j.useOwnAccount() // which may write no event into a namespace that is being deleted
+	j.useOwnAccount() // because events in a Terminating namespace are forbidden
 	j.setClassSecret()
 	inside := *j.Session
 	inside.Namespace = j.NewSecretNamespace("doomed")
@@ -186,7 +186,7 @@ func TestNamespaceDeletedWithSecretLeavesUnresolvedEntry(t *testing.T) {
 	claim := inside.CreateClaim("claim", j.class)
 	j.awaitVolumes(1)
 	j.DeleteNamespace(inside.Namespace)
-	j.DeleteSecret(inside.Namespace) // as the namespace controller does, which is not here
+	j.DeleteSecret(inside.Namespace) // as the namespace controller does, which does not run here
 	inside.DeleteClaim(claim.Name)
 	inside.AwaitClaimGone(claim.Name)
 	j.FinalizeNamespace(inside.Namespace)
@@ -205,7 +205,7 @@ func TestNamespaceDeletedWithSecretLeavesUnresolvedEntry(t *testing.T) {
 		t.Errorf("DeleteVolume was called %d times", calls)
 	}
 
-	// The administrator restores both, with other UIDs.
+	// The administrator restores namespace and secret, with new UIDs.
 	_, err := j.Client.CoreV1().Namespaces().Create(j.Ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inside.Namespace}}, metav1.CreateOptions{})
 	j.Must(err, "create namespace again")
 	j.CreateSecret(inside.Namespace)
@@ -213,7 +213,7 @@ func TestNamespaceDeletedWithSecretLeavesUnresolvedEntry(t *testing.T) {
 	j.expectFinished(claim)
 }
 
-// setClassSecret has the class name a secret in the namespace of the claim.
+// setClassSecret adds a secret in the claim's namespace to the class parameters.
 func (j *journaled) setClassSecret() {
 	j.T.Helper()
 	classes := j.Client.StorageV1().StorageClasses()
@@ -234,7 +234,7 @@ func TestGateOffWritesNoLease(t *testing.T) {
 	j.start()
 	j.abandon("unanswered")
 	j.mock.Server.ClearFaults()
-	j.awaitVolumes(0) // by the memory of this process
+	j.awaitVolumes(0) // from the memory of this process
 	j.CreateClaim("served", j.class)
 	j.AwaitBound("served")
 	if leases := append(j.leases(journal.Active), j.leases(journal.Apart)...); len(leases) > 0 {
@@ -258,7 +258,7 @@ func TestGateOffFinishesInheritedEntries(t *testing.T) {
 	}
 }
 
-// abandonBeside is abandon where the driver has other volumes.
+// abandonBeside is abandon while the driver has other volumes.
 func (j *journaled) abandonBeside(claim string, others int) {
 	j.T.Helper()
 	j.open(claim)

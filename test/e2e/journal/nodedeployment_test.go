@@ -21,17 +21,17 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// fleetDriver is the name of the driver on all nodes of a fleet.
+// fleetDriver is the name of the driver on all nodes.
 const fleetDriver = "local.example.com"
 
-// fleetNode is a node whose driver runs in this process, with the provisioner beside it.
+// fleetNode is a node with a driver in this process and a provisioner.
 type fleetNode struct {
 	name, socket string
 	driver       *csimock.Server
 	sidecar      *sandbox.Process
 }
 
-// startFleet starts so many nodes, whose drivers create volumes and time out.
+// startFleet starts nodes whose drivers create volumes and time out.
 func startFleet(s *harness.Session, count int) []*fleetNode {
 	s.T.Helper()
 	class := harness.NewClass(fleetDriver, fleetDriver, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
@@ -88,7 +88,7 @@ func killSidecars(s *harness.Session, fleet []*fleetNode) {
 	}
 }
 
-// fleetEntries are the entries of the journals of all nodes.
+// fleetEntries returns the journal entries of all nodes.
 func fleetEntries(s *harness.Session) []journal.Entry {
 	s.T.Helper()
 	list, err := s.Client.CoordinationV1().Leases(deploy.Namespace).List(s.Ctx, metav1.ListOptions{LabelSelector: journal.KindLabel})
@@ -104,8 +104,8 @@ func fleetEntries(s *harness.Session) []journal.Entry {
 	return all
 }
 
-// A claim that one node's driver was called for, one with the finalizer of an earlier
-// version, and one that no node was selected for, are deleted; all provisioners restart.
+// Three claims are deleted: one was requested from the driver of a node, one has the
+// finalizer of an old version, one has no selected node. Then all provisioners restart.
 func TestOnlyCallingNodeFinishesDeletedClaim(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true}, harness.Within(3*harness.Timeout))
@@ -122,7 +122,7 @@ func TestOnlyCallingNodeFinishesDeletedClaim(t *testing.T) {
 	s.CreateClaim("old", fleetDriver, withOldFinalizer, selected)
 	s.CreateClaim("anywhere", fleetDriver, withOldFinalizer)
 	for _, name := range []string{"old", "anywhere"} {
-		s.AwaitClaim(name, "names the provisioner or waits", func(c *v1.PersistentVolumeClaim) bool {
+		s.AwaitClaim(name, "has a provisioner annotation or waits", func(c *v1.PersistentVolumeClaim) bool {
 			return c.Annotations[storage.AnnStorageProvisioner] != "" || name == "anywhere" && c.Status.Phase == v1.ClaimPending
 		})
 		s.DeleteClaim(name)
@@ -134,13 +134,13 @@ func TestOnlyCallingNodeFinishesDeletedClaim(t *testing.T) {
 	for _, n := range fleet {
 		n.driver.ClearFaults()
 	}
-	s.Until("no volume and no entry is left", func() bool {
+	s.Until("neither volume nor entry exists", func() bool {
 		return len(fleetEntries(s)) == 0 && !slices.ContainsFunc(fleet, func(n *fleetNode) bool { return len(n.driver.Volumes()) > 0 })
 	})
 	for _, n := range fleet {
 		for _, call := range n.driver.Calls() {
 			if n != caller && strings.HasSuffix(call.Method, "Volume") {
-				t.Errorf("the driver of %s got %s for %s", n.name, call.Method, call.Name)
+				t.Errorf("the driver of %s was called: %s for %s", n.name, call.Method, call.Name)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// leaseEdits are what somebody else does to a Lease of the journal.
+// leaseEdits are edits of a journal Lease by another client.
 var leaseEdits = map[string]func(*coordinationv1.Lease){
 	"entries removed": func(l *coordinationv1.Lease) {
 		maps.DeleteFunc(l.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, journal.EntryPrefix) })
@@ -34,7 +34,7 @@ var leaseEdits = map[string]func(*coordinationv1.Lease){
 	"holder and label gone":   func(l *coordinationv1.Lease) { l.Spec.HolderIdentity, l.Labels = ptr.To(""), nil },
 }
 
-// sameJournal reports whether a Lease says the same as another one.
+// sameJournal reports whether two Leases hold the same journal.
 func sameJournal(a, b *coordinationv1.Lease) bool {
 	return journal.HolderOf(a) == journal.HolderOf(b) && maps.Equal(a.Labels, b.Labels) && maps.Equal(journal.Encoded(a), journal.Encoded(b)) &&
 		a.Annotations[journal.OwnerAnnotation] == b.Annotations[journal.OwnerAnnotation] &&
@@ -62,15 +62,14 @@ func TestEditedLeaseIsWrittenAgainAtOnce(t *testing.T) {
 				return len(now) == 1 && now[0].ResourceVersion != before.ResourceVersion && sameJournal(&now[0], &before)
 			})
 			t.Logf("written again after %s", time.Since(edited))
-			j.kill() // and nothing was lost
+			j.kill() // the next process must find every entry
 			j.start()
 			j.expectFinished(claim)
 		})
 	}
 }
 
-// What a crash leaves is edited before the next process comes. Only the entry itself
-// must not be removed.
+// The Lease is edited between a crash and the next start. The entry itself stays.
 func TestEditedLeaseOfDeadProcessIsRead(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	for _, name := range []string{"label removed", "holder cleared", "holder and label gone"} {
@@ -86,7 +85,7 @@ func TestEditedLeaseOfDeadProcessIsRead(t *testing.T) {
 	}
 }
 
-// Without its custody, an entry is one of a process before another leader.
+// An entry without custody may be older than another leader.
 func TestEntryWithoutCustodyIsUnresolved(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	for _, name := range []string{"custody removed", "custody and owner removed"} {

@@ -23,21 +23,21 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// journaled is the provisioner as a process, with a driver of the test's own in this
-// process. All restarts follow from the test.
+// journaled is a provisioner process with a driver in this process. Only the test starts
+// and stops the provisioner.
 type journaled struct {
 	*harness.Session
 	mock    *harness.ScriptedDriver
 	class   string
 	journal journal.Journal
-	// kubeconfig is whose rights the provisioner has, "" for its own service account.
+	// kubeconfig of the provisioner, "" for its service account.
 	kubeconfig string
 	args       []string
 	sidecar    *sandbox.Process
 	runs       int
 }
 
-// newJournaled makes driver and class; the provisioner is not started.
+// newJournaled creates the driver and a class, and does not start the provisioner.
 func newJournaled(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy, args ...string) *journaled {
 	s.T.Helper()
 	j := &journaled{Session: s, mock: harness.NewScriptedDriver(s, false), class: s.Namespace, args: args}
@@ -69,7 +69,7 @@ func (j *journaled) start(more ...string) {
 // elect are the flags of a provisioner with leader election.
 var elect = []string{"--leader-election", "--leader-election-retry-period=500ms"}
 
-// stop ends the provisioner as a rollout does, kill as a crash does.
+// stop ends the provisioner with SIGTERM, as a rollout does. kill ends it with SIGKILL.
 func (j *journaled) stop() {
 	j.T.Helper()
 	j.Must(j.sidecar.Stop(j.Ctx), "stop provisioner")
@@ -80,8 +80,8 @@ func (j *journaled) kill() {
 	j.Must(j.sidecar.Kill(), "kill provisioner")
 }
 
-// expireLeader ends the leader Lease of a process that was killed. So many other
-// processes have led since.
+// expireLeader ends the leader Lease of a killed process. others is the number of other
+// processes that have led since.
 func (j *journaled) expireLeader(others int32) {
 	j.T.Helper()
 	leases := j.Client.CoordinationV1().Leases(deploy.Namespace)
@@ -93,7 +93,7 @@ func (j *journaled) expireLeader(others int32) {
 	j.Must(err, "write the leader lease")
 }
 
-// leases are those of the journal.
+// leases returns the Leases of the journal.
 func (j *journaled) leases(kind journal.Kind) []coordinationv1.Lease {
 	j.T.Helper()
 	list, err := j.Client.CoordinationV1().Leases(j.journal.Namespace).List(j.Ctx, metav1.ListOptions{})
@@ -128,11 +128,11 @@ func (j *journaled) entries(kind journal.Kind) []journal.Entry {
 
 func (j *journaled) awaitEntries(kind journal.Kind, count int) []journal.Entry {
 	j.T.Helper()
-	j.Until(fmt.Sprintf("there are %d entries that are %s", count, kind), func() bool { return len(j.entries(kind)) == count })
+	j.Until(fmt.Sprintf("there are %d %s entries", count, kind), func() bool { return len(j.entries(kind)) == count })
 	return j.entries(kind)
 }
 
-// awaitVolumes waits until the driver has so many volumes.
+// awaitVolumes waits until the driver has count volumes.
 func (j *journaled) awaitVolumes(count int) {
 	j.T.Helper()
 	j.Until(fmt.Sprintf("the driver has %d volumes", count), func() bool { return len(j.mock.Volumes()) == count })
@@ -156,13 +156,13 @@ func (j *journaled) called(method string) int {
 	return count
 }
 
-// fail has every CreateVolume create the volume and time out.
+// fail makes every CreateVolume create the volume and time out.
 func (j *journaled) fail() {
 	j.T.Helper()
 	j.Must(j.mock.Server.Inject(csimock.Fault{Method: "CreateVolume", Code: codes.DeadlineExceeded, After: true}), "inject fault")
 }
 
-// open creates a claim whose volume exists though no answer came.
+// open creates a claim whose volume exists although CreateVolume timed out.
 func (j *journaled) open(claim string) *v1.PersistentVolumeClaim {
 	j.T.Helper()
 	j.fail()
@@ -172,8 +172,7 @@ func (j *journaled) open(claim string) *v1.PersistentVolumeClaim {
 	return created
 }
 
-// abandon creates such a claim and deletes it; it goes while the driver does not
-// answer.
+// abandon opens a claim and deletes it while CreateVolume times out.
 func (j *journaled) abandon(claim string) *v1.PersistentVolumeClaim {
 	j.T.Helper()
 	opened := j.open(claim)
@@ -183,8 +182,8 @@ func (j *journaled) abandon(claim string) *v1.PersistentVolumeClaim {
 	return opened
 }
 
-// expectFinished wants the volume of the claim reclaimed by the normal way, once the
-// driver answers again, and nothing left.
+// expectFinished lets the driver answer again and checks that the volume of the claim is
+// recorded and reclaimed, and that no entry stays.
 func (j *journaled) expectFinished(claim *v1.PersistentVolumeClaim) {
 	j.T.Helper()
 	j.mock.Server.ClearFaults()
@@ -197,7 +196,7 @@ func (j *journaled) expectFinished(claim *v1.PersistentVolumeClaim) {
 	}
 }
 
-// approve has the administrator finish an unresolved entry.
+// approve approves an unresolved entry, as the administrator does.
 func (j *journaled) approve(claim types.UID) {
 	j.T.Helper()
 	key := journal.EntryPrefix + string(claim)
@@ -223,12 +222,12 @@ func (j *journaled) approve(claim types.UID) {
 	j.T.Fatalf("there is no unresolved entry of %s", claim)
 }
 
-// aboutJournal is what events about the journal are attached to.
+// aboutJournal returns the object of events about the journal.
 func (j *journaled) aboutJournal() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: j.journal.Namespace, Name: j.journal.LeaseName(journal.Active, 0)}
 }
 
-// expectMetric wants the line among the provisioner's metrics.
+// expectMetric checks that the provisioner serves the metrics line.
 func (j *journaled) expectMetric(line string) {
 	j.T.Helper()
 	if text, _ := j.HTTPGet(j.sidecar, "/metrics"); !strings.Contains(text, "\n"+line+"\n") {
@@ -236,8 +235,8 @@ func (j *journaled) expectMetric(line string) {
 	}
 }
 
-// useOwnAccount gives the provisioner its rights, and that to read secrets, under
-// another name: what that account is refused is no fault of the deployment.
+// useOwnAccount runs the provisioner as another account with the same rights and the
+// right to read secrets. Forbidden requests of that account do not fail the test.
 func (j *journaled) useOwnAccount() {
 	j.T.Helper()
 	j.GrantSecrets()

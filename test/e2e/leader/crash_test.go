@@ -16,8 +16,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// multitude is how many claims are being bound, and how many volumes reclaimed,
-// when the leader is killed.
+// multitude is the number of claims to bind, and of volumes to reclaim, while the leader
+// is killed.
 const multitude = 500
 
 func TestLeaderCrashDuringBindingAndReclaimLosesNothing(t *testing.T) {
@@ -43,14 +43,14 @@ func TestLeaderCrashDuringBindingAndReclaimLosesNothing(t *testing.T) {
 	history.AwaitBound("new", multitude)
 	s.AwaitManyGone(slices.Collect(maps.Values(old)))
 	if again := s.Leader(); again.Name() == leader.Name() {
-		t.Errorf("%s is said to lead, which was killed", again.Name())
+		t.Errorf("%s leads, although it was killed", again.Name())
 	}
 	history.ExpectNoRebinding()
 	expectPairs(s, multitude)
 	expectNoLeak(s)
 }
 
-// createMany creates claims of the name, 32 at once.
+// createMany creates count claims NAME-*, 32 at a time.
 func createMany(s *harness.Session, name string, count int) {
 	s.T.Helper()
 	var group errgroup.Group
@@ -66,7 +66,7 @@ func createMany(s *harness.Session, name string, count int) {
 	}
 }
 
-// deleteMany deletes the claims of the name, and of every other one the volume first.
+// deleteMany deletes the claims NAME-*. For every second claim the volume is deleted first.
 func deleteMany(s *harness.Session, name string, volumes map[string]string) error {
 	var group errgroup.Group
 	group.SetLimit(32)
@@ -84,8 +84,8 @@ func deleteMany(s *harness.Session, name string, volumes map[string]string) erro
 	return group.Wait()
 }
 
-// expectPairs wants so many claims in the namespace, each bound to a volume that is
-// bound to it.
+// expectPairs checks that the namespace has count claims, each Bound to a volume that
+// refers to the claim.
 func expectPairs(s *harness.Session, count int) {
 	s.T.Helper()
 	claims, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).List(s.Ctx, metav1.ListOptions{})
@@ -103,13 +103,12 @@ func expectPairs(s *harness.Session, count int) {
 	}
 	for _, claim := range claims.Items {
 		if got := byClaim[claim.UID]; claim.Status.Phase != v1.ClaimBound || !slices.Equal(got, []string{claim.Spec.VolumeName}) {
-			s.T.Errorf("claim %s is %s and names %s; bound to it are %v", claim.Name, claim.Status.Phase, claim.Spec.VolumeName, got)
+			s.T.Errorf("claim %s is %s and names %s; volumes that refer to it: %v", claim.Name, claim.Status.Phase, claim.Spec.VolumeName, got)
 		}
 	}
 }
 
-// expectNoLeak wants a PersistentVolume for every volume in the storage system, and
-// the other way round.
+// expectNoLeak checks that storage system and API server have the same volumes.
 func expectNoLeak(s *harness.Session) {
 	s.T.Helper()
 	volumes, err := s.Client.CoreV1().PersistentVolumes().List(s.Ctx, metav1.ListOptions{})

@@ -13,18 +13,18 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// replica is one of two processes of one program, behind a proxy of its own.
+// replica is one of two processes of a program, with its own proxy.
 type replica struct {
 	*sandbox.Process
 	proxy *harness.LeaseProxy
 }
 
-// brieflyValid is how long the leases of this test are valid.
-const brieflyValid = 12 * time.Second
+// leaseDuration of the replicas.
+const leaseDuration = 12 * time.Second
 
 func deadlineFlags(prefix string) []string {
 	return []string{
-		fmt.Sprintf("--%s-lease-duration=%s", prefix, brieflyValid),
+		fmt.Sprintf("--%s-lease-duration=%s", prefix, leaseDuration),
 		fmt.Sprintf("--%s-renew-deadline=8s", prefix), fmt.Sprintf("--%s-retry-period=1s", prefix),
 	}
 }
@@ -55,7 +55,7 @@ func TestNoLeaderWritesAfterItsLeaseExpired(t *testing.T) {
 	s.AwaitBound(last)
 }
 
-// startReplica starts the program with an election, behind a proxy.
+// startReplica starts the program with leader election behind a proxy.
 func startReplica(s *harness.Session, program string, number int) replica {
 	s.T.Helper()
 	name := fmt.Sprintf("%s-%d", program, number)
@@ -76,8 +76,8 @@ func startReplica(s *harness.Session, program string, number int) replica {
 	return replica{process, proxy}
 }
 
-// createSteadily creates claims one after another, and returns a function that stops
-// that and returns the name of the last one.
+// createSteadily creates claims one after another. The returned function stops it and
+// returns the name of the last claim.
 func createSteadily(s *harness.Session) (stop func() string) {
 	ctx, cancel := context.WithCancel(s.Ctx)
 	last := make(chan string, 1)
@@ -101,24 +101,24 @@ func createSteadily(s *harness.Session) (stop func() string) {
 	}
 }
 
-// expectEndedBeforeLease waits until the process has ended, because its lease was not
-// renewed, and checks that it wrote nothing after the lease has expired.
+// expectEndedBeforeLease waits until the process ends without a renewed lease, and checks
+// that it wrote nothing after the lease had expired.
 func expectEndedBeforeLease(s *harness.Session, r replica) {
 	s.T.Helper()
 	select {
 	case <-r.Done():
 	case <-s.Ctx.Done():
-		s.T.Fatalf("%s goes on without its lease", r.Name())
+		s.T.Fatalf("%s did not end without its lease", r.Name())
 	}
 	ended := time.Now()
 	s.ExpectEnd(r.Process)
 	renewed, wrote := r.proxy.Times()
 	s.T.Logf("%s: the last write came %s after the last renewal, the end after %s", r.Name(), wrote.Sub(renewed), ended.Sub(renewed))
-	if wrote.Sub(renewed) >= brieflyValid {
-		s.T.Errorf("%s wrote %s after its last renewal; the lease is valid for %s", r.Name(), wrote.Sub(renewed), brieflyValid)
+	if wrote.Sub(renewed) >= leaseDuration {
+		s.T.Errorf("%s wrote %s after its last renewal; the lease is valid for %s", r.Name(), wrote.Sub(renewed), leaseDuration)
 	}
 	if wrote.Before(renewed) {
-		s.T.Errorf("%s did nothing while its lease was not renewed, so that nothing is shown", r.Name())
+		s.T.Errorf("%s wrote nothing after its last renewal, so the test shows nothing", r.Name())
 	}
 	if r.Err() == nil || !s.LogContains(r.Process, "the leader lease was lost") {
 		s.T.Errorf("%s ended with %v, want a failure that names the lease", r.Name(), r.Err())

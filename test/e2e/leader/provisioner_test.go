@@ -38,7 +38,7 @@ func TestStandbyProvisionerTakesOverAtOnce(t *testing.T) {
 		}
 	}
 	if s.LogContains(second, `"Working"`) {
-		t.Fatal("both work at once")
+		t.Fatal("both replicas lead at once")
 	}
 
 	stopped := time.Now()
@@ -47,7 +47,7 @@ func TestStandbyProvisionerTakesOverAtOnce(t *testing.T) {
 	s.CreateClaim("after", harness.DeleteClass)
 	s.AwaitBound("after")
 	if took := time.Since(stopped); took > 12*time.Second {
-		t.Errorf("the hand-over took %s: the lease was not released, for it is valid for 15s", took)
+		t.Errorf("the hand-over took %s: the lease, valid for 15s, was not released", took)
 	}
 	s.DeleteClaim("before")
 	s.AwaitVolumeGone(volume.Name)
@@ -57,7 +57,7 @@ func TestStandbyProvisionerTakesOverAtOnce(t *testing.T) {
 	select {
 	case <-second.Done():
 	case <-s.Ctx.Done():
-		t.Fatal("the leader goes on without its lease")
+		t.Fatal("the leader did not end without its lease")
 	}
 	if second.Err() == nil || !s.LogContains(second, "the leader lease was lost") {
 		t.Errorf("the leader ended with %v, want a failure that names the lease", second.Err())

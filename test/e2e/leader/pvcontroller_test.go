@@ -24,7 +24,7 @@ func TestStandbyPVControllerTakesOverAtOnce(t *testing.T) {
 	expectToStopWithoutLease(s, s.Leader())
 }
 
-// expectToStopWithoutLease gives the lease to somebody else.
+// expectToStopWithoutLease gives the lease to another holder and waits until the leader ends.
 func expectToStopWithoutLease(s *harness.Session, leader *sandbox.Process) {
 	s.T.Helper()
 	leases := s.Client.CoordinationV1().Leases(metav1.NamespaceSystem)
@@ -37,7 +37,7 @@ func expectToStopWithoutLease(s *harness.Session, leader *sandbox.Process) {
 	select {
 	case <-leader.Done():
 	case <-s.Ctx.Done():
-		s.T.Fatal("the leader goes on without its lease")
+		s.T.Fatal("the leader did not end without its lease")
 	}
 	if leader.Err() == nil || !s.LogContains(leader, "the leader lease was lost") {
 		s.T.Errorf("the leader ended with %v, want a failure that names the lease", leader.Err())

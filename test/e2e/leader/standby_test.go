@@ -13,7 +13,7 @@ import (
 )
 
 // The switch in docs/operations.md: the pods are ready while the loops of
-// kube-controller-manager still run, and work once the Lease is deleted.
+// kube-controller-manager still run, and lead once the Lease is deleted.
 func TestStandbyLeaseKeepsReplicasIdleUntilDeleted(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoPrograms: true})
@@ -44,7 +44,7 @@ func TestStandbyLeaseKeepsReplicasIdleUntilDeleted(t *testing.T) {
 	}
 }
 
-// expectStandby wants the Lease as it was applied.
+// expectStandby checks that the Lease still has the standby holder.
 func expectStandby(s *harness.Session) {
 	s.T.Helper()
 	lease, err := s.Client.CoordinationV1().Leases("kube-system").Get(s.Ctx, "pv-controller", metav1.GetOptions{})

@@ -21,23 +21,23 @@ import (
 func TestInvalidInputEndsProgramWithCause(t *testing.T) {
 	c := harness.Join(t, harness.Setup{}).Cluster
 	kubeconfig := c.Plane.AdminKubeconfig
-	silent := listenAndSayNothing(t)
+	silent := listenSilently(t)
 	for name, tc := range map[string]struct {
 		program string
 		args    []string
 		says    []string
 	}{
-		"pv-controller: unknown gate":                   {"pv-controller", []string{"--kubeconfig=" + kubeconfig, "--feature-gates=HonourPVReclaimPolicy=true"}, []string{"HonourPVReclaimPolicy", "known:"}},
-		"provisioner: unknown gate":                     {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--feature-gates=Nope=true"}, []string{"Nope", "known:"}},
-		"pv-controller: gate without a value":           {"pv-controller", []string{"--feature-gates=HonorPVReclaimPolicy"}, []string{"HonorPVReclaimPolicy"}},
-		"pv-controller: unreadable kubeconfig":          {"pv-controller", []string{"--kubeconfig=/nowhere/config"}, []string{"/nowhere/config", "--kubeconfig"}},
-		"provisioner: unreadable kubeconfig":            {"provisioner", []string{"--kubeconfig=/nowhere/config", "--csi-address=" + c.Driver.Socket}, []string{"/nowhere/config", "--kubeconfig"}},
-		"pv-controller: a typo in a flag":               {"pv-controller", []string{"--kubeconfg=x"}, []string{"--kubeconfg", "--kubeconfig?"}},
-		"pv-controller: a flag that stays where it was": {"pv-controller", []string{"--concurrent-gc-syncs", "5"}, []string{"--concurrent-gc-syncs", "garbage-collector-controller", "take it out here"}},
-		"pv-controller: a switch that has no sense":     {"pv-controller", []string{"--use-service-account-credentials"}, []string{"--use-service-account-credentials", "rbac.yaml"}},
-		"provisioner: a socket without driver":          {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=/nowhere/csi.sock", "--driver-wait=1s"}, []string{"/nowhere/csi.sock", "--csi-address"}},
-		"provisioner: a socket without answer":          {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=" + silent, "--driver-wait=1s", "--timeout=500ms"}, []string{silent, "--csi-address"}},
-		"provisioner: a limit that has no sense":        {"provisioner", []string{"--worker-threads=0"}, []string{"--worker-threads"}},
+		"pv-controller: unknown gate":          {"pv-controller", []string{"--kubeconfig=" + kubeconfig, "--feature-gates=HonourPVReclaimPolicy=true"}, []string{"HonourPVReclaimPolicy", "known:"}},
+		"provisioner: unknown gate":            {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--feature-gates=Nope=true"}, []string{"Nope", "known:"}},
+		"pv-controller: gate without value":    {"pv-controller", []string{"--feature-gates=HonorPVReclaimPolicy"}, []string{"HonorPVReclaimPolicy"}},
+		"pv-controller: unreadable kubeconfig": {"pv-controller", []string{"--kubeconfig=/nowhere/config"}, []string{"/nowhere/config", "--kubeconfig"}},
+		"provisioner: unreadable kubeconfig":   {"provisioner", []string{"--kubeconfig=/nowhere/config", "--csi-address=" + c.Driver.Socket}, []string{"/nowhere/config", "--kubeconfig"}},
+		"pv-controller: misspelled flag":       {"pv-controller", []string{"--kubeconfg=x"}, []string{"--kubeconfg", "--kubeconfig?"}},
+		"pv-controller: flag of another loop":  {"pv-controller", []string{"--concurrent-gc-syncs", "5"}, []string{"--concurrent-gc-syncs", "garbage-collector-controller", "take it out here"}},
+		"pv-controller: unsupported flag":      {"pv-controller", []string{"--use-service-account-credentials"}, []string{"--use-service-account-credentials", "rbac.yaml"}},
+		"provisioner: missing socket":          {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=/nowhere/csi.sock", "--driver-wait=1s"}, []string{"/nowhere/csi.sock", "--csi-address"}},
+		"provisioner: silent socket":           {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=" + silent, "--driver-wait=1s", "--timeout=500ms"}, []string{silent, "--csi-address"}},
+		"provisioner: invalid limit":           {"provisioner", []string{"--worker-threads=0"}, []string{"--worker-threads"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,8 +46,8 @@ func TestInvalidInputEndsProgramWithCause(t *testing.T) {
 	}
 }
 
-// expectRefusal runs the program, which must end by itself, with a status other
-// than 0 and an error that says all of it.
+// expectRefusal runs the program, which must end with an error whose last line has all of
+// the texts.
 func expectRefusal(t *testing.T, program string, args, says []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
@@ -67,12 +67,12 @@ func expectRefusal(t *testing.T, program string, args, says []string) {
 		}
 	}
 	if strings.Contains(string(output), "Usage:") || strings.Contains(string(output), "goroutine ") {
-		t.Errorf("%s %v: the sentence is lost in:\n%s", program, args, output)
+		t.Errorf("%s %v: too much output:\n%s", program, args, output)
 	}
 }
 
-// listenAndSayNothing returns a socket that takes connections and never answers.
-func listenAndSayNothing(t *testing.T) string {
+// listenSilently returns a socket that accepts connections and never answers.
+func listenSilently(t *testing.T) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
@@ -105,7 +105,7 @@ func TestRejectedVolumeHandleKeepsFinalizerAndGetsEvent(t *testing.T) {
 	if message := s.AwaitEvent(volume, "VolumeFailedDelete"); !strings.Contains(message, s.Driver.DriverName) {
 		t.Errorf("the event does not name the driver: %s", message)
 	}
-	s.AwaitVolume(volume.Name, "is kept as it was", func(v *v1.PersistentVolume) bool {
+	s.AwaitVolume(volume.Name, "keeps its finalizer", func(v *v1.PersistentVolume) bool {
 		return v.DeletionTimestamp == nil && v.Status.Phase == v1.VolumeReleased && finalizer.Has(v.Finalizers, finalizer.External)
 	})
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// demo returns the command that runs the demo, with a directory of its own for
-// everything temporary.
+// demo returns the command of the demo, with its own temporary directory.
 func demo(t *testing.T, temporary string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := harness.Binaries().Path("exeunt")
@@ -82,7 +81,7 @@ func TestInterruptedDemoLeavesNothingBehind(t *testing.T) {
 	expectEmpty(t, temporary)
 }
 
-// shortTemp returns a directory whose path leaves room for a socket below it.
+// shortTemp returns a directory with a path short enough for sockets.
 func shortTemp(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "demo-")
@@ -93,12 +92,12 @@ func shortTemp(t *testing.T) string {
 	return dir
 }
 
-// expectEmpty checks that no file is left, nor a process that was started with one.
+// expectEmpty checks that the directory is empty and that no process uses it.
 func expectEmpty(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) > 0 {
-		t.Errorf("left behind in %s: %v (%v)", dir, entries, err)
+		t.Errorf("%s is not empty: %v (%v)", dir, entries, err)
 	}
 	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

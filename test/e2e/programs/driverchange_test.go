@@ -10,7 +10,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// startDriverAt starts a mock driver with the name at the socket.
+// startDriverAt starts a mock driver at the socket.
 func startDriverAt(s *harness.Session, socket, name string, args ...string) *sandbox.Process {
 	s.T.Helper()
 	path, err := harness.Binaries().Path("csimock")
@@ -24,8 +24,8 @@ func startDriverAt(s *harness.Session, socket, name string, args ...string) *san
 	return process
 }
 
-// A new version of a driver that is started beside a provisioner that runs can do more,
-// or less, than that one knows of.
+// A new version of a driver may have other capabilities than the running provisioner has
+// read.
 func TestProvisionerEndsWhenDriverCapabilitiesChange(t *testing.T) {
 	c := harness.Join(t, harness.Setup{}).Cluster
 	for change, says := range map[string]string{"--with=publish": "it has PUBLISH_UNPUBLISH_VOLUME", "--without=clones": "it has no CLONE_VOLUME"} {
@@ -48,7 +48,7 @@ func TestProvisionerEndsWhenDriverCapabilitiesChange(t *testing.T) {
 			select {
 			case <-sidecar.Done():
 			case <-s.Ctx.Done():
-				t.Fatal("the provisioner goes on with what it knows of the driver before")
+				t.Fatal("the provisioner did not end after its driver has changed")
 			}
 			s.ExpectEnd(sidecar)
 			if err := sidecar.Err(); err == nil || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(err.Error(), says) {

@@ -17,8 +17,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// The list that a unit test of pv-controller goes by, to see that every flag of
-// kube-controller-manager is served or refused, is the program's own.
+// A unit test of pv-controller checks the flags in testdata. They must be the flags of
+// the real kube-controller-manager.
 func TestFlagListMatchesKubeControllerManager(t *testing.T) {
 	t.Parallel()
 	path, err := sandbox.Binaries{Dir: filepath.Join(harness.Binaries().Dir, "upstream")}.Path("kube-controller-manager")
@@ -38,7 +38,7 @@ func TestFlagListMatchesKubeControllerManager(t *testing.T) {
 	}
 }
 
-// The same for provisioner and csi-provisioner, whose flags have no groups.
+// The same for csi-provisioner, whose flags have no groups.
 func TestFlagListMatchesCSIProvisioner(t *testing.T) {
 	t.Parallel()
 	path, err := sandbox.Binaries{Dir: filepath.Join(harness.Binaries().Dir, "upstream")}.Path("csi-provisioner")
@@ -47,7 +47,7 @@ func TestFlagListMatchesCSIProvisioner(t *testing.T) {
 	}
 	help, err := exec.CommandContext(t.Context(), path, "--help").CombinedOutput()
 	if len(help) == 0 {
-		t.Fatalf("no help: %v", err) // which some versions exit with an error after
+		t.Fatalf("no help: %v", err) // some versions exit with an error after printing the help
 	}
 	known, err := os.ReadFile(harness.InCheckout("cmd", "provisioner", "testdata", "csi-provisioner.flags"))
 	if err != nil {
@@ -104,7 +104,7 @@ func TestVersionFlagMatchesKubernetes(t *testing.T) {
 	}
 }
 
-// expectJSON wants every line of the log to be an object with time and message.
+// expectJSON checks that every line of the log is a JSON object with time and message.
 func expectJSON(s *harness.Session, process *sandbox.Process) {
 	s.T.Helper()
 	text, err := os.ReadFile(process.LogFile())
@@ -116,10 +116,10 @@ func expectJSON(s *harness.Session, process *sandbox.Process) {
 			Message string  `json:"msg"`
 		}
 		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil || line.Message == "" || line.Time == 0 {
-			s.T.Errorf("%s logs a line that is no JSON with time and message: %s", process.Name(), scanner.Text())
+			s.T.Errorf("%s: the log line is not JSON with time and message: %s", process.Name(), scanner.Text())
 		}
 	}
 	if lines == 0 {
-		s.T.Errorf("%s logs nothing", process.Name())
+		s.T.Errorf("%s: the log is empty", process.Name())
 	}
 }

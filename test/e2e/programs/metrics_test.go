@@ -14,9 +14,9 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// TestProvisionerMetricsMatchUpstreamSidecar has it do and fail to do what
-// it can, and looks for the events, metrics and labels that dropin.md lists: alerts
-// and dashboards match them.
+// TestProvisionerMetricsMatchUpstreamSidecar causes successes and
+// failures of every call, and checks the events, metrics and labels that dashboards and
+// alerts for the upstream sidecar use.
 func TestProvisionerMetricsMatchUpstreamSidecar(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true, DriverFlags: "--faults=../testdata/faults.yaml"})
@@ -44,12 +44,12 @@ func TestProvisionerMetricsMatchUpstreamSidecar(t *testing.T) {
 	expectMetrics(s, text)
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/configz", "/flagz", "/"} {
 		if _, status := s.HTTPGet(sidecar, path); status != http.StatusNotFound {
-			t.Errorf("%s is served, and nobody asked for it: %d", path, status)
+			t.Errorf("%s is served without its flag: %d", path, status)
 		}
 	}
 }
 
-// happened is an event that there has to be.
+// happened is an expected event.
 type happened struct {
 	object       metav1.Object
 	kind, reason string
@@ -73,13 +73,13 @@ func expectEvent(s *harness.Session, want happened) {
 	}
 }
 
-// sample is one line of the metrics, without its value.
+// sample is a metric with labels, without its value.
 var sample = regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? [0-9.e+-]+$`)
 
-// label is one label of a sample.
+// label is a label of a sample.
 var label = regexp.MustCompile(`([a-z_]+)="((?:[^"\\]|\\.)*)"`)
 
-// expectMetrics looks for what upstream's dashboards match, under its very labels.
+// expectMetrics checks for the metrics and labels that upstream's dashboards use.
 func expectMetrics(s *harness.Session, text string) {
 	s.T.Helper()
 	type labels map[string]string

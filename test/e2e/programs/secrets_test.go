@@ -24,9 +24,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// planted is a secret of which every dump, in lines of 16 bytes too, shows the first of
-// the fragments. One of its values begins the other, and one is written differently in
-// JSON and in quotes.
+// planted is a secret. Every dump of a value, also in lines of 16 bytes, has the first
+// fragment. One value is a prefix of another, and one is escaped in JSON and in quotes.
 var (
 	planted = map[string]string{
 		"password": strings.Repeat("QZXJ", 16),
@@ -40,7 +39,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true, ControllerFlags: "--v=10"})
 	s.GrantSecrets()
-	driver := startParrot(s)
+	driver := startEchoDriver(s)
 	sidecar := s.StartProvisioner(driver, "provisioner", nil, "--v=10", "--retry-interval-start=100ms", "--retry-interval-max=100ms")
 	_, err := s.Client.CoreV1().Secrets(s.Namespace).Create(s.Ctx, &v1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: planted,
@@ -50,14 +49,14 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 
 	refusals, leftovers := s.WatchEvents("ProvisioningFailed"), s.WatchEvents("ProvisioningCleanupFailed")
 	claim := s.CreateClaim("claim", s.Namespace)
-	refusals.Await(s, claim.Name, "parrot: I was given")
+	refusals.Await(s, claim.Name, "echoDriver: I was given")
 	leftovers.Await(s, claim.Name, `delete volume "volume of ***stripped***"`)
 	refusals.Await(s, claim.Name, `"zone"="***stripped***"`)
 	volume := s.AwaitBound("claim")
 	s.DeleteVolume(volume.Name)
 	s.DeleteClaim("claim")
-	if message := s.AwaitEvent(volume, "VolumeFailedDelete"); !strings.Contains(message, "parrot") {
-		t.Errorf("the event does not repeat what the driver said: %s", message)
+	if message := s.AwaitEvent(volume, "VolumeFailedDelete"); !strings.Contains(message, "echoDriver") {
+		t.Errorf("the event does not have the error of the driver: %s", message)
 	}
 	s.AwaitVolumeGone(volume.Name)
 
@@ -77,13 +76,12 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	}
 	for _, proof := range []string{"***stripped***", "Volume created in the storage system", "Response Body", "/csi.v1.Controller/DeleteVolume"} {
 		if log := places["log of "+sidecar.Name()]; !strings.Contains(log, proof) {
-			t.Errorf("the log lacks %q, so that it proves nothing", proof)
+			t.Errorf("the log lacks %q, so the test shows nothing", proof)
 		}
 	}
 }
 
-// createSecretClass makes a class named for the test, whose secret is named by a
-// template.
+// createSecretClass creates a class whose secret name is a template.
 func createSecretClass(s *harness.Session, driver *sandbox.Driver) {
 	s.T.Helper()
 	class := harness.NewClass(s.Namespace, driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
@@ -95,9 +93,9 @@ func createSecretClass(s *harness.Session, driver *sandbox.Driver) {
 	s.CreateStorageClass(class)
 }
 
-// parrot is a driver that repeats the secrets that it got: in what it says of failures,
-// of which each call has one, and in what it says of the first volume that it makes.
-type parrot struct {
+// echoDriver repeats the secrets of requests: in the error with which the first call of
+// each kind fails, and in the handle and topology of the first volume.
+type echoDriver struct {
 	spec.UnimplementedIdentityServer
 	spec.UnimplementedControllerServer
 	name string
@@ -106,15 +104,15 @@ type parrot struct {
 	said map[string]bool
 }
 
-// startParrot serves in this process until the test ends.
-func startParrot(s *harness.Session) *sandbox.Driver {
+// startEchoDriver serves in this process until the test ends.
+func startEchoDriver(s *harness.Session) *sandbox.Driver {
 	s.T.Helper()
 	dir, err := os.MkdirTemp("", "csi-")
 	s.Must(err, "make directory")
 	socket := filepath.Join(dir, "csi.sock")
 	listener, err := new(net.ListenConfig).Listen(s.Ctx, "unix", socket)
 	s.Must(err, "listen")
-	server, driver := grpc.NewServer(), &parrot{name: s.Namespace + ".example.com", said: map[string]bool{}}
+	server, driver := grpc.NewServer(), &echoDriver{name: s.Namespace + ".example.com", said: map[string]bool{}}
 	spec.RegisterIdentityServer(server, driver)
 	spec.RegisterControllerServer(server, driver)
 	served := make(chan error, 1)
@@ -129,10 +127,10 @@ func startParrot(s *harness.Session) *sandbox.Driver {
 	return &sandbox.Driver{DriverName: driver.name, Socket: socket}
 }
 
-// fail repeats the secrets the first time that it is called for something.
-func (p *parrot) fail(what string, code codes.Code, secrets map[string]string) error {
+// fail returns an error with the secrets on the first call for the subject.
+func (p *echoDriver) fail(what string, code codes.Code, secrets map[string]string) error {
 	if !maps.Equal(secrets, planted) {
-		return status.Error(codes.Unauthenticated, "parrot: the secret is wrong")
+		return status.Error(codes.Unauthenticated, "echoDriver: the secret is wrong")
 	}
 	if !p.first(what) {
 		return nil
@@ -141,10 +139,10 @@ func (p *parrot) fail(what string, code codes.Code, secrets map[string]string) e
 	if err != nil {
 		return err
 	}
-	return status.Errorf(code, "parrot: I was given %v, in quotes %q, in JSON %s", secrets, secrets, written)
+	return status.Errorf(code, "echoDriver: I was given %v, in quotes %q, in JSON %s", secrets, secrets, written)
 }
 
-func (p *parrot) first(what string) bool {
+func (p *echoDriver) first(what string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	said := p.said[what]
@@ -152,13 +150,13 @@ func (p *parrot) first(what string) bool {
 	return !said
 }
 
-// GetPluginInfo says what it is called.
-func (p *parrot) GetPluginInfo(context.Context, *spec.GetPluginInfoRequest) (*spec.GetPluginInfoResponse, error) {
+// GetPluginInfo returns the name of the driver.
+func (p *echoDriver) GetPluginInfo(context.Context, *spec.GetPluginInfoRequest) (*spec.GetPluginInfoResponse, error) {
 	return &spec.GetPluginInfoResponse{Name: p.name, VendorVersion: "v1"}, nil
 }
 
-// GetPluginCapabilities says that it has a controller, and that volumes have a place.
-func (p *parrot) GetPluginCapabilities(context.Context, *spec.GetPluginCapabilitiesRequest) (*spec.GetPluginCapabilitiesResponse, error) {
+// GetPluginCapabilities returns controller and topology capabilities.
+func (p *echoDriver) GetPluginCapabilities(context.Context, *spec.GetPluginCapabilitiesRequest) (*spec.GetPluginCapabilitiesResponse, error) {
 	var capabilities []*spec.PluginCapability
 	for _, service := range []spec.PluginCapability_Service_Type{spec.PluginCapability_Service_CONTROLLER_SERVICE, spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS} {
 		capabilities = append(capabilities, &spec.PluginCapability{Type: &spec.PluginCapability_Service_{Service: &spec.PluginCapability_Service{Type: service}}})
@@ -166,21 +164,21 @@ func (p *parrot) GetPluginCapabilities(context.Context, *spec.GetPluginCapabilit
 	return &spec.GetPluginCapabilitiesResponse{Capabilities: capabilities}, nil
 }
 
-// Probe says that it is ready.
-func (p *parrot) Probe(context.Context, *spec.ProbeRequest) (*spec.ProbeResponse, error) {
+// Probe reports readiness.
+func (p *echoDriver) Probe(context.Context, *spec.ProbeRequest) (*spec.ProbeResponse, error) {
 	return &spec.ProbeResponse{}, nil
 }
 
-// ControllerGetCapabilities says that it makes volumes.
-func (p *parrot) ControllerGetCapabilities(context.Context, *spec.ControllerGetCapabilitiesRequest) (*spec.ControllerGetCapabilitiesResponse, error) {
+// ControllerGetCapabilities returns the capability to create and delete volumes.
+func (p *echoDriver) ControllerGetCapabilities(context.Context, *spec.ControllerGetCapabilitiesRequest) (*spec.ControllerGetCapabilitiesResponse, error) {
 	return &spec.ControllerGetCapabilitiesResponse{Capabilities: []*spec.ControllerServiceCapability{{Type: &spec.ControllerServiceCapability_Rpc{
 		Rpc: &spec.ControllerServiceCapability_RPC{Type: spec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME},
 	}}}}, nil
 }
 
-// CreateVolume fails at first. The first volume is in a place that is called as a secret,
-// and it is called as another.
-func (p *parrot) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+// CreateVolume fails at first. The topology and the handle of the first volume are
+// secrets.
+func (p *echoDriver) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	if err := p.fail("CreateVolume", codes.InvalidArgument, request.GetSecrets()); err != nil {
 		return nil, err
 	}
@@ -195,7 +193,7 @@ func (p *parrot) CreateVolume(_ context.Context, request *spec.CreateVolumeReque
 	return &spec.CreateVolumeResponse{Volume: made}, nil
 }
 
-// DeleteVolume fails at first, for each volume.
-func (p *parrot) DeleteVolume(_ context.Context, request *spec.DeleteVolumeRequest) (*spec.DeleteVolumeResponse, error) {
+// DeleteVolume fails on the first call for each volume.
+func (p *echoDriver) DeleteVolume(_ context.Context, request *spec.DeleteVolumeRequest) (*spec.DeleteVolumeResponse, error) {
 	return &spec.DeleteVolumeResponse{}, p.fail("DeleteVolume "+request.GetVolumeId(), codes.Internal, request.GetSecrets())
 }

@@ -32,39 +32,39 @@ func TestMetricsRequireAuthorization(t *testing.T) {
 		status   int
 		contains string
 	}{
-		"a standby is alive":              {anonymous, "/livez", http.StatusOK, "ok"},
-		"nobody":                          {anonymous, "/metrics", http.StatusForbidden, "system:anonymous"},
-		"a forged token":                  {bearer(s, "forged"), "/metrics", http.StatusUnauthorized, ""},
-		"a token without rights":          {bearer(s, token(s)), "/metrics", http.StatusForbidden, "system:serviceaccount:" + s.Namespace},
-		"a user without rights":           {user(s, sandbox.User("visitor")), "/metrics", http.StatusForbidden, "visitor"},
-		"the monitoring group, by RBAC":   {user(s, sandbox.User("prometheus", "system:monitoring")), "/metrics", http.StatusOK, `workqueue_depth{name="claims"} `},
-		"an administrator, by his groups": {admin, "/flagz", http.StatusOK, "leader-elect-resource-name"},
-		"his effective configuration":     {admin, "/configz", http.StatusOK, `"pv-controller":{"kind":"PVControllerConfiguration"`},
-		"nobody else's":                   {anonymous, "/configz", http.StatusForbidden, "system:anonymous"},
-		"a profile":                       {admin, "/debug/pprof/goroutine?debug=1", http.StatusOK, "goroutine profile"},
-		"a profile, for nobody":           {anonymous, "/debug/pprof/goroutine?debug=1", http.StatusForbidden, "system:anonymous"},
-		"which caches are filled":         {admin, "/readyz?verbose", http.StatusOK, "[+]informer-sync-volumes ok"},
+		"standby is alive":                  {anonymous, "/livez", http.StatusOK, "ok"},
+		"anonymous reads metrics":           {anonymous, "/metrics", http.StatusForbidden, "system:anonymous"},
+		"forged token":                      {bearer(s, "forged"), "/metrics", http.StatusUnauthorized, ""},
+		"token without rights":              {bearer(s, token(s)), "/metrics", http.StatusForbidden, "system:serviceaccount:" + s.Namespace},
+		"user without rights":               {user(s, sandbox.User("visitor")), "/metrics", http.StatusForbidden, "visitor"},
+		"monitoring group reads metrics":    {user(s, sandbox.User("prometheus", "system:monitoring")), "/metrics", http.StatusOK, `workqueue_depth{name="claims"} `},
+		"administrator reads flags":         {admin, "/flagz", http.StatusOK, "leader-elect-resource-name"},
+		"administrator reads configuration": {admin, "/configz", http.StatusOK, `"pv-controller":{"kind":"PVControllerConfiguration"`},
+		"anonymous reads configuration":     {anonymous, "/configz", http.StatusForbidden, "system:anonymous"},
+		"administrator reads profile":       {admin, "/debug/pprof/goroutine?debug=1", http.StatusOK, "goroutine profile"},
+		"anonymous reads profile":           {anonymous, "/debug/pprof/goroutine?debug=1", http.StatusForbidden, "system:anonymous"},
+		"administrator reads cache state":   {admin, "/readyz?verbose", http.StatusOK, "[+]informer-sync-volumes ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body, err := read(s.Ctx, tc.who, url+tc.path)
 			s.Must(err, "read "+tc.path)
 			if status != tc.status || !strings.Contains(body, tc.contains) {
-				t.Errorf("%s answers %d, want %d and %q in:\n%.500s", tc.path, status, tc.status, tc.contains, body)
+				t.Errorf("%s returns %d, want %d and %q in:\n%.500s", tc.path, status, tc.status, tc.contains, body)
 			}
 			if strings.Contains(body, "pv_collector_") {
-				t.Errorf("a standby counts the volumes that the leader counts")
+				t.Errorf("a standby reports the volume metrics of the leader")
 			}
 			if strings.Contains(body, "concurrent-gc-syncs") {
-				t.Errorf("a flag that is refused is shown as if it had a value")
+				t.Errorf("/flagz shows a rejected flag")
 			}
 		})
 	}
 	expectJSON(s, standby)
 }
 
-// startStandby starts a pv-controller that serves and never acts, because somebody
-// else holds its lease. It returns it and its address once it is ready. Who asks it is
-// looked up with the rights of the service account.
+// startStandby starts a pv-controller that serves and never leads, because its lease has
+// another holder. It returns the process and its URL once the process is ready. Requests
+// are authorized with the rights of the service account.
 func startStandby(s *harness.Session) (*sandbox.Process, string) {
 	s.T.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "standby"}, Spec: coordinationv1.LeaseSpec{
@@ -95,7 +95,7 @@ func startStandby(s *harness.Session) (*sandbox.Process, string) {
 	}
 }
 
-// freePort returns a port that was free a moment ago.
+// freePort returns a port that is free now.
 func freePort(s *harness.Session) int {
 	s.T.Helper()
 	listener, err := new(net.ListenConfig).Listen(s.Ctx, "tcp", "127.0.0.1:0")
@@ -104,8 +104,8 @@ func freePort(s *harness.Session) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// awaitReady waits for the process, which is stopped with the test. It returns
-// false if somebody else took the port meanwhile, of which the process dies.
+// awaitReady waits until the process, which stops with the test, is ready. It returns
+// false if the process ended because another process has taken the port.
 func awaitReady(s *harness.Session, process *sandbox.Process, url string) bool {
 	s.T.Helper()
 	s.T.Cleanup(func() { _ = process.Stop(context.Background()) })
@@ -127,8 +127,8 @@ func awaitReady(s *harness.Session, process *sandbox.Process, url string) bool {
 	return ready
 }
 
-// read returns status and body of the answer to the holder of a configuration. The
-// certificate is one that the server has signed itself.
+// read returns status and body for the client of a configuration. The certificate of the
+// server is self-signed.
 func read(ctx context.Context, who *rest.Config, url string) (status int, body string, err error) {
 	config := rest.CopyConfig(who)
 	config.Insecure, config.CAData, config.CAFile = true, nil, ""
@@ -152,14 +152,14 @@ func read(ctx context.Context, who *rest.Config, url string) (status int, body s
 	return response.StatusCode, string(text), nil
 }
 
-// bearer is who holds the token.
+// bearer returns the configuration of a client with the token.
 func bearer(s *harness.Session, token string) *rest.Config {
 	config := rest.AnonymousClientConfig(s.Plane.RESTConfig())
 	config.BearerToken = token
 	return config
 }
 
-// user is who holds a certificate for the identity.
+// user returns the configuration of a client with a certificate for the identity.
 func user(s *harness.Session, identity sandbox.Identity) *rest.Config {
 	s.T.Helper()
 	file, err := s.Plane.Kubeconfig(s.Ctx, identity)
@@ -169,7 +169,7 @@ func user(s *harness.Session, identity sandbox.Identity) *rest.Config {
 	return config
 }
 
-// token returns a token of a service account that may do nothing.
+// token returns a token of a service account without rights.
 func token(s *harness.Session) string {
 	s.T.Helper()
 	accounts := s.Client.CoreV1().ServiceAccounts(s.Namespace)

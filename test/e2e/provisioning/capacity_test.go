@@ -23,7 +23,7 @@ func TestCapacityObjectsFollowDriverClassesAndNodes(t *testing.T) {
 	deployment := createDeploymentPod(s, "sidecar")
 	s.CreateNode("node-a", map[string]string{"zone": "a"})
 	s.CreateNode("node-b", map[string]string{"zone": "b"})
-	// Nothing below waits for the hour to pass: changes alone have the driver asked.
+	// The poll interval is an hour: only changes lead to GetCapacity calls below.
 	sidecar := s.StartProvisioner(s.Driver, "sidecar", nil, "--enable-capacity", "--capacity-poll-interval=1h",
 		"--capacity-ownerref-level=2", "--kube-api-capacity-qps=1000", "--kube-api-capacity-burst=1000")
 	gib := int64(1) << 30
@@ -41,7 +41,7 @@ func TestCapacityObjectsFollowDriverClassesAndNodes(t *testing.T) {
 	zone := volume.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0]
 	left := s.FreeCapacity(zone)
 	if left >= gib {
-		t.Fatalf("%d bytes left with a volume made", left)
+		t.Fatalf("%d bytes free beside a volume", left)
 	}
 	both := map[string]int64{"a": gib, "b": gib}
 	both[zone] = left
@@ -61,7 +61,7 @@ func TestCapacityObjectsFollowDriverClassesAndNodes(t *testing.T) {
 	deleted, changed := objects[0], objects[1]
 	objects = s.AwaitCapacity("what somebody else changed is put right", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib))
 	if objects[0].UID == deleted.UID || objects[1].UID != changed.UID {
-		t.Error("the deleted object was not made again, or the changed one was replaced")
+		t.Error("the deleted object was not created again, or the changed object was replaced")
 	}
 
 	_, err = s.Client.CoreV1().Nodes().Patch(s.Ctx, "node-b", types.MergePatchType, []byte(`{"metadata":{"labels":{"zone":"c"}}}`), metav1.PatchOptions{})
@@ -87,15 +87,16 @@ func TestUnchangedCapacityIsPolledButNotWritten(t *testing.T) {
 	asked := s.CountDriverCalls(s.Driver, "GetCapacity")
 	awaitCalls(s, s.Driver, "GetCapacity", asked+9)
 	if writes := capacityWrites(s); writes != 3 {
-		t.Errorf("%d writes for 3 objects that stayed as they were", writes)
+		t.Errorf("%d writes for 3 unchanged objects", writes)
 	}
-	// The driver makes a volume for somebody else, which no event tells.
+	// A volume of another client changes the capacity without any event.
 	s.CreateStoredVolume("unseen")
 	left := s.FreeCapacity("a")
 	s.AwaitCapacity("the driver has less", fmt.Sprintf("delete/a=%d retain/a=%d wait/a=%d", left, left, left))
 }
 
-// createDeploymentPod makes a pod that a ReplicaSet controls, which a Deployment controls.
+// createDeploymentPod creates a pod of a ReplicaSet of a Deployment, and returns the
+// Deployment.
 func createDeploymentPod(s *harness.Session, name string) *appsv1.Deployment {
 	s.T.Helper()
 	meta := func(owners ...metav1.OwnerReference) metav1.ObjectMeta {
@@ -126,7 +127,7 @@ func capacities(s *harness.Session) storageclient.CSIStorageCapacityInterface {
 	return s.Client.StorageV1().CSIStorageCapacities(deploy.Namespace)
 }
 
-// awaitCalls waits until the driver has finished so many calls of the method.
+// awaitCalls waits until the driver has finished count calls of the method.
 func awaitCalls(s *harness.Session, driver *sandbox.Driver, method string, count int) {
 	s.T.Helper()
 	for call, err := range sandbox.FollowCalls(s.Ctx, driver.CallLog) {

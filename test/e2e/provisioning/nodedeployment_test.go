@@ -19,15 +19,15 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// localNode is a node with a driver of its own and a provisioner beside it.
+// localNode is a node with its own driver and provisioner.
 type localNode struct {
 	name    string
 	driver  *sandbox.Driver
 	sidecar *sandbox.Process
 }
 
-// startNode starts the driver and the provisioner of one node. All the drivers have
-// one name.
+// startNode starts the driver and the provisioner of a node. The drivers of all nodes
+// have the same name.
 func startNode(s *harness.Session, name, capacity string) *localNode {
 	s.T.Helper()
 	dir := filepath.Join(s.Dir, name)
@@ -55,7 +55,7 @@ func startOn(s *harness.Session, n *localNode) {
 		"--kube-api-capacity-qps=1000", "--kube-api-capacity-burst=1000")
 }
 
-// volumes are the handles that the node's driver has.
+// volumes returns the handles of the node's driver.
 func volumes(s *harness.Session, n *localNode) map[string]bool {
 	s.T.Helper()
 	connection, err := grpc.NewClient("unix://"+n.driver.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -70,7 +70,7 @@ func volumes(s *harness.Session, n *localNode) map[string]bool {
 	return handles
 }
 
-// hostOf is the only node that reaches the volume.
+// hostOf returns the only node that can reach the volume.
 func hostOf(volume *v1.PersistentVolume) string {
 	terms := volume.Spec.NodeAffinity.Required.NodeSelectorTerms
 	if len(terms) != 1 || len(terms[0].MatchExpressions) != 1 || len(terms[0].MatchExpressions[0].Values) != 1 {
@@ -89,7 +89,7 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 	awaitNodeCapacity(s, "full", "node-1", "node-2")
 
 	bound := map[string]*v1.PersistentVolume{}
-	for i := range 8 { // for any node that has room
+	for i := range 8 { // for any node with capacity
 		s.CreateClaim(fmt.Sprintf("any-%d", i), harness.DeleteClass)
 	}
 	s.CreateClaim("chosen", harness.WaitClass, func(c *v1.PersistentVolumeClaim) {
@@ -97,25 +97,25 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 	})
 	for _, claim := range []string{"any-0", "any-1", "any-2", "any-3", "any-4", "any-5", "any-6", "any-7", "chosen"} {
 		bound[claim] = s.AwaitBound(claim)
-		selected := s.AwaitClaim(claim, "is kept", func(*v1.PersistentVolumeClaim) bool { return true }).Annotations[storage.AnnSelectedNode]
+		selected := s.AwaitClaim(claim, "exists", func(*v1.PersistentVolumeClaim) bool { return true }).Annotations[storage.AnnSelectedNode]
 		host := hostOf(bound[claim])
 		if host != selected || nodes[host] == nil || host == "full" {
-			t.Fatalf("claim %s: node %s was chosen, the volume is at %s", claim, selected, host)
+			t.Fatalf("claim %s: node %s is selected, the volume is on %s", claim, selected, host)
 		}
 		if identity := bound[claim].Spec.CSI.VolumeAttributes["storage.kubernetes.io/csiProvisionerIdentity"]; !strings.HasSuffix(identity, "-"+s.Driver.DriverName+"-"+host) {
-			t.Errorf("claim %s is for %s: its volume was made by %q", claim, host, identity)
+			t.Errorf("claim %s is for %s: its volume has the identity %q", claim, host, identity)
 		}
 		for name, n := range nodes {
 			if has := volumes(s, n)[harness.Handle(bound[claim])]; has != (name == host) {
-				t.Errorf("claim %s is for %s: node %s has it: %v", claim, host, name, has)
+				t.Errorf("claim %s is for %s: node %s has the volume: %v", claim, host, name, has)
 			}
 		}
 	}
 	if host := hostOf(bound["chosen"]); host != "node-2" {
-		t.Errorf("the scheduler chose node-2, the volume is at %s", host)
+		t.Errorf("the scheduler selected node-2, the volume is on %s", host)
 	}
 
-	// The node whose provisioner is down keeps what it has until it is back.
+	// The volumes of a node whose provisioner is down stay until the provisioner runs again.
 	down := nodes[hostOf(bound["any-0"])]
 	s.Must(down.sidecar.Kill(), "kill provisioner")
 	<-down.sidecar.Done()
@@ -131,7 +131,7 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 	}
 	for _, volume := range bound {
 		if hostOf(volume) == down.name && !volumes(s, down)[harness.Handle(volume)] {
-			t.Errorf("volume %s of %s was deleted by somebody else", harness.Handle(volume), down.name)
+			t.Errorf("volume %s of %s was deleted by another node", harness.Handle(volume), down.name)
 		}
 	}
 	startOn(s, down)
@@ -146,8 +146,8 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 	expectOneCallPerVolume(s, nodes, bound)
 }
 
-// expectOneCallPerVolume: nothing was made twice or elsewhere, and nobody was asked to
-// delete what is not his.
+// expectOneCallPerVolume checks that every volume was created once, on the node of its
+// host, and that no node got a DeleteVolume call for a volume of another node.
 func expectOneCallPerVolume(s *harness.Session, nodes map[string]*localNode, bound map[string]*v1.PersistentVolume) {
 	s.T.Helper()
 	made, deleted := 0, 0
@@ -169,7 +169,7 @@ func expectOneCallPerVolume(s *harness.Session, nodes map[string]*localNode, bou
 	s.T.Logf("%d writes to %d claims by the provisioners", writes, len(bound))
 }
 
-// awaitNodeCapacity waits until each node publishes what it has.
+// awaitNodeCapacity waits until each node has published its capacity.
 func awaitNodeCapacity(s *harness.Session, names ...string) {
 	s.T.Helper()
 	var want []string

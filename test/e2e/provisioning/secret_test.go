@@ -40,18 +40,18 @@ func TestClassSecretIsRequiredAndNeverPrinted(t *testing.T) {
 
 	volume := s.AwaitBound("claim")
 	if volume.Annotations[provision.DeletionSecretName] != "claim-key" || volume.Annotations[provision.DeletionSecretNamespace] != s.Namespace {
-		t.Errorf("the volume does not name the secret for its deletion: %v", volume.Annotations)
+		t.Errorf("the annotations do not name the deletion secret: %v", volume.Annotations)
 	}
 	if staged := volume.Spec.CSI.NodeStageSecretRef; staged == nil || staged.Name != volume.Name+"-key" || staged.Namespace != s.Namespace {
-		t.Errorf("the secret for staging is %v", staged)
+		t.Errorf("the node stage secret is %v", staged)
 	}
 	if len(volume.Name) != len("vol-")+16 || !strings.HasPrefix(volume.Name, "vol-") {
-		t.Errorf("the volume is called %s", volume.Name)
+		t.Errorf("the volume has the name %s", volume.Name)
 	}
 	if got := s.StoredVolume(volume).Parameters; len(got) != 3 || got["csi.storage.k8s.io/pvc/name"] != "claim" || got["csi.storage.k8s.io/pv/name"] != volume.Name {
 		t.Errorf("the driver got the parameters %v", got)
 	}
-	// A volume from before volumes named their secret: its class does.
+	// A volume of an old version is not annotated with its secret; the class names it.
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null,%q:null}}}`, provision.DeletionSecretName, provision.DeletionSecretNamespace)
 	_, err = s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume.Name, types.MergePatchType, body, metav1.PatchOptions{})
 	s.Must(err, "take the volume's secret away")
@@ -59,7 +59,7 @@ func TestClassSecretIsRequiredAndNeverPrinted(t *testing.T) {
 	s.AwaitVolumeGone(volume.Name)
 	s.ExpectReclaimed(volume)
 	if s.LogContains(s.Provisioner, password) {
-		t.Errorf("the provisioner has logged the secret: %s", s.Provisioner.LogFile())
+		t.Errorf("the log has the secret: %s", s.Provisioner.LogFile())
 	}
 }
 
@@ -70,20 +70,20 @@ func TestInvalidSecretNameDoesNotBlockOtherClaims(t *testing.T) {
 	})
 	claim := s.CreateClaim("claim", s.Namespace)
 	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "${pvc.uid}") || !strings.Contains(message, s.Namespace) {
-		t.Errorf("the event does not name token and class: %s", message)
+		t.Errorf("the event does not name the template and the class: %s", message)
 	}
 	s.CreateClaim("next", harness.DeleteClass)
 	s.AwaitBound("next")
 }
 
-// The hold came with the request for a volume, from the pv-controller, and the driver
-// was never asked: the provisioner knows both.
+// A claim of an old version has the provisioning finalizer, and CreateVolume was never
+// called. The provisioner knows both.
 func TestClaimWithoutItsSecretIsDeletedWithoutCall(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	s.GrantSecrets()
 	s.CreateClaim("evidence", harness.DeleteClass)
 	s.AwaitBound("evidence")
-	s.PassQueues() // the pv-controller has seen by then that claims of the driver are held
+	s.PassQueues() // until the pv-controller has the class in its cache
 	s.CreateClass(func(c *storagev1.StorageClass) {
 		c.Parameters = map[string]string{
 			"csi.storage.k8s.io/provisioner-secret-name": "missing", "csi.storage.k8s.io/provisioner-secret-namespace": s.Namespace,
@@ -93,14 +93,14 @@ func TestClaimWithoutItsSecretIsDeletedWithoutCall(t *testing.T) {
 	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "missing") {
 		t.Errorf("the event does not name the secret: %s", message)
 	}
-	s.AwaitClaim("claim", "is not held", func(c *v1.PersistentVolumeClaim) bool { return !finalizer.Has(c.Finalizers, finalizer.Provisioning) })
+	s.AwaitClaim("claim", "has no provisioning finalizer", func(c *v1.PersistentVolumeClaim) bool { return !finalizer.Has(c.Finalizers, finalizer.Provisioning) })
 	s.DeleteClaim("claim")
 	s.AwaitClaimGone("claim")
 	calls, err := csimock.ReadCalls(s.Driver.CallLog)
 	s.Must(err, "read call log")
 	for _, call := range calls {
 		if call.Name == "pvc-"+string(claim.UID) {
-			t.Errorf("the driver was asked: %+v", call)
+			t.Errorf("the driver was called: %+v", call)
 		}
 	}
 }

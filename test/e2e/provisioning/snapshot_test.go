@@ -33,7 +33,7 @@ func TestSnapshotIsRestoredWhenReady(t *testing.T) {
 
 	restored := s.AwaitBound("restored")
 	if got := s.StoredVolume(restored).Source.Snapshot; !strings.HasPrefix(got, "snap-") {
-		t.Errorf("the volume was made from the snapshot %q", got)
+		t.Errorf("the volume was created from the snapshot %q", got)
 	}
 	refusals := s.WatchEvents("ProvisioningFailed")
 	refusals.Await(s, converted.Name, provision.AllowModeChange)

@@ -22,12 +22,12 @@ func TestDeletedCloneSourceStaysUntilCloneIsBound(t *testing.T) {
 			return true
 		}
 		if now, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Ctx, "origin", metav1.GetOptions{}); err != nil || !finalizer.Has(now.Finalizers, finalizer.CloneSource) {
-			t.Errorf("the source went before its clone was there: %v", err)
+			t.Errorf("the source was deleted before its clone was bound: %v", err)
 		}
 		return false
 	})
 	if calls := s.CountCalls("DeleteVolume", harness.Handle(origin)); calls != 0 && s.IsStored(harness.Handle(origin)) {
-		t.Error("the source's volume was deleted too early")
+		t.Error("the volume of the source was deleted too early")
 	}
 	s.AwaitClaimGone("origin")
 	s.AwaitVolumeGone(origin.Name)
@@ -40,10 +40,10 @@ func TestLeftoverSnapshotFinalizersAreRemoved(t *testing.T) {
 	client := s.SnapshotClient()
 	s.CreateSnapshot(client, "orphan")
 	s.CreateSnapshot(client, "needed")
-	s.CreateClaim("waiting", harness.DeleteClass, harness.FromSnapshot("needed")) // which nobody makes ready
+	s.CreateClaim("waiting", harness.DeleteClass, harness.FromSnapshot("needed")) // which never becomes ready
 	s.StartProvisioner(s.Driver, "provisioner-0", nil, "--snapshot-orphan-sweep-interval=300ms")
 	s.AwaitSnapshot(client, "orphan", false)
-	s.CreateSnapshot(client, "orphan-2") // the next sweep finds it
+	s.CreateSnapshot(client, "orphan-2") // for the next sweep
 	s.AwaitSnapshot(client, "orphan-2", false)
 	s.AwaitSnapshot(client, "needed", true)
 	s.DeleteClaim("waiting")

@@ -13,8 +13,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// ownNode makes a node of the test's own in the place, given as KEY=VALUE, and
-// returns its name. Without a place no driver runs there.
+// ownNode creates a node for the test in the topology segment KEY=VALUE, and returns its
+// name. With an empty segment, no driver runs on the node.
 func ownNode(s *harness.Session, name, place string) string {
 	s.T.Helper()
 	name = s.Namespace + "-" + name
@@ -27,9 +27,8 @@ func ownNode(s *harness.Session, name, place string) string {
 	return name
 }
 
-// zoned gives the test a driver that has volumes in two zones, and two classes of
-// it, named like the namespace: one is Immediate, the other, with the suffix -wait,
-// is WaitForFirstConsumer.
+// zoned returns a session with a driver in two zones and two classes, named like the
+// namespace: one is Immediate, the other, with the suffix -wait, WaitForFirstConsumer.
 func zoned(s *harness.Session, provisioner string, change ...func(*storagev1.StorageClass)) *harness.Session {
 	s.T.Helper()
 	own := s.WithOwnDriver(s.Namespace+".zoned", "--with=topology --topology=zone=a --topology=zone=b", provisioner)
@@ -41,7 +40,7 @@ func zoned(s *harness.Session, provisioner string, change ...func(*storagev1.Sto
 	return own
 }
 
-// zoneOf returns the zone that the volume is reachable from.
+// zoneOf returns the zone of the volume.
 func zoneOf(volume *v1.PersistentVolume) string {
 	if volume.Spec.NodeAffinity == nil {
 		return ""
@@ -55,13 +54,13 @@ func TestVolumeIsCreatedInTopologyOfSelectedNode(t *testing.T) {
 		node := ownNode(s, zone, "zone="+zone)
 		s.CreateClaim(zone, s.Namespace+"-wait", harness.WithSelectedNode(node))
 		if got := zoneOf(s.AwaitBound(zone)); got != zone {
-			t.Errorf("the volume near %s is in zone %q", node, got)
+			t.Errorf("the volume for %s is in zone %q", node, got)
 		}
 	}
 }
 
-// untilNodeIsKnown makes volumes until one is in the zone of the only node: before
-// the provisioner has heard of a node, every place is as good.
+// untilNodeIsKnown creates volumes until one is in the zone of the only node. Before the
+// node is in the cache of the provisioner, a volume may be in any zone.
 func untilNodeIsKnown(s *harness.Session, class, zone string) {
 	s.T.Helper()
 	for i := 0; ; i++ {
@@ -75,7 +74,7 @@ func untilNodeIsKnown(s *harness.Session, class, zone string) {
 
 func TestImmediateVolumeHonorsAllowedTopologies(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	key := "zone." + s.Namespace // no other test's node has it
+	key := "zone." + s.Namespace // no node of another test has this label
 	s = s.WithOwnDriver(s.Namespace+".zoned", "--with=topology --topology="+key+"=a --topology="+key+"=b", "")
 	s.CreateClass(func(c *storagev1.StorageClass) {
 		c.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: key, Values: []string{"b"}}}}}
@@ -87,7 +86,7 @@ func TestImmediateVolumeHonorsAllowedTopologies(t *testing.T) {
 	for _, claim := range []string{"first", "second", "third"} {
 		s.CreateClaim(claim, s.Namespace+"-anywhere")
 		if got := zoneOf(s.AwaitBound(claim)); got != "a" {
-			t.Errorf("the volume that may be anywhere is in zone %q, the only nodes are in a", got)
+			t.Errorf("the volume without allowed topologies is in zone %q, all nodes are in a", got)
 		}
 	}
 	if got := zoneOf(s.AwaitBound("here")); got != "b" {
@@ -103,12 +102,12 @@ func TestUnreachableTopologyReschedulesClaim(t *testing.T) {
 	} {
 		claim := s.CreateClaim(name, s.Namespace+"-wait", harness.WithSelectedNode(ownNode(s, "wrong-"+name, tc.place)))
 		if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, tc.names) {
-			t.Errorf("%s: the event does not say why: %s", name, message)
+			t.Errorf("%s: the event does not name the cause: %s", name, message)
 		}
-		s.AwaitClaim(name, "is given back", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnSelectedNode] == "" })
+		s.AwaitClaim(name, "has no selected node", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnSelectedNode] == "" })
 		s.Annotate(claim, storage.AnnSelectedNode, ownNode(s, "right-"+name, "zone=b"))
 		if got := zoneOf(s.AwaitBound(name)); got != "b" {
-			t.Errorf("%s: the volume is in zone %q, want that of the second node", name, got)
+			t.Errorf("%s: the volume is in zone %q, want the zone of the second node", name, got)
 		}
 	}
 }

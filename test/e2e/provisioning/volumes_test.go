@@ -38,7 +38,7 @@ func TestFilesystemAndBlockVolumesFollowTheClass(t *testing.T) {
 	s.CreateClaim("block", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block })
 	files, raw := s.AwaitBound("files"), s.AwaitBound("block")
 	if files.Spec.CSI.FSType != "xfs" || files.Spec.MountOptions[0] != "noatime" || files.Spec.AccessModes[0] != v1.ReadWriteOncePod {
-		t.Errorf("the file system is %+v", files.Spec)
+		t.Errorf("the filesystem volume is %+v", files.Spec)
 	}
 	if raw.Spec.CSI.FSType != "" || *raw.Spec.VolumeMode != block {
 		t.Errorf("the block volume is %+v", raw.Spec)
@@ -60,10 +60,10 @@ func TestCloneSourceIsProtectedDuringCloning(t *testing.T) {
 	s.CreateClaim("origin", harness.DeleteClass)
 	origin, cloned := s.AwaitBound("origin"), s.AwaitBound("clone")
 	if got := s.StoredVolume(cloned).Source.Volume; got != harness.Handle(origin) {
-		t.Errorf("the clone was made from %q, want %s", got, harness.Handle(origin))
+		t.Errorf("the clone was created from %q, want %s", got, harness.Handle(origin))
 	}
 	s.DeleteClaim("origin")
-	s.AwaitClaimGone("origin") // the finalizer that protected it is off
+	s.AwaitClaimGone("origin") // so the source finalizer was removed
 }
 
 func TestAttributesClassParametersReachDriver(t *testing.T) {
@@ -93,7 +93,7 @@ func TestForeignDataSourceIsLeftToItsPopulator(t *testing.T) {
 	}
 	s.PassQueues()
 	if failures := events(s, claim, "ProvisioningFailed"); len(failures) > 0 {
-		t.Errorf("the claim is not left alone: %v", failures)
+		t.Errorf("the claim was not ignored: %v", failures)
 	}
 	s.AwaitClaim("claim", "waits", func(c *v1.PersistentVolumeClaim) bool {
 		return c.Status.Phase == v1.ClaimPending && !finalizer.Has(c.Finalizers, finalizer.Provisioning)
@@ -102,7 +102,7 @@ func TestForeignDataSourceIsLeftToItsPopulator(t *testing.T) {
 
 func TestClaimBindsDespiteInvalidDriverAnswers(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	s = s.WithOwnDriver(s.Namespace+".wrong", "--with=topology --faults=../testdata/wrong-responses.yaml", "--retry-interval-start=50ms")
+	s = s.WithOwnDriver(s.Namespace+".invalid", "--with=topology --faults=../testdata/wrong-responses.yaml", "--retry-interval-start=50ms")
 	s.CreateClass()
 	ownNode(s, "node", "csimock/zone=local")
 	seen := s.WatchEvents("ProvisioningFailed")
@@ -114,7 +114,7 @@ func TestClaimBindsDespiteInvalidDriverAnswers(t *testing.T) {
 	list, err := s.StorageClient().ListVolumes(s.Ctx, nil)
 	s.Must(err, "list volumes of the storage system")
 	if len(list.GetEntries()) != 1 || !s.IsStored(harness.Handle(volume)) {
-		t.Errorf("the storage system has %v, want %s alone", list.GetEntries(), harness.Handle(volume))
+		t.Errorf("the storage system has %v, want only %s", list.GetEntries(), harness.Handle(volume))
 	}
 }
 
@@ -146,8 +146,8 @@ func TestMigratedVolumeIsCreatedAndDeletedByDriver(t *testing.T) {
 	}
 }
 
-// An administrator who migrates by hand writes a CSI volume for a disk that an
-// in-tree one still names.
+// An administrator who migrates by hand creates a CSI volume for a disk of an existing
+// in-tree volume.
 func TestDiskSharedWithPluginVolumeIsNotDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{}).WithOwnDriver("cinder.csi.openstack.org", "", "")
 	s.CreateClass(func(c *storagev1.StorageClass) { c.Provisioner = "kubernetes.io/cinder" })
@@ -166,6 +166,6 @@ func TestDiskSharedWithPluginVolumeIsNotDeleted(t *testing.T) {
 		}
 	}
 	if !s.IsStored(id) || s.CountCalls("DeleteVolume", id) != 0 {
-		t.Errorf("the data of %s is gone: the driver was called %d times", id, s.CountCalls("DeleteVolume", id))
+		t.Errorf("the data of %s is gone: DeleteVolume was called %d times", id, s.CountCalls("DeleteVolume", id))
 	}
 }
