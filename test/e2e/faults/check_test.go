@@ -20,7 +20,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// table is what was seen: one row per fault, one column per moment.
+// table has the observed calls: one row per fault, one column per moment.
 type table struct {
 	mu      sync.Mutex
 	cells   map[string]map[string]string
@@ -49,7 +49,7 @@ func (c *table) took(time time.Duration) {
 	c.slowest = max(c.slowest, time)
 }
 
-// columnNames are those of the whole matrix.
+// columnNames returns the columns of the matrix.
 func columnNames() []string {
 	names := slices.Clone(moments)
 	for _, c := range columns() {
@@ -58,7 +58,7 @@ func columnNames() []string {
 	return names
 }
 
-// String returns the table, with the calls that had a fault in each cell.
+// String returns the table with the number of faulty calls in each cell.
 func (c *table) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,10 +77,10 @@ func (c *table) String() string {
 	return text.String()
 }
 
-// expectFull wants a fault in every method of every cell.
+// expectFull checks that every method of every cell had a fault.
 func (c *table) expectFull(t *testing.T) {
 	t.Helper()
-	if want := len(blows()) * len(methods) * len(columnNames()); c.methods != want {
+	if want := len(callFaults()) * len(methods) * len(columnNames()); c.methods != want {
 		t.Errorf("%d cells had their fault, want %d", c.methods, want)
 	}
 	if c.unresolved == 0 {
@@ -88,7 +88,7 @@ func (c *table) expectFull(t *testing.T) {
 	}
 }
 
-// cell runs one column and notes what had a fault in it.
+// cell runs one column and records its faulty calls.
 func (r *rig) cell(column string, run func()) {
 	r.T.Helper()
 	before := r.driver.FaultyCalls()
@@ -117,7 +117,7 @@ func (r *rig) cell(column string, run func()) {
 	r.cells.set(r.name(), column, fmt.Sprintf("%d (%d)", calls, unresolved), len(methods), unresolved)
 }
 
-func (r *rig) name() string { return r.blow.name }
+func (r *rig) name() string { return r.callFault.name }
 
 // unresolvedOf counts the unresolved entries of the claims of one column.
 func (r *rig) unresolvedOf(column string) int {
@@ -131,7 +131,7 @@ func (r *rig) unresolvedOf(column string) int {
 	return count
 }
 
-// known are the names of the driver's volumes in the API, by handle.
+// known returns the PersistentVolumes of the driver, by handle.
 func (r *rig) known() map[string]string {
 	r.T.Helper()
 	list, err := r.Client.CoreV1().PersistentVolumes().List(r.Ctx, metav1.ListOptions{})
@@ -145,9 +145,9 @@ func (r *rig) known() map[string]string {
 	return known
 }
 
-// forgotten returns the names of the volumes of the driver that neither a
-// PersistentVolume nor the journal has. The order of the reads matters: an entry is
-// removed once its PersistentVolume is recorded, which goes after the volume.
+// forgotten returns the names of the driver's volumes that neither a PersistentVolume nor
+// the journal has. The order of the reads matters: the PersistentVolume is created before
+// the entry is removed, and deleted after the volume.
 func (r *rig) forgotten() []string {
 	r.T.Helper()
 	stored := r.driver.Volumes()
@@ -167,7 +167,7 @@ func (r *rig) forgotten() []string {
 	return forgotten
 }
 
-// expectNothingForgotten may be called at any time, whatever runs.
+// expectNothingForgotten fails the test if a volume is forgotten. It may run at any time.
 func (r *rig) expectNothingForgotten() {
 	r.T.Helper()
 	if forgotten := r.forgotten(); len(forgotten) > 0 {
@@ -175,9 +175,9 @@ func (r *rig) expectNothingForgotten() {
 	}
 }
 
-// settle waits until the claims are as they shall be, nothing but unresolved entries is
-// left in the journal, and the driver has the volumes that the API and these entries have.
-func (r *rig) settle(c cast) {
+// settle waits until kept claims are bound and dropped claims deleted, the journal has
+// unresolved entries only, and driver, API and journal have the same volumes.
+func (r *rig) settle(c claimSet) {
 	r.T.Helper()
 	r.AwaitBound(c.kept.Name)
 	r.AwaitVolumeGone(c.doomed.Name)
@@ -198,7 +198,7 @@ func (r *rig) awaitNoDifference() {
 	}
 }
 
-// difference says how driver, API and journal differ, "" for not at all.
+// difference describes how driver, API and journal differ, "" for no difference.
 func (r *rig) difference() string {
 	r.T.Helper()
 	if active := r.driver.JournalEntries(journal.Active); len(active) > 0 {
@@ -225,15 +225,15 @@ func (r *rig) difference() string {
 	return ""
 }
 
-// drop deletes a claim that must go though its volume is being created.
-func (r *rig) drop(c cast) {
+// drop deletes a claim whose volume is being created.
+func (r *rig) drop(c claimSet) {
 	r.T.Helper()
 	deleted := time.Now()
 	r.Must(r.Client.CoreV1().PersistentVolumeClaims(c.dropped.Namespace).Delete(r.Ctx, c.dropped.Name, metav1.DeleteOptions{}), "delete claim")
 	r.expectGone(c.dropped, deleted)
 }
 
-// expectGone wants a deleted claim to go as soon as with upstream.
+// expectGone checks that the claim is deleted as fast as with upstream.
 func (r *rig) expectGone(claim *v1.PersistentVolumeClaim, deleted time.Time) {
 	r.T.Helper()
 	harness.Await(r.Session, &v1.PersistentVolumeClaim{}, harness.ObjectName{Resource: "persistentvolumeclaims", Namespace: claim.Namespace, Name: claim.Name}, "is gone",
@@ -248,6 +248,6 @@ func (r *rig) expectTook(what string, deleted time.Time) {
 		r.cells.took(took)
 	}
 	if took > harness.DeletionLimit {
-		r.T.Errorf("%s took %s to go", what, took)
+		r.T.Errorf("the deletion of %s took %s", what, took)
 	}
 }

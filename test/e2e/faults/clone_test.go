@@ -9,10 +9,10 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// A namespace that is deleted has both deleted at once, and the process that asked for
-// the clone may be gone by then.
+// The deletion of a namespace deletes both at once, and the process that requested the
+// clone may have ended.
 func TestCloneAndSourceDeletedTogetherDoNotDeadlock(t *testing.T) {
-	r := newRig(harness.Join(t, harness.Setup{}, harness.Within(rigTimeout)), blow{fault: csimock.Fault{Code: codes.Unavailable, After: true}})
+	r := newRig(harness.Join(t, harness.Setup{}, harness.Within(rigTimeout)), callFault{fault: csimock.Fault{Code: codes.Unavailable, After: true}})
 	r.CreateClaim("origin", r.className("plain"))
 	origin := r.AwaitBound("origin")
 	clone := r.CreateClaim("clone", r.className("later"), harness.CloneOf("origin"))

@@ -17,17 +17,17 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// column is something that happens while calls with a fault are under way.
+// column is an event during calls with a fault.
 type column struct {
 	name string
-	// flags are further ones of the provisioner.
+	// flags are further flags of the provisioner.
 	flags []string
-	// elsewhere: the claim that is deleted is in a namespace of its own.
+	// elsewhere puts the deleted claim into its own namespace.
 	elsewhere bool
-	// class is how the class of the claims differs.
+	// class changes the class of the claims.
 	class func(r *rig, class *storagev1.StorageClass)
-	// happens ends with the claim deleted.
-	happens func(r *rig, c cast)
+	// happens causes the event and deletes the claim.
+	happens func(r *rig, c claimSet)
 }
 
 func columns() []column {
@@ -41,11 +41,11 @@ func columns() []column {
 	}
 }
 
-// electionFlags let a standby lead six seconds after the leader was killed.
+// electionFlags make a standby lead six seconds after the leader was killed.
 var electionFlags = []string{"--leader-election", "--leader-election-lease-duration=6s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms"}
 
-// strikeWhile has the calls of a provisioner that just starts fail, and has the column
-// happen while those that create and delete volumes are under way.
+// strikeWhile makes the calls of a starting provisioner fail, and causes the event of the
+// column while CreateVolume and DeleteVolume calls are pending.
 func (r *rig) strikeWhile(col column) {
 	r.T.Helper()
 	namespace := r.Namespace
@@ -53,7 +53,7 @@ func (r *rig) strikeWhile(col column) {
 		namespace = r.NewSecretNamespace("gone")
 		r.CreateSecret(r.Namespace)
 	}
-	c := r.enter(col.name, namespace)
+	c := r.createClaims(col.name, namespace)
 	r.Kill()
 	r.Args = append([]string{"--timeout=2s"}, col.flags...)
 	r.driver.Pause()
@@ -81,9 +81,8 @@ func (r *rig) strikeWhile(col column) {
 	}
 }
 
-// makeTooLarge has the class need an entry of more than journal.MaxEncoded bytes: its
-// parameters and its mount options are each near the 4 KiB that CSI allows, and do not
-// compress.
+// makeTooLarge changes the class so that its entries exceed journal.MaxEncoded bytes:
+// parameters and mount options are each near the 4 KiB limit of CSI and incompressible.
 func (r *rig) makeTooLarge(class *storagev1.StorageClass) {
 	random := rand.New(rand.NewPCG(1, uint64(r.number)))
 	text := func(length int) string {
@@ -97,20 +96,20 @@ func (r *rig) makeTooLarge(class *storagev1.StorageClass) {
 	class.MountOptions = []string{text(4000)}
 }
 
-// dropUnlogged wants the claims to be served without entries, and says so on them.
-func (r *rig) dropUnlogged(c cast) {
+// dropUnlogged checks that the claims are served without entries, and with events.
+func (r *rig) dropUnlogged(c claimSet) {
 	r.T.Helper()
 	r.unlogged.Insert(c.dropped.UID, c.kept.UID)
 	for _, claim := range []*v1.PersistentVolumeClaim{c.dropped, c.kept} {
 		r.AwaitEvent(claim, "ProvisioningWithoutJournal")
 	}
 	if entries := r.driver.JournalEntries(journal.Active); len(entries) > 0 {
-		r.T.Errorf("the journal has %d entries, want none for a class that is too large", len(entries))
+		r.T.Errorf("the journal has %d entries, want none for a too large class", len(entries))
 	}
 	r.drop(c)
 }
 
-// needSecret has the class name a secret in the namespace of the claim.
+// needSecret adds a secret in the claim's namespace to the class parameters.
 func (r *rig) needSecret(class *storagev1.StorageClass) {
 	class.Parameters = map[string]string{
 		"csi.storage.k8s.io/provisioner-secret-name":      "credentials",
@@ -119,8 +118,8 @@ func (r *rig) needSecret(class *storagev1.StorageClass) {
 }
 
 // dropNamespace deletes the namespace of the claim, the secret first, as the namespace
-// controller may do, which is not here.
-func (r *rig) dropNamespace(c cast) {
+// controller may do. It does not run here.
+func (r *rig) dropNamespace(c claimSet) {
 	r.T.Helper()
 	r.awaitEntries(c.dropped.UID, c.kept.UID)
 	r.unresolved.Insert(c.dropped.UID)
@@ -151,11 +150,11 @@ func (r *rig) awaitEntries(claims ...types.UID) {
 		return len(missing) == 0, nil
 	})
 	if err != nil {
-		r.T.Fatalf("the journal has no entries of the claims %v, whose calls are under way", missing)
+		r.T.Fatalf("the journal has no entries of the claims %v, whose calls are pending", missing)
 	}
 }
 
-// activeLeases are the names of the journal's Leases.
+// activeLeases returns the names of the journal's Leases.
 func (r *rig) activeLeases() []string {
 	r.T.Helper()
 	j := journal.Journal{Namespace: deploy.Namespace, Driver: r.driver.Config.Name}
@@ -173,9 +172,9 @@ func (r *rig) activeLeases() []string {
 	return names
 }
 
-// deleteJournal deletes the journal's Leases. The provisioner writes them again, and is
-// killed once it has.
-func (r *rig) deleteJournal(c cast) {
+// deleteJournal deletes the journal's Leases, and kills the provisioner once it has written
+// them again.
+func (r *rig) deleteJournal(c claimSet) {
 	r.T.Helper()
 	r.awaitEntries(c.dropped.UID, c.kept.UID)
 	for _, name := range r.activeLeases() {
@@ -184,8 +183,8 @@ func (r *rig) deleteJournal(c cast) {
 	r.repaired(c)
 }
 
-// editJournal removes the entries from the journal's Leases, and nothing else.
-func (r *rig) editJournal(c cast) {
+// editJournal removes the entries, and nothing else, from the journal's Leases.
+func (r *rig) editJournal(c claimSet) {
 	r.T.Helper()
 	r.awaitEntries(c.dropped.UID, c.kept.UID)
 	leases := r.Client.CoordinationV1().Leases(deploy.Namespace)
@@ -205,8 +204,8 @@ func (r *rig) editJournal(c cast) {
 	r.repaired(c)
 }
 
-// repaired wants the entries to return; the next provisioner depends on them.
-func (r *rig) repaired(c cast) {
+// repaired waits until the entries, which the next provisioner needs, are written again.
+func (r *rig) repaired(c claimSet) {
 	r.T.Helper()
 	r.awaitEntries(c.dropped.UID, c.kept.UID)
 	r.drop(c)
@@ -214,9 +213,9 @@ func (r *rig) repaired(c cast) {
 	r.Start()
 }
 
-// replaceLeader has a standby take over and serve the claims while the calls of the
-// leader before are under way. Every other leader is killed; the others are stopped.
-func (r *rig) replaceLeader(c cast) {
+// replaceLeader makes a standby take over and serve the claims while calls of the old
+// leader are pending. Old leaders are killed and stopped in turns.
+func (r *rig) replaceLeader(c claimSet) {
 	r.T.Helper()
 	r.awaitEntries(c.dropped.UID, c.kept.UID)
 	standby := &harness.Supervisor{Session: r.Session, Socket: r.driver.Socket, Name: r.Namespace + "-standby", Args: r.Args}

@@ -17,49 +17,49 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// methods are the calls of the driver that have a fault in every column.
+// methods are the CSI methods that have a fault in every column.
 var methods = []string{"CreateVolume", "DeleteVolume", "ControllerGetCapabilities", "Probe"}
 
 // moments are the columns in which the provisioner is killed with SIGKILL: before the
-// fault strikes, while the call is under way, and once it was answered.
+// fault, while the call is pending, and once the call was answered.
 var moments = []string{"before", "during", "after"}
 
-// blow is what goes wrong with a call.
-type blow struct {
+// callFault is a fault of a call.
+type callFault struct {
 	name  string
 	fault csimock.Fault
-	// restarts: the driver is stopped and started again.
+	// restarts the driver on the fault.
 	restarts bool
 }
 
-func blows() []blow {
-	var all []blow
+func callFaults() []callFault {
+	var all []callFault
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
-		all = append(all, blow{name: code.String(), fault: csimock.Fault{Code: code}})
+		all = append(all, callFault{name: code.String(), fault: csimock.Fault{Code: code}})
 	}
 	return append(all,
-		blow{name: "hangs", fault: csimock.Fault{Hang: true}},
-		blow{name: "does it, then fails", fault: csimock.Fault{Code: codes.Internal, After: true}},
-		blow{name: "connection lost", fault: csimock.Fault{Disconnect: true, After: true}},
-		blow{name: "driver restarted", fault: csimock.Fault{Hang: true, After: true}, restarts: true})
+		callFault{name: "hangs", fault: csimock.Fault{Hang: true}},
+		callFault{name: "does it, then fails", fault: csimock.Fault{Code: codes.Internal, After: true}},
+		callFault{name: "connection lost", fault: csimock.Fault{Disconnect: true, After: true}},
+		callFault{name: "driver restarted", fault: csimock.Fault{Hang: true, After: true}, restarts: true})
 }
 
-// rowsAtOnce is how many rows of the matrix run at the same time. They mostly wait.
+// rowsAtOnce is the number of rows that run at the same time. Rows mostly wait.
 const rowsAtOnce = 5
 
 // rigTimeout bounds a row.
 const rigTimeout = 6 * harness.Timeout
 
-// TestFaultMatrixLosesNoVolume has every fault in every method while the provisioner is
-// killed, and while something else happens to claim, namespace, leader, journal or class.
-// A claim that stays gets its volume, a deleted claim goes within seconds, and the driver
-// has the volumes that the API and the journal have.
+// TestFaultMatrixLosesNoVolume causes every fault in every method while the provisioner is
+// killed, and while claim, namespace, leader, journal or class change. Every kept claim
+// gets its volume, every dropped claim is deleted within seconds, and driver, API and
+// journal have the same volumes.
 func TestFaultMatrixLosesNoVolume(t *testing.T) {
 	c := harness.Join(t, harness.Setup{}).Cluster
 	cells := newTable()
 	var rows errgroup.Group
 	rows.SetLimit(rowsAtOnce)
-	for i, b := range blows() {
+	for i, b := range callFaults() {
 		rows.Go(func() error {
 			t.Run(b.name, func(t *testing.T) {
 				r := newRig(harness.NewSession(t, c, harness.Within(rigTimeout)), b)
@@ -76,33 +76,32 @@ func TestFaultMatrixLosesNoVolume(t *testing.T) {
 			return nil
 		})
 	}
-	_ = rows.Wait() // the rows report by their tests
+	_ = rows.Wait() // the rows report through their tests
 	t.Logf("calls with a fault, and unresolved journal entries in brackets:\n%s", cells)
 	cells.expectFull(t)
 }
 
-// rig is a driver in this process, and a provisioner as a process that is started
-// again whenever it ends.
+// rig is a driver in this process and a provisioner process that restarts when it ends.
 type rig struct {
 	*harness.Session
-	blow
+	callFault
 	harness.Supervisor
-	// standby leads after the leader was replaced.
+	// standby leads after replaceLeader.
 	standby *harness.Supervisor
 	driver  *harness.ScriptedDriver
-	// number is that of the row, cells what was seen in it.
+	// number of the row; cells is the table of all rows.
 	number int
 	cells  *table
 	claims *harness.ClaimWatch
-	// unresolved are the claims that may have an unresolved entry; unlogged those that
-	// are served without an entry.
+	// unresolved are the claims that may have an unresolved entry, unlogged the claims
+	// served without an entry.
 	unresolved, unlogged sets.Set[types.UID]
 }
 
-// newRig starts them; flags are those of the provisioner.
-func newRig(s *harness.Session, b blow, flags ...string) *rig {
+// newRig starts driver and provisioner; flags are flags of the provisioner.
+func newRig(s *harness.Session, b callFault, flags ...string) *rig {
 	s.T.Helper()
-	r := &rig{Session: s, blow: b, driver: harness.NewScriptedDriver(s, b.restarts), claims: s.WatchClaims(),
+	r := &rig{Session: s, callFault: b, driver: harness.NewScriptedDriver(s, b.restarts), claims: s.WatchClaims(),
 		unresolved: sets.New[types.UID](), unlogged: sets.New[types.UID]()}
 	r.Supervisor = harness.Supervisor{Session: s, Socket: r.driver.Socket, Args: flags}
 	r.GrantSecrets()
@@ -125,18 +124,18 @@ func (r *rig) createClass(name string, change ...func(*storagev1.StorageClass)) 
 	r.CreateStorageClass(class)
 }
 
-// cast are the claims of one moment.
-type cast struct {
+// claimSet has the claims of one moment.
+type claimSet struct {
 	kept, dropped, victim *v1.PersistentVolumeClaim
-	// doomed is the victim's volume.
+	// doomed is the volume of victim.
 	doomed *v1.PersistentVolume
 }
 
-// enter makes the claims; kept and dropped, which is in the namespace, wait for their
-// class.
-func (r *rig) enter(moment, namespace string) cast {
+// createClaims creates the claims. The claims kept and dropped wait for their class;
+// dropped is in the namespace.
+func (r *rig) createClaims(moment, namespace string) claimSet {
 	r.T.Helper()
-	var c cast
+	var c claimSet
 	name := strings.ReplaceAll(moment, " ", "-")
 	c.victim = r.CreateClaim("victim-"+name, r.className("plain"))
 	c.doomed = r.AwaitBound(c.victim.Name)
@@ -149,8 +148,8 @@ func (r *rig) enter(moment, namespace string) cast {
 	return c
 }
 
-// targets are the calls that are struck because of the claims.
-func (c cast) targets() []harness.Call {
+// targets returns the calls for the claims, which get the fault.
+func (c claimSet) targets() []harness.Call {
 	return []harness.Call{
 		{Method: "CreateVolume", Volume: "pvc-" + string(c.kept.UID)},
 		{Method: "CreateVolume", Volume: "pvc-" + string(c.dropped.UID)},
@@ -158,14 +157,14 @@ func (c cast) targets() []harness.Call {
 	}
 }
 
-// processCalls are the calls that a provisioner begins with.
+// processCalls returns the first calls of a provisioner.
 func processCalls() []harness.Call {
 	return []harness.Call{{Method: "Probe"}, {Method: "ControllerGetCapabilities"}}
 }
 
 func (r *rig) strike(moment string) {
 	r.T.Helper()
-	c := r.enter(moment, r.Namespace)
+	c := r.createClaims(moment, r.Namespace)
 	switch moment {
 	case "before":
 		r.Kill()
@@ -183,17 +182,17 @@ func (r *rig) strike(moment string) {
 	r.settle(c)
 }
 
-// play has the claims served, and the victim's volume deleted.
-func (r *rig) play(c cast, moment string, change ...func(*storagev1.StorageClass)) {
+// play creates the class, so that the claims are served, and deletes victim.
+func (r *rig) play(c claimSet, moment string, change ...func(*storagev1.StorageClass)) {
 	r.T.Helper()
 	r.createClass(moment, change...)
 	r.DeleteClaim(c.victim.Name)
 }
 
-// killedOnceSeen kills the provisioner once all calls for the claims are as far as
-// that, and then once each of the calls that it begins with is. The claim is deleted
-// just before, and goes while no provisioner runs.
-func (r *rig) killedOnceSeen(c cast, moment, seen string, latency time.Duration) {
+// killedOnceSeen kills the provisioner once all calls for the claims have reached the
+// stage, and again once each of its first calls has. The dropped claim is deleted just
+// before the kill, while no other provisioner runs.
+func (r *rig) killedOnceSeen(c claimSet, moment, seen string, latency time.Duration) {
 	r.T.Helper()
 	r.inject(latency, c.targets()...)
 	r.play(c, moment)
@@ -214,7 +213,7 @@ func (r *rig) killedOnceSeen(c cast, moment, seen string, latency time.Duration)
 	r.Start()
 }
 
-// inject has each call struck once. The latency keeps it under way.
+// inject gives each call one fault. The latency keeps the call pending.
 func (r *rig) inject(latency time.Duration, targets ...harness.Call) {
 	r.T.Helper()
 	faults := make([]csimock.Fault, 0, len(targets))
@@ -232,16 +231,16 @@ func (r *rig) await(seen string, targets ...harness.Call) {
 		select {
 		case <-r.driver.Seen(seen, t):
 		case <-r.Ctx.Done():
-			r.T.Fatalf("%s %s was not %s", t.Method, t.Volume, seen)
+			r.T.Fatalf("waiting until %s %s was %s", t.Method, t.Volume, seen)
 		}
 	}
 }
 
 // TestFaultMatrixFindsLeakWithoutJournal shows that the matrix can fail.
 func TestFaultMatrixFindsLeakWithoutJournal(t *testing.T) {
-	r := newRig(harness.Join(t, harness.Setup{}, harness.Within(rigTimeout)), blow{name: "does it, then fails", fault: csimock.Fault{Code: codes.Internal, After: true}},
+	r := newRig(harness.Join(t, harness.Setup{}, harness.Within(rigTimeout)), callFault{name: "does it, then fails", fault: csimock.Fault{Code: codes.Internal, After: true}},
 		"--feature-gates=ProvisioningJournal=false")
-	c := r.enter("during", r.Namespace)
+	c := r.createClaims("during", r.Namespace)
 	r.inject(time.Hour, c.targets()...)
 	r.play(c, "during")
 	r.await("struck", c.targets()...)
@@ -252,6 +251,6 @@ func TestFaultMatrixFindsLeakWithoutJournal(t *testing.T) {
 	r.AwaitClaimGone(c.dropped.Name)
 	r.AwaitVolumeGone(c.doomed.Name)
 	if forgotten := r.forgotten(); len(forgotten) != 1 || forgotten[0] != "pvc-"+string(c.dropped.UID) {
-		t.Errorf("the driver has %v that nothing knows, want the volume of the deleted claim", forgotten)
+		t.Errorf("no object refers to %v, want the volume of the deleted claim only", forgotten)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// A user changes the image, and changes it back. Both keep one lease and one set of
-// objects: whoever stands by does nothing, and whoever takes over makes nothing anew.
+// A user replaces the image and later restores it. Both programs use the same lease and
+// the same capacity objects: the standby writes nothing, and the new leader reuses them.
 func TestUpstreamTakesOverLeaseAndCapacityObjects(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true, DriverFlags: harness.TwoZones})
@@ -23,7 +23,7 @@ func TestUpstreamTakesOverLeaseAndCapacityObjects(t *testing.T) {
 	}
 	s.CreateClaim("claim", harness.DeleteClass)
 
-	theirs := startTheirs(s, "upstream", args...)
+	theirs := startUpstreamSidecar(s, "upstream", args...)
 	holder := s.AwaitLeader("")
 	volume := s.AwaitBound("claim")
 	both := fmt.Sprintf("wait/a=%d wait/b=%d", s.FreeCapacity("a"), s.FreeCapacity("b"))
@@ -31,7 +31,7 @@ func TestUpstreamTakesOverLeaseAndCapacityObjects(t *testing.T) {
 
 	ours := s.StartProvisioner(s.Driver, "ours", nil, args...)
 	s.AwaitLog(ours, "Filling caches")
-	_ = theirs.Stop(s.Ctx) // it reports the lost lease as an error
+	_ = theirs.Stop(s.Ctx) // csi-provisioner ends with an error when it loses its lease
 	holder = s.AwaitLeader(holder)
 	s.AwaitLog(ours, "Publishing capacity")
 	s.DeleteClaim("claim")
@@ -39,7 +39,7 @@ func TestUpstreamTakesOverLeaseAndCapacityObjects(t *testing.T) {
 	gib := int64(1) << 30
 	after := s.AwaitCapacity("ours have taken over", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib))
 
-	theirs = startTheirs(s, "upstream-again", args...)
+	theirs = startUpstreamSidecar(s, "upstream-again", args...)
 	t.Cleanup(func() { _ = theirs.Kill() })
 	s.StopProvisioner(ours)
 	s.AwaitLeader(holder)
@@ -47,7 +47,7 @@ func TestUpstreamTakesOverLeaseAndCapacityObjects(t *testing.T) {
 	back := s.AwaitCapacity("upstream has taken over again", fmt.Sprintf("wait/a=%d wait/b=%d", s.FreeCapacity("a"), s.FreeCapacity("b")))
 	for i := range before {
 		if before[i].UID != after[i].UID || after[i].UID != back[i].UID {
-			t.Errorf("object %d was made anew: %s, %s, %s", i, before[i].Name, after[i].Name, back[i].Name)
+			t.Errorf("object %d was created again: %s, %s, %s", i, before[i].Name, after[i].Name, back[i].Name)
 		}
 	}
 	if s.LogContains(ours, "Reconciling failed") {
@@ -55,8 +55,8 @@ func TestUpstreamTakesOverLeaseAndCapacityObjects(t *testing.T) {
 	}
 }
 
-// startTheirs starts the real csi-provisioner beside the driver of the cluster.
-func startTheirs(s *harness.Session, name string, args ...string) *sandbox.Process {
+// startUpstreamSidecar starts the real csi-provisioner for the driver of the cluster.
+func startUpstreamSidecar(s *harness.Session, name string, args ...string) *sandbox.Process {
 	s.T.Helper()
 	s.Must(s.GrantUpstream(s.Ctx), "grant upstream's rights")
 	process, err := s.Plane.StartUpstreamProvisioner(s.Ctx, s.Driver, sandbox.Controller{Name: name, Env: []string{"NAMESPACE=" + deploy.Namespace}, Args: args})

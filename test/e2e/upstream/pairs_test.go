@@ -16,8 +16,8 @@ func TestReclaimWithUpstreamLoopsAndOurProvisioner(t *testing.T) {
 	reclaimBesideUpstream(t, harness.Setup{UpstreamLoops: true})
 }
 
-// reclaimBesideUpstream deletes dynamic and static volumes in both orders. How
-// often the driver is asked is upstream's affair where its sidecar runs.
+// reclaimBesideUpstream deletes dynamic and static volumes in both orders. The number of
+// DeleteVolume calls is not checked for upstream's sidecar.
 func reclaimBesideUpstream(t *testing.T, how harness.Setup) {
 	harness.Parallel(t, how)
 	for _, static := range []bool{false, true} {

@@ -14,8 +14,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// TestUpstreamSidecarRightsSuffice swaps the program and nothing else: it
-// keeps the service account, whose rights are those of upstream's manifest.
+// TestUpstreamSidecarRightsSuffice runs our program with the service account and the
+// rights of upstream's manifest.
 func TestUpstreamSidecarRightsSuffice(t *testing.T) {
 	s := swapped(harness.Join(t, harness.Setup{}), "", "--leader-election --leader-election-namespace="+deploy.Namespace)
 	for _, o := range []harness.DeletionOrder{harness.ClaimOnly, harness.VolumeThenClaim} {
@@ -31,8 +31,8 @@ func TestUpstreamSidecarRightsSuffice(t *testing.T) {
 	}
 }
 
-// swapped is a scene with a driver whose provisioner, ours, has the service account of
-// upstream's.
+// swapped returns a session whose provisioner is ours, with the service account of
+// upstream's sidecar.
 func swapped(s *harness.Session, driver, provisioner string) *harness.Session {
 	s.T.Helper()
 	s.Must(s.GrantUpstream(s.Ctx), "grant upstream's rights")
@@ -49,13 +49,13 @@ func swapped(s *harness.Session, driver, provisioner string) *harness.Session {
 	return s
 }
 
-// Upstream may update snapshots and not patch them. Nobody else is in this cluster who
-// could protect a source in the place of the provisioner, or let it go.
+// Upstream's rights allow to update snapshots, not to patch them. No other program in this
+// cluster adds or removes source finalizers.
 func TestUpstreamSidecarRightsSufficeForSourceFinalizers(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true})
 	client := s.SnapshotClient()
-	s.CreateSnapshot(client, "left") // protected by upstream's sidecar, before it was swapped
+	s.CreateSnapshot(client, "left") // with the finalizer of upstream's sidecar
 	s = swapped(s, "--faults=../testdata/slow.yaml", "--snapshot-orphan-sweep-interval=1s")
 	s.AwaitSnapshot(client, "left", false)
 
@@ -80,10 +80,10 @@ func TestUpstreamSidecarRightsSufficeForSourceFinalizers(t *testing.T) {
 	s.AwaitClaimGone("origin")
 	for _, volume := range []*v1.PersistentVolume{restored, clone} {
 		if source := s.StoredVolume(volume).Source; source.Snapshot == "" && source.Volume == "" {
-			t.Errorf("the volume %s was made from nothing", volume.Name)
+			t.Errorf("the volume %s has no source", volume.Name)
 		}
 	}
 	if events := s.AllEvents(); strings.Contains(events, "SnapshotProtectionMissing") {
-		t.Errorf("an event says that nothing protects the snapshot: %s", events)
+		t.Errorf("an event reports an unprotected snapshot: %s", events)
 	}
 }

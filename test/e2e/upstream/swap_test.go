@@ -18,13 +18,13 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// perPhase is how many claims are created while one pair of programs runs.
+// perPhase is the number of claims per phase; a phase is the run of one pair of programs.
 const perPhase = 100
 
 // TestSwapToUpstreamAndBackLosesNoVolume runs our programs, upstream's and ours again on
-// the same objects. Each pair ends in the middle of its work. Nothing hangs, no volume
-// that upstream served or an administrator keeps is deleted, and the volumes that may be
-// orphaned are those with an unresolved entry and those that upstream leaks by itself.
+// the same objects. Each pair is ended under load. Nothing hangs, no volume that upstream
+// served or an administrator keeps is deleted, and the only volumes without an object are
+// those with an unresolved entry and those that upstream leaked.
 func TestSwapToUpstreamAndBackLosesNoVolume(t *testing.T) {
 	t.Parallel()
 	w := newSwap(t)
@@ -35,27 +35,27 @@ func TestSwapToUpstreamAndBackLosesNoVolume(t *testing.T) {
 	w.report()
 }
 
-// swap is one driver whose provisioner changes.
+// swap is a driver whose provisioner is replaced.
 type swap struct {
 	*harness.Session
 	driver *harness.ScriptedDriver
 	claims *harness.ClaimWatch
 	// running are the programs of the phase.
 	controller, sidecar *sandbox.Process
-	// deleted are the claims that were deleted, by name, until they are gone; slowest is
-	// the longest time that one took in each phase.
+	// deleted has the deletion times of Terminating claims, by name. slowest is the longest
+	// deletion of each phase.
 	deleted map[string]time.Time
 	slowest map[string]time.Duration
 	created int
-	// inherited are the journal entries when our provisioner was killed.
+	// inherited are the journal entries at the kill of our provisioner.
 	inherited []journal.Entry
-	// protected are names of volumes that must never be deleted, with the reason;
-	// kept are those of them without a PersistentVolume.
+	// protected are names of volumes that must never be deleted, with the reason. kept are
+	// the protected volumes without a PersistentVolume.
 	protected map[string]string
 	kept      []string
-	// leaked are names of volumes that upstream leaked, gone of those to be reclaimed.
+	// leaked are names of volumes that upstream leaked, gone of volumes to be reclaimed.
 	leaked, gone []string
-	// unfinished are volumes of entries whose claim went while upstream was the leader.
+	// unfinished are volumes of entries whose claim was deleted while upstream led.
 	unfinished []string
 	unresolved []journal.Entry
 }
@@ -86,8 +86,7 @@ func newSwap(t *testing.T) *swap {
 	return w
 }
 
-// sidecarFlags are those of both provisioners. The lease of one that was killed expires
-// soon.
+// sidecarFlags are the flags of both provisioners. The lease of a killed one expires soon.
 var sidecarFlags = []string{
 	"--leader-election", "--leader-election-namespace=" + deploy.Namespace, "--leader-election-lease-duration=8s",
 	"--leader-election-renew-deadline=4s", "--leader-election-retry-period=500ms",
@@ -116,7 +115,7 @@ func (w *swap) startUpstream(name string) {
 	w.Must(err, "start upstream's sidecar")
 }
 
-// frequentFaults concern any call of the method.
+// frequentFaults apply to any call of the method.
 func frequentFaults() []csimock.Fault {
 	return []csimock.Fault{
 		{Method: "CreateVolume", Code: codes.Unavailable, Times: 5},
@@ -128,11 +127,11 @@ func frequentFaults() []csimock.Fault {
 	}
 }
 
-// lostConnection would end upstream's sidecar.
+// lostConnection is for our provisioner only; it ends upstream's sidecar.
 var lostConnection = csimock.Fault{Method: "CreateVolume", Disconnect: true, After: true, Times: 2}
 
-// unanswered creates claims, before any program runs, whose CreateVolume calls never
-// get an answer; after: the volume is created all the same.
+// unanswered creates claims, before any program runs, whose CreateVolume calls hang. With
+// after, the volume is created before the call hangs.
 func (w *swap) unanswered(phase string, from, to int, after bool) []string {
 	w.T.Helper()
 	created := w.create(phase, from, to)
@@ -167,8 +166,8 @@ func (w *swap) phaseOfOurs() {
 	w.expectInherited(claimNames("a", 0, 13))
 }
 
-// load creates the claims of the phase from the number on, except for the last 20, deletes
-// some while they are Pending and others once they are Bound.
+// load creates the claims of the phase from the number on, without the last 20. It deletes
+// some claims while Pending and some once Bound.
 func (w *swap) load(phase string, from int) {
 	w.T.Helper()
 	w.create(phase, from, 30)
@@ -203,7 +202,7 @@ func (w *swap) phaseOfUpstream() {
 	w.delete(claimNames("b", 0, 3)...)
 	w.awaitAllGone("upstream")
 	w.Must(w.createAll(claimNames("b", perPhase-20, perPhase)), "create claims")
-	_ = w.sidecar.Stop(w.Ctx) // it reports the lost lease as an error
+	_ = w.sidecar.Stop(w.Ctx) // csi-provisioner ends with an error when it loses its lease
 	w.Must(w.controller.Stop(w.Ctx), "stop upstream's loops")
 	w.driver.Server.ClearFaults()
 	w.findLeaks(began)

@@ -26,7 +26,7 @@ func (w *swap) create(phase string, from, to int) []string {
 	return all
 }
 
-// createAll creates claims; every fourth one is of the class with the policy Retain.
+// createAll creates claims. Every fourth claim has the class with policy Retain.
 func (w *swap) createAll(all []string) error {
 	w.created += len(all)
 	var group errgroup.Group
@@ -49,7 +49,7 @@ func retained(name string) bool {
 	return number%4 == 3
 }
 
-// delete deletes claims and notes when.
+// delete deletes claims and records the time.
 func (w *swap) delete(all ...string) {
 	w.T.Helper()
 	for _, name := range all {
@@ -58,7 +58,7 @@ func (w *swap) delete(all ...string) {
 	}
 }
 
-// volumeOf returns the name of the claim's volume.
+// volumeOf returns the volume name of the claim.
 func (w *swap) volumeOf(claim string) string {
 	w.T.Helper()
 	found, err := w.Client.CoreV1().PersistentVolumeClaims(w.Namespace).Get(w.Ctx, claim, metav1.GetOptions{})
@@ -88,7 +88,7 @@ func (w *swap) listVolumes() map[string]*v1.PersistentVolume {
 	return all
 }
 
-// poll waits until nothing is left, for so long; it looks at the deleted claims too.
+// poll waits until left returns nothing, for at most the given time.
 func (w *swap) poll(what string, most time.Duration, left func() []string) {
 	w.T.Helper()
 	var last []string
@@ -97,7 +97,7 @@ func (w *swap) poll(what string, most time.Duration, left func() []string) {
 		return len(last) == 0, nil
 	})
 	if err != nil {
-		w.T.Fatalf("%s: not so after %s for %d: %v", what, most, len(last), last)
+		w.T.Fatalf("%s: after %s not for %d: %v", what, most, len(last), last)
 	}
 }
 
@@ -125,7 +125,7 @@ func (w *swap) awaitAllBound(all []string) {
 	})
 }
 
-// awaitAllGone waits until all deleted claims are gone, and the volumes to be reclaimed.
+// awaitAllGone waits until no deleted claim and no volume to be reclaimed exists.
 func (w *swap) awaitAllGone(phase string) {
 	w.T.Helper()
 	w.poll("deleted claims are gone", 3*harness.DeletionLimit, func() []string {
@@ -139,7 +139,7 @@ func (w *swap) awaitAllGone(phase string) {
 		return slices.Collect(maps.Keys(w.deleted))
 	})
 	if w.slowest[phase] > harness.DeletionLimit {
-		w.T.Errorf("%s: a deleted claim took %s to go", phase, w.slowest[phase])
+		w.T.Errorf("%s: the deletion of a claim took %s", phase, w.slowest[phase])
 	}
 	w.poll("volumes of deleted claims are reclaimed", 3*harness.DeletionLimit, func() []string {
 		volumes := w.listVolumes()
@@ -148,7 +148,7 @@ func (w *swap) awaitAllGone(phase string) {
 	})
 }
 
-// mayGo notes the volumes of bound claims that the policy has deleted.
+// mayGo records volumes of bound claims that are to be reclaimed.
 func (w *swap) mayGo(all ...string) {
 	w.T.Helper()
 	claims := w.listClaims()
@@ -161,8 +161,8 @@ func (w *swap) mayGo(all ...string) {
 	}
 }
 
-// keep has an administrator keep the volumes of bound claims whatever their class says:
-// the claim is deleted, and the PersistentVolume too if it is to go.
+// keep sets the policy Retain for volumes of bound claims, as an administrator does, and
+// deletes the claims and, if asked to, the PersistentVolumes.
 func (w *swap) keep(objectGoes bool, all ...string) {
 	w.T.Helper()
 	claims := w.listClaims()
@@ -180,9 +180,9 @@ func (w *swap) keep(objectGoes bool, all ...string) {
 	}
 }
 
-// foresee notes, before our provisioner returns, which volumes it must never delete and
-// of which claims it must not finish the entries. Volumes with the policy Delete whose
-// claim is gone are to be reclaimed.
+// foresee records, before our provisioner returns, the volumes that it must never delete
+// and the claims whose entries it must not finish. Volumes with policy Delete and without
+// a claim are to be reclaimed.
 func (w *swap) foresee() {
 	w.T.Helper()
 	claims, volumes := w.listClaims(), w.listVolumes()
@@ -202,7 +202,7 @@ func (w *swap) foresee() {
 	}
 }
 
-// expectInherited wants entries of the claims, whose calls were under way.
+// expectInherited checks for entries of the claims whose calls were pending.
 func (w *swap) expectInherited(all []string) {
 	w.T.Helper()
 	found := sets.New[string]()
@@ -210,12 +210,12 @@ func (w *swap) expectInherited(all []string) {
 		found.Insert(entry.Name)
 	}
 	if missing := sets.New(all...).Difference(found); missing.Len() > 0 {
-		w.T.Fatalf("the journal has no entries of the claims %v, whose calls were under way", sets.List(missing))
+		w.T.Fatalf("the journal has no entries of the claims %v, whose calls were pending", sets.List(missing))
 	}
 }
 
-// findLeaks notes what upstream leaked: volumes that it created, and that neither a
-// claim nor a PersistentVolume nor a journal entry has.
+// findLeaks records the volumes that upstream created and leaked: neither a claim nor a
+// PersistentVolume nor a journal entry refers to them.
 func (w *swap) findLeaks(began int) {
 	w.T.Helper()
 	known := sets.New(w.kept...)
@@ -240,12 +240,12 @@ func (w *swap) findLeaks(began int) {
 		case requested.Has(name):
 			w.leaked = append(w.leaked, name)
 		default:
-			w.T.Errorf("nothing knows volume %s, which upstream did not request", name)
+			w.T.Errorf("no object refers to volume %s, which upstream did not request", name)
 		}
 	}
 }
 
-// awaitQuiet waits until every claim is bound and only unresolved entries are left.
+// awaitQuiet waits until every claim is bound and all entries are unresolved.
 func (w *swap) awaitQuiet() {
 	w.T.Helper()
 	w.awaitAllBound(slices.Collect(maps.Keys(w.listClaims())))
@@ -259,8 +259,8 @@ func (w *swap) awaitQuiet() {
 	w.unresolved = w.driver.JournalEntries(journal.Apart)
 }
 
-// expectExactOrphans compares the driver's volumes that no PersistentVolume has with the
-// unresolved entries, what upstream leaked, and what an administrator keeps.
+// expectExactOrphans compares the driver's volumes without a PersistentVolume with the
+// unresolved entries, upstream's leaks, and the volumes that an administrator keeps.
 func (w *swap) expectExactOrphans() {
 	w.T.Helper()
 	volumes := w.listVolumes()
@@ -276,17 +276,18 @@ func (w *swap) expectExactOrphans() {
 		listed.Insert(entry.VolumeName())
 	}
 	if !listed.Equal(wanted) {
-		w.T.Errorf("unresolved entries are of %v, want those of claims that are gone: %v", sets.List(listed), sets.List(wanted))
+		w.T.Errorf("unresolved entries are of %v, want the deleted claims %v", sets.List(listed), sets.List(wanted))
 	}
 	explained := listed.Intersection(stored).Union(sets.New(w.leaked...)).Union(sets.New(w.kept...))
 	if !orphans.Equal(explained) {
-		w.T.Errorf("volumes without PersistentVolume and without explanation: %v; explained but absent: %v",
+		w.T.Errorf("volumes without PersistentVolume and reason: %v; expected but missing: %v",
 			sets.List(orphans.Difference(explained)), sets.List(explained.Difference(orphans)))
 	}
 	w.expectNeverDeleted(stored)
 }
 
-// expectNeverDeleted wants the protected volumes in the driver, and no call for them.
+// expectNeverDeleted checks that the driver has the protected volumes and got no
+// DeleteVolume call for them.
 func (w *swap) expectNeverDeleted(stored sets.Set[string]) {
 	w.T.Helper()
 	for name, reason := range w.protected {
@@ -302,7 +303,7 @@ func (w *swap) expectNeverDeleted(stored sets.Set[string]) {
 	}
 }
 
-// report prints the counts, and fails a run that shows too little.
+// report logs the counts, and fails if too few cases occurred.
 func (w *swap) report() {
 	w.T.Helper()
 	orphaned := 0

@@ -15,7 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// besideUpstream is beside with upstream's sidecar in the place of ours.
+// besideUpstream is WithOwnDriver with upstream's sidecar instead of our provisioner.
 func besideUpstream(s *harness.Session, name, driver, provisioner string) *harness.Session {
 	s.T.Helper()
 	s.Must(s.GrantUpstream(s.Ctx), "grant upstream's rights")
@@ -31,7 +31,7 @@ func besideUpstream(s *harness.Session, name, driver, provisioner string) *harne
 	return &harness.Session{Cluster: &own, T: s.T, Ctx: s.Ctx, Namespace: s.Namespace}
 }
 
-// portrait is a volume without what must differ from another claim's.
+// portrait returns a volume as text, without names and handles.
 func portrait(s *harness.Session, claim string) string {
 	s.T.Helper()
 	volume := s.AwaitBound(claim)
@@ -44,7 +44,7 @@ func portrait(s *harness.Session, claim string) string {
 	}
 	spec := volume.Spec.DeepCopy()
 	spec.ClaimRef = nil
-	for _, term := range spec.NodeAffinity.Required.NodeSelectorTerms { // upstream's order is that of a map
+	for _, term := range spec.NodeAffinity.Required.NodeSelectorTerms { // upstream's order is random
 		slices.SortFunc(term.MatchExpressions, func(a, b v1.NodeSelectorRequirement) int { return strings.Compare(a.Key, b.Key) })
 	}
 	text, err := json.MarshalIndent(map[string]any{
@@ -96,8 +96,8 @@ func TestVolumesMatchUpstream(t *testing.T) {
 	}
 }
 
-// createNodesForAll makes three nodes on which the drivers of all sessions run, and
-// returns the name of one.
+// createNodesForAll creates three nodes with the drivers of all sessions, and returns the
+// name of a node.
 func createNodesForAll(s *harness.Session, sessions []*harness.Session) string {
 	s.T.Helper()
 	for suffix, place := range map[string]map[string]string{"1": {"zone": "a", "rack": "1"}, "2": {"zone": "a", "rack": "2"}, "3": {"zone": "b", "rack": "1"}} {
@@ -114,7 +114,7 @@ func createNodesForAll(s *harness.Session, sessions []*harness.Session) string {
 	return s.Namespace + "-2"
 }
 
-// createComparedClasses makes two classes that use what a class can say.
+// createComparedClasses creates two classes that set every field of a class.
 func createComparedClasses(s *harness.Session) {
 	s.T.Helper()
 	s.CreateClass(func(c *storagev1.StorageClass) {
