@@ -11,9 +11,9 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// BenchmarkOursAndUpstream binds claims of one class and reclaims their volumes,
-// PVs deleted first, with our pair of programs and with upstream's, whose client
-// limits are lifted. Only the ratio of the two, taken in one run, says anything:
+// BenchmarkOursAndUpstream binds claims of one class and reclaims their volumes, volumes
+// deleted first, with our programs and with upstream's without client limits. Compare the
+// two results of one run only:
 //
 //	go test ./bench -run xxx -bench OursAndUpstream -benchtime 1x
 func BenchmarkOursAndUpstream(b *testing.B) {
@@ -46,7 +46,7 @@ func BenchmarkOursAndUpstream(b *testing.B) {
 	}
 }
 
-// benchmarkCrowd is how many volumes one round has.
+// benchmarkCrowd is the number of volumes of a round.
 const benchmarkCrowd = 1000
 
 // inParallel calls f for every number below size, 64 at once.

@@ -9,9 +9,9 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// BenchmarkNewClaimsDuringFailingDeletions measures, in one run, how long a new claim
-// takes until it is bound, before and while a thousand volumes cannot be deleted. Only
-// the difference of the two medians says anything:
+// BenchmarkNewClaimsDuringFailingDeletions measures the time from the
+// creation of a claim until Bound, before and while a thousand deletions fail. Compare the
+// two medians of one run only:
 //
 //	go test ./bench -run xxx -bench FailingDeletions -benchtime 1x
 func BenchmarkNewClaimsDuringFailingDeletions(b *testing.B) {
@@ -27,8 +27,8 @@ func BenchmarkNewClaimsDuringFailingDeletions(b *testing.B) {
 	}
 }
 
-// medianUntilBound makes claims one after the other and returns the median of the
-// times from the request until the watch says Bound.
+// medianUntilBound creates claims one after the other and returns the median time from
+// the request until the watch reports Bound.
 func medianUntilBound(s *harness.Session, name string, count int) time.Duration {
 	s.T.Helper()
 	history := s.RecordHistory()

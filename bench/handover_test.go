@@ -9,8 +9,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// BenchmarkHandOver measures how long nobody binds when the leader is stopped, as by
-// a drain or an update, and when it is killed, so that its lease must run out:
+// BenchmarkHandOver measures the time without a leader after the leader was stopped, as by
+// a drain or an update, and after it was killed, so that its lease must expire:
 //
 //	go test ./bench -run xxx -bench HandOver -benchtime 1x
 func BenchmarkHandOver(b *testing.B) {

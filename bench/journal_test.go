@@ -25,9 +25,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// BenchmarkJournal reports what the journal writes per volume: for 1,000 claims at
-// once with a driver that answers at once and with one that takes 2 s, and for claims
-// that come one after another, ten a second.
+// BenchmarkJournal reports the journal's writes per volume: for 1,000 claims at once with
+// a driver that answers at once or after 2 s, and for ten new claims per second.
 //
 //	go test ./bench -run xxx -bench Journal -benchtime 1x
 func BenchmarkJournal(b *testing.B) {
@@ -66,7 +65,7 @@ func BenchmarkJournal(b *testing.B) {
 	}
 }
 
-// slowDriver returns the flags of a driver whose CreateVolume takes the time.
+// slowDriver returns the flags of a driver whose CreateVolume has the latency.
 func slowDriver(b *testing.B, latency time.Duration) string {
 	b.Helper()
 	if latency == 0 {
@@ -79,7 +78,7 @@ func slowDriver(b *testing.B, latency time.Duration) string {
 	return "--faults=" + file
 }
 
-// arrive creates claims, all at once or one each interval.
+// arrive creates claims, all at once or one per interval.
 func arrive(s *harness.Session, count int, every time.Duration) {
 	s.T.Helper()
 	if every == 0 {
@@ -94,7 +93,7 @@ func arrive(s *harness.Session, count int, every time.Duration) {
 	}
 }
 
-// written is what the journal has written so far.
+// written has the journal's writes so far.
 type written struct{ commits, bytes float64 }
 
 // journalWrites reads the metrics of the provisioner.
@@ -127,8 +126,8 @@ func expectLeaseWrites(s *harness.Session, commits float64) {
 	}
 }
 
-// watchEntries watches the Leases of the journal. The function that it returns ends
-// that, and returns how many claims had an entry and the mean size of an entry.
+// watchEntries watches the Leases of the journal. The returned function ends the watch,
+// and returns the number of claims with an entry and the mean size of an entry.
 func watchEntries(s *harness.Session) func() (int, float64) {
 	s.T.Helper()
 	source := cache.NewListWatchFromClient(s.Client.CoordinationV1().RESTClient(), "leases", deploy.Namespace, fields.Everything())
@@ -159,15 +158,14 @@ func watchEntries(s *harness.Session) func() (int, float64) {
 	}
 }
 
-// lonelyClaims is how many claims BenchmarkSingleClaim creates with the journal, and
-// without it.
-const lonelyClaims = 30
+// singleClaims is the number of claims of BenchmarkSingleClaim, with and without journal.
+const singleClaims = 30
 
 // BenchmarkSingleClaim reports the median time from the creation of a claim to its
-// PersistentVolume, by the audit log, in a cluster in which nothing else happens: with
-// the journal and without it, in turns, each with a driver and a provisioner of its
-// own. What the journal adds is about ms-commit, the median time that the API server
-// takes for one of its writes; ms-added is the difference of two noisy medians.
+// PersistentVolume, by the audit log, in an otherwise idle cluster: with and without the
+// journal, in turns, each with its own driver and provisioner. The journal adds about
+// ms-commit, the median time of a journal write; ms-added is the difference of two noisy
+// medians.
 //
 //	go test ./bench -run xxx -bench SingleClaim -benchtime 1x
 func BenchmarkSingleClaim(b *testing.B) {
@@ -179,14 +177,14 @@ func BenchmarkSingleClaim(b *testing.B) {
 	for name, own := range sessions {
 		class := harness.NewClass(name, own.Driver.DriverName, v1.PersistentVolumeReclaimDelete, "Immediate")
 		s.CreateStorageClass(class)
-		createLonely(own, "first-"+name, name)
+		createSingle(own, "first-"+name, name)
 	}
 	b.ResetTimer()
 	for round := 0; b.Loop(); round++ {
 		claims := map[string][]types.UID{}
-		for i := range lonelyClaims {
+		for i := range singleClaims {
 			for name, own := range sessions {
-				claims[name] = append(claims[name], createLonely(own, fmt.Sprintf("claim-%s-%d-%d", name, round, i), name))
+				claims[name] = append(claims[name], createSingle(own, fmt.Sprintf("claim-%s-%d-%d", name, round, i), name))
 			}
 		}
 		on, off := latency(s, claims["on"]), latency(s, claims["off"])
@@ -194,13 +192,13 @@ func BenchmarkSingleClaim(b *testing.B) {
 		b.ReportMetric(off, "ms-without")
 		b.ReportMetric(on-off, "ms-added")
 		commits := commitsSince(s, claims["on"][0])
-		b.ReportMetric(float64(len(commits))/lonelyClaims, "commits/volume")
+		b.ReportMetric(float64(len(commits))/singleClaims, "commits/volume")
 		b.ReportMetric(median(commits), "ms-commit")
 	}
 }
 
-// createLonely has a claim bound and waits until its journal entry is removed.
-func createLonely(s *harness.Session, name, class string) types.UID {
+// createSingle creates a claim and waits until it is bound and its entry is removed.
+func createSingle(s *harness.Session, name, class string) types.UID {
 	s.T.Helper()
 	claim := s.CreateClaim(name, class)
 	s.AwaitBound(name)
@@ -240,8 +238,8 @@ func latency(s *harness.Session, claims []types.UID) float64 {
 	return median(taken)
 }
 
-// commitsSince returns how long the API server took for each write of the journal since
-// the claim was created, sorted.
+// commitsSince returns the sorted durations of the journal's writes since the creation of
+// the claim.
 func commitsSince(s *harness.Session, claim types.UID) []time.Duration {
 	s.T.Helper()
 	volume, err := s.Client.CoreV1().PersistentVolumes().Get(s.Ctx, "pvc-"+string(claim), metav1.GetOptions{})

@@ -21,20 +21,19 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// The pairs of a volume and a claim in the cluster, and how many of them are the
-// driver's.
+// The number of pairs of volume and claim in the cluster, and of pairs of the driver.
 const (
 	memoryPairs = 50_000
 	memoryOwn   = 1_000
-	// memoryBound is the most memory that our provisioner may take for them.
+	// memoryBound is the memory limit of our provisioner.
 	memoryBound = 80_000_000
 	// memoryTimeout bounds the whole benchmark.
 	memoryTimeout = 20 * time.Minute
 )
 
-// BenchmarkMemory reports the most memory that each program ever took, from its
-// start in a cluster that is full until it had made and deleted volumes: VmHWM in
-// /proc/PID/status, which counts the pages of the program itself too.
+// BenchmarkMemory reports the peak memory of each program from its start in a full cluster
+// until it has created and deleted volumes: VmHWM in /proc/PID/status, which includes the
+// pages of the executable.
 //
 //	go test ./bench -run xxx -bench Memory -benchtime 1x -timeout 30m
 func BenchmarkMemory(b *testing.B) {
@@ -54,7 +53,7 @@ func BenchmarkMemory(b *testing.B) {
 	})
 }
 
-// measureMemory runs the programs of the setup until they have done some work.
+// measureMemory runs the programs of the setup under some load.
 func measureMemory(b *testing.B, c *harness.Cluster, how harness.Setup) {
 	s := harness.NewSession(b, c, harness.Within(memoryTimeout))
 	s.Must(c.StartPrograms(s.Ctx, how), "start programs")
@@ -70,7 +69,7 @@ func measureMemory(b *testing.B, c *harness.Cluster, how harness.Setup) {
 	c.Processes = nil
 }
 
-// turnOver makes some volumes and has them deleted.
+// turnOver creates and deletes some volumes.
 func turnOver(s *harness.Session) {
 	for i := range 100 {
 		s.CreateClaim(fmt.Sprint("claim-", i), harness.DeleteClass)
@@ -83,7 +82,7 @@ func turnOver(s *harness.Session) {
 	s.AwaitManyGone(volumes)
 }
 
-// fill makes bound pairs, as they are in a cluster that has been in use.
+// fill creates bound pairs, as in a cluster in use.
 func fill(s *harness.Session) {
 	s.T.Helper()
 	var group errgroup.Group
@@ -159,7 +158,7 @@ func makePair(s *harness.Session, provisioner string) error {
 
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peakMemory is the most memory, in bytes, that the process ever had.
+// peakMemory returns the peak memory of the process in bytes.
 func peakMemory(s *harness.Session, process *sandbox.Process) int {
 	s.T.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process.PID()))

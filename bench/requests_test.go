@@ -18,20 +18,20 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// benchmarkClaims is how many claims BenchmarkRequestsPerVolume creates for each pair
-// of programs.
+// benchmarkClaims is the number of claims of BenchmarkRequestsPerVolume per pair of
+// programs.
 var benchmarkClaims = flag.Int("claims", 400, "claims of BenchmarkRequestsPerVolume")
 
-// journalOff is the flag that has our provisioner work without the journal.
+// journalOff is the flag that turns the journal of our provisioner off.
 const journalOff = "--feature-gates=ProvisioningJournal=false"
 
-// zonalDriver are the flags of a driver that has volumes in one zone.
+// zonalDriver has the flags of a driver with one zone.
 const zonalDriver = "--with=topology --topology=zone=a"
 
-// BenchmarkRequestsPerVolume counts the API requests from the creation of claims until
-// all are bound and nothing is written any more, by the audit log: per volume, by
-// program, verb and resource, events apart. The claims come by the watch. The driver
-// has a topology, and the claims that wait for a consumer have a selected node.
+// BenchmarkRequestsPerVolume counts the API requests in the audit log from the creation of
+// claims until all are bound and no program writes: per volume, by program, verb and
+// resource, events separately. The driver has topology; WaitForFirstConsumer claims have a
+// selected node.
 //
 //	go test ./bench -run xxx -bench RequestsPerVolume -benchtime 1x -claims 1000
 func BenchmarkRequestsPerVolume(b *testing.B) {
@@ -67,7 +67,7 @@ func countRequests(s *harness.Session, b *testing.B, class string, change ...fun
 	}
 }
 
-// createClaims creates claims with the names PREFIX-0 and on.
+// createClaims creates count claims PREFIX-N.
 func createClaims(s *harness.Session, prefix, class string, count int, change ...func(*v1.PersistentVolumeClaim)) {
 	s.T.Helper()
 	inParallel(s, count, func(i int) error {
@@ -76,7 +76,7 @@ func createClaims(s *harness.Session, prefix, class string, count int, change ..
 	})
 }
 
-// bindAndDelete has claims bound, and deletes them and their volumes.
+// bindAndDelete creates claims, and deletes them and their volumes once bound.
 func bindAndDelete(s *harness.Session, prefix string, count int) {
 	s.T.Helper()
 	createClaims(s, prefix, harness.DeleteClass, count)
@@ -88,7 +88,7 @@ func bindAndDelete(s *harness.Session, prefix string, count int) {
 	awaitNoRequests(s)
 }
 
-// programOf returns which of the two programs a request is from, "" for neither.
+// programOf returns the program that sent a request, "" for other clients.
 func programOf(event sandbox.Event) string {
 	switch event.User {
 	case sandbox.ProvisionerAccount.Name(), sandbox.UpstreamSidecarUser.Name():
@@ -107,11 +107,10 @@ func programRequests(s *harness.Session) []sandbox.Event {
 	return slices.DeleteFunc(events, func(e sandbox.Event) bool { return e.Verb == "watch" || programOf(e) == "" })
 }
 
-// quietTime is for how long no program must have sent a request: longer than the
-// removal of a journal entry waits for others.
+// quietTime is longer than the delay of the removal of journal entries.
 const quietTime = 2 * time.Second
 
-// awaitNoRequests waits until both programs have sent no request for the quiet time.
+// awaitNoRequests waits until both programs have sent no request for quietTime.
 func awaitNoRequests(s *harness.Session) {
 	s.T.Helper()
 	count, since := -1, time.Now()
@@ -124,7 +123,7 @@ func awaitNoRequests(s *harness.Session) {
 	s.Must(err, "wait until no program sends requests")
 }
 
-// reportRequests reports the requests per volume, and logs all kinds of them.
+// reportRequests reports the requests per volume, and logs them by kind.
 func reportRequests(b *testing.B, events []sandbox.Event, volumes int) {
 	b.Helper()
 	share := func(count int) float64 { return float64(count) / float64(volumes) }

@@ -28,24 +28,22 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// These tests run the claim side of the provisioner in this process, on caches that
-// they fill by hand, against the real API server and a storage system of their own.
-
-// fakeStorage is a storage system of which a test says what goes wrong.
+// fakeStorage is a storage backend with faults that a test sets.
 type fakeStorage struct {
 	name     string
 	topology bool
-	// next are the faults of the next calls.
+	// next has the faults of the next calls.
 	next []fault
-	// handles are the volumes by name; made counts them.
+	// handles has the volumes by name; made counts the creations.
 	handles map[string]string
 	made    int
-	// known are handles that PersistentVolumes have.
+	// known has the handles of PersistentVolumes.
 	known []string
-	// asked are the names asked for, deleted the handles deleted; undeletable fails that.
-	asked, deleted []string
-	undeletable    error
-	// handle overrides what the driver returns.
+	// requested has the names of CreateVolume calls, deleted the deleted handles.
+	// undeletable is the error of every deletion.
+	requested, deleted []string
+	undeletable        error
+	// handle replaces the returned handle.
 	handle string
 }
 
@@ -68,7 +66,7 @@ func (d *fakeStorage) Clones() bool { return false }
 func (d *fakeStorage) Modifies() bool { return false }
 
 func (d *fakeStorage) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
-	d.asked = append(d.asked, request.GetName())
+	d.requested = append(d.requested, request.GetName())
 	var struck fault
 	if len(d.next) > 0 {
 		struck, d.next = d.next[0], d.next[1:]
@@ -119,8 +117,9 @@ func (d *fakeStorage) Discard(_ context.Context, _ *v1.PersistentVolume, id stri
 	return nil
 }
 
-// maker is the claim side on caches that are filled by hand.
-type maker struct {
+// fixture is the provisioning controller on caches that a test fills by hand, with the
+// real API server and a storage backend in this process.
+type fixture struct {
 	*harness.Session
 	storage    *fakeStorage
 	factory    informers.SharedInformerFactory
@@ -129,18 +128,18 @@ type maker struct {
 	term       int32
 	events     *record.FakeRecorder
 	class      string
-	// leases is the client of the journal, deniedFor how long its rights may be missing.
+	// leases is the client of the journal; deniedFor is for how long it waits for rights.
 	leases    kubernetes.Interface
 	deniedFor time.Duration
 	patience  provisioning.Patience
-	// bypassed are the reasons why volumes were created without an entry.
+	// bypassed has the reasons of volumes created without an entry.
 	bypassed []string
 }
 
-// newMaker makes the claim side for a driver of the test's own, and a class of it.
-func newMaker(s *harness.Session, mode storagev1.VolumeBindingMode, change ...func(*maker)) *maker {
+// newFixture creates the controller, a driver and a class.
+func newFixture(s *harness.Session, mode storagev1.VolumeBindingMode, change ...func(*fixture)) *fixture {
 	s.T.Helper()
-	m := &maker{
+	m := &fixture{
 		Session: s, storage: &fakeStorage{name: s.Namespace + ".example.com", handles: map[string]string{}}, class: s.Namespace,
 		leases: s.Client, deniedFor: time.Minute, patience: provisioning.DefaultPatience,
 	}
@@ -153,8 +152,8 @@ func newMaker(s *harness.Session, mode storagev1.VolumeBindingMode, change ...fu
 	return m
 }
 
-// restart is a new process: it knows what the API server says.
-func (m *maker) restart() {
+// restart replaces the controller, as a new process does. Its caches are empty.
+func (m *fixture) restart() {
 	m.T.Helper()
 	m.factory = informers.NewSharedInformerFactory(m.Client, 0)
 	m.events = record.NewFakeRecorder(1000)
@@ -170,7 +169,7 @@ func (m *maker) restart() {
 			return m.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		},
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
-		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("maker"),
+		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("fixture"),
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 		Journal: m.journal(), Journaled: true, Patience: m.patience,
 		Bypassed: func(reason string) { m.bypassed = append(m.bypassed, reason) },
@@ -182,9 +181,9 @@ func (m *maker) restart() {
 	fill(m.Session, m.factory.Storage().V1().StorageClasses().Informer(), class)
 }
 
-// journal returns the journal of the test's driver, written until the test ends. Each
-// process has a term of its own.
-func (m *maker) journal() *store.Store {
+// journal returns the journal of the test's driver, which runs until the test ends. Each
+// process has its own term.
+func (m *fixture) journal() *store.Store {
 	m.T.Helper()
 	m.term++
 	m.store = store.New(store.Config{
@@ -205,8 +204,8 @@ func (m *maker) journal() *store.Store {
 	return m.store
 }
 
-// entries are those of the journal.
-func (m *maker) entries(kind journal.Kind) []journal.Entry {
+// entries returns the entries of the journal.
+func (m *fixture) entries(kind journal.Kind) []journal.Entry {
 	m.T.Helper()
 	m.store.Flush(m.Ctx)
 	leases, err := m.Client.CoordinationV1().Leases(m.Namespace).List(m.Ctx, metav1.ListOptions{})
@@ -221,17 +220,17 @@ func (m *maker) entries(kind journal.Kind) []journal.Entry {
 	return all
 }
 
-// requested makes a claim and waits until the binder has asked for its volume.
-func (m *maker) requested(change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
+// createRequested creates a claim and waits until the pv-controller requests its volume.
+func (m *fixture) createRequested(change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
 	m.T.Helper()
 	m.CreateClaim("claim", m.class, change...)
-	return m.AwaitClaim("claim", "is to be served", func(c *v1.PersistentVolumeClaim) bool {
+	return m.AwaitClaim("claim", "has a provisioner annotation", func(c *v1.PersistentVolumeClaim) bool {
 		return c.Annotations[storage.AnnStorageProvisioner] != "" && c.Status.Phase == v1.ClaimPending
 	})
 }
 
-// see brings the claim into the cache as it is now.
-func (m *maker) see(claim *v1.PersistentVolumeClaim) *v1.PersistentVolumeClaim {
+// refresh puts the current claim into the cache.
+func (m *fixture) refresh(claim *v1.PersistentVolumeClaim) *v1.PersistentVolumeClaim {
 	m.T.Helper()
 	now, err := m.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(m.Ctx, claim.Name, metav1.GetOptions{})
 	m.Must(err, "read claim")
@@ -239,17 +238,17 @@ func (m *maker) see(claim *v1.PersistentVolumeClaim) *v1.PersistentVolumeClaim {
 	return now
 }
 
-func (m *maker) cache(claim *v1.PersistentVolumeClaim) {
+func (m *fixture) cache(claim *v1.PersistentVolumeClaim) {
 	m.T.Helper()
 	fill(m.Session, m.factory.Core().V1().PersistentVolumeClaims().Informer(), claim)
 }
 
-func (m *maker) reconcile(claim *v1.PersistentVolumeClaim) error {
+func (m *fixture) reconcile(claim *v1.PersistentVolumeClaim) error {
 	return m.controller.Reconcile(m.Ctx, claim.Namespace+"/"+claim.Name+"/"+string(claim.UID))
 }
 
-// converge reconciles, and again if somebody else has written to the claim meanwhile.
-func (m *maker) converge(claim *v1.PersistentVolumeClaim) {
+// converge reconciles until no other client has changed the claim meanwhile.
+func (m *fixture) converge(claim *v1.PersistentVolumeClaim) {
 	m.T.Helper()
 	for {
 		err := m.reconcile(claim)
@@ -259,12 +258,12 @@ func (m *maker) converge(claim *v1.PersistentVolumeClaim) {
 		if !patch.IsStale(err) {
 			m.T.Fatalf("reconcile: %v", err)
 		}
-		claim = m.see(claim)
+		claim = m.refresh(claim)
 	}
 }
 
-// volumeOf returns the volume of the claim's name, nil if there is none.
-func (m *maker) volumeOf(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
+// volumeOf returns the PersistentVolume of the claim, nil if there is none.
+func (m *fixture) volumeOf(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
 	m.T.Helper()
 	list, err := m.Client.CoreV1().PersistentVolumes().List(m.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=pvc-" + string(claim.UID)})
 	m.Must(err, "list volumes")
@@ -274,7 +273,7 @@ func (m *maker) volumeOf(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
 	return &list.Items[0]
 }
 
-func (m *maker) event(reason string) string {
+func (m *fixture) event(reason string) string {
 	m.T.Helper()
 	for {
 		select {
@@ -289,28 +288,27 @@ func (m *maker) event(reason string) string {
 	}
 }
 
-func (m *maker) expect(what string, got, want any) {
+func (m *fixture) expect(what string, got, want any) {
 	m.T.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		m.T.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
 
-// open makes a claim whose volume was made though the answer said nothing, and that
-// is being deleted.
-func (m *maker) open() *v1.PersistentVolumeClaim {
+// open creates a Terminating claim whose volume exists although CreateVolume timed out.
+func (m *fixture) open() *v1.PersistentVolumeClaim {
 	m.T.Helper()
-	claim := m.see(m.requested())
+	claim := m.refresh(m.createRequested())
 	m.storage.next = []fault{{codes.DeadlineExceeded, true}}
 	if err := m.reconcile(claim); err == nil {
-		m.T.Error("a timeout is no error")
+		m.T.Error("reconcile returned no error after a timeout")
 	}
 	m.DeleteClaim(claim.Name)
-	return m.see(claim)
+	return m.refresh(claim)
 }
 
-// live runs the claim side on caches that follow the API server.
-func (m *maker) live() {
+// runLive runs the controller on caches that follow the API server.
+func (m *fixture) runLive() {
 	m.T.Helper()
 	ctx, stop := context.WithCancel(m.Ctx)
 	ended := make(chan struct{})

@@ -22,15 +22,15 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// expectJournal wants so many active entries and so many volumes in the driver.
-func (m *maker) expectJournal(entries, volumes int) {
+// expectJournal checks the number of active entries and of volumes in the driver.
+func (m *fixture) expectJournal(entries, volumes int) {
 	m.T.Helper()
 	m.expect("active entries", len(m.entries(journal.Active)), entries)
 	m.expect("volumes in the driver", len(m.storage.handles), volumes)
 }
 
-// expectRecorded wants a PersistentVolume of the claim's name with the driver's handle.
-func (m *maker) expectRecorded(claim *v1.PersistentVolumeClaim) {
+// expectRecorded checks that a PersistentVolume of the claim has the driver's handle.
+func (m *fixture) expectRecorded(claim *v1.PersistentVolumeClaim) {
 	m.T.Helper()
 	volume := m.volumeOf(claim)
 	if volume == nil {
@@ -41,8 +41,8 @@ func (m *maker) expectRecorded(claim *v1.PersistentVolumeClaim) {
 	m.expect("handle", harness.Handle(volume), m.storage.handles[volume.Name])
 }
 
-// fails reconciles and wants an error.
-func (m *maker) fails(claim *v1.PersistentVolumeClaim) error {
+// fails checks that reconcile returns an error.
+func (m *fixture) fails(claim *v1.PersistentVolumeClaim) error {
 	m.T.Helper()
 	err := m.reconcile(claim)
 	if err == nil {
@@ -51,25 +51,25 @@ func (m *maker) fails(claim *v1.PersistentVolumeClaim) error {
 	return err
 }
 
-// vanished is the claim after it was deleted, in the caches too.
-func (m *maker) vanished(claim *v1.PersistentVolumeClaim) {
+// vanished returns the claim after its deletion, which the caches have seen.
+func (m *fixture) vanished(claim *v1.PersistentVolumeClaim) {
 	m.T.Helper()
 	m.AwaitClaimGone(claim.Name)
 	m.Must(m.factory.Core().V1().PersistentVolumeClaims().Informer().GetStore().Delete(claim), "empty cache")
 }
 
-// openFor creates a claim whose volume exists though the answer was lost.
-func (m *maker) openFor() *v1.PersistentVolumeClaim {
+// openFor creates a claim whose volume exists although the answer was lost.
+func (m *fixture) openFor() *v1.PersistentVolumeClaim {
 	m.T.Helper()
-	claim := m.see(m.requested())
+	claim := m.refresh(m.createRequested())
 	m.storage.next = []fault{{codes.DeadlineExceeded, true}}
 	_ = m.fails(claim)
 	return claim
 }
 
 func TestEntryLastsUntilVolumeIsRecorded(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
-	claim := m.see(m.requested())
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.refresh(m.createRequested())
 	m.storage.next = []fault{{codes.Unavailable, false}}
 	_ = m.fails(claim)
 	m.expectJournal(1, 0)
@@ -77,14 +77,14 @@ func TestEntryLastsUntilVolumeIsRecorded(t *testing.T) {
 	m.AwaitBound(claim.Name)
 	m.expectRecorded(claim)
 	m.expectJournal(0, 1)
-	m.expect("CreateVolume calls", len(m.storage.asked), 2)
+	m.expect("CreateVolume calls", len(m.storage.requested), 2)
 }
 
 func TestLostAnswerForDeletedClaimIsRecorded(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	for name, restart := range map[string]bool{"same process": false, "next leader": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+			m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 			claim := m.openFor()
 			m.expectJournal(1, 1)
 			m.DeleteClaim(claim.Name)
@@ -101,7 +101,7 @@ func TestLostAnswerForDeletedClaimIsRecorded(t *testing.T) {
 }
 
 func TestSilentDriverOfDeletedClaimIsNamed(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.open()
 	m.storage.next = []fault{{codes.Unavailable, false}}
 	_ = m.fails(claim)
@@ -113,7 +113,7 @@ func TestSilentDriverOfDeletedClaimIsNamed(t *testing.T) {
 }
 
 func TestGoneClassStopsNoCleanup(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.open()
 	m.vanished(claim)
 	m.restart()
@@ -127,8 +127,8 @@ func TestGoneClassStopsNoCleanup(t *testing.T) {
 }
 
 func TestEntryGoesAfterTwoDenials(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate, func(m *maker) { m.patience.Denial = time.Nanosecond })
-	claim := m.see(m.requested())
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate, func(m *fixture) { m.patience.Denial = time.Nanosecond })
+	claim := m.refresh(m.createRequested())
 	m.storage.next = []fault{{codes.DeadlineExceeded, false}}
 	_ = m.fails(claim)
 	m.DeleteClaim(claim.Name)
@@ -145,34 +145,34 @@ func TestEntryGoesAfterTwoDenials(t *testing.T) {
 	m.expectJournal(0, 0)
 }
 
-// The claim is bound by the pv-controller to a volume that was there already.
+// The pv-controller binds the claim to an existing volume.
 func TestVolumeOfClaimBoundElsewhereIsRecorded(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.openFor()
 	m.CreateVolume("other", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Spec.StorageClassName, v.Spec.CSI.Driver = m.class, m.storage.name
 	})
 	m.AwaitBound(claim.Name)
 	m.restart()
-	m.converge(m.see(claim))
+	m.converge(m.refresh(claim))
 	m.expectRecorded(claim)
 	m.expectJournal(0, 1)
 	m.AwaitVolume("pvc-"+string(claim.UID), "is released", harness.IsReleased)
 }
 
 func TestRefusedClaimHasNoEntry(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
-	claim := m.see(m.requested(func(c *v1.PersistentVolumeClaim) {
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.refresh(m.createRequested(func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	}))
 	_ = m.fails(claim)
 	m.expectJournal(0, 0)
-	m.expect("CreateVolume calls", len(m.storage.asked), 0)
+	m.expect("CreateVolume calls", len(m.storage.requested), 0)
 }
 
 func TestClaimOfDeletedNodeIsRescheduledWithoutEntry(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
-	m.live()
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
+	m.runLive()
 	m.CreateClaim("claim", m.class, func(c *v1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{storage.AnnSelectedNode: "no-such-node"}
 	})
@@ -182,13 +182,13 @@ func TestClaimOfDeletedNodeIsRescheduledWithoutEntry(t *testing.T) {
 	m.DeleteClaim("claim")
 	m.AwaitClaimGone("claim")
 	m.expectJournal(0, 0)
-	m.expect("CreateVolume calls", len(m.storage.asked), 0)
+	m.expect("CreateVolume calls", len(m.storage.requested), 0)
 }
 
-// Another volume has the name, so that the created one serves nobody.
+// Another PersistentVolume has the name, so the created volume is useless.
 func TestUndeletableVolumeIsNamedAndKeepsItsEntry(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
-	claim := m.see(m.requested())
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.refresh(m.createRequested())
 	m.CreateVolume("conflict", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Name, v.Spec.CSI.Driver, v.Spec.StorageClassName = "pvc-"+string(claim.UID), m.storage.name, "none"
 	})
@@ -201,30 +201,30 @@ func TestUndeletableVolumeIsNamedAndKeepsItsEntry(t *testing.T) {
 	m.restart()
 	m.cache(claim)
 	m.storage.undeletable = nil
-	asked := len(m.storage.asked)
-	_ = m.reconcile(claim) // the name is still taken
+	before := len(m.storage.requested)
+	_ = m.reconcile(claim) // the other PersistentVolume still exists
 	m.expectJournal(0, 0)
-	m.expect("CreateVolume calls for a known handle", len(m.storage.asked)-asked, 0)
+	m.expect("CreateVolume calls for a known handle", len(m.storage.requested)-before, 0)
 }
 
-// Another process led meanwhile: upstream's sidecar may have served the claim.
+// Another process has led in between: upstream's sidecar may have served the claim.
 func TestBrokenCustodyOfDeletedClaimCallsNothing(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.open()
 	m.vanished(claim)
 	m.term++
-	asked := len(m.storage.asked)
+	before := len(m.storage.requested)
 	for range 2 {
 		m.restart()
 		m.Must(m.reconcile(claim), "reconcile")
 		m.expectJournal(0, 1)
 		m.expect("unresolved entries", len(m.entries(journal.Apart)), 1)
-		m.expect("calls", len(m.storage.asked)-asked+len(m.storage.deleted), 0)
+		m.expect("calls", len(m.storage.requested)-before+len(m.storage.deleted), 0)
 	}
 }
 
 func TestLiveClaimIsServedDespiteBrokenCustody(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.openFor()
 	m.term++
 	m.restart()
@@ -236,9 +236,9 @@ func TestLiveClaimIsServedDespiteBrokenCustody(t *testing.T) {
 }
 
 func TestOtherSpellingOfRecordedHandleIsNotDeleted(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{NoPrograms: true}), storagev1.VolumeBindingImmediate)
-	claim := m.see(m.CreateClaim("claim", m.class, func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{storage.AnnStorageProvisioner: m.storage.name} // nobody binds here
+	m := newFixture(harness.Join(t, harness.Setup{NoPrograms: true}), storagev1.VolumeBindingImmediate)
+	claim := m.refresh(m.CreateClaim("claim", m.class, func(c *v1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{storage.AnnStorageProvisioner: m.storage.name} // as the pv-controller does, which does not run here
 	}))
 	m.storage.next = []fault{{codes.DeadlineExceeded, true}}
 	_ = m.fails(claim)
@@ -257,9 +257,9 @@ func TestOtherSpellingOfRecordedHandleIsNotDeleted(t *testing.T) {
 	m.expect("recorded handle", harness.Handle(m.volumeOf(claim)), "/disks/one")
 }
 
-// The cache of volumes is stale; the claim is read live.
+// The volume cache is stale; the controller reads the claim live.
 func TestBoundVolumeIsNotReportedAsVanished(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.openFor()
 	m.CreateVolume("recorded", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Name, v.Spec.CSI.Driver, v.Spec.StorageClassName = "pvc-"+string(claim.UID), m.storage.name, m.class
@@ -270,13 +270,13 @@ func TestBoundVolumeIsNotReportedAsVanished(t *testing.T) {
 	m.expectJournal(0, 1)
 	for range len(m.events.Events) {
 		if event := <-m.events.Events; strings.Contains(event, "VolumeVanished") {
-			t.Errorf("the event is wrong: %s", event)
+			t.Errorf("unexpected event: %s", event)
 		}
 	}
 }
 
 func TestForeignHolderStopsNewCalls(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	m.openFor()
 	leases := m.Client.CoordinationV1().Leases(m.Namespace)
 	lease, err := leases.Get(m.Ctx, m.store.Journal.LeaseName(journal.Active, 0), metav1.GetOptions{})
@@ -284,16 +284,16 @@ func TestForeignHolderStopsNewCalls(t *testing.T) {
 	lease.Spec.HolderIdentity = ptr.To("other_exeunt")
 	_, err = leases.Update(m.Ctx, lease, metav1.UpdateOptions{})
 	m.Must(err, "take the journal over")
-	asked := len(m.storage.asked)
+	before := len(m.storage.requested)
 	next := m.CreateClaim("next", m.class)
-	m.AwaitClaim("next", "is to be served", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnStorageProvisioner] != "" })
-	next = m.see(next)
+	m.AwaitClaim("next", "has a provisioner annotation", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnStorageProvisioner] != "" })
+	next = m.refresh(next)
 	for range 2 {
 		if err := m.fails(next); !errors.Is(err, store.ErrLost) {
 			t.Errorf("Reconcile = %v, want ErrLost", err)
 		}
 	}
-	m.expect("CreateVolume calls", len(m.storage.asked)-asked, 0)
+	m.expect("CreateVolume calls", len(m.storage.requested)-before, 0)
 	m.expect("entries of the other process", len(m.entries(journal.Active)), 1)
 }
 

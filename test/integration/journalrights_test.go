@@ -16,7 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// stranger is a user without the right to Leases.
+// stranger returns a user without the right to Leases.
 func stranger(s *harness.Session) (sandbox.Identity, kubernetes.Interface) {
 	s.T.Helper()
 	identity := sandbox.User("stranger-" + s.Namespace)
@@ -29,8 +29,8 @@ func stranger(s *harness.Session) (sandbox.Identity, kubernetes.Interface) {
 	return identity, client
 }
 
-// letLeasesBeWritten grants the verbs in the test's namespace.
-func letLeasesBeWritten(s *harness.Session, identity sandbox.Identity, verbs ...string) {
+// grantLeases grants the verbs on Leases in the test's namespace.
+func grantLeases(s *harness.Session, identity sandbox.Identity, verbs ...string) {
 	s.T.Helper()
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "leases"},
@@ -49,24 +49,24 @@ func letLeasesBeWritten(s *harness.Session, identity sandbox.Identity, verbs ...
 func TestMissingRightToLeasesDelaysButServes(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	for name, verbs := range map[string][]string{
-		"no right": nil, "reading only": {"get", "list", "watch"}, "creating only": {"get", "list", "watch", "create"},
+		"no rights": nil, "read only": {"get", "list", "watch"}, "read and create only": {"get", "list", "watch", "create"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const denied = 500 * time.Millisecond
 			s := harness.Join(t, harness.Setup{})
 			identity, client := stranger(s)
 			if verbs != nil {
-				letLeasesBeWritten(s, identity, verbs...)
+				grantLeases(s, identity, verbs...)
 			}
 			began := time.Now()
-			m := newMaker(s, storagev1.VolumeBindingImmediate, func(m *maker) { m.leases, m.deniedFor = client, denied })
+			m := newFixture(s, storagev1.VolumeBindingImmediate, func(m *fixture) { m.leases, m.deniedFor = client, denied })
 			if waited := time.Since(began); waited < denied {
-				t.Errorf("the rights were waited for only %s", waited)
+				t.Errorf("the controller waited only %s for the rights", waited)
 			}
 			if message := m.event("JournalForbidden"); !strings.Contains(message, m.storage.name) || !strings.Contains(message, m.Namespace) {
 				t.Errorf("the event names neither driver nor namespace: %s", message)
 			}
-			claim := m.see(m.requested())
+			claim := m.refresh(m.createRequested())
 			m.converge(claim)
 			m.AwaitBound(claim.Name)
 			m.expectRecorded(claim)
@@ -81,12 +81,12 @@ func TestLaterRightToLeasesIsUsed(t *testing.T) {
 	go func() {
 		for event, err := range sandbox.FollowAudit(s.Ctx, s.Plane.AuditLog) {
 			if err == nil && event.User == identity.Name() && event.Resource == "selfsubjectaccessreviews" {
-				letLeasesBeWritten(s, identity, "get", "list", "watch", "create", "update", "delete")
+				grantLeases(s, identity, "get", "list", "watch", "create", "update", "delete")
 				return
 			}
 		}
 	}()
-	m := newMaker(s, storagev1.VolumeBindingImmediate, func(m *maker) { m.leases = client })
+	m := newFixture(s, storagev1.VolumeBindingImmediate, func(m *fixture) { m.leases = client })
 	claim := m.openFor()
 	m.expectJournal(1, 1)
 	m.converge(claim)
@@ -95,22 +95,22 @@ func TestLaterRightToLeasesIsUsed(t *testing.T) {
 	m.expect("volumes without an entry", len(m.bypassed), 0)
 }
 
-// A right that goes while the provisioner works is no reason to create volumes without
-// entries: the claim waits.
+// When the right is removed from a running provisioner, no volume is created without an
+// entry: the claim waits.
 func TestRemovedRightToLeasesDelaysTheCall(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	identity, client := stranger(s)
-	letLeasesBeWritten(s, identity, "get", "list", "watch", "create", "update", "delete")
-	m := newMaker(s, storagev1.VolumeBindingImmediate, func(m *maker) { m.leases = client })
-	claim := m.see(m.requested())
+	grantLeases(s, identity, "get", "list", "watch", "create", "update", "delete")
+	m := newFixture(s, storagev1.VolumeBindingImmediate, func(m *fixture) { m.leases = client })
+	claim := m.refresh(m.createRequested())
 	m.Must(m.Client.RbacV1().RoleBindings(m.Namespace).Delete(m.Ctx, "leases", metav1.DeleteOptions{}), "delete role binding")
-	m.Until("the right is gone", func() bool {
+	m.Until("the right is removed", func() bool {
 		_, err := client.CoordinationV1().Leases(m.Namespace).List(m.Ctx, metav1.ListOptions{})
 		return apierrors.IsForbidden(err)
 	})
 	_ = m.fails(claim)
 	if message := m.event("ProvisioningFailed"); !strings.Contains(message, "journal") || !strings.Contains(message, "forbidden") {
-		t.Errorf("the event does not say why the claim waits: %s", message)
+		t.Errorf("the event does not name the missing right: %s", message)
 	}
-	m.expect("CreateVolume calls", len(m.storage.asked), 0)
+	m.expect("CreateVolume calls", len(m.storage.requested), 0)
 }

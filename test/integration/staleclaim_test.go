@@ -20,17 +20,17 @@ import (
 
 func TestStaleCacheProvisionsNoDeletedOrBoundClaim(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
-	for name, change := range map[string]func(m *maker, claim *v1.PersistentVolumeClaim){
-		"gone": func(m *maker, claim *v1.PersistentVolumeClaim) {
+	for name, change := range map[string]func(m *fixture, claim *v1.PersistentVolumeClaim){
+		"claim deleted": func(m *fixture, claim *v1.PersistentVolumeClaim) {
 			m.DeleteClaim(claim.Name)
 			m.AwaitClaimGone(claim.Name)
 		},
-		"of another UID": func(m *maker, claim *v1.PersistentVolumeClaim) {
+		"claim recreated": func(m *fixture, claim *v1.PersistentVolumeClaim) {
 			m.DeleteClaim(claim.Name)
 			m.AwaitClaimGone(claim.Name)
-			m.requested()
+			m.createRequested()
 		},
-		"bound": func(m *maker, claim *v1.PersistentVolumeClaim) {
+		"claim bound": func(m *fixture, claim *v1.PersistentVolumeClaim) {
 			m.CreateVolume("other", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 				v.Spec.StorageClassName, v.Spec.CSI.Driver = m.class, m.storage.name
 				v.Spec.ClaimRef = &v1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name}
@@ -39,50 +39,50 @@ func TestStaleCacheProvisionsNoDeletedOrBoundClaim(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
-			late := m.see(m.requested())
-			change(m, late)
-			_ = m.reconcile(late) // an error asks for another look
-			m.expect("asked", len(m.storage.asked), 0)
+			m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+			stale := m.refresh(m.createRequested())
+			change(m, stale)
+			_ = m.reconcile(stale) // an error requeues the claim
+			m.expect("CreateVolume calls", len(m.storage.requested), 0)
 		})
 	}
 }
 
 func TestNameConflictCausesNeitherLossNorLeak(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
-	claim := m.see(m.requested())
-	impostor := m.CreateVolume("impostor", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.refresh(m.createRequested())
+	other := m.CreateVolume("other", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Name, v.Spec.CSI.Driver, v.Spec.StorageClassName = "pvc-"+string(claim.UID), m.storage.name, "none"
 	})
-	if err := m.reconcile(claim); err == nil || !strings.Contains(err.Error(), impostor.Name) {
+	if err := m.reconcile(claim); err == nil || !strings.Contains(err.Error(), other.Name) {
 		t.Errorf("Reconcile = %v, want an error that names the volume", err)
 	}
-	if message := m.event("ProvisioningFailed"); !strings.Contains(message, impostor.Name) {
+	if message := m.event("ProvisioningFailed"); !strings.Contains(message, other.Name) {
 		t.Errorf("the event does not name the volume: %s", message)
 	}
 	m.expect("volumes", len(m.storage.handles), 0)
-	m.expect("deleted", fmt.Sprint(m.storage.deleted), fmt.Sprintf("[%s-1]", impostor.Name))
-	asked := len(m.storage.asked)
-	if err := m.reconcile(m.see(claim)); err == nil {
-		t.Error("an impostor is no error")
+	m.expect("deleted", fmt.Sprint(m.storage.deleted), fmt.Sprintf("[%s-1]", other.Name))
+	before := len(m.storage.requested)
+	if err := m.reconcile(m.refresh(claim)); err == nil {
+		t.Error("an other is no error")
 	}
-	m.expect("asked again beside the impostor", len(m.storage.asked)-asked, 0)
-	m.DeleteVolume(impostor.Name)
-	m.AwaitVolumeGone(impostor.Name)
-	m.converge(m.see(claim))
+	m.expect("CreateVolume calls beside the other volume", len(m.storage.requested)-before, 0)
+	m.DeleteVolume(other.Name)
+	m.AwaitVolumeGone(other.Name)
+	m.converge(m.refresh(claim))
 	m.expect("handle", harness.Handle(m.AwaitBound(claim.Name)), m.storage.handles["pvc-"+string(claim.UID)])
 }
 
 func TestRecordedVolumeIsNeitherRecordedAgainNorDeleted(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
-	claim := m.see(m.requested())
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.refresh(m.createRequested())
 	m.converge(claim)
 	m.AwaitBound(claim.Name)
-	for name, cached := range map[string]*v1.PersistentVolumeClaim{"late": claim, "of now": m.see(claim)} {
-		m.restart() // its cache of volumes is empty
+	for name, cached := range map[string]*v1.PersistentVolumeClaim{"stale": claim, "current": m.refresh(claim)} {
+		m.restart() // with an empty volume cache
 		m.cache(cached)
 		_ = m.reconcile(cached)
-		m.expect("deleted with a cache "+name, len(m.storage.deleted), 0)
+		m.expect("deleted, volume cache "+name, len(m.storage.deleted), 0)
 	}
 	if m.volumeOf(claim) == nil {
 		t.Error("the volume is gone")
@@ -90,27 +90,27 @@ func TestRecordedVolumeIsNeitherRecordedAgainNorDeleted(t *testing.T) {
 }
 
 func TestBoundClaimWithOldFinalizerLosesNoData(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
-	claim := m.see(m.requested())
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.refresh(m.createRequested())
 	m.converge(claim)
 	m.AwaitBound(claim.Name)
-	bound := m.see(claim)
+	bound := m.refresh(claim)
 	body, err := finalizer.Edit(patch.For(bound), bound, finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}}).Bytes()
 	m.Must(err, "encode")
 	again, err := m.Client.CoreV1().PersistentVolumeClaims(bound.Namespace).Patch(m.Ctx, bound.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 	m.Must(err, "add the finalizer of an earlier version")
-	m.restart() // its cache of volumes is empty, so that the volume seems to be forgotten
+	m.restart() // with an empty volume cache, so the volume seems to be missing
 	m.cache(again)
 	m.converge(again)
 	m.expect("deleted", len(m.storage.deleted), 0)
-	if now := m.see(claim); finalizer.Has(now.Finalizers, finalizer.Provisioning) {
+	if now := m.refresh(claim); finalizer.Has(now.Finalizers, finalizer.Provisioning) {
 		t.Errorf("the claim has the finalizers %v", now.Finalizers)
 	}
 }
 
 func TestHandleOfAnotherVolumeIsNotTouched(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
-	claim := m.see(m.requested())
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.refresh(m.createRequested())
 	m.storage.handle, m.storage.known = "of-another", []string{"of-another"}
 	if err := m.reconcile(claim); err == nil || !strings.Contains(err.Error(), "of-another") {
 		t.Errorf("Reconcile = %v, want an error that names the handle", err)
@@ -122,36 +122,36 @@ func TestHandleOfAnotherVolumeIsNotTouched(t *testing.T) {
 }
 
 func TestUnusableVolumeIsDeletedWithEvent(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
-	claim := m.see(m.requested())
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.refresh(m.createRequested())
 	m.storage.handle = strings.Repeat("x", 600)
 	if err := m.reconcile(claim); err == nil {
 		t.Error("a handle that is too long is no error")
 	}
 	m.expect("deleted", fmt.Sprint(m.storage.deleted), fmt.Sprintf("[%s]", m.storage.handle))
 	if message := m.event("ProvisioningFailed"); !strings.Contains(message, "600 bytes") {
-		t.Errorf("the event does not say why: %s", message)
+		t.Errorf("the event does not name the cause: %s", message)
 	}
 }
 
-// placed chooses the node for a claim as the scheduler does.
+// placed sets the selected node of a claim, as the scheduler does.
 func placed(node string) func(*v1.PersistentVolumeClaim) {
 	return func(c *v1.PersistentVolumeClaim) { c.Annotations = map[string]string{storage.AnnSelectedNode: node} }
 }
 
 func TestDeletedNodeIsUnselectedAfterVolumeCleanup(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
 	node, err := m.Client.CoreV1().Nodes().Create(m.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Namespace}}, metav1.CreateOptions{})
 	m.Must(err, "create node")
-	claim := m.see(m.requested(placed(node.Name)))
+	claim := m.refresh(m.createRequested(placed(node.Name)))
 	m.storage.next = []fault{{codes.DeadlineExceeded, true}}
 	if err := m.reconcile(claim); err == nil {
-		t.Error("a timeout is no error")
+		t.Error("reconcile returned no error after a timeout")
 	}
 	m.Must(m.Client.CoreV1().Nodes().Delete(m.Ctx, node.Name, metav1.DeleteOptions{}), "delete node")
-	m.converge(m.see(claim))
+	m.converge(m.refresh(claim))
 	m.expect("volumes", len(m.storage.handles), 0)
-	now := m.see(claim)
+	now := m.refresh(claim)
 	if node, selected := now.Annotations[storage.AnnSelectedNode]; selected {
 		t.Errorf("the node %s is still selected", node)
 	}
@@ -161,23 +161,23 @@ func TestDeletedNodeIsUnselectedAfterVolumeCleanup(t *testing.T) {
 }
 
 func TestExhaustedNodeIsUnselected(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
-	claim := m.see(m.requested(placed("no-such-node")))
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
+	claim := m.refresh(m.createRequested(placed("no-such-node")))
 	m.converge(claim)
-	if node, selected := m.see(claim).Annotations[storage.AnnSelectedNode]; selected {
-		t.Errorf("the node %s is still chosen", node)
+	if node, selected := m.refresh(claim).Annotations[storage.AnnSelectedNode]; selected {
+		t.Errorf("the node %s is still selected", node)
 	}
-	m.expect("asked", len(m.storage.asked), 0)
+	m.expect("CreateVolume calls", len(m.storage.requested), 0)
 }
 
 func TestInvalidRequestHasNoEntry(t *testing.T) {
-	m := newMaker(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
-	claim := m.see(m.requested(func(c *v1.PersistentVolumeClaim) {
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
+	claim := m.refresh(m.createRequested(func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	}))
 	if err := m.reconcile(claim); err == nil {
 		t.Error("a selector is no error")
 	}
 	m.expect("entries", len(m.entries(journal.Active)), 0)
-	m.expect("asked", len(m.storage.asked), 0)
+	m.expect("CreateVolume calls", len(m.storage.requested), 0)
 }

@@ -19,40 +19,40 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// nobody is a plugin that no program in the cluster has, so that nobody but the
-// test deletes its volumes. It deletes nothing and counts what it is asked.
-type nobody struct{ deleted []string }
+// fakePlugin is a plugin that no program in the cluster has, so that only the test deletes
+// its volumes. It records the calls and deletes nothing.
+type fakePlugin struct{ deleted []string }
 
-const nobodyName = "kubernetes.io/nobody"
+const pluginName = "kubernetes.io/fake"
 
-func (n *nobody) Name() string { return nobodyName }
+func (n *fakePlugin) Name() string { return pluginName }
 
-func (n *nobody) Location(volume *v1.PersistentVolume) string {
+func (n *fakePlugin) Location(volume *v1.PersistentVolume) string {
 	if volume.Spec.HostPath == nil {
 		return ""
 	}
 	return volume.Spec.HostPath.Path
 }
 
-func (n *nobody) Delete(_ context.Context, volume *v1.PersistentVolume) error {
+func (n *fakePlugin) Delete(_ context.Context, volume *v1.PersistentVolume) error {
 	n.deleted = append(n.deleted, volume.Name)
 	return nil
 }
 
-func (n *nobody) RecyclerNamespace() string { return metav1.NamespaceDefault }
+func (n *fakePlugin) RecyclerNamespace() string { return metav1.NamespaceDefault }
 
-func (n *nobody) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
+func (n *fakePlugin) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 	path := &intree.HostPath{Recycling: intree.Recycling{Template: intree.DefaultTemplate(), MinimumTimeout: 60}}
 	return path.RecyclerPod(volume)
 }
 
-// staleReclaim returns the in-tree reclaimer with the plugin, on a cache that knows only
-// the objects.
-func staleReclaim(s *harness.Session, objects ...any) (*reclaimer.Controller, *nobody) {
+// staleReclaim returns the in-tree reclaimer with the plugin, on caches that have only the
+// objects.
+func staleReclaim(s *harness.Session, objects ...any) (*reclaimer.Controller, *fakePlugin) {
 	s.T.Helper()
 	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.Client, 0))
 	s.Must(err, "make caches")
-	plugin := &nobody{}
+	plugin := &fakePlugin{}
 	c, err := pvcontroller.New(pvcontroller.Config{
 		Clients: pvcontroller.OneClient(s.Client), Caches: caches, Honor: true,
 		Reporter:   controller.NewReporter(record.NewFakeRecorder(100)),
@@ -73,8 +73,8 @@ func staleReclaim(s *harness.Session, objects ...any) (*reclaimer.Controller, *n
 	return c.Reclaimer, plugin
 }
 
-// reclaimedOn returns what the plugin deletes on a cache that knows only the objects,
-// the first of which is the volume.
+// reclaimedOn returns the volumes that the plugin deletes on caches that have only the
+// objects. The first object is the volume.
 func reclaimedOn(s *harness.Session, objects ...any) []string {
 	s.T.Helper()
 	c, plugin := staleReclaim(s, objects...)
@@ -82,17 +82,17 @@ func reclaimedOn(s *harness.Session, objects ...any) []string {
 	return plugin.deleted
 }
 
-// pathPair returns a volume of the plugin nobody that is bound to a claim.
+// pathPair returns a volume of fakePlugin that is bound to a claim.
 func pathPair(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
 	s.T.Helper()
-	s.CreateVolume("pair", policy, harness.HostPath("/nowhere/"+s.Namespace), harness.ProvisionedBy(nobodyName))
+	s.CreateVolume("pair", policy, harness.HostPath("/nowhere/"+s.Namespace), harness.ProvisionedBy(pluginName))
 	s.CreateClaim("claim", s.Namespace)
 	return s.AwaitBound("claim")
 }
 
-// pathOver returns such a volume whose claim is gone. The cluster's own pv-controller
-// does not know the plugin, so it has failed.
-func pathOver(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
+// pathWithoutClaim returns such a volume after the deletion of its claim. The pv-controller
+// of the cluster does not have the plugin, so the volume is Failed.
+func pathWithoutClaim(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
 	s.T.Helper()
 	bound := pathPair(s, policy)
 	s.DeleteClaim("claim")
@@ -100,14 +100,14 @@ func pathOver(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy) *v1.P
 	if policy == v1.PersistentVolumeReclaimRetain {
 		phase = v1.VolumeReleased
 	}
-	return s.AwaitVolume(bound.Name, "is over", func(v *v1.PersistentVolume) bool { return v.Status.Phase == phase })
+	return s.AwaitVolume(bound.Name, "has lost its claim", func(v *v1.PersistentVolume) bool { return v.Status.Phase == phase })
 }
 
 func TestPluginDeletesReleasedVolumeOnce(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	over := pathOver(s, v1.PersistentVolumeReclaimDelete)
+	over := pathWithoutClaim(s, v1.PersistentVolumeReclaimDelete)
 	c, plugin := staleReclaim(s, over)
-	for range 2 { // its success is remembered
+	for range 2 { // the second pass remembers the success
 		s.Must(c.Reconcile(s.Ctx, over.Name), "reclaim")
 	}
 	if len(plugin.deleted) != 1 {
@@ -120,19 +120,19 @@ func TestStaleCacheCallsNoPlugin(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	deletes := v1.PersistentVolumeReclaimDelete
 	for name, prepare := range map[string]func(*harness.Session) []any{
-		"a wrong phase and no claim": func(s *harness.Session) []any {
+		"wrong phase, no claim": func(s *harness.Session) []any {
 			wrong := pathPair(s, deletes).DeepCopy()
 			wrong.Status.Phase = v1.VolumeReleased
 			return []any{wrong}
 		},
-		"a claim of the same name with another UID, from before": func(s *harness.Session) []any {
+		"old claim with another UID": func(s *harness.Session) []any {
 			wrong := pathPair(s, deletes).DeepCopy()
 			wrong.Status.Phase = v1.VolumeReleased
 			before := s.NewClaim("claim", s.Namespace)
-			before.UID = "of-another-life"
+			before.UID = "old-uid"
 			return []any{wrong, before}
 		},
-		"a claim from before it was bound here": func(s *harness.Session) []any {
+		"claim bound elsewhere": func(s *harness.Session) []any {
 			wrong := pathPair(s, deletes).DeepCopy()
 			wrong.Status.Phase = v1.VolumeReleased
 			before, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Ctx, "claim", metav1.GetOptions{})
@@ -140,29 +140,29 @@ func TestStaleCacheCallsNoPlugin(t *testing.T) {
 			before.Spec.VolumeName = "elsewhere"
 			return []any{wrong, before}
 		},
-		"the server's phase is wrong too, and the claim lives": func(s *harness.Session) []any {
+		"wrong phase on the server": func(s *harness.Session) []any {
 			bound := pathPair(s, deletes)
 			return []any{setPhase(s, bound, v1.VolumeReleased)}
 		},
-		"the policy was turned to Retain meanwhile": func(s *harness.Session) []any {
-			over := pathOver(s, v1.PersistentVolumeReclaimRetain).DeepCopy()
+		"policy now Retain": func(s *harness.Session) []any {
+			over := pathWithoutClaim(s, v1.PersistentVolumeReclaimRetain).DeepCopy()
 			over.Spec.PersistentVolumeReclaimPolicy = deletes
 			return []any{over}
 		},
-		"a volume of another life": func(s *harness.Session) []any {
-			over := pathOver(s, deletes).DeepCopy()
-			over.UID = "of-another-life"
+		"recreated volume": func(s *harness.Session) []any {
+			over := pathWithoutClaim(s, deletes).DeepCopy()
+			over.UID = "old-uid"
 			return []any{over}
 		},
-		"a volume that is gone": func(s *harness.Session) []any {
-			over := pathOver(s, deletes)
+		"deleted volume": func(s *harness.Session) []any {
+			over := pathWithoutClaim(s, deletes)
 			s.SetPolicy(over.Name, v1.PersistentVolumeReclaimRetain)
 			s.DeleteVolume(over.Name)
 			s.AwaitVolumeGone(over.Name)
 			return []any{over}
 		},
-		"another volume has its data below": func(s *harness.Session) []any {
-			over := pathOver(s, deletes)
+		"path contains another volume": func(s *harness.Session) []any {
+			over := pathWithoutClaim(s, deletes)
 			below := s.NewVolume("below", deletes, harness.HostPath(over.Spec.HostPath.Path+"/below"))
 			return []any{over, below}
 		},
@@ -180,19 +180,19 @@ func TestStaleCacheRecyclesNothing(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
 	recycles := v1.PersistentVolumeReclaimRecycle
 	for name, prepare := range map[string]func(*harness.Session) []any{
-		"a wrong phase and no claim": func(s *harness.Session) []any {
+		"wrong phase, no claim": func(s *harness.Session) []any {
 			wrong := pathPair(s, recycles).DeepCopy()
 			wrong.Status.Phase = v1.VolumeReleased
 			return []any{wrong}
 		},
-		"a pod that the cache takes for succeeded": func(s *harness.Session) []any {
+		"recycler pod succeeded in cache only": func(s *harness.Session) []any {
 			wrong := pathPair(s, recycles).DeepCopy()
 			wrong.Status.Phase = v1.VolumeReleased
-			pod := (&nobody{}).RecyclerPod(wrong)
+			pod := (&fakePlugin{}).RecyclerPod(wrong)
 			pod.Status.Phase = v1.PodSucceeded
 			return []any{wrong, pod}
 		},
-		"a pod that still uses the volume": func(s *harness.Session) []any {
+		"pod uses the volume": func(s *harness.Session) []any {
 			wrong := pathPair(s, recycles).DeepCopy()
 			wrong.Status.Phase = v1.VolumeReleased
 			user := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "user"}}
@@ -209,12 +209,12 @@ func TestStaleCacheRecyclesNothing(t *testing.T) {
 			now, err := s.Client.CoreV1().PersistentVolumes().Get(s.Ctx, name, metav1.GetOptions{})
 			s.Must(err, "read volume")
 			if now.Spec.ClaimRef == nil || now.Status.Phase != v1.VolumeBound {
-				t.Errorf("the volume was given away: phase %s, claimRef %v", now.Status.Phase, now.Spec.ClaimRef)
+				t.Errorf("the volume was made available: phase %s, claimRef %v", now.Status.Phase, now.Spec.ClaimRef)
 			}
 			pods, err := s.Client.CoreV1().Pods(metav1.NamespaceDefault).List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + plugin.RecyclerName(now)})
 			s.Must(err, "list pods")
 			if len(pods.Items) > 0 {
-				t.Errorf("a recycler pod was made for a bound volume")
+				t.Errorf("a recycler pod was created for a bound volume")
 			}
 		})
 	}

@@ -25,11 +25,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// These tests run our reconcilers in this process, on caches that they fill by
-// hand, against the real API server: what a cache says is never enough to destroy
-// data or to let go of a volume.
-
-// countingDriver deletes nothing and counts what it is asked.
+// countingDriver records the calls and deletes nothing.
 type countingDriver struct {
 	name    string
 	deleted []string
@@ -42,7 +38,7 @@ func (d *countingDriver) DeleteVolume(_ context.Context, handle string, _ map[st
 	return nil
 }
 
-// noPlugin is that of a driver that replaces no in-tree plugin.
+// noPlugin is the translator of a driver that replaces no in-tree plugin.
 type noPlugin struct{}
 
 func (noPlugin) Volume(*v1.PersistentVolume) (*v1.PersistentVolume, error) {
@@ -51,7 +47,7 @@ func (noPlugin) Volume(*v1.PersistentVolume) (*v1.PersistentVolume, error) {
 
 func (noPlugin) Disk(*v1.PersistentVolume) string { return "" }
 
-// staleDeletion returns a provisioner's volume side whose cache knows only the volume.
+// staleDeletion returns the deletion controller on a cache that has only the volume.
 func staleDeletion(s *harness.Session, cached *v1.PersistentVolume) (*deletion.Controller, *countingDriver) {
 	s.T.Helper()
 	driver := &countingDriver{name: harness.UnservedDriver}
@@ -67,7 +63,7 @@ func staleDeletion(s *harness.Session, cached *v1.PersistentVolume) (*deletion.C
 	return c, driver
 }
 
-// deletedBy returns the handles that the volume side deletes on a cache that knows
+// deletedBy returns the handles that the deletion controller deletes on a cache that has
 // only the volume.
 func deletedBy(s *harness.Session, cached *v1.PersistentVolume) []string {
 	s.T.Helper()
@@ -76,7 +72,7 @@ func deletedBy(s *harness.Session, cached *v1.PersistentVolume) []string {
 	return driver.deleted
 }
 
-// boundPair returns a static volume of the driver foreign that is bound to a claim.
+// boundPair returns a static volume of UnservedDriver that is bound to a claim.
 func boundPair(s *harness.Session) *v1.PersistentVolume {
 	s.T.Helper()
 	s.CreateVolume("pair", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
@@ -84,7 +80,7 @@ func boundPair(s *harness.Session) *v1.PersistentVolume {
 	return s.AwaitBound("claim")
 }
 
-// releasedVolume returns a static volume of the driver foreign whose claim is gone.
+// releasedVolume returns a released static volume of UnservedDriver.
 func releasedVolume(s *harness.Session) *v1.PersistentVolume {
 	s.T.Helper()
 	bound := boundPair(s)
@@ -105,9 +101,9 @@ func TestBoundVolumeCachedAsReleasedIsNotDeleted(t *testing.T) {
 func TestReleasedVolumeWithLiveClaimIsNotDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	bound := boundPair(s)
-	wrong := setPhase(s, bound, v1.VolumeReleased) // by mistake, on the server itself
+	wrong := setPhase(s, bound, v1.VolumeReleased) // an error on the server itself
 	if deleted := deletedBy(s, wrong); len(deleted) > 0 {
-		t.Errorf("the data under a live claim was deleted: %v", deleted)
+		t.Errorf("the data of a live claim was deleted: %v", deleted)
 	}
 }
 
@@ -116,7 +112,7 @@ func TestPolicyRetainWinsOverStaleCache(t *testing.T) {
 	released := releasedVolume(s)
 	s.SetPolicy(released.Name, v1.PersistentVolumeReclaimRetain)
 	if deleted := deletedBy(s, released); len(deleted) > 0 {
-		t.Errorf("the data that the administrator saved was deleted: %v", deleted)
+		t.Errorf("the data of a volume with policy Retain was deleted: %v", deleted)
 	}
 }
 
@@ -124,11 +120,11 @@ func TestRecreatedVolumeIsNotDeletedFromStaleCache(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	released := releasedVolume(s)
 	old := released.DeepCopy()
-	old.UID = "of-another-life"
+	old.UID = "old-uid"
 	if deleted := deletedBy(s, old); len(deleted) > 0 {
 		t.Errorf("a volume of the same name was deleted: %v", deleted)
 	}
-	// The true one is deleted, which shows that the test can fail.
+	// The current volume is deleted, which shows that the test can fail.
 	if deleted := deletedBy(s, released); len(deleted) != 1 {
 		t.Errorf("a released volume was deleted %d times, want once", len(deleted))
 	}
@@ -175,11 +171,11 @@ func TestEmptyClaimCacheReleasesNoVolume(t *testing.T) {
 	}
 }
 
-// Both caches are as they were before the pair was bound: whoever believes them
-// would bind it once more, or say that the volume is free.
+// Both caches are older than the binding: a controller that trusts them would bind the
+// pair again, or set the volume Available.
 func TestStaleCachesChangeNothing(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	youngVolume := s.CreateVolume("wound-back", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
+	youngVolume := s.CreateVolume("stale", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
 	youngVolume = s.AwaitVolume(youngVolume.Name, "is available", harness.IsAvailable)
 	youngClaim := s.CreateClaim("claim", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = youngVolume.Name })
 	volumeNow := s.AwaitBound("claim")
@@ -198,13 +194,13 @@ func TestStaleCachesChangeNothing(t *testing.T) {
 	fill(s, caches.Volumes, youngVolume)
 	fill(s, caches.Claims, youngClaim)
 	if err := c.Claims.Reconcile(s.Ctx, s.Namespace+"/claim"); !patch.IsStale(err) {
-		t.Errorf("binding again: %v, want it refused because the volume has changed", err)
+		t.Errorf("binding again: %v, want a conflict because the volume has changed", err)
 	}
 	s.Must(c.Volumes.Reconcile(s.Ctx, youngVolume.Name), "reconcile volume")
 	expectUnwritten(s, volumeNow, claimNow)
 }
 
-// expectUnwritten wants both objects in the very version that they had.
+// expectUnwritten checks that both objects have an unchanged resourceVersion.
 func expectUnwritten(s *harness.Session, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) {
 	s.T.Helper()
 	volumeNow, err := s.Client.CoreV1().PersistentVolumes().Get(s.Ctx, volume.Name, metav1.GetOptions{})
@@ -212,7 +208,7 @@ func expectUnwritten(s *harness.Session, volume *v1.PersistentVolume, claim *v1.
 	claimNow, err := s.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(s.Ctx, claim.Name, metav1.GetOptions{})
 	s.Must(err, "read claim")
 	if volumeNow.ResourceVersion != volume.ResourceVersion || claimNow.ResourceVersion != claim.ResourceVersion {
-		s.T.Errorf("something was written: the volume is %+v, the claim %+v", volumeNow, claimNow)
+		s.T.Errorf("an object was written: the volume is %+v, the claim %+v", volumeNow, claimNow)
 	}
 }
 
@@ -221,7 +217,7 @@ func fill(s *harness.Session, informer cache.SharedIndexInformer, object any) {
 	s.Must(informer.GetStore().Add(object), "fill cache")
 }
 
-// setPhase writes a phase as no controller would.
+// setPhase writes a phase that no controller would write.
 func setPhase(s *harness.Session, bound *v1.PersistentVolume, phase v1.PersistentVolumePhase) *v1.PersistentVolume {
 	s.T.Helper()
 	wrong := bound.DeepCopy()
