@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClaimNames returns the names of the claims that a pod refers to, those of its
-// generic ephemeral volumes included, in the pod's own namespace.
+// ClaimNames returns the names of the claims of a pod, in the namespace of the pod. Claims
+// of generic ephemeral volumes are included.
 func ClaimNames(pod *v1.Pod) []string {
 	var names []string
 	for i := range pod.Spec.Volumes {
@@ -20,7 +20,7 @@ func ClaimNames(pod *v1.Pod) []string {
 	return names
 }
 
-// Uses says whether the pod keeps the claim from being deleted.
+// Uses reports whether the pod uses the claim.
 func Uses(pod *v1.Pod, claim *v1.PersistentVolumeClaim) bool {
 	if pod.Spec.NodeName == "" || pod.Namespace != claim.Namespace {
 		return false
@@ -31,21 +31,21 @@ func Uses(pod *v1.Pod, claim *v1.PersistentVolumeClaim) bool {
 			return true
 		}
 		ephemeral := volume.Ephemeral != nil && ephemeralClaim(pod, volume) == claim.Name
-		if ephemeral && metav1.IsControlledBy(claim, pod) && !shutDown(pod) {
+		if ephemeral && metav1.IsControlledBy(claim, pod) && !isTerminated(pod) {
 			return true
 		}
 	}
 	return false
 }
 
-// ephemeralClaim is the name of the claim that is made for a generic ephemeral volume.
+// ephemeralClaim returns the name of the claim of a generic ephemeral volume.
 func ephemeralClaim(pod *v1.Pod, volume *v1.Volume) string {
 	return pod.Name + "-" + volume.Name
 }
 
-// shutDown says whether the kubelet is done with a pod, or its deletion was
-// forced: only then is the grace period zero. Its volumes are no longer mounted.
-func shutDown(pod *v1.Pod) bool {
+// isTerminated reports whether the kubelet has terminated the pod, or its deletion was
+// forced: only then the grace period is zero. The volumes are no longer mounted.
+func isTerminated(pod *v1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds
 	return pod.DeletionTimestamp != nil && grace != nil && *grace == 0
 }

@@ -13,17 +13,17 @@ func TestDecideClaimOnEveryState(t *testing.T) {
 	for bits := range 16 {
 		s := protection.ClaimState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Used: bits&4 != 0, Confirmed: bits&8 != 0}
 		action := protection.DecideClaim(s)
-		if action == protection.Unprotect && (!s.Deleting || !s.Protected || s.Used || !s.Confirmed) {
-			t.Errorf("a claim goes too early: %+v", s)
+		if action == protection.UnprotectClaim && (!s.Deleting || !s.Protected || s.Used || !s.Confirmed) {
+			t.Errorf("finalizer is removed too early: %+v", s)
 		}
-		if action == protection.Protect && (s.Deleting || s.Protected) {
-			t.Errorf("an impossible or useless write: %+v", s)
+		if action == protection.ProtectClaim && (s.Deleting || s.Protected) {
+			t.Errorf("finalizer cannot be added: %+v", s)
 		}
-		if s.Deleting && s.Protected && !s.Used && action == protection.Wait {
+		if s.Deleting && s.Protected && !s.Used && action == protection.KeepClaim {
 			t.Errorf("stuck: %+v", s)
 		}
-		if s.Confirmed && action == protection.Confirm {
-			t.Errorf("confirms for ever: %+v", s)
+		if s.Confirmed && action == protection.ConfirmClaim {
+			t.Errorf("confirmed twice: %+v", s)
 		}
 	}
 }
@@ -31,16 +31,32 @@ func TestDecideClaimOnEveryState(t *testing.T) {
 func TestDecideVolumeOnEveryState(t *testing.T) {
 	for bits := range 16 {
 		s := protection.VolumeState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Bound: bits&4 != 0, AwaitsReclaim: bits&8 != 0}
-		want := protection.Wait
+		want := protection.KeepVolume
 		switch {
 		case !s.Deleting && !s.Protected:
-			want = protection.Protect
+			want = protection.ProtectVolume
 		case s.Deleting && s.Protected && !s.Bound && !s.AwaitsReclaim:
-			want = protection.Unprotect
+			want = protection.UnprotectVolume
 		}
 		if got := protection.DecideVolume(s); got != want {
 			t.Errorf("DecideVolume(%+v) = %v, want %v", s, got, want)
 		}
+	}
+}
+
+func TestActionsHaveDistinctNames(t *testing.T) {
+	names := map[string]bool{}
+	for action := protection.KeepClaim; action <= protection.UnprotectClaim; action++ {
+		names[action.String()] = true
+	}
+	for action := protection.KeepVolume; action <= protection.UnprotectVolume; action++ {
+		names[action.String()] = true
+	}
+	for action := protection.KeepSnapshot; action <= protection.UnprotectSnapshot; action++ {
+		names[action.String()] = true
+	}
+	if len(names) != 10 {
+		t.Errorf("names = %v, want 10", names)
 	}
 }
 
@@ -70,15 +86,15 @@ func TestUses(t *testing.T) {
 		claim *v1.PersistentVolumeClaim
 		want  bool
 	}{
-		"a scheduled pod":                            {pod("node", named), claim, true},
-		"a finished pod, until its object is gone":   {pod("node", named, finished), claim, true},
-		"a pod never scheduled":                      {pod("", named), claim, false},
-		"a pod of another claim":                     {pod("node", scratch), claim, false},
-		"an ephemeral volume's own claim":            {pod("node", scratch), owned, true},
-		"a claim that only has the ephemeral's name": {pod("node", scratch), foreign, false},
-		"an ephemeral volume of a pod shut down":     {pod("node", scratch, forced), owned, false},
-		"a named claim of a pod shut down":           {pod("node", named, forced), claim, true},
-		"a pod in another namespace":                 {pod("node", named, func(p *v1.Pod) { p.Namespace = "other" }), claim, false},
+		"scheduled pod":                              {pod("node", named), claim, true},
+		"finished pod":                               {pod("node", named, finished), claim, true},
+		"unscheduled pod":                            {pod("", named), claim, false},
+		"pod of another claim":                       {pod("node", scratch), claim, false},
+		"claim of an ephemeral volume":               {pod("node", scratch), owned, true},
+		"claim with the name of an ephemeral volume": {pod("node", scratch), foreign, false},
+		"ephemeral volume of a terminated pod":       {pod("node", scratch, forced), owned, false},
+		"claim of a terminated pod":                  {pod("node", named, forced), claim, true},
+		"pod in another namespace":                   {pod("node", named, func(p *v1.Pod) { p.Namespace = "other" }), claim, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := protection.Uses(tc.pod, tc.claim); got != tc.want {

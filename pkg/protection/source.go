@@ -1,14 +1,15 @@
 package protection
 
 import (
-	"github.com/exeunt-io/exeunt/pkg/storage"
-
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/internal/enum"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// NeededSource returns the claim or snapshot that has to stay until the claim has its
-// volume. Its kind is SourceNone if the claim has a volume, or starts empty, or is
-// filled by a populator.
+// NeededSource returns the claim or snapshot that has to exist until the claim has its
+// volume. The kind is SourceNone if the claim has a volume, starts with an empty one, or
+// is filled by a volume populator.
 func NeededSource(claim *v1.PersistentVolumeClaim) storage.DataSource {
 	if claim.Status.Phase != v1.ClaimPending && claim.Status.Phase != "" {
 		return storage.DataSource{}
@@ -21,36 +22,58 @@ func NeededSource(claim *v1.PersistentVolumeClaim) storage.DataSource {
 	return storage.DataSource{}
 }
 
-// SourceState is what is known of a claim or a snapshot that volumes are made from.
-type SourceState struct {
+// CloneSourceState is the state of a claim that other claims are cloned from.
+type CloneSourceState struct {
 	// Deleting: the source has a deletion timestamp.
 	Deleting bool
-	// Protected: the source carries the finalizer.
+	// Protected: the source has the finalizer.
 	Protected bool
-	// Needed: a claim that waits for its volume names the source.
+	// Needed: a claim that waits for its volume is a clone of the source.
 	Needed bool
-	// Confirmed: Needed comes from the API server, not from a cache.
+}
+
+// IsUnneededCloneSource reports whether the finalizer is to be removed. The source and its
+// clones are in one cache: once the cache shows the deletion of the source, it shows every
+// clone that was created before.
+func IsUnneededCloneSource(s CloneSourceState) bool {
+	return s.Deleting && s.Protected && !s.Needed
+}
+
+// SnapshotAction is the next step for one snapshot.
+type SnapshotAction int
+
+const (
+	// KeepSnapshot changes nothing.
+	KeepSnapshot SnapshotAction = iota
+	// ConfirmSnapshot lists the claims from the API server and decides again.
+	ConfirmSnapshot
+	// UnprotectSnapshot removes the finalizer.
+	UnprotectSnapshot
+)
+
+// String returns the name of the value.
+func (a SnapshotAction) String() string {
+	return enum.Name(a, "KeepSnapshot", "ConfirmSnapshot", "UnprotectSnapshot")
+}
+
+// SnapshotState is the state of a snapshot that volumes are restored from.
+type SnapshotState struct {
+	// Protected: the snapshot has the finalizer.
+	Protected bool
+	// Needed: a claim that waits for its volume is restored from the snapshot.
+	Needed bool
+	// Confirmed: the claims were read from the API server, not from a cache.
 	Confirmed bool
 }
 
-// DecideCloneSource returns the next step for a claim that others are cloned from.
-// The source and its clones are in one cache: as it knows that the source is being
-// deleted, it knows every clone that was asked for before.
-func DecideCloneSource(s SourceState) Action {
-	if s.Deleting && s.Protected && !s.Needed {
-		return Unprotect
-	}
-	return Wait
-}
-
-// DecideSnapshotSource returns the next step for a snapshot. It comes from another
-// watch than the claims do, so these are looked at live before it is let go.
-func DecideSnapshotSource(s SourceState) Action {
+// DecideSnapshot returns the next step for one snapshot. Snapshots and claims come by
+// different watches, so the claims are listed live before the finalizer is removed.
+func DecideSnapshot(s SnapshotState) SnapshotAction {
 	switch {
 	case !s.Protected || s.Needed:
-		return Wait
+		return KeepSnapshot
 	case !s.Confirmed:
-		return Confirm
+		return ConfirmSnapshot
 	}
-	return Unprotect
+	return UnprotectSnapshot
 }

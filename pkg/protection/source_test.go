@@ -11,24 +11,27 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/protection"
 )
 
-func TestASourceIsLetGoInNoStateInWhichItMayStillBeRead(t *testing.T) {
-	for bits := range 16 {
-		s := protection.SourceState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Needed: bits&4 != 0, Confirmed: bits&8 != 0}
-		clone, snapshot := protection.DecideCloneSource(s), protection.DecideSnapshotSource(s)
-		if (clone == protection.Unprotect || snapshot == protection.Unprotect) && (s.Needed || !s.Protected) {
-			t.Errorf("let go too early, or without effect: %+v: %v, %v", s, clone, snapshot)
+func TestIsUnneededCloneSourceOnEveryState(t *testing.T) {
+	for bits := range 8 {
+		s := protection.CloneSourceState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Needed: bits&4 != 0}
+		if got, want := protection.IsUnneededCloneSource(s), s.Deleting && s.Protected && !s.Needed; got != want {
+			t.Errorf("IsUnneededCloneSource(%+v) = %v, want %v", s, got, want)
 		}
-		if snapshot == protection.Unprotect && !s.Confirmed {
-			t.Errorf("a cache alone lets a snapshot go: %+v", s)
+	}
+}
+
+func TestDecideSnapshotOnEveryState(t *testing.T) {
+	for bits := range 8 {
+		s := protection.SnapshotState{Protected: bits&1 != 0, Needed: bits&2 != 0, Confirmed: bits&4 != 0}
+		action := protection.DecideSnapshot(s)
+		if action == protection.UnprotectSnapshot && (s.Needed || !s.Protected || !s.Confirmed) {
+			t.Errorf("finalizer is removed too early: %+v", s)
 		}
-		if s.Deleting && s.Protected && !s.Needed && (clone == protection.Wait || snapshot == protection.Wait) {
-			t.Errorf("stuck: %+v: %v, %v", s, clone, snapshot)
+		if s.Protected && !s.Needed && action == protection.KeepSnapshot {
+			t.Errorf("stuck: %+v", s)
 		}
-		if !s.Deleting && clone != protection.Wait {
-			t.Errorf("a claim that stays is written to for nothing: %+v", s)
-		}
-		if s.Confirmed && snapshot == protection.Confirm {
-			t.Errorf("confirms for ever: %+v", s)
+		if s.Confirmed && action == protection.ConfirmSnapshot {
+			t.Errorf("confirmed twice: %+v", s)
 		}
 	}
 }
@@ -49,17 +52,17 @@ func TestNeededSource(t *testing.T) {
 		claim *v1.PersistentVolumeClaim
 		want  storage.DataSource
 	}{
-		"a clone that waits":              {claim(v1.ClaimPending, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
-		"a clone just created":            {claim("", local(&core, "PersistentVolumeClaim"), nil), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
-		"a clone that has its volume":     {claim(v1.ClaimBound, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{}},
-		"a clone that lost its volume":    {claim(v1.ClaimLost, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{}},
-		"from a snapshot":                 {claim(v1.ClaimPending, local(&snapshots, "VolumeSnapshot"), nil), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "ns", Name: "from"}},
-		"from a snapshot, without group":  {claim(v1.ClaimPending, local(nil, "VolumeSnapshot"), nil), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "ns", Name: "from"}},
-		"a kind of a foreign group":       {claim(v1.ClaimPending, local(&foreign, "VolumeSnapshot"), nil), storage.DataSource{}},
-		"from nothing":                    {claim(v1.ClaimPending, nil, nil), storage.DataSource{}},
-		"named by dataSourceRef alone":    {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "from"}), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
-		"from another namespace":          {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{APIGroup: &snapshots, Kind: "VolumeSnapshot", Name: "from", Namespace: &other}), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "other", Name: "from"}},
-		"by a populator of another group": {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{APIGroup: &foreign, Kind: "Image", Name: "from"}), storage.DataSource{}},
+		"pending clone":                      {claim(v1.ClaimPending, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
+		"new clone":                          {claim("", local(&core, "PersistentVolumeClaim"), nil), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
+		"bound clone":                        {claim(v1.ClaimBound, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{}},
+		"lost clone":                         {claim(v1.ClaimLost, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{}},
+		"snapshot":                           {claim(v1.ClaimPending, local(&snapshots, "VolumeSnapshot"), nil), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "ns", Name: "from"}},
+		"snapshot without group":             {claim(v1.ClaimPending, local(nil, "VolumeSnapshot"), nil), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "ns", Name: "from"}},
+		"snapshot of another group":          {claim(v1.ClaimPending, local(&foreign, "VolumeSnapshot"), nil), storage.DataSource{}},
+		"no data source":                     {claim(v1.ClaimPending, nil, nil), storage.DataSource{}},
+		"dataSourceRef without dataSource":   {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "from"}), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
+		"dataSourceRef to another namespace": {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{APIGroup: &snapshots, Kind: "VolumeSnapshot", Name: "from", Namespace: &other}), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "other", Name: "from"}},
+		"populator":                          {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{APIGroup: &foreign, Kind: "Image", Name: "from"}), storage.DataSource{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := protection.NeededSource(tc.claim); got != tc.want {

@@ -3,8 +3,39 @@ package protection
 import (
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
+
+// VolumeAction is the next step for one volume.
+type VolumeAction int
+
+const (
+	// KeepVolume changes nothing.
+	KeepVolume VolumeAction = iota
+	// ProtectVolume adds the finalizer.
+	ProtectVolume
+	// UnprotectVolume removes the finalizer.
+	UnprotectVolume
+)
+
+// String returns the name of the value.
+func (a VolumeAction) String() string {
+	return enum.Name(a, "KeepVolume", "ProtectVolume", "UnprotectVolume")
+}
+
+// VolumeState is the state of one volume.
+type VolumeState struct {
+	// Deleting: the volume has a deletion timestamp.
+	Deleting bool
+	// Protected: the volume has the finalizer.
+	Protected bool
+	// Bound: the phase is Bound, or about to be.
+	Bound bool
+	// AwaitsReclaim: the volume is still to be reclaimed, and the finalizer of its
+	// reclaimer is missing.
+	AwaitsReclaim bool
+}
 
 // VolumeStateOf returns the state of a volume in the phase: its own, or the phase about
 // to be written.
@@ -15,4 +46,15 @@ func VolumeStateOf(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, 
 		Bound:         phase == v1.VolumeBound,
 		AwaitsReclaim: awaitsReclaim,
 	}
+}
+
+// DecideVolume returns the next step for one volume.
+func DecideVolume(s VolumeState) VolumeAction {
+	switch {
+	case !s.Deleting && !s.Protected:
+		return ProtectVolume
+	case s.Deleting && s.Protected && !s.Bound && !s.AwaitsReclaim:
+		return UnprotectVolume
+	}
+	return KeepVolume
 }

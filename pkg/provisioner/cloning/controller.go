@@ -97,12 +97,12 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return fmt.Errorf("find clones of claim %s: %w", key, err)
 	}
-	action := protection.DecideCloneSource(protection.SourceState{
+	unneeded := protection.IsUnneededCloneSource(protection.CloneSourceState{
 		Deleting:  claim.DeletionTimestamp != nil,
 		Protected: finalizer.Has(claim.Finalizers, finalizer.CloneSource),
 		Needed:    len(waiting) > 0,
 	})
-	if action != protection.Unprotect {
+	if !unneeded {
 		return nil
 	}
 	klog.FromContext(ctx).V(2).Info("No clone of the claim waits, letting it go")

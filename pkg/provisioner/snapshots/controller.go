@@ -93,18 +93,17 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return fmt.Errorf("find claims made from snapshot %s: %w", key, err)
 	}
-	state := protection.SourceState{Protected: true, Needed: len(needed) > 0}
-	if protection.DecideSnapshotSource(state) == protection.Wait { // so that waiting costs no request
+	state := protection.SnapshotState{Protected: true, Needed: len(needed) > 0}
+	if protection.DecideSnapshot(state) == protection.KeepSnapshot { // spares the live read
 		return nil
 	}
 	snapshot, err := c.read(ctx, key)
 	if err != nil || snapshot == nil {
 		return err
 	}
-	state.Deleting = snapshot.DeletionTimestamp != nil
 	state.Protected = finalizer.Has(snapshot.Finalizers, finalizer.SnapshotSource)
-	action := protection.DecideSnapshotSource(state)
-	if action == protection.Confirm {
+	action := protection.DecideSnapshot(state)
+	if action == protection.ConfirmSnapshot {
 		if state.Needed, err = c.neededLive(ctx, snapshot); err != nil {
 			return err
 		}
@@ -112,9 +111,9 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		if state.Needed { // by a claim that the cache does not know, so that no event may tell when it goes
 			return controller.ErrStaleCache
 		}
-		action = protection.DecideSnapshotSource(state)
+		action = protection.DecideSnapshot(state)
 	}
-	if action != protection.Unprotect {
+	if action != protection.UnprotectSnapshot {
 		return nil
 	}
 	return c.release(ctx, snapshot)

@@ -66,7 +66,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		Used:      usedByAny(c.caches.PodsOf(key), claim),
 	}
 	action := protection.DecideClaim(state)
-	if action == protection.Confirm {
+	if action == protection.ConfirmClaim {
 		pods, err := c.pods.List(ctx, claim.Namespace)
 		if err != nil {
 			return err
@@ -80,16 +80,16 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	return c.execute(ctx, claim, action)
 }
 
-func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClaim, action protection.Action) error {
+func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClaim, action protection.ClaimAction) error {
 	ours := []finalizer.Name{finalizer.ClaimProtection}
 	var change finalizer.Change
 	switch action {
-	case protection.Protect:
+	case protection.ProtectClaim:
 		change.Add = ours
-	case protection.Unprotect:
+	case protection.UnprotectClaim:
 		change.Remove = ours
 		klog.FromContext(ctx).V(2).Info("No pod uses the claim, letting it go")
-	case protection.Wait, protection.Confirm:
+	case protection.KeepClaim, protection.ConfirmClaim:
 		return nil
 	}
 	_, err := c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))

@@ -95,5 +95,5 @@ func (c *Controller) confirmClaim(ctx context.Context, o observation) (observati
 // reclaimed first keeps the finalizer; Protect reads its claim again.
 func (c *Controller) phaseChange(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase) pvwriter.PhaseChange {
 	state := c.protectionState(volume, phase, storage.ClaimGone)
-	return pvwriter.PhaseChange{Phase: phase, RemoveProtection: protection.DecideVolume(state) == protection.Unprotect}
+	return pvwriter.PhaseChange{Phase: phase, RemoveProtection: protection.DecideVolume(state) == protection.UnprotectVolume}
 }

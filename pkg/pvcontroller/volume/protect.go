@@ -34,11 +34,11 @@ func (c *Controller) Protect(ctx context.Context, name string) error {
 		return err
 	}
 	switch protection.DecideVolume(c.protectionState(volume, volume.Status.Phase, claim)) {
-	case protection.Protect:
+	case protection.ProtectVolume:
 		_, err = c.volumes.AddProtection(ctx, volume)
-	case protection.Unprotect:
+	case protection.UnprotectVolume:
 		_, err = c.volumes.RemoveProtection(ctx, volume)
-	case protection.Wait, protection.Confirm:
+	case protection.KeepVolume:
 	}
 	return err
 }

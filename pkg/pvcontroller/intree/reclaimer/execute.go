@@ -89,7 +89,7 @@ func (c *Controller) enqueueWithBackoff(volume *v1.PersistentVolume) {
 func (c *Controller) setFailed(ctx context.Context, volume *v1.PersistentVolume, event event) error {
 	if volume.Status.Phase != v1.VolumeFailed || volume.Status.Message != event.Message {
 		state := protection.VolumeStateOf(volume, v1.VolumeFailed, c.Held(volume, v1.VolumeFailed, storage.ClaimGone))
-		phase := pvwriter.PhaseChange{Phase: v1.VolumeFailed, Message: event.Message, RemoveProtection: protection.DecideVolume(state) == protection.Unprotect}
+		phase := pvwriter.PhaseChange{Phase: v1.VolumeFailed, Message: event.Message, RemoveProtection: protection.DecideVolume(state) == protection.UnprotectVolume}
 		if _, err := c.volumes.SetPhase(ctx, volume, phase); err != nil {
 			return err
 		}
