@@ -4,9 +4,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/pkg/storage"
-
 	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // NeededSourceIndex is an index of claims by the key of the source, of that kind, that

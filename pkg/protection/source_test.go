@@ -3,12 +3,11 @@ package protection_test
 import (
 	"testing"
 
-	"github.com/exeunt-io/exeunt/pkg/storage"
-
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func TestIsUnneededCloneSourceOnEveryState(t *testing.T) {

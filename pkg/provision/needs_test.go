@@ -5,14 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exeunt-io/exeunt/pkg/storage"
-
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func pointer[T any](value T) *T { return &value }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/exeunt-io/exeunt/pkg/storage"
-
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,12 +17,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// bySource finds the claims that wait for a clone by the claim it is made from.
+// bySource indexes the claims that wait for their clone by the key of the source claim.
 const bySource = "source"
 
-// Controller takes the finalizer off again.
+// Controller adds and removes the finalizer of source claims.
 type Controller struct {
 	client   kubernetes.Interface
 	claims   cache.SharedIndexInformer
@@ -33,9 +32,9 @@ type Controller struct {
 	loop     *controller.Loop
 }
 
-// New returns the controller and registers it with the cache of claims. Of every
-// claim that is cloned or waits for its clone, whoever makes that, it must keep
-// finalizers, deletion timestamp, data source and phase.
+// New returns the controller and registers it with the informer of claims. The informer
+// must contain the source claims and the claims that wait for their clone, of any driver,
+// with finalizers, deletion timestamp, data source and phase.
 func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Controller, error) {
 	versions := controller.NewVersions()
 	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions)}
@@ -44,22 +43,22 @@ func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Contro
 	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSourceIndex(storage.SourceClaim)}); err != nil {
 		return nil, fmt.Errorf("index claims by their source: %w", err)
 	}
-	if _, err := claims.AddEventHandler(controller.OnChange(c.changed, c.gone)); err != nil {
+	if _, err := claims.AddEventHandler(controller.OnChange(c.onChange, c.onDelete)); err != nil {
 		return nil, fmt.Errorf("watch claims for clones: %w", err)
 	}
 	return c, nil
 }
 
-// Run reconciles sources with so many workers until the context ends.
+// Run reconciles source claims with that many workers until the context ends.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
-// errLeaving: the finalizer cannot be added any more.
-var errLeaving = errors.New("it is being deleted")
+// errBeingDeleted is returned because the API server refuses new finalizers then.
+var errBeingDeleted = errors.New("it is being deleted")
 
-// Protect adds the finalizer to a claim that is about to be cloned. It fails if the
-// claim is gone or, without the finalizer, being deleted.
+// Protect adds the finalizer to a claim that is about to be cloned. It returns an error if
+// the claim is gone, or is being deleted without the finalizer.
 func (c *Controller) Protect(ctx context.Context, source *v1.PersistentVolumeClaim) error {
 	err := c.protect(ctx, source)
 	if !patch.IsStale(err) {
@@ -70,7 +69,7 @@ func (c *Controller) Protect(ctx context.Context, source *v1.PersistentVolumeCla
 	case readErr != nil:
 		return fmt.Errorf("read claim %s/%s to be cloned: %w", source.Namespace, source.Name, readErr)
 	case now.UID != source.UID:
-		return fmt.Errorf("protect claim %s/%s to be cloned: another claim has taken its name", source.Namespace, source.Name)
+		return fmt.Errorf("protect claim %s/%s to be cloned: another claim has the name", source.Namespace, source.Name)
 	}
 	return c.protect(ctx, now)
 }
@@ -80,14 +79,14 @@ func (c *Controller) protect(ctx context.Context, source *v1.PersistentVolumeCla
 		return nil
 	}
 	if source.DeletionTimestamp != nil {
-		return fmt.Errorf("protect claim %s/%s to be cloned: %w", source.Namespace, source.Name, errLeaving)
+		return fmt.Errorf("protect claim %s/%s to be cloned: %w", source.Namespace, source.Name, errBeingDeleted)
 	}
 	add := finalizer.Change{Add: []finalizer.Name{finalizer.CloneSource}}
 	_, err := c.writer.PatchClaim(ctx, source, finalizer.Edit(patch.For(source), source, add))
 	return err
 }
 
-// Reconcile takes the finalizer off one claim, or leaves it.
+// Reconcile removes the finalizer of one claim if no clone needs the claim.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	claim := controller.Lookup[*v1.PersistentVolumeClaim](c.claims, key)
 	if claim == nil || !c.versions.IsFresh(claim) {
@@ -105,7 +104,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	if !unneeded {
 		return nil
 	}
-	klog.FromContext(ctx).V(2).Info("No clone of the claim waits, letting it go")
+	klog.FromContext(ctx).V(2).Info("No clone needs the claim, removing the finalizer")
 	remove := finalizer.Change{Remove: []finalizer.Name{finalizer.CloneSource}}
 	_, err = c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, remove))
 	if apierrors.IsNotFound(err) {
@@ -114,24 +113,24 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	return err
 }
 
-// changed looks at a claim that may be let go, and at the one that this one needed
-// until now.
-func (c *Controller) changed(old, claim *v1.PersistentVolumeClaim) {
+// onChange enqueues a protected claim that is being deleted, and the source that the claim
+// no longer needs.
+func (c *Controller) onChange(old, claim *v1.PersistentVolumeClaim) {
 	if claim.DeletionTimestamp != nil && finalizer.Has(claim.Finalizers, finalizer.CloneSource) {
 		c.loop.Enqueue(controller.Key(claim))
 	}
 	if old != nil && protection.NeededSource(old) != protection.NeededSource(claim) {
-		c.wake(old)
+		c.enqueueSource(old)
 	}
 }
 
-func (c *Controller) gone(claim *v1.PersistentVolumeClaim) {
+func (c *Controller) onDelete(claim *v1.PersistentVolumeClaim) {
 	c.versions.Forget(claim.UID)
-	c.wake(claim)
+	c.enqueueSource(claim)
 }
 
-// wake looks at the claim that this one needed.
-func (c *Controller) wake(claim *v1.PersistentVolumeClaim) {
+// enqueueSource enqueues the source of the claim.
+func (c *Controller) enqueueSource(claim *v1.PersistentVolumeClaim) {
 	if source := protection.NeededSource(claim); source.Kind == storage.SourceClaim {
 		c.loop.Enqueue(source.Namespace + "/" + source.Name)
 	}

@@ -39,7 +39,7 @@ func waitsForCloneOf(source string) func(*v1.PersistentVolumeClaim) {
 	}
 }
 
-// world is a controller over a server and a cache that hold the same claims.
+// world is a controller whose API server and cache have the same claims.
 func world(t *testing.T, claims ...*v1.PersistentVolumeClaim) (*cloning.Controller, *fake.Clientset, cache.Store) {
 	t.Helper()
 	client := fake.NewClientset()
@@ -68,17 +68,17 @@ func isProtected(t *testing.T, client *fake.Clientset, name string) bool {
 	return finalizer.Has(c.Finalizers, finalizer.CloneSource)
 }
 
-func TestASourceIsLetGoOnceNoCloneOfItWaits(t *testing.T) {
+func TestUnneededSourceLosesFinalizer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claims []*v1.PersistentVolumeClaim
 		kept   bool
 	}{
-		"a clone waits":                    {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("clone", waitsForCloneOf("source"))}, true},
-		"the clone has its volume":         {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("clone", waitsForCloneOf("source"), func(c *v1.PersistentVolumeClaim) { c.Status.Phase = v1.ClaimBound })}, false},
-		"a clone of another source waits":  {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("clone", waitsForCloneOf("other"))}, false},
-		"nobody deletes it":                {[]*v1.PersistentVolumeClaim{claim("source", protected)}, true},
-		"a clone that is itself a source":  {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting, waitsForCloneOf("other"))}, false},
-		"one of two clones has its volume": {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("a"), claim("b", waitsForCloneOf("source"))}, true},
+		"pending clone":                   {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("clone", waitsForCloneOf("source"))}, true},
+		"bound clone":                     {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("clone", waitsForCloneOf("source"), func(c *v1.PersistentVolumeClaim) { c.Status.Phase = v1.ClaimBound })}, false},
+		"pending clone of another source": {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("clone", waitsForCloneOf("other"))}, false},
+		"source is not deleted":           {[]*v1.PersistentVolumeClaim{claim("source", protected)}, true},
+		"source is a clone":               {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting, waitsForCloneOf("other"))}, false},
+		"one of two clones is bound":      {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("a"), claim("b", waitsForCloneOf("source"))}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			controller, client, _ := world(t, tc.claims...)
@@ -89,13 +89,13 @@ func TestASourceIsLetGoOnceNoCloneOfItWaits(t *testing.T) {
 				t.Errorf("protected = %v, want %v", got, tc.kept)
 			}
 			if now, _ := client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "source", metav1.GetOptions{}); !finalizer.Has(now.Finalizers, foreign) {
-				t.Error("a foreign finalizer was taken off")
+				t.Error("a foreign finalizer was removed")
 			}
 		})
 	}
 }
 
-func TestProtectWritesOnceAndOnlyWhereTheFinalizerIsMissing(t *testing.T) {
+func TestProtectAddsMissingFinalizerOnce(t *testing.T) {
 	controller, client, store := world(t, claim("source"))
 	source := claim("source")
 	for range 2 {
@@ -125,7 +125,7 @@ func TestProtectWritesOnceAndOnlyWhereTheFinalizerIsMissing(t *testing.T) {
 	}
 }
 
-func TestProtectReadsAgainWhatHasChangedSinceItWasCached(t *testing.T) {
+func TestProtectReadsStaleSourceAgain(t *testing.T) {
 	controller, client, _ := world(t, claim("source", func(c *v1.PersistentVolumeClaim) { c.Finalizers = []string{foreign} }))
 	stale := claim("source", func(c *v1.PersistentVolumeClaim) { c.Finalizers = []string{foreign, "example.com/gone-since"} })
 	client.PrependReactor("patch", "persistentvolumeclaims", staleUnless(foreign))
@@ -137,7 +137,7 @@ func TestProtectReadsAgainWhatHasChangedSinceItWasCached(t *testing.T) {
 	}
 }
 
-func TestAClaimThatIsLeavingIsNotCloned(t *testing.T) {
+func TestDeletedClaimIsNotProtected(t *testing.T) {
 	controller, client, _ := world(t, claim("source", deleting))
 	if err := controller.Protect(t.Context(), claim("source", deleting)); err == nil {
 		t.Error("no error")
@@ -147,7 +147,7 @@ func TestAClaimThatIsLeavingIsNotCloned(t *testing.T) {
 	}
 }
 
-func TestAClaimThatIsGoneIsNotCloned(t *testing.T) {
+func TestMissingClaimIsNotProtected(t *testing.T) {
 	controller, _, _ := world(t)
 	if err := controller.Protect(t.Context(), claim("source")); !apierrors.IsNotFound(err) {
 		t.Errorf("err = %v, want NotFound", err)

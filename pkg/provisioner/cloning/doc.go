@@ -1,7 +1,8 @@
-// Package cloning keeps claims that others are cloned from: Protect adds the
-// finalizer provisioner.storage.kubernetes.io/cloning-protection before the driver
-// is asked for a clone, and the controller executes
-// [protection.IsUnneededCloneSource]: it takes the finalizer off a claim that is being
-// deleted once no clone of it waits for its volume. A claim is looked at when it
-// changes, and when a clone of it does or goes.
+// Package cloning protects claims that other claims are cloned from, with the finalizer
+// provisioner.storage.kubernetes.io/cloning-protection.
+//
+// [Controller.Protect] adds the finalizer before the driver is asked for a clone. The
+// reconciler removes the finalizer of a claim that is being deleted once no clone waits for
+// its volume: [protection.IsUnneededCloneSource]. A claim is reconciled when the claim or one
+// of its clones changes.
 package cloning

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/exeunt-io/exeunt/pkg/storage"
-
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,76 +20,76 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// bySnapshot finds the claims that wait for a volume made from a snapshot by it.
+// bySnapshot indexes the claims that wait for their volume by the key of the snapshot.
 const bySnapshot = "snapshot"
 
 // Config is what the controller works with.
 type Config struct {
 	Client kubernetes.Interface
-	// Metadata reads and patches the metadata of snapshots. REST, a client of their
-	// group and version, updates them where patches are forbidden.
+	// Metadata reads and patches the metadata of snapshots. REST is a client of their API
+	// group and version; it updates snapshots where patches are forbidden.
 	Metadata metadata.Interface
 	REST     rest.Interface
 	Recorder record.EventRecorder
-	// Claims must keep data source and phase.
+	// Claims must contain data source and phase.
 	Claims cache.SharedIndexInformer
-	// Interval is the time between two sweeps; 0 sweeps never.
+	// Interval is the time between two sweeps, 0 for no sweeps.
 	Interval time.Duration
 }
 
-// Controller takes the finalizer off again.
+// Controller adds and removes the finalizer of snapshots.
 type Controller struct {
 	Config
-	loop    *controller.Loop
-	updates *controller.UpdateFallback
-	// told: that rights are missing was logged.
-	told sync.Once
+	loop         *controller.Loop
+	updates      *controller.UpdateFallback
+	logForbidden sync.Once
 }
 
-// New returns the controller and registers it with the cache of claims.
+// New returns the controller and registers it with the informer of claims.
 func New(config Config) (*Controller, error) {
 	c := &Controller{Config: config, updates: controller.NewUpdateFallback(config.REST, Resource.GroupResource())}
-	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}, c.Reconcile).Only(unknown)
+	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}, c.Reconcile).Only(exists)
 	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSourceIndex(storage.SourceSnapshot)}); err != nil {
 		return nil, fmt.Errorf("index claims by snapshot: %w", err)
 	}
-	changed := func(old, now *v1.PersistentVolumeClaim) {
+	onChange := func(old, now *v1.PersistentVolumeClaim) {
 		if old != nil && protection.NeededSource(old) != protection.NeededSource(now) {
-			c.wake(old)
+			c.enqueueSnapshot(old)
 		}
 	}
-	if _, err := c.Claims.AddEventHandler(controller.OnChange(changed, c.wake)); err != nil {
+	if _, err := c.Claims.AddEventHandler(controller.OnChange(onChange, c.enqueueSnapshot)); err != nil {
 		return nil, fmt.Errorf("watch claims for snapshots: %w", err)
 	}
 	return c, nil
 }
 
-// Run reconciles snapshots, and sweeps them, until the context ends.
+// Run reconciles and sweeps snapshots until the context ends.
 func (c *Controller) Run(ctx context.Context) {
 	if c.Interval > 0 {
-		go c.sweepAgainAndAgain(ctx)
+		go c.sweepEveryInterval(ctx)
 	}
 	c.loop.Run(ctx, 1)
 }
 
-// unknown: nobody here knows whether a snapshot still exists. Who works while this
-// process stands by lets go of it; the latest are kept anyway.
-func unknown(string) bool { return false }
+// exists reports false, because snapshots are not cached. While this process is on standby,
+// the leader removes the finalizers.
+func exists(string) bool { return false }
 
-// wake looks at the snapshot that the claim needed.
-func (c *Controller) wake(claim *v1.PersistentVolumeClaim) {
+// enqueueSnapshot enqueues the snapshot of the claim.
+func (c *Controller) enqueueSnapshot(claim *v1.PersistentVolumeClaim) {
 	if source := protection.NeededSource(claim); source.Kind == storage.SourceSnapshot {
 		c.loop.Enqueue(source.Namespace + "/" + source.Name)
 	}
 }
 
-// Reconcile takes the finalizer off one snapshot, or leaves it.
+// Reconcile removes the finalizer of one snapshot if no claim needs the snapshot.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	needed, err := c.Claims.GetIndexer().IndexKeys(bySnapshot, key)
 	if err != nil {
-		return fmt.Errorf("find claims made from snapshot %s: %w", key, err)
+		return fmt.Errorf("find claims that need snapshot %s: %w", key, err)
 	}
 	state := protection.SnapshotState{Protected: true, Needed: len(needed) > 0}
 	if protection.DecideSnapshot(state) == protection.KeepSnapshot { // spares the live read
@@ -104,11 +102,11 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	state.Protected = finalizer.Has(snapshot.Finalizers, finalizer.SnapshotSource)
 	action := protection.DecideSnapshot(state)
 	if action == protection.ConfirmSnapshot {
-		if state.Needed, err = c.neededLive(ctx, snapshot); err != nil {
+		if state.Needed, err = c.isNeeded(ctx, snapshot); err != nil {
 			return err
 		}
 		state.Confirmed = true
-		if state.Needed { // by a claim that the cache does not know, so that no event may tell when it goes
+		if state.Needed { // by a claim that the cache lacks, so that no event of the claim may follow
 			return controller.ErrStaleCache
 		}
 		action = protection.DecideSnapshot(state)
@@ -116,10 +114,10 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	if action != protection.UnprotectSnapshot {
 		return nil
 	}
-	return c.release(ctx, snapshot)
+	return c.unprotect(ctx, snapshot)
 }
 
-// read returns the metadata of a snapshot, nil if it is gone.
+// read returns the metadata of a snapshot, nil if the snapshot is gone.
 func (c *Controller) read(ctx context.Context, key string) (*metav1.PartialObjectMetadata, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -127,7 +125,7 @@ func (c *Controller) read(ctx context.Context, key string) (*metav1.PartialObjec
 	}
 	snapshot, err := c.Metadata.Resource(Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err), c.missesRights(ctx, err):
+	case apierrors.IsNotFound(err), c.isForbidden(ctx, err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read snapshot %s: %w", key, err)
@@ -135,10 +133,10 @@ func (c *Controller) read(ctx context.Context, key string) (*metav1.PartialObjec
 	return snapshot, nil
 }
 
-// neededLive says whether a claim waits for a volume made from the snapshot.
-// Claims of other namespaces count by the cache alone: that they may use the
-// snapshot takes a feature gate.
-func (c *Controller) neededLive(ctx context.Context, snapshot metav1.Object) (bool, error) {
+// isNeeded reports whether a claim waits for a volume from the snapshot, by a live list of
+// the claims in its namespace. Claims of other namespaces can use the snapshot only with a
+// feature gate; for them the cache decides.
+func (c *Controller) isNeeded(ctx context.Context, snapshot metav1.Object) (bool, error) {
 	claims, err := c.Client.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, fmt.Errorf("list claims in namespace %s: %w", snapshot.GetNamespace(), err)
@@ -152,20 +150,20 @@ func (c *Controller) neededLive(ctx context.Context, snapshot metav1.Object) (bo
 	return false, nil
 }
 
-func (c *Controller) release(ctx context.Context, snapshot *metav1.PartialObjectMetadata) error {
+func (c *Controller) unprotect(ctx context.Context, snapshot *metav1.PartialObjectMetadata) error {
 	err := c.edit(ctx, snapshot, finalizer.Change{Remove: []finalizer.Name{finalizer.SnapshotSource}})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
-	case c.missesRights(ctx, err):
-		c.warn(snapshot, "The finalizer "+string(finalizer.SnapshotSource)+" stays on the snapshot, though no volume is made from it any more: the provisioner may neither patch nor update volumesnapshots")
+	case c.isForbidden(ctx, err):
+		c.warn(snapshot, "The finalizer "+string(finalizer.SnapshotSource)+" stays on the snapshot, although no volume is restored from the snapshot any more: the provisioner may neither patch nor update volumesnapshots")
 		return nil
 	case err != nil:
 		return err
 	}
-	klog.FromContext(ctx).V(2).Info("No claim waits for a volume made from the snapshot, letting it go")
+	klog.FromContext(ctx).V(2).Info("No claim needs the snapshot, removing the finalizer")
 	return nil
 }
 
-// errLeaving: the finalizer cannot be added any more.
-var errLeaving = errors.New("it is being deleted")
+// errBeingDeleted is returned because the API server refuses new finalizers then.
+var errBeingDeleted = errors.New("it is being deleted")

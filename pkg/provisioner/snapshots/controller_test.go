@@ -32,7 +32,7 @@ func snapshot(name string, finalizers ...string) *metav1.PartialObjectMetadata {
 	}
 }
 
-// from is a claim in the phase whose volume is made from the snapshot.
+// from returns a claim in the phase whose volume is restored from the snapshot.
 func from(name string, phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolumeClaim {
 	group := "snapshot.storage.k8s.io"
 	return &v1.PersistentVolumeClaim{
@@ -88,17 +88,17 @@ func must(t *testing.T, err error) {
 
 const ours = string(finalizer.SnapshotSource)
 
-func TestASnapshotIsLetGoOnceNoClaimWaitsForItsVolume(t *testing.T) {
+func TestUnneededSnapshotLosesFinalizer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cached, live *v1.PersistentVolumeClaim
 		want         string
 		err          error
 	}{
-		"a claim waits":                         {from("snap", v1.ClaimPending), from("snap", v1.ClaimPending), foreign + " " + ours, nil},
-		"a claim waits that no cache knows yet": {nil, from("snap", v1.ClaimPending), foreign + " " + ours, controller.ErrStaleCache},
-		"the claim has its volume":              {from("snap", v1.ClaimBound), from("snap", v1.ClaimBound), foreign, nil},
-		"a claim of another snapshot waits":     {from("other", v1.ClaimPending), from("other", v1.ClaimPending), foreign, nil},
-		"no claim":                              {nil, nil, foreign, nil},
+		"pending claim":                      {from("snap", v1.ClaimPending), from("snap", v1.ClaimPending), foreign + " " + ours, nil},
+		"pending claim that the cache lacks": {nil, from("snap", v1.ClaimPending), foreign + " " + ours, controller.ErrStaleCache},
+		"bound claim":                        {from("snap", v1.ClaimBound), from("snap", v1.ClaimBound), foreign, nil},
+		"pending claim of another snapshot":  {from("other", v1.ClaimPending), from("other", v1.ClaimPending), foreign, nil},
+		"no claim":                           {nil, nil, foreign, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 0, snapshot("snap", foreign, ours))
@@ -118,17 +118,17 @@ func TestASnapshotIsLetGoOnceNoClaimWaitsForItsVolume(t *testing.T) {
 	}
 }
 
-func TestWaitingAndASnapshotThatIsGoneCostNoWrite(t *testing.T) {
+func TestNeededOrMissingSnapshotIsNotWritten(t *testing.T) {
 	w := newWorld(t, 0, snapshot("snap", ours))
 	must(t, w.claims.GetStore().Add(from("snap", v1.ClaimPending)))
 	must(t, w.Reconcile(t.Context(), "ns/snap"))
 	if len(w.metadata.Actions()) != 0 {
-		t.Errorf("waiting cost %v", w.metadata.Actions())
+		t.Errorf("requests for a needed snapshot: %v", w.metadata.Actions())
 	}
 	must(t, w.Reconcile(t.Context(), "ns/gone"))
 	for _, action := range w.metadata.Actions() {
 		if action.GetVerb() != "get" {
-			t.Errorf("a write for nothing: %v", action)
+			t.Errorf("needless write: %v", action)
 		}
 	}
 }
@@ -141,11 +141,11 @@ func TestProtect(t *testing.T) {
 		want     string
 		fails    bool
 	}{
-		"a snapshot":                         {snapshot("snap"), ours, false},
-		"one that others keep too":           {snapshot("snap", foreign), foreign + " " + ours, false},
-		"one that is protected already":      {snapshot("snap", ours), ours, false},
-		"one that is being deleted is not":   {leaving, "", true},
-		"one that is gone cannot be, either": {nil, "", true},
+		"unprotected snapshot":            {snapshot("snap"), ours, false},
+		"snapshot with another finalizer": {snapshot("snap", foreign), foreign + " " + ours, false},
+		"protected snapshot":              {snapshot("snap", ours), ours, false},
+		"snapshot being deleted":          {leaving, "", true},
+		"missing snapshot":                {nil, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 0)
@@ -165,7 +165,7 @@ func TestProtect(t *testing.T) {
 	}
 }
 
-func TestASweepFindsWhatNoEventTells(t *testing.T) {
+func TestSweepFindsOrphanedFinalizers(t *testing.T) {
 	w := newWorld(t, time.Hour, snapshot("orphan", ours), snapshot("kept", ours), snapshot("unprotected", foreign))
 	must(t, w.claims.GetStore().Add(from("kept", v1.ClaimPending)))
 	must(t, w.client.Tracker().Add(from("kept", v1.ClaimPending)))
@@ -180,17 +180,17 @@ func TestASweepFindsWhatNoEventTells(t *testing.T) {
 	select {
 	case name := <-released:
 		if name != "orphan" {
-			t.Errorf("%s was let go, want orphan", name)
+			t.Errorf("finalizer of %s was removed, want that of orphan", name)
 		}
 	case <-ctx.Done():
-		t.Fatal("the orphan was not found")
+		t.Fatal("the finalizer of the orphan was not removed")
 	}
 	if got := w.finalizers(t, "kept"); got != ours {
-		t.Errorf("a snapshot that a claim waits for has finalizers %q", got)
+		t.Errorf("a needed snapshot has the finalizers %q", got)
 	}
 }
 
-func TestASweepWithoutSnapshotsInTheClusterIsNoError(t *testing.T) {
+func TestSweepWithoutSnapshotResource(t *testing.T) {
 	w := newWorld(t, 0)
 	w.metadata.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(snapshots.Resource.GroupResource(), "")

@@ -1,9 +1,10 @@
-// Package snapshots keeps VolumeSnapshots that volumes are made from: Protect adds
-// the finalizer provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection
-// before the driver is asked, and the controller executes
-// [protection.DecideSnapshot]: it takes the finalizer off once no claim that
-// names the snapshot waits for its volume. A snapshot is looked at when such a claim
-// gets its volume or goes, and all that carry the finalizer are looked at every
-// --snapshot-orphan-sweep-interval: the finalizer of a process that died, or of
-// another program, is orphaned. Of snapshots only the metadata is read.
+// Package snapshots protects VolumeSnapshots that volumes are restored from, with the
+// finalizer provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection.
+//
+// [Controller.Protect] adds the finalizer before the driver is asked for a volume. The
+// reconciler removes the finalizer once no claim that names the snapshot waits for its
+// volume: [protection.DecideSnapshot]. A snapshot is reconciled when such a claim gets its
+// volume or is deleted. All snapshots with the finalizer are reconciled every
+// --snapshot-orphan-sweep-interval, because a provisioner that crashed, or another program,
+// may have left its finalizer. Only the metadata of snapshots is read.
 package snapshots

@@ -15,23 +15,22 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
-// Resource is that of VolumeSnapshots.
+// Resource is the resource of VolumeSnapshots.
 var Resource = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 
-// Protect adds the finalizer to a snapshot, just read, that a volume is about to be
-// made from. It fails if the snapshot is gone or, without the finalizer, being
-// deleted; without the right to patch or update snapshots, it is left unprotected,
-// which an event on it says.
+// Protect adds the finalizer to a snapshot that was just read. It returns an error if the
+// snapshot is gone, or is being deleted without the finalizer. Without the right to patch or
+// update snapshots, an event on the snapshot says that the snapshot is not protected.
 func (c *Controller) Protect(ctx context.Context, snapshot metav1.Object) error {
 	if finalizer.Has(snapshot.GetFinalizers(), finalizer.SnapshotSource) {
 		return nil
 	}
 	if snapshot.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("protect snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), errLeaving)
+		return fmt.Errorf("protect snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), errBeingDeleted)
 	}
 	err := c.edit(ctx, snapshot, finalizer.Change{Add: []finalizer.Name{finalizer.SnapshotSource}})
-	if c.missesRights(ctx, err) {
-		c.warn(snapshot, "Nothing keeps the snapshot while a volume is made from it: the provisioner may neither patch nor update volumesnapshots")
+	if c.isForbidden(ctx, err) {
+		c.warn(snapshot, "The snapshot is not protected while a volume is restored from the snapshot: the provisioner may neither patch nor update volumesnapshots")
 		return nil
 	}
 	return err
@@ -57,21 +56,21 @@ func (c *Controller) edit(ctx context.Context, snapshot metav1.Object, change fi
 	return nil
 }
 
-// missesRights says whether the request was forbidden, which is logged once.
-func (c *Controller) missesRights(ctx context.Context, err error) bool {
+// isForbidden reports whether a request was forbidden, and logs the first one.
+func (c *Controller) isForbidden(ctx context.Context, err error) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
 	}
-	c.told.Do(func() {
-		klog.FromContext(ctx).Error(err, "Snapshots are not protected while volumes are made from them, and what protects them is not taken off: the verbs get, list and one of patch and update of volumesnapshots are needed")
+	c.logForbidden.Do(func() {
+		klog.FromContext(ctx).Error(err, "Snapshots are not protected while volumes are restored from them, and the finalizers of others are not removed: the verbs get, list and one of patch and update of volumesnapshots are needed")
 	})
 	return true
 }
 
-// protectionMissing is the reason of an event of ours: upstream only logs it.
+// protectionMissing is an event reason that external-provisioner does not have.
 const protectionMissing = "SnapshotProtectionMissing"
 
-// warn sends an event about a snapshot, of which the kind need not be known.
+// warn sends an event about a snapshot. The kind is given, as the scheme lacks snapshots.
 func (c *Controller) warn(snapshot metav1.Object, message string) {
 	reference := &v1.ObjectReference{
 		APIVersion: Resource.GroupVersion().String(), Kind: "VolumeSnapshot",

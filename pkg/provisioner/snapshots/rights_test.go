@@ -18,15 +18,15 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
 )
 
-// rights are those of the programs of a test: to update a snapshot, of which more is
-// stored than its metadata.
+// rights say whether snapshots may be updated, and hold the snapshot as stored and as
+// written.
 type rights struct {
 	update  bool
 	stored  string
 	written []byte
 }
 
-// updating is a client of whole snapshots.
+// updating returns a client of whole snapshots.
 func (w *world) updating() rest.Interface {
 	w.t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
@@ -50,22 +50,22 @@ func (w *world) updating() rest.Interface {
 	return client.SnapshotV1().RESTClient()
 }
 
-// forbidPatches leaves the right to update, or none, and stores the snapshot with the
-// finalizers and a field of tomorrow.
+// forbidPatches leaves the right to update, or no right, and stores the snapshot with the
+// finalizers and an unknown field.
 func (w *world) forbidPatches(mayUpdate bool, finalizers ...string) {
 	w.t.Helper()
 	w.metadata.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(snapshots.Resource.GroupResource(), "snap", errors.New("no"))
 	})
 	list := ""
-	if len(finalizers) > 0 { // an empty one is not stored
+	if len(finalizers) > 0 { // the API server omits an empty list
 		list = `,"finalizers":["` + strings.Join(finalizers, `","`) + `"]`
 	}
 	w.rights = rights{update: mayUpdate, stored: `{"kind":"VolumeSnapshot","apiVersion":"snapshot.storage.k8s.io/v1",` +
-		`"metadata":{"namespace":"ns","name":"snap","uid":"uid","resourceVersion":"1"` + list + `},"spec":{"tomorrow":"kept"}}`}
+		`"metadata":{"namespace":"ns","name":"snap","uid":"uid","resourceVersion":"1"` + list + `},"spec":{"unknown":"kept"}}`}
 }
 
-// wrote are the finalizers of the snapshot that was updated.
+// wrote returns the finalizers of the updated snapshot.
 func (w *world) wrote() string {
 	w.t.Helper()
 	var written struct {
@@ -73,16 +73,16 @@ func (w *world) wrote() string {
 			ResourceVersion string
 			Finalizers      []string
 		}
-		Spec struct{ Tomorrow string }
+		Spec struct{ Unknown string }
 	}
 	must(w.t, json.Unmarshal(w.rights.written, &written))
-	if written.Metadata.ResourceVersion != "1" || written.Spec.Tomorrow != "kept" {
+	if written.Metadata.ResourceVersion != "1" || written.Spec.Unknown != "kept" {
 		w.t.Errorf("written: %s", w.rights.written)
 	}
 	return strings.Join(written.Metadata.Finalizers, " ")
 }
 
-func TestTheRightToUpdateIsEnoughToProtectAndLetGo(t *testing.T) {
+func TestUpdateReplacesForbiddenPatch(t *testing.T) {
 	w := newWorld(t, 0, snapshot("snap", foreign, ours))
 	w.forbidPatches(true, foreign)
 	must(t, w.Protect(t.Context(), snapshot("snap", foreign)))
@@ -97,14 +97,14 @@ func TestTheRightToUpdateIsEnoughToProtectAndLetGo(t *testing.T) {
 	w.forbidPatches(true, foreign, ours)
 	must(t, w.Reconcile(t.Context(), "ns/snap"))
 	if got := w.wrote(); got != foreign {
-		t.Errorf("let go, the snapshot has the finalizers %q", got)
+		t.Errorf("unprotected, the snapshot has the finalizers %q", got)
 	}
 	if len(w.events.Events) > 0 {
-		t.Errorf("an event says: %s", <-w.events.Events)
+		t.Errorf("event %s", <-w.events.Events)
 	}
 }
 
-func TestAnUpdateRestsOnWhatThePatchRestsOn(t *testing.T) {
+func TestUpdateFailsForChangedFinalizers(t *testing.T) {
 	w := newWorld(t, 0, snapshot("snap"))
 	w.forbidPatches(true, foreign, "example.com/since")
 	if err := w.Protect(t.Context(), snapshot("snap", foreign)); !apierrors.IsConflict(err) || w.rights.written != nil {
@@ -112,16 +112,16 @@ func TestAnUpdateRestsOnWhatThePatchRestsOn(t *testing.T) {
 	}
 }
 
-func TestWithoutAnyRightVolumesAreMadeNeverthelessAndTheUserIsTold(t *testing.T) {
+func TestForbiddenProtectionIsReportedOnSnapshot(t *testing.T) {
 	w := newWorld(t, 0, snapshot("snap", ours))
 	w.forbidPatches(false, foreign)
 	must(t, w.Protect(t.Context(), snapshot("snap", foreign)))
-	if said := <-w.events.Events; !strings.HasPrefix(said, "Warning SnapshotProtectionMissing Nothing keeps the snapshot") {
-		t.Errorf("an event says: %s", said)
+	if said := <-w.events.Events; !strings.HasPrefix(said, "Warning SnapshotProtectionMissing The snapshot is not protected") {
+		t.Errorf("event %s", said)
 	}
 	w.forbidPatches(false, ours)
 	must(t, w.Reconcile(t.Context(), "ns/snap"))
 	if said := <-w.events.Events; !strings.Contains(said, ours+" stays on the snapshot") {
-		t.Errorf("an event says: %s", said)
+		t.Errorf("event %s", said)
 	}
 }

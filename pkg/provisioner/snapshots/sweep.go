@@ -13,15 +13,15 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
-// page is how many snapshots are read at once.
+// page is the number of snapshots in one list request.
 const page = 500
 
-func (c *Controller) sweepAgainAndAgain(ctx context.Context) {
+func (c *Controller) sweepEveryInterval(ctx context.Context) {
 	ticker := time.NewTicker(c.Interval)
 	defer ticker.Stop()
 	for {
 		if err := c.Sweep(ctx); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Looking for orphaned finalizers of snapshots failed, trying again", "interval", c.Interval)
+			klog.FromContext(ctx).Error(err, "Sweep of orphaned snapshot finalizers failed, retrying", "interval", c.Interval)
 		}
 		select {
 		case <-ctx.Done():
@@ -31,17 +31,17 @@ func (c *Controller) sweepAgainAndAgain(ctx context.Context) {
 	}
 }
 
-// Sweep has every snapshot looked at that carries the finalizer. Where there is no
-// such resource as snapshots, there is nothing to do.
+// Sweep enqueues every snapshot with the finalizer. A cluster without the resource has no
+// snapshots.
 func (c *Controller) Sweep(ctx context.Context) error {
 	options := metav1.ListOptions{Limit: page}
 	for {
 		list, err := c.Metadata.Resource(Resource).List(ctx, options)
 		switch {
-		case apierrors.IsNotFound(err), c.missesRights(ctx, err):
+		case apierrors.IsNotFound(err), c.isForbidden(ctx, err):
 			return nil
 		case apierrors.IsResourceExpired(err) && options.Continue != "":
-			return nil // the next sweep begins anew
+			return nil // the next sweep starts from the beginning
 		case err != nil:
 			return fmt.Errorf("list snapshots: %w", err)
 		}
