@@ -9,8 +9,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// staleUnless answers as the API server does to a patch whose test fails: every
-// patch that does not rest on the only finalizer being the given one.
+// staleUnless rejects, as the API server does, every patch that does not test that the given
+// finalizer is the only one.
 func staleUnless(only string) clienttesting.ReactionFunc {
 	return func(action clienttesting.Action) (bool, runtime.Object, error) {
 		body := string(action.(clienttesting.PatchAction).GetPatch())
