@@ -18,6 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
@@ -52,7 +53,7 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	counts := librarymetrics.New("controller")
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)
 	journalMetrics := store.NewMetrics()
-	if err := serve(ctx, o, watchdog, calls, append(collectors(counts), journalMetrics.Collectors()...)); err != nil {
+	if err := serve(ctx, o, watchdog, calls, append(engine.Collectors(counts), journalMetrics.Collectors()...)); err != nil {
 		return err
 	}
 	clients, err := o.Clients("provisioner")
@@ -119,7 +120,7 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 		}
 	}
 	return program.Lead(ctx, election, w.clients.Leases, watchdog, func(ctx context.Context, term controller.Term) error {
-		w.begin(term)
+		w.engine.Begin(term)
 		klog.FromContext(ctx).Info("Working", "driver", w.driver.Name(), "workers", w.options.workers)
 		var running sync.WaitGroup
 		for _, work := range w.work {

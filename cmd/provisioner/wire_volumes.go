@@ -5,22 +5,21 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
-	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
-// wireVolumes makes the two sides that make and delete volumes.
+// wireVolumes makes the engine that creates and deletes volumes.
 func (w *wiring) wireVolumes(ctx context.Context) error {
-	core, locks, reporter := w.factory.Core().V1(), &controller.KeyLocks{}, controller.NewReporter(w.recorder)
+	reporter := controller.NewReporter(w.recorder)
 	attachments, err := w.attachments()
 	if err != nil {
 		return fmt.Errorf("watch attachments: %w", err)
@@ -29,33 +28,28 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.store, err = w.newStore(ctx); err != nil {
+	journal, err := w.journal(ctx)
+	if err != nil {
 		return err
 	}
-	var creations *provisioning.Controller
-	deletions, err := deletion.New(deletion.Config{
-		Client: w.clients.Objects, Volumes: core.PersistentVolumes().Informer(), Attachments: attachments,
-		Deleter:  &csibackend.Deleter{Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), ClassSecret: w.classSecret(inputs)},
-		Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Honor: w.options.Honor(), Locks: locks, Reaches: w.reaches(),
-		Settle: func(ctx context.Context, volume *v1.PersistentVolume) error { return creations.Settle(ctx, volume) },
+	w.engine, err = engine.New(engine.Config{
+		Client: w.clients.Objects, Workers: w.options.workers, End: w.end, Journal: journal,
+		Provisioning: w.provisioningConfig(inputs, attributes, reporter),
+		Deletion: deletion.Config{
+			Client: w.clients.Objects, Volumes: w.factory.Core().V1().PersistentVolumes().Informer(), Attachments: attachments,
+			Deleter:  &csibackend.Deleter{Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), ClassSecret: w.classSecret(inputs)},
+			Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Honor: w.options.Honor(), Reaches: w.reaches(),
+		},
 	})
 	if err != nil {
 		return err
 	}
-	creations, err = provisioning.New(w.provisioningConfig(inputs, attributes, deletions, locks, reporter))
-	if err != nil {
-		return err
-	}
-	w.work = append(w.work, func(ctx context.Context) {
-		w.journaled(ctx, w.store, creations,
-			func(ctx context.Context) { creations.Run(ctx, w.options.workers) },
-			func(ctx context.Context) { deletions.Run(ctx, w.options.workers) })
-	})
+	w.work = append(w.work, w.engine.Run)
 	return nil
 }
 
-// provisioningConfig returns what the side that creates volumes works with.
-func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.SharedIndexInformer, deletions *deletion.Controller, locks *controller.KeyLocks, reporter *controller.Reporter) provisioning.Config {
+// provisioningConfig returns the part of the engine's configuration that creates volumes.
+func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.SharedIndexInformer, reporter *controller.Reporter) provisioning.Config {
 	core := w.factory.Core().V1()
 	patience := provisioning.DefaultPatience
 	patience.Unresolved = w.options.journal.unresolvedAfter
@@ -64,10 +58,8 @@ func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.
 		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
 		Attributes: attributes, Streamed: w.streamed,
 		Backend: &csibackend.Backend{Driver: w.driver, Inputs: inputs}, Honor: w.options.Honor(),
-		Deletion: deletions, Serves: w.serves, ServedBy: w.servedBy(), Node: w.selectedNodes().Read, WatchedNode: w.selectedNodes().FromCache, VolumeName: w.volumeName, Failed: w.failed(),
-		Locks: locks, Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(),
-		Journal: w.store, Journaled: w.options.Gates()[string(journalGate)], Leading: w.leading, Patience: patience,
-		Bypassed: func(reason string) { w.journalMetrics.Bypassed.WithLabelValues(reason).Inc() },
+		Serves: w.serves, ServedBy: w.servedBy(), Node: w.selectedNodes().Read, WatchedNode: w.selectedNodes().FromCache, VolumeName: w.volumeName, Failed: w.failed(),
+		Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Patience: patience,
 	}
 }
 
@@ -102,15 +94,4 @@ func (w *wiring) attachments() (cache.SharedIndexInformer, error) {
 	}
 	informer := w.factory.Storage().V1().VolumeAttachments().Informer()
 	return informer, informer.SetTransform(provisioning.TrimAttachment)
-}
-
-func collectors(counts librarymetrics.Metrics) []prometheus.Collector {
-	return []prometheus.Collector{
-		counts.PersistentVolumeClaimProvisionTotal,
-		counts.PersistentVolumeClaimProvisionFailedTotal,
-		counts.PersistentVolumeClaimProvisionDurationSeconds,
-		counts.PersistentVolumeDeleteTotal,
-		counts.PersistentVolumeDeleteFailedTotal,
-		counts.PersistentVolumeDeleteDurationSeconds,
-	}
 }

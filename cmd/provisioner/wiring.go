@@ -2,22 +2,16 @@ package main
 
 import (
 	"context"
-	"sync/atomic"
-	"time"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/internal/program"
-	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
@@ -35,10 +29,9 @@ type wiring struct {
 	streamed func(version string) bool
 	recorder record.EventRecorder
 	counts   librarymetrics.Metrics
-	// store is the journal, term the time during which this process leads.
-	store          *store.Store
+	// engine creates and deletes volumes.
+	engine         *engine.Engine
 	journalMetrics *store.Metrics
-	term           atomic.Pointer[controller.Term]
 	// end ends the process with an error.
 	end  func(error)
 	host string
@@ -61,12 +54,7 @@ func newWiring(options *options, clients *program.Clients, driver *csi.Driver) *
 	if plugin, replaced := migration.New().Plugin(driver.Name()); replaced {
 		names.Migrated, names.PluginOf = []string{plugin}, migration.New().PluginOf
 	}
-	factory := program.NewInformers(clients.Objects, informers.WithTransform(controller.StripManagedFields))
-	claims, streamed := provisioning.NewClaims(clients.Objects, names)
-	factory.InformerFor(&v1.PersistentVolumeClaim{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return claims })
-	factory.InformerFor(&v1.PersistentVolume{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return provisioning.NewVolumes(client, names)
-	})
+	factory, streamed := engine.NewInformers(clients.Objects, names)
 	return &wiring{options: options, clients: clients, driver: driver, names: names, factory: factory, streamed: streamed}
 }
 

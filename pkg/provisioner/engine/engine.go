@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+)
+
+// Times of the journal.
+const (
+	// commitInterval is the least time between two writes of the journal, strikeDelay
+	// how long a removal waits for company.
+	commitInterval = 50 * time.Millisecond
+	strikeDelay    = time.Second
+	// deniedFor is how long the right to write Leases must be missing until volumes are
+	// created without the journal.
+	deniedFor = time.Minute
+	// flushTime bounds the last write of the journal.
+	flushTime = time.Second
+)
+
+// Config is what an engine is made of.
+type Config struct {
+	// Client asks the API server for the rights of this process.
+	Client kubernetes.Interface
+	// Journal configures the journal. The engine sets times, holder, custody and Lost.
+	Journal store.Config
+	// Provisioning and Deletion configure the two sides. The engine sets what joins
+	// them: journal, lock and the deletion side of the provisioning side.
+	Provisioning provisioning.Config
+	Deletion     deletion.Config
+	// Workers is how many claims, and how many volumes, are worked on at once.
+	Workers int
+	// End ends the process with an error.
+	End func(error)
+}
+
+// Engine creates and deletes volumes.
+type Engine struct {
+	Config
+	store     *store.Store
+	creations *provisioning.Controller
+	deletions *deletion.Controller
+	// term is the time during which this process leads.
+	term atomic.Pointer[controller.Term]
+}
+
+// New returns the engine and registers it with the caches.
+func New(config Config) (*Engine, error) {
+	e := &Engine{Config: config}
+	holder, err := program.Identity()
+	if err != nil {
+		return nil, err
+	}
+	e.Journal.Holder, e.Journal.Lost = holder, e.End
+	e.Journal.Interval, e.Journal.StrikeDelay, e.Journal.DeniedFor = commitInterval, strikeDelay, deniedFor
+	e.store = store.New(e.Journal)
+	locks := &controller.KeyLocks{}
+	e.Deletion.Locks = locks
+	e.Deletion.Settle = func(ctx context.Context, volume *v1.PersistentVolume) error { return e.creations.Settle(ctx, volume) }
+	if e.deletions, err = deletion.New(e.Deletion); err != nil {
+		return nil, err
+	}
+	e.Provisioning.Deletion, e.Provisioning.Locks, e.Provisioning.Journal = e.deletions, locks, e.store
+	e.Provisioning.Journaled, e.Provisioning.Leading = !e.Journal.Off, e.leading
+	e.Provisioning.Bypassed = func(reason string) { e.Journal.Metrics.Bypassed.WithLabelValues(reason).Inc() }
+	if e.creations, err = provisioning.New(e.Provisioning); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Begin makes the term known. It is called before Run.
+func (e *Engine) Begin(term controller.Term) {
+	id := term.ID()
+	e.store.Custody = journal.Custody{LeaderLease: id.LeaseUID, Transitions: id.Transitions}
+	e.term.Store(&term)
+}
+
+// leading reports whether the lease lasts for longer than it takes to stop.
+func (e *Engine) leading() bool {
+	term := e.term.Load()
+	return term != nil && (*term).Remaining() > program.StopReserve
+}
+
+// Run creates and deletes volumes, after the journal was read, until the context ends.
+// What is left to be written is written then.
+func (e *Engine) Run(ctx context.Context) {
+	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var writer sync.WaitGroup
+	writer.Go(func() { e.store.Run(writing) })
+	if err := e.creations.Start(ctx); err != nil {
+		if ctx.Err() == nil {
+			e.End(err)
+		}
+		stop()
+		writer.Wait()
+		return
+	}
+	var running sync.WaitGroup
+	running.Go(func() { e.watchJournal(ctx) })
+	running.Go(func() { e.creations.Run(ctx, e.Workers) })
+	running.Go(func() { e.deletions.Run(ctx, e.Workers) })
+	running.Wait()
+	stop()
+	writer.Wait()
+	flushing, stopFlushing := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer stopFlushing()
+	e.store.Flush(flushing)
+}
+
+// watchJournal follows the Leases of the journal, if that is allowed.
+func (e *Engine) watchJournal(ctx context.Context) {
+	may, err := access.MayWatch(ctx, e.Client, coordinationv1.Resource("leases"), e.Journal.Journal.Namespace)
+	if err == nil && may {
+		err = e.store.Watch(ctx, func(entry journal.Entry) { e.creations.Approve(ctx, entry) })
+	}
+	if err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "The leases of the provisioning journal are not watched")
+	}
+}
