@@ -42,6 +42,12 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	return clients, nil
 }
 
+// ClientsOf returns the clients of a program that uses one client, with one budget, for
+// every purpose.
+func ClientsOf(client kubernetes.Interface) *Clients {
+	return &Clients{Objects: client, Events: client, Leases: client, Config: &rest.Config{}, failures: &failures{}}
+}
+
 // For returns another client, with a budget of its own. The purpose is the end of
 // its user agent, by which an administrator tells in the audit log who asks.
 func (c *Clients) For(purpose string) (kubernetes.Interface, error) {

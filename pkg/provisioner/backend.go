@@ -1,0 +1,124 @@
+package provisioner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
+)
+
+// storage is the storage system behind a [controller.Provisioner].
+type storage struct {
+	name        string
+	provisioner controller.Provisioner
+	// idempotent: Provision returns the existing volume when it is called again.
+	idempotent bool
+	// sharedSources: several volumes may have the same source.
+	sharedSources bool
+	// provisionTimeout and deletionTimeout bound one call; 0 is unlimited.
+	provisionTimeout, deletionTimeout time.Duration
+}
+
+var _ backend.Backend = (*storage)(nil)
+
+// Name returns the name of the provisioner.
+func (s *storage) Name() string { return s.name }
+
+// Prepare returns the request for the claim's volume. Provision is not called.
+func (s *storage) Prepare(ctx context.Context, options controller.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
+	if qualifier, ok := s.provisioner.(controller.Qualifier); ok && !qualifier.ShouldProvision(ctx, options.PVC.DeepCopy()) {
+		return nil, nil, &provision.NotOurs{}
+	}
+	if ptr.Deref(options.PVC.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == v1.PersistentVolumeBlock && !s.supportsBlock(ctx) {
+		return nil, nil, &provision.Refusal{Sentence: s.name + " does not support block volume provisioning"}
+	}
+	return newRequest(options), &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: options.PVName},
+		Spec: v1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: ptr.Deref(options.StorageClass.ReclaimPolicy, v1.PersistentVolumeReclaimDelete),
+		},
+	}, nil
+}
+
+func (s *storage) supportsBlock(ctx context.Context) bool {
+	block, ok := s.provisioner.(controller.BlockProvisioner)
+	return ok && block.SupportsBlock(ctx)
+}
+
+// Restore returns the request of a journal entry. After a restart Provision is called
+// again only if the provisioner is idempotent.
+func (s *storage) Restore(stored journal.Request, _ *journal.Secret) (backend.Request, error) {
+	r, err := restore(stored)
+	if err != nil {
+		return nil, err
+	}
+	if !s.idempotent && r.isComplete() {
+		return nil, fmt.Errorf("the provisioner %s is not idempotent, so that Provision is not called again after a restart; look for a volume called %s in the storage system", s.name, r.volume)
+	}
+	return r, nil
+}
+
+// Create calls Provision.
+func (s *storage) Create(ctx context.Context, call backend.Call) (backend.Answer, *backend.Failure) {
+	planned, ok := call.Request.(*request)
+	if !ok || !planned.isComplete() {
+		return backend.Answer{}, &backend.Failure{Err: errors.New("the request has no claim or no storage class")}
+	}
+	ctx, cancel := bounded(ctx, s.provisionTimeout)
+	defer cancel()
+	volume, state, err := s.provisioner.Provision(ctx, planned.options())
+	switch {
+	case err != nil:
+		return backend.Answer{}, failureOf(state, err, ctx.Err() != nil)
+	case volume == nil:
+		return backend.Answer{}, &backend.Failure{Err: errors.New("Provision returned neither a volume nor an error"), Outcome: provision.Uncertain}
+	}
+	return s.answer(volume, planned.volume), nil
+}
+
+// answer returns the volume under the name of the claim's volume.
+func (s *storage) answer(volume *v1.PersistentVolume, name string) backend.Answer {
+	volume = volume.DeepCopy()
+	volume.Name = name
+	policy := &volume.Spec.PersistentVolumeReclaimPolicy
+	*policy = cmp.Or(*policy, v1.PersistentVolumeReclaimRetain) // the API server's default
+	handle := s.HandleOf(volume)
+	return backend.Answer{Handle: handle, Shown: handle, Volume: volume, Unusable: unusable(volume)}
+}
+
+// unusable returns why the API server would refuse the volume, "" if it would not.
+func unusable(volume *v1.PersistentVolume) string {
+	switch {
+	case volume.Spec.PersistentVolumeSource == v1.PersistentVolumeSource{}:
+		return "Provision returned a volume without a source"
+	case len(volume.Spec.AccessModes) == 0:
+		return "Provision returned a volume without access modes"
+	case volume.Spec.Capacity.Storage().IsZero():
+		return "Provision returned a volume without a capacity"
+	}
+	return ""
+}
+
+// Shorten drops the request: Delete needs the volume only.
+func (s *storage) Shorten(entry journal.Entry) journal.Entry {
+	entry.Superseded, entry.Request = nil, journal.Request{Payload: &journal.Payload{Kind: requestKind, Volume: entry.VolumeName()}}
+	return entry
+}
+
+// bounded returns a context that ends after the timeout, 0 for none.
+func bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
+}

@@ -1,0 +1,163 @@
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	componentconfig "k8s.io/component-base/config"
+	"k8s.io/klog/v2"
+	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+)
+
+// ProvisionController creates PersistentVolumes for PersistentVolumeClaims and deletes
+// them by their reclaim policy.
+type ProvisionController struct {
+	logger  klog.Logger
+	client  kubernetes.Interface
+	storage *storage
+	settings
+	// invalid is the error of an option.
+	invalid error
+	hasRun  atomic.Bool
+}
+
+// NewProvisionController returns a controller that creates and deletes volumes with the
+// provisioner for claims and volumes that carry its name. The arguments are those of v10.
+// An error of an option is returned by Run.
+func NewProvisionController(logger klog.Logger, client kubernetes.Interface, provisionerName string, provisioner library.Provisioner, options ...Option) *ProvisionController {
+	settings, err := newSettings(options)
+	if provisionerName == "" {
+		err = errors.New("the provisioner has no name")
+	}
+	return &ProvisionController{
+		logger: logger, client: client, settings: settings, invalid: err,
+		storage: &storage{
+			name: provisionerName, provisioner: provisioner, idempotent: settings.idempotent, sharedSources: settings.sharedSources,
+			provisionTimeout: settings.provisionTimeout, deletionTimeout: settings.deletionTimeout,
+		},
+	}
+}
+
+// HasRun reports whether Run was called.
+func (c *ProvisionController) HasRun() bool { return c.hasRun.Load() }
+
+// Run creates and deletes volumes until the context ends, which is no error. It returns
+// an error if an option is invalid, if the lease was lost, or if another process has
+// taken over the journal: nothing is written after that, and the process should end.
+// Run is called once.
+func (c *ProvisionController) Run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, c.logger)
+	err := c.run(ctx)
+	if err != nil {
+		c.logger.Error(err, "The provision controller has ended", "provisioner", c.storage.name)
+	}
+	return err
+}
+
+func (c *ProvisionController) run(ctx context.Context) error {
+	switch {
+	case c.invalid != nil:
+		return c.invalid
+	case !c.hasRun.CompareAndSwap(false, true):
+		return errors.New("Run was called before")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var failure atomic.Pointer[error]
+	err := c.work(ctx, func(err error) {
+		failure.CompareAndSwap(nil, &err)
+		cancel()
+	})
+	if failed := failure.Load(); failed != nil {
+		return *failed
+	}
+	return err
+}
+
+// work ends with the context, which end ends with an error.
+func (c *ProvisionController) work(ctx context.Context, end func(error)) error {
+	journalMetrics := store.NewMetrics()
+	if err := c.serve(ctx, journalMetrics); err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("read host name for the source of events: %w", err)
+	}
+	recorder, stopEvents := program.Recorder(ctx, c.client, identity.EventSource(c.storage.name, host))
+	defer stopEvents()
+	namespace, err := identity.JournalNamespace(ctx, c.client, c.leaderElection, c.leaderElectionNamespace)
+	if err != nil {
+		return unlessStopped(ctx, err)
+	}
+	w := newWiring(c, namespace, recorder, journalMetrics)
+	work, err := w.engine(end)
+	if err != nil {
+		return err
+	}
+	clients := program.ClientsOf(c.client)
+	watching, stopWatching := context.WithCancel(ctx)
+	w.informers.StartWithContext(watching)
+	defer w.informers.Shutdown()
+	defer stopWatching()
+	if !clients.WaitForCacheSync(ctx, w.informers) {
+		return nil
+	}
+	return c.lead(ctx, w, work)
+}
+
+// lead runs the engine while this process leads.
+func (c *ProvisionController) lead(ctx context.Context, w *wiring, work *engine.Engine) error {
+	election := c.election(w.namespace)
+	election.Recorder = w.recorder
+	if c.leaderElection {
+		var err error
+		if election.Watched, err = access.MayWatch(ctx, c.client, coordinationv1.Resource("leases"), w.namespace); err != nil {
+			return unlessStopped(ctx, err)
+		}
+	}
+	watchdog := leaderelection.NewLeaderHealthzAdaptor(c.leaseDuration)
+	return program.Lead(ctx, election, c.client, watchdog, func(ctx context.Context, term controller.Term) error {
+		work.Begin(term)
+		klog.FromContext(ctx).Info("Working", "provisioner", c.storage.name, "workers", c.threadiness)
+		work.Run(ctx)
+		return nil
+	})
+}
+
+// election describes the lease, which is called as v10's.
+func (c *ProvisionController) election(namespace string) program.Election {
+	return program.Election{LeaderElectionConfiguration: componentconfig.LeaderElectionConfiguration{
+		LeaderElect:       c.leaderElection,
+		ResourceLock:      "leases",
+		ResourceName:      strings.ReplaceAll(c.storage.name, "/", "-"),
+		ResourceNamespace: namespace,
+		LeaseDuration:     metav1.Duration{Duration: c.leaseDuration},
+		RenewDeadline:     metav1.Duration{Duration: c.renewDeadline},
+		RetryPeriod:       metav1.Duration{Duration: c.retryPeriod},
+	}}
+}
+
+// unlessStopped returns the error, or nil if the controller was stopped: requests that are
+// under way fail then.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
+
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
+)
+
+// guarded is a provisioner with a DeletionGuard.
+type guarded struct {
+	scripted
+	allows bool
+}
+
+func (g *guarded) ShouldDelete(context.Context, *v1.PersistentVolume) bool { return g.allows }
+
+func TestDelete(t *testing.T) {
+	failed := errors.New("failed")
+	for name, tc := range map[string]struct {
+		provisioner controller.Provisioner
+		ignored     bool
+		err         error
+	}{
+		"deleted":         {&scripted{}, false, nil},
+		"failed":          {&scripted{err: failed}, false, failed},
+		"ignored":         {&scripted{err: &controller.IgnoredError{Reason: "other"}}, true, nil},
+		"guard allows":    {&guarded{allows: true}, false, nil},
+		"guard forbids":   {&guarded{allows: false}, true, nil},
+		"guard, failed":   {&guarded{allows: true, scripted: scripted{err: failed}}, false, failed},
+		"wrapped ignored": {&scripted{err: errors.Join(failed, &controller.IgnoredError{Reason: "other"})}, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := newStorage(tc.provisioner).Delete(t.Context(), testVolume())
+			var ignored *backend.Ignored
+			if errors.As(err, &ignored) != tc.ignored || !tc.ignored && !errors.Is(err, tc.err) {
+				t.Errorf("error = %v, want ignored = %v, %v", err, tc.ignored, tc.err)
+			}
+		})
+	}
+}
+
+func TestGuardedVolumeIsNotDeleted(t *testing.T) {
+	provisioner := &guarded{}
+	if err := newStorage(provisioner).Delete(t.Context(), testVolume()); err == nil || len(provisioner.deleted) > 0 {
+		t.Errorf("Delete was called %d times, error %v", len(provisioner.deleted), err)
+	}
+}
+
+func TestDiscardIsNeitherGuardedNorIgnored(t *testing.T) {
+	provisioner := &guarded{}
+	if err := newStorage(provisioner).Discard(t.Context(), testVolume(), "handle"); err != nil || len(provisioner.deleted) != 1 {
+		t.Errorf("Delete was called %d times, error %v; want one call", len(provisioner.deleted), err)
+	}
+	provisioner.err = &controller.IgnoredError{Reason: "other"}
+	var ignored *backend.Ignored
+	if err := newStorage(provisioner).Discard(t.Context(), testVolume(), "handle"); err == nil || errors.As(err, &ignored) {
+		t.Errorf("error = %v, want a failure", err)
+	}
+}
+
+func TestTimeoutBoundsDelete(t *testing.T) {
+	s := newStorage(&stuck{})
+	s.deletionTimeout = time.Nanosecond
+	if err := s.Delete(t.Context(), testVolume()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error = %v", err)
+	}
+	if err := s.Discard(t.Context(), testVolume(), "handle"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// stuck is a provisioner whose Delete never answers.
+type stuck struct{ scripted }
+
+func (s *stuck) Delete(ctx context.Context, _ *v1.PersistentVolume) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestSourcesOfOneDiskAreTheSame(t *testing.T) {
+	source := func(change func(*v1.PersistentVolumeSource)) *v1.PersistentVolume {
+		volume := &v1.PersistentVolume{}
+		change(&volume.Spec.PersistentVolumeSource)
+		return volume
+	}
+	nfs := func(path string, readOnly bool) *v1.PersistentVolume {
+		return source(func(s *v1.PersistentVolumeSource) {
+			s.NFS = &v1.NFSVolumeSource{Server: "a", Path: path, ReadOnly: readOnly}
+		})
+	}
+	host := func(path string) *v1.PersistentVolume {
+		return source(func(s *v1.PersistentVolumeSource) { s.HostPath = &v1.HostPathVolumeSource{Path: path} })
+	}
+	csi := func(driver, handle, key string) *v1.PersistentVolume {
+		return source(func(s *v1.PersistentVolumeSource) {
+			s.CSI = &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle, VolumeAttributes: map[string]string{"key": key}}
+		})
+	}
+	local := func(path string) *v1.PersistentVolume {
+		return source(func(s *v1.PersistentVolumeSource) { s.Local = &v1.LocalVolumeSource{Path: path} })
+	}
+	for name, tc := range map[string]struct {
+		a, b *v1.PersistentVolume
+		same bool
+	}{
+		"NFS, read-only":       {nfs("/x", true), nfs("/x/", false), true},
+		"NFS, other directory": {nfs("/x", false), nfs("/y", false), false},
+		"host path":            {host("/x"), host("/x/"), true},
+		"host path and NFS":    {host("/a/x"), nfs("/x", false), false},
+		"CSI, attributes":      {csi("d", "1", "a"), csi("d", "1", "b"), true},
+		"CSI, other driver":    {csi("d", "1", "a"), csi("e", "1", "a"), false},
+		"local":                {local("/x"), local("/x"), true},
+		"local, other":         {local("/x"), local("/y"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := newStorage(&scripted{}).Same(tc.a, tc.b); got != tc.same {
+				t.Errorf("same = %v, want %v", got, tc.same)
+			}
+		})
+	}
+}

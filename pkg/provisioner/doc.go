@@ -1,0 +1,105 @@
+// Package provisioner runs a dynamic provisioner that implements
+// [sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller.Provisioner], and
+// optionally BlockProvisioner, Qualifier and DeletionGuard of the same package. The engine
+// is that of the program provisioner, for which a CSI driver is one implementation.
+//
+// A program replaces
+//
+//	controller.NewProvisionController(logger, client, name, p, controller.Threadiness(10)).Run(ctx)
+//
+// by
+//
+//	err := provisioner.NewProvisionController(logger, client, name, p, provisioner.Threadiness(10)).Run(ctx)
+//
+// and ends when Run returns: an error means that another process may lead now.
+//
+// What changes:
+//
+//	v10 alone                                           this package
+//	finalizer only with AddFinalizer(true), on          finalizer by default, in the first write of volumes
+//	volumes of every policy at first                    with policy Delete, never on others
+//	volume forgotten if the process ends between        the journal has an entry before Provision is called; the
+//	Provision and the PersistentVolume                  next leader records the volume, or deletes it by its policy
+//	gives up after 15 failures                          retries with backoff until there is an answer
+//	caches decide about deletion                        claim and volume are read live before Delete
+//	Delete again while the cache is stale               Delete once for each volume
+//	claims and volumes of all provisioners in memory    only its own
+//	a PersistentVolume of the same name is success      only if it names the claim
+//
+// # States of a failed call
+//
+// Provision returns a state with an error. With a nil error the state does not count.
+//
+//	ProvisioningFinished      There is no volume. The claim is retried with backoff. After an earlier call that may
+//	                          have created the volume, the answer counts once it is repeated ten minutes later;
+//	                          the same request is repeated until then.
+//	ProvisioningInBackground  There may be a volume. The same request is repeated with backoff until another
+//	                          answer comes, also after a restart, and also if the claim is deleted.
+//	ProvisioningNoChange      What was known before the call is still true. For the first call: Finished.
+//	ProvisioningReschedule    As Finished. If the scheduler has selected a node, it selects another one. Without a
+//	                          selected node the claim is retried.
+//	any other                 As ProvisioningInBackground.
+//
+// An error of a call whose context has ended, by ProvisionTimeout or because the process
+// ends, is ProvisioningInBackground, whatever the state says. An IgnoredError leaves the
+// claim to another provisioner: no event, and no retry until the claim or its class
+// changes. A nil volume with a nil error is an error that says nothing about the volume.
+// With a Qualifier, a claim for which ShouldProvision returns false is neither provisioned
+// nor reported; it is tried again after the longest retry interval.
+//
+// Provision is called for a deleted claim only to find out about the volume of an
+// earlier call. That volume is recorded as a PersistentVolume and reclaimed by its
+// policy, as any other one.
+//
+// # Deletion
+//
+// Delete is called for a released volume with policy Delete, after live reads of volume
+// and claim, while no other PersistentVolume has the same source. A nil error is
+// remembered: only the writes to the API server are retried. Any other error is an event
+// VolumeFailedDelete and retried with backoff, except an IgnoredError: no event. With a
+// DeletionGuard, Delete is not called while ShouldDelete returns false. In both cases the
+// volume is tried again after the longest retry interval.
+//
+// Delete is also called for a volume that was created but cannot be recorded: it is
+// unusable, or another volume has its name. The argument is the volume that Provision
+// returned, with the name of the claim's volume; the journal has it until Delete succeeds.
+//
+// # What a provisioner must guarantee
+//
+//   - Delete succeeds for a volume that no longer exists.
+//   - Provision is idempotent by PVName: called again with the same options it returns
+//     the volume that exists. A provisioner that creates a second volume instead says
+//     so with [Idempotent](false). After a crash in the middle of a call Provision is not called
+//     for that request again: its journal entry is kept for an administrator, "exeunt journal list" names
+//     the volume, and a claim that still waits is served by a new call.
+//   - Volumes have distinct sources, or the provisioner says [SharedSources](true).
+//   - The returned PersistentVolume has a source, a capacity and access modes; without,
+//     it is deleted by Delete and the claim is retried. The name is PVName.
+//   - The options hold no secret: the journal stores class, claim and node of a call,
+//     without managedFields and the last applied configuration. Provision gets the node
+//     without images, conditions and attached volumes, at the first call too.
+//
+// # Options of v10 that are absent
+//
+// They would have no meaning here, so that a program that uses them does not compile.
+//
+//	ResyncPeriod                                no resync: every wait ends with an event or a planned retry
+//	RateLimiter, ExponentialBackOffOnError      RetryInterval
+//	CreateProvisionedPV...                      the PersistentVolume is written until the API server takes it
+//	FailedProvisionThreshold,
+//	FailedDeleteThreshold                       nothing is given up
+//	ClaimsInformer, VolumesInformer,
+//	ClassesInformer                             the caches hold the provisioner's own objects only
+//	AdditionalProvisionerNames                  one controller for each name
+//
+// AddFinalizer is on by default. All other options have the defaults of v10.
+//
+// # Rights
+//
+// Beside those that v10 needs: patch on PersistentVolumeClaims, for claims that are
+// rescheduled; list, watch, get, create, update and delete on Leases in the namespace of
+// the leader lease, for the journal. Without the right to Leases volumes are created
+// without journal entries after a minute, with the event JournalForbidden and a metric.
+// See examples/hostpath-provisioner/deploy. The journal writes up to 20 times a second:
+// the client's QPS should not be lower than 50.
+package provisioner

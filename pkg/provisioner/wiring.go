@@ -1,0 +1,92 @@
+package provisioner
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+)
+
+// wiring are the caches and reporters that the engine works with.
+type wiring struct {
+	*ProvisionController
+	namespace string
+	informers *program.Informers
+	// streamed reports whether a claim of that version came by a watch.
+	streamed       func(version string) bool
+	recorder       record.EventRecorder
+	journalMetrics *store.Metrics
+}
+
+// newWiring returns the caches: the provisioner's claims and volumes, and all classes.
+func newWiring(c *ProvisionController, namespace string, recorder record.EventRecorder, journalMetrics *store.Metrics) *wiring {
+	factory, streamed := engine.NewInformers(c.client, provisioning.Names{Driver: c.storage.name})
+	return &wiring{ProvisionController: c, namespace: namespace, informers: factory, streamed: streamed, recorder: recorder, journalMetrics: journalMetrics}
+}
+
+// engine returns the engine, which ends the controller by end.
+func (w *wiring) engine(end func(error)) (*engine.Engine, error) {
+	core, reporter := w.informers.Core().V1(), controller.NewReporter(w.recorder)
+	backoff := controller.Backoff{Initial: w.retryFirst, Max: w.retryMost}
+	volumes := core.PersistentVolumes().Informer()
+	return engine.New(engine.Config{
+		Client: w.client, Workers: w.threadiness, End: end,
+		Journal: store.Config{
+			Client: w.client, Journal: journal.Journal{Namespace: w.namespace, Driver: w.storage.name},
+			Off: !w.journal, Recorder: w.recorder, Metrics: w.journalMetrics,
+		},
+		Provisioning: provisioning.Config{
+			Client: w.client, Backend: w.storage, Honor: w.addFinalizer,
+			Claims: core.PersistentVolumeClaims().Informer(), Volumes: volumes, Classes: w.informers.Storage().V1().StorageClasses().Informer(),
+			Streamed: w.streamed, Serves: w.serves, Node: w.node, WatchedNode: w.watchedNode(), VolumeName: volumeName,
+			Reporter: reporter, Metrics: w.metrics, Backoff: backoff, Patience: w.patience(),
+		},
+		Deletion: deletion.Config{
+			Client: w.client, Volumes: volumes, Deleter: w.storage,
+			Reporter: reporter, Metrics: w.metrics, Backoff: backoff, Honor: w.addFinalizer,
+		},
+	})
+}
+
+func (w *wiring) patience() provisioning.Patience {
+	patience := provisioning.DefaultPatience
+	patience.Unresolved = w.unresolvedAfter
+	return patience
+}
+
+func (w *wiring) serves(provisioner string) bool { return provisioner == w.storage.name }
+
+// volumeName is v10's.
+func volumeName(claim *v1.PersistentVolumeClaim) string {
+	return provision.VolumeName(provision.Settings{NamePrefix: "pvc", NameLength: -1}, claim.UID)
+}
+
+// node reads a selected node live.
+func (w *wiring) node(ctx context.Context, name string) (*v1.Node, error) {
+	return w.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+}
+
+// watchedNode looks selected nodes up in the lister of the option NodesLister, nil if
+// there is none.
+func (w *wiring) watchedNode() func(name string) *v1.Node {
+	if w.nodes == nil {
+		return nil
+	}
+	return func(name string) *v1.Node {
+		node, err := w.nodes.Get(name)
+		if err != nil {
+			return nil
+		}
+		return node
+	}
+}
