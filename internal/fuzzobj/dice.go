@@ -6,17 +6,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Dice are choices made by bytes; every choice after the last byte is the first one.
+// Dice makes choices from bytes. After the last byte, every choice is the first one.
 type Dice struct {
 	bytes []byte
 }
 
-// New returns dice that fall as the bytes say.
+// New returns dice for the bytes.
 func New(bytes []byte) *Dice {
 	return &Dice{bytes}
 }
 
-// Done says whether no byte is left.
+// Done reports whether all bytes are used.
 func (d *Dice) Done() bool {
 	return len(d.bytes) == 0
 }
@@ -36,7 +36,7 @@ func Pick[T any](d *Dice, values ...T) T {
 	return values[d.Below(len(values))]
 }
 
-// some returns those of the values that the next byte selects, nil for none.
+// some returns the values that the next byte selects, nil for none.
 func some[T any](d *Dice, values ...T) []T {
 	var chosen []T
 	bits := d.Below(1 << len(values))
@@ -80,7 +80,7 @@ func (d *Dice) labels() map[string]string {
 	return Pick(d, nil, map[string]string{"tier": "gold"}, map[string]string{"tier": "lead"}, map[string]string{"": ""})
 }
 
-// annotations returns some of the keys, each with one of the values.
+// annotations returns some of the keys, each with a value.
 func (d *Dice) annotations(keys []string, values ...string) map[string]string {
 	result := map[string]string{}
 	for _, key := range some(d, keys...) {

@@ -1,4 +1,4 @@
-// Package fuzzobj makes API objects of bytes, for fuzz targets: sensible ones and
-// such as no API server of today would let pass, for a watch may bring what an
-// older or a broken one stored. Equal bytes make equal objects.
+// Package fuzzobj makes API objects from bytes, for fuzz targets: valid objects, and objects
+// that today's API server rejects, for an older one may have stored them. Equal bytes make
+// equal objects.
 package fuzzobj

@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Names that the objects have and refer to each other by: few, so that they meet.
+// Few names, so that objects often refer to each other.
 const (
-	// Namespace is that of claims and pods.
+	// Namespace of claims and pods.
 	Namespace = "ns"
-	// Driver is the CSI driver that there is.
+	// Driver is the CSI driver.
 	Driver = "csi.example.com"
 )
 
-// annotated are the annotations that mean something to one of the programs.
+// annotated has the annotations that our programs read.
 var annotated = []string{
 	"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller", "pv.kubernetes.io/provisioned-by",
 	"pv.kubernetes.io/migrated-to", "volume.kubernetes.io/selected-node", "exeunt.io/reclaim",
@@ -38,7 +38,7 @@ func (d *Dice) meta(name string, uids ...types.UID) metav1.ObjectMeta {
 	}
 }
 
-// Claim returns a claim of the name.
+// Claim returns a claim with the name.
 func (d *Dice) Claim(name string) *v1.PersistentVolumeClaim {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: d.meta(name, types.UID(name), types.UID(name+"-of-old"), "")}
 	claim.Namespace = Namespace
@@ -60,7 +60,7 @@ func (d *Dice) Claim(name string) *v1.PersistentVolumeClaim {
 	return claim
 }
 
-// Volume returns a volume of the name.
+// Volume returns a volume with the name.
 func (d *Dice) Volume(name string) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{ObjectMeta: d.meta(name, types.UID(name), "")}
 	volume.Spec = v1.PersistentVolumeSpec{
@@ -104,7 +104,7 @@ func (d *Dice) source(name string) v1.PersistentVolumeSource {
 		v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{}})
 }
 
-// Class returns a storage class of the name.
+// Class returns a storage class with the name.
 func (d *Dice) Class(name string) *storagev1.StorageClass {
 	return &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{
@@ -117,7 +117,7 @@ func (d *Dice) Class(name string) *storagev1.StorageClass {
 	}
 }
 
-// Pod returns a pod of the name.
+// Pod returns a pod with the name.
 func (d *Dice) Pod(name string) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID(name), ResourceVersion: "1", DeletionTimestamp: d.deletion()}}
 	pod.Spec.NodeName = Pick(d, "node", "")

@@ -13,7 +13,7 @@ var (
 	Volumes = []string{"v0", "v1", "v2"}
 )
 
-// World returns some of those claims and volumes, and classes and pods beside them.
+// World returns some of these claims and volumes, and classes and pods.
 func (d *Dice) World() []runtime.Object {
 	var objects []runtime.Object
 	maybe := func(object runtime.Object) {
@@ -34,13 +34,13 @@ func (d *Dice) World() []runtime.Object {
 	return objects
 }
 
-// Seeds returns bytes that lead to as many different choices as may be.
+// Seeds returns bytes that lead to many different choices.
 func Seeds(count, length int) [][]byte {
 	seeds := [][]byte{{}}
 	for number := range count {
 		random := rand.NewChaCha8([32]byte{byte(number), byte(number >> 8)})
 		seed := make([]byte, length)
-		_, _ = random.Read(seed) // which never fails
+		_, _ = random.Read(seed) // never fails
 		seeds = append(seeds, seed)
 	}
 	return seeds

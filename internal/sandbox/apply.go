@@ -24,11 +24,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fieldManager is who owns the fields that Apply sets.
+// fieldManager owns the fields that Apply sets.
 const fieldManager = "exeunt-sandbox"
 
-// Apply puts every object in the .yaml files of manifests into the cluster, by
-// server-side apply, namespaces and types first.
+// Apply applies every object in the .yaml files of manifests server-side, namespaces and
+// custom resource definitions first.
 func Apply(ctx context.Context, config *rest.Config, manifests fs.FS) error {
 	objects, err := readManifests(manifests)
 	if err != nil {
@@ -88,7 +88,7 @@ func parseManifest(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// applyAll applies objects, those first that others need.
+// applyAll applies objects in the order of rank.
 func applyAll(ctx context.Context, config *rest.Config, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -110,7 +110,7 @@ func applyAll(ctx context.Context, config *rest.Config, objects []*unstructured.
 	return nil
 }
 
-// rank orders objects by who needs whom.
+// rank returns the position of an object in the order of dependencies.
 func rank(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "Namespace":
@@ -121,7 +121,7 @@ func rank(object *unstructured.Unstructured) int {
 	return 2
 }
 
-// apply puts one object into the cluster.
+// apply applies one object.
 func apply(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)

@@ -14,26 +14,24 @@ import (
 
 // Event is one finished request in the audit log of the API server.
 type Event struct {
-	// Time is when the request was answered, Duration how long that took.
+	// Time is the time of the response, Duration the duration of the request.
 	Time     time.Time
 	Duration time.Duration
-	// User is who asked, UserAgent with which program.
+	// User sent the request with the program UserAgent.
 	User, UserAgent string
-	// Verb is what was asked: get, list, watch, create, update, patch, delete
-	// or deletecollection.
+	// Verb is get, list, watch, create, update, patch, delete or deletecollection.
 	Verb string
-	// Group, Resource and Subresource are of what; Namespace and Name of which
-	// object. A request for no resource, such as /readyz, has none of them.
+	// Group, Resource, Subresource, Namespace and Name identify the object. They are empty
+	// for requests that are not for a resource, such as /readyz.
 	Group, Resource, Subresource, Namespace, Name string
-	// Code is the HTTP status of the answer.
+	// Code is the HTTP status of the response.
 	Code int
-	// Authorized reports whether the user has the right to the request. An authorized
-	// request can be forbidden by admission, as new objects are in a namespace that is
-	// being deleted.
+	// Authorized reports whether the user has the right to the request. Admission can
+	// forbid an authorized request, such as the creation in a Terminating namespace.
 	Authorized bool
 }
 
-// Writes says whether the request could change an object.
+// Writes reports whether the request can change an object.
 func (e Event) Writes() bool {
 	switch e.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -65,7 +63,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// auditLine is the part of an audit.k8s.io/v1 Event that an Event is made of.
+// auditLine has the fields of an audit.k8s.io/v1 Event that Event needs.
 type auditLine struct {
 	RequestReceivedTimestamp time.Time
 	StageTimestamp           time.Time
@@ -77,24 +75,22 @@ type auditLine struct {
 	Annotations              map[string]string
 }
 
-// ReadAudit returns the events in an audit log so far.
+// ReadAudit returns the events that an audit log has now.
 func ReadAudit(path string) ([]Event, error) { return readAll[Event](path) }
 
-// FollowAudit yields the events in an audit log, those there and those to come,
-// until ctx ends.
+// FollowAudit yields the existing and the future events in an audit log until ctx ends.
 func FollowAudit(ctx context.Context, path string) iter.Seq2[Event, error] {
 	return follow[Event](ctx, path)
 }
 
-// FollowCalls yields the calls in the call log of a driver, those there and
-// those to come, until ctx ends.
+// FollowCalls yields the existing and the future calls in a driver's call log until ctx
+// ends.
 func FollowCalls(ctx context.Context, path string) iter.Seq2[csimock.Call, error] {
 	return follow[csimock.Call](ctx, path)
 }
 
-// Refused returns an error that names the first request in an audit log that a user
-// whose name begins with prefix had no right to, or nil. What upstream's sidecar
-// is forbidden is not ours to grant.
+// Refused returns an error that names the first unauthorized request of a user with the
+// prefix in an audit log, or nil. Requests of upstream's sidecar do not count.
 func Refused(path, prefix string) error {
 	events, err := ReadAudit(path)
 	if err != nil {

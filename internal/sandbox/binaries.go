@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// The programs that a sandbox is made of.
+// The programs of a sandbox.
 const (
 	controlPlaneProgram = "controlplane"
 	pvControllerProgram = "pv-controller"
@@ -14,10 +14,9 @@ const (
 	driverProgram       = "csimock"
 )
 
-// Binaries is where the built programs are.
+// Binaries locates the built programs.
 type Binaries struct {
-	// Dir is the directory that holds them. Empty means the one that the
-	// running executable is in.
+	// Dir has the programs. Empty means the directory of the running executable.
 	Dir string
 }
 
@@ -34,7 +33,7 @@ func (b Binaries) Path(name string) (string, error) {
 	return path, nil
 }
 
-// directory returns the absolute path of where the programs are.
+// directory returns the absolute path of the directory with the programs.
 func (b Binaries) directory() (string, error) {
 	if b.Dir != "" {
 		return filepath.Abs(b.Dir)

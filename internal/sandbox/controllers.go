@@ -9,39 +9,38 @@ import (
 	"github.com/exeunt-io/exeunt/deploy"
 )
 
-// Controller says how a controller runs.
+// Controller configures a controller process.
 type Controller struct {
-	// Name is what its log is called, to tell replicas apart. Empty means the
-	// name of the program.
+	// Name is the name of the log, which differs between replicas. Empty means the name of
+	// the program.
 	Name string
 	// HonorReclaimPolicy is the feature gate HonorPVReclaimPolicy.
 	HonorReclaimPolicy bool
-	// Kubeconfig is whose rights it has. Empty means those of its own service
-	// account.
+	// Kubeconfig of the controller. Empty means its service account.
 	Kubeconfig string
 	// Env is added to the environment, as KEY=VALUE.
 	Env []string
-	// Args are further flags, which win over those that the sandbox gives.
+	// Args are further flags, which override the flags of the sandbox.
 	Args []string
 }
 
 // StartPVController starts the controller that binds and protects volumes. It
-// leads without an election, unless Args say otherwise.
+// leads without an election, unless Args enable leader election.
 func (c *ControlPlane) StartPVController(ctx context.Context, controller Controller) (*Process, error) {
 	args := []string{"--leader-elect=false"}
 	return c.startController(ctx, pvControllerProgram, PVControllerAccount, controller, args)
 }
 
-// StartProvisioner starts the controller that makes and deletes the volumes of
-// driver. Its Leases are in the namespace of its service account.
+// StartProvisioner starts the controller that creates and deletes the volumes of driver.
+// Its Leases are in the namespace of its service account.
 func (c *ControlPlane) StartProvisioner(ctx context.Context, driver *Driver, controller Controller) (*Process, error) {
 	args := []string{"--csi-address=" + driver.Socket}
 	controller.Env = append([]string{"POD_NAMESPACE=" + deploy.Namespace}, controller.Env...)
 	return c.startController(ctx, provisionerProgram, ProvisionerAccount, controller, args)
 }
 
-// startController starts program with args, those that every controller has
-// and the caller's.
+// startController starts program with args, the common flags of controllers and the flags
+// of the caller.
 func (c *ControlPlane) startController(ctx context.Context, program string, account Identity, controller Controller, args []string) (*Process, error) {
 	path, err := c.config.Binaries.Path(program)
 	if err != nil {

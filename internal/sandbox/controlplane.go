@@ -13,18 +13,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Config says how a control plane runs.
+// Config configures a control plane.
 type Config struct {
-	// Binaries is where its program and those of the controllers are.
+	// Binaries locates the programs of the control plane and of the controllers.
 	Binaries Binaries
-	// Dir keeps everything: data, logs and kubeconfig files. Started again on
-	// it, a control plane has the same objects and, as a rule, the same URL.
-	// The directory is made if need be.
+	// Dir has data, logs and kubeconfig files, and is created if missing. A control plane
+	// on an existing directory has the same objects and, as a rule, the same URL.
 	Dir string
 	// Durable makes etcd flush every write to disk. Without it a crash of the
 	// machine loses data; a crash of the process never does.
 	Durable bool
-	// FeatureGates are those of the API server, as Name=true|false[,...].
+	// FeatureGates of the API server, as Name=true|false[,...].
 	FeatureGates string
 	// ExtraArgs are further flags of the API server, as key=value.
 	ExtraArgs []string
@@ -33,11 +32,11 @@ type Config struct {
 // ControlPlane is a running etcd and kube-apiserver.
 type ControlPlane struct {
 	*Process
-	// URL is where it serves.
+	// URL of the API server.
 	URL string
-	// AuditLog is the file of JSON lines that has every finished request.
+	// AuditLog is a file with a JSON line for every finished request.
 	AuditLog string
-	// AdminKubeconfig is the file by which its holder may do everything.
+	// AdminKubeconfig is the kubeconfig of the administrator.
 	AdminKubeconfig string
 
 	config  Config
@@ -98,10 +97,10 @@ func (c *ControlPlane) args() []string {
 	return args
 }
 
-// dataDir is the control plane's own directory.
+// dataDir returns the data directory of the control plane.
 func (c *ControlPlane) dataDir() string { return filepath.Join(c.config.Dir, "data") }
 
-// connect makes the administrator's clients.
+// connect creates the administrator's clients.
 func (c *ControlPlane) connect() (err error) {
 	if c.admin, err = LoadConfig(c.AdminKubeconfig); err != nil {
 		return err
@@ -118,8 +117,8 @@ func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admi
 // Client returns the administrator's client.
 func (c *ControlPlane) Client() kubernetes.Interface { return c.client }
 
-// LoadConfig reads a client configuration from a kubeconfig and sets it to the
-// speed of a sandbox: protobuf, and no limit on requests.
+// LoadConfig reads a client configuration from a kubeconfig, and sets protobuf and no rate
+// limit.
 func LoadConfig(kubeconfig string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

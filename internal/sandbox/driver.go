@@ -11,12 +11,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// DriverConfig says how a mock CSI driver runs.
+// DriverConfig configures a mock CSI driver.
 type DriverConfig struct {
-	// Binaries is where its program is.
+	// Binaries locates the program.
 	Binaries Binaries
-	// Dir keeps its log, its call log and its volumes. Started again on it with
-	// the same name, a driver has the same volumes. It must exist.
+	// Dir has the log, the call log and the volumes. A driver with the same name on the
+	// same directory has the same volumes. Dir must exist.
 	Dir string
 	// Name is the driver's name. Empty means csimock.DefaultName.
 	Name string
@@ -27,11 +27,11 @@ type DriverConfig struct {
 // Driver is a running mock CSI driver.
 type Driver struct {
 	*Process
-	// DriverName is what classes and volumes call it.
+	// DriverName is the name in classes and volumes.
 	DriverName string
-	// Socket is where it serves.
+	// Socket is the path of the CSI socket.
 	Socket string
-	// CallLog is the file of JSON lines that has every finished call.
+	// CallLog is a file with a JSON line for every finished call.
 	CallLog string
 
 	socketDir string
@@ -44,7 +44,7 @@ func StartDriver(ctx context.Context, config DriverConfig) (*Driver, error) {
 		return nil, err
 	}
 	name := cmp.Or(config.Name, csimock.DefaultName)
-	// The path of a socket is 107 bytes at most, and Dir may be long already.
+	// The path of a socket has at most 107 bytes, and Dir may be long.
 	socketDir, err := os.MkdirTemp("", "csi-")
 	if err != nil {
 		return nil, fmt.Errorf("make directory for the CSI socket: %w", err)

@@ -15,12 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// followPoll is how often a file that someone follows is looked at.
+// followPoll is the interval at which followed files are read.
 const followPoll = 10 * time.Millisecond
 
-// follow yields the values in a file of JSON lines, those that are there and
-// those to come, until ctx ends. The file need not exist yet. An error is the
-// last thing it yields.
+// follow yields the existing and the future values in a file of JSON lines until ctx ends
+// or an error occurs, which it yields last. The file may not exist yet.
 func follow[T any](ctx context.Context, path string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		lines, err := awaitLines(ctx, path)
@@ -40,8 +39,7 @@ func follow[T any](ctx context.Context, path string) iter.Seq2[T, error] {
 	}
 }
 
-// readAll returns the values in a file of JSON lines. A last line that is still
-// being written is left out.
+// readAll returns the values in a file of JSON lines, without an unfinished last line.
 func readAll[T any](path string) ([]T, error) {
 	lines, err := openLines(path)
 	if err != nil {
@@ -83,11 +81,11 @@ func decode[T any](line []byte, path string) (value T, err error) {
 	return value, nil
 }
 
-// lines reads whole lines from a file that may still grow.
+// lines reads whole lines from a growing file.
 type lines struct {
 	file   *os.File
 	reader *bufio.Reader
-	// partial is the beginning of a line whose end is not written yet.
+	// partial is the beginning of an unfinished line.
 	partial []byte
 }
 

@@ -10,17 +10,17 @@ import (
 	"github.com/exeunt-io/exeunt/deploy"
 )
 
-// The service accounts of the controllers, whose rights are in the manifests.
+// The service accounts of the controllers. The manifests grant their rights.
 var (
 	PVControllerAccount = ServiceAccount(deploy.Namespace, deploy.PVController)
 	ProvisionerAccount  = ServiceAccount(deploy.Namespace, deploy.Provisioner)
 )
 
-// Identity is a user that a control plane can vouch for.
+// Identity is a user for whom the control plane can issue a kubeconfig.
 type Identity struct {
-	// name is the user as RBAC sees it.
+	// name of the user in RBAC.
 	name string
-	// flags are what the control plane's program calls it by.
+	// flags identify the user to the control plane program.
 	flags []string
 }
 
@@ -42,7 +42,7 @@ func ServiceAccount(namespace, name string) Identity {
 	}
 }
 
-// Name returns the user as RBAC and the audit log see it.
+// Name returns the name of the user in RBAC and in the audit log.
 func (i Identity) Name() string { return i.name }
 
 // Kubeconfig writes a kubeconfig for identity and returns its file.
@@ -55,7 +55,7 @@ func (c *ControlPlane) Kubeconfig(ctx context.Context, identity Identity) (strin
 	return file, nil
 }
 
-// fileName returns text with what does not belong in a file name replaced.
+// fileName returns text with unsuitable characters replaced.
 func fileName(text string) string {
 	return strings.NewReplacer(":", "-", "/", "-").Replace(text)
 }

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// tailLines is how many lines of a log an error shows.
+	// tailLines is the number of log lines in an error.
 	tailLines = 15
-	// tailBytes is how much of the end of a log is read for them.
+	// tailBytes is the size of the end of a log that is read for them.
 	tailBytes = 16 << 10
 )
 
-// announcer passes on what a program writes and picks out its ready line. One
-// goroutine writes to it.
+// announcer forwards the output of a program and finds its ready line. Only one goroutine
+// writes to it.
 type announcer struct {
 	log    io.Writer
 	prefix []byte
-	// line is the part of a line written so far; nil once ready was sent.
+	// line is the beginning of the current line; nil once ready was sent.
 	line []byte
 	// ready gets the rest of the ready line, once.
 	ready chan string
@@ -36,7 +36,7 @@ func newAnnouncer(log io.Writer, prefix string) *announcer {
 	return output
 }
 
-// Write passes text on and looks for the ready line in it.
+// Write forwards text and searches it for the ready line.
 func (a *announcer) Write(text []byte) (int, error) {
 	written, err := a.log.Write(text)
 	if a.line != nil {
@@ -45,7 +45,7 @@ func (a *announcer) Write(text []byte) (int, error) {
 	return written, err
 }
 
-// scan looks at each line that text completes.
+// scan checks each line that text completes.
 func (a *announcer) scan(text []byte) {
 	a.line = append(a.line, text...)
 	for {
@@ -61,14 +61,13 @@ func (a *announcer) scan(text []byte) {
 	}
 }
 
-// announce sends the rest of the ready line and stops looking for it.
+// announce sends the rest of the ready line and ends the search.
 func (a *announcer) announce(rest []byte) {
 	a.line = nil
 	a.ready <- strings.TrimSpace(string(rest))
 }
 
-// logTail returns the last lines of a log, for the end of an error message, or
-// nothing if there are none.
+// logTail returns the last lines of a log for an error message, "" if there are none.
 func logTail(path string) string {
 	file, err := os.Open(path)
 	if err != nil {

@@ -14,47 +14,45 @@ import (
 )
 
 const (
-	// stopGrace is how long a program may take to end after SIGTERM.
+	// stopGrace is the time limit to end after SIGTERM.
 	stopGrace = 20 * time.Second
-	// outputGrace is how long the output of a dead program is waited for.
+	// outputGrace is the time limit to read the output of an ended program.
 	outputGrace = 2 * time.Second
 )
 
-// errSilent says that a program ended well but never announced itself.
+// errSilent: the program ended with status 0 before it printed its ready line.
 var errSilent = errors.New("exit status 0")
 
-// Program says what to run.
+// Program configures a process.
 type Program struct {
-	// Name is what errors call it. Empty means the name of the file.
+	// Name of the program in errors. Empty means the name of the file.
 	Name string
 	// Path is the file to execute.
 	Path string
 	Args []string
 	// Env is added to this process's environment, as KEY=VALUE.
 	Env []string
-	// LogFile gets everything the program writes, after what is in it.
+	// LogFile is the file to which the output is appended.
 	LogFile string
-	// ReadyLine is how the line on standard output begins by which the program
-	// says that it is ready. Empty means it says nothing, and counts as ready
-	// once it runs.
+	// ReadyLine is the beginning of the line on standard output that reports readiness.
+	// Empty means that the program is ready once it runs.
 	ReadyLine string
 }
 
-// Process is a program that was started.
+// Process is a started program.
 type Process struct {
 	name    string
 	logFile string
 	command *exec.Cmd
 	// ready is the rest of the program's ready line.
 	ready string
-	// sent is the last signal that this package sent.
+	// sent is the last signal from this package.
 	sent atomic.Int32
 	done chan struct{}
-	err  error // how it ended, once done is closed
+	err  error // exit status or signal, once done is closed
 }
 
-// Start runs a program in a process group of its own and waits until it is
-// ready.
+// Start runs a program in a new process group and waits until it is ready.
 func Start(ctx context.Context, program Program) (*Process, error) {
 	if program.Name == "" {
 		program.Name = filepath.Base(program.Path)
@@ -80,8 +78,7 @@ func Start(ctx context.Context, program Program) (*Process, error) {
 	return process, process.awaitReady(ctx, output)
 }
 
-// awaitReady returns once the program has announced itself. A program that
-// never does is killed.
+// awaitReady returns once the program is ready, or kills the program at the deadline.
 func (p *Process) awaitReady(ctx context.Context, output *announcer) error {
 	select {
 	case p.ready = <-output.ready:
@@ -94,10 +91,10 @@ func (p *Process) awaitReady(ctx context.Context, output *announcer) error {
 	}
 }
 
-// Name returns what the program is called.
+// Name returns the name of the program.
 func (p *Process) Name() string { return p.name }
 
-// LogFile returns the file that gets what the program writes.
+// LogFile returns the path of the log.
 func (p *Process) LogFile() string { return p.logFile }
 
 // PID returns the process ID.
@@ -106,9 +103,8 @@ func (p *Process) PID() int { return p.command.Process.Pid }
 // Done returns a channel that is closed once the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns nil while the process runs and once it has ended as it should:
-// by itself with exit code 0, or by a signal from this package. Otherwise it
-// says how the process ended.
+// Err returns nil while the process runs, and if it ended with exit code 0 or by a signal
+// from this package. Otherwise the error describes the end.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -116,7 +112,7 @@ func (p *Process) Err() error {
 		return nil
 	}
 	var exit *exec.ExitError
-	if errors.As(p.err, &exit) && p.diedOfOurs(exit) {
+	if errors.As(p.err, &exit) && p.endedBySignal(exit) {
 		return nil
 	}
 	if p.err != nil {
@@ -125,15 +121,15 @@ func (p *Process) Err() error {
 	return nil
 }
 
-// diedOfOurs says whether the process died of the signal that was sent to it.
-func (p *Process) diedOfOurs(exit *exec.ExitError) bool {
+// endedBySignal reports whether the last signal of this package ended the process.
+func (p *Process) endedBySignal(exit *exec.ExitError) bool {
 	status, ok := exit.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.Signal(p.sent.Load())
 }
 
-// Stop asks the process to end with SIGTERM, waits until it has, and kills it
-// if it takes too long or ctx ends. The error is that of Err, or that it had to
-// be killed. Stop may be called more than once.
+// Stop sends SIGTERM and waits until the process has ended. It kills the process after
+// stopGrace or when ctx ends, and returns an error then. Otherwise it returns Err. Stop may
+// be called more than once.
 func (p *Process) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopGrace)
 	defer cancel()
@@ -148,8 +144,8 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
-// Kill ends the process and its children with SIGKILL, as a crash would, and
-// waits until they are gone.
+// Kill ends the process and its children with SIGKILL, as a crash does, and waits for the
+// end of the process.
 func (p *Process) Kill() error {
 	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err
@@ -158,8 +154,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Signal sends a signal to the process and its children. A process that has
-// ended gets none, which is no error.
+// Signal sends a signal to the process and its children. It does nothing if the process
+// has ended.
 func (p *Process) Signal(signal syscall.Signal) error {
 	select {
 	case <-p.done:

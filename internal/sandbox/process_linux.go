@@ -2,9 +2,8 @@ package sandbox
 
 import "syscall"
 
-// processAttributes gives a program a process group, so that its children can
-// be signalled with it, and ties its life to that of this process: should this
-// process be killed, the kernel kills the program.
+// processAttributes gives a program a process group, so that signals reach its children,
+// and lets the kernel kill the program when this process is killed.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

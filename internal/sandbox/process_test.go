@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// patience is how long anything may take on a busy machine.
+// patience bounds every wait on a busy machine.
 const patience = time.Minute
 
 func TestStartWaitsForReadyLine(t *testing.T) {
@@ -77,7 +77,7 @@ func TestKillEndsChildren(t *testing.T) {
 	if err := errors.Join(process.Kill(), process.Err()); err != nil {
 		t.Errorf("kill: %v", err)
 	}
-	// The pipe ends when the last process that holds it is gone.
+	// The pipe is closed when the last process that has it open ends.
 	if err := held.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}

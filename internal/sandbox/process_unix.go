@@ -4,8 +4,7 @@ package sandbox
 
 import "syscall"
 
-// processAttributes gives a program a process group, so that its children can
-// be signalled with it.
+// processAttributes gives a program a process group, so that signals reach its children.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

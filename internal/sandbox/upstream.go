@@ -8,16 +8,14 @@ import (
 	"github.com/exeunt-io/exeunt/deploy"
 )
 
-// The users that upstream's programs run as; their rights are in the manifests
-// beside the modules that build them.
+// The users of upstream's programs. Their rights are in test/upstream/rbac.
 var (
 	upstreamLoopsUser   = User("system:kube-controller-manager")
 	UpstreamSidecarUser = ServiceAccount(deploy.Namespace, "csi-provisioner")
 )
 
-// StartUpstreamLoops starts the three loops of the real kube-controller-manager
-// that the pv-controller replaces, to compare with. Their gate is locked, so that
-// HonorReclaimPolicy does not matter.
+// StartUpstreamLoops starts the three loops of the real kube-controller-manager that the
+// pv-controller replaces. Their gate is locked, so HonorReclaimPolicy has no effect.
 func (c *ControlPlane) StartUpstreamLoops(ctx context.Context, controller Controller) (*Process, error) {
 	return c.startUpstream(ctx, "kube-controller-manager", upstreamLoopsUser, controller, []string{
 		"--controllers=persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller",
@@ -25,13 +23,12 @@ func (c *ControlPlane) StartUpstreamLoops(ctx context.Context, controller Contro
 	})
 }
 
-// StartUpstreamProvisioner starts the real csi-provisioner for the volumes of
-// driver, to compare with.
+// StartUpstreamProvisioner starts the real csi-provisioner for the volumes of driver.
 func (c *ControlPlane) StartUpstreamProvisioner(ctx context.Context, driver *Driver, controller Controller) (*Process, error) {
 	return c.startUpstream(ctx, "csi-provisioner", UpstreamSidecarUser, controller, []string{"--csi-address=" + driver.Socket})
 }
 
-// startUpstream starts a program of bin/upstream, as fast as the API server is.
+// startUpstream starts a program of bin/upstream without a client rate limit.
 func (c *ControlPlane) startUpstream(ctx context.Context, program string, user Identity, controller Controller, args []string) (*Process, error) {
 	directory, err := c.config.Binaries.directory()
 	if err != nil {
