@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// alone is held by a scenario that touches what all share.
+// alone is locked by a scenario that changes shared objects.
 var alone sync.Mutex
 
 func TestOursMatchesUpstream(t *testing.T) {
@@ -45,8 +45,8 @@ func TestOursMatchesUpstream(t *testing.T) {
 	}
 }
 
-// compare plays a scenario on both sides at once. What differs at the end may
-// still become equal, so it is looked at until it is as intended.
+// compare plays a scenario on both sides at once. A difference may still disappear, so the
+// outcomes are compared until only the intended differences are left.
 func (s *scenario) compare(t *testing.T, intended []difference) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
@@ -103,7 +103,7 @@ func (s *scenario) playAll(ctx context.Context) ([]*play, error) {
 	return plays, errors.Join(errs...)
 }
 
-// leave clears both sides for the next scenario that is alone.
+// leave cleans up both sides for the next scenario that is alone.
 func (s *scenario) leave(ctx context.Context, t *testing.T, plays []*play) {
 	t.Helper()
 	for _, p := range plays {
@@ -116,7 +116,7 @@ func (s *scenario) leave(ctx context.Context, t *testing.T, plays []*play) {
 	}
 }
 
-// explain says what is not as intended, as entries for differences.yaml.
+// explain describes unintended differences as entries for differences.yaml.
 func explain(found, intended []difference) string {
 	var text strings.Builder
 	for _, one := range found {
@@ -126,7 +126,7 @@ func explain(found, intended []difference) string {
 	}
 	for _, one := range intended {
 		if !slices.Contains(found, one) {
-			fmt.Fprintf(&text, "\nintended, but it does not occur: %s", one)
+			fmt.Fprintf(&text, "\nintended, but missing: %s", one)
 		}
 	}
 	return text.String()

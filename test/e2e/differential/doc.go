@@ -1,7 +1,6 @@
 // Package differential runs scenarios against the pv-controller and against the
 // three loops of the real kube-controller-manager that it replaces, each side in
-// a cluster of its own, and compares what became of the objects, the phases that
-// a watch saw and the events.
+// a cluster of its own, and compares the objects, the phases in watches and the events.
 //
 // A scenario is data: testdata/scenarios has a file per topic. Its steps are
 //
@@ -18,14 +17,14 @@
 // ${scene} is the scenario's namespace and the prefix of its other names, ${name}
 // the name of the object itself, ${driver} the CSI driver, ${dir} a directory for
 // host paths, ${uid KIND NAME} and ${name KIND NAME} are those of another object.
-// A scenario that is "alone" touches what all share, such as default classes; one
-// with "gate: off" runs ours with HonorPVReclaimPolicy=false. "races" is what one
-// side alone can have either way, so that it is not compared.
+// A scenario that is "alone" changes shared objects, such as default classes. With "gate:
+// off", ours runs with HonorPVReclaimPolicy=false. "races" lists values that are not
+// compared, because they depend on a race within one side.
 //
-// The messages of an event that both sides show are compared by the key words that
-// testdata/keywords.yaml lists for it.
+// The messages of an event of both sides are compared by the key words in
+// testdata/keywords.yaml.
 //
-// Where the two sides differ on purpose, testdata/differences.yaml says so, with
-// the reason. A difference that is not named there fails the test, and so does a
-// named one that does not occur. docs/differences.md is made of these files.
+// testdata/differences.yaml has the intended differences with their reasons. Any other
+// difference fails the test, and so does an intended difference that does not occur.
+// docs/differences.md is generated from these files.
 package differential

@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// intended are the differences that are meant, and why.
+// intended has the intended differences and their reasons.
 type intended struct {
-	// Reasons are sentences, by a short name.
+	// Reasons has a sentence for each short name.
 	Reasons map[string]string
-	// Scenarios are those that differ.
+	// Scenarios has the scenarios with differences.
 	Scenarios []deviation
 }
 
-// deviation is one scenario that does not end as upstream's does.
+// deviation is a scenario whose outcome differs from upstream's.
 type deviation struct {
 	Scenario string
-	// Why are names of reasons.
+	// Why has names of reasons.
 	Why     []string
 	Differs []difference
 }
@@ -29,7 +29,7 @@ func loadIntended() (*intended, error) {
 	return &all, load(filepath.Join("testdata", "differences.yaml"), &all)
 }
 
-// of returns the differences of a scenario in the order in which they are found.
+// of returns the differences of a scenario in the order of compare.
 func (i *intended) of(scenario string) []difference {
 	var all []difference
 	for _, one := range i.Scenarios {

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// patience bounds every wait, and reconsidering how long the end of a scenario
-	// may differ from what is intended; they are met only by what never comes.
+	// patience bounds every wait, reconsidering the time until the outcome of a scenario is
+	// the intended one. Waits that end well are far shorter.
 	patience      = 30 * time.Second
 	reconsidering = 15 * time.Second
-	// atOnce is how many scenarios run at once: they wait far more than they work.
+	// atOnce is the number of scenarios at a time. Scenarios mostly wait.
 	atOnce = "24"
 )
 
-// The sides, started by the first scenario that needs them.
+// The sides. The first scenario that needs a side starts it.
 var (
 	ours     = lazily(side{name: "ours", honor: true})
 	oursOff  = lazily(side{name: "ours-off"})
@@ -30,7 +30,7 @@ var (
 	startedMu sync.Mutex
 )
 
-// lazily starts a side once, when it is first asked for.
+// lazily returns a function that starts the side on its first call.
 func lazily(s side) func() (*side, error) {
 	return sync.OnceValues(func() (*side, error) {
 		err := s.start()

@@ -15,11 +15,10 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// The metrics of dropin.md that dashboards and alerts read, and their labels.
-// Counted says that the values are counts of objects, which must be equal too; former
-// that 1.36 has given the metric another name, which ours serves beside the old one;
-// stale that upstream may count what is gone, because an operation that ends late
-// puts a volume back into its cache.
+// The metrics that dashboards and alerts read, and their labels. counted: the values count
+// objects and must be equal too. former: Kubernetes 1.36 renamed the metric, and ours serves
+// both names. stale: upstream may count deleted volumes, because a late operation puts a
+// volume back into its cache.
 var metricsOfUpstream = map[string]struct {
 	labels                 string
 	counted, former, stale bool
@@ -44,7 +43,7 @@ var metricsOfUpstream = map[string]struct {
 	"workqueue_retries_total":                     {labels: "name"},
 }
 
-// It runs after the scenarios, which have made what is counted.
+// It runs after the scenarios, whose objects are counted.
 func TestMetricsMatchUpstream(t *testing.T) {
 	mine, theirs := served(t, ours), served(t, upstream)
 	for name, metric := range metricsOfUpstream {
@@ -73,14 +72,14 @@ func TestMetricsMatchUpstream(t *testing.T) {
 	}
 }
 
-// merge returns the series that either has.
+// merge returns the series of both.
 func merge(a, b map[string]float64) map[string]float64 {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
 }
 
-// served returns what a side serves at /metrics, by name.
+// served returns the metrics of a side, by name.
 func served(t *testing.T, start func() (*side, error)) map[string]*dto.MetricFamily {
 	t.Helper()
 	s, err := start()
@@ -93,7 +92,7 @@ func served(t *testing.T, start func() (*side, error)) map[string]*dto.MetricFam
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The certificate is made by the program when it starts: nobody could check it.
+	// The program creates its certificate at start, so clients cannot verify it.
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := client.Do(request)
 	if err != nil {
@@ -108,7 +107,7 @@ func served(t *testing.T, start func() (*side, error)) map[string]*dto.MetricFam
 	return families
 }
 
-// labelsOf returns the names of a family's labels, false if it counts nothing.
+// labelsOf returns the label names of a family, false if the family is empty.
 func labelsOf(family *dto.MetricFamily) (string, bool) {
 	if family == nil || len(family.Metric) == 0 {
 		return "", false
@@ -121,8 +120,8 @@ func labelsOf(family *dto.MetricFamily) (string, bool) {
 	return strings.Join(names, " "), true
 }
 
-// counts returns the values of a family by their labels, of what belongs to a
-// scenario that both main sides have played to an equal end.
+// counts returns the values of a family by labels, for scenarios with equal outcomes on
+// both main sides.
 func counts(family *dto.MetricFamily) map[string]float64 {
 	found := map[string]float64{}
 	for _, metric := range family.GetMetric() {
@@ -140,7 +139,7 @@ func counts(family *dto.MetricFamily) map[string]float64 {
 	return found
 }
 
-// It runs after the scenarios, which have moved the queues.
+// It runs after the scenarios, which have used the queues.
 func TestQueueNamesMatchUpstream(t *testing.T) {
 	mine, theirs := queues(served(t, ours)), queues(served(t, upstream))
 	for _, name := range []string{"claims", "volumes", "pvcprotection", "pvprotection"} {
@@ -150,7 +149,7 @@ func TestQueueNamesMatchUpstream(t *testing.T) {
 	}
 }
 
-// queues returns how many keys each queue was given.
+// queues returns the number of additions to each queue.
 func queues(families map[string]*dto.MetricFamily) map[string]float64 {
 	added := map[string]float64{}
 	for _, metric := range families["workqueue_adds_total"].GetMetric() {

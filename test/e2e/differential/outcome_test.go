@@ -12,12 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// outcome is all that is compared of a scenario on one side: what is said, by
-// what it is said of.
+// outcome has everything of a scenario on one side that is compared: values, by object and
+// field.
 type outcome map[string]string
 
-// Paths whose values differ from cluster to cluster: that they are there is
-// compared, not what is in them. A message is each side's own.
+// Paths whose values differ between clusters. Only their presence is compared.
 var (
 	opaque = []string{
 		"/metadata/deletionTimestamp",
@@ -32,10 +31,10 @@ var (
 	}
 )
 
-// anyUUID is what is left of generated names.
+// anyUUID replaces UUIDs in generated names.
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// outcome gathers what has become of the scenario's objects.
+// outcome returns the final state of the scenario's objects.
 func (p *play) outcome() outcome {
 	names := p.names()
 	var replace []string
@@ -69,8 +68,8 @@ func (p *play) outcome() outcome {
 	return result
 }
 
-// names are those of the scenario's claims and volumes: a generated one is told by
-// its claim, and a later one of the same name by its number.
+// names returns comparable names of the scenario's claims and volumes: the claim instead of
+// a generated name, and a number for a later object of the same name.
 func (p *play) names() map[*life]string {
 	names := map[*life]string{}
 	for _, one := range p.recorder.all() {
@@ -101,10 +100,10 @@ func (p *play) names() map[*life]string {
 	return names
 }
 
-// generated says whether a provisioner chose the name.
+// generated reports whether a provisioner generated the name.
 func (l *life) generated() bool { return strings.HasPrefix(l.object.GetName(), "pvc-") }
 
-// flatten tells every leaf of an object by its path.
+// flatten returns the leaves of an object by path.
 func flatten(value any, path string, tell func(path, value string)) {
 	switch {
 	case slices.Contains(dropped, path):
@@ -134,12 +133,12 @@ func flatten(value any, path string, tell func(path, value string)) {
 	}
 }
 
-// absent is the value of what one side alone has.
+// absent is the value of an object or field that a side does not have.
 const absent = "-"
 
-// difference is one thing that is not the same on both sides.
+// difference is a value that differs between the sides.
 type difference struct {
-	// What is the object and what of it.
+	// What is the object and the field.
 	What string
 	// Ours and Upstream are its values, "-" for none.
 	Ours, Upstream string
@@ -149,8 +148,8 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s: ours %s, upstream %s", d.What, d.Ours, d.Upstream)
 }
 
-// compare returns what is not the same. An object or an event that one side alone has
-// is one difference, whatever is in it.
+// compare returns the differences. An object or an event of only one side is one
+// difference, whatever its fields are.
 func compare(ours, upstream outcome) []difference {
 	var differences []difference
 	all := maps.Clone(ours)
@@ -171,8 +170,8 @@ func compare(ours, upstream outcome) []difference {
 	return differences
 }
 
-// beside says whether a path belongs to an object, or words to an event, that does not
-// exist on both sides.
+// beside reports whether a path belongs to an object, or key words to an event, of only one
+// side.
 func beside(what string, ours, upstream outcome) bool {
 	if object, event, isWords := strings.Cut(what, " words of "); isWords {
 		return ours[object+" event "+event] != upstream[object+" event "+event]

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// resources are those of the kinds that a scenario speaks of.
+// resources has the API resource of each kind in scenarios.
 var resources = map[string]schema.GroupVersionResource{
 	"claim":           {Version: "v1", Resource: "persistentvolumeclaims"},
 	"volume":          {Version: "v1", Resource: "persistentvolumes"},
@@ -27,38 +27,37 @@ var resources = map[string]schema.GroupVersionResource{
 	"attributesclass": {Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses"},
 }
 
-// watched are the kinds whose lives are recorded.
+// watched has the recorded kinds.
 var watched = []string{"claim", "volume", "pod"}
 
-// eventSource is the component that the events of the loops name, on both sides.
+// eventSource is the component in events of the loops, on both sides.
 const eventSource = "persistentvolume-controller"
 
-// ofProvisioner ends the name of an event of another component.
+// ofProvisioner is a suffix for events of another component.
 const ofProvisioner = " of the provisioner"
 
 var eventResource = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 
-// life is what a watch has seen of one object from its creation on.
+// life has the versions of one object that a watch has reported.
 type life struct {
 	kind   string
-	number int      // among the objects of that name, from 1
-	phases []string // each once until it changes
+	number int      // 1 for the first object of the name
+	phases []string // without repetitions
 	object *unstructured.Unstructured
 	gone   bool
 	events map[string][]string // messages, by type and reason
 }
 
-// place is where an object is, whichever it is.
+// place is kind, namespace and name of an object.
 type place struct{ kind, namespace, name string }
 
-// recorder follows the objects and events of a cluster. What it hands out is not
-// changed by anybody.
+// recorder records the objects and events of a cluster. Callers do not change the results.
 type recorder struct {
 	mu      sync.Mutex
 	lives   map[types.UID]*life
-	places  map[place]types.UID // of the newest object there
+	places  map[place]types.UID // of the latest object
 	early   map[types.UID]map[string][]string
-	changed chan struct{} // closed by every change
+	changed chan struct{} // closed on every change
 	stop    context.CancelFunc
 }
 
@@ -74,17 +73,17 @@ func startRecorder(ctx context.Context, client dynamic.Interface) (*recorder, er
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	for _, kind := range watched {
 		handler := cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(object any) { r.saw(kind, object, false) },
-			UpdateFunc: func(_, object any) { r.saw(kind, object, false) },
-			DeleteFunc: func(object any) { r.saw(kind, object, true) },
+			AddFunc:    func(object any) { r.addVersion(kind, object, false) },
+			UpdateFunc: func(_, object any) { r.addVersion(kind, object, false) },
+			DeleteFunc: func(object any) { r.addVersion(kind, object, true) },
 		}
 		if _, err := factory.ForResource(resources[kind]).Informer().AddEventHandler(handler); err != nil {
 			return nil, fmt.Errorf("watch for %s: %w", kind, err)
 		}
 	}
 	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc:    r.heard,
-		UpdateFunc: func(_, object any) { r.heard(object) },
+		AddFunc:    r.addEvent,
+		UpdateFunc: func(_, object any) { r.addEvent(object) },
 	}
 	if _, err := factory.ForResource(eventResource).Informer().AddEventHandler(handler); err != nil {
 		return nil, fmt.Errorf("watch for events: %w", err)
@@ -99,8 +98,8 @@ func startRecorder(ctx context.Context, client dynamic.Interface) (*recorder, er
 	return r, nil
 }
 
-// saw records a version of an object.
-func (r *recorder) saw(kind string, seen any, gone bool) {
+// addVersion records a version of an object.
+func (r *recorder) addVersion(kind string, seen any, gone bool) {
 	if last, missed := seen.(cache.DeletedFinalStateUnknown); missed {
 		seen = last.Obj
 	}
@@ -134,8 +133,8 @@ func (r *recorder) lifeOf(kind string, object *unstructured.Unstructured) *life 
 	return one
 }
 
-// heard records an event, which may come before the object that it is about.
-func (r *recorder) heard(seen any) {
+// addEvent records an event, which may arrive before its object.
+func (r *recorder) addEvent(seen any) {
 	event, ok := seen.(*unstructured.Unstructured)
 	if !ok {
 		return
@@ -168,21 +167,21 @@ func (r *recorder) tell() {
 	r.changed = make(chan struct{})
 }
 
-// at returns the newest object at a place, nil if none was ever there.
+// at returns the latest object at a place, nil if there was none.
 func (r *recorder) at(where place) *life {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return copied(r.lives[r.places[where]])
 }
 
-// byUID returns one object, nil while it was not seen.
+// byUID returns an object, nil if no watch has reported it.
 func (r *recorder) byUID(uid types.UID) *life {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return copied(r.lives[uid])
 }
 
-// all returns every object that was seen, the older ones first.
+// all returns all objects, the oldest first.
 func (r *recorder) all() []*life {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,7 +202,7 @@ func copied(one *life) *life {
 	return &result
 }
 
-// await waits until the condition holds, which is looked at after every change.
+// await waits until the condition holds. It checks after every change.
 func (r *recorder) await(ctx context.Context, holds func() bool) error {
 	for {
 		r.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// object returns what was seen of an object of the scenario.
+// object returns the record of an object of the scenario.
 func (p *play) object(kind, name string) *life {
 	if uid, known := p.created[kind+" "+name]; known {
 		return p.recorder.byUID(uid)
@@ -22,8 +22,8 @@ func (p *play) object(kind, name string) *life {
 	return p.recorder.at(place{kind, namespace, full})
 }
 
-// where returns what an object is called in the cluster: whatever has no namespace
-// carries the scene's name.
+// where returns the place of an object. Names of cluster-scoped objects begin with the name
+// of the scene.
 func (p *play) where(kind, name string) (namespace, full string) {
 	switch claim, ofClaim := strings.CutPrefix(name, "of "); {
 	case kind == "claim", kind == "pod":
@@ -36,7 +36,7 @@ func (p *play) where(kind, name string) (namespace, full string) {
 	return "", p.scene + "-" + name
 }
 
-// volumeOf returns the name of the volume that a claim names, or would get.
+// volumeOf returns the volume name of a claim, or the name of its future volume.
 func (p *play) volumeOf(claim string) string {
 	one := p.object("claim", claim)
 	if one == nil {
@@ -51,7 +51,7 @@ func (p *play) volumeOf(claim string) string {
 // reference is ${word} or ${word KIND NAME}.
 var reference = regexp.MustCompile(`\$\{([a-z]+)(?: ([a-z]+) ([^}]+))?\}`)
 
-// expand puts in what a text refers to, where name is that of the object itself.
+// expand replaces the references in a text; name is the name of the object itself.
 func (p *play) expand(text, name string) string {
 	return reference.ReplaceAllStringFunc(text, func(found string) string {
 		parts := reference.FindStringSubmatch(found)

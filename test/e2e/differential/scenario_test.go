@@ -11,30 +11,30 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// scenario is one script that both sides play.
+// scenario is a script for both sides.
 type scenario struct {
 	Name string
-	// Alone: it touches what all scenarios share.
+	// Alone: the scenario changes objects that all scenarios share.
 	Alone bool
-	// Gate is "off" where ours runs with HonorPVReclaimPolicy=false.
+	// Gate is "off" if ours runs with HonorPVReclaimPolicy=false.
 	Gate string
-	// Races are what a side may have either way, because two of its own workers
-	// race; it is not compared.
+	// Races has values that are not compared, because they depend on a race between two
+	// workers of one side.
 	Races []string
 	Steps []step
 
-	// topic is the file that it stands in, scene the namespace that it plays in.
+	// topic is the name of the file, scene the namespace.
 	topic, scene string
 }
 
-// step is one line of a scenario.
+// step is a line of a scenario.
 type step struct {
 	text, verb, kind, name string
-	// value is what follows the colon, as JSON.
+	// value is the text after the colon, as JSON.
 	value string
 }
 
-// UnmarshalJSON reads a step: a map of one entry, or a verb alone.
+// UnmarshalJSON reads a step: a map with one entry, or only a verb.
 func (s *step) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &s.text); err == nil {
 		return s.parse()
@@ -68,7 +68,7 @@ func (s *step) parse() error {
 	return nil
 }
 
-// scenarios reads all scenarios, in the order of their topics.
+// scenarios reads all scenarios, sorted by topic.
 func scenarios() ([]*scenario, error) {
 	files, err := filepath.Glob(filepath.Join("testdata", "scenarios", "*.yaml"))
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// play is one scenario on one side.
+// play is a scenario on a side.
 type play struct {
 	*side
 	*scenario
-	// created are the objects that the scenario made last, by kind and name.
+	// created has the UIDs of the latest objects of the scenario, by kind and name.
 	created map[string]types.UID
-	// probes is how often everything was let settle.
+	// probes counts the calls of settle.
 	probes int
 }
 
-// verbs are what a step can do.
+// verbs has the implementation of each verb.
 var verbs map[string]func(p *play, ctx context.Context, step step) error
 
 func init() {
@@ -39,7 +39,7 @@ func init() {
 	}
 }
 
-// perform takes all steps and then lets everybody look at everything once more.
+// perform executes all steps and then settles.
 func (p *play) perform(ctx context.Context) error {
 	namespaces := p.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	namespace := &unstructured.Unstructured{Object: map[string]any{
@@ -72,7 +72,7 @@ func (p *play) resource(kind, namespace string) dynamic.ResourceInterface {
 	return p.client.Resource(resources[kind]).Namespace(namespace)
 }
 
-// create makes an object of the defaults of its kind and the step's changes.
+// create creates an object from the defaults of its kind and the changes of the step.
 func (p *play) create(ctx context.Context, s step) error {
 	namespace, name := p.where(s.kind, s.name)
 	var defaults map[string]json.RawMessage
@@ -99,7 +99,7 @@ func (p *play) create(ctx context.Context, s step) error {
 	return nil
 }
 
-// merged returns an object with the changes made as a JSON merge patch does.
+// merged returns an object with the changes applied as a JSON merge patch.
 func merged(object, changes map[string]any) map[string]any {
 	for key, change := range changes {
 		inner, isMap := change.(map[string]any)
@@ -129,8 +129,8 @@ func (p *play) patch(ctx context.Context, s step) error {
 	return err
 }
 
-// remove deletes an object; pods go at once, for there is no kubelet, unless the
-// step says otherwise.
+// remove deletes an object, pods without a grace period, as there is no kubelet, unless the
+// step sets one.
 func (p *play) remove(ctx context.Context, s step) error {
 	namespace, name := p.where(s.kind, s.name)
 	options := metav1.DeleteOptions{}
@@ -145,8 +145,8 @@ func (p *play) remove(ctx context.Context, s step) error {
 	return p.resource(s.kind, namespace).Delete(ctx, name, options)
 }
 
-// awaitObject waits for a phase, for the object to be gone, or until it contains
-// what the step says.
+// awaitObject waits until the object has the phase, is deleted, or contains the values of
+// the step.
 func (p *play) awaitObject(ctx context.Context, s step) error {
 	var phase string
 	if err := json.Unmarshal([]byte(s.value), &phase); err != nil {
@@ -194,15 +194,15 @@ func (p *play) awaitEvent(ctx context.Context, s step) error {
 	return nil
 }
 
-// said says whether there was an event of the reason.
+// said reports whether there was an event with the reason.
 func (l *life) said(reason string) bool {
 	_, normal := l.events[v1.EventTypeNormal+" "+reason]
 	_, warning := l.events[v1.EventTypeWarning+" "+reason]
 	return normal || warning
 }
 
-// contains says whether the object has all that is wanted; null is what must be
-// absent, and lists are equal in any order.
+// contains reports whether the object has all wanted values. Null values must be absent;
+// the order of lists does not matter.
 func contains(object, wanted any) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:
@@ -236,9 +236,9 @@ func containsAny(list []any, wanted any) bool {
 	return false
 }
 
-// passVolume returns once a volume that is Available is so in the eyes of whoever
-// made it so: a claim that comes next must find it. Upstream's one worker for
-// volumes has put it down when it has taken up another.
+// passVolume returns once the controller has an Available volume in its cache, so that the
+// next claim finds it. Upstream has one worker for volumes: it has finished the volume when
+// it starts another.
 func (p *play) passVolume(ctx context.Context) error {
 	p.probes++
 	mark := fmt.Sprintf("%s%d", probePrefix, p.probes)
@@ -249,9 +249,8 @@ func (p *play) passVolume(ctx context.Context) error {
 	)
 }
 
-// settle returns once everything that was there before has been looked at. A claim
-// that waits is served by a volume that comes later: upstream finds that out only
-// in its periodic pass over everything, and both queues are passed by then.
+// settle returns once both sides have reconciled all earlier objects: a waiting claim binds
+// to a later volume, which upstream does only in its resync, after both queues.
 func (p *play) settle(ctx context.Context, _ step) error {
 	p.probes++
 	probe := fmt.Sprintf("%s%d", probePrefix, p.probes)
@@ -281,11 +280,11 @@ func (p *play) takeAll(ctx context.Context, steps ...string) error {
 	return nil
 }
 
-// probePrefix begins the names of the objects that let a scene settle.
+// probePrefix is the name prefix of the objects of settle.
 const probePrefix = "probe-"
 
-// leave takes the claims of a scenario away that others could mistake for theirs,
-// because they share what it touched.
+// leave deletes the claims of a scenario that changed shared objects, so that they do not
+// affect other scenarios.
 func (p *play) leave(ctx context.Context) error {
 	claims := p.resource("claim", p.scene)
 	if err := claims.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
@@ -301,7 +300,7 @@ func (p *play) leave(ctx context.Context) error {
 	})
 }
 
-// String is what a failure shows of an object.
+// String describes an object in a failure.
 func (l *life) String() string {
 	if l == nil {
 		return "nothing"

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Each is an event or a change of phase that dropin.md promises, and that both
-// sides must have shown of the same object in the same scenario.
+// Events and phase changes that both sides must have shown for the same object in the same
+// scenario.
 var promised = []string{
 	"claim event Normal FailedBinding",
 	"claim event Warning FailedBinding",
@@ -47,7 +47,7 @@ func TestBothSidesShowEveryReasonAndPhase(t *testing.T) {
 	}
 }
 
-// show remembers what both sides have shown of the same object.
+// show records the events and phases that both sides have shown for the same object.
 func (t *tally) show(ours, upstream outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

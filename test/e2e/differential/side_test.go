@@ -18,17 +18,17 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// side is a cluster with the loops of one maker. The provisioner is ours on all
-// sides: the loops are what is compared.
+// side is a cluster with our loops or upstream's. The provisioner is ours on all sides,
+// because only the loops are compared.
 type side struct {
 	name string
-	// honor is the gate HonorPVReclaimPolicy of both programs of ours.
+	// honor is the gate HonorPVReclaimPolicy of our programs.
 	honor bool
-	// upstream puts upstream's loops in the place of ours.
+	// upstream runs upstream's loops instead of ours.
 	upstream bool
 
 	dir       string
-	port      int // where the loops serve their metrics
+	port      int // of the metrics of the loops
 	plane     *sandbox.ControlPlane
 	driver    *sandbox.Driver
 	processes []*sandbox.Process
@@ -36,7 +36,7 @@ type side struct {
 	recorder  *recorder
 }
 
-// start starts the side; what was started is stopped again if it fails.
+// start starts the side. On error it stops the started processes.
 func (s *side) start() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -65,8 +65,8 @@ func (s *side) start() (err error) {
 	return s.record(ctx)
 }
 
-// startPrograms starts the loops and the provisioner. Upstream's look at everything
-// every second, for they find out some things only then; ours need no such pass.
+// startPrograms starts the loops and the provisioner. Upstream's loops resync every second,
+// because they handle some changes only then; ours need no resync.
 func (s *side) startPrograms(ctx context.Context) error {
 	loops := s.plane.StartPVController
 	if err := s.choosePort(ctx); err != nil {
@@ -93,7 +93,7 @@ func (s *side) startPrograms(ctx context.Context) error {
 	return nil
 }
 
-// choosePort finds a port that was free a moment ago.
+// choosePort finds a free port.
 func (s *side) choosePort(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -113,8 +113,8 @@ func (s *side) record(ctx context.Context) (err error) {
 	return err
 }
 
-// finish stops the side and says whether a program of ours died or was refused
-// a request.
+// finish stops the side. It returns an error if one of our programs died or sent an
+// unauthorized request.
 func (s *side) finish() error {
 	var errs []error
 	for _, process := range s.processes {
@@ -126,13 +126,12 @@ func (s *side) finish() error {
 	}
 	errs = append(errs, sandbox.Refused(s.plane.AuditLog, "system:serviceaccount:"+deploy.Namespace))
 	if err := errors.Join(errs...); err != nil || os.Getenv("EXEUNT_KEEP") != "" {
-		return errors.Join(err, s.stop(), fmt.Errorf("its logs are kept in %s", s.dir))
+		return errors.Join(err, s.stop(), fmt.Errorf("the logs are in %s", s.dir))
 	}
 	return errors.Join(s.stop(), os.RemoveAll(s.dir), s.clearHostPaths())
 }
 
-// clearHostPaths removes the directories that host-path has provisioned and nobody
-// has deleted.
+// clearHostPaths removes the remaining directories of the host-path plugin.
 func (s *side) clearHostPaths() error {
 	var errs []error
 	for _, one := range s.recorder.all() {

@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// verdict is how a scenario ended.
+// verdict is the result of a scenario.
 type verdict int
 
 const (
-	equal    verdict = iota // everything is the same
-	differs                 // what differs is what is meant to
-	failed                  // something else
-	verdicts                // how many there are
+	equal    verdict = iota // no difference
+	differs                 // intended differences only
+	failed                  // any other result
+	verdicts                // the number of verdicts
 )
 
 func outcomeOf(intended []difference) verdict {
@@ -29,19 +29,19 @@ func outcomeOf(intended []difference) verdict {
 	return differs
 }
 
-// tally is how the scenarios ended, by topic.
+// tally has the results of the scenarios, by topic.
 type tally struct {
 	mu     sync.Mutex
 	topics map[string]*[verdicts]int
-	scenes []string // of the scenarios that ended equal, with the gate on
-	// shown are the events and changes of phase that both sides have shown in one
-	// scenario, on one object.
+	scenes []string // of equal scenarios with the gate on
+	// shown has the events and phase changes that both sides have shown for the same
+	// object in the same scenario.
 	shown map[string]bool
 }
 
 var results = tally{topics: map[string]*[verdicts]int{}, shown: map[string]bool{}}
 
-// endedEqual says whether a scene is one of a scenario that ended equal.
+// endedEqual reports whether the scenario of the scene is equal.
 func (t *tally) endedEqual(scene string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +86,7 @@ func (t *tally) table() string {
 	return layOut(rows)
 }
 
-// layOut writes rows as a Markdown table whose columns are aligned.
+// layOut writes rows as an aligned Markdown table.
 func layOut(rows [][]string) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -119,7 +119,7 @@ func report() error {
 	return os.WriteFile(file, []byte(results.table()), 0o600)
 }
 
-// document is the page with the table and the intended differences.
+// document is the path of the page with the table and the intended differences.
 var document = filepath.Join("..", "..", "..", "docs", "differences.md")
 
 func TestDocumentNamesEveryScenarioAndDifference(t *testing.T) {
@@ -143,8 +143,7 @@ func TestDocumentNamesEveryScenarioAndDifference(t *testing.T) {
 	}
 }
 
-// describe returns the document. That its numbers are true is what the
-// comparison shows: it fails if a scenario ends otherwise.
+// describe returns the document. The comparison fails if a scenario has another result.
 func describe(all []*scenario, named *intended) string {
 	var text strings.Builder
 	expected := tally{topics: map[string]*[verdicts]int{}}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// keyWordTable is what scripts and people look for in the messages of events, by the
-// kind of the object and the type and reason of the event.
+// keyWordTable has the key words of event messages that scripts and people search for, by
+// kind of the object and type and reason of the event.
 var keyWordTable = sync.OnceValues(func() (map[string][]string, error) {
 	var table map[string][]string
 	return table, load(filepath.Join("testdata", "keywords.yaml"), &table)
@@ -17,12 +17,12 @@ var keyWordTable = sync.OnceValues(func() (map[string][]string, error) {
 
 const (
 	wordsSeparator = " | "
-	// noWords is shown of messages that have no key words.
+	// noWords stands for messages without key words.
 	noWords = "none"
 )
 
-// keyWords returns the key words that any of the messages has. The events of the
-// provisioner are not compared: the provisioner is ours on both sides.
+// keyWords returns the key words in the messages. Events of the provisioner are not
+// compared, because the provisioner is ours on both sides.
 func keyWords(kind, event string, messages []string) (string, bool) {
 	if kind == "pod" || strings.HasSuffix(event, ofProvisioner) {
 		return "", false
@@ -43,7 +43,7 @@ func keyWords(kind, event string, messages []string) (string, bool) {
 	return strings.Join(found, wordsSeparator), true
 }
 
-// It runs after the scenarios. Words that upstream never shows are no key words.
+// It runs after the scenarios. A key word must occur in upstream's messages.
 func TestBothSidesShowUpstreamKeyWords(t *testing.T) {
 	table, err := keyWordTable()
 	if err != nil {
