@@ -3,18 +3,18 @@
 //
 //	controlplane --data-dir D --kubeconfig-out F
 //
-// It serves until SIGTERM or SIGINT. Once it can be used it prints one line,
+// It serves until SIGTERM or SIGINT. Once clients can use it, it prints one line,
 //
 //	controlplane: ready https://127.0.0.1:PORT
 //
-// and everything else it has to say goes to stderr. Without --data-dir it uses
-// a temporary directory and removes it in the end.
+// and all other output goes to stderr. Without --data-dir it uses a temporary directory and
+// removes the directory at the end.
 //
 //	controlplane kubeconfig --data-dir D --user NAME --out F
 //
 // writes a kubeconfig for any user or service account, whether the control
 // plane runs or not.
 //
-// There are no kubelet, no scheduler and no controllers: a pod is an object
-// whose status its author writes, and no namespace gets a service account.
+// There are no kubelet, no scheduler and no controllers: clients write the status of pods,
+// and namespaces get no service account.
 package main

@@ -63,7 +63,7 @@ func writeKubeconfig(flags kubeconfigFlags) error {
 	return authority.WriteKubeconfig(flags.out, url, identity)
 }
 
-// identity returns whom the kubeconfig is for.
+// identity returns the user of the kubeconfig.
 func (f kubeconfigFlags) identity() (credentials.Identity, error) {
 	if f.serviceAccount != "" {
 		return credentials.ParseServiceAccount(f.serviceAccount)

@@ -28,8 +28,8 @@ type serveFlags struct {
 	extraArgs       []string
 }
 
-// newCommand returns the program's command: it serves, and its subcommand
-// writes kubeconfig files.
+// newCommand returns the command that serves, with a subcommand that writes kubeconfig
+// files.
 func newCommand() *cobra.Command {
 	var flags serveFlags
 	command := &cobra.Command{
@@ -68,8 +68,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.extraArgs, "extra-arg", nil, "further flag of kube-apiserver: KEY=VALUE (repeatable)")
 }
 
-// rejectArguments refuses a word that is no subcommand, and names the one that
-// was probably meant.
+// rejectArguments rejects unknown subcommands, and suggests a similar one.
 func rejectArguments(command *cobra.Command, words []string) error {
 	if len(words) == 0 {
 		return nil
@@ -92,10 +91,10 @@ func serve(command *cobra.Command, flags serveFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := flags.forgetReady(); err != nil {
+	if err := flags.removeReadyFile(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, flags.forgetReady()) }()
+	defer func() { err = errors.Join(err, flags.removeReadyFile()) }()
 	return server.Run(command.Context(), server.Config{
 		Dir:         directory,
 		SkipFsync:   flags.inMemorySpeed,
@@ -103,7 +102,7 @@ func serve(command *cobra.Command, flags serveFlags) (err error) {
 		ExtraArgs:   flags.apiServerArgs(),
 		Kubeconfigs: kubeconfigs,
 		Ready: func(url string) error {
-			if err := flags.rememberReady(url); err != nil {
+			if err := flags.writeReadyFile(url); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintln(command.OutOrStdout(), "controlplane: ready", url)
@@ -112,7 +111,7 @@ func serve(command *cobra.Command, flags serveFlags) (err error) {
 	})
 }
 
-// kubeconfigs returns who gets which file.
+// kubeconfigs returns the identity for each kubeconfig file.
 func (f serveFlags) kubeconfigs() (map[string]credentials.Identity, error) {
 	files := map[string]credentials.Identity{}
 	if f.kubeconfigOut != "" {
@@ -124,7 +123,7 @@ func (f serveFlags) kubeconfigs() (map[string]credentials.Identity, error) {
 	return files, err
 }
 
-// addKubeconfigs adds to files what specs of the form WHO=FILE ask for.
+// addKubeconfigs adds the specs WHO=FILE to files.
 func addKubeconfigs(files map[string]credentials.Identity, specs []string, parse func(string) (credentials.Identity, error)) error {
 	for _, spec := range specs {
 		who, file, _ := strings.Cut(spec, "=")
@@ -140,7 +139,7 @@ func addKubeconfigs(files map[string]credentials.Identity, specs []string, parse
 	return nil
 }
 
-// apiServerArgs returns the flags that go to kube-apiserver as they are.
+// apiServerArgs returns the flags that are passed to kube-apiserver unchanged.
 func (f serveFlags) apiServerArgs() []string {
 	if f.featureGates == "" {
 		return f.extraArgs
@@ -148,16 +147,16 @@ func (f serveFlags) apiServerArgs() []string {
 	return append([]string{"feature-gates=" + f.featureGates}, f.extraArgs...)
 }
 
-// rememberReady writes the ready file, if one is wanted.
-func (f serveFlags) rememberReady(url string) error {
+// writeReadyFile writes the ready file, if there is one.
+func (f serveFlags) writeReadyFile(url string) error {
 	if f.readyFile == "" {
 		return nil
 	}
 	return credentials.WriteFile(f.readyFile, []byte(url+"\n"))
 }
 
-// forgetReady removes the ready file, which would be a lie now.
-func (f serveFlags) forgetReady() error {
+// removeReadyFile removes the ready file.
+func (f serveFlags) removeReadyFile() error {
 	if f.readyFile == "" {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// apiServerVersion is what go.mod pins.
+// apiServerVersion is the version in go.mod.
 const apiServerVersion = "v1.36.3"
 
 func TestServerReportsItsVersion(t *testing.T) {
@@ -176,7 +176,7 @@ func TestInputErrorsAreOneSentence(t *testing.T) {
 	}
 }
 
-// createConfigMap creates an object to recognize a control plane by.
+// createConfigMap creates an object that identifies a control plane.
 func createConfigMap(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -185,7 +185,7 @@ func createConfigMap(t *testing.T, client kubernetes.Interface, name string) {
 	}
 }
 
-// auditEvent is what the tests read of a line of the audit log.
+// auditEvent has the tested fields of a line of the audit log.
 type auditEvent struct {
 	Level, Stage, Verb string
 	User               struct{ Username string }

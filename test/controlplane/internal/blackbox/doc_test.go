@@ -1,6 +1,5 @@
-// Package blackbox tests the program as its users have it: the built binary, in
-// processes of its own. It imports nothing of kube-apiserver, so its tests are
-// cheap to compile, with the race detector too.
+// Package blackbox tests the built program as a process. It does not import kube-apiserver,
+// so its tests compile fast, also with the race detector.
 //
 // The binary is the one in the directory that EXEUNT_BIN names; without that,
 // make builds it first.

@@ -22,7 +22,7 @@ import (
 const (
 	// repository is the root of the repository, seen from this package.
 	repository = "../../../.."
-	// patience is how long a start or a stop may take on a busy machine.
+	// patience bounds a start or a stop on a busy machine.
 	patience = 2 * time.Minute
 )
 
@@ -37,11 +37,10 @@ var findBinary = sync.OnceValues(func() (string, error) {
 	return filepath.Abs(filepath.Join(repository, "bin", "controlplane"))
 })
 
-// controlPlane is a process that is ready, or was.
+// controlPlane is a process that has been ready.
 type controlPlane struct {
 	command *exec.Cmd
-	// dir is its data directory, url where it serves, readyFile the file that
-	// says so.
+	// dir is the data directory, url the address, readyFile the file that reports readiness.
 	dir, url, readyFile string
 	exited              chan struct{}
 	exitErr             error
@@ -57,8 +56,8 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return exec.Command(binary, args...)
 }
 
-// start runs a control plane on dir, which it makes if it is empty, until the
-// test ends, and waits until it is ready.
+// start runs a control plane on dir, or on a new directory if dir is "", until the test
+// ends, and waits until the control plane is ready.
 func start(t *testing.T, dir string, args ...string) *controlPlane {
 	t.Helper()
 	if dir == "" {
@@ -70,7 +69,7 @@ func start(t *testing.T, dir string, args ...string) *controlPlane {
 	return plane
 }
 
-// run starts command, waits for its ready line and keeps its URL.
+// run starts command, waits for its ready line and records its URL.
 func (p *controlPlane) run(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	var log bytes.Buffer
@@ -109,7 +108,7 @@ func (p *controlPlane) run(t *testing.T, command *exec.Cmd) {
 	}
 }
 
-// stop asks the process to end, and waits until it has.
+// stop sends SIGTERM and waits until the process has ended.
 func (p *controlPlane) stop(t *testing.T) {
 	t.Helper()
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -122,8 +121,7 @@ func (p *controlPlane) stop(t *testing.T) {
 	}
 }
 
-// kubeconfig returns a kubeconfig that the program writes for args, such as
-// --user and a name.
+// kubeconfig returns the kubeconfig that the program writes for args, such as --user NAME.
 func (p *controlPlane) kubeconfig(t *testing.T, args ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -140,7 +138,7 @@ func (p *controlPlane) admin(t *testing.T) kubernetes.Interface {
 	return client(t, filepath.Join(p.dir, "admin.kubeconfig"))
 }
 
-// client returns the client that a kubeconfig describes.
+// client returns a client for a kubeconfig.
 func client(t *testing.T, kubeconfig string) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -150,7 +148,7 @@ func client(t *testing.T, kubeconfig string) kubernetes.Interface {
 	return kubernetes.NewForConfigOrDie(config)
 }
 
-// deadline returns a context that ends before go test loses patience.
+// deadline returns a context that ends before the timeout of go test.
 func deadline(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

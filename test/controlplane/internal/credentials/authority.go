@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// leafLifetime is how long a signed certificate is valid. Servers get a
-	// new one at every start.
+	// leafLifetime is the validity of signed certificates. Servers get a new one at every
+	// start.
 	leafLifetime = 365 * 24 * time.Hour
-	// clockSkew is how far a certificate's validity reaches back.
+	// clockSkew is the time by which the validity of a certificate starts earlier.
 	clockSkew = time.Hour
 )
 
@@ -39,8 +39,8 @@ type KeyPair struct {
 	Cert, Key []byte
 }
 
-// OpenAuthority reads the authority called name from its files in directory.
-// It fails with fs.ErrNotExist where there is none yet.
+// OpenAuthority reads the authority name from its files in directory. The error is
+// fs.ErrNotExist if there are none.
 func OpenAuthority(directory, name string) (*Authority, error) {
 	certs, err := certutil.CertsFromFile(certFile(directory, name))
 	if err != nil {
@@ -57,7 +57,7 @@ func OpenAuthority(directory, name string) (*Authority, error) {
 	return &Authority{cert: certs[0], key: key}, nil
 }
 
-// EnsureAuthority opens the authority called name in directory, or makes one.
+// EnsureAuthority opens the authority name in directory, or creates it.
 func EnsureAuthority(directory, name string) (*Authority, error) {
 	if _, err := os.Stat(certFile(directory, name)); !errors.Is(err, fs.ErrNotExist) {
 		return OpenAuthority(directory, name)
@@ -77,8 +77,7 @@ func EnsureAuthority(directory, name string) (*Authority, error) {
 	return &Authority{cert: cert, key: key}, pair.Write(directory, name)
 }
 
-// CertificatePEM returns the authority's own certificate, which is what others
-// need to trust it.
+// CertificatePEM returns the authority's certificate.
 func (a *Authority) CertificatePEM() []byte {
 	return encodeCertificate(a.cert.Raw)
 }
@@ -94,7 +93,7 @@ func (a *Authority) SignServer(names []string, addresses []net.IP) (KeyPair, err
 	})
 }
 
-// SignClient returns a certificate by which its holder is identity.
+// SignClient returns a client certificate for identity.
 func (a *Authority) SignClient(identity Identity) (KeyPair, error) {
 	return a.sign(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: identity.User, Organization: identity.Groups},
@@ -122,6 +121,6 @@ func (a *Authority) sign(template *x509.Certificate) (KeyPair, error) {
 	return encode(raw, key)
 }
 
-// certFile and keyFile say where a pair called name lies.
+// certFile and keyFile return the paths of the pair name.
 func certFile(directory, name string) string { return filepath.Join(directory, name+".crt") }
 func keyFile(directory, name string) string  { return filepath.Join(directory, name+".key") }

@@ -53,8 +53,7 @@ func TestParseServiceAccount(t *testing.T) {
 	}
 }
 
-// checkParsed fails the test unless parse(text) is want, or an error where none
-// is wanted.
+// checkParsed fails the test unless parse(text) returns want, or an error if want is nil.
 func checkParsed(t *testing.T, parse func(string) (Identity, error), text string, want Identity, wantOK bool) {
 	t.Helper()
 	got, err := parse(text)
@@ -135,7 +134,7 @@ func ensureAuthority(t *testing.T, directory string) *Authority {
 	return authority
 }
 
-// verify returns the pair's certificate once authority vouches for its usage.
+// verify returns the pair's certificate after checking it against authority and usage.
 func verify(t *testing.T, authority *Authority, pair KeyPair, usage x509.ExtKeyUsage) *x509.Certificate {
 	t.Helper()
 	block, _ := pem.Decode(pair.Cert)

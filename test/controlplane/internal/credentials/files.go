@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// Write puts the pair into name.crt and name.key in directory. The key goes
-// first, so that a certificate that can be read has its key.
+// Write writes the pair to name.crt and name.key in directory. It writes the key first, so
+// that a readable certificate has its key.
 func (p KeyPair) Write(directory, name string) error {
 	if err := WriteFile(keyFile(directory, name), p.Key); err != nil {
 		return err
@@ -25,8 +25,8 @@ func (p KeyPair) Write(directory, name string) error {
 	return WriteFile(certFile(directory, name), p.Cert)
 }
 
-// EnsureSigningKey returns the file in directory that holds the private key
-// called name, and makes the key where there is none.
+// EnsureSigningKey returns the file of the private key name in directory, and creates the
+// key if there is none.
 func EnsureSigningKey(directory, name string) (string, error) {
 	file := keyFile(directory, name)
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {

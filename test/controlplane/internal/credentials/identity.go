@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// Identity is who a client certificate says its holder is.
+// Identity is the user of a client certificate.
 type Identity struct {
-	// User is the name that RBAC sees.
+	// User is the user name for RBAC.
 	User string
-	// Groups are the groups that RBAC sees, beside system:authenticated, which
-	// the API server adds itself.
+	// Groups are the groups for RBAC. The API server adds system:authenticated.
 	Groups []string
 }
 
-// Admin is the identity that RBAC never refuses.
+// Admin is an identity with all rights.
 var Admin = Identity{User: "kubernetes-admin", Groups: []string{"system:masters"}}
 
 // ServiceAccount returns the identity of the service account name in

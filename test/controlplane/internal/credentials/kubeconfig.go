@@ -7,11 +7,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// clusterName is what the kubeconfig files call the cluster and its context.
+// clusterName is the name of cluster and context in kubeconfig files.
 const clusterName = "exeunt"
 
-// WriteKubeconfig signs a client certificate for identity and writes file, a
-// kubeconfig complete in itself, for the API server at url.
+// WriteKubeconfig signs a client certificate for identity and writes a self-contained
+// kubeconfig for the API server at url.
 func (a *Authority) WriteKubeconfig(file, url string, identity Identity) error {
 	pair, err := a.SignClient(identity)
 	if err != nil {

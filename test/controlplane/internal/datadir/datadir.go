@@ -1,10 +1,9 @@
-// Package datadir is the directory of one control plane: where its files lie,
-// who uses it, and at which address it serves.
+// Package datadir manages the data directory of a control plane: its files, its lock and its
+// address.
 //
-// Everything in it may be read by its owner only, for it holds the private keys
-// of the cluster. A directory outlives the process: started on it again, the
-// control plane has the same objects, the same certificate authority and, when
-// the port is still free, the same address.
+// Only the owner can read the directory, because it has the private keys of the cluster. A
+// control plane on an existing directory has the same objects, the same certificate
+// authority and, if the port is free, the same address.
 package datadir
 
 import (
@@ -20,19 +19,17 @@ import (
 	"github.com/exeunt-io/exeunt/test/controlplane/internal/credentials"
 )
 
-// ClusterCA is the name of the authority that both the API server and its
-// clients trust.
+// ClusterCA is the name of the authority that API server and clients trust.
 const ClusterCA = "ca"
 
-// ErrInUse says that another control plane runs on the directory.
+// ErrInUse: another control plane runs on the directory.
 var ErrInUse = errors.New("another control plane is using it")
 
 // Dir is the path of a data directory.
 type Dir string
 
-// Open makes the directory at path, or a temporary one where path is empty,
-// and locks it. The returned function unlocks it, and removes it if it was
-// temporary.
+// Open creates the directory at path, or a temporary directory if path is empty, and locks
+// it. The returned function unlocks the directory, and removes a temporary one.
 func Open(path string) (Dir, func() error, error) {
 	remove := func() error { return nil }
 	if path == "" {
@@ -57,8 +54,8 @@ func Open(path string) (Dir, func() error, error) {
 	return directory, func() error { return errors.Join(unlock(), remove()) }, nil
 }
 
-// lock takes the directory for this process. The kernel gives it back when the
-// process dies, however it dies.
+// lock locks the directory for this process. The kernel releases the lock when the process
+// ends.
 func (d Dir) lock() (unlock func() error, err error) {
 	file, err := os.OpenFile(d.File("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -73,14 +70,13 @@ func (d Dir) lock() (unlock func() error, err error) {
 	return file.Close, nil
 }
 
-// File returns the path of the file called name.
+// File returns the path of the file name.
 func (d Dir) File(name string) string { return filepath.Join(string(d), name) }
 
 // PKI returns the directory of certificates and keys.
 func (d Dir) PKI() string { return d.File("pki") }
 
-// Listen opens the port that the control plane on this directory had last
-// time, or any free one, and remembers it.
+// Listen opens the previous port of the directory, or any free port, and records it.
 func (d Dir) Listen() (net.Listener, error) {
 	listener, err := d.listenAgain()
 	if err != nil {
@@ -95,7 +91,7 @@ func (d Dir) Listen() (net.Listener, error) {
 	return listener, nil
 }
 
-// listenAgain opens the port of last time.
+// listenAgain opens the previous port.
 func (d Dir) listenAgain() (net.Listener, error) {
 	address, err := os.ReadFile(d.File("address"))
 	if err != nil {
@@ -104,7 +100,7 @@ func (d Dir) listenAgain() (net.Listener, error) {
 	return net.Listen("tcp", string(address))
 }
 
-// URL returns where the control plane serves, or did when it last ran.
+// URL returns the current or the last URL of the control plane.
 func (d Dir) URL() (string, error) {
 	address, err := os.ReadFile(d.File("address"))
 	if errors.Is(err, fs.ErrNotExist) {

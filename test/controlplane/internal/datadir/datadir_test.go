@@ -86,7 +86,7 @@ func open(t *testing.T, path string) Dir {
 	return directory
 }
 
-// listen returns the address that the directory gives, and frees it.
+// listen returns the address of the directory, and closes the listener.
 func listen(t *testing.T, directory Dir) string {
 	t.Helper()
 	listener, err := directory.Listen()

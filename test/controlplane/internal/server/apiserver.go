@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// parse returns the options of kube-apiserver that flags ask for.
+// parse returns the options of kube-apiserver for the flags.
 func parse(flags []string) (*options.ServerRunOptions, error) {
 	server := options.NewServerRunOptions()
 	set := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
@@ -35,7 +35,7 @@ func parse(flags []string) (*options.ServerRunOptions, error) {
 
 // serveAPI runs kube-apiserver until ctx ends and it has stopped.
 func serveAPI(ctx context.Context, server *options.ServerRunOptions) error {
-	// The server's own clients would log every deprecated API they use.
+	// The server's own clients log every use of a deprecated API.
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	completed, err := server.Complete(ctx)
 	if err != nil {

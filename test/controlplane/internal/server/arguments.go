@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// frontProxy is the name of the authority behind requests that the API
-	// server forwards to aggregated servers, and of its client.
+	// frontProxy is the name of the authority, and of its client, for requests that the API
+	// server forwards to aggregated servers.
 	frontProxy = "front-proxy"
-	// serviceIP is the first address of the service network, which belongs to
-	// the service "kubernetes".
+	// serviceIP is the first address of the service network, used by the service
+	// "kubernetes".
 	serviceIP = "10.0.0.1"
 )
 
-// auditPolicy asks for one line per finished request, without bodies.
+// auditPolicy logs one line per finished request, without bodies.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -26,7 +26,7 @@ rules:
 - level: Metadata
 `
 
-// certificates makes what the API server needs to be trusted and to trust.
+// certificates creates the certificates and keys of the API server.
 func certificates(directory datadir.Dir) (*credentials.Authority, error) {
 	cluster, err := credentials.EnsureAuthority(directory.PKI(), datadir.ClusterCA)
 	if err != nil {
@@ -52,8 +52,8 @@ func certificates(directory datadir.Dir) (*credentials.Authority, error) {
 	return cluster, client.Write(directory.PKI(), frontProxy+"-client")
 }
 
-// arguments returns the flags of kube-apiserver. Later ones win, so the
-// caller's own come last.
+// arguments returns the flags of kube-apiserver. Later flags override earlier ones, so the
+// caller's flags come last.
 func arguments(config Config) ([]string, error) {
 	signingKey, err := credentials.EnsureSigningKey(config.Dir.PKI(), "service-account")
 	if err != nil {
@@ -77,9 +77,8 @@ func arguments(config Config) ([]string, error) {
 		"--tls-private-key-file=" + pki + "apiserver.key",
 		// A loopback address may not stand in an Endpoints object.
 		"--endpoint-reconciler-type=none",
-		// The plugin refuses a pod until its namespace has the service account
-		// "default", which only kube-controller-manager makes; and it would
-		// mount a token that no kubelet is there to fetch.
+		// The plugin rejects pods in namespaces without the service account "default",
+		// which only kube-controller-manager creates.
 		"--disable-admission-plugins=ServiceAccount",
 	}
 	flags = append(flags, frontProxyArguments(pki)...)
@@ -90,8 +89,8 @@ func arguments(config Config) ([]string, error) {
 	return flags, nil
 }
 
-// frontProxyArguments returns the flags that let aggregated API servers, and
-// programs that delegate authentication, trust what this server forwards.
+// frontProxyArguments returns the flags that let aggregated API servers, and programs that
+// delegate authentication, trust forwarded requests.
 func frontProxyArguments(pki string) []string {
 	return []string{
 		"--proxy-client-cert-file=" + pki + frontProxy + "-client.crt",
@@ -116,7 +115,7 @@ func auditArguments(config Config) ([]string, error) {
 	return []string{
 		"--audit-policy-file=" + policy,
 		"--audit-log-path=" + config.AuditLog,
-		"--audit-log-maxsize=0", // never rotated: someone follows it
+		"--audit-log-maxsize=0", // never rotated, because clients follow the file
 		"--audit-log-mode=blocking",
 	}, nil
 }

@@ -3,10 +3,9 @@
 //
 //	data directory -> listener, certificates -> etcd -> kube-apiserver -> ready
 //
-// Nothing is chosen twice and nothing is guessed: the API server is handed a
-// listener that is already open, and etcd listens on a unix socket in a
-// directory of the owner's, so that two control planes never clash and no other
-// user of the machine reads or writes the storage behind the API's back.
+// The API server gets an open listener, and etcd listens on a unix socket in a private
+// directory. So two control planes never conflict, and no other user of the machine can
+// read or write the storage.
 //
 // The API server runs as in production: RBAC, the watch cache and the default
 // admission plugins are on. One plugin is off, see arguments.

@@ -23,18 +23,17 @@ const (
 	quota = 8 << 30
 )
 
-// unused stands for addresses that etcd must have though a single member
-// never dials them and nothing listens there.
+// unused is the address for fields that etcd requires and a single member does not use.
 var unused = []url.URL{{Scheme: "http", Host: "127.0.0.1:1"}}
 
 // storage is a running etcd.
 type storage struct {
 	*embed.Etcd
-	// level is how bad news must be to be logged.
+	// level is the minimum level of logged messages.
 	level zap.AtomicLevel
-	// endpoint is what a client dials.
+	// endpoint for clients.
 	endpoint string
-	// socketDir is removed in the end, if it is not the data directory.
+	// socketDir is removed at the end, unless it is the data directory.
 	socketDir string
 }
 
@@ -73,8 +72,8 @@ func newLogger(level zap.AtomicLevel) *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level))
 }
 
-// close stops etcd and removes its socket. Etcd logs each listener it closes
-// as an error, which is not news here.
+// close stops etcd and removes its socket. It turns logging off first, because etcd logs
+// each closed listener as an error.
 func (s *storage) close() error {
 	s.level.SetLevel(zap.FatalLevel)
 	s.Close()

@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// readyPoll is how often a starting API server is asked whether it is ready.
+// readyPoll is the interval of readiness checks.
 const readyPoll = 50 * time.Millisecond
 
-// waitUntilReady returns once the API server answers /readyz and has made what
-// clients take for granted.
+// waitUntilReady returns once the API server is ready and has created the objects that
+// clients need.
 func waitUntilReady(ctx context.Context, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -37,8 +37,8 @@ func waitUntilReady(ctx context.Context, kubeconfig string) error {
 	return nil
 }
 
-// checkReady says what is still missing: the API server's own word, the
-// namespace "default", or the bootstrap roles of RBAC.
+// checkReady returns an error while /readyz fails, or the namespace "default" or the
+// bootstrap roles of RBAC are missing.
 func checkReady(ctx context.Context, client kubernetes.Interface) error {
 	if err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
 		return err

@@ -15,32 +15,30 @@ import (
 )
 
 const (
-	// startTimeout is how long the API server may take to become ready.
+	// startTimeout is the time limit for the API server to become ready.
 	startTimeout = 2 * time.Minute
-	// stopTimeout is how long the API server may take to finish its requests.
+	// stopTimeout is the time limit for the API server to finish its requests.
 	stopTimeout = 8 * time.Second
 )
 
-// AdminKubeconfig is the file in the data directory by which its owner may do
-// everything.
+// AdminKubeconfig is the kubeconfig of the administrator in the data directory.
 const AdminKubeconfig = "admin.kubeconfig"
 
-// errEnded says that the API server stopped though nobody asked it to.
+// errEnded: the API server stopped by itself.
 var errEnded = errors.New("kube-apiserver ended by itself")
 
-// Config says how a control plane runs.
+// Config configures a control plane.
 type Config struct {
-	// Dir holds all its data.
+	// Dir is the data directory.
 	Dir datadir.Dir
-	// SkipFsync makes etcd fast by losing data when the machine crashes. A
-	// crash of the process alone loses nothing.
+	// SkipFsync makes etcd faster. A crash of the machine then loses data, a crash of the
+	// process does not.
 	SkipFsync bool
-	// AuditLog is the file that gets a line of JSON for each finished request,
-	// or empty.
+	// AuditLog is the file for a JSON line per finished request, or empty.
 	AuditLog string
 	// ExtraArgs are further flags of kube-apiserver, as key=value.
 	ExtraArgs []string
-	// Kubeconfigs says for whom kubeconfig files are written, by file.
+	// Kubeconfigs has the identity of each kubeconfig file to write.
 	Kubeconfigs map[string]credentials.Identity
 	// Ready is called with the URL once the control plane can be used.
 	Ready func(url string) error
@@ -78,8 +76,8 @@ func Run(ctx context.Context, config Config) (err error) {
 	return errors.Join(reason(ctx), drain(served))
 }
 
-// prepare returns the API server's options and URL. What the user got wrong
-// comes out here, before anything runs.
+// prepare returns the API server's options and URL. It reports input errors before anything
+// runs.
 func prepare(config Config) (*options.ServerRunOptions, string, error) {
 	authority, err := certificates(config.Dir)
 	if err != nil {
@@ -101,7 +99,7 @@ func prepare(config Config) (*options.ServerRunOptions, string, error) {
 	return api, url, writeKubeconfigs(authority, url, config)
 }
 
-// writeKubeconfigs writes the administrator's kubeconfig and those asked for.
+// writeKubeconfigs writes the administrator's and the configured kubeconfig files.
 func writeKubeconfigs(authority *credentials.Authority, url string, config Config) error {
 	if err := authority.WriteKubeconfig(config.Dir.File(AdminKubeconfig), url, credentials.Admin); err != nil {
 		return err
@@ -114,7 +112,7 @@ func writeKubeconfigs(authority *credentials.Authority, url string, config Confi
 	return nil
 }
 
-// announce tells the caller when the control plane can be used.
+// announce calls Ready when the control plane is ready.
 func announce(ctx context.Context, config Config, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -124,9 +122,8 @@ func announce(ctx context.Context, config Config, url string) error {
 	return config.Ready(url)
 }
 
-// drain waits for the API server to finish its requests, for a while: what is
-// written is safe in etcd, and a client that never lets go must not keep the
-// process.
+// drain waits, for at most stopTimeout, until the API server has finished its requests. A
+// client that never closes its connection must not block the end of the process.
 func drain(served <-chan error) error {
 	select {
 	case err := <-served:
@@ -137,7 +134,7 @@ func drain(served <-chan error) error {
 	}
 }
 
-// reason returns the failure that ended ctx, or nil if the caller ended it.
+// reason returns the failure that ended ctx, or nil if the caller canceled ctx.
 func reason(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
