@@ -15,7 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
-// No controller runs: only the admission policy adds finalizers. The documented command
+// No controller runs, so only the admission policy adds finalizers. The documented command
 // lists the driver csimock.exeunt.io.
 func TestAdmissionPolicyFollowsItsList(t *testing.T) {
 	server := startServer(t)
@@ -38,7 +38,7 @@ func TestAdmissionPolicyFollowsItsList(t *testing.T) {
 	server.annotate(t, "unlisted", "other.example.com")
 	server.annotate(t, "host-path", "kubernetes.io/host-path")
 
-	server.awaitFinalizer(t, "host-path", finalizer.InTree) // the policy acts, with an empty list
+	server.awaitFinalizer(t, "host-path", finalizer.InTree) // the policy is in force, with an empty list
 	for name := range volumes {
 		if got := server.setDelete(t, name); name != "host-path" && got != "" {
 			t.Errorf("with an empty list %s gets the finalizer %s", name, got)
@@ -66,7 +66,7 @@ func TestAdmissionPolicyFollowsItsList(t *testing.T) {
 	}
 }
 
-// annotate says who provisioned a volume.
+// annotate sets the provisioner annotation of a volume.
 func (s *server) annotate(t *testing.T, volume, provisioner string) {
 	t.Helper()
 	s.patchVolume(t, volume, `{"metadata":{"annotations":{"pv.kubernetes.io/provisioned-by":"`+provisioner+`"}}}`)
@@ -86,7 +86,7 @@ func (s *server) setDelete(t *testing.T, volume string) finalizer.Name {
 	return ""
 }
 
-// awaitFinalizer waits until the policy, which is cached, adds this finalizer.
+// awaitFinalizer waits until the cached policy adds this finalizer.
 func (s *server) awaitFinalizer(t *testing.T, volume string, want finalizer.Name) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {

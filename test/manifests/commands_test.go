@@ -15,10 +15,10 @@ import (
 // kubectlLine is a command in a code block or between backquotes.
 var kubectlLine = regexp.MustCompile("(?m)(?:^ *|`)(kubectl [^`\n]*)")
 
-// sample fills the words that stand for something else.
+// sample replaces placeholders in a command.
 var sample = strings.NewReplacer("NAMESPACE", "storage", "ACCOUNT", "hostpath-controller", "NAME", "name", "DRIVER", "csimock.exeunt.io", "VERSION", "v0.1.0")
 
-// kubectlLines are the commands of all documents that contain the text.
+// kubectlLines returns the commands with the text in all documents.
 func kubectlLines(t *testing.T, contains string) []string {
 	t.Helper()
 	var found []string
@@ -39,7 +39,7 @@ func TestDocumentedKubectlFlagsExist(t *testing.T) {
 	server := startServer(t)
 	for _, line := range kubectlLines(t, "kubectl") {
 		if words := wordsOf(t, line); len(words) < 3 || strings.HasPrefix(words[len(words)-1], "-") && len(words[len(words)-1]) == 2 {
-			continue // the name of a command, not a command
+			continue // only the name of a command
 		}
 		before, _, _ := strings.Cut(line, " | ")
 		before, command, _ := strings.Cut(before, " -- ")
@@ -75,7 +75,7 @@ func TestDocumentedRightsAreGranted(t *testing.T) {
 	}
 }
 
-// Volumes that upstream leaves alone are deleted with their data right after the switch.
+// Volumes that upstream ignores are deleted with their data right after the switch.
 func TestDocumentsListWhatTheSwitchDeletes(t *testing.T) {
 	server := startServer(t)
 	csi := v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "csimock.exeunt.io", VolumeHandle: "handle"}}

@@ -1,7 +1,6 @@
-// Package manifests tests what administrators install: the kustomizations and the
-// chart in deploy/ are rendered as kustomize and helm do it, and given to a real API
-// server in a dry run. It is a module of its own, for those two libraries.
+// Package manifests tests the kustomizations and the chart in deploy/: it renders them with
+// the libraries of kustomize and helm, and applies them to a real API server in a dry run.
+// It is its own module because of these libraries.
 //
-// The programs are those in the directory that EXEUNT_BIN names; without that, those
-// that make has built.
+// EXEUNT_BIN names the folder of the programs; the default is bin of this checkout.
 package manifests

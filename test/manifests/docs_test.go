@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// guides are the documents that tell administrators what to type.
+// guides are the documents with commands for administrators.
 var guides = []string{"README.md", filepath.Join("docs", "operations.md"), filepath.Join("docs", "flags.md")}
 
 var (
@@ -26,7 +26,7 @@ var (
 	placeholder = strings.NewReplacer("ACCOUNT", "hostpath-controller", "NAMESPACE", "storage", "'", "")
 )
 
-// guide is the text of a document.
+// guide returns the text of a document.
 func guide(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", name))
@@ -36,7 +36,7 @@ func guide(t *testing.T, name string) string {
 	return string(text)
 }
 
-// documented renders what the commands of the documents apply, by the command.
+// documented returns the objects that the documented commands apply, by command.
 func documented(t *testing.T) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	found := map[string][]*unstructured.Unstructured{}
@@ -53,7 +53,7 @@ func documented(t *testing.T) map[string][]*unstructured.Unstructured {
 	return found
 }
 
-// applied are the objects of "kubectl apply", or of "kubectl delete".
+// applied returns the objects of "kubectl apply" or "kubectl delete".
 func applied(t *testing.T, words []string) []*unstructured.Unstructured {
 	t.Helper()
 	var objects []*unstructured.Unstructured
@@ -101,7 +101,7 @@ func asHelmDoes(t *testing.T, words []string) values {
 	return given
 }
 
-// kustomizationsOf are those that the documents print.
+// kustomizationsOf returns the kustomizations in the documents.
 func kustomizationsOf(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -134,8 +134,7 @@ func TestDocumentedDeployFilesExist(t *testing.T) {
 	}
 }
 
-// What is granted before the Deployment is applied lets its pods start: all of their
-// rights, those to serve among them.
+// The rights granted before the Deployment is applied let its pods start and serve.
 func TestFirstStepGrantsAllRequiredRights(t *testing.T) {
 	for name, tc := range map[string]struct {
 		guide   string
@@ -161,8 +160,8 @@ func TestFirstStepGrantsAllRequiredRights(t *testing.T) {
 	}
 }
 
-// A driver's own chart runs the provisioner; whoever asks ours for its rights must not
-// get a second set of loops.
+// If the chart of a driver runs the provisioner, the command that grants its rights must
+// not start a second set of loops.
 func TestDriverRightsCommandOnlyPrints(t *testing.T) {
 	found := false
 	for line, objects := range documented(t) {
@@ -186,7 +185,7 @@ func TestDocumentedKustomizationsAreAccepted(t *testing.T) {
 		objects := kustomizedSite(t, map[string]string{"kustomization.yaml": text})
 		for _, object := range objects {
 			server.prepareNamespace(t, object)
-			if _, err := server.dryRun(t.Context(), object); err != nil { // a host path has it warn
+			if _, err := server.dryRun(t.Context(), object); err != nil { // host paths cause a warning
 				t.Errorf("%s: %v", nameOf(object), err)
 			}
 		}
@@ -200,8 +199,7 @@ func TestDocumentedKustomizationsAreAccepted(t *testing.T) {
 	}
 }
 
-// docs/flags.md says which rights a chart may grant beyond those that upstream's
-// manifest does.
+// docs/flags.md lists the rights beyond those of upstream's manifest.
 func TestRightsBeyondUpstreamAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "upstream", "rbac", "csi-provisioner.yaml"))
 	if err != nil {
@@ -229,7 +227,7 @@ func TestRightsBeyondUpstreamAreDocumented(t *testing.T) {
 	}
 }
 
-// verbsOf are all rights of the roles, as "verb resource".
+// verbsOf returns all rights of the roles, as "verb resource".
 func verbsOf(rules map[string][]rbacv1.PolicyRule) map[string]bool {
 	rights := map[string]bool{}
 	for _, granted := range rules {
@@ -244,11 +242,11 @@ func verbsOf(rules map[string][]rbacv1.PolicyRule) map[string]bool {
 	return rights
 }
 
-// exclusions switch the loops off that pv-controller replaces.
+// exclusions turn off the loops that pv-controller replaces.
 const exclusions = "-persistentvolume-binder-controller,-persistentvolume-protection-controller,-persistentvolumeclaim-protection-controller"
 
-// Two sets of loops disturb each other. A value of --controllers that replaces what the
-// distribution has there switches further controllers on or off: nodes cannot join.
+// Two sets of loops conflict. A --controllers value that replaces the value of the
+// distribution turns other controllers on or off; then nodes cannot join.
 func TestInstallationsAppendToControllersFlag(t *testing.T) {
 	notes := func(given values) string {
 		files, err := render(loaded(t), withRegistry(given))
@@ -257,7 +255,7 @@ func TestInstallationsAppendToControllersFlag(t *testing.T) {
 		}
 		return files["exeunt/templates/NOTES.txt"]
 	}
-	for name, text := range map[string]string{"README.md": guide(t, guides[0]), "docs/operations.md": guide(t, guides[1]), "the chart": notes(values{})} {
+	for name, text := range map[string]string{"README.md": guide(t, guides[0]), "docs/operations.md": guide(t, guides[1]), "chart": notes(values{})} {
 		lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return !strings.Contains(line, exclusions) })
 		if len(lines) == 0 {
 			t.Errorf("%s does not say %s", name, exclusions)

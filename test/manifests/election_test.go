@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// electing are the programs of which one may work at a time, by the name of their
-// container, and the flag by which they elect it.
+// electing has the leader election flag of each program, by container name.
 var electing = map[string]string{"pv-controller": "--leader-elect", "csi-provisioner": "--leader-election"}
 
 func TestUpdatesNeverRunTwoLeaders(t *testing.T) {
@@ -57,7 +56,7 @@ func TestElectionFlagsComeWithLeaseRights(t *testing.T) {
 	}
 }
 
-// The chart elects by itself: nobody can have several replicas and no election.
+// The chart enables leader election, so that several replicas never run without it.
 func TestChartFlagsKeepLeaderElectionOn(t *testing.T) {
 	off := values{"extraArgs": []any{"--leader-election=false"}}
 	for name, given := range map[string]values{
@@ -72,7 +71,7 @@ func TestChartFlagsKeepLeaderElectionOn(t *testing.T) {
 	}
 }
 
-// switchedOn says whether the arguments leave a boolean flag on.
+// switchedOn reports whether a boolean flag is on with the arguments.
 func switchedOn(args []string, flag string) bool {
 	on := false
 	for _, arg := range args {
@@ -84,7 +83,7 @@ func switchedOn(args []string, flag string) bool {
 	return on
 }
 
-// deploymentsIn are those among the objects, with Kubernetes' default of replicas.
+// deploymentsIn returns the Deployments among the objects, with defaulted replicas.
 func deploymentsIn(t *testing.T, objects []*unstructured.Unstructured) []appsv1.Deployment {
 	t.Helper()
 	var found []appsv1.Deployment
@@ -102,7 +101,7 @@ func deploymentsIn(t *testing.T, objects []*unstructured.Unstructured) []appsv1.
 	return found
 }
 
-// grantedIn are the rules of the Roles of a namespace that a service account has.
+// grantedIn returns the rules that a service account has through Roles of a namespace.
 func grantedIn(t *testing.T, objects []*unstructured.Unstructured, namespace, account string) []rbacv1.PolicyRule {
 	t.Helper()
 	rules := rulesOf(t, objects)
@@ -122,7 +121,7 @@ func grantedIn(t *testing.T, objects []*unstructured.Unstructured, namespace, ac
 	return granted
 }
 
-// podsOf are the templates of all workloads among the objects.
+// podsOf returns the pod templates of all workloads among the objects.
 func podsOf(t *testing.T, objects []*unstructured.Unstructured) []v1.PodSpec {
 	t.Helper()
 	var pods []v1.PodSpec

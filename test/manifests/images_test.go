@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// programs are ours, by the name of their container.
+// programs are our programs, by container name.
 var programs = map[string]string{"pv-controller": "pv-controller", "csi-provisioner": "provisioner", "csimock": "csimock"}
 
-// A registry that resolves could be registered by anybody, and its image would run with
-// the rights of our programs.
+// Anyone can register a free domain, and an image from there would run with the rights of
+// our programs.
 func TestManifestsNameUnresolvableRegistry(t *testing.T) {
 	for _, folder := range []string{".", "pv-controller", "overlays/csimock"} {
 		t.Run(folder, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestChartUsesTheSetRegistry(t *testing.T) {
 	testImages(t, templated(t, values{"provisioner": values{"deployment": values{"enabled": true}}}), registry)
 }
 
-// testImages wants every image of ours from the registry, with the version of the chart,
-// pulled once.
+// testImages checks that all our images come from the registry, have the version of the
+// chart, and are pulled once.
 func testImages(t *testing.T, objects []*unstructured.Unstructured, registry string) {
 	t.Helper()
 	version := ":" + loaded(t).Metadata.AppVersion

@@ -12,7 +12,7 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 )
 
-// asKubectl is the variable that makes the test binary run as kubectl.
+// asKubectl is the environment variable that makes the test binary run as kubectl.
 const asKubectl = "EXEUNT_TEST_AS_KUBECTL"
 
 // runKubectl is the main function of kubectl.
@@ -22,8 +22,8 @@ func runKubectl() {
 	}
 }
 
-// kubectl runs a command line against the server and returns what it prints. The error
-// says so if the exit code is not 0.
+// kubectl runs a command line against the server and returns its output, and an error if
+// the exit code is not 0.
 func (s *server) kubectl(t *testing.T, line string) (string, error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -39,7 +39,7 @@ func (s *server) kubectl(t *testing.T, line string) (string, error) {
 	return string(output), nil
 }
 
-// plugins returns the directory in which kubectl finds exeunt as its plugin.
+// plugins returns a directory with exeunt as a kubectl plugin.
 func (s *server) plugins(t *testing.T) string {
 	t.Helper()
 	program, err := binaries().Path("exeunt")
@@ -55,7 +55,7 @@ func (s *server) plugins(t *testing.T) string {
 	return s.home
 }
 
-// wordsOf splits a command line up to a pipe, with the quotes of a shell.
+// wordsOf splits a command line up to a pipe, and handles shell quotes.
 func wordsOf(t *testing.T, line string) []string {
 	t.Helper()
 	var words []string

@@ -19,7 +19,7 @@ var (
 	packagePath  = regexp.MustCompile("`((?:cmd|internal|pkg|test|examples)/[a-z0-9/_-]+)`")
 )
 
-// documents are the paths of all Markdown files, from the root of the repository.
+// documents returns the paths of all Markdown files, from the root of the repository.
 func documents(t *testing.T) []string {
 	t.Helper()
 	return filesBelowRoot(t, ".md")
@@ -49,7 +49,7 @@ func filesBelowRoot(t *testing.T, suffix string) []string {
 	return found
 }
 
-// anchors are the names by which links reach the headings of a document.
+// anchors returns the link anchors of the headings of a document.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, match := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
@@ -81,7 +81,7 @@ func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
-// A document that names a test as evidence is worth nothing once the test is renamed.
+// Documents name tests as evidence, so a renamed test must be renamed there.
 func TestTestsNamedInDocumentsExist(t *testing.T) {
 	exists := map[string]bool{}
 	for _, name := range filesBelowRoot(t, "_test.go") {
@@ -101,7 +101,7 @@ func TestTestsNamedInDocumentsExist(t *testing.T) {
 func TestPackagesNamedInDocumentsExist(t *testing.T) {
 	for _, name := range documents(t) {
 		if name == "CHANGELOG.md" || strings.HasPrefix(name, filepath.Join("docs", "decisions")) {
-			continue // they tell the past
+			continue // their entries keep old names
 		}
 		for _, match := range packagePath.FindAllStringSubmatch(guide(t, name), -1) {
 			if _, err := os.Stat(filepath.Join("..", "..", match[1])); err != nil {

@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// measured is the memory for 15,000 bound pairs, between those that were measured: see
-// docs/operations.md.
+// measured is the memory for 15,000 bound pairs, interpolated from docs/operations.md.
 var measured = resource.MustParse("250M")
 
 func TestPVControllerRunsOnControlPlaneNodes(t *testing.T) {
@@ -42,7 +41,7 @@ func tolerates(pod v1.PodSpec, taint v1.Taint) bool {
 
 func TestPVControllerRequestsTheMeasuredMemory(t *testing.T) {
 	for name, objects := range renderings(t) {
-		if name == "the chart with everything" {
+		if name == "chart with every value" {
 			continue // it replaces the default
 		}
 		for _, pod := range podsOf(t, objects) {

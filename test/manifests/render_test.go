@@ -31,14 +31,14 @@ func TestMain(m *testing.M) {
 		runKubectl()
 		return
 	}
-	slog.SetLogLoggerLevel(slog.LevelWarn) // the chart's symbolic links are on purpose
+	slog.SetLogLoggerLevel(slog.LevelWarn) // the chart has symbolic links on purpose
 	m.Run()
 }
 
 // deployment is the folder with the manifests.
 var deployment = filepath.Join("..", "..", "deploy")
 
-// values are those of a chart.
+// values are values of a chart.
 type values = map[string]any
 
 // kustomized renders a folder below deploy/ as "kubectl apply -k" does.
@@ -55,8 +55,7 @@ func kustomized(t *testing.T, folder string) []*unstructured.Unstructured {
 	return objectsIn(t, folder, text)
 }
 
-// kustomizedSite renders a folder of an administrator's own, given by its files, that
-// lies beside deploy/.
+// kustomizedSite renders an administrator's folder with the files, beside deploy/.
 func kustomizedSite(t *testing.T, files map[string]string) []*unstructured.Unstructured {
 	t.Helper()
 	memory := filesys.MakeFsInMemory()
@@ -91,7 +90,7 @@ func kustomizedSite(t *testing.T, files map[string]string) []*unstructured.Unstr
 	return objectsIn(t, "site", text)
 }
 
-// loaded is the chart as it stands in the repository.
+// loaded returns the chart of the repository.
 func loaded(t *testing.T) *chart.Chart {
 	t.Helper()
 	c, err := loader.Load(filepath.Join(deployment, "helm", "exeunt"))
@@ -101,7 +100,7 @@ func loaded(t *testing.T) *chart.Chart {
 	return c
 }
 
-// registry is where the tests have their images.
+// registry of the images in tests.
 const registry = "registry.example.com/exeunt"
 
 // templated renders the chart with the values and with a registry.
@@ -110,7 +109,7 @@ func templated(t *testing.T, given values) []*unstructured.Unstructured {
 	return installed(t, withRegistry(given))
 }
 
-// withRegistry adds the one value that has no default.
+// withRegistry adds the registry, the only value without default.
 func withRegistry(given values) values {
 	complete := values{"registry": registry}
 	maps.Copy(complete, given)
@@ -161,12 +160,12 @@ func objectsIn(t *testing.T, source string, text []byte) []*unstructured.Unstruc
 	}
 }
 
-// nameOf tells objects apart.
+// nameOf returns kind, namespace and name.
 func nameOf(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
 }
 
-// find returns the object of that kind and name.
+// find returns the object with the kind and name.
 func find(t *testing.T, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	for _, object := range objects {

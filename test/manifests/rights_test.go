@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rulesOf are the rules of all roles, by the name of the object.
+// rulesOf returns the rules of all roles, by name of the role.
 func rulesOf(t *testing.T, objects []*unstructured.Unstructured) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	rules := map[string][]rbacv1.PolicyRule{}
@@ -28,7 +28,7 @@ func rulesOf(t *testing.T, objects []*unstructured.Unstructured) map[string][]rb
 	return rules
 }
 
-// bindingsOf are who gets which role, by the name of the binding.
+// bindingsOf returns subjects and role of each binding, by name of the binding.
 func bindingsOf(objects []*unstructured.Unstructured) map[string]any {
 	bindings := map[string]any{}
 	for _, object := range objects {
@@ -71,12 +71,12 @@ func TestSecretRightIsOptional(t *testing.T) {
 		objects []*unstructured.Unstructured
 		reads   bool
 	}{
-		"all manifests":         {kustomized(t, "."), false},
-		"beside the mock":       {kustomized(t, "overlays/csimock"), false},
-		"in a driver's own":     {kustomized(t, "overlays/example"), false},
-		"the component":         {kustomized(t, "provisioner/secrets"), true},
-		"the chart":             {templated(t, values{}), false},
-		"the chart, if it says": {templated(t, values{"provisioner": values{"secrets": true}}), true},
+		"all manifests":                 {kustomized(t, "."), false},
+		"mock driver overlay":           {kustomized(t, "overlays/csimock"), false},
+		"swap in the chart of a driver": {kustomized(t, "overlays/example"), false},
+		"component":                     {kustomized(t, "provisioner/secrets"), true},
+		"chart":                         {templated(t, values{}), false},
+		"chart with the value":          {templated(t, values{"provisioner": values{"secrets": true}}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reads := false
@@ -95,8 +95,8 @@ func TestSecretRightIsOptional(t *testing.T) {
 	}
 }
 
-// The journal is kept in Leases of the provisioner's own namespace; rights on Leases of
-// other namespaces would let it take over any leader election of the cluster.
+// The journal is in Leases of the provisioner's namespace. Rights on Leases of other
+// namespaces would allow to take over any leader election of the cluster.
 func TestJournalRightsAreLimitedToOneNamespace(t *testing.T) {
 	accounts := values{"provisioner": values{"serviceAccounts": []any{values{"name": "controller", "namespace": "storage"}}}}
 	for name, tc := range map[string]struct {
@@ -104,11 +104,11 @@ func TestJournalRightsAreLimitedToOneNamespace(t *testing.T) {
 		namespace string
 		account   string
 	}{
-		"manifests":              {kustomized(t, "provisioner"), "exeunt-system", "provisioner"},
-		"chart":                  {templated(t, values{}), "exeunt-system", "provisioner"},
-		"chart, driver's own":    {templated(t, accounts), "storage", "controller"},
-		"swap, driver's own":     {kustomized(t, "overlays/example"), "storage", "hostpath-controller"},
-		"beside the mock driver": {kustomized(t, "overlays/csimock"), "exeunt-system", "provisioner"},
+		"manifests":                     {kustomized(t, "provisioner"), "exeunt-system", "provisioner"},
+		"chart":                         {templated(t, values{}), "exeunt-system", "provisioner"},
+		"chart with service accounts":   {templated(t, accounts), "storage", "controller"},
+		"swap in the chart of a driver": {kustomized(t, "overlays/example"), "storage", "hostpath-controller"},
+		"mock driver overlay":           {kustomized(t, "overlays/csimock"), "exeunt-system", "provisioner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
@@ -127,18 +127,18 @@ func TestJournalRightsAreLimitedToOneNamespace(t *testing.T) {
 	}
 }
 
-// Whoever makes pods in a namespace reads its secrets.
+// The right to create pods in a namespace includes reading its secrets.
 func TestPodCreationRightIsOptional(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []*unstructured.Unstructured
 		makes   map[string]bool
 	}{
-		"all manifests":         {kustomized(t, "."), map[string]bool{}},
-		"beside the mock":       {kustomized(t, "overlays/csimock"), map[string]bool{}},
-		"in a driver's own":     {kustomized(t, "overlays/example"), map[string]bool{}},
-		"the component":         {kustomized(t, "pv-controller/recycler"), map[string]bool{"Role default/exeunt:pv-controller-recycler": true}},
-		"the chart":             {templated(t, values{}), map[string]bool{}},
-		"the chart, if it says": {templated(t, values{"pvController": values{"recycler": true}}), map[string]bool{"Role default/exeunt:pv-controller-recycler": true}},
+		"all manifests":                 {kustomized(t, "."), map[string]bool{}},
+		"mock driver overlay":           {kustomized(t, "overlays/csimock"), map[string]bool{}},
+		"swap in the chart of a driver": {kustomized(t, "overlays/example"), map[string]bool{}},
+		"component":                     {kustomized(t, "pv-controller/recycler"), map[string]bool{"Role default/exeunt:pv-controller-recycler": true}},
+		"chart":                         {templated(t, values{}), map[string]bool{}},
+		"chart with the value":          {templated(t, values{"pvController": values{"recycler": true}}), map[string]bool{"Role default/exeunt:pv-controller-recycler": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			makes := map[string]bool{}

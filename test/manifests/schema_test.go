@@ -18,26 +18,26 @@ func TestInvalidChartValuesAreRejected(t *testing.T) {
 		values values
 		say    []string
 	}{
-		"a number in quotes":            {values{"pvController": values{"replicas": "2"}}, []string{"/pvController/replicas", "got string, want integer"}},
-		"less than nothing":             {values{"pvController": values{"replicas": -1}}, []string{"/pvController/replicas", "minimum"}},
-		"a switch in quotes":            {provisioner(values{"secrets": "yes"}), []string{"/provisioner/secrets", "got string, want boolean"}},
-		"a misspelt value":              {values{"pvController": values{"replica": 3}}, []string{"/pvController", "'replica'", "not allowed"}},
-		"a misspelt program":            {values{"pv-controller": values{}}, []string{"'pv-controller'", "not allowed"}},
-		"a port that needs privileges":  {values{"pvController": values{"securePort": 443}}, []string{"/pvController/securePort", "minimum"}},
+		"number in quotes":              {values{"pvController": values{"replicas": "2"}}, []string{"/pvController/replicas", "got string, want integer"}},
+		"negative replicas":             {values{"pvController": values{"replicas": -1}}, []string{"/pvController/replicas", "minimum"}},
+		"boolean in quotes":             {provisioner(values{"secrets": "yes"}), []string{"/provisioner/secrets", "got string, want boolean"}},
+		"misspelled value":              {values{"pvController": values{"replica": 3}}, []string{"/pvController", "'replica'", "not allowed"}},
+		"misspelled program":            {values{"pv-controller": values{}}, []string{"'pv-controller'", "not allowed"}},
+		"privileged port":               {values{"pvController": values{"securePort": 443}}, []string{"/pvController/securePort", "minimum"}},
 		"flags in one string":           {sidecar(values{"extraArgs": "--timeout=1m --strict-topology"}), []string{"/provisioner/deployment/extraArgs", "want array"}},
-		"what is no flag":               {sidecar(values{"extraArgs": []any{"strict-topology"}}), []string{"/provisioner/deployment/extraArgs/0", "pattern"}},
-		"a gate that is neither":        {values{"pvController": values{"featureGates": values{"HonorPVReclaimPolicy": "maybe"}}}, []string{"/pvController/featureGates/HonorPVReclaimPolicy", "want boolean"}},
-		"a policy that there is not":    {values{"pvController": values{"image": values{"pullPolicy": "Sometimes"}}}, []string{"/pvController/image/pullPolicy", "'Always'"}},
-		"an account without namespace":  {provisioner(values{"serviceAccounts": []any{values{"name": "a"}}}), []string{"/provisioner/serviceAccounts/0", "'namespace'"}},
-		"an account by its name alone":  {provisioner(values{"serviceAccounts": []any{"a"}}), []string{"/provisioner/serviceAccounts/0", "want object"}},
-		"a driver without an image":     {sidecar(values{"driver": values{"image": nil}}), []string{"/provisioner/deployment/driver", "'image'"}},
-		"a verbosity that there is not": {sidecar(values{"logLevel": 99}), []string{"/provisioner/deployment/logLevel", "maximum"}},
-		"a driver with a dot":           {sidecar(values{"driver": values{"name": "csi.example.com"}}), []string{"/provisioner/deployment/driver/name", "pattern"}},
-		"a driver of 64 letters":        {sidecar(values{"driver": values{"name": strings.Repeat("d", 64)}}), []string{"/provisioner/deployment/driver/name", "maxLength"}},
-		"a driver called as its helper": {sidecar(values{"driver": values{"name": "csi-provisioner"}}), []string{"/provisioner/deployment/driver/name", "not"}},
-		"a namespace with a dot":        {provisioner(values{"serviceAccounts": []any{values{"name": "a", "namespace": "b.c"}}}), []string{"/provisioner/serviceAccounts/0/namespace", "pattern"}},
-		"a namespace of 64 letters":     {provisioner(values{"serviceAccounts": []any{values{"name": "a", "namespace": strings.Repeat("n", 64)}}}), []string{"/provisioner/serviceAccounts/0/namespace", "maxLength"}},
-		"a pull secret by its name":     {values{"pvController": values{"imagePullSecrets": []any{"registry"}}}, []string{"/pvController/imagePullSecrets/0", "want object"}},
+		"argument without dashes":       {sidecar(values{"extraArgs": []any{"strict-topology"}}), []string{"/provisioner/deployment/extraArgs/0", "pattern"}},
+		"gate neither true nor false":   {values{"pvController": values{"featureGates": values{"HonorPVReclaimPolicy": "maybe"}}}, []string{"/pvController/featureGates/HonorPVReclaimPolicy", "want boolean"}},
+		"unknown pull policy":           {values{"pvController": values{"image": values{"pullPolicy": "Sometimes"}}}, []string{"/pvController/image/pullPolicy", "'Always'"}},
+		"account without namespace":     {provisioner(values{"serviceAccounts": []any{values{"name": "a"}}}), []string{"/provisioner/serviceAccounts/0", "'namespace'"}},
+		"account as string":             {provisioner(values{"serviceAccounts": []any{"a"}}), []string{"/provisioner/serviceAccounts/0", "want object"}},
+		"driver without image":          {sidecar(values{"driver": values{"image": nil}}), []string{"/provisioner/deployment/driver", "'image'"}},
+		"verbosity too high":            {sidecar(values{"logLevel": 99}), []string{"/provisioner/deployment/logLevel", "maximum"}},
+		"driver name with a dot":        {sidecar(values{"driver": values{"name": "csi.example.com"}}), []string{"/provisioner/deployment/driver/name", "pattern"}},
+		"driver name too long":          {sidecar(values{"driver": values{"name": strings.Repeat("d", 64)}}), []string{"/provisioner/deployment/driver/name", "maxLength"}},
+		"driver named like the sidecar": {sidecar(values{"driver": values{"name": "csi-provisioner"}}), []string{"/provisioner/deployment/driver/name", "not"}},
+		"namespace with a dot":          {provisioner(values{"serviceAccounts": []any{values{"name": "a", "namespace": "b.c"}}}), []string{"/provisioner/serviceAccounts/0/namespace", "pattern"}},
+		"namespace too long":            {provisioner(values{"serviceAccounts": []any{values{"name": "a", "namespace": strings.Repeat("n", 64)}}}), []string{"/provisioner/serviceAccounts/0/namespace", "maxLength"}},
+		"pull secret as string":         {values{"pvController": values{"imagePullSecrets": []any{"registry"}}}, []string{"/pvController/imagePullSecrets/0", "want object"}},
 		"recycling in quotes":           {values{"pvController": values{"recycler": "true"}}, []string{"/pvController/recycler", "want boolean"}},
 		"accounts and a deployment": {provisioner(values{
 			"serviceAccounts": []any{values{"name": "a", "namespace": "b"}}, "deployment": values{"enabled": true},
@@ -76,8 +76,8 @@ func TestChartSetsImagePullSecrets(t *testing.T) {
 	}
 }
 
-// TestChartValuesAreDocumentedAndInSchema compares the two lists of values, and
-// wants a comment above each that is not one of Kubernetes' own.
+// TestChartValuesAreDocumentedAndInSchema compares values.yaml with the schema,
+// and checks that every value has a comment unless Kubernetes defines it.
 func TestChartValuesAreDocumentedAndInSchema(t *testing.T) {
 	c := loaded(t)
 	var schema map[string]any
@@ -113,7 +113,7 @@ func rawValues(t *testing.T) []byte {
 	return nil
 }
 
-// resolve follows a reference to the definitions of the schema.
+// resolve returns the definition that a reference in the schema names.
 func resolve(root map[string]any, node any) map[string]any {
 	object, _ := node.(map[string]any)
 	if reference, ok := object["$ref"].(string); ok {
@@ -122,13 +122,13 @@ func resolve(root map[string]any, node any) map[string]any {
 	return object
 }
 
-// closed says whether the properties that a schema names are all that there can be.
+// closed reports whether a schema allows no other properties.
 func closed(node map[string]any) bool {
 	return node["additionalProperties"] == false && node["properties"] != nil
 }
 
-// properties are the paths of all values that the schema knows, down to where it
-// leaves the rest to Kubernetes.
+// properties returns the paths of all values in the schema, except fields that Kubernetes
+// defines.
 func properties(root, node map[string]any, prefix string) []string {
 	var found []string
 	known, _ := node["properties"].(map[string]any)
@@ -143,7 +143,7 @@ func properties(root, node map[string]any, prefix string) []string {
 	return found
 }
 
-// paths are those of the values that are given, to the same depth.
+// paths returns the paths of the given values, to the same depth.
 func paths(given, root, node map[string]any, prefix string) []string {
 	var found []string
 	known, _ := node["properties"].(map[string]any)

@@ -21,7 +21,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
-// binaries are the programs under test.
+// binaries returns the folder of the programs.
 func binaries() sandbox.Binaries {
 	if dir := os.Getenv("EXEUNT_BIN"); dir != "" {
 		return sandbox.Binaries{Dir: dir}
@@ -29,25 +29,25 @@ func binaries() sandbox.Binaries {
 	return sandbox.Binaries{Dir: filepath.Join("..", "..", "bin")}
 }
 
-// renderings are what administrators apply.
+// renderings returns the manifests that administrators apply.
 func renderings(t *testing.T) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	found := map[string][]*unstructured.Unstructured{
-		"both programs":                    kustomized(t, "."),
-		"beside the mock driver":           kustomized(t, "overlays/csimock"),
-		"the component for secrets":        kustomized(t, "provisioner/secrets"),
-		"the component for recycling":      kustomized(t, "pv-controller/recycler"),
-		"in the place of csi-provisioner":  kustomized(t, "overlays/example"),
-		"the chart":                        templated(t, values{}),
-		"the chart with a driver":          templated(t, values{"provisioner": values{"deployment": values{"enabled": true}}}),
-		"the chart with everything":        templated(t, everything()),
-		"the chart for drivers of its own": templated(t, values{"provisioner": values{"serviceAccounts": []any{values{"name": "controller", "namespace": "storage"}}}}),
+		"both programs":               kustomized(t, "."),
+		"mock driver overlay":         kustomized(t, "overlays/csimock"),
+		"component for secrets":       kustomized(t, "provisioner/secrets"),
+		"component for recycling":     kustomized(t, "pv-controller/recycler"),
+		"swap for csi-provisioner":    kustomized(t, "overlays/example"),
+		"chart":                       templated(t, values{}),
+		"chart with a driver":         templated(t, values{"provisioner": values{"deployment": values{"enabled": true}}}),
+		"chart with every value":      templated(t, everything()),
+		"chart with service accounts": templated(t, values{"provisioner": values{"serviceAccounts": []any{values{"name": "controller", "namespace": "storage"}}}}),
 	}
 	maps.Copy(found, documented(t))
 	return found
 }
 
-// everything sets every value that is empty otherwise.
+// everything sets every value that is empty by default.
 func everything() values {
 	place := func(v values) values {
 		v["nodeSelector"] = values{"node-role.kubernetes.io/control-plane": ""}
@@ -93,7 +93,7 @@ func TestManifestsUseKnownFlags(t *testing.T) {
 	}
 }
 
-// testFlags has every program of ours among the objects read its flags.
+// testFlags checks that our programs accept their flags in the objects.
 func testFlags(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, object := range objects {
@@ -113,13 +113,13 @@ func testFlags(t *testing.T, objects []*unstructured.Unstructured) {
 	}
 }
 
-// container is what the tests look at in one.
+// container has the tested fields of a container.
 type container struct {
 	name, image string
 	args        []string
 }
 
-// containersOf are those of a workload, none for any other object.
+// containersOf returns the containers of a workload, none for other objects.
 func containersOf(object *unstructured.Unstructured) []container {
 	list, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
 	var found []container
@@ -136,7 +136,7 @@ func containersOf(object *unstructured.Unstructured) []container {
 // server is a real API server.
 type server struct {
 	config *rest.Config
-	// kubeconfig and home are those of kubectl.
+	// kubeconfig and home of kubectl.
 	kubeconfig, home string
 
 	client   dynamic.Interface
@@ -144,7 +144,7 @@ type server struct {
 	warnings *warnings
 }
 
-// startServer starts one that is stopped with the test.
+// startServer starts a server that stops with the test.
 func startServer(t *testing.T) *server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -172,7 +172,7 @@ func startServer(t *testing.T) *server {
 	return s
 }
 
-// prepareNamespace makes the namespace of an object, which must not be dry.
+// prepareNamespace creates the namespace of an object, which a dry run needs.
 func (s *server) prepareNamespace(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	name := object.GetNamespace()
@@ -212,20 +212,20 @@ func encode(object *unstructured.Unstructured) []byte {
 	return text
 }
 
-// dryRun returns what the server says of an object that it does not keep.
+// dryRun applies an object in a dry run and returns the warnings.
 func (s *server) dryRun(ctx context.Context, object *unstructured.Unstructured) ([]string, error) {
 	s.warnings.take()
 	err := s.apply(ctx, object, metav1.DryRunAll)
 	return s.warnings.take(), err
 }
 
-// warnings are what the server has warned of.
+// warnings collects the warnings of the server.
 type warnings struct {
 	mu   sync.Mutex
 	text []string
 }
 
-// HandleWarningHeaderWithContext notes a warning.
+// HandleWarningHeaderWithContext records a warning.
 func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// driver is the manifest of the example's driver.
+// driver returns the manifest of the example's driver.
 func driver(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(deployment, "overlays", "example", "driver.yaml"))
@@ -46,8 +46,8 @@ func TestSwapChangesOnlyTheImage(t *testing.T) {
 	}
 }
 
-// swapWithout is what the component makes of the driver's manifests where nobody says
-// which service account is the driver's.
+// swapWithout returns the swap component on the driver's manifests, without the service
+// account of the driver.
 func swapWithout(t *testing.T, manifests string) []*unstructured.Unstructured {
 	t.Helper()
 	return kustomizedSite(t, map[string]string{
