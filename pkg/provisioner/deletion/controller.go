@@ -17,11 +17,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 )
 
-// Config is what the reconciler works with.
+// Config is the configuration of the controller.
 type Config struct {
 	Client kubernetes.Interface
-	// Volumes are the provisioner's PersistentVolumes, and all others that may have one
-	// of its disks.
+	// Volumes are the PersistentVolumes that the provisioner reclaims, and all others that
+	// may have one of their disks.
 	Volumes cache.SharedIndexInformer
 	// Attachments are the VolumeAttachments; nil for a driver that does not publish.
 	Attachments cache.SharedIndexInformer
@@ -29,17 +29,16 @@ type Config struct {
 	Deleter  backend.Deleter
 	Reporter *controller.Reporter
 	Metrics  metrics.Metrics
-	// Reaches says whether a volume is in reach of this process's driver, where each
-	// node has one of its own; nil if every volume is.
+	// Reaches reports whether the driver of this process reaches a volume, with node
+	// deployment; nil if the driver reaches every volume.
 	Reaches func(volume *v1.PersistentVolume) bool
-	// Backoff bounds the time between two tries of a deletion that fails.
+	// Backoff is the time between two attempts of a deletion that fails.
 	Backoff controller.Backoff
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 	// Locks are shared with the provisioning loop: one worker at a time per volume name.
 	Locks *controller.KeyLocks
-	// Settle removes the journal entry that the volume was created with, if there is one;
-	// nil without a journal.
+	// Settle removes the journal entry of the volume's claim; nil without a journal.
 	Settle func(ctx context.Context, volume *v1.PersistentVolume) error
 }
 
@@ -48,7 +47,7 @@ type Controller struct {
 	Config
 	versions *controller.Versions
 	writer   *controller.Writer
-	memory   *controller.Memory[done]
+	memory   *controller.Memory[progress]
 	loop     *controller.Loop
 }
 
@@ -58,14 +57,14 @@ const (
 	byVolume = "volume"
 )
 
-// New returns the reconciler and registers it with the caches.
+// New returns the controller and registers it with the informers.
 func New(config Config) (*Controller, error) {
 	versions := controller.NewVersions()
 	c := &Controller{
 		Config:   config,
 		versions: versions,
 		writer:   controller.NewWriter(config.Client, versions),
-		memory:   controller.NewMemory[done](),
+		memory:   controller.NewMemory[progress](),
 	}
 	c.loop = controller.NewLoop("volumes", config.Backoff, c.Reconcile).
 		Only(func(name string) bool { return controller.Lookup[*v1.PersistentVolume](c.Volumes, name) != nil })
@@ -75,13 +74,13 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Run reconciles volumes with so many workers until the context ends.
+// Run reconciles volumes with that many workers until the context ends.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
-// Reconcile observes one volume and takes step after step until there is nothing
-// left to do but wait.
+// Reconcile observes one volume and executes one decision after another, until the
+// decision is to wait.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	defer c.Locks.Lock(name)()
 	volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, name)
@@ -93,36 +92,37 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		decision := external.Decide(o.state)
 		if decision.Action == external.Wait {
 			c.report(volume, decision.Reason)
-			c.forgetGone(volume)
+			c.forgetDeleted(volume)
 			return nil
 		}
-		klog.FromContext(ctx).V(4).Info("Decided on volume", "reason", decision.Reason)
+		klog.FromContext(ctx).V(4).Info("Decided on volume", "action", decision.Action, "reason", decision.Reason, "state", o.state)
 		if err := steps.Next(); err != nil {
 			return err
 		}
 		next, err := c.execute(ctx, o, decision.Action)
 		if err != nil || next == nil {
-			c.forgetGone(volume)
+			c.forgetDeleted(volume)
 			return err
 		}
 		o = *next
 	}
 }
 
-// forgetGone drops what was noted of a volume after its deletion was seen.
-func (c *Controller) forgetGone(volume *v1.PersistentVolume) {
+// forgetDeleted drops the progress of a volume that the cache no longer has: the progress
+// may have been noted after the deletion event.
+func (c *Controller) forgetDeleted(volume *v1.PersistentVolume) {
 	if now := controller.Lookup[*v1.PersistentVolume](c.Volumes, volume.Name); now == nil || now.UID != volume.UID {
 		c.memory.Forget(volume.UID)
 	}
 }
 
 func (c *Controller) watch() error {
-	err := register(c.Volumes, cache.Indexers{byDisk: c.diskKeys}, controller.OnChange(c.volumeChanged, c.volumeGone))
+	err := register(c.Volumes, cache.Indexers{byDisk: c.diskKeys}, controller.OnChange(c.onVolume, c.onVolumeDeleted))
 	if err != nil || c.Attachments == nil {
 		return err
 	}
-	kept := func(_, _ *storagev1.VolumeAttachment) {}
-	return register(c.Attachments, cache.Indexers{byVolume: attachedVolume}, controller.OnChange(kept, c.attachmentGone))
+	ignored := func(_, _ *storagev1.VolumeAttachment) {}
+	return register(c.Attachments, cache.Indexers{byVolume: attachedVolume}, controller.OnChange(ignored, c.onAttachmentDeleted))
 }
 
 func register(informer cache.SharedIndexInformer, indexers cache.Indexers, handler cache.ResourceEventHandler) error {
@@ -135,42 +135,37 @@ func register(informer cache.SharedIndexInformer, indexers cache.Indexers, handl
 	return nil
 }
 
-func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
+// onVolume enqueues a volume that the driver reclaims.
+func (c *Controller) onVolume(_, volume *v1.PersistentVolume) {
 	if c.owns(volume) {
 		c.loop.Enqueue(volume.Name)
 	}
 }
 
-// volumeGone wakes the volumes that shared its handle.
-func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
+// onVolumeDeleted enqueues the volumes that shared the disk of the deleted one.
+func (c *Controller) onVolumeDeleted(volume *v1.PersistentVolume) {
 	c.reportLeak(volume)
 	c.versions.Forget(volume.UID)
 	c.memory.Forget(volume.UID)
 	c.Reporter.Forget(volume.UID)
-	c.wakeAll(c.sharing(volume))
+	c.enqueue(c.sharing(volume))
 }
 
-// wakeAll wakes the volumes of these names that are ours.
-func (c *Controller) wakeAll(names []string) {
+// enqueue enqueues those of the named volumes that the driver reclaims.
+func (c *Controller) enqueue(names []string) {
 	for _, name := range names {
 		if volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, name); volume != nil {
-			c.wake(volume)
+			c.onVolume(nil, volume)
 		}
 	}
 }
 
-// wake has a volume of ours looked at.
-func (c *Controller) wake(volume *v1.PersistentVolume) {
-	if c.owns(volume) {
-		c.loop.Enqueue(volume.Name)
-	}
-}
-
-func (c *Controller) attachmentGone(attachment *storagev1.VolumeAttachment) {
+func (c *Controller) onAttachmentDeleted(attachment *storagev1.VolumeAttachment) {
 	names, _ := attachedVolume(attachment)
-	c.wakeAll(names)
+	c.enqueue(names)
 }
 
+// attachedVolume returns the name of the attached volume.
 func attachedVolume(object any) ([]string, error) {
 	attachment, ok := object.(*storagev1.VolumeAttachment)
 	if !ok || attachment.Spec.Source.PersistentVolumeName == nil {
@@ -179,7 +174,7 @@ func attachedVolume(object any) ([]string, error) {
 	return []string{*attachment.Spec.Source.PersistentVolumeName}, nil
 }
 
-// since is how long ago the start was, in seconds, for the metrics.
+// since returns the seconds since the start, for the metrics.
 func since(start time.Time) float64 {
 	return time.Since(start).Seconds()
 }

@@ -1,14 +1,15 @@
-// Package deletion reclaims the volumes of one CSI driver: it executes what
-// [reclaim.Decide] decides. It alone writes the finalizer External and calls
-// DeleteVolume, also for volumes that were made for nothing ([Controller.Discard]).
+// Package deletion reclaims the volumes of one driver: it executes the decisions of
+// [external.Decide]. No other package of the provisioner writes the finalizer External or
+// deletes a volume, volumes without a PersistentVolume included ([Controller.Discard]).
 //
-// A volume is looked at when it changes and when a VolumeAttachment of it goes.
-// Before DeleteVolume, volume and claim are read live; after its success, which
-// is remembered by the volume's UID, only the API writes are retried.
+// A volume is reconciled when it changes, when one of its VolumeAttachments is deleted, and
+// when a volume with the same disk is deleted. Before DeleteVolume, the volume and its claim
+// are read live. The success of DeleteVolume is remembered by the UID of the volume: later
+// only the API writes are retried.
 //
-// A bound volume that was deleted before External came is marked: the pv-controller
-// then holds pv-protection until the mark says done. Beside another controller the
-// volume is gone once it is released, and an event names what has stayed behind.
+// A bound volume that was deleted before its finalizer was added gets the annotation
+// exeunt.io/reclaim: pending. The pv-controller keeps pv-protection until the value is done.
+// Another controller ignores the annotation; then an event names the data that was left.
 //
-// With the gate off the same loop runs: [reclaim.Decide] knows what that means.
+// The loop is the same with the gate HonorPVReclaimPolicy off: [external.Decide] differs.
 package deletion

@@ -18,7 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 )
 
-// released is a volume of the driver whose claim is gone.
+// released returns a volume of the driver whose claim is gone.
 func released(name string) *v1.PersistentVolume {
 	return &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
@@ -34,7 +34,7 @@ func released(name string) *v1.PersistentVolume {
 	}
 }
 
-func TestAttachedVolumeGetsANormalEvent(t *testing.T) {
+func TestAttachedVolumeGetsNormalEvent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		nodes []string
 		want  string

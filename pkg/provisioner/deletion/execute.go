@@ -19,8 +19,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 )
 
-// execute carries out one action and returns what is known afterwards, or nil if
-// nothing is left to be done now.
+// execute executes one action and returns the observation after the action, nil if nothing
+// is left to do now.
 func (c *Controller) execute(ctx context.Context, o observation, action external.Action) (*observation, error) {
 	if err := c.settle(ctx, o.volume, action); err != nil {
 		return nil, err
@@ -29,56 +29,55 @@ func (c *Controller) execute(ctx context.Context, o observation, action external
 	case external.Confirm:
 		return c.confirm(ctx, o)
 	case external.AddFinalizer:
-		return c.edit(ctx, o, finalizer.Change{Add: []finalizer.Name{finalizer.External}})
+		return c.editFinalizers(ctx, o, finalizer.Change{Add: []finalizer.Name{finalizer.External}})
 	case external.RemoveFinalizer:
-		return c.edit(ctx, o, finalizer.Change{Remove: []finalizer.Name{finalizer.External}})
+		return c.editFinalizers(ctx, o, finalizer.Change{Remove: []finalizer.Name{finalizer.External}})
 	case external.DeleteVolume:
 		return c.deleteVolume(ctx, o)
 	case external.DeleteObject:
-		return c.after(o, c.deleteObject(ctx, o.volume))
+		return c.withProgress(o, c.deleteObject(ctx, o.volume))
 	case external.SetStatusPending, external.SetStatusDone, external.RemoveStatus:
-		return c.mark(ctx, o, action)
+		return c.setStatus(ctx, o, action)
 	case external.Wait:
 	}
 	return nil, nil
 }
 
-// settle has the journal entry of the volume's claim removed before anything of the
-// volume is deleted: an entry without a PersistentVolume has the volume created again.
+// settle removes the journal entry of the volume's claim before the volume is deleted: an
+// entry without a PersistentVolume means that the volume is created again.
 func (c *Controller) settle(ctx context.Context, volume *v1.PersistentVolume, action external.Action) error {
 	if c.Settle == nil || action != external.RemoveFinalizer && action != external.DeleteVolume && action != external.DeleteObject {
 		return nil
 	}
 	if err := c.Settle(ctx, volume); err != nil {
-		return c.failed(volume, err)
+		return c.countFailure(volume, err)
 	}
 	return nil
 }
 
-// after returns the observation with what is remembered since.
-func (c *Controller) after(o observation, err error) (*observation, error) {
+// withProgress returns the observation with the progress that was noted since.
+func (c *Controller) withProgress(o observation, err error) (*observation, error) {
 	if err != nil {
 		return nil, err
 	}
 	return &observation{volume: o.volume, state: c.stateOf(o.volume, o.state.Claim, o.state.Confirmed)}, nil
 }
 
-// edit changes the finalizers. What the decision rests on is tested by the server:
-// policy and phase must be those observed.
-func (c *Controller) edit(ctx context.Context, o observation, change finalizer.Change) (*observation, error) {
+// editFinalizers changes the finalizers. The patch tests the policy and the phase that the
+// decision used.
+func (c *Controller) editFinalizers(ctx context.Context, o observation, change finalizer.Change) (*observation, error) {
 	guarded := controller.RequirePhase(patch.For(o.volume), o.volume).
 		Test("/spec/persistentVolumeReclaimPolicy", string(o.volume.Spec.PersistentVolumeReclaimPolicy))
 	next, err := c.write(ctx, o, finalizer.Edit(guarded, o.volume, change))
 	if err != nil && len(change.Remove) > 0 {
-		return nil, c.failed(o.volume, err)
+		return nil, c.countFailure(o.volume, err)
 	}
 	return next, err
 }
 
-// mark asks the pv-controller to hold a volume that was deleted before its
-// finalizer came, or lets it know that there is nothing to wait for any more. To
-// ask is guarded by the whole version: a volume that is released meanwhile is gone.
-func (c *Controller) mark(ctx context.Context, o observation, action external.Action) (*observation, error) {
+// setStatus writes or removes the annotation exeunt.io/reclaim. SetStatusPending tests the
+// whole version: the pv-controller may have released the volume meanwhile, without waiting.
+func (c *Controller) setStatus(ctx context.Context, o observation, action external.Action) (*observation, error) {
 	key := "/metadata/annotations/" + patch.Escape(reclaim.Annotation)
 	switch action {
 	case external.SetStatusPending:
@@ -90,7 +89,7 @@ func (c *Controller) mark(ctx context.Context, o observation, action external.Ac
 	}
 }
 
-// write returns what is known after the patch, or nil if the volume is gone.
+// write returns the observation after the patch, nil if the volume is gone.
 func (c *Controller) write(ctx context.Context, o observation, change *patch.Patch) (*observation, error) {
 	volume, err := c.writer.PatchVolume(ctx, o.volume, change)
 	switch {
@@ -102,24 +101,25 @@ func (c *Controller) write(ctx context.Context, o observation, change *patch.Pat
 	return &observation{volume: volume, state: c.stateOf(volume, o.state.Claim, o.state.Confirmed)}, nil
 }
 
-// deleteVolume calls the storage system. Success is remembered for the volume's UID.
+// deleteVolume deletes the volume in the storage system. Success is remembered by the UID
+// of the volume.
 func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observation, error) {
 	start, volume := time.Now(), o.volume
 	class := volume.Spec.StorageClassName
 	var ignored *backend.Ignored
 	switch err := c.Deleter.Delete(ctx, volume); {
 	case errors.As(err, &ignored):
-		klog.FromContext(ctx).V(4).Info("Volume left to another program", "reason", ignored.Reason)
+		klog.FromContext(ctx).V(4).Info("Another program deletes the volume", "reason", ignored.Reason)
 		c.loop.EnqueueAfter(volume.Name, c.Backoff.Max)
 		return nil, nil
 	case err != nil:
-		return nil, c.failed(volume, err)
+		return nil, c.countFailure(volume, err)
 	}
-	c.memory.Update(volume.UID, func(d *done) { d.volumeDeleted = true })
+	c.memory.Update(volume.UID, func(p *progress) { p.volumeDeleted = true })
 	c.Metrics.PersistentVolumeDeleteTotal.WithLabelValues(class).Inc()
 	c.Metrics.PersistentVolumeDeleteDurationSeconds.WithLabelValues(class).Observe(since(start))
 	klog.FromContext(ctx).V(2).Info("Volume deleted in the storage system")
-	return c.after(o, nil)
+	return c.withProgress(o, nil)
 }
 
 // Discard deletes a volume in the storage system that no PersistentVolume records.
@@ -127,13 +127,13 @@ func (c *Controller) Discard(ctx context.Context, volume *v1.PersistentVolume, h
 	return c.Deleter.Discard(ctx, volume, handle)
 }
 
-// deleteObject deletes this very PersistentVolume.
+// deleteObject deletes the PersistentVolume with the UID.
 func (c *Controller) deleteObject(ctx context.Context, volume *v1.PersistentVolume) error {
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(volume.UID))}
 	err := c.Client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, options)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return c.failed(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
+		return c.countFailure(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
 	}
-	c.memory.Update(volume.UID, func(d *done) { d.objectDeleted = true })
+	c.memory.Update(volume.UID, func(p *progress) { p.objectDeleted = true })
 	return nil
 }

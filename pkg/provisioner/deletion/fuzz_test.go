@@ -18,7 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 )
 
-// shredder deletes what it is asked to, and remembers it.
+// shredder is a driver that records the handles it deletes.
 type shredder struct{ deleted []string }
 
 func (*shredder) Name() string { return fuzzobj.Driver }
@@ -28,19 +28,19 @@ func (s *shredder) DeleteVolume(_ context.Context, handle string, _ map[string]s
 	return nil
 }
 
-// Volume makes an in-tree volume one of the driver, with its name for a handle.
+// Volume translates an in-tree volume; the handle is the name of the volume.
 func (*shredder) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	volume = volume.DeepCopy()
 	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: fuzzobj.Driver, VolumeHandle: volume.Name}
 	return volume, nil
 }
 
-// Disk is what no volume tells.
+// Disk returns no disk.
 func (*shredder) Disk(*v1.PersistentVolume) string { return "" }
 
-// Whatever the cache says, the driver deletes a volume only if on the API server
-// itself its policy is Delete, it is Released or Failed, and its claim is gone.
-func FuzzACacheThatLiesDeletesNoData(f *testing.F) {
+// Whatever a cache says, the driver deletes a volume only if the API server has the volume
+// with policy Delete, as Released or Failed, and without its claim.
+func FuzzStaleCacheDeletesNoData(f *testing.F) {
 	for _, data := range fuzzobj.Seeds(300, 500) {
 		f.Add(data)
 	}
@@ -70,13 +70,13 @@ func FuzzACacheThatLiesDeletesNoData(f *testing.F) {
 			}
 		}
 		for _, name := range fuzzobj.Volumes {
-			_ = c.Reconcile(t.Context(), name) // what rests on a lie fails, as it should
+			_ = c.Reconcile(t.Context(), name) // stale decisions may fail
 		}
 		expectDisposable(t, client, driver.deleted, volumesIn(truth))
 	})
 }
 
-// ripen makes most volumes such that, if they are believed, the driver is asked.
+// ripen changes most volumes so that the cache calls for their deletion.
 func ripen(d *fuzzobj.Dice, objects []runtime.Object) {
 	for _, volume := range volumesIn(objects) {
 		if d.Below(4) == 0 {
@@ -99,8 +99,8 @@ func volumesIn(objects []runtime.Object) []*v1.PersistentVolume {
 	return volumes
 }
 
-// expectDisposable wants each handle that was deleted to be that of a volume that
-// its claim has let go of. A handle of the API server's, as it was before.
+// expectDisposable wants every deleted handle to belong to a volume that was released, by
+// the objects that the API server had before.
 func expectDisposable(t *testing.T, client *fake.Clientset, deleted []string, truth []*v1.PersistentVolume) {
 	t.Helper()
 	for _, handle := range deleted {
@@ -124,12 +124,12 @@ func expectDisposable(t *testing.T, client *fake.Clientset, deleted []string, tr
 	}
 }
 
-// claimed says whether the claim that the volume refers to exists and may use it.
+// claimed reports whether the claim of the volume exists and may use the volume.
 func claimed(t *testing.T, client *fake.Clientset, volume *v1.PersistentVolume) bool {
 	t.Helper()
 	ref := volume.Spec.ClaimRef
 	if ref == nil || ref.UID == "" {
-		return true // nobody was ever bound to it, so nobody has let go
+		return true // never bound, so not released
 	}
 	claims, err := client.CoreV1().PersistentVolumeClaims(ref.Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {

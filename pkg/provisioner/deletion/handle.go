@@ -8,19 +8,18 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// HandleOf returns what identifies the volume in the storage system, "" for a volume of
-// another one.
+// HandleOf returns the handle of the volume, "" for a volume of another driver.
 func (c *Controller) HandleOf(volume *v1.PersistentVolume) string {
 	return c.Deleter.HandleOf(volume)
 }
 
-// SameDisk reports whether the two volumes stand for one disk.
+// SameDisk reports whether two volumes have the same disk.
 func (c *Controller) SameDisk(a, b *v1.PersistentVolume) bool {
 	return c.Deleter.Same(a, b)
 }
 
-// Naming returns the names of all cached volumes that stand for the volume's disk,
-// including the volume itself.
+// Naming returns the names of the cached volumes that have the disk of the volume, itself
+// included.
 func (c *Controller) Naming(volume *v1.PersistentVolume) []string {
 	var names []string
 	for _, key := range c.Deleter.Keys(volume) {
@@ -35,12 +34,12 @@ func (c *Controller) Naming(volume *v1.PersistentVolume) []string {
 	return names
 }
 
-// sharing returns the names of the other volumes that stand for the volume's disk.
+// sharing returns the names of the other volumes that have the disk of the volume.
 func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
 	return slices.DeleteFunc(c.Naming(volume), func(name string) bool { return name == volume.Name })
 }
 
-// diskKeys is the index function of byDisk.
+// diskKeys indexes volumes by their disks.
 func (c *Controller) diskKeys(object any) ([]string, error) {
 	volume, ok := object.(*v1.PersistentVolume)
 	if !ok {

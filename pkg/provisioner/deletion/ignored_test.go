@@ -18,8 +18,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 )
 
-// directories is a backend that is not a CSI driver, and may leave its volumes to
-// another program.
+// directories is a backend without a CSI driver that may leave its volumes to another
+// program.
 type directories struct {
 	ignores bool
 	deleted []string

@@ -1,7 +1,7 @@
 package deletion
 
-// done is what is remembered of a volume that still exists.
-type done struct {
+// progress is what is remembered about a volume until its PersistentVolume is deleted.
+type progress struct {
 	// volumeDeleted: DeleteVolume succeeded.
 	volumeDeleted bool
 	// objectDeleted: the PersistentVolume was deleted.

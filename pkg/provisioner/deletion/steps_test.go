@@ -19,7 +19,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 )
 
-func TestPassEndsThoughWebhookUndoesFinalizer(t *testing.T) {
+func TestPassEndsAlthoughWebhookRemovesFinalizer(t *testing.T) {
 	volume := &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u", ResourceVersion: "1"},
 		Spec: v1.PersistentVolumeSpec{

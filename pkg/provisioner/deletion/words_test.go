@@ -19,14 +19,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 )
 
-// busy is a driver that deletes nothing.
+// busy is a driver whose deletions fail.
 type busy struct{ shredder }
 
 func (*busy) DeleteVolume(context.Context, string, map[string]string) error {
 	return status.Error(codes.Internal, "disk is busy")
 }
 
-// The words are those of external-provisioner 6.4 in the same event.
+// The key words are those of external-provisioner 6.4.
 func TestVolumeEventsHaveUpstreamKeyWords(t *testing.T) {
 	for name, tc := range map[string]struct {
 		attached bool
