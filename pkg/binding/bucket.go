@@ -14,13 +14,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// IsFree says whether a volume may be found for any claim: Available, without a
-// reference to a claim, and not being deleted.
+// IsFree reports whether any claim may be bound to the volume: the volume is Available,
+// refers to no claim and is not being deleted.
 func IsFree(volume *v1.PersistentVolume) bool {
 	return volume.Spec.ClaimRef == nil && volume.Status.Phase == v1.VolumeAvailable && volume.DeletionTimestamp == nil
 }
 
-// bucketKey is what must be equal between a volume and its claim.
+// bucketKey has the fields that are equal in a volume and its claim.
 type bucketKey struct {
 	class, attributesClass string
 	mode                   v1.PersistentVolumeMode
@@ -28,12 +28,12 @@ type bucketKey struct {
 
 // candidate is a free volume.
 type candidate struct {
-	name     string
-	key      bucketKey
-	capacity resource.Quantity
-	modes    []v1.PersistentVolumeAccessMode
-	breadth  int // how many different access modes it offers
-	labels   labels.Set
+	name      string
+	key       bucketKey
+	capacity  resource.Quantity
+	modes     []v1.PersistentVolumeAccessMode
+	modeCount int // number of different access modes
+	labels    labels.Set
 }
 
 func newCandidate(volume *v1.PersistentVolume) *candidate {
@@ -44,14 +44,14 @@ func newCandidate(volume *v1.PersistentVolume) *candidate {
 			attributesClass: ptr.Deref(volume.Spec.VolumeAttributesClassName, ""),
 			mode:            ptr.Deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem),
 		},
-		capacity: *capacity(volume),
-		modes:    volume.Spec.AccessModes,
-		breadth:  breadth(volume.Spec.AccessModes),
-		labels:   volume.Labels,
+		capacity:  *capacity(volume),
+		modes:     volume.Spec.AccessModes,
+		modeCount: countModes(volume.Spec.AccessModes),
+		labels:    volume.Labels,
 	}
 }
 
-func breadth(modes []v1.PersistentVolumeAccessMode) int {
+func countModes(modes []v1.PersistentVolumeAccessMode) int {
 	different := map[v1.PersistentVolumeAccessMode]bool{}
 	for _, mode := range modes {
 		different[mode] = true
@@ -59,14 +59,14 @@ func breadth(modes []v1.PersistentVolumeAccessMode) int {
 	return len(different)
 }
 
-// same says whether the volume is as it was when the candidate was made.
-func (c *candidate) same(volume *v1.PersistentVolume) bool {
+// equals reports whether the candidate still describes the volume.
+func (c *candidate) equals(volume *v1.PersistentVolume) bool {
 	now := newCandidate(volume)
 	return c.key == now.key && c.capacity.Cmp(now.capacity) == 0 &&
 		slices.Equal(c.modes, now.modes) && labels.Equals(c.labels, now.labels)
 }
 
-// waiter is a claim that looks for a volume.
+// waiter is a claim that waits for a volume.
 type waiter struct {
 	claim    string
 	key      bucketKey
@@ -97,20 +97,20 @@ func newWaiter(claim *v1.PersistentVolumeClaim) (*waiter, error) {
 	return w, nil
 }
 
-func (w *waiter) accepts(c *candidate) bool {
+func (w *waiter) isSatisfiedBy(c *candidate) bool {
 	return c.capacity.Cmp(w.request) >= 0 && offersModes(c.modes, w.modes) &&
 		(w.selector == nil || w.selector.Matches(c.labels))
 }
 
-// bucket holds candidates by breadth and then by capacity, and waiters by request,
-// all ascending.
+// bucket sorts candidates by the number of access modes and by capacity, and waiters by
+// request, all ascending.
 type bucket struct {
 	candidates []*candidate
 	waiters    []*waiter
 }
 
 func compareCandidates(a, b *candidate) int {
-	if order := a.breadth - b.breadth; order != 0 {
+	if order := a.modeCount - b.modeCount; order != 0 {
 		return order
 	}
 	if order := a.capacity.Cmp(b.capacity); order != 0 {
@@ -126,45 +126,44 @@ func compareWaiters(a, b *waiter) int {
 	return strings.Compare(a.claim, b.claim)
 }
 
-func (b *bucket) insert(c *candidate) {
+func (b *bucket) addCandidate(c *candidate) {
 	at, _ := slices.BinarySearchFunc(b.candidates, c, compareCandidates)
 	b.candidates = slices.Insert(b.candidates, at, c)
 }
 
-func (b *bucket) remove(c *candidate) {
+func (b *bucket) removeCandidate(c *candidate) {
 	if at, found := slices.BinarySearchFunc(b.candidates, c, compareCandidates); found {
 		b.candidates = slices.Delete(b.candidates, at, at+1)
 	}
 }
 
-func (b *bucket) await(w *waiter) {
+func (b *bucket) addWaiter(w *waiter) {
 	at, _ := slices.BinarySearchFunc(b.waiters, w, compareWaiters)
 	b.waiters = slices.Insert(b.waiters, at, w)
 }
 
-func (b *bucket) forget(w *waiter) {
+func (b *bucket) removeWaiter(w *waiter) {
 	if at, found := slices.BinarySearchFunc(b.waiters, w, compareWaiters); found {
 		b.waiters = slices.Delete(b.waiters, at, at+1)
 	}
 }
 
-func (b *bucket) empty() bool {
+func (b *bucket) isEmpty() bool {
 	return len(b.candidates) == 0 && len(b.waiters) == 0
 }
 
-// smallest returns the first candidate that is large enough and satisfies the
-// waiter, of those with as few access modes as possible: whoever needs more than
-// one node shall find a volume that offers it.
-func (b *bucket) smallest(w *waiter, usable func(*candidate) bool) *candidate {
+// bestFit returns the smallest candidate that satisfies the waiter, of those with the
+// fewest access modes. Volumes with more access modes are kept for claims that need them.
+func (b *bucket) bestFit(w *waiter, usable func(*candidate) bool) *candidate {
 	for rest := b.candidates; len(rest) > 0; {
-		end, _ := slices.BinarySearchFunc(rest, rest[0].breadth, func(c *candidate, breadth int) int {
-			return afterEqual(c.breadth - breadth)
+		end, _ := slices.BinarySearchFunc(rest, rest[0].modeCount, func(c *candidate, breadth int) int {
+			return afterEqual(c.modeCount - breadth)
 		})
 		from, _ := slices.BinarySearchFunc(rest[:end], w.request, func(c *candidate, request resource.Quantity) int {
 			return orBefore(c.capacity.Cmp(request))
 		})
 		for _, c := range rest[from:end] {
-			if usable(c) && w.accepts(c) {
+			if usable(c) && w.isSatisfiedBy(c) {
 				return c
 			}
 		}
@@ -173,20 +172,20 @@ func (b *bucket) smallest(w *waiter, usable func(*candidate) bool) *candidate {
 	return nil
 }
 
-// neediest returns the waiter with the largest request that the candidate satisfies.
-func (b *bucket) neediest(c *candidate) *waiter {
+// largestWaiter returns the waiter with the largest request that the candidate satisfies.
+func (b *bucket) largestWaiter(c *candidate) *waiter {
 	to, _ := slices.BinarySearchFunc(b.waiters, c.capacity, func(w *waiter, capacity resource.Quantity) int {
 		return afterEqual(w.request.Cmp(capacity))
 	})
 	for at := to - 1; at >= 0; at-- {
-		if b.waiters[at].accepts(c) {
+		if b.waiters[at].isSatisfiedBy(c) {
 			return b.waiters[at]
 		}
 	}
 	return nil
 }
 
-// afterEqual makes a search find the first that is greater.
+// afterEqual changes a comparison so that a search finds the first greater element.
 func afterEqual(order int) int {
 	if order <= 0 {
 		return -1
@@ -194,7 +193,7 @@ func afterEqual(order int) int {
 	return 1
 }
 
-// orBefore makes a search find the first of equal elements.
+// orBefore changes a comparison so that a search finds the first of equal elements.
 func orBefore(order int) int {
 	if order < 0 {
 		return -1

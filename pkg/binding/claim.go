@@ -2,23 +2,23 @@ package binding
 
 import "github.com/exeunt-io/exeunt/internal/enum"
 
-// Class is what the class of an unbound claim allows.
+// Class is what the storage class of an unbound claim allows.
 type Class int
 
 const (
-	// NoClass: the claim asks for none, and none is the default.
+	// NoClass: the claim names no class, and there is no default class.
 	NoClass Class = iota
-	// DefaultExists: the claim's author chose none, and a default class exists.
+	// DefaultExists: the claim has no class field, and a default class exists.
 	DefaultExists
 	// NoSuchClass: the class does not exist.
 	NoSuchClass
 	// Delayed: the class waits for the first consumer, and no node is selected.
 	Delayed
-	// NoProvisioner: no provisioner can serve the class.
+	// NoProvisioner: the class has no provisioner that can create volumes.
 	NoProvisioner
-	// Provisionable: an external provisioner serves the class.
+	// Provisionable: the class has an external provisioner.
 	Provisionable
-	// ProvisionableHere: an in-tree plugin of this program serves the class.
+	// ProvisionableHere: the class has an in-tree plugin of this program.
 	ProvisionableHere
 )
 
@@ -27,11 +27,11 @@ func (c Class) String() string {
 	return enum.Name(c, "None", "DefaultExists", "Missing", "Delayed", "NoProvisioner", "Provisionable", "ProvisionableHere")
 }
 
-// Status is the status of a claim as it stands, compared with what it should be.
+// Status is the status of a claim, compared with the status that its phase requires.
 type Status int
 
 const (
-	// OtherStatus: none of those below.
+	// OtherStatus: the status is incomplete or wrong.
 	OtherStatus Status = iota
 	// StatusPending: phase Pending and nothing else set.
 	StatusPending
@@ -44,51 +44,50 @@ const (
 // String returns the name of the value.
 func (s Status) String() string { return enum.Name(s, "Other", "Pending", "Bound", "Lost") }
 
-// ClaimState is what is known of one claim.
+// ClaimState is the state of one claim.
 type ClaimState struct {
-	// Completed: the claim carries storage.AnnBindCompleted.
+	// Completed: the claim has the annotation bind-completed.
 	Completed bool
 	// Named: the claim names a volume.
 	Named bool
 	// Deleting: the claim has a deletion timestamp.
 	Deleting bool
-	// Volume is the volume that the claim names, that refers to it or that was
-	// found for it, in this order.
+	// Volume is the volume that the claim names, or the volume that refers to the claim, or
+	// the volume that the index found, in this order.
 	Volume Relation
 	// VolumeBound: the phase of that volume is Bound.
 	VolumeBound bool
-	// Class is meaningful for a claim without a volume.
+	// Class matters only for a claim without a volume.
 	Class Class
 	// Dynamic: dynamic provisioning is enabled.
 	Dynamic bool
-	// Requested: the provisioner of the class has been asked.
+	// Requested: the claim names the provisioner of its class.
 	Requested bool
-	// Provisioning: the volume is provisioned by an in-tree plugin of this program,
-	// which is done once the volume's phase is Bound.
+	// Provisioning: an in-tree plugin of this program provisions the volume, until the phase
+	// of the volume is Bound.
 	Provisioning bool
-	// OldFinalizer: the claim carries the finalizer Provisioning, which an older
-	// version of this program added for one of its in-tree plugins.
+	// OldFinalizer: the claim has the finalizer Provisioning, which an older version of this
+	// program added for its in-tree plugins.
 	OldFinalizer bool
-	// MigratedToWrong: the migrated-to annotation does not name the CSI driver that has
-	// taken over from the in-tree plugin that was asked, or names one where none has.
+	// MigratedToWrong: the annotation migrated-to does not name the CSI driver that replaced
+	// the in-tree plugin, or names a driver although no driver replaced the plugin.
 	MigratedToWrong bool
-	// Status is the claim's status.
-	Status Status
+	Status          Status
 	// Confirmed: the volume was read from the API server, not from a cache.
 	Confirmed bool
 }
 
-// ClaimAction is the one thing to do next for a claim.
+// ClaimAction is the next step for a claim.
 type ClaimAction int
 
-// The steps of binding, in their order, and what is done where there is no volume.
+// The steps of binding, in their order, and the steps for a claim without a volume.
 const (
 	// Wait changes nothing.
 	Wait ClaimAction = iota
 	// BindFreeVolume sets the volume's claimRef, with the annotation bound-by-controller.
 	BindFreeVolume
-	// BindReservedVolume adds the claim's UID to the claimRef of a volume that a person
-	// reserved for the claim.
+	// BindReservedVolume adds the claim's UID to the claimRef of a volume that a user reserved
+	// for the claim.
 	BindReservedVolume
 	// SetVolumePhaseBound sets the volume's phase Bound.
 	SetVolumePhaseBound
@@ -107,9 +106,9 @@ const (
 	SetStatusLost
 	// AssignClass gives the claim the default class.
 	AssignClass
-	// RequestVolume asks the provisioner of the class for a volume.
+	// RequestVolume writes the provisioner of the class into the claim.
 	RequestVolume
-	// ProvisionVolume makes a volume with an in-tree plugin.
+	// ProvisionVolume provisions a volume with an in-tree plugin.
 	ProvisionVolume
 	// SetMigratedTo sets or removes the annotation migrated-to.
 	SetMigratedTo
@@ -124,27 +123,27 @@ func (a ClaimAction) String() string {
 		"ProvisionVolume", "SetMigratedTo", "RemoveFinalizer")
 }
 
-// ClaimDecision is an action and why it is taken.
+// ClaimDecision is an action and its reason.
 type ClaimDecision struct {
 	Action ClaimAction
 	Reason Reason
 }
 
-// Reason says why; the shell makes events of some.
+// Reason is the reason of a decision, as in logs and events.
 type Reason string
 
-// The reasons of this package.
+// The reasons of decisions on claims.
 const (
 	// Binding: a volume was found and the pair is being bound.
 	Binding Reason = "Binding"
 	// IsBound: the pair is bound.
 	IsBound Reason = "Bound"
-	// VolumeMissing: the claim waits for the volume that it names.
+	// VolumeMissing: the volume that the claim names does not exist.
 	VolumeMissing Reason = "VolumeMissing"
-	// VolumeUnfit: the volume that the claim names cannot serve it.
-	VolumeUnfit Reason = "VolumeMismatch"
-	// VolumeTaken: the volume that the claim names belongs to another claim.
-	VolumeTaken Reason = "VolumeTaken"
+	// VolumeMismatched: the volume that the claim names does not fit the claim.
+	VolumeMismatched Reason = "VolumeMismatch"
+	// VolumeBoundToOther: the volume that the claim names belongs to another claim.
+	VolumeBoundToOther Reason = "VolumeTaken"
 	// ReferenceLost: a bound claim no longer names a volume.
 	ReferenceLost Reason = "ReferenceLost"
 	// VolumeLost: the volume of a bound claim is gone.
@@ -161,24 +160,22 @@ const (
 	AwaitsConsumer Reason = "WaitForFirstConsumer"
 	// ClassMissing: the class does not exist.
 	ClassMissing Reason = "ClassMissing"
-	// ProvisionerMissing: nothing here can provision for the class.
+	// ProvisionerMissing: the class has no provisioner that can create volumes.
 	ProvisionerMissing Reason = "ProvisionerMissing"
 	// ProvisioningOff: dynamic provisioning is disabled.
 	ProvisioningOff Reason = "ProvisioningOff"
-	// AwaitsProvisioner: an external provisioner was asked.
+	// AwaitsProvisioner: an external provisioner creates the volume.
 	AwaitsProvisioner Reason = "ExternalProvisioning"
-	// PluginMigrated: a CSI driver has taken over from the in-tree plugin that was
-	// asked, or no longer does.
+	// PluginMigrated: a CSI driver replaced the in-tree plugin, or no longer does.
 	PluginMigrated Reason = "PluginMigrated"
-	// AwaitsPlugin: an in-tree plugin makes a volume.
+	// AwaitsPlugin: an in-tree plugin provisions the volume.
 	AwaitsPlugin Reason = "AwaitsPlugin"
-	// FromOldVersion: the claim carries a finalizer that no version adds any more.
+	// FromOldVersion: the claim has a finalizer that this version does not add.
 	FromOldVersion Reason = "FinalizerOfOldVersion"
 )
 
-// Settled says whether a claim that waits for this reason waits for nothing but its
-// own change or deletion.
-func (r Reason) Settled() bool {
+// IsFinal reports whether only a change of the claim can end the wait.
+func (r Reason) IsFinal() bool {
 	return r == IsBound || r == ClaimDeleting
 }
 
@@ -196,25 +193,25 @@ func DecideClaim(s ClaimState) ClaimDecision {
 func decideBinding(s ClaimState) ClaimDecision {
 	switch {
 	case s.Completed && !s.Named:
-		return lost(s, ReferenceLost)
+		return decideLost(s, ReferenceLost)
 	case s.Completed && s.Volume == Missing:
-		return lost(s, VolumeLost)
-	case s.Completed && (s.Volume == Foreign || s.Volume == Prebound):
-		return lost(s, Misbound)
-	case s.Completed || s.Volume == Ours:
-		return bind(s)
+		return decideLost(s, VolumeLost)
+	case s.Completed && (s.Volume == BoundToOther || s.Volume == Prebound):
+		return decideLost(s, Misbound)
+	case s.Completed || s.Volume == BoundToClaim:
+		return decideBind(s)
 	case s.Deleting:
 		return ClaimDecision{Wait, ClaimDeleting}
 	case s.Volume == Free || s.Volume == Prebound:
-		return bind(s)
+		return decideBind(s)
 	case s.Named:
 		return decideNamed(s)
 	}
 	return decideUnserved(s)
 }
 
-// lost alarms the user only after a live read: a cache may lag behind the claim.
-func lost(s ClaimState, reason Reason) ClaimDecision {
+// decideLost sets the status Lost only after a live read, because the cache may be stale.
+func decideLost(s ClaimState, reason Reason) ClaimDecision {
 	switch {
 	case s.Status == StatusLost:
 		return ClaimDecision{Wait, reason}
@@ -224,12 +221,12 @@ func lost(s ClaimState, reason Reason) ClaimDecision {
 	return ClaimDecision{SetStatusLost, reason}
 }
 
-// bind takes the next of the four steps.
-func bind(s ClaimState) ClaimDecision {
+// decideBind returns the next of the four steps of binding.
+func decideBind(s ClaimState) ClaimDecision {
 	switch {
-	case s.Volume == Free || s.Volume == Unfit:
+	case s.Volume == Free || s.Volume == Mismatched:
 		return ClaimDecision{BindFreeVolume, Binding}
-	case s.Volume != Ours:
+	case s.Volume != BoundToClaim:
 		return ClaimDecision{BindReservedVolume, Binding}
 	case !s.VolumeBound && s.Provisioning && !s.Completed:
 		return ClaimDecision{ProvisionVolume, AwaitsPlugin}
@@ -245,27 +242,27 @@ func bind(s ClaimState) ClaimDecision {
 	return ClaimDecision{Wait, IsBound}
 }
 
-// decideNamed serves a claim whose author asked for a volume that it cannot have.
+// decideNamed is for a claim that names a volume which it cannot have.
 func decideNamed(s ClaimState) ClaimDecision {
 	switch s.Volume {
-	case Unfit:
-		return pending(s, VolumeUnfit)
-	case Foreign:
-		return pending(s, VolumeTaken)
-	case Missing, Free, Prebound, Ours:
+	case Mismatched:
+		return decidePending(s, VolumeMismatched)
+	case BoundToOther:
+		return decidePending(s, VolumeBoundToOther)
+	case Missing, Free, Prebound, BoundToClaim:
 	}
-	return pending(s, VolumeMissing)
+	return decidePending(s, VolumeMissing)
 }
 
-// decideUnserved serves a claim for which there is no volume.
+// decideUnserved is for a claim without a volume.
 func decideUnserved(s ClaimState) ClaimDecision {
 	switch s.Class {
 	case DefaultExists:
 		return ClaimDecision{AssignClass, DefaultClass}
 	case Delayed:
-		return pending(s, AwaitsConsumer)
+		return decidePending(s, AwaitsConsumer)
 	case NoClass:
-		return pending(s, NothingFits)
+		return decidePending(s, NothingFits)
 	case NoSuchClass, NoProvisioner, Provisionable, ProvisionableHere:
 	}
 	return decideProvisioning(s)
@@ -274,11 +271,11 @@ func decideUnserved(s ClaimState) ClaimDecision {
 func decideProvisioning(s ClaimState) ClaimDecision {
 	switch {
 	case !s.Dynamic:
-		return pending(s, ProvisioningOff)
+		return decidePending(s, ProvisioningOff)
 	case s.Class == NoSuchClass:
-		return pending(s, ClassMissing)
+		return decidePending(s, ClassMissing)
 	case s.Class == NoProvisioner:
-		return pending(s, ProvisionerMissing)
+		return decidePending(s, ProvisionerMissing)
 	case s.Class == ProvisionableHere && s.Requested:
 		return ClaimDecision{ProvisionVolume, AwaitsPlugin}
 	case s.Class == ProvisionableHere:
@@ -289,7 +286,7 @@ func decideProvisioning(s ClaimState) ClaimDecision {
 	return ClaimDecision{Wait, AwaitsProvisioner}
 }
 
-func pending(s ClaimState, reason Reason) ClaimDecision {
+func decidePending(s ClaimState, reason Reason) ClaimDecision {
 	if s.Status == StatusPending {
 		return ClaimDecision{Wait, reason}
 	}

@@ -16,24 +16,24 @@ func TestDecideClaim(t *testing.T) {
 		want  ClaimDecision
 	}{
 		"a free volume was found: it is bound first":                  {ClaimState{Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
-		"a provisioned volume refers to the claim: its phase is next": {ClaimState{Volume: Ours, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
-		"then the claim names it":                                     {ClaimState{Volume: Ours, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
-		"then the claim's status":                                     {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusPending}, ClaimDecision{SetStatusBound, Binding}},
-		"then there is nothing left":                                  {ClaimState{Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{Wait, IsBound}},
+		"a provisioned volume refers to the claim: its phase is next": {ClaimState{Volume: BoundToClaim, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
+		"then the claim names it":                                     {ClaimState{Volume: BoundToClaim, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
+		"then the claim's status":                                     {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusPending}, ClaimDecision{SetStatusBound, Binding}},
+		"then there is nothing left":                                  {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{Wait, IsBound}},
 		"a pre-bound volume gets the UID":                             {ClaimState{Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
 		"the named volume is free":                                    {ClaimState{Named: true, Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
 		"the named volume does not exist":                             {ClaimState{Named: true, Status: StatusPending}, ClaimDecision{Wait, VolumeMissing}},
-		"the named volume cannot serve":                               {ClaimState{Named: true, Volume: Unfit, Status: StatusPending}, ClaimDecision{Wait, VolumeUnfit}},
-		"the named volume is another's":                               {ClaimState{Named: true, Volume: Foreign, Status: StatusPending}, ClaimDecision{Wait, VolumeTaken}},
+		"the named volume cannot serve":                               {ClaimState{Named: true, Volume: Mismatched, Status: StatusPending}, ClaimDecision{Wait, VolumeMismatched}},
+		"the named volume is another's":                               {ClaimState{Named: true, Volume: BoundToOther, Status: StatusPending}, ClaimDecision{Wait, VolumeBoundToOther}},
 		"a bound claim whose volume came unbound is bound again":      {ClaimState{Completed: true, Named: true, Volume: Free, Status: StatusBound}, ClaimDecision{BindFreeVolume, Binding}},
 		"a bound claim without name is lost":                          {ClaimState{Completed: true, Status: StatusBound}, ClaimDecision{SetStatusLost, ReferenceLost}},
 		"a bound claim whose volume a cache lacks: first a live look": {ClaimState{Completed: true, Named: true, Status: StatusBound}, ClaimDecision{ConfirmVolume, VolumeLost}},
 		"a bound claim whose volume is gone is lost":                  {ClaimState{Completed: true, Named: true, Status: StatusBound, Confirmed: true}, ClaimDecision{SetStatusLost, VolumeLost}},
 		"a lost claim is reported once":                               {ClaimState{Completed: true, Named: true, Status: StatusLost}, ClaimDecision{Wait, VolumeLost}},
-		"a bound claim whose volume is another's is lost":             {ClaimState{Completed: true, Named: true, Volume: Foreign, Confirmed: true}, ClaimDecision{SetStatusLost, Misbound}},
+		"a bound claim whose volume is another's is lost":             {ClaimState{Completed: true, Named: true, Volume: BoundToOther, Confirmed: true}, ClaimDecision{SetStatusLost, Misbound}},
 		"a claim that is being deleted gets no volume":                {ClaimState{Deleting: true, Volume: Free, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
 		"nor is one provisioned for it":                               {ClaimState{Deleting: true, Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
-		"but the one made for it is bound, so that it is reclaimed":   {ClaimState{Deleting: true, Volume: Ours, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
+		"but the one made for it is bound, so that it is reclaimed":   {ClaimState{Deleting: true, Volume: BoundToClaim, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
 		"nor does it take the one reserved for the claim to come":     {ClaimState{Deleting: true, Volume: Prebound, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
 		"nothing fits and no class is set":                            {ClaimState{Status: StatusPending}, ClaimDecision{Wait, NothingFits}},
 		"the default class is assigned":                               {ClaimState{Class: DefaultExists, Status: StatusPending}, ClaimDecision{AssignClass, DefaultClass}},
@@ -45,12 +45,12 @@ func TestDecideClaim(t *testing.T) {
 		"the provisioner was asked":                                   {ClaimState{Class: Provisionable, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsProvisioner}},
 		"a plugin here is asked: first that is noted on the claim":    {ClaimState{Class: ProvisionableHere, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsPlugin}},
 		"then it makes a volume":                                      {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
-		"the plugin finishes a recorded volume before it is bound":    {ClaimState{Volume: Ours, Provisioning: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
-		"the volume of the plugin is finished":                        {ClaimState{Volume: Ours, Provisioning: true, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
-		"a bound claim's volume has lost its phase":                   {ClaimState{Volume: Ours, Provisioning: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetVolumePhaseBound, Binding}},
+		"the plugin finishes a recorded volume before it is bound":    {ClaimState{Volume: BoundToClaim, Provisioning: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
+		"the volume of the plugin is finished":                        {ClaimState{Volume: BoundToClaim, Provisioning: true, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
+		"a bound claim's volume has lost its phase":                   {ClaimState{Volume: BoundToClaim, Provisioning: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetVolumePhaseBound, Binding}},
 		"a deleted claim loses the finalizer of an older version":     {ClaimState{OldFinalizer: true, Deleting: true, Status: StatusPending}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
-		"a bound claim loses the finalizer of an older version":       {ClaimState{OldFinalizer: true, Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
-		"who has taken over from the plugin is noted before all else": {ClaimState{MigratedToWrong: true, Volume: Ours, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetMigratedTo, PluginMigrated}},
+		"a bound claim loses the finalizer of an older version":       {ClaimState{OldFinalizer: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
+		"who has taken over from the plugin is noted before all else": {ClaimState{MigratedToWrong: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetMigratedTo, PluginMigrated}},
 		"provisioning is switched off":                                {ClaimState{Class: Provisionable, Status: StatusPending}, ClaimDecision{Wait, ProvisioningOff}},
 		"a status left over from elsewhere becomes Pending":           {ClaimState{Status: OtherStatus}, ClaimDecision{SetStatusPending, NothingFits}},
 	} {
@@ -66,7 +66,7 @@ func TestDecideClaim(t *testing.T) {
 func claimStates(yield func(ClaimState) bool) {
 	for bits := range 1 << 10 {
 		on := func(i int) bool { return bits>>i&1 == 1 }
-		for volume := Missing; volume <= Foreign; volume++ {
+		for volume := Missing; volume <= BoundToOther; volume++ {
 			for class := NoClass; class <= ProvisionableHere; class++ {
 				for status := OtherStatus; status <= StatusLost; status++ {
 					s := ClaimState{
@@ -94,7 +94,7 @@ func bindsClaim(action ClaimAction) bool {
 func TestFreeVolumeIsBoundByController(t *testing.T) {
 	for s := range claimStates {
 		action := DecideClaim(s).Action
-		free := s.Volume == Free || s.Volume == Unfit
+		free := s.Volume == Free || s.Volume == Mismatched
 		if bindsVolume(action) && (action == BindFreeVolume) != free {
 			t.Errorf("%v in %+v", action, s)
 		}
@@ -108,7 +108,7 @@ func TestFreeVolumeIsBoundByController(t *testing.T) {
 func step(s ClaimState, action ClaimAction) ClaimState {
 	switch action {
 	case BindFreeVolume, BindReservedVolume:
-		s.Volume = Ours
+		s.Volume = BoundToClaim
 	case SetVolumePhaseBound:
 		s.VolumeBound = true
 	case BindClaim, CompleteBinding:
@@ -124,7 +124,7 @@ func step(s ClaimState, action ClaimAction) ClaimState {
 	case AssignClass:
 		s.Class = ProvisionableHere
 	case ProvisionVolume:
-		s.Volume, s.VolumeBound = Ours, true
+		s.Volume, s.VolumeBound = BoundToClaim, true
 	case RemoveFinalizer:
 		s.OldFinalizer = false
 	case SetMigratedTo:
@@ -162,8 +162,8 @@ func TestFinalizerOfOldVersionIsAlwaysRemoved(t *testing.T) {
 
 func TestPluginProvisionsOnlyForUnboundClaims(t *testing.T) {
 	for s := range claimStates {
-		recorded := s.Volume == Ours && s.Provisioning && !s.VolumeBound
-		wanted := s.Requested && s.Dynamic && !s.Deleting && !s.Named && s.Volume != Ours
+		recorded := s.Volume == BoundToClaim && s.Provisioning && !s.VolumeBound
+		wanted := s.Requested && s.Dynamic && !s.Deleting && !s.Named && s.Volume != BoundToClaim
 		if DecideClaim(s).Action == ProvisionVolume && (s.Completed || !recorded && !wanted) {
 			t.Errorf("provisioned in %+v", s)
 		}
@@ -173,7 +173,7 @@ func TestPluginProvisionsOnlyForUnboundClaims(t *testing.T) {
 func TestNoClaimIsBoundToUnfinishedPluginVolume(t *testing.T) {
 	for s := range claimStates {
 		action := DecideClaim(s).Action
-		if s.Volume == Ours && s.Provisioning && !s.VolumeBound && !s.Completed && (action == SetVolumePhaseBound || bindsClaim(action)) {
+		if s.Volume == BoundToClaim && s.Provisioning && !s.VolumeBound && !s.Completed && (action == SetVolumePhaseBound || bindsClaim(action)) {
 			t.Errorf("%v in %+v", DecideClaim(s), s)
 		}
 	}
@@ -191,7 +191,7 @@ func TestAnotherClaimsVolumeIsNeverBound(t *testing.T) {
 	for s := range claimStates {
 		action := DecideClaim(s).Action
 		writes := bindsVolume(action) || action == SetVolumePhaseBound || bindsClaim(action) || action == SetStatusBound
-		if writes && (s.Volume == Foreign || s.Volume == Missing || s.Volume == Unfit && !s.Completed) {
+		if writes && (s.Volume == BoundToOther || s.Volume == Missing || s.Volume == Mismatched && !s.Completed) {
 			t.Errorf("%v in %+v", DecideClaim(s), s)
 		}
 	}
@@ -211,15 +211,15 @@ func TestDecideVolume(t *testing.T) {
 		"the claim lost the volume's name":                     {VolumeState{Claim: storage.ClaimLost, Phase: storage.PhaseReleased}, WakeClaim},
 		"the claim's mode differs, and it names the volume":    {VolumeState{Claim: storage.ClaimBound, ModesDiffer: true}, SetPhaseBound},
 		"the claim was not read":                               {VolumeState{Claim: storage.ClaimUnread, Phase: storage.PhaseBound}, ConfirmClaim},
-		"deleted before it was bound: first a live look":       {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, Disposable: true, Doomed: true}, ConfirmClaim},
-		"deleted before it was bound: reclaimed":               {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhasePending, Disposable: true, Doomed: true, Confirmed: true}, SetPhaseReleased},
-		"deleted in the middle of the binding: it is finished": {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseBound, Disposable: true, Doomed: true, Confirmed: true}, WakeClaim},
-		"a person's volume deleted before it was bound":        {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, Doomed: true, Confirmed: true}, WakeClaim},
+		"deleted before it was bound: first a live look":       {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, DynamicDelete: true, Deleting: true}, ConfirmClaim},
+		"deleted before it was bound: reclaimed":               {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhasePending, DynamicDelete: true, Deleting: true, Confirmed: true}, SetPhaseReleased},
+		"deleted in the middle of the binding: it is finished": {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseBound, DynamicDelete: true, Deleting: true, Confirmed: true}, WakeClaim},
+		"a person's volume deleted before it was bound":        {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, Deleting: true, Confirmed: true}, WakeClaim},
 		"the cache says the claim is gone: first a live look":  {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound}, ConfirmClaim},
 		"the claim is gone":                                    {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound, Confirmed: true}, SetPhaseReleased},
 		"the claim is gone and it is Released":                 {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseReleased}, Leave},
 		"Failed is not overwritten":                            {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseFailed, Confirmed: true}, Leave},
-		"made for a claim that took another volume":            {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, Disposable: true, Confirmed: true}, SetPhaseReleased},
+		"made for a claim that took another volume":            {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, DynamicDelete: true, Confirmed: true}, SetPhaseReleased},
 		"a static or Retain loser is given back, its data too": {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, Confirmed: true}, ClearClaimRef},
 		"but only after a live look":                           {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable}, ConfirmClaim},
 	} {
@@ -235,10 +235,10 @@ func TestAVolumeIsReleasedOnlyAfterALiveReadOfItsClaim(t *testing.T) {
 	for claim := storage.ClaimNone; claim <= storage.ClaimElsewhere; claim++ {
 		for phase := storage.PhasePending; phase <= storage.PhaseFailed; phase++ {
 			for bits := range 16 {
-				s := VolumeState{Claim: claim, Phase: phase, Disposable: bits&1 == 1, Confirmed: bits&2 == 2, Doomed: bits&4 == 4, ModesDiffer: bits&8 == 8}
+				s := VolumeState{Claim: claim, Phase: phase, DynamicDelete: bits&1 == 1, Confirmed: bits&2 == 2, Deleting: bits&4 == 4, ModesDiffer: bits&8 == 8}
 				action := DecideVolume(s).Action
 				takesAway := action == SetPhaseReleased || action == ClearClaimRef
-				neverBound := s.Doomed && s.Disposable && phase != storage.PhaseBound && (claim == storage.ClaimUnbound || claim == storage.ClaimLost)
+				neverBound := s.Deleting && s.DynamicDelete && phase != storage.PhaseBound && (claim == storage.ClaimUnbound || claim == storage.ClaimLost)
 				if takesAway && (!s.Confirmed || claim != storage.ClaimGone && claim != storage.ClaimElsewhere && !neverBound) {
 					t.Errorf("%v in %+v", action, s)
 				}
@@ -281,7 +281,7 @@ func TestReservedFinishesABindingThatHadBegunBeforeTheVolumeWasDeleted(t *testin
 				v.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "c", UID: tc.uid}
 				v.DeletionTimestamp, v.Status.Phase = &metav1.Time{}, tc.phase
 			})
-			if got := Reserved([]*v1.PersistentVolume{volume}, claim); (got != nil) != tc.taken {
+			if got := ReservedVolume([]*v1.PersistentVolume{volume}, claim); (got != nil) != tc.taken {
 				t.Errorf("Reserved = %v, want taken: %v", got, tc.taken)
 			}
 		})
@@ -299,10 +299,10 @@ func TestReservedPrefersTheVolumeThatNamesTheUID(t *testing.T) {
 		}
 	}
 	byName, byUID := freeVolume("a", "1Gi", refer("")), freeVolume("b", "5Gi", refer("c"))
-	if got := Reserved([]*v1.PersistentVolume{byName, byUID}, claim); got != byUID {
+	if got := ReservedVolume([]*v1.PersistentVolume{byName, byUID}, claim); got != byUID {
 		t.Errorf("Reserved = %v, want %s", got, byUID.Name)
 	}
-	if got := Reserved([]*v1.PersistentVolume{freeVolume("a", "1Mi", refer(""))}, claim); got != nil {
+	if got := ReservedVolume([]*v1.PersistentVolume{freeVolume("a", "1Mi", refer(""))}, claim); got != nil {
 		t.Errorf("a volume that is too small was taken: %s", got.Name)
 	}
 }

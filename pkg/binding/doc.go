@@ -1,25 +1,29 @@
-// Package binding decides which volume a claim gets, and the phases of both.
+// Package binding decides which volume a claim is bound to, and the phases of both.
 //
-// A pair is bound in four writes, each of which may be the last before a crash;
-// the next look continues where it stopped:
+// Binding takes four writes. After a crash between two of them, the next reconciliation
+// continues with the next write:
 //
-//	1  volume.spec.claimRef      names the claim, by UID
-//	2  volume.status.phase       Bound, so that pv-protection holds it
-//	3  claim.spec.volumeName     names the volume, with the annotation bind-completed
+//	1  volume.spec.claimRef      the claim, by UID
+//	2  volume.status.phase       Bound, so that pv-protection keeps the volume
+//	3  claim.spec.volumeName     the volume, with the annotation bind-completed
 //	4  claim.status              Bound, with capacity and access modes
 //
-// [DecideClaim] takes those steps and asks for provisioning where nothing fits;
-// [DecideVolume] keeps the phase of a volume true and lets go of a claim that is
-// gone. Phases of a volume:
+// [DecideClaim] returns the next of these steps, or requests provisioning if no volume fits.
+// [DecideVolume] decides the phase of a volume:
 //
-//	claimRef                           phase
-//	none, or without UID               Available
-//	claim with that UID names it       Bound
-//	claim gone (read live)             Released, unless Failed
-//	claim bound to another volume      Released if made for it with policy Delete, else given back
+//	claimRef                                 phase
+//	none, or without UID                     Available
+//	claim with the UID names the volume      Bound
+//	claim with the UID is gone (live read)   Released, unless Failed
+//	claim is bound to another volume         Released if dynamic with policy Delete,
+//	                                         otherwise the claimRef is cleared
+//	claim with the UID names no volume       unchanged, the claim's reconciler binds the volume;
+//	                                         Released if a dynamic volume with policy Delete is
+//	                                         being deleted and was never Bound
 //
-// [Index] finds the volume that satisfies a claim without a scan: of those with the
-// fewest access modes the smallest. It keeps two workers from taking the same one,
-// and knows which waiting claim a new volume can help. The rules are those of
-// kube-controller-manager v1.36.
+// [DecideProvision] orders the steps of an in-tree plugin that provisions a volume.
+//
+// [Index] finds the best volume for a claim by binary search, reserves the volume for one
+// worker, and wakes a waiting claim when a volume that satisfies the claim becomes free. The
+// rules of matching are those of kube-controller-manager v1.36.
 package binding

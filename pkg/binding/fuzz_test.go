@@ -65,7 +65,7 @@ func FuzzMismatchAndReservedAgreeWithADumbTwin(f *testing.F) {
 				candidates = append(candidates, volume)
 			}
 		}
-		expectReserved(t, Reserved(volumes, claim), candidates)
+		expectReserved(t, ReservedVolume(volumes, claim), candidates)
 	})
 }
 
@@ -157,14 +157,14 @@ func FuzzTheIndexAgreesWithADumbTwin(f *testing.F) {
 					volume.Spec.StorageClassName, volume.Annotations = "", nil
 				}
 				twin.put(volume)
-				x.Put(volume)
+				x.Update(volume)
 			case 1:
 				twin.drop("v" + name)
-				x.Drop("v" + name)
+				x.Remove("v" + name)
 			case 2:
 				delete(woken, "ns/p"+name)
 				twin.leave("ns/p" + name)
-				x.Leave("ns/p" + name)
+				x.Cancel("ns/p" + name)
 			default:
 				delete(woken, "ns/p"+name)
 				claim := d.Claim("p" + name)
@@ -173,7 +173,7 @@ func FuzzTheIndexAgreesWithADumbTwin(f *testing.F) {
 					claim.Spec.StorageClassName, claim.Annotations = nil, nil
 					claim.Spec.AccessModes = claim.Spec.AccessModes[:min(1, len(claim.Spec.AccessModes))]
 				}
-				got, err := x.Take(claim)
+				got, err := x.Reserve(claim)
 				if want := twin.take(claim); got != want || got != "" && err != nil {
 					t.Fatalf("Take returns %q, the twin %q, for %+v", got, want, claim)
 				}

@@ -114,9 +114,9 @@ func TestTakeFindsTheSmallestVolumeThatSatisfiesTheClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := NewIndex(func(string) {})
 			for _, volume := range tc.volumes {
-				x.Put(volume)
+				x.Update(volume)
 			}
-			if got, err := x.Take(tc.claim); err != nil || got != tc.want {
+			if got, err := x.Reserve(tc.claim); err != nil || got != tc.want {
 				t.Errorf("Take = %q, %v, want %q", got, err, tc.want)
 			}
 		})
@@ -125,9 +125,9 @@ func TestTakeFindsTheSmallestVolumeThatSatisfiesTheClaim(t *testing.T) {
 
 func TestTwoClaimsNeverTakeOneVolume(t *testing.T) {
 	x := NewIndex(func(string) {})
-	x.Put(freeVolume("a", "1Gi"))
-	first, _ := x.Take(waitingClaim("c1", "1Gi"))
-	second, _ := x.Take(waitingClaim("c2", "1Gi"))
+	x.Update(freeVolume("a", "1Gi"))
+	first, _ := x.Reserve(waitingClaim("c1", "1Gi"))
+	second, _ := x.Reserve(waitingClaim("c2", "1Gi"))
 	if first != "a" || second != "" {
 		t.Errorf("taken: %q and %q, want a and none", first, second)
 	}
@@ -136,13 +136,13 @@ func TestTwoClaimsNeverTakeOneVolume(t *testing.T) {
 func TestAVolumeThatIsGivenBackWakesTheNextClaim(t *testing.T) {
 	var woken []string
 	x := NewIndex(func(claim string) { woken = append(woken, claim) })
-	x.Put(freeVolume("a", "1Gi"))
+	x.Update(freeVolume("a", "1Gi"))
 	for _, name := range []string{"c1", "c2"} {
-		if _, err := x.Take(waitingClaim(name, "1Gi")); err != nil {
+		if _, err := x.Reserve(waitingClaim(name, "1Gi")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	x.Leave("ns/c1")
+	x.Cancel("ns/c1")
 	if len(woken) != 1 || woken[0] != "ns/c2" {
 		t.Errorf("woken %v, want ns/c2", woken)
 	}
@@ -152,11 +152,11 @@ func TestANewVolumeWakesOneClaimNotAll(t *testing.T) {
 	woken := 0
 	x := NewIndex(func(string) { woken++ })
 	for i := range 100 {
-		if _, err := x.Take(waitingClaim(fmt.Sprint(i), "1Gi")); err != nil {
+		if _, err := x.Reserve(waitingClaim(fmt.Sprint(i), "1Gi")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	x.Put(freeVolume("a", "1Gi"))
+	x.Update(freeVolume("a", "1Gi"))
 	if woken != 1 {
 		t.Errorf("one volume woke %d claims", woken)
 	}
@@ -164,7 +164,7 @@ func TestANewVolumeWakesOneClaimNotAll(t *testing.T) {
 
 func TestANonsenseSelectorIsAnErrorThatNamesTheClaim(t *testing.T) {
 	x := NewIndex(func(string) {})
-	_, err := x.Take(waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
+	_, err := x.Reserve(waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}
 	}))
 	if err == nil {
@@ -179,11 +179,11 @@ func TestAClaimThatTakesNothingForItsSelectorPassesOnWhatItWasWokenFor(t *testin
 	var woken []string
 	x := NewIndex(func(claim string) { woken = append(woken, claim) })
 	for _, name := range []string{"c1", "c2"} {
-		if _, err := x.Take(waitingClaim(name, "1Gi")); err != nil {
+		if _, err := x.Reserve(waitingClaim(name, "1Gi")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	x.Put(freeVolume("a", "1Gi"))
+	x.Update(freeVolume("a", "1Gi"))
 	if len(woken) != 1 {
 		t.Fatalf("woken %v, want one claim", woken)
 	}
@@ -191,7 +191,7 @@ func TestAClaimThatTakesNothingForItsSelectorPassesOnWhatItWasWokenFor(t *testin
 	again := waitingClaim(strings.TrimPrefix(woken[0], "ns/"), "1Gi", func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}
 	})
-	if _, err := x.Take(again); err == nil || len(woken) != 2 {
+	if _, err := x.Reserve(again); err == nil || len(woken) != 2 {
 		t.Errorf("Take = %v, woken %v, want an error and the other claim", err, woken)
 	}
 }
@@ -208,12 +208,12 @@ func check(t *testing.T, x *Index, woken map[string]bool) {
 			continue
 		}
 		for _, w := range x.waiters {
-			if w.key == c.key && w.accepts(c) {
+			if w.key == c.key && w.isSatisfiedBy(c) {
 				t.Fatalf("claim %s waits although volume %s is free", w.claim, c.name)
 			}
 		}
 	}
-	for claim, c := range x.taken {
+	for claim, c := range x.reserved {
 		if x.reservers[c.name] != claim || x.volumes[c.name] != c {
 			t.Fatalf("reservation of %s by %s is not mutual", c.name, claim)
 		}
@@ -232,12 +232,12 @@ func TestNoClaimWaitsForAVolumeThatIsFree(t *testing.T) {
 			switch random.IntN(5) {
 			case 0:
 				modes := []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce, v1.ReadOnlyMany, v1.ReadWriteMany}[:1+random.IntN(3)]
-				x.Put(freeVolume(volume, size(), labelled("tier", fmt.Sprint(random.IntN(2))), offering(modes...)))
+				x.Update(freeVolume(volume, size(), labelled("tier", fmt.Sprint(random.IntN(2))), offering(modes...)))
 			case 1:
-				x.Drop(volume)
+				x.Remove(volume)
 			case 2:
 				delete(woken, "ns/"+claim)
-				x.Leave("ns/" + claim)
+				x.Cancel("ns/" + claim)
 			default:
 				delete(woken, "ns/"+claim)
 				selective := func(c *v1.PersistentVolumeClaim) {
@@ -245,7 +245,7 @@ func TestNoClaimWaitsForAVolumeThatIsFree(t *testing.T) {
 						c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "1"}}
 					}
 				}
-				if _, err := x.Take(waitingClaim(claim, size(), selective)); err != nil {
+				if _, err := x.Reserve(waitingClaim(claim, size(), selective)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -257,13 +257,13 @@ func TestNoClaimWaitsForAVolumeThatIsFree(t *testing.T) {
 func BenchmarkTakeAmongTenThousand(b *testing.B) {
 	x := NewIndex(func(string) {})
 	for i := range 10_000 {
-		x.Put(freeVolume(fmt.Sprintf("v%05d", i), fmt.Sprintf("%dMi", 1+i%100)))
+		x.Update(freeVolume(fmt.Sprintf("v%05d", i), fmt.Sprintf("%dMi", 1+i%100)))
 	}
 	claim := waitingClaim("c", "50Mi")
 	for b.Loop() {
-		if name, err := x.Take(claim); err != nil || name == "" {
+		if name, err := x.Reserve(claim); err != nil || name == "" {
 			b.Fatal(name, err)
 		}
-		x.Leave("ns/c")
+		x.Cancel("ns/c")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Mismatch says why a volume cannot serve a claim that asks for it by name, as
-// the end of a sentence; it is "" if it can.
+// Mismatch returns why a volume does not fit a claim that names the volume, as the end of a
+// sentence, or "" for a volume that fits.
 func Mismatch(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) string {
 	switch {
 	case volume.DeletionTimestamp != nil:
@@ -30,32 +30,32 @@ func Mismatch(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) stri
 	return ""
 }
 
-// Reserved returns the volume that refers to the claim and can serve it, nil if
-// there is none. Volumes are those whose claimRef has the claim's name; class and
-// selector do not matter, for whoever wrote the reference chose on purpose.
-func Reserved(volumes []*v1.PersistentVolume, claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
+// ReservedVolume returns the volume that refers to the claim and fits, nil for none, of the
+// volumes whose claimRef has the name of the claim. Class and selector do not matter, because
+// somebody chose the claim on purpose.
+func ReservedVolume(volumes []*v1.PersistentVolume, claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
 	var best *v1.PersistentVolume
 	for _, volume := range volumes {
-		fits := RelationOf(volume, claim).refersToClaim() && takeable(volume) &&
+		fits := RelationOf(volume, claim).refersToClaim() && canStillBind(volume) &&
 			capacity(volume).Cmp(request(claim)) >= 0 && SameMode(volume, claim) &&
 			sameAttributesClass(volume, claim) && offersModes(volume.Spec.AccessModes, claim.Spec.AccessModes)
-		if fits && (best == nil || before(volume, best)) {
+		if fits && (best == nil || isBetter(volume, best)) {
 			best = volume
 		}
 	}
 	return best
 }
 
-// takeable says whether a volume that refers to a claim may still be bound to it.
-// One that says Bound may even if it is being deleted: the binding had begun.
-func takeable(volume *v1.PersistentVolume) bool {
+// canStillBind reports whether a volume that refers to a claim can be bound to the claim. A
+// volume that is being deleted can if its phase is Bound: the binding had begun.
+func canStillBind(volume *v1.PersistentVolume) bool {
 	begun := volume.Status.Phase == v1.VolumeBound && volume.Spec.ClaimRef.UID != ""
 	return volume.DeletionTimestamp == nil || begun
 }
 
-// before orders candidates: one that names the claim's UID comes first, then the
-// smaller one, then by name.
-func before(a, b *v1.PersistentVolume) bool {
+// isBetter reports whether a is the better volume: the volume with the UID of the claim,
+// then the smaller volume, then the first by name.
+func isBetter(a, b *v1.PersistentVolume) bool {
 	if aUID, bUID := a.Spec.ClaimRef.UID != "", b.Spec.ClaimRef.UID != ""; aUID != bUID {
 		return aUID
 	}
@@ -65,7 +65,7 @@ func before(a, b *v1.PersistentVolume) bool {
 	return a.Name < b.Name
 }
 
-// SameMode says whether both are block devices or both are file systems.
+// SameMode reports whether volume and claim have the same volume mode.
 func SameMode(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 	return ptr.Deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == ptr.Deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem)
 }

@@ -21,7 +21,7 @@ func namesOf[T interface {
 func TestEveryValueHasDistinctName(t *testing.T) {
 	for enum, names := range map[string][]string{
 		"Class": namesOf(ProvisionableHere), "Status": namesOf(StatusLost), "ClaimAction": namesOf(RemoveFinalizer),
-		"VolumeAction": namesOf(ReportMismatch), "Relation": namesOf(Foreign),
+		"VolumeAction": namesOf(ReportMismatch), "Relation": namesOf(BoundToOther),
 		"PluginVolume": namesOf(Finished), "ProvisionAction": namesOf(ReportNameConflict),
 	} {
 		seen := map[string]bool{}

@@ -34,7 +34,7 @@ func PluginVolumeOf(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim
 	switch {
 	case volume == nil:
 		return NotRecorded
-	case RelationOf(volume, claim) != Ours || volume.Annotations[storage.AnnDynamicallyProvisioned] == "":
+	case RelationOf(volume, claim) != BoundToClaim || volume.Annotations[storage.AnnDynamicallyProvisioned] == "":
 		return NameConflict
 	case here && IsUnfinished(volume, claim):
 		return Unfinished

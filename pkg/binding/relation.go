@@ -6,7 +6,8 @@ import (
 	"github.com/exeunt-io/exeunt/internal/enum"
 )
 
-// Relation is how a volume refers to a claim.
+// Relation is how a volume refers to one claim, the candidate for binding. What the claim
+// of a volume is to the volume is [storage.ClaimRelation].
 type Relation int
 
 const (
@@ -14,23 +15,23 @@ const (
 	Missing Relation = iota
 	// Free: the volume refers to no claim.
 	Free
-	// Unfit: the volume refers to no claim, and cannot serve this one.
-	Unfit
+	// Mismatched: the volume refers to no claim, and does not fit the claim.
+	Mismatched
 	// Prebound: the volume refers to the claim by name, without UID.
 	Prebound
-	// Ours: the volume refers to the claim by UID.
-	Ours
-	// Foreign: the volume refers to another claim.
-	Foreign
+	// BoundToClaim: the volume refers to the claim by UID.
+	BoundToClaim
+	// BoundToOther: the volume refers to another claim.
+	BoundToOther
 )
 
 // String returns the name of the value.
 func (r Relation) String() string {
-	return enum.Name(r, "Missing", "Free", "Unfit", "Prebound", "Ours", "Foreign")
+	return enum.Name(r, "Missing", "Free", "Mismatched", "Prebound", "BoundToClaim", "BoundToOther")
 }
 
-// RelationOf returns how the volume refers to the claim; Free does not yet say
-// that it fits.
+// RelationOf returns how the volume, nil for none, refers to the claim. A Free volume may
+// not fit.
 func RelationOf(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) Relation {
 	if volume == nil {
 		return Missing
@@ -40,15 +41,15 @@ func RelationOf(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) Re
 	case ref == nil:
 		return Free
 	case ref.Namespace != claim.Namespace || ref.Name != claim.Name:
-		return Foreign
+		return BoundToOther
 	case ref.UID == "":
 		return Prebound
 	case ref.UID == claim.UID:
-		return Ours
+		return BoundToClaim
 	}
-	return Foreign
+	return BoundToOther
 }
 
 func (r Relation) refersToClaim() bool {
-	return r == Prebound || r == Ours
+	return r == Prebound || r == BoundToClaim
 }

@@ -5,21 +5,21 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// VolumeState is what is known of one volume and its claim.
+// VolumeState is the state of one volume and its claim.
 type VolumeState struct {
 	Claim storage.ClaimRelation
 	Phase storage.Phase
 	// ModesDiffer: claim and volume have different volume modes.
 	ModesDiffer bool
-	// Disposable: provisioned for its claim, with policy Delete.
-	Disposable bool
-	// Doomed: the volume is being deleted, and the gate HonorPVReclaimPolicy is on.
-	Doomed bool
+	// DynamicDelete: the volume was provisioned for its claim, with policy Delete.
+	DynamicDelete bool
+	// Deleting: the volume is being deleted, and the gate HonorPVReclaimPolicy is on.
+	Deleting bool
 	// Confirmed: the claim was read from the API server, not from a cache.
 	Confirmed bool
 }
 
-// VolumeAction is the one thing to do next for a volume.
+// VolumeAction is the next step for a volume.
 type VolumeAction int
 
 const (
@@ -33,12 +33,11 @@ const (
 	ConfirmClaim
 	// SetPhaseReleased sets the phase Released.
 	SetPhaseReleased
-	// ClearClaimRef takes back the reference to the claim: wholly if a controller
-	// wrote it, else only its UID.
+	// ClearClaimRef removes the claimRef if a controller wrote it, otherwise only its UID.
 	ClearClaimRef
-	// WakeClaim has the claim looked at, which finishes the binding.
+	// WakeClaim enqueues the claim, whose reconciler finishes the binding.
 	WakeClaim
-	// ReportMismatch tells both objects' users that the volume modes differ.
+	// ReportMismatch reports on both objects that the volume modes differ.
 	ReportMismatch
 )
 
@@ -47,13 +46,13 @@ func (a VolumeAction) String() string {
 	return enum.Name(a, "Leave", "SetPhaseAvailable", "SetPhaseBound", "ConfirmClaim", "SetPhaseReleased", "ClearClaimRef", "WakeClaim", "ReportMismatch")
 }
 
-// VolumeDecision is an action and why it is taken.
+// VolumeDecision is an action and its reason.
 type VolumeDecision struct {
 	Action VolumeAction
 	Reason VolumeReason
 }
 
-// VolumeReason says why.
+// VolumeReason is the reason of a decision, as in logs and events.
 type VolumeReason string
 
 // The reasons of decisions on volumes.
@@ -76,59 +75,58 @@ const (
 	ClaimElsewhere VolumeReason = "ClaimElsewhere"
 )
 
-// DecideVolume returns the next step for one volume. A volume is released only
-// after a live read of its claim: a cache that is stale, empty or wound back
-// must never be believed when it says that a claim is gone.
+// DecideVolume returns the next step for one volume. The phase Released needs a live read of
+// the claim, because a stale or empty cache may lack a claim that exists.
 func DecideVolume(s VolumeState) VolumeDecision {
 	switch s.Claim {
 	case storage.ClaimNone:
-		return VolumeDecision{toPhase(s, storage.PhaseAvailable, SetPhaseAvailable), Unclaimed}
+		return VolumeDecision{decidePhase(s, storage.PhaseAvailable, SetPhaseAvailable), Unclaimed}
 	case storage.ClaimGone:
-		return VolumeDecision{release(s), ClaimGone}
+		return VolumeDecision{decideRelease(s), ClaimGone}
 	case storage.ClaimUnread:
-		return VolumeDecision{confirmClaim(s), ClaimUnread}
+		return VolumeDecision{decideUnread(s), ClaimUnread}
 	case storage.ClaimUnbound, storage.ClaimLost:
 		return decideUnbound(s)
 	case storage.ClaimBound:
-		return VolumeDecision{toPhase(s, storage.PhaseBound, SetPhaseBound), ClaimHere}
+		return VolumeDecision{decidePhase(s, storage.PhaseBound, SetPhaseBound), ClaimHere}
 	case storage.ClaimElsewhere:
 	}
-	return VolumeDecision{loser(s), ClaimElsewhere}
+	return VolumeDecision{decideElsewhere(s), ClaimElsewhere}
 }
 
-// decideUnbound waits for the claim to take the volume. A volume that is deleted
-// before it says Bound can no longer be taken: if it was made for the claim it is
-// reclaimed, and the claim gets another one. Both this and the binding change the
-// phase from what was observed, so that only one of them can win.
+// decideUnbound leaves the binding to the claim's reconciler, unless a dynamic volume is
+// deleted before its phase is Bound: the volume is reclaimed, and the claim gets another one.
+// Both writes test the observed phase, so that only one of them succeeds.
 func decideUnbound(s VolumeState) VolumeDecision {
 	switch {
-	case s.Doomed && s.Disposable && s.Phase != storage.PhaseBound:
-		return VolumeDecision{release(s), NeverBoundVolume}
+	case s.Deleting && s.DynamicDelete && s.Phase != storage.PhaseBound:
+		return VolumeDecision{decideRelease(s), NeverBoundVolume}
 	case s.ModesDiffer:
 		return VolumeDecision{ReportMismatch, ModesDiffer}
 	}
 	return VolumeDecision{WakeClaim, ClaimUnbound}
 }
 
-// loser reclaims or gives back a volume whose claim took another one.
-func loser(s VolumeState) VolumeAction {
+// decideElsewhere releases a dynamic volume whose claim is bound to another volume, and
+// clears the claimRef of any other.
+func decideElsewhere(s VolumeState) VolumeAction {
 	switch {
-	case s.Disposable:
-		return release(s)
+	case s.DynamicDelete:
+		return decideRelease(s)
 	case !s.Confirmed:
 		return ConfirmClaim
 	}
 	return ClearClaimRef
 }
 
-func toPhase(s VolumeState, phase storage.Phase, action VolumeAction) VolumeAction {
+func decidePhase(s VolumeState, phase storage.Phase, action VolumeAction) VolumeAction {
 	if s.Phase == phase {
 		return Leave
 	}
 	return action
 }
 
-func release(s VolumeState) VolumeAction {
+func decideRelease(s VolumeState) VolumeAction {
 	switch {
 	case s.Phase == storage.PhaseReleased || s.Phase == storage.PhaseFailed:
 		return Leave
@@ -138,7 +136,7 @@ func release(s VolumeState) VolumeAction {
 	return SetPhaseReleased
 }
 
-func confirmClaim(s VolumeState) VolumeAction {
+func decideUnread(s VolumeState) VolumeAction {
 	if s.Confirmed {
 		return Leave
 	}

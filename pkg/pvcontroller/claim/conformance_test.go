@@ -67,7 +67,7 @@ func stage(t *testing.T, objects ...runtime.Object) (*Controller, *told) {
 			informer = caches.Claims
 		case *v1.PersistentVolume:
 			informer = caches.Volumes
-			c.index.Put(object)
+			c.index.Update(object)
 		case *storagev1.StorageClass:
 			informer = caches.Classes
 		case *v1.Pod:

@@ -81,7 +81,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		c.measure(o, decision.Reason)
 		if decision.Action == binding.Wait {
 			c.report(o, decision.Reason)
-			if c.LookAgain > 0 && !decision.Reason.Settled() {
+			if c.LookAgain > 0 && !decision.Reason.IsFinal() {
 				c.loop.EnqueueAfter(key, c.LookAgain)
 			}
 			return nil
@@ -92,7 +92,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		}
 	}
 	if err != nil {
-		c.index.Leave(key)
+		c.index.Cancel(key)
 	}
 	return err
 }

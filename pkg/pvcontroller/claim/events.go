@@ -30,9 +30,9 @@ const (
 func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller.Event, bool) {
 	class := storage.ClaimClass(o.claim)
 	switch reason {
-	case binding.VolumeUnfit:
+	case binding.VolumeMismatched:
 		return controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind to requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
-	case binding.VolumeTaken:
+	case binding.VolumeBoundToOther:
 		return controller.WarningEvent(failedBinding, fmt.Sprintf("The requested volume %q is already bound to a different claim, %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
 	case binding.ReferenceLost:
 		return controller.WarningEvent(claimLost, "The bound claim has lost reference to PersistentVolume: spec.volumeName is empty. Data on the volume is lost to the claim until spec.volumeName is restored"), true

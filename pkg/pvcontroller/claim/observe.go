@@ -12,7 +12,7 @@ import (
 func (c *Controller) observe(key string) (*observation, error) {
 	claim := c.Caches.Claim(key)
 	if claim == nil {
-		c.index.Leave(key)
+		c.index.Cancel(key)
 		return nil, nil
 	}
 	if !c.Versions.IsFresh(claim) {
@@ -36,7 +36,7 @@ func (c *Controller) volumeFor(claim *v1.PersistentVolumeClaim) (*v1.PersistentV
 	if volume == nil && claim.Spec.VolumeName == "" && c.needsVolume(claim) {
 		return c.takeVolume(claim)
 	}
-	c.index.Leave(controller.Key(claim))
+	c.index.Cancel(controller.Key(claim))
 	return volume, nil
 }
 
@@ -49,14 +49,14 @@ func (c *Controller) needsVolume(claim *v1.PersistentVolumeClaim) bool {
 // reserved volume counts only if the cache knows the same version of its fields.
 func (c *Controller) takeVolume(claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
 	for {
-		name, err := c.index.Take(claim)
+		name, err := c.index.Reserve(claim)
 		if name == "" || err != nil {
 			return nil, err
 		}
 		switch volume := c.Caches.Volume(name); {
 		case volume == nil:
-			c.index.Drop(name)
-		case !c.Versions.IsFresh(volume), c.index.Put(volume):
+			c.index.Remove(name)
+		case !c.Versions.IsFresh(volume), c.index.Update(volume):
 			return volume, nil
 		}
 	}

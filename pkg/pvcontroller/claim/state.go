@@ -65,7 +65,7 @@ func (b *Observer) volumeOf(claim *v1.PersistentVolumeClaim) *v1.PersistentVolum
 	if claim.Spec.VolumeName != "" {
 		return b.Caches.Volume(claim.Spec.VolumeName)
 	}
-	return binding.Reserved(b.Caches.VolumesOf(controller.Key(claim)), claim)
+	return binding.ReservedVolume(b.Caches.VolumesOf(controller.Key(claim)), claim)
 }
 
 // observe returns the observation of the claim and its volume, nil for none. Confirmed
@@ -99,7 +99,7 @@ func relationOf(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bi
 	relation := binding.RelationOf(volume, claim)
 	named := claim.Spec.VolumeName != "" && !bindCompleted(claim)
 	if relation == binding.Free && named && binding.Mismatch(volume, claim) != "" {
-		return binding.Unfit
+		return binding.Mismatched
 	}
 	return relation
 }

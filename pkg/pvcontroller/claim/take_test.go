@@ -75,7 +75,7 @@ func TestWhatTheIndexHandsOutIsWhatTheCacheKnows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := world(t)
-			c.index.Put(free("v", "1")) // the event of the change has not come yet
+			c.index.Update(free("v", "1")) // the event of the change has not come yet
 			if err := c.Caches.Volumes.GetStore().Add(free("v", "2", change)); err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestWhatTheIndexHandsOutIsWhatTheCacheKnows(t *testing.T) {
 
 func TestAVolumeThatOnlyTheIndexKnowsIsForgotten(t *testing.T) {
 	c := world(t)
-	c.index.Put(free("v", "1"))
+	c.index.Update(free("v", "1"))
 	if volume, err := c.takeVolume(claimant()); err != nil || volume != nil {
 		t.Fatalf("took %v, %v", volume, err)
 	}
@@ -114,7 +114,7 @@ func expectWaiting(t *testing.T, c *Controller) {
 	if _, waiting := c.index.Len(); waiting != 1 {
 		t.Fatalf("%d claims wait, want one", waiting)
 	}
-	c.index.Put(free("w", "3"))
+	c.index.Update(free("w", "3"))
 	if _, waiting := c.index.Len(); waiting != 0 {
 		t.Error("the claim was not woken by a volume that serves it")
 	}

@@ -42,9 +42,9 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 func (c *Controller) volumeChanged(_, event *v1.PersistentVolume) {
 	switch volume := c.Caches.Volume(event.Name); {
 	case volume == nil:
-		c.index.Drop(event.Name)
+		c.index.Remove(event.Name)
 	case c.Versions.IsFresh(volume):
-		c.index.Put(volume)
+		c.index.Update(volume)
 	}
 	c.enqueueClaimsOf(event)
 }
@@ -52,7 +52,7 @@ func (c *Controller) volumeChanged(_, event *v1.PersistentVolume) {
 func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	c.Versions.Forget(volume.UID)
 	if c.Caches.Volume(volume.Name) == nil {
-		c.index.Drop(volume.Name)
+		c.index.Remove(volume.Name)
 	}
 	c.enqueueClaimsOf(volume)
 }

@@ -35,9 +35,9 @@ func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 		event   string
 		words   []string
 	}{
-		"volume does not fit": {binding.VolumeUnfit, pendingClaim(named), &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}, nil,
+		"volume does not fit": {binding.VolumeMismatched, pendingClaim(named), &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}, nil,
 			"Warning VolumeMismatch", []string{`Cannot bind to requested volume "v": requested PV is too small`}},
-		"volume of another claim":   {binding.VolumeTaken, pendingClaim(named), other, nil, "Warning FailedBinding", []string{`volume "v"`, "already bound to a different claim"}},
+		"volume of another claim":   {binding.VolumeBoundToOther, pendingClaim(named), other, nil, "Warning FailedBinding", []string{`volume "v"`, "already bound to a different claim"}},
 		"claim names no volume":     {binding.ReferenceLost, pendingClaim(), nil, nil, "Warning ClaimLost", []string{"has lost reference to PersistentVolume", "Data on the volume is lost"}},
 		"volume is gone":            {binding.VolumeLost, pendingClaim(named), nil, nil, "Warning ClaimLost", []string{"has lost its PersistentVolume", "Data on the volume is lost"}},
 		"two claims of one volume":  {binding.Misbound, pendingClaim(named), other, nil, "Warning ClaimMisbound", []string{"Two claims are bound to the same volume", "this one is bound incorrectly"}},

@@ -23,12 +23,12 @@ type observation struct {
 
 func (c *Controller) phaseState(o observation) binding.VolumeState {
 	return binding.VolumeState{
-		Claim:       storage.ClaimOf(o.volume, o.claim),
-		ModesDiffer: o.claim != nil && !binding.SameMode(o.volume, o.claim),
-		Phase:       storage.PhaseOf(o.volume.Status.Phase),
-		Disposable:  storage.IsDynamic(o.volume) && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
-		Doomed:      c.Honor && o.volume.DeletionTimestamp != nil,
-		Confirmed:   o.confirmed,
+		Claim:         storage.ClaimOf(o.volume, o.claim),
+		ModesDiffer:   o.claim != nil && !binding.SameMode(o.volume, o.claim),
+		Phase:         storage.PhaseOf(o.volume.Status.Phase),
+		DynamicDelete: storage.IsDynamic(o.volume) && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
+		Deleting:      c.Honor && o.volume.DeletionTimestamp != nil,
+		Confirmed:     o.confirmed,
 	}
 }
 

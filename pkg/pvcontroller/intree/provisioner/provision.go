@@ -65,7 +65,7 @@ func (c *Controller) stateOf(o observation) binding.ProvisionState {
 		Volume:   binding.PluginVolumeOf(o.volume, o.claim, here),
 		Deleting: o.volume.DeletionTimestamp != nil,
 		Created:  o.created,
-		Fits:     o.claim.Spec.VolumeName == o.volume.Name || binding.Reserved([]*v1.PersistentVolume{o.volume}, o.claim) != nil,
+		Fits:     o.claim.Spec.VolumeName == o.volume.Name || binding.ReservedVolume([]*v1.PersistentVolume{o.volume}, o.claim) != nil,
 	}
 }
 
