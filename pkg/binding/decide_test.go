@@ -15,44 +15,44 @@ func TestDecideClaim(t *testing.T) {
 		state ClaimState
 		want  ClaimDecision
 	}{
-		"a free volume was found: it is bound first":                  {ClaimState{Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
-		"a provisioned volume refers to the claim: its phase is next": {ClaimState{Volume: BoundToClaim, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
-		"then the claim names it":                                     {ClaimState{Volume: BoundToClaim, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
-		"then the claim's status":                                     {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusPending}, ClaimDecision{SetStatusBound, Binding}},
-		"then there is nothing left":                                  {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{Wait, IsBound}},
-		"a pre-bound volume gets the UID":                             {ClaimState{Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
-		"the named volume is free":                                    {ClaimState{Named: true, Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
-		"the named volume does not exist":                             {ClaimState{Named: true, Status: StatusPending}, ClaimDecision{Wait, VolumeMissing}},
-		"the named volume cannot serve":                               {ClaimState{Named: true, Volume: Mismatched, Status: StatusPending}, ClaimDecision{Wait, VolumeMismatched}},
-		"the named volume is another's":                               {ClaimState{Named: true, Volume: BoundToOther, Status: StatusPending}, ClaimDecision{Wait, VolumeBoundToOther}},
-		"a bound claim whose volume came unbound is bound again":      {ClaimState{Completed: true, Named: true, Volume: Free, Status: StatusBound}, ClaimDecision{BindFreeVolume, Binding}},
-		"a bound claim without name is lost":                          {ClaimState{Completed: true, Status: StatusBound}, ClaimDecision{SetStatusLost, ReferenceLost}},
-		"a bound claim whose volume a cache lacks: first a live look": {ClaimState{Completed: true, Named: true, Status: StatusBound}, ClaimDecision{ConfirmVolume, VolumeLost}},
-		"a bound claim whose volume is gone is lost":                  {ClaimState{Completed: true, Named: true, Status: StatusBound, Confirmed: true}, ClaimDecision{SetStatusLost, VolumeLost}},
-		"a lost claim is reported once":                               {ClaimState{Completed: true, Named: true, Status: StatusLost}, ClaimDecision{Wait, VolumeLost}},
-		"a bound claim whose volume is another's is lost":             {ClaimState{Completed: true, Named: true, Volume: BoundToOther, Confirmed: true}, ClaimDecision{SetStatusLost, Misbound}},
-		"a claim that is being deleted gets no volume":                {ClaimState{Deleting: true, Volume: Free, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
-		"nor is one provisioned for it":                               {ClaimState{Deleting: true, Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
-		"but the one made for it is bound, so that it is reclaimed":   {ClaimState{Deleting: true, Volume: BoundToClaim, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
-		"nor does it take the one reserved for the claim to come":     {ClaimState{Deleting: true, Volume: Prebound, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
-		"nothing fits and no class is set":                            {ClaimState{Status: StatusPending}, ClaimDecision{Wait, NothingFits}},
-		"the default class is assigned":                               {ClaimState{Class: DefaultExists, Status: StatusPending}, ClaimDecision{AssignClass, DefaultClass}},
-		"the class waits for a consumer":                              {ClaimState{Class: Delayed, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsConsumer}},
-		"the class waits, but a volume was reserved for the claim":    {ClaimState{Class: Delayed, Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
-		"the class does not exist":                                    {ClaimState{Class: NoSuchClass, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClassMissing}},
-		"nobody can provision for the class":                          {ClaimState{Class: NoProvisioner, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ProvisionerMissing}},
-		"the provisioner is asked":                                    {ClaimState{Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsProvisioner}},
-		"the provisioner was asked":                                   {ClaimState{Class: Provisionable, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsProvisioner}},
-		"a plugin here is asked: first that is noted on the claim":    {ClaimState{Class: ProvisionableHere, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsPlugin}},
-		"then it makes a volume":                                      {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
-		"the plugin finishes a recorded volume before it is bound":    {ClaimState{Volume: BoundToClaim, Provisioning: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
-		"the volume of the plugin is finished":                        {ClaimState{Volume: BoundToClaim, Provisioning: true, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
-		"a bound claim's volume has lost its phase":                   {ClaimState{Volume: BoundToClaim, Provisioning: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetVolumePhaseBound, Binding}},
-		"a deleted claim loses the finalizer of an older version":     {ClaimState{OldFinalizer: true, Deleting: true, Status: StatusPending}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
-		"a bound claim loses the finalizer of an older version":       {ClaimState{OldFinalizer: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
-		"who has taken over from the plugin is noted before all else": {ClaimState{MigratedToWrong: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetMigratedTo, PluginMigrated}},
-		"provisioning is switched off":                                {ClaimState{Class: Provisionable, Status: StatusPending}, ClaimDecision{Wait, ProvisioningOff}},
-		"a status left over from elsewhere becomes Pending":           {ClaimState{Status: OtherStatus}, ClaimDecision{SetStatusPending, NothingFits}},
+		"free volume gets the claimRef":                  {ClaimState{Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
+		"volume of the claim becomes Bound": {ClaimState{Volume: BoundToClaim, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
+		"claim gets the volume name":                                     {ClaimState{Volume: BoundToClaim, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
+		"claim status becomes Bound":                                     {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusPending}, ClaimDecision{SetStatusBound, Binding}},
+		"bound pair is complete":                                  {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{Wait, IsBound}},
+		"reserved volume gets the UID":                             {ClaimState{Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
+		"named free volume gets the claimRef":                                    {ClaimState{Named: true, Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
+		"named volume does not exist":                             {ClaimState{Named: true, Status: StatusPending}, ClaimDecision{Wait, VolumeMissing}},
+		"named volume does not fit":                               {ClaimState{Named: true, Volume: Mismatched, Status: StatusPending}, ClaimDecision{Wait, VolumeMismatched}},
+		"named volume belongs to another claim":                               {ClaimState{Named: true, Volume: BoundToOther, Status: StatusPending}, ClaimDecision{Wait, VolumeBoundToOther}},
+		"bound claim binds its free volume again":      {ClaimState{Completed: true, Named: true, Volume: Free, Status: StatusBound}, ClaimDecision{BindFreeVolume, Binding}},
+		"bound claim without volume name is Lost":                          {ClaimState{Completed: true, Status: StatusBound}, ClaimDecision{SetStatusLost, ReferenceLost}},
+		"missing volume of a bound claim is confirmed": {ClaimState{Completed: true, Named: true, Status: StatusBound}, ClaimDecision{ConfirmVolume, VolumeLost}},
+		"bound claim without volume is Lost":                  {ClaimState{Completed: true, Named: true, Status: StatusBound, Confirmed: true}, ClaimDecision{SetStatusLost, VolumeLost}},
+		"Lost claim stays Lost":                               {ClaimState{Completed: true, Named: true, Status: StatusLost}, ClaimDecision{Wait, VolumeLost}},
+		"bound claim of another's volume is Lost":             {ClaimState{Completed: true, Named: true, Volume: BoundToOther, Confirmed: true}, ClaimDecision{SetStatusLost, Misbound}},
+		"deleted claim gets no volume":                {ClaimState{Deleting: true, Volume: Free, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
+		"deleted claim is not provisioned for":                               {ClaimState{Deleting: true, Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
+		"deleted claim is bound to its volume":   {ClaimState{Deleting: true, Volume: BoundToClaim, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
+		"deleted claim gets no reserved volume":     {ClaimState{Deleting: true, Volume: Prebound, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
+		"no volume fits a claim without class":                            {ClaimState{Status: StatusPending}, ClaimDecision{Wait, NothingFits}},
+		"default class is assigned":                               {ClaimState{Class: DefaultExists, Status: StatusPending}, ClaimDecision{AssignClass, DefaultClass}},
+		"class waits for the first consumer":                              {ClaimState{Class: Delayed, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsConsumer}},
+		"reserved volume does not wait for consumer":    {ClaimState{Class: Delayed, Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
+		"class does not exist":                                    {ClaimState{Class: NoSuchClass, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClassMissing}},
+		"class without provisioner":                          {ClaimState{Class: NoProvisioner, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ProvisionerMissing}},
+		"provisioner is requested":                                    {ClaimState{Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsProvisioner}},
+		"requested provisioner is awaited":                                   {ClaimState{Class: Provisionable, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsProvisioner}},
+		"in-tree plugin is requested first":    {ClaimState{Class: ProvisionableHere, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsPlugin}},
+		"requested in-tree plugin provisions":                                      {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
+		"plugin finishes a recorded volume":    {ClaimState{Volume: BoundToClaim, Provisioning: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
+		"finished volume of a plugin is bound":                        {ClaimState{Volume: BoundToClaim, Provisioning: true, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
+		"volume of a bound claim becomes Bound again":                   {ClaimState{Volume: BoundToClaim, Provisioning: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetVolumePhaseBound, Binding}},
+		"deleted claim loses the old finalizer":     {ClaimState{OldFinalizer: true, Deleting: true, Status: StatusPending}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
+		"bound claim loses the old finalizer":       {ClaimState{OldFinalizer: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
+		"migrated-to is corrected first": {ClaimState{MigratedToWrong: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetMigratedTo, PluginMigrated}},
+		"dynamic provisioning is disabled":                                {ClaimState{Class: Provisionable, Status: StatusPending}, ClaimDecision{Wait, ProvisioningOff}},
+		"wrong status becomes Pending":           {ClaimState{Status: OtherStatus}, ClaimDecision{SetStatusPending, NothingFits}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := DecideClaim(tc.state); got != tc.want {
@@ -90,7 +90,7 @@ func bindsClaim(action ClaimAction) bool {
 	return action == BindClaim || action == CompleteBinding
 }
 
-// A volume that refers to no claim was chosen by a controller, any other by a person.
+// A volume that refers to no claim was chosen by a controller, any other by a user.
 func TestFreeVolumeIsBoundByController(t *testing.T) {
 	for s := range claimStates {
 		action := DecideClaim(s).Action
@@ -104,7 +104,7 @@ func TestFreeVolumeIsBoundByController(t *testing.T) {
 	}
 }
 
-// step returns the state after the action was carried out.
+// step returns the state after the action.
 func step(s ClaimState, action ClaimAction) ClaimState {
 	switch action {
 	case BindFreeVolume, BindReservedVolume:
@@ -179,7 +179,7 @@ func TestNoClaimIsBoundToUnfinishedPluginVolume(t *testing.T) {
 	}
 }
 
-func TestAClaimThatIsBeingDeletedTakesNoVolume(t *testing.T) {
+func TestDeletedClaimGetsNoVolume(t *testing.T) {
 	for s := range claimStates {
 		if s.Deleting && !s.Completed && bindsVolume(DecideClaim(s).Action) {
 			t.Errorf("%v in %+v", DecideClaim(s), s)
@@ -187,7 +187,7 @@ func TestAClaimThatIsBeingDeletedTakesNoVolume(t *testing.T) {
 	}
 }
 
-func TestAnotherClaimsVolumeIsNeverBound(t *testing.T) {
+func TestVolumeOfAnotherClaimIsNeverBound(t *testing.T) {
 	for s := range claimStates {
 		action := DecideClaim(s).Action
 		writes := bindsVolume(action) || action == SetVolumePhaseBound || bindsClaim(action) || action == SetStatusBound
@@ -202,26 +202,26 @@ func TestDecideVolume(t *testing.T) {
 		state VolumeState
 		want  VolumeAction
 	}{
-		"nobody claims it":                                     {VolumeState{Claim: storage.ClaimNone}, SetPhaseAvailable},
-		"nobody claims it and it says so":                      {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseAvailable}, Leave},
-		"the reference was cleared by an administrator":        {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseReleased}, SetPhaseAvailable},
-		"the claim names it":                                   {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseAvailable}, SetPhaseBound},
-		"the claim names no volume yet":                        {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable}, WakeClaim},
-		"the claim's mode differs":                             {VolumeState{Claim: storage.ClaimUnbound, ModesDiffer: true}, ReportMismatch},
-		"the claim lost the volume's name":                     {VolumeState{Claim: storage.ClaimLost, Phase: storage.PhaseReleased}, WakeClaim},
-		"the claim's mode differs, and it names the volume":    {VolumeState{Claim: storage.ClaimBound, ModesDiffer: true}, SetPhaseBound},
-		"the claim was not read":                               {VolumeState{Claim: storage.ClaimUnread, Phase: storage.PhaseBound}, ConfirmClaim},
-		"deleted before it was bound: first a live look":       {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, DynamicDelete: true, Deleting: true}, ConfirmClaim},
-		"deleted before it was bound: reclaimed":               {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhasePending, DynamicDelete: true, Deleting: true, Confirmed: true}, SetPhaseReleased},
-		"deleted in the middle of the binding: it is finished": {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseBound, DynamicDelete: true, Deleting: true, Confirmed: true}, WakeClaim},
-		"a person's volume deleted before it was bound":        {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, Deleting: true, Confirmed: true}, WakeClaim},
-		"the cache says the claim is gone: first a live look":  {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound}, ConfirmClaim},
-		"the claim is gone":                                    {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound, Confirmed: true}, SetPhaseReleased},
-		"the claim is gone and it is Released":                 {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseReleased}, Leave},
+		"unclaimed volume becomes Available":                                     {VolumeState{Claim: storage.ClaimNone}, SetPhaseAvailable},
+		"unclaimed Available volume is left alone":                      {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseAvailable}, Leave},
+		"Released volume without claimRef becomes Available":        {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseReleased}, SetPhaseAvailable},
+		"volume named by its claim becomes Bound":                                   {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseAvailable}, SetPhaseBound},
+		"unbound claim is woken":                        {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable}, WakeClaim},
+		"different volume mode is reported":                             {VolumeState{Claim: storage.ClaimUnbound, ModesDiffer: true}, ReportMismatch},
+		"claim without its volume name is woken":                     {VolumeState{Claim: storage.ClaimLost, Phase: storage.PhaseReleased}, WakeClaim},
+		"bound volume of different mode becomes Bound":    {VolumeState{Claim: storage.ClaimBound, ModesDiffer: true}, SetPhaseBound},
+		"unread claim is confirmed":                               {VolumeState{Claim: storage.ClaimUnread, Phase: storage.PhaseBound}, ConfirmClaim},
+		"volume deleted before Bound is confirmed":       {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, DynamicDelete: true, Deleting: true}, ConfirmClaim},
+		"volume deleted before Bound is released":               {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhasePending, DynamicDelete: true, Deleting: true, Confirmed: true}, SetPhaseReleased},
+		"volume deleted when Bound wakes the claim": {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseBound, DynamicDelete: true, Deleting: true, Confirmed: true}, WakeClaim},
+		"static volume deleted before Bound wakes claim":        {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, Deleting: true, Confirmed: true}, WakeClaim},
+		"deleted claim is confirmed":  {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound}, ConfirmClaim},
+		"volume of a deleted claim is released":                                    {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound, Confirmed: true}, SetPhaseReleased},
+		"Released volume is left alone":                 {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseReleased}, Leave},
 		"Failed is not overwritten":                            {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseFailed, Confirmed: true}, Leave},
-		"made for a claim that took another volume":            {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, DynamicDelete: true, Confirmed: true}, SetPhaseReleased},
-		"a static or Retain loser is given back, its data too": {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, Confirmed: true}, ClearClaimRef},
-		"but only after a live look":                           {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable}, ConfirmClaim},
+		"dynamic volume of claim elsewhere is released":            {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, DynamicDelete: true, Confirmed: true}, SetPhaseReleased},
+		"static volume of claim elsewhere loses claimRef": {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, Confirmed: true}, ClearClaimRef},
+		"claim bound elsewhere is confirmed":                           {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable}, ConfirmClaim},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := DecideVolume(tc.state).Action; got != tc.want {
@@ -231,7 +231,7 @@ func TestDecideVolume(t *testing.T) {
 	}
 }
 
-func TestAVolumeIsReleasedOnlyAfterALiveReadOfItsClaim(t *testing.T) {
+func TestVolumeIsReleasedOnlyAfterLiveRead(t *testing.T) {
 	for claim := storage.ClaimNone; claim <= storage.ClaimElsewhere; claim++ {
 		for phase := storage.PhasePending; phase <= storage.PhaseFailed; phase++ {
 			for bits := range 16 {
@@ -243,14 +243,14 @@ func TestAVolumeIsReleasedOnlyAfterALiveReadOfItsClaim(t *testing.T) {
 					t.Errorf("%v in %+v", action, s)
 				}
 				if action == ConfirmClaim && s.Confirmed {
-					t.Errorf("confirms for ever: %+v", s)
+					t.Errorf("confirmed twice: %+v", s)
 				}
 			}
 		}
 	}
 }
 
-func TestMismatchSaysWhyTheNamedVolumeCannotServe(t *testing.T) {
+func TestMismatchNamesReason(t *testing.T) {
 	claim := waitingClaim("c", "1Gi")
 	if why := Mismatch(freeVolume("a", "1Gi"), claim); why != "" {
 		t.Errorf("a fitting volume: %q", why)
@@ -265,16 +265,16 @@ func TestMismatchSaysWhyTheNamedVolumeCannotServe(t *testing.T) {
 	}
 }
 
-func TestReservedFinishesABindingThatHadBegunBeforeTheVolumeWasDeleted(t *testing.T) {
+func TestDeletedBoundVolumeStaysReserved(t *testing.T) {
 	claim := waitingClaim("c", "1Gi")
 	for name, tc := range map[string]struct {
 		phase v1.PersistentVolumePhase
 		uid   types.UID
 		taken bool
 	}{
-		"the volume says Bound":               {v1.VolumeBound, claim.UID, true},
-		"the volume was never bound":          {v1.VolumePending, claim.UID, false},
-		"reserved by name, and not bound yet": {v1.VolumeBound, "", false},
+		"volume is Bound":               {v1.VolumeBound, claim.UID, true},
+		"volume was never Bound":          {v1.VolumePending, claim.UID, false},
+		"volume is reserved by name": {v1.VolumeBound, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := freeVolume("a", "1Gi", func(v *v1.PersistentVolume) {
@@ -288,7 +288,7 @@ func TestReservedFinishesABindingThatHadBegunBeforeTheVolumeWasDeleted(t *testin
 	}
 }
 
-func TestReservedPrefersTheVolumeThatNamesTheUID(t *testing.T) {
+func TestReservedVolumeWithUIDComesFirst(t *testing.T) {
 	claim := waitingClaim("c", "1Gi")
 	refer := func(uid string) func(*v1.PersistentVolume) {
 		return func(v *v1.PersistentVolume) {
@@ -303,6 +303,6 @@ func TestReservedPrefersTheVolumeThatNamesTheUID(t *testing.T) {
 		t.Errorf("Reserved = %v, want %s", got, byUID.Name)
 	}
 	if got := ReservedVolume([]*v1.PersistentVolume{freeVolume("a", "1Mi", refer(""))}, claim); got != nil {
-		t.Errorf("a volume that is too small was taken: %s", got.Name)
+		t.Errorf("a volume that is too small is reserved: %s", got.Name)
 	}
 }

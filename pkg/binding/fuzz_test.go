@@ -22,8 +22,7 @@ func seed(f *testing.F) {
 	}
 }
 
-// A volume satisfies a claim if the dumb twin, which checks one condition after
-// the other, says so.
+// fits is a simple twin of the rules: it tests one condition after the other.
 func fits(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 	size, asked := volume.Spec.Capacity[v1.ResourceStorage], claim.Spec.Resources.Requests[v1.ResourceStorage]
 	mode := func(m *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
@@ -48,7 +47,7 @@ func fits(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 		attributes(volume.Spec.VolumeAttributesClassName) == attributes(claim.Spec.VolumeAttributesClassName)
 }
 
-func FuzzMismatchAndReservedAgreeWithADumbTwin(f *testing.F) {
+func FuzzMatchEqualsSimpleTwin(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
@@ -69,8 +68,8 @@ func FuzzMismatchAndReservedAgreeWithADumbTwin(f *testing.F) {
 	})
 }
 
-// expectReserved wants the best candidate: named by UID rather than by name, then
-// small, then first by name.
+// expectReserved wants the best volume: with the UID, then the smallest, then the first by
+// name.
 func expectReserved(t *testing.T, got *v1.PersistentVolume, candidates []*v1.PersistentVolume) {
 	t.Helper()
 	for _, c := range candidates {
@@ -89,13 +88,13 @@ func expectReserved(t *testing.T, got *v1.PersistentVolume, candidates []*v1.Per
 	}
 }
 
-// scan is the dumb twin of Index: it looks at every volume each time.
+// scan is a simple twin of Index: it scans all volumes.
 type scan struct {
 	volumes  map[string]*v1.PersistentVolume
 	reserved map[string]string // claim, by volume
 }
 
-// take returns what Take must return.
+// take returns what Reserve has to return.
 func (s *scan) take(claim *v1.PersistentVolumeClaim) string {
 	key := claim.Namespace + "/" + claim.Name
 	s.leave(key)
@@ -124,7 +123,7 @@ func selected(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool
 	return err == nil && selector.Matches(labels.Set(volume.Labels))
 }
 
-// better says whether a offers fewer access modes than b, or as many and is smaller.
+// better reports whether a has fewer access modes than b, or as many and is smaller.
 func better(a, b *v1.PersistentVolume) bool {
 	if order := different(a.Spec.AccessModes) - different(b.Spec.AccessModes); order != 0 {
 		return order < 0
@@ -139,7 +138,7 @@ func different(modes []v1.PersistentVolumeAccessMode) int {
 	return len(slices.Compact(slices.Sorted(slices.Values(modes))))
 }
 
-func FuzzTheIndexAgreesWithADumbTwin(f *testing.F) {
+func FuzzIndexEqualsSimpleTwin(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)

@@ -49,11 +49,11 @@ func offering(modes ...v1.PersistentVolumeAccessMode) func(*v1.PersistentVolume)
 	return func(volume *v1.PersistentVolume) { volume.Spec.AccessModes = modes }
 }
 
-func labelled(key, value string) func(*v1.PersistentVolume) {
+func labeled(key, value string) func(*v1.PersistentVolume) {
 	return func(volume *v1.PersistentVolume) { volume.Labels = map[string]string{key: value} }
 }
 
-func TestTakeFindsTheSmallestVolumeThatSatisfiesTheClaim(t *testing.T) {
+func TestReserveReturnsBestVolume(t *testing.T) {
 	block := v1.PersistentVolumeBlock
 	gold := "gold"
 	for name, tc := range map[string]struct {
@@ -61,54 +61,54 @@ func TestTakeFindsTheSmallestVolumeThatSatisfiesTheClaim(t *testing.T) {
 		claim   *v1.PersistentVolumeClaim
 		want    string
 	}{
-		"the smallest that is large enough": {
+		"smallest sufficient volume": {
 			[]*v1.PersistentVolume{freeVolume("a", "10Gi"), freeVolume("b", "2Gi"), freeVolume("c", "1Gi")}, waitingClaim("c", "1500Mi"), "b"},
-		"of equal ones the first by name": {
+		"first of equal volumes by name": {
 			[]*v1.PersistentVolume{freeVolume("b", "1Gi"), freeVolume("a", "1Gi")}, waitingClaim("c", "1Gi"), "a"},
-		"none is large enough": {
+		"no sufficient volume": {
 			[]*v1.PersistentVolume{freeVolume("a", "1Gi")}, waitingClaim("c", "2Gi"), ""},
-		"the class must be equal": {
+		"different class": {
 			[]*v1.PersistentVolume{freeVolume("a", "1Gi", inClass("slow"))}, waitingClaim("c", "1Gi"), ""},
-		"the beta annotation of the class counts": {
+		"class in beta annotation": {
 			[]*v1.PersistentVolume{freeVolume("a", "1Gi", inClass("slow"))},
 			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
 				c.Annotations = map[string]string{v1.BetaStorageClassAnnotation: "slow"}
 			}), "a"},
-		"access modes must be a superset": {
+		"missing access mode": {
 			[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", func(v *v1.PersistentVolume) {
 				v.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany, v1.ReadWriteOnce}
 			})},
 			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
 				c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}
 			}), "b"},
-		"a volume with no more access modes than needed comes before a smaller one": {
+		"fewer access modes before less capacity": {
 			[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "5Gi")},
 			waitingClaim("c", "1Gi"), "one"},
-		"but not if it is too small": {
+		"fewer access modes but too small": {
 			[]*v1.PersistentVolume{freeVolume("many", "3Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "1Gi")},
 			waitingClaim("c", "2Gi"), "many"},
-		"of those with as many access modes the smallest": {
+		"smallest of equal access modes": {
 			[]*v1.PersistentVolume{
 				freeVolume("a", "4Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("b", "2Gi", offering(v1.ReadOnlyMany, v1.ReadWriteOnce)),
 				freeVolume("c", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany, v1.ReadOnlyMany))},
 			waitingClaim("c", "1Gi"), "b"},
-		"an access mode named twice counts once": {
+		"access mode named twice": {
 			[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "2Gi", offering(v1.ReadWriteOnce, v1.ReadWriteOnce))},
 			waitingClaim("c", "1Gi"), "one"},
-		"the volume mode must be equal": {
+		"different volume mode": {
 			[]*v1.PersistentVolume{freeVolume("a", "1Gi")},
 			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block }), ""},
-		"the attributes class must be equal": {
+		"different attributes class": {
 			[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", func(v *v1.PersistentVolume) { v.Spec.VolumeAttributesClassName = &gold })},
 			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &gold }), "b"},
-		"the selector must match": {
-			[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", labelled("tier", "x"))},
+		"selector": {
+			[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", labeled("tier", "x"))},
 			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
 				c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "x"}}
 			}), "b"},
-		"a volume that is being deleted is not free": {
+		"volume being deleted": {
 			[]*v1.PersistentVolume{freeVolume("a", "1Gi", func(v *v1.PersistentVolume) { v.DeletionTimestamp = &metav1.Time{} })}, waitingClaim("c", "1Gi"), ""},
-		"a volume that is claimed is not free": {
+		"claimed volume": {
 			[]*v1.PersistentVolume{freeVolume("a", "1Gi", func(v *v1.PersistentVolume) { v.Spec.ClaimRef = &v1.ObjectReference{} })}, waitingClaim("c", "1Gi"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestTakeFindsTheSmallestVolumeThatSatisfiesTheClaim(t *testing.T) {
 	}
 }
 
-func TestTwoClaimsNeverTakeOneVolume(t *testing.T) {
+func TestVolumeIsReservedForOneClaim(t *testing.T) {
 	x := NewIndex(func(string) {})
 	x.Update(freeVolume("a", "1Gi"))
 	first, _ := x.Reserve(waitingClaim("c1", "1Gi"))
@@ -133,7 +133,7 @@ func TestTwoClaimsNeverTakeOneVolume(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatIsGivenBackWakesTheNextClaim(t *testing.T) {
+func TestCanceledReservationWakesNextClaim(t *testing.T) {
 	var woken []string
 	x := NewIndex(func(claim string) { woken = append(woken, claim) })
 	x.Update(freeVolume("a", "1Gi"))
@@ -148,7 +148,7 @@ func TestAVolumeThatIsGivenBackWakesTheNextClaim(t *testing.T) {
 	}
 }
 
-func TestANewVolumeWakesOneClaimNotAll(t *testing.T) {
+func TestNewVolumeWakesOneClaim(t *testing.T) {
 	woken := 0
 	x := NewIndex(func(string) { woken++ })
 	for i := range 100 {
@@ -162,7 +162,7 @@ func TestANewVolumeWakesOneClaimNotAll(t *testing.T) {
 	}
 }
 
-func TestANonsenseSelectorIsAnErrorThatNamesTheClaim(t *testing.T) {
+func TestInvalidSelectorErrorNamesClaim(t *testing.T) {
 	x := NewIndex(func(string) {})
 	_, err := x.Reserve(waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}
@@ -175,7 +175,7 @@ func TestANonsenseSelectorIsAnErrorThatNamesTheClaim(t *testing.T) {
 	}
 }
 
-func TestAClaimThatTakesNothingForItsSelectorPassesOnWhatItWasWokenFor(t *testing.T) {
+func TestRefusedOfferWakesNextClaim(t *testing.T) {
 	var woken []string
 	x := NewIndex(func(claim string) { woken = append(woken, claim) })
 	for _, name := range []string{"c1", "c2"} {
@@ -220,7 +220,7 @@ func check(t *testing.T, x *Index, woken map[string]bool) {
 	}
 }
 
-func TestNoClaimWaitsForAVolumeThatIsFree(t *testing.T) {
+func TestNoClaimWaitsForFreeVolume(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		woken := map[string]bool{}
@@ -232,7 +232,7 @@ func TestNoClaimWaitsForAVolumeThatIsFree(t *testing.T) {
 			switch random.IntN(5) {
 			case 0:
 				modes := []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce, v1.ReadOnlyMany, v1.ReadWriteMany}[:1+random.IntN(3)]
-				x.Update(freeVolume(volume, size(), labelled("tier", fmt.Sprint(random.IntN(2))), offering(modes...)))
+				x.Update(freeVolume(volume, size(), labeled("tier", fmt.Sprint(random.IntN(2))), offering(modes...)))
 			case 1:
 				x.Remove(volume)
 			case 2:
