@@ -129,7 +129,7 @@ func TestVolumeIsReservedForOneClaim(t *testing.T) {
 	first, _ := x.Reserve(waitingClaim("c1", "1Gi"))
 	second, _ := x.Reserve(waitingClaim("c2", "1Gi"))
 	if first != "a" || second != "" {
-		t.Errorf("taken: %q and %q, want a and none", first, second)
+		t.Errorf("reserved: %q and %q, want a and none", first, second)
 	}
 }
 
@@ -187,12 +187,12 @@ func TestRefusedOfferWakesNextClaim(t *testing.T) {
 	if len(woken) != 1 {
 		t.Fatalf("woken %v, want one claim", woken)
 	}
-	// Meanwhile it was deleted and made again, with nonsense.
+	// The claim was recreated with an invalid selector.
 	again := waitingClaim(strings.TrimPrefix(woken[0], "ns/"), "1Gi", func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}
 	})
 	if _, err := x.Reserve(again); err == nil || len(woken) != 2 {
-		t.Errorf("Take = %v, woken %v, want an error and the other claim", err, woken)
+		t.Errorf("Reserve = %v, woken %v, want an error and the other claim", err, woken)
 	}
 }
 

@@ -2,8 +2,7 @@ package finalizer
 
 import "slices"
 
-// Name is a finalizer that this project may add and remove. Every other
-// finalizer on an object belongs to somebody else and is left alone.
+// Name is a finalizer that this project adds or removes. Every other finalizer stays.
 type Name string
 
 const (
@@ -17,16 +16,16 @@ const (
 	VolumeProtection Name = "kubernetes.io/pv-protection"
 	// ClaimProtection keeps a PersistentVolumeClaim while a pod uses it.
 	ClaimProtection Name = "kubernetes.io/pvc-protection"
-	// Provisioning was put on a PersistentVolumeClaim by earlier versions, while a volume
-	// was created for it. Nobody adds it any more.
+	// Provisioning was added to a PersistentVolumeClaim by earlier versions. This version only
+	// removes it.
 	Provisioning Name = "exeunt.io/provisioning"
 	// CloneSource keeps a PersistentVolumeClaim while others are cloned from it.
 	CloneSource Name = "provisioner.storage.kubernetes.io/cloning-protection"
-	// SnapshotSource keeps a VolumeSnapshot while a volume is made from it.
+	// SnapshotSource keeps a VolumeSnapshot while a volume is restored from it.
 	SnapshotSource Name = "provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection"
 )
 
-// Holder says who removes a finalizer and what he waits for.
+// Holder is the component that removes a finalizer, and when.
 type Holder struct {
 	// Component is the program that removes the finalizer.
 	Component string
@@ -40,23 +39,24 @@ var holders = map[Name]Holder{
 	VolumeProtection: {Component: "pv-controller", Until: "the volume is no longer bound to a claim"},
 	ClaimProtection:  {Component: "pv-controller", Until: "no pod uses the claim"},
 	Provisioning:     {Component: "provisioner", Until: "the provisioner has replaced this finalizer of an earlier version by a journal entry"},
-	CloneSource:      {Component: "provisioner", Until: "no claim that waits for its volume is a clone of this one"},
-	SnapshotSource:   {Component: "provisioner", Until: "no claim that waits for its volume is made from the snapshot"},
+	CloneSource:      {Component: "provisioner", Until: "no clone of the claim waits for its volume"},
+	SnapshotSource:   {Component: "provisioner", Until: "no claim waits for a volume from the snapshot"},
 }
 
-// HolderOf returns the holder of a finalizer, and false for one that is not ours.
+// HolderOf returns the component that removes a finalizer of this project, and false for
+// any other finalizer.
 func HolderOf(name string) (Holder, bool) {
 	holder, ours := holders[Name(name)]
 	return holder, ours
 }
 
-// Has says whether the list contains the finalizer.
+// Has reports whether the list contains the finalizer.
 func Has(list []string, name Name) bool {
 	return slices.Contains(list, string(name))
 }
 
-// With returns the list with the finalizer at its end, or the list itself if it
-// is there already.
+// With returns the list with the finalizer at its end, or the list itself if it contains
+// the finalizer.
 func With(list []string, name Name) []string {
 	if Has(list, name) {
 		return list
@@ -64,8 +64,8 @@ func With(list []string, name Name) []string {
 	return append(slices.Clip(list), string(name))
 }
 
-// Without returns the list without the finalizer, however often it occurs, or
-// the list itself if it does not occur. A list that becomes empty is nil.
+// Without returns the list without any occurrence of the finalizer, or the list itself if
+// there is none. A list that becomes empty is nil.
 func Without(list []string, name Name) []string {
 	if !Has(list, name) {
 		return list

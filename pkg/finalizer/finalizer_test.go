@@ -16,7 +16,7 @@ const (
 	other   = "example.com/audit"
 )
 
-func TestSetOperationsKeepTheOrderOfOthersAndTheInput(t *testing.T) {
+func TestWithAndWithoutKeepOrderAndInput(t *testing.T) {
 	for name, tc := range map[string]struct {
 		list          []string
 		with, without []string
@@ -30,7 +30,7 @@ func TestSetOperationsKeepTheOrderOfOthersAndTheInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spare := append(slices.Clone(tc.list), "spare")
-			list := spare[:len(tc.list)] // room behind the slice shows whether append writes into it
+			list := spare[:len(tc.list)] // spare capacity detects an append into the input
 			if got := finalizer.With(list, finalizer.External); !slices.Equal(got, tc.with) {
 				t.Errorf("With(%v) = %v, want %v", tc.list, got, tc.with)
 			}
@@ -44,7 +44,7 @@ func TestSetOperationsKeepTheOrderOfOthersAndTheInput(t *testing.T) {
 	}
 }
 
-func TestEditTestsWhatItSawAndTouchesOnlyOurs(t *testing.T) {
+func TestEditTestsListAndChangesOnlyOurs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		list   []string
 		change finalizer.Change
@@ -62,15 +62,15 @@ func TestEditTestsWhatItSawAndTouchesOnlyOurs(t *testing.T) {
 			[]string{ours}, finalizer.Change{Remove: []finalizer.Name{finalizer.External}},
 			`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/finalizers","value":["` + ours + `"]},{"op":"remove","path":"/metadata/finalizers"}]`,
 		},
-		"exchange in one patch": {
+		"exchange": {
 			[]string{ours}, finalizer.Change{Add: []finalizer.Name{finalizer.InTree}, Remove: []finalizer.Name{finalizer.External}},
 			`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/finalizers","value":["` + ours + `"]},{"op":"add","path":"/metadata/finalizers","value":["kubernetes.io/pv-controller"]}]`,
 		},
-		"a foreign finalizer is neither removed nor added": {
+		"foreign finalizer is ignored": {
 			[]string{foreign}, finalizer.Change{Add: []finalizer.Name{other}, Remove: []finalizer.Name{foreign}},
 			`[{"op":"test","path":"/metadata/uid","value":"u"}]`,
 		},
-		"a change that is there already writes nothing": {
+		"present finalizer is not added": {
 			[]string{ours}, finalizer.Change{Add: []finalizer.Name{finalizer.External}, Remove: []finalizer.Name{finalizer.InTree}},
 			`[{"op":"test","path":"/metadata/uid","value":"u"}]`,
 		},
@@ -85,8 +85,8 @@ func TestEditTestsWhatItSawAndTouchesOnlyOurs(t *testing.T) {
 	}
 }
 
-func TestEveryNameOfOursHasAHolder(t *testing.T) {
-	for _, name := range []finalizer.Name{finalizer.External, finalizer.InTree, finalizer.VolumeProtection, finalizer.ClaimProtection} {
+func TestEveryFinalizerHasHolder(t *testing.T) {
+	for _, name := range []finalizer.Name{finalizer.External, finalizer.InTree, finalizer.VolumeProtection, finalizer.ClaimProtection, finalizer.Provisioning, finalizer.CloneSource, finalizer.SnapshotSource} {
 		if holder, known := finalizer.HolderOf(string(name)); !known || holder.Component == "" || holder.Until == "" {
 			t.Errorf("HolderOf(%s) = %+v, %v", name, holder, known)
 		}

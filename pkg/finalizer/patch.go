@@ -13,10 +13,9 @@ type Change struct {
 	Add, Remove []Name
 }
 
-// Edit appends to p the operations that change the finalizers of the object as
-// it was observed. Names that are not ours, additions that are there already and
-// removals of what is not there are left out; if nothing remains, p is returned
-// as it was. The patch fails as stale if anybody changed the list meanwhile.
+// Edit appends to p the operations that change the finalizers of the observed object.
+// Finalizers of others, additions of present and removals of absent finalizers are ignored;
+// p is unchanged if nothing remains. The patch fails as stale if the list has changed.
 func Edit(p *patch.Patch, object metav1.Object, change Change) *patch.Patch {
 	before := object.GetFinalizers()
 	after := change.apply(before)
@@ -25,7 +24,7 @@ func Edit(p *patch.Patch, object metav1.Object, change Change) *patch.Patch {
 	}
 	const path = "/metadata/finalizers"
 	if len(before) == 0 {
-		// The field is absent, which a test of its value cannot state.
+		// A JSON patch cannot test that a field is absent.
 		return p.Test("/metadata/resourceVersion", object.GetResourceVersion()).Set(path, after)
 	}
 	p.Test(path, before)

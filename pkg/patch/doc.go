@@ -1,10 +1,9 @@
-// Package patch builds JSON patches (RFC 6902) that the API server applies only
-// if the object is still the one its author saw.
+// Package patch builds JSON patches (RFC 6902) that the API server applies only if the object
+// is still as it was observed.
 //
-// Every patch starts with a test of the object's UID, so that an object deleted
-// and created again under the same name is never written. Further tests state
-// exactly what the decision was based on: unrelated writes of other components
-// do not disturb it, and related ones make the whole patch fail without effect.
-// A failed test is an error for which [IsStale] is true; the caller observes
-// again. Nothing here is specific to storage.
+// Every patch starts with a test of the UID, so that an object that was deleted and created
+// again under the same name is never changed. Further tests state what the decision was based
+// on: other writes do not disturb the patch, and a write to a tested field makes the whole
+// patch fail. [IsStale] reports such a failure; the caller observes again. Nothing here is
+// specific to storage.
 package patch

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Patch is a sequence of operations that take effect together or not at all.
+// Patch is a sequence of operations that the API server applies all or not at all.
 type Patch struct {
 	operations []operation
 }
@@ -22,13 +22,13 @@ type operation struct {
 	Value any    `json:"value,omitzero"`
 }
 
-// For returns a patch that applies to this very object only, by its UID.
+// For returns a patch that applies only to the object with the UID.
 func For(object metav1.Object) *Patch {
 	return new(Patch).Test("/metadata/uid", string(object.GetUID()))
 }
 
-// ForVersion returns a patch that applies to exactly the version of the object
-// that was observed. It suits writes whose decision depends on the whole object.
+// ForVersion returns a patch that applies only to the observed version of the object. It is
+// for decisions that depend on the whole object.
 func ForVersion(object metav1.Object) *Patch {
 	return For(object).Test("/metadata/resourceVersion", object.GetResourceVersion())
 }
@@ -48,8 +48,8 @@ func (p *Patch) Remove(path string) *Patch {
 	return p.append("remove", path, nil)
 }
 
-// Annotate sets annotations. Where the observed object has none, the patch creates the
-// map, and rests on the version: it would replace a map that came meanwhile.
+// Annotate sets annotations. For an object without annotations the patch creates the map and
+// tests the version, as it would replace a map that was added meanwhile.
 func (p *Patch) Annotate(object metav1.Object, annotations map[string]string) *Patch {
 	if len(object.GetAnnotations()) == 0 {
 		return p.Test("/metadata/resourceVersion", object.GetResourceVersion()).Set("/metadata/annotations", annotations)
@@ -60,8 +60,7 @@ func (p *Patch) Annotate(object metav1.Object, annotations map[string]string) *P
 	return p
 }
 
-// Empty says whether the patch tests but changes nothing, so that sending it
-// would be a write without effect.
+// Empty reports whether the patch changes nothing.
 func (p *Patch) Empty() bool {
 	for _, op := range p.operations {
 		if op.Op != "test" {
@@ -71,8 +70,7 @@ func (p *Patch) Empty() bool {
 	return true
 }
 
-// Bytes returns the patch in its JSON form. It fails only for values that have
-// no JSON form.
+// Bytes encodes the patch as JSON. It fails only for values that JSON cannot encode.
 func (p *Patch) Bytes() ([]byte, error) {
 	return json.Marshal(p.operations)
 }
@@ -82,13 +80,13 @@ func (p *Patch) append(op, path string, value any) *Patch {
 	return p
 }
 
-// Escape makes a map key fit to be one step of a JSON pointer (RFC 6901).
+// Escape escapes a map key as a step of a JSON pointer (RFC 6901).
 func Escape(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// IsStale says whether a write was refused because the object is no longer as it
-// was observed: a failed test of a JSON patch, or a resourceVersion conflict.
+// IsStale reports whether a write failed because the object has changed: a failed test of a
+// JSON patch, or a resourceVersion conflict.
 func IsStale(err error) bool {
 	if apierrors.IsConflict(err) {
 		return true
@@ -97,7 +95,7 @@ func IsStale(err error) bool {
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
 		return false
 	}
-	// A validation error names the fields at fault; a failed test has none.
+	// A validation error names fields, a failed test does not.
 	details := status.Status().Details
 	return details == nil || len(details.Causes) == 0
 }

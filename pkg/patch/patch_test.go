@@ -13,7 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
-func TestAnnotateCreatesTheMapOnlyWhereThereIsNone(t *testing.T) {
+func TestAnnotateCreatesMissingMap(t *testing.T) {
 	bare := &metav1.ObjectMeta{UID: "u", ResourceVersion: "3"}
 	annotated := &metav1.ObjectMeta{UID: "u", ResourceVersion: "3", Annotations: map[string]string{"x": "y"}}
 	annotation := map[string]string{"pv.kubernetes.io/bound~by": "yes"}
@@ -33,7 +33,7 @@ func TestAnnotateCreatesTheMapOnlyWhereThereIsNone(t *testing.T) {
 	}
 }
 
-func TestAPatchOfTestsAloneIsEmpty(t *testing.T) {
+func TestPatchOfTestsIsEmpty(t *testing.T) {
 	object := &metav1.ObjectMeta{UID: "u"}
 	if !patch.ForVersion(object).Empty() {
 		t.Error("a patch that only tests is not empty")
@@ -43,17 +43,17 @@ func TestAPatchOfTestsAloneIsEmpty(t *testing.T) {
 	}
 }
 
-func TestIsStaleTellsAFailedTestFromAnInvalidObject(t *testing.T) {
+func TestIsStale(t *testing.T) {
 	resource := schema.GroupResource{Resource: "persistentvolumes"}
 	for name, tc := range map[string]struct {
 		err  error
 		want bool
 	}{
-		"a failed test":   {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "v", "testing value failed", 0, false), true},
-		"a conflict":      {apierrors.NewConflict(resource, "v", errors.New("modified")), true},
-		"invalid objects": {apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolume"}, "v", field.ErrorList{field.Forbidden(field.NewPath("spec"), "immutable")}), false},
+		"failed test":   {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "v", "testing value failed", 0, false), true},
+		"conflict":      {apierrors.NewConflict(resource, "v", errors.New("modified")), true},
+		"invalid object": {apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolume"}, "v", field.ErrorList{field.Forbidden(field.NewPath("spec"), "immutable")}), false},
 		"not found":       {apierrors.NewNotFound(resource, "v"), false},
-		"none":            {nil, false},
+		"no error":            {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := patch.IsStale(tc.err); got != tc.want {
