@@ -49,11 +49,11 @@ func TestIsStale(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"failed test":   {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "v", "testing value failed", 0, false), true},
-		"conflict":      {apierrors.NewConflict(resource, "v", errors.New("modified")), true},
+		"failed test":    {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "v", "testing value failed", 0, false), true},
+		"conflict":       {apierrors.NewConflict(resource, "v", errors.New("modified")), true},
 		"invalid object": {apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolume"}, "v", field.ErrorList{field.Forbidden(field.NewPath("spec"), "immutable")}), false},
-		"not found":       {apierrors.NewNotFound(resource, "v"), false},
-		"no error":            {nil, false},
+		"not found":      {apierrors.NewNotFound(resource, "v"), false},
+		"no error":       {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := patch.IsStale(tc.err); got != tc.want {

@@ -5,29 +5,29 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Annotations by which the components of Kubernetes agree on bindings.
+// Annotations of Kubernetes, with the names of k8s.io/component-helpers/storage/volume.
 const (
-	// AnnBindCompleted on a claim: it was bound once.
+	// AnnBindCompleted on a claim: the claim was bound once.
 	AnnBindCompleted = "pv.kubernetes.io/bind-completed"
-	// AnnBoundByController on either object: the reference to the other was set by a
-	// controller, not by a user.
+	// AnnBoundByController on a claim or volume: a controller, not a user, set the reference
+	// to the other object.
 	AnnBoundByController = "pv.kubernetes.io/bound-by-controller"
-	// AnnDynamicallyProvisioned on a volume: the provisioner that made it.
+	// AnnDynamicallyProvisioned on a volume: the provisioner that created it.
 	AnnDynamicallyProvisioned = "pv.kubernetes.io/provisioned-by"
-	// AnnMigratedTo on either object: the CSI driver that serves the in-tree plugin.
+	// AnnMigratedTo on a claim or volume: the CSI driver that replaces the in-tree plugin.
 	AnnMigratedTo = "pv.kubernetes.io/migrated-to"
-	// AnnSelectedNode on a claim: the node that the scheduler chose for its consumer.
+	// AnnSelectedNode on a claim: the selected node of its first consumer.
 	AnnSelectedNode = "volume.kubernetes.io/selected-node"
-	// AnnStorageProvisioner on a claim: the provisioner that is asked for a volume.
+	// AnnStorageProvisioner on a claim: the provisioner that creates its volume.
 	AnnStorageProvisioner = "volume.kubernetes.io/storage-provisioner"
-	// AnnBetaStorageProvisioner is the older name, which is written beside it.
+	// AnnBetaStorageProvisioner is the older name; both annotations are written.
 	AnnBetaStorageProvisioner = "volume.beta.kubernetes.io/storage-provisioner"
-	// AnnPreResizeCapacity on a volume: the capacity that the claim's status shows
-	// until the file system has been resized.
+	// AnnPreResizeCapacity on a volume: the capacity in the claim's status until the
+	// file system is resized.
 	AnnPreResizeCapacity = "volume.alpha.kubernetes.io/pre-resize-capacity"
 )
 
-// ClaimClass returns the class that a claim asks for, "" for none.
+// ClaimClass returns the storage class of a claim, "" for none.
 func ClaimClass(claim *v1.PersistentVolumeClaim) string {
 	if class, beta := claim.Annotations[v1.BetaStorageClassAnnotation]; beta {
 		return class
@@ -35,13 +35,13 @@ func ClaimClass(claim *v1.PersistentVolumeClaim) string {
 	return ptr.Deref(claim.Spec.StorageClassName, "")
 }
 
-// ClassChosen says whether the claim's author chose a class, the empty one included.
+// ClassChosen reports whether the claim names a storage class, the empty class included.
 func ClassChosen(claim *v1.PersistentVolumeClaim) bool {
 	_, beta := claim.Annotations[v1.BetaStorageClassAnnotation]
 	return beta || claim.Spec.StorageClassName != nil
 }
 
-// VolumeClass returns the class of a volume, "" for none.
+// VolumeClass returns the storage class of a volume, "" for none.
 func VolumeClass(volume *v1.PersistentVolume) string {
 	if class, beta := volume.Annotations[v1.BetaStorageClassAnnotation]; beta {
 		return class
@@ -49,13 +49,13 @@ func VolumeClass(volume *v1.PersistentVolume) string {
 	return volume.Spec.StorageClassName
 }
 
-// NeverBound says whether the claim was never bound to any volume.
+// NeverBound reports whether the claim was never bound to a volume.
 func NeverBound(claim *v1.PersistentVolumeClaim) bool {
 	_, completed := claim.Annotations[AnnBindCompleted]
 	return claim.Spec.VolumeName == "" && !completed
 }
 
-// ClaimProvisioner returns the provisioner that is asked for the claim's volume, "" for none.
+// ClaimProvisioner returns the provisioner that creates the volume of the claim, "" for none.
 func ClaimProvisioner(claim *v1.PersistentVolumeClaim) string {
 	if name, named := claim.Annotations[AnnStorageProvisioner]; named {
 		return name

@@ -1,6 +1,11 @@
-// Package storage is the vocabulary that all packages share: reclaim policies, phases,
-// how a volume and a claim refer to each other, the names of annotations as in
-// k8s.io/component-helpers, and accessors on claims and volumes.
+// Package storage is the vocabulary that all packages share:
+//
+//	[Policy], [Phase]          reclaim policy and phase of a volume
+//	[ClaimRelation]            relation of a volume to the claim that it refers to
+//	[Record]                   relation of the PersistentVolume with the name of a claim's volume to the claim
+//	[DataSource]               object that a claim's volume is filled from
+//	Ann...                     annotations, with the names of k8s.io/component-helpers/storage/volume
+//	ClaimClass, IsDynamic, ... accessors on claims and volumes
 //
 // It decides nothing, does no I/O and knows no clock.
 package storage
