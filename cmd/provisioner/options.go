@@ -65,7 +65,7 @@ func newOptions() (program.Runner, error) {
 		snapshots:  snapshotOptions{interval: 5 * time.Minute},
 		capacity:   capacityOptions{interval: time.Minute, ownerLevel: 1, workers: 1, qps: 1, burst: 5},
 		node:       nodeOptions{immediate: true, baseDelay: 20 * time.Second, maxDelay: time.Minute},
-		journal:    journalOptions{unresolvedAfter: provisioning.DefaultPatience.Unresolved},
+		journal:    journalOptions{unresolvedAfter: provisioning.DefaultTimeouts.Unresolved},
 	}, nil
 }
 

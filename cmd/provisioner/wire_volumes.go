@@ -51,15 +51,15 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 // provisioningConfig returns the part of the engine's configuration that creates volumes.
 func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.SharedIndexInformer, reporter *controller.Reporter) provisioning.Config {
 	core := w.factory.Core().V1()
-	patience := provisioning.DefaultPatience
-	patience.Unresolved = w.options.journal.unresolvedAfter
+	timeouts := provisioning.DefaultTimeouts
+	timeouts.Unresolved = w.options.journal.unresolvedAfter
 	return provisioning.Config{
 		Client: w.clients.Objects,
 		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
 		Attributes: attributes, Streamed: w.streamed,
 		Backend: &csibackend.Backend{Driver: w.driver, Inputs: inputs}, Honor: w.options.Honor(),
 		Serves: w.serves, ServedBy: w.servedBy(), Node: w.selectedNodes().Read, WatchedNode: w.selectedNodes().FromCache, VolumeName: w.volumeName, Failed: w.failed(),
-		Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Patience: patience,
+		Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Timeouts: timeouts,
 	}
 }
 

@@ -18,9 +18,9 @@ type Custody struct {
 	Written int64 `json:"written,omitempty"`
 }
 
-// AloneFor is how old the journal of a process without leader election may be for
+// MaxCustodyAge is how old the journal of a process without leader election may be for
 // its custody to be unbroken.
-const AloneFor = 10 * time.Minute
+const MaxCustodyAge = 10 * time.Minute
 
 // Unbroken reports whether no other program can have led between the recorded term
 // and the current one: the same leader Lease, which changed hands at most once.
@@ -30,7 +30,7 @@ func Unbroken(recorded, current Custody) bool {
 		return false
 	case current.LeaderLease == "":
 		age := current.Written - recorded.Written // in seconds; what overflows is negative
-		return recorded.Written > 0 && age >= 0 && age <= int64(AloneFor/time.Second)
+		return recorded.Written > 0 && age >= 0 && age <= int64(MaxCustodyAge/time.Second)
 	}
 	changes := int64(current.Transitions) - int64(recorded.Transitions)
 	return changes == 0 || changes == 1

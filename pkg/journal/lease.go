@@ -30,10 +30,10 @@ const (
 type Kind string
 
 const (
-	// Active: entries that the leader works on.
-	Active Kind = "active"
-	// Apart: unresolved entries, for an administrator.
-	Apart Kind = "unresolved"
+	// KindActive: entries that the leader works on.
+	KindActive Kind = "active"
+	// KindUnresolved: unresolved entries, for an administrator.
+	KindUnresolved Kind = "unresolved"
 )
 
 // Journal identifies the journal of one driver, or of one driver on one node.
@@ -81,7 +81,7 @@ func (j Journal) base() string {
 // LeaseName returns the name of the journal's Lease with that number.
 func (j Journal) LeaseName(kind Kind, number int) string {
 	word := "journal"
-	if kind == Apart {
+	if kind == KindUnresolved {
 		word = "unresolved"
 	}
 	return j.base() + "-" + word + "-" + strconv.Itoa(number)
@@ -99,7 +99,7 @@ func (j Journal) KindOf(lease *coordinationv1.Lease) (kind Kind, number int, our
 	if named && owner != j.Owner() || !named && len(Encoded(lease)) == 0 {
 		return "", 0, false
 	}
-	for _, kind := range []Kind{Active, Apart} {
+	for _, kind := range []Kind{KindActive, KindUnresolved} {
 		if lease.Name == j.LeaseName(kind, number) {
 			return kind, number, true
 		}

@@ -34,11 +34,11 @@ func TestJournalsNeverShareALease(t *testing.T) {
 	owners := map[string]Journal{}
 	all := journals()
 	for _, j := range all { // a driver may be called like the Leases of another one
-		base := strings.TrimSuffix(j.LeaseName(Active, 0), "-journal-0")
-		all = append(all, Journal{Namespace: "ns", Driver: base}, Journal{Namespace: "ns", Driver: j.LeaseName(Active, 0)})
+		base := strings.TrimSuffix(j.LeaseName(KindActive, 0), "-journal-0")
+		all = append(all, Journal{Namespace: "ns", Driver: base}, Journal{Namespace: "ns", Driver: j.LeaseName(KindActive, 0)})
 	}
 	for _, j := range all {
-		for _, kind := range []Kind{Active, Apart} {
+		for _, kind := range []Kind{KindActive, KindUnresolved} {
 			for _, number := range []int{0, 1, 10, 123456789} {
 				name := j.LeaseName(kind, number)
 				if other, taken := owners[name]; taken && other != j {
@@ -55,7 +55,7 @@ func TestJournalsNeverShareALease(t *testing.T) {
 
 func TestEveryLeaseOfAJournalIsRecognized(t *testing.T) {
 	for _, j := range journals() {
-		for _, kind := range []Kind{Active, Apart} {
+		for _, kind := range []Kind{KindActive, KindUnresolved} {
 			for _, number := range []int{0, 10} {
 				lease := j.Lease(kind, number, "pod", Custody{Written: 1}, map[types.UID]string{claimUID(1): "x"})
 				if gotKind, gotNumber, ours := j.KindOf(lease); !ours || gotKind != kind || gotNumber != number {
@@ -110,9 +110,9 @@ func TestJournalIsFoundByItsLease(t *testing.T) {
 		if j.Driver == "" || strings.Contains(j.Driver, "/") { // no driver is called so
 			continue
 		}
-		lease := j.Lease(Apart, 3, "pod", Custody{}, nil)
+		lease := j.Lease(KindUnresolved, 3, "pod", Custody{}, nil)
 		got, kind, number, is := Find(lease)
-		if !is || got != j || kind != Apart || number != 3 {
+		if !is || got != j || kind != KindUnresolved || number != 3 {
 			t.Errorf("Lease %s belongs to %+v, %s, %d, %v; want %+v", lease.Name, got, kind, number, is, j)
 		}
 		lease.Labels = nil
@@ -133,7 +133,7 @@ func TestJournalIsFoundByItsLease(t *testing.T) {
 func TestLeaseHasItsEntries(t *testing.T) {
 	j := Journal{Namespace: "ns", Driver: "a", Node: "n"}
 	texts := map[types.UID]string{claimUID(1): mustEncode(t, newEntry(1)), claimUID(2): mustEncode(t, newEntry(2)), "forged": "?"}
-	lease := j.Lease(Active, 0, "pod_exeunt", Custody{LeaderLease: "l", Transitions: 3}, texts)
+	lease := j.Lease(KindActive, 0, "pod_exeunt", Custody{LeaderLease: "l", Transitions: 3}, texts)
 	if !maps.Equal(Encoded(lease), texts) {
 		t.Errorf("texts = %v", Encoded(lease))
 	}

@@ -64,22 +64,22 @@ func texts(t *testing.T, entries ...journal.Entry) map[types.UID]string {
 	return all
 }
 
-const apartName = "csi.example.com-unresolved-0"
+const unresolvedName = "csi.example.com-unresolved-0"
 
 // newCluster returns a client of a cluster with one journal, and the objects.
 func newCluster(t *testing.T, objects ...runtime.Object) *fake.Clientset {
 	t.Helper()
 	j := journal.Journal{Namespace: "storage", Driver: "csi.example.com"}
-	working := j.Lease(journal.Active, 0, "pod", journal.Custody{}, texts(t,
+	working := j.Lease(journal.KindActive, 0, "pod", journal.Custody{}, texts(t,
 		newEntry(active, func(*journal.Entry) {}),
 		newEntry(discarded, func(e *journal.Entry) { e.State, e.Handle = journal.Discarding, "vol-2" })))
 	working.Labels = nil // as anybody can do
 	encoded := texts(t, newEntry(unresolved, isUnresolved), newEntry(second, isUnresolved))
 	encoded[broken] = "?"
-	apart := j.Lease(journal.Apart, 0, "pod", journal.Custody{}, encoded)
-	other := journal.Journal{Namespace: "other", Driver: "other.example.com", Node: "node-7"}.Lease(journal.Active, 0, "pod", journal.Custody{}, texts(t, newEntry("6", func(*journal.Entry) {})))
+	unresolved := j.Lease(journal.KindUnresolved, 0, "pod", journal.Custody{}, encoded)
+	other := journal.Journal{Namespace: "other", Driver: "other.example.com", Node: "node-7"}.Lease(journal.KindActive, 0, "pod", journal.Custody{}, texts(t, newEntry("6", func(*journal.Entry) {})))
 	leader := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com", Labels: map[string]string{journal.KindLabel: "active"}}}
-	return fake.NewClientset(append([]runtime.Object{working, apart, other, leader}, objects...)...)
+	return fake.NewClientset(append([]runtime.Object{working, unresolved, other, leader}, objects...)...)
 }
 
 func list(t *testing.T, client *fake.Clientset, namespace string) Journals {
@@ -240,7 +240,7 @@ func TestEntriesThatCannotBeEndedAreRefused(t *testing.T) {
 
 func left(t *testing.T, client *fake.Clientset) map[types.UID]journal.Entry {
 	t.Helper()
-	lease, err := client.CoordinationV1().Leases("storage").Get(t.Context(), apartName, metav1.GetOptions{})
+	lease, err := client.CoordinationV1().Leases("storage").Get(t.Context(), unresolvedName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestChangedEntryIsLeftAsItIs(t *testing.T) {
 			if got := string(patch.(clienttesting.PatchAction).GetPatch()); !strings.Contains(got, `"op":"test"`) {
 				t.Errorf("patch without a test: %s", got)
 			}
-			return true, nil, apierrors.NewInvalid(coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind(), apartName, nil)
+			return true, nil, apierrors.NewInvalid(coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind(), unresolvedName, nil)
 		})
 		if _, err := end(t.Context(), client, action, nil, true, unresolved); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
 			t.Errorf("action %v: %v", action, err)
@@ -319,7 +319,7 @@ func TestFinishWaitsForTheProvisioner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := newCluster(t)
 			client.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) {
-				lease, err := client.Tracker().Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "storage", apartName)
+				lease, err := client.Tracker().Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "storage", unresolvedName)
 				if err != nil {
 					t.Error(err)
 				}

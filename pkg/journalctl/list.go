@@ -46,8 +46,8 @@ type Item struct {
 	// Entry is the decoded entry, which has no secrets; nil if it is unreadable.
 	Entry *journal.Entry `json:"entry,omitempty"`
 
-	apart bool
-	text  string
+	unresolved bool
+	text       string
 }
 
 // Reference names an object of a namespace.
@@ -103,7 +103,7 @@ func (j *Journals) add(lease *coordinationv1.Lease) {
 	for uid, text := range journal.Encoded(lease) {
 		item := Item{
 			State: Unreadable, Driver: owner.Driver, Node: owner.Node,
-			Lease: Reference{lease.Namespace, lease.Name}, ClaimUID: uid, apart: kind == journal.Apart, text: text,
+			Lease: Reference{lease.Namespace, lease.Name}, ClaimUID: uid, unresolved: kind == journal.KindUnresolved, text: text,
 		}
 		if entry, err := journal.Decode(uid, text); err != nil {
 			item.Reason = err.Error()
@@ -121,14 +121,14 @@ func (i *Item) describe(entry journal.Entry) {
 		i.Node = entry.Node
 	}
 	switch {
-	case i.apart:
+	case i.unresolved:
 		i.State = Unresolved
 	case entry.State == journal.Discarding:
 		i.State = Discarding
 	default:
 		i.State = Requested
 	}
-	if unresolved := entry.Unresolved; i.apart && unresolved != nil {
+	if unresolved := entry.Unresolved; i.unresolved && unresolved != nil {
 		since := metav1.NewTime(time.Unix(unresolved.Since, 0))
 		i.Reason, i.Since, i.Finish = unresolved.Reason, &since, unresolved.Finish
 	}
@@ -143,7 +143,7 @@ func (j *Journals) unresolved(claim types.UID) ([]Item, error) {
 			continue
 		}
 		switch {
-		case !item.apart:
+		case !item.unresolved:
 			return nil, fmt.Errorf("claim UID %s: its entry in Lease %s is not unresolved but %s: the provisioner of %s ends it by itself, so wait and look at its log", claim, item.Lease, item.State, item.Driver)
 		case item.State == Unreadable:
 			return nil, fmt.Errorf("claim UID %s: its entry in Lease %s is unreadable, so its volume is not known: find that out by other means, then remove the annotation %s%s with kubectl annotate", claim, item.Lease, journal.EntryPrefix, claim)

@@ -27,17 +27,17 @@ func FromClaim(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentVol
 func clonable(claim, source *v1.PersistentVolumeClaim) error {
 	switch {
 	case source == nil:
-		return notYet("error getting PVC: the claim that is the data source does not exist")
+		return notReady("error getting PVC: the claim that is the data source does not exist")
 	case claim.DeletionTimestamp != nil:
 		return nil
 	case source.DeletionTimestamp != nil && !finalizer.Has(source.Finalizers, finalizer.CloneSource):
-		return notYet("PVC DataSource %s is currently being deleted", source.Name)
+		return notReady("PVC DataSource %s is currently being deleted", source.Name)
 	case source.Status.Phase != v1.ClaimBound || source.Spec.VolumeName == "":
-		return notYet("PVC DataSource %s must have a status of Bound", source.Name)
+		return notReady("PVC DataSource %s must have a status of Bound", source.Name)
 	case source.Spec.StorageClassName == nil || claim.Spec.StorageClassName == nil:
-		return notYet("source PVC (%s) and its clone must name a storage class, their storageclass cannot be empty", source.Name)
+		return notReady("source PVC (%s) and its clone must name a storage class, their storageclass cannot be empty", source.Name)
 	case claim.Spec.Resources.Requests.Storage().Cmp(*source.Spec.Resources.Requests.Storage()) < 0:
-		return notYet("new PVC request must be greater than or equal in size to the specified PVC data source: %s is less than the %s of claim %s",
+		return notReady("new PVC request must be greater than or equal in size to the specified PVC data source: %s is less than the %s of claim %s",
 			claim.Spec.Resources.Requests.Storage(), source.Spec.Resources.Requests.Storage(), source.Name)
 	}
 	return nil
@@ -47,13 +47,13 @@ func clonable(claim, source *v1.PersistentVolumeClaim) error {
 func cloneVolume(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentVolume, driver string) error {
 	switch {
 	case volume == nil:
-		return notYet("claim in dataSource not bound or invalid: its volume %s does not exist", source.Spec.VolumeName)
+		return notReady("claim in dataSource not bound or invalid: its volume %s does not exist", source.Spec.VolumeName)
 	case !bound(volume, source) && claim.DeletionTimestamp == nil:
-		return notYet("claim in dataSource not bound or invalid: its volume %s is not bound to it", volume.Name)
+		return notReady("claim in dataSource not bound or invalid: its volume %s is not bound to it", volume.Name)
 	case volume.Spec.CSI == nil || volume.Spec.CSI.Driver != driver:
-		return notYet("claim in dataSource not bound or invalid: its volume %s is not of driver %s", volume.Name, driver)
+		return notReady("claim in dataSource not bound or invalid: its volume %s is not of driver %s", volume.Name, driver)
 	case modeOf(volume.Spec.VolumeMode) != modeOf(claim.Spec.VolumeMode) && claim.DeletionTimestamp == nil:
-		return notYet("source PVC and clone must have the same volume mode for cloning: volume %s has the mode %s, and the claim requests %s",
+		return notReady("source PVC and clone must have the same volume mode for cloning: volume %s has the mode %s, and the claim requests %s",
 			volume.Name, modeOf(volume.Spec.VolumeMode), modeOf(claim.Spec.VolumeMode))
 	}
 	return nil

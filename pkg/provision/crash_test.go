@@ -23,7 +23,7 @@ type world struct {
 	broken  bool
 	apart   bool
 	// creation, entry, prepared, unusable are the memory of the provisioner. It may have
-	// struck an entry that is durable still.
+	// removed an entry that is durable still.
 	creation Creation
 	entry    Entry
 	prepared bool
@@ -36,7 +36,7 @@ func (w world) state() State {
 	s := State{Want: Wanted, Creation: w.creation, Entry: w.entry, Unusable: w.unusable, Journaled: true, Leading: true}
 	switch {
 	case w.bound && !w.gone:
-		s.Want = Concluded
+		s.Want = BoundOrLost
 	case w.gone:
 		s.Want = Unwanted
 	case w.unusable:
@@ -48,7 +48,7 @@ func (w world) state() State {
 	if w.prepared {
 		s.Prepared = Ready
 	}
-	s.Stored = w.creation == Open || w.creation == Doubtful || w.creation == Denied
+	s.Stored = w.creation == Requested || w.creation == Doubtful || w.creation == FailedOnce
 	return s
 }
 
@@ -74,11 +74,11 @@ func (w world) crash() world {
 	w.creation, w.prepared, w.unusable, w.entry = NotRequested, false, false, NoEntry
 	switch {
 	case w.durable == Durable && w.broken:
-		w.entry = Foreign
+		w.entry = Untrusted
 	case w.durable == Durable:
 		w.entry = Inherited
 	case w.durable == Discarding && w.broken:
-		w.entry = ForeignDiscarding
+		w.entry = UntrustedDiscarding
 	case w.durable == Discarding:
 		w.entry = InheritedDiscarding
 	}
@@ -89,8 +89,8 @@ func (w world) crash() world {
 func (w world) answers() []world {
 	created, lost, late, refused := w, w, w, w
 	created.stored, created.working, created.creation = true, false, Created
-	lost.stored, lost.working, lost.creation = true, false, Open // it was done, and the answer got lost
-	late.working, late.creation = true, Open                     // it timed out
+	lost.stored, lost.working, lost.creation = true, false, Requested // it was done, and the answer got lost
+	late.working, late.creation = true, Requested                     // it timed out
 	unusable := created
 	unusable.unusable = true
 	all := []world{created, unusable, lost, late}
@@ -112,8 +112,8 @@ func (w world) steps() []world {
 	case WriteDiscarding:
 		next.durable, next.entry = Discarding, Discarding
 	case Adopt:
-		next.creation, next.prepared = Open, true
-		next.entry = map[Entry]Entry{Inherited: Durable, Foreign: Outdated, InheritedDiscarding: Discarding}[w.entry]
+		next.creation, next.prepared = Requested, true
+		next.entry = map[Entry]Entry{Inherited: Durable, Untrusted: Outdated, InheritedDiscarding: Discarding}[w.entry]
 		if next.entry == Discarding {
 			next.creation, next.unusable = Created, true
 		}
@@ -125,10 +125,10 @@ func (w world) steps() []world {
 		next.creation = NotRequested
 	case Discard:
 		next.stored, next.data, next.creation, next.unusable = false, false, Failed, false
-	case Strike:
+	case RemoveEntry:
 		next.entry, next.creation, next.prepared, next.unusable = NoEntry, NotRequested, false, false
 		return []world{next.flushed(), next}
-	case SetApart:
+	case MoveToUnresolved:
 		next.durable, next.entry, next.creation, next.apart = NoEntry, NoEntry, NotRequested, true
 	case Wait, ReadClaim, ReadBoth, ReadNode, Reschedule, RemoveOldFinalizer:
 	}
@@ -159,7 +159,7 @@ func (w world) users() []world {
 		add(func(w *world) { w.bound, w.data = true, true })
 	}
 	if w.recorded && w.bound && (w.durable == NoEntry || w.broken) {
-		// Set to Retain, and the object deleted. Its finalizer stays until the entry is struck,
+		// Set to Retain, and the object deleted. Its finalizer stays until the entry is removed,
 		// unless another program leads.
 		add(func(w *world) { w.recorded, w.retained = false, true })
 	}

@@ -11,8 +11,8 @@ func Decide(s State) Decision {
 	switch {
 	case s.Entry >= Inherited:
 		return decideInherited(s)
-	case s.Want == Concluded:
-		return conclude(s, ClaimConcluded)
+	case s.Want == BoundOrLost:
+		return conclude(s, ClaimBoundOrLost)
 	case s.Record == storage.RecordPresent:
 		return conclude(s, VolumeRecorded)
 	case s.OldFinalizer:
@@ -29,9 +29,9 @@ func Decide(s State) Decision {
 // is known.
 func (s State) mustRepeat() bool {
 	switch s.Creation {
-	case Open:
-		return s.Want != Wanted || !s.Lasting
-	case Denied:
+	case Requested:
+		return s.Want != Wanted || !s.LongRequested
+	case FailedOnce:
 		return true
 	case Doubtful:
 		return s.Want == Unwanted || s.Want == Unserved
@@ -43,17 +43,17 @@ func (s State) mustRepeat() bool {
 // decideInherited acts on what is read live only. A claim that still wants its
 // volume is served; for any other claim only unbroken custody allows a call.
 func decideInherited(s State) Decision {
-	broken := s.Entry == Foreign || s.Entry == ForeignDiscarding
-	discarding := s.Entry == InheritedDiscarding || s.Entry == ForeignDiscarding
+	broken := s.Entry == Untrusted || s.Entry == UntrustedDiscarding
+	discarding := s.Entry == InheritedDiscarding || s.Entry == UntrustedDiscarding
 	switch {
 	case s.Read != BothRead:
 		return Decision{ReadBoth, EntryInherited}
 	case s.Record == storage.RecordPresent:
-		return Decision{Strike, VolumeRecorded}
-	case s.Want == Concluded:
-		return Decision{Strike, ClaimConcluded}
+		return Decision{RemoveEntry, VolumeRecorded}
+	case s.Want == BoundOrLost:
+		return Decision{RemoveEntry, ClaimBoundOrLost}
 	case broken && (discarding || s.Want == Unwanted):
-		return Decision{SetApart, CustodyBroken}
+		return Decision{MoveToUnresolved, CustodyBroken}
 	}
 	return Decision{Adopt, EntryInherited}
 }
@@ -71,7 +71,7 @@ func conclude(s State, reason Reason) Decision {
 	case s.isRecorded():
 		return Decision{AcceptRecord, reason}
 	case s.Entry != NoEntry:
-		return Decision{Strike, reason}
+		return Decision{RemoveEntry, reason}
 	case s.OldFinalizer:
 		return Decision{RemoveOldFinalizer, reason}
 	}
@@ -101,7 +101,7 @@ func decideCreated(s State) Decision {
 	case s.Record == storage.RecordAbsent && !s.Unusable && (s.Want == Wanted || s.Want == Unwanted):
 		return Decision{Save, VolumeWanted}
 	case s.Record == storage.RecordConflict && s.Read != BothRead:
-		return Decision{ReadBoth, NameTaken}
+		return Decision{ReadBoth, NameInUse}
 	case s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry):
 		return Decision{WriteDiscarding, VolumeUnused}
 	case s.Read != BothRead:
@@ -116,7 +116,7 @@ func decideCreated(s State) Decision {
 // the entry is kept for an administrator.
 func decideOpen(s State) Decision {
 	if s.Overdue && s.Want == Unwanted && s.Entry != NoEntry {
-		return Decision{SetApart, NoAnswer}
+		return Decision{MoveToUnresolved, NoAnswer}
 	}
 	return request(s, OutcomeUnknown)
 }
@@ -125,7 +125,7 @@ func decideOpen(s State) Decision {
 func decideAbsent(s State) Decision {
 	switch {
 	case s.Entry != NoEntry && (s.Creation == Failed || s.Creation == NotRequested && s.Want != Wanted):
-		return Decision{Strike, VolumeAbsent}
+		return Decision{RemoveEntry, VolumeAbsent}
 	case s.Want == Unwanted:
 		return Decision{Wait, VolumeAbsent}
 	case s.Want == Unserved:
@@ -133,9 +133,9 @@ func decideAbsent(s State) Decision {
 	case s.Want == Misplaced:
 		return Decision{Reschedule, NodeUnfit}
 	case s.Record == storage.RecordConflict && s.Read != BothRead:
-		return Decision{ReadBoth, NameTaken}
+		return Decision{ReadBoth, NameInUse}
 	case s.Record == storage.RecordConflict:
-		return Decision{Wait, NameTaken}
+		return Decision{Wait, NameInUse}
 	}
 	return request(s, VolumeWanted)
 }
@@ -145,13 +145,13 @@ func decideAbsent(s State) Decision {
 // volume: the same request is sent again while its outcome is unknown, and for a claim
 // that does not want the volume.
 func prepare(s State) Action {
-	isOpen := s.Creation == Open || s.Creation == Denied
+	isOpen := s.Creation == Requested || s.Creation == FailedOnce
 	switch {
 	case s.Prepared == Refused && s.Stored && isOpen:
 		return UseStored
 	case s.Prepared != Unprepared:
 		return Wait
-	case s.Stored && (s.Want != Wanted || isOpen && !s.Lasting):
+	case s.Stored && (s.Want != Wanted || isOpen && !s.LongRequested):
 		return UseStored
 	}
 	return Prepare
@@ -177,7 +177,7 @@ func call(s State, reason Reason) Decision {
 	switch {
 	case s.Read == Cached:
 		return Decision{ReadClaim, reason}
-	case s.Creation == Open && s.Want == Wanted && !s.NodeRead:
+	case s.Creation == Requested && s.Want == Wanted && !s.NodeRead:
 		return Decision{ReadNode, reason}
 	case s.Journaled && s.Entry != Durable:
 		return Decision{WriteEntry, reason}

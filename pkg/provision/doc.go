@@ -3,25 +3,25 @@
 // the volume. [Decide] takes a claim from the wish for a volume to a PersistentVolume.
 //
 // Before each CreateVolume call an entry with the request is durable in the journal
-// (package journal). It is struck once the volume is recorded as a PersistentVolume,
+// (package journal). It is removed once the volume is recorded as a PersistentVolume,
 // or known not to exist. The claim carries nothing and waits for nobody: the volume of
 // a deleted claim is recorded, too, and reclaimed by its policy.
 //
 //	creation      claim wants a volume            deleted, bound elsewhere           other node needed
-//	NotRequested  Prepare, ReadClaim, WriteEntry, Strike, Wait                       Strike, Reschedule
+//	NotRequested  Prepare, ReadClaim, WriteEntry, RemoveEntry, Wait                       RemoveEntry, Reschedule
 //	              Create
-//	Open          the same request again; a new   the same request again             the same request again
-//	              one once it is Lasting
+//	Requested          the same request again; a new   the same request again             the same request again
+//	              one once it is LongRequested
 //	Doubtful      a new request, the old one is   the same request again             Reschedule
 //	              kept in the entry
-//	Denied        the same request again          the same request again             the same request again
-//	Failed        Strike, then as NotRequested    Strike                             Strike, Reschedule
-//	Created       Save, Strike                    Save, Strike                       WriteDiscarding, ReadBoth, Discard, Strike
+//	FailedOnce        the same request again          the same request again             the same request again
+//	Failed        RemoveEntry, then as NotRequested    RemoveEntry                             RemoveEntry, Reschedule
+//	Created       Save, RemoveEntry                    Save, RemoveEntry                       WriteDiscarding, ReadBoth, Discard, RemoveEntry
 //
 // What comes before the table: a volume that is Recorded, and a claim that is Bound or
-// Lost and names the volume (Concluded): Strike, and the driver is never called. A
+// Lost and names the volume (BoundOrLost): RemoveEntry, and the driver is never called. A
 // created volume that is unusable, or whose name is taken, is discarded. An entry of a
-// gone claim that is Overdue is SetApart for the administrator. The finalizer of an
+// gone claim that is Overdue is MoveToUnresolved for the administrator. The finalizer of an
 // earlier version is replaced by an entry, or removed.
 //
 // An entry of an earlier process is judged by live reads of claim and PersistentVolume:
@@ -29,17 +29,17 @@
 //	entry                claim lives   gone, or bound elsewhere
 //	Inherited            Adopt         Adopt
 //	InheritedDiscarding  Adopt         Adopt
-//	Foreign              Adopt         SetApart
-//	ForeignDiscarding    SetApart      SetApart
+//	Untrusted              Adopt         MoveToUnresolved
+//	UntrustedDiscarding    MoveToUnresolved      MoveToUnresolved
 //
 // Invariants, tested over every state, and in a model with crashes, lost answers,
 // users and another leader:
 //
 //  1. A call needs a durable entry of the own term and a lease that lasts.
-//  2. An entry is struck only for a recorded volume, a completed discard, a denial that
+//  2. An entry is removed only for a recorded volume, a completed discard, a denial that
 //     counts ([After]), or a Bound or Lost claim.
 //  3. DeleteVolume follows from one case only, after an entry that says so and live
-//     reads; never from a Foreign entry.
+//     reads; never from a Untrusted entry.
 //  4. A Bound or Lost claim is never asked for.
 //  5. A volume that its user keeps is never recorded again.
 //

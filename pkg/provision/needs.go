@@ -18,7 +18,7 @@ type Needs struct {
 }
 
 // NeedsOf returns what must be read before the claim's volume can be asked for, or
-// why it never will be: a [Refusal], or [NotOurs] for one that somebody else makes.
+// why it never will be: a [Refusal], or [LeftToOther] for one that somebody else makes.
 // The class is in terms of the driver.
 func NeedsOf(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, driver Driver, volume string) (Needs, error) {
 	source, err := sourceOf(claim)
@@ -61,9 +61,9 @@ func refusal(claim *v1.PersistentVolumeClaim, needs Needs, driver Driver) error 
 func Attributes(name string, class *storagev1.VolumeAttributesClass, driver string) (map[string]string, error) {
 	switch {
 	case class == nil:
-		return nil, notYet("volumeattributesclasses.storage.k8s.io %q not found, which the claim names", name)
+		return nil, notReady("volumeattributesclasses.storage.k8s.io %q not found, which the claim names", name)
 	case class.DriverName != driver:
-		return nil, notYet("VAC %s referenced in PVC is for driver %s and does not match driver name %s", name, class.DriverName, driver)
+		return nil, notReady("VAC %s referenced in PVC is for driver %s and does not match driver name %s", name, class.DriverName, driver)
 	}
 	return class.Parameters, nil
 }

@@ -90,9 +90,9 @@ func TestADataSourceOfAnotherKindIsLeftToItsPopulator(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := provision.NeedsOf(&v1.PersistentVolumeClaim{Spec: spec}, classOf(), able, "pvc-1")
-			var foreign *provision.NotOurs
+			var foreign *provision.LeftToOther
 			if !errors.As(err, &foreign) || !strings.Contains(foreign.Sentence, *spec.DataSourceRef.APIGroup) {
-				t.Errorf("NeedsOf = %v, want NotOurs with the group", err)
+				t.Errorf("NeedsOf = %v, want LeftToOther with the group", err)
 			}
 		})
 	}
@@ -113,8 +113,8 @@ func TestAttributes(t *testing.T) {
 
 func expectNotYet(t *testing.T, what string, err error) {
 	t.Helper()
-	var missing *provision.NotYet
+	var missing *provision.NotReady
 	if !errors.As(err, &missing) {
-		t.Errorf("%s: %v, want NotYet", what, err)
+		t.Errorf("%s: %v, want NotReady", what, err)
 	}
 }

@@ -57,12 +57,12 @@ func OutcomeOf(code codes.Code) Outcome {
 func After(outcome Outcome, before Creation, deniedLongAgo bool) Creation {
 	switch outcome {
 	case Unanswered:
-		return Open
+		return Requested
 	case Mismatch:
 		return Doubtful
 	case Uncertain:
-		if before == Open || before == Denied {
-			return Open
+		if before == Requested || before == FailedOnce {
+			return Requested
 		}
 		return Doubtful
 	default:
@@ -72,16 +72,16 @@ func After(outcome Outcome, before Creation, deniedLongAgo bool) Creation {
 
 // afterDenial returns what is known after the driver said that there is no volume.
 func afterDenial(outcome Outcome, before Creation, deniedLongAgo bool) Creation {
-	isOpen := before == Open || before == Doubtful || before == Denied
+	isOpen := before == Requested || before == Doubtful || before == FailedOnce
 	switch {
 	case !isOpen:
 		return Failed
 	case outcome == SourceMissing, outcome == Unchanged:
 		return before
-	case before == Denied && deniedLongAgo:
+	case before == FailedOnce && deniedLongAgo:
 		return Failed
 	}
-	return Denied
+	return FailedOnce
 }
 
 // Unresolved returns why repeating the request cannot tell whether there is a volume, ""
@@ -109,22 +109,22 @@ func CauseOf(infeasible, ignored bool, want Want) Cause {
 }
 
 // Adopted returns what is known of the volume of an entry of an earlier process, and what
-// the entry is to this one. A Foreign entry is written again in the own term.
+// the entry is to this one. A Untrusted entry is written again in the own term.
 func Adopted(inherited Entry) (Entry, Creation) {
 	switch inherited {
-	case InheritedDiscarding, ForeignDiscarding:
+	case InheritedDiscarding, UntrustedDiscarding:
 		return Discarding, Created
-	case Foreign:
-		return Outdated, Open
+	case Untrusted:
+		return Outdated, Requested
 	case Inherited, NoEntry, Outdated, Durable, Discarding:
 	}
-	return Durable, Open
+	return Durable, Requested
 }
 
 // GivesUpNode reports whether the scheduler must select another node, after the request
 // could not be built. Unsuitable: the selected node cannot have the volume. An open request
 // is sent again as it was.
 func GivesUpNode(s State, unsuitable bool) bool {
-	isOpen := s.Creation == Open || s.Creation == Denied
+	isOpen := s.Creation == Requested || s.Creation == FailedOnce
 	return unsuitable && s.Want == Wanted && (!s.Stored || !isOpen)
 }

@@ -15,32 +15,32 @@ func refuse(format string, values ...any) error {
 	return &Refusal{Sentence: fmt.Sprintf(format, values...)}
 }
 
-// NotYet is why a claim cannot be served now: something that it names is missing,
+// NotReady is why a claim cannot be served now: something that it names is missing,
 // or not ready. It may come, so the claim is tried again.
-type NotYet struct {
+type NotReady struct {
 	Sentence string
 }
 
 // Error returns the sentence.
-func (n *NotYet) Error() string { return n.Sentence }
+func (n *NotReady) Error() string { return n.Sentence }
 
-func notYet(format string, values ...any) error {
-	return &NotYet{Sentence: fmt.Sprintf(format, values...)}
+func notReady(format string, values ...any) error {
+	return &NotReady{Sentence: fmt.Sprintf(format, values...)}
 }
 
-// NotOurs is why somebody else makes the volume. The claim is left to him.
-type NotOurs struct {
+// LeftToOther is why somebody else makes the volume. The claim is left to him.
+type LeftToOther struct {
 	Sentence string
 }
 
 // Error returns the sentence.
-func (n *NotOurs) Error() string { return n.Sentence }
+func (n *LeftToOther) Error() string { return n.Sentence }
 
-// Elsewhere is why the volume must be made for another node than the one that the
+// UnsuitableNode is why the volume must be made for another node than the one that the
 // scheduler chose.
-type Elsewhere struct {
+type UnsuitableNode struct {
 	Sentence string
 }
 
 // Error returns the sentence.
-func (e *Elsewhere) Error() string { return e.Sentence }
+func (e *UnsuitableNode) Error() string { return e.Sentence }

@@ -61,15 +61,15 @@ func FromSnapshot(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driv
 func nameable(snapshot *SnapshotState, driver string) error {
 	switch {
 	case snapshot == nil:
-		return notYet("error getting snapshot: the VolumeSnapshot that is the data source does not exist")
+		return notReady("error getting snapshot: the VolumeSnapshot that is the data source does not exist")
 	case snapshot.Content == nil:
-		return notYet("snapshot %s not bound to a VolumeSnapshotContent", snapshot.Name)
+		return notReady("snapshot %s not bound to a VolumeSnapshotContent", snapshot.Name)
 	case !snapshot.Content.Mutual:
-		return notYet("snapshotcontent %s for snapshot %s is bound to a different snapshot", snapshot.Content.Name, snapshot.Name)
+		return notReady("snapshotcontent %s for snapshot %s is bound to a different snapshot", snapshot.Content.Name, snapshot.Name)
 	case snapshot.Content.Driver != driver:
-		return notYet("snapshotcontent %s for snapshot %s is not handled by CSI driver %s of the storage class, but by %s", snapshot.Content.Name, snapshot.Name, driver, snapshot.Content.Driver)
+		return notReady("snapshotcontent %s for snapshot %s is not handled by CSI driver %s of the storage class, but by %s", snapshot.Content.Name, snapshot.Name, driver, snapshot.Content.Driver)
 	case snapshot.Content.Handle == "":
-		return notYet("snapshot handle %s is not available", snapshot.Name)
+		return notReady("snapshot handle %s is not available", snapshot.Name)
 	}
 	return nil
 }
@@ -78,11 +78,11 @@ func nameable(snapshot *SnapshotState, driver string) error {
 func restorable(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, keepMode bool) error {
 	switch {
 	case snapshot.Deleting && !snapshot.Protected:
-		return notYet("snapshot %s is being deleted", snapshot.Name)
+		return notReady("snapshot %s is being deleted", snapshot.Name)
 	case !snapshot.Ready:
-		return notYet("snapshot %s is not Ready", snapshot.Name)
+		return notReady("snapshot %s is not Ready", snapshot.Name)
 	case keepMode && !modeAllowed(claim, snapshot.Content):
-		return notYet("requested volume mode %s modifies the mode of the source volume but does not have permission to do so: the snapshot was taken of a volume with the mode %s; an administrator can allow it with the annotation %s=true on the VolumeSnapshotContent %q",
+		return notReady("requested volume mode %s modifies the mode of the source volume but does not have permission to do so: the snapshot was taken of a volume with the mode %s; an administrator can allow it with the annotation %s=true on the VolumeSnapshotContent %q",
 			*claim.Spec.VolumeMode, *snapshot.Content.Mode, AllowModeChange, snapshot.Content.Name)
 	}
 	return largeEnough(claim, snapshot)
@@ -93,7 +93,7 @@ func largeEnough(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState) error
 	if snapshot.RestoreSize == nil || requested.Cmp(*snapshot.RestoreSize) >= 0 {
 		return nil
 	}
-	return notYet("requested volume size %s is less than the size %s for the source snapshot %s", requested, snapshot.RestoreSize, snapshot.Name)
+	return notReady("requested volume size %s is less than the size %s for the source snapshot %s", requested, snapshot.RestoreSize, snapshot.Name)
 }
 
 // modeAllowed says whether the claim has the mode of the volume that the snapshot

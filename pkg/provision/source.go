@@ -10,7 +10,7 @@ import (
 )
 
 // sourceOf returns the data source of the claim: dataSource, or else dataSourceRef. It
-// returns [NotOurs] for a kind that only a volume populator knows.
+// returns [LeftToOther] for a kind that only a volume populator knows.
 func sourceOf(claim *v1.PersistentVolumeClaim) (storage.DataSource, error) {
 	refs := storage.DataSourceRefs(claim)
 	if len(refs) == 0 {
@@ -25,7 +25,7 @@ func sourceOf(claim *v1.PersistentVolumeClaim) (storage.DataSource, error) {
 	case kind == "VolumeSnapshot" && group != storage.SnapshotGroup:
 		return storage.DataSource{}, refuse("PVC source does not belong to the right APIGroup: it is a %s of the group %q, and only those of %s can be restored", kind, group, storage.SnapshotGroup)
 	case source.Kind == storage.SourceOther:
-		return storage.DataSource{}, &NotOurs{Sentence: fmt.Sprintf("Assuming an external populator will provision the volume: the data source is a %s of the group %q", kind, group)}
+		return storage.DataSource{}, &LeftToOther{Sentence: fmt.Sprintf("Assuming an external populator will provision the volume: the data source is a %s of the group %q", kind, group)}
 	}
 	return source, nil
 }

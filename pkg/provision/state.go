@@ -18,14 +18,14 @@ const (
 	Misplaced
 	// Unwanted: nothing more; the claim is gone, is being deleted or names another volume.
 	Unwanted
-	// Concluded: the claim is Bound or Lost and names the volume. The driver is never
+	// BoundOrLost: the claim is Bound or Lost and names the volume. The driver is never
 	// called for it again: the volume may hold data.
-	Concluded
+	BoundOrLost
 )
 
 // String returns the name of the value.
 func (w Want) String() string {
-	return enum.Name(w, "Unserved", "Wanted", "Misplaced", "Unwanted", "Concluded")
+	return enum.Name(w, "Unserved", "Wanted", "Misplaced", "Unwanted", "BoundOrLost")
 }
 
 // Creation is what is known of the volume in the storage system.
@@ -34,13 +34,13 @@ type Creation int
 const (
 	// NotRequested: no call is unanswered.
 	NotRequested Creation = iota
-	// Open: a call has no final answer. The same request must be repeated.
-	Open
+	// Requested: a call has no final answer. The same request must be repeated.
+	Requested
 	// Doubtful: the driver failed with a code that usually, but not always, means that
 	// there is no volume. The request may be built again for a claim that wants a volume.
 	Doubtful
-	// Denied: the driver said once, while an earlier call was open, that there is none.
-	Denied
+	// FailedOnce: the driver said once, while an earlier call was open, that there is none.
+	FailedOnce
 	// Failed: there is no volume.
 	Failed
 	// Created: there is a volume, and its handle is known.
@@ -49,7 +49,7 @@ const (
 
 // String returns the name of the value.
 func (c Creation) String() string {
-	return enum.Name(c, "NotRequested", "Open", "Doubtful", "Denied", "Failed", "Created")
+	return enum.Name(c, "NotRequested", "Requested", "Doubtful", "FailedOnce", "Failed", "Created")
 }
 
 // Entry is what the journal has about the claim's volume.
@@ -68,16 +68,16 @@ const (
 	Inherited
 	// InheritedDiscarding: the same, of a volume that was being discarded.
 	InheritedDiscarding
-	// Foreign: an entry of an earlier process, and another program led since, or the
+	// Untrusted: an entry of an earlier process, and another program led since, or the
 	// PersistentVolume may have been removed since by a user who keeps the volume.
-	Foreign
-	// ForeignDiscarding: the same, of a volume that was being discarded.
-	ForeignDiscarding
+	Untrusted
+	// UntrustedDiscarding: the same, of a volume that was being discarded.
+	UntrustedDiscarding
 )
 
 // String returns the name of the value.
 func (e Entry) String() string {
-	return enum.Name(e, "NoEntry", "Outdated", "Durable", "Discarding", "Inherited", "InheritedDiscarding", "Foreign", "ForeignDiscarding")
+	return enum.Name(e, "NoEntry", "Outdated", "Durable", "Discarding", "Inherited", "InheritedDiscarding", "Untrusted", "UntrustedDiscarding")
 }
 
 // Prepared is how far the request is built.
@@ -126,9 +126,9 @@ type State struct {
 	Unusable bool
 	// OldFinalizer: the claim carries the finalizer of an earlier version.
 	OldFinalizer bool
-	// Lasting: the request has been open for so long that the one of a claim that wants
+	// LongRequested: the request has been open for so long that the one of a claim that wants
 	// a volume may be built again. The entry keeps the old one.
-	Lasting bool
+	LongRequested bool
 	// Stored: the last request is known and can be sent again.
 	Stored bool
 	// NodeRead: the selected node of the claim was read live, or none is selected.
@@ -171,10 +171,10 @@ const (
 	AcceptRecord
 	// Discard calls DeleteVolume for a volume that no PersistentVolume records.
 	Discard
-	// Strike removes the entry.
-	Strike
-	// SetApart moves the entry to those that an administrator must end.
-	SetApart
+	// RemoveEntry removes the entry.
+	RemoveEntry
+	// MoveToUnresolved moves the entry to those that an administrator must end.
+	MoveToUnresolved
 	// RemoveOldFinalizer removes the finalizer of an earlier version from the claim.
 	RemoveOldFinalizer
 	// Reschedule has the scheduler select another node.
@@ -184,7 +184,7 @@ const (
 // String returns the name of the value.
 func (a Action) String() string {
 	return enum.Name(a, "Wait", "Prepare", "UseStored", "ReadClaim", "ReadBoth", "ReadNode", "Adopt", "WriteEntry", "WriteDiscarding", "Create", "Save", "AcceptRecord", "Discard",
-		"Strike", "SetApart", "RemoveOldFinalizer", "Reschedule")
+		"RemoveEntry", "MoveToUnresolved", "RemoveOldFinalizer", "Reschedule")
 }
 
 // Decision is an action and the reason for it.
@@ -208,10 +208,10 @@ const (
 	OutcomeUnknown Reason = "OutcomeUnknown"
 	// VolumeAbsent: the storage system has no volume for the claim.
 	VolumeAbsent Reason = "VolumeAbsent"
-	// ClaimConcluded: the claim is Bound or Lost and names the volume.
-	ClaimConcluded Reason = "ClaimConcluded"
-	// NameTaken: another volume has the name of the claim's volume.
-	NameTaken Reason = "NameTaken"
+	// ClaimBoundOrLost: the claim is Bound or Lost and names the volume.
+	ClaimBoundOrLost Reason = "ClaimBoundOrLost"
+	// NameInUse: another volume has the name of the claim's volume.
+	NameInUse Reason = "NameInUse"
 	// RequestRefused: the request cannot be built.
 	RequestRefused Reason = "RequestRefused"
 	// NodeUnfit: the selected node is gone or full.

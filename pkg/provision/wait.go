@@ -44,15 +44,15 @@ const (
 	Soon
 	// Late: after the longest backoff.
 	Late
-	// OnceDenialCounts: when a repeated denial counts.
-	OnceDenialCounts
+	// OnceFailureCounts: when a repeated denial counts.
+	OnceFailureCounts
 	// OnceRecordIsMissed: when the PersistentVolume that this process wrote counts as gone.
 	OnceRecordIsMissed
 )
 
 // String returns the name of the value.
 func (r Retry) String() string {
-	return enum.Name(r, "OnEvent", "WithBackoff", "Soon", "Late", "OnceDenialCounts", "OnceRecordIsMissed")
+	return enum.Name(r, "OnEvent", "WithBackoff", "Soon", "Late", "OnceFailureCounts", "OnceRecordIsMissed")
 }
 
 // Report is the event of a claim that waits.
@@ -101,7 +101,7 @@ func WaitFor(s State, reason Reason, p Pass) Waiting {
 	switch {
 	case reason == RequestRefused:
 		return waitForRequest(s, p.Cause)
-	case reason == NameTaken:
+	case reason == NameInUse:
 		return Waiting{Retry: WithBackoff, Report: ReportNameConflict, Count: true}
 	case reason == LeaseEnding:
 		return Waiting{Retry: WithBackoff}
@@ -143,7 +143,7 @@ func (s State) failed(cause Cause) bool {
 
 // isDone reports whether nothing is left to be done for the claim, ever.
 func isDone(s State) bool {
-	return (s.Want == Unwanted || s.Want == Concluded) && s.Entry == NoEntry &&
+	return (s.Want == Unwanted || s.Want == BoundOrLost) && s.Entry == NoEntry &&
 		(s.Record == storage.RecordPresent || s.isSettled())
 }
 
@@ -169,8 +169,8 @@ func waitForRequest(s State, cause Cause) Waiting {
 // reported with the call, unless no claim wants the volume.
 func waitAfterFailure(s State, cause Cause) Waiting {
 	switch {
-	case s.Creation == Denied && s.Want == Unwanted:
-		return Waiting{Retry: OnceDenialCounts}
+	case s.Creation == FailedOnce && s.Want == Unwanted:
+		return Waiting{Retry: OnceFailureCounts}
 	case s.Want == Unwanted:
 		return Waiting{Retry: WithBackoff, Report: ReportUnresolved}
 	case cause == VolumeDiscarded:

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWaitFor(t *testing.T) {
-	called := State{Journaled: true, Leading: true, Want: Wanted, Creation: Open, Entry: Durable, Called: true}
+	called := State{Journaled: true, Leading: true, Want: Wanted, Creation: Requested, Entry: Durable, Called: true}
 	with := func(change func(*State)) State {
 		s := called
 		change(&s)
@@ -23,7 +23,7 @@ func TestWaitFor(t *testing.T) {
 	}{
 		"failed call":                   {called, OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: WithBackoff}},
 		"failed call of a gone claim":   {with(func(s *State) { s.Want = Unwanted }), OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: WithBackoff, Report: ReportUnresolved}},
-		"denied call of a gone claim":   {with(func(s *State) { s.Want, s.Creation = Unwanted, Denied }), OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: OnceDenialCounts}},
+		"denied call of a gone claim":   {with(func(s *State) { s.Want, s.Creation = Unwanted, FailedOnce }), OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: OnceFailureCounts}},
 		"infeasible request":            {with(func(s *State) { s.Creation, s.Entry = Failed, NoEntry }), VolumeWanted, Pass{Cause: CallInfeasible}, Waiting{Retry: Late}},
 		"infeasible, earlier call open": {called, OutcomeUnknown, Pass{Cause: CallInfeasible}, Waiting{Retry: WithBackoff}},
 		"ignored claim":                 {with(func(s *State) { s.Creation, s.Entry = Failed, NoEntry }), VolumeWanted, Pass{Cause: CallIgnored}, Waiting{Retry: OnEvent}},
@@ -35,7 +35,7 @@ func TestWaitFor(t *testing.T) {
 		"not built, claim gone":         {State{Want: Unwanted, Prepared: Refused}, RequestRefused, Pass{Cause: RequestFailed}, Waiting{Retry: WithBackoff, Report: ReportUnresolved, Count: true}},
 		"populator serves the claim":    {State{Want: Wanted, Prepared: Refused}, RequestRefused, Pass{Cause: OtherProvisioner}, Waiting{Report: ReportOtherProvisioner, Count: true}},
 		"claim is not qualified":        {State{Want: Wanted, Prepared: Refused}, RequestRefused, Pass{Cause: OtherProvisionerUnnamed}, Waiting{Retry: Late, Count: true}},
-		"name conflict":                 {State{Want: Wanted, Record: storage.RecordConflict}, NameTaken, Pass{}, Waiting{Retry: WithBackoff, Report: ReportNameConflict, Count: true}},
+		"name conflict":                 {State{Want: Wanted, Record: storage.RecordConflict}, NameInUse, Pass{}, Waiting{Retry: WithBackoff, Report: ReportNameConflict, Count: true}},
 		"lease ends":                    {State{Want: Wanted}, LeaseEnding, Pass{}, Waiting{Retry: WithBackoff}},
 		"record not in the cache yet":   {State{Want: Wanted, Record: storage.RecordPresent}, VolumeRecorded, Pass{Unseen: true}, Waiting{Retry: OnceRecordIsMissed}},
 		"recorded volume of gone claim": {State{Want: Unwanted, Record: storage.RecordPresent}, VolumeRecorded, Pass{}, Waiting{Forget: true}},
@@ -69,12 +69,12 @@ func TestNoUnrecordedVolumeIsForgotten(t *testing.T) {
 		}
 		for p := range passes() {
 			w := WaitFor(s, d.Reason, p)
-			known := s.Entry != NoEntry || s.Record != storage.RecordPresent && s.Want != Concluded && s.Creation != NotRequested && s.Creation != Failed
+			known := s.Entry != NoEntry || s.Record != storage.RecordPresent && s.Want != BoundOrLost && s.Creation != NotRequested && s.Creation != Failed
 			if known && w.Forget && s.Want != Unserved {
 				t.Fatalf("WaitFor(%+v, %v, %+v) = %+v", s, d.Reason, p, w)
 			}
-			open := s.Stored && (s.Creation == Open || s.Creation == Denied) || s.Want == Unwanted
-			if known && open && w.Retry == OnEvent && s.Want != Concluded && s.Record != storage.RecordPresent {
+			open := s.Stored && (s.Creation == Requested || s.Creation == FailedOnce) || s.Want == Unwanted
+			if known && open && w.Retry == OnEvent && s.Want != BoundOrLost && s.Record != storage.RecordPresent {
 				t.Fatalf("nothing wakes the claim: WaitFor(%+v, %v, %+v) = %+v", s, d.Reason, p, w)
 			}
 		}
@@ -86,7 +86,7 @@ func TestEntryIsAdoptedForItsState(t *testing.T) {
 		entry    Entry
 		creation Creation
 	}{
-		Inherited: {Durable, Open}, InheritedDiscarding: {Discarding, Created}, Foreign: {Outdated, Open}, ForeignDiscarding: {Discarding, Created},
+		Inherited: {Durable, Requested}, InheritedDiscarding: {Discarding, Created}, Untrusted: {Outdated, Requested}, UntrustedDiscarding: {Discarding, Created},
 	} {
 		if entry, creation := Adopted(inherited); entry != want.entry || creation != want.creation {
 			t.Errorf("Adopted(%v) = %v, %v; want %v, %v", inherited, entry, creation, want.entry, want.creation)
@@ -106,7 +106,7 @@ func TestUnresolvedOutcomes(t *testing.T) {
 }
 
 func TestCauseOfACall(t *testing.T) {
-	for want := Unserved; want <= Concluded; want++ {
+	for want := Unserved; want <= BoundOrLost; want++ {
 		for _, infeasible := range []bool{false, true} {
 			cause := CallFailed
 			if infeasible && want == Wanted {

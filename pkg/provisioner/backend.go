@@ -37,7 +37,7 @@ func (s *storage) Name() string { return s.name }
 // Prepare returns the request for the claim's volume. Provision is not called.
 func (s *storage) Prepare(ctx context.Context, options controller.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
 	if qualifier, ok := s.provisioner.(controller.Qualifier); ok && !qualifier.ShouldProvision(ctx, options.PVC.DeepCopy()) {
-		return nil, nil, &provision.NotOurs{}
+		return nil, nil, &provision.LeftToOther{}
 	}
 	if ptr.Deref(options.PVC.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == v1.PersistentVolumeBlock && !s.supportsBlock(ctx) {
 		return nil, nil, &provision.Refusal{Sentence: s.name + " does not support block volume provisioning"}

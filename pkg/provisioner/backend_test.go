@@ -116,16 +116,16 @@ func TestProvisioningStates(t *testing.T) {
 		unfit  bool
 	}{
 		"finished, first call":           {controller.ProvisioningFinished, failed, provision.NotRequested, provision.Failed, false},
-		"finished after background":      {controller.ProvisioningFinished, failed, provision.Open, provision.Denied, false},
-		"background, first call":         {controller.ProvisioningInBackground, failed, provision.NotRequested, provision.Open, false},
-		"background again":               {controller.ProvisioningInBackground, failed, provision.Open, provision.Open, false},
+		"finished after background":      {controller.ProvisioningFinished, failed, provision.Requested, provision.FailedOnce, false},
+		"background, first call":         {controller.ProvisioningInBackground, failed, provision.NotRequested, provision.Requested, false},
+		"background again":               {controller.ProvisioningInBackground, failed, provision.Requested, provision.Requested, false},
 		"no change, first call":          {controller.ProvisioningNoChange, failed, provision.NotRequested, provision.Failed, false},
 		"no change after finished":       {controller.ProvisioningNoChange, failed, provision.Failed, provision.Failed, false},
-		"no change after background":     {controller.ProvisioningNoChange, failed, provision.Open, provision.Open, false},
-		"no change after doubted denial": {controller.ProvisioningNoChange, failed, provision.Denied, provision.Denied, false},
+		"no change after background":     {controller.ProvisioningNoChange, failed, provision.Requested, provision.Requested, false},
+		"no change after doubted denial": {controller.ProvisioningNoChange, failed, provision.FailedOnce, provision.FailedOnce, false},
 		"reschedule, first call":         {controller.ProvisioningReschedule, failed, provision.NotRequested, provision.Failed, true},
-		"reschedule after background":    {controller.ProvisioningReschedule, failed, provision.Open, provision.Denied, true},
-		"unknown state":                  {"", failed, provision.NotRequested, provision.Open, false},
+		"reschedule after background":    {controller.ProvisioningReschedule, failed, provision.Requested, provision.FailedOnce, true},
+		"unknown state":                  {"", failed, provision.NotRequested, provision.Requested, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, failure := provisionOnce(t.Context(), t, newStorage(&scripted{state: tc.state, err: tc.err}))
@@ -241,7 +241,7 @@ func TestSharedSourcesHaveDistinctHandles(t *testing.T) {
 func TestUnqualifiedClaimIsLeftAlone(t *testing.T) {
 	for _, wanted := range []bool{true, false} {
 		_, _, err := newStorage(&picky{wanted: wanted}).Prepare(t.Context(), testOptions())
-		var foreign *provision.NotOurs
+		var foreign *provision.LeftToOther
 		if errors.As(err, &foreign) == wanted {
 			t.Errorf("ShouldProvision = %v: %v", wanted, err)
 		}

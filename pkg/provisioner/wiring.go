@@ -49,7 +49,7 @@ func (w *wiring) engine(end func(error)) (*engine.Engine, error) {
 			Client: w.client, Backend: w.storage, Honor: w.addFinalizer,
 			Claims: core.PersistentVolumeClaims().Informer(), Volumes: volumes, Classes: w.informers.Storage().V1().StorageClasses().Informer(),
 			Streamed: w.streamed, Serves: w.serves, Node: w.node, WatchedNode: w.watchedNode(), VolumeName: volumeName,
-			Reporter: reporter, Metrics: w.metrics, Backoff: backoff, Patience: w.patience(),
+			Reporter: reporter, Metrics: w.metrics, Backoff: backoff, Timeouts: w.timeouts(),
 		},
 		Deletion: deletion.Config{
 			Client: w.client, Volumes: volumes, Deleter: w.storage,
@@ -58,10 +58,10 @@ func (w *wiring) engine(end func(error)) (*engine.Engine, error) {
 	})
 }
 
-func (w *wiring) patience() provisioning.Patience {
-	patience := provisioning.DefaultPatience
-	patience.Unresolved = w.unresolvedAfter
-	return patience
+func (w *wiring) timeouts() provisioning.Timeouts {
+	timeouts := provisioning.DefaultTimeouts
+	timeouts.Unresolved = w.unresolvedAfter
+	return timeouts
 }
 
 func (w *wiring) serves(provisioner string) bool { return provisioner == w.storage.name }

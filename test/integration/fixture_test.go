@@ -131,7 +131,7 @@ type fixture struct {
 	// leases is the client of the journal; deniedFor is for how long it waits for rights.
 	leases    kubernetes.Interface
 	deniedFor time.Duration
-	patience  provisioning.Patience
+	timeouts  provisioning.Timeouts
 	// bypassed has the reasons of volumes created without an entry.
 	bypassed []string
 }
@@ -141,7 +141,7 @@ func newFixture(s *harness.Session, mode storagev1.VolumeBindingMode, change ...
 	s.T.Helper()
 	m := &fixture{
 		Session: s, storage: &fakeStorage{name: s.Namespace + ".example.com", handles: map[string]string{}}, class: s.Namespace,
-		leases: s.Client, deniedFor: time.Minute, patience: provisioning.DefaultPatience,
+		leases: s.Client, deniedFor: time.Minute, timeouts: provisioning.DefaultTimeouts,
 	}
 	for _, f := range change {
 		f(m)
@@ -171,7 +171,7 @@ func (m *fixture) restart() {
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
 		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("fixture"),
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
-		Journal: m.journal(), Journaled: true, Patience: m.patience,
+		Journal: m.journal(), Journaled: true, Timeouts: m.timeouts,
 		Bypassed: func(reason string) { m.bypassed = append(m.bypassed, reason) },
 	})
 	m.Must(err, "make controller")
@@ -188,8 +188,8 @@ func (m *fixture) journal() *store.Store {
 	m.term++
 	m.store = store.New(store.Config{
 		Client: m.leases, Journal: journal.Journal{Namespace: m.Namespace, Driver: m.storage.name}, Holder: "pod_exeunt",
-		Custody: journal.Custody{LeaderLease: "lease", Transitions: m.term}, StrikeDelay: 10 * time.Millisecond,
-		DeniedFor: m.deniedFor, Recorder: m.events, Metrics: store.NewMetrics(),
+		Custody: journal.Custody{LeaderLease: "lease", Transitions: m.term}, RemovalDelay: 10 * time.Millisecond,
+		ForbiddenFor: m.deniedFor, Recorder: m.events, Metrics: store.NewMetrics(),
 	})
 	writing, stop := context.WithCancel(m.Ctx)
 	ended := make(chan struct{})

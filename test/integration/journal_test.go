@@ -25,7 +25,7 @@ import (
 // expectJournal checks the number of active entries and of volumes in the driver.
 func (m *fixture) expectJournal(entries, volumes int) {
 	m.T.Helper()
-	m.expect("active entries", len(m.entries(journal.Active)), entries)
+	m.expect("active entries", len(m.entries(journal.KindActive)), entries)
 	m.expect("volumes in the driver", len(m.storage.handles), volumes)
 }
 
@@ -127,7 +127,7 @@ func TestGoneClassStopsNoCleanup(t *testing.T) {
 }
 
 func TestEntryGoesAfterTwoDenials(t *testing.T) {
-	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate, func(m *fixture) { m.patience.Denial = time.Nanosecond })
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate, func(m *fixture) { m.timeouts.RepeatedFailure = time.Nanosecond })
 	claim := m.refresh(m.createRequested())
 	m.storage.next = []fault{{codes.DeadlineExceeded, false}}
 	_ = m.fails(claim)
@@ -218,7 +218,7 @@ func TestBrokenCustodyOfDeletedClaimCallsNothing(t *testing.T) {
 		m.restart()
 		m.Must(m.reconcile(claim), "reconcile")
 		m.expectJournal(0, 1)
-		m.expect("unresolved entries", len(m.entries(journal.Apart)), 1)
+		m.expect("unresolved entries", len(m.entries(journal.KindUnresolved)), 1)
 		m.expect("calls", len(m.storage.requested)-before+len(m.storage.deleted), 0)
 	}
 }
@@ -279,7 +279,7 @@ func TestForeignHolderStopsNewCalls(t *testing.T) {
 	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	m.openFor()
 	leases := m.Client.CoordinationV1().Leases(m.Namespace)
-	lease, err := leases.Get(m.Ctx, m.store.Journal.LeaseName(journal.Active, 0), metav1.GetOptions{})
+	lease, err := leases.Get(m.Ctx, m.store.Journal.LeaseName(journal.KindActive, 0), metav1.GetOptions{})
 	m.Must(err, "read lease")
 	lease.Spec.HolderIdentity = ptr.To("other_exeunt")
 	_, err = leases.Update(m.Ctx, lease, metav1.UpdateOptions{})
@@ -294,7 +294,7 @@ func TestForeignHolderStopsNewCalls(t *testing.T) {
 		}
 	}
 	m.expect("CreateVolume calls", len(m.storage.requested)-before, 0)
-	m.expect("entries of the other process", len(m.entries(journal.Active)), 1)
+	m.expect("entries of the other process", len(m.entries(journal.KindActive)), 1)
 }
 
 // claimWrites counts the writes of a program to a claim of the test.

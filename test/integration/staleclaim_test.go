@@ -157,7 +157,7 @@ func TestDeletedNodeIsUnselectedAfterVolumeCleanup(t *testing.T) {
 	}
 	m.DeleteClaim(claim.Name)
 	m.AwaitClaimGone(claim.Name)
-	m.expect("entries", len(m.entries(journal.Active)), 0)
+	m.expect("entries", len(m.entries(journal.KindActive)), 0)
 }
 
 func TestExhaustedNodeIsUnselected(t *testing.T) {
@@ -178,6 +178,6 @@ func TestInvalidRequestHasNoEntry(t *testing.T) {
 	if err := m.reconcile(claim); err == nil {
 		t.Error("a selector is no error")
 	}
-	m.expect("entries", len(m.entries(journal.Active)), 0)
+	m.expect("entries", len(m.entries(journal.KindActive)), 0)
 	m.expect("CreateVolume calls", len(m.storage.requested), 0)
 }

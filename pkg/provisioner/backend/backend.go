@@ -22,8 +22,8 @@ type Backend interface {
 	// must be set.
 	//
 	// Errors: a [provision.Refusal] stays until claim or class change, and is retried with
-	// backoff nevertheless, as any other error is; a [provision.NotOurs] leaves the claim
-	// to another provisioner; for a [provision.Elsewhere] the scheduler must select another
+	// backoff nevertheless, as any other error is; a [provision.LeftToOther] leaves the claim
+	// to another provisioner; for a [provision.UnsuitableNode] the scheduler must select another
 	// node.
 	Prepare(ctx context.Context, options library.ProvisionOptions) (Request, *v1.PersistentVolume, error)
 	// Restore returns the request that a journal entry holds. An error means that the

@@ -61,8 +61,8 @@ func NewInputs(config InputsConfig) *Inputs {
 // the secret that its creation needs. Sources are protected from then on.
 //
 // Its errors say what is missing, as a sentence: a [provision.Refusal] stays until
-// claim or class change, [provision.NotOurs] is for somebody else to serve, and
-// with [provision.Elsewhere] another node must be chosen.
+// claim or class change, [provision.LeftToOther] is for somebody else to serve, and
+// with [provision.UnsuitableNode] another node must be chosen.
 func (i *Inputs) For(ctx context.Context, options library.ProvisionOptions) (provision.Input, provision.Credentials, *journal.Secret, error) {
 	in, needs, err := i.begin(ctx, options)
 	if err == nil {

@@ -158,7 +158,7 @@ func TestTheChosenNodeIsPreferredAndOneWithoutDriversMeansAnother(t *testing.T) 
 		t.Errorf("topology: %v", in.Topology)
 	}
 	_, _, _, err = w.inputs.For(t.Context(), choose("n3", "c"))
-	var elsewhere *provision.Elsewhere
+	var elsewhere *provision.UnsuitableNode
 	if !errors.As(err, &elsewhere) || !strings.Contains(elsewhere.Sentence, "n3") {
 		t.Errorf("a node without CSINode: %v, want Elsewhere that names it", err)
 	}
@@ -266,7 +266,7 @@ func TestWhatIsMissingIsNamedAndTriedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, _, err := w.inputs.For(t.Context(), tc.options)
-			var missing *provision.NotYet
+			var missing *provision.NotReady
 			if !errors.As(err, &missing) || !strings.Contains(missing.Sentence, tc.names) {
 				t.Errorf("For = %v, want NotYet that names %q", err, tc.names)
 			}

@@ -34,7 +34,7 @@ func (i *Inputs) credentials(ctx context.Context, in provision.Input) (provision
 	values, uid, err := controller.ReadSecret(ctx, i.Client, reference.Namespace, reference.Name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return provision.Credentials{}, nil, &provision.NotYet{Sentence: fmt.Sprintf("The %s%s, which storage class %q names, does not exist", what, reference.Name, in.Class.Name)}
+		return provision.Credentials{}, nil, &provision.NotReady{Sentence: fmt.Sprintf("The %s%s, which storage class %q names, does not exist", what, reference.Name, in.Class.Name)}
 	case err != nil:
 		return provision.Credentials{}, nil, fmt.Errorf("read %s%s, which storage class %q names: %w", what, reference.Name, in.Class.Name, err)
 	}

@@ -49,7 +49,7 @@ func (i *Inputs) driverOn(ctx context.Context, node string) (*storagev1.CSINode,
 	case err != nil:
 		return nil, err
 	case drivers == nil:
-		return nil, &provision.Elsewhere{Sentence: fmt.Sprintf("No CSI driver has registered itself on the chosen node %s: it has no CSINode", node)}
+		return nil, &provision.UnsuitableNode{Sentence: fmt.Sprintf("No CSI driver has registered itself on the chosen node %s: it has no CSINode", node)}
 	}
 	return drivers, nil
 }

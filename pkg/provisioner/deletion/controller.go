@@ -38,8 +38,9 @@ type Config struct {
 	Honor bool
 	// Locks are shared with the provisioning loop: one worker at a time per volume name.
 	Locks *controller.KeyLocks
-	// Settle removes the journal entry of the volume's claim; nil without a journal.
-	Settle func(ctx context.Context, volume *v1.PersistentVolume) error
+	// RemoveEntry removes the journal entry that the volume was created with, if there is one;
+	// nil without a journal.
+	RemoveEntry func(ctx context.Context, volume *v1.PersistentVolume) error
 }
 
 // Controller reclaims volumes.

@@ -22,7 +22,7 @@ import (
 // execute executes one action and returns the observation after the action, nil if nothing
 // is left to do now.
 func (c *Controller) execute(ctx context.Context, o observation, action external.Action) (*observation, error) {
-	if err := c.settle(ctx, o.volume, action); err != nil {
+	if err := c.removeEntry(ctx, o.volume, action); err != nil {
 		return nil, err
 	}
 	switch action {
@@ -43,13 +43,13 @@ func (c *Controller) execute(ctx context.Context, o observation, action external
 	return nil, nil
 }
 
-// settle removes the journal entry of the volume's claim before the volume is deleted: an
-// entry without a PersistentVolume means that the volume is created again.
-func (c *Controller) settle(ctx context.Context, volume *v1.PersistentVolume, action external.Action) error {
-	if c.Settle == nil || action != external.RemoveFinalizer && action != external.DeleteVolume && action != external.DeleteObject {
+// removeEntry has the journal entry of the volume's claim removed before anything of the
+// volume is deleted: an entry without a PersistentVolume has the volume created again.
+func (c *Controller) removeEntry(ctx context.Context, volume *v1.PersistentVolume, action external.Action) error {
+	if c.RemoveEntry == nil || action != external.RemoveFinalizer && action != external.DeleteVolume && action != external.DeleteObject {
 		return nil
 	}
-	if err := c.Settle(ctx, volume); err != nil {
+	if err := c.RemoveEntry(ctx, volume); err != nil {
 		return c.countFailure(volume, err)
 	}
 	return nil

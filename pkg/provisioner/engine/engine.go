@@ -67,11 +67,13 @@ func New(config Config) (*Engine, error) {
 		return nil, err
 	}
 	e.Journal.Holder, e.Journal.Lost = holder, e.End
-	e.Journal.Interval, e.Journal.StrikeDelay, e.Journal.DeniedFor = commitInterval, strikeDelay, deniedFor
+	e.Journal.Interval, e.Journal.RemovalDelay, e.Journal.ForbiddenFor = commitInterval, strikeDelay, deniedFor
 	e.store = store.New(e.Journal)
 	locks := &controller.KeyLocks{}
 	e.Deletion.Locks = locks
-	e.Deletion.Settle = func(ctx context.Context, volume *v1.PersistentVolume) error { return e.creations.Settle(ctx, volume) }
+	e.Deletion.RemoveEntry = func(ctx context.Context, volume *v1.PersistentVolume) error {
+		return e.creations.RemoveEntry(ctx, volume)
+	}
 	if e.deletions, err = deletion.New(e.Deletion); err != nil {
 		return nil, err
 	}

@@ -141,7 +141,7 @@ func (s *Store) retry(ctx context.Context, l *lease, err error) {
 	l.failures++
 	wait := min(firstRetry<<min(l.failures, 10), lastRetry)
 	s.plan(l, time.Now().Add(wait))
-	klog.FromContext(ctx).Error(err, "Writing the provisioning journal failed, trying again", "lease", s.Journal.LeaseName(journal.Active, l.number), "wait", wait)
+	klog.FromContext(ctx).Error(err, "Writing the provisioning journal failed, trying again", "lease", s.Journal.LeaseName(journal.KindActive, l.number), "wait", wait)
 }
 
 // revert gives up the changes that were refused by themselves: what is durable
@@ -230,7 +230,7 @@ func (s *Store) write(ctx context.Context, l *lease, entries map[types.UID]strin
 }
 
 func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string) error {
-	object := s.Journal.Lease(journal.Active, l.number, s.Holder, s.term(), entries)
+	object := s.Journal.Lease(journal.KindActive, l.number, s.Holder, s.term(), entries)
 	var now *coordinationv1.Lease
 	var err error
 	if object.ResourceVersion = l.version; l.version == "" {
@@ -271,7 +271,7 @@ func (s *Store) term() journal.Custody {
 
 // reread learns the version of a Lease that somebody else has written.
 func (s *Store) reread(ctx context.Context, l *lease) error {
-	name := s.Journal.LeaseName(journal.Active, l.number)
+	name := s.Journal.LeaseName(journal.KindActive, l.number)
 	object, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).Get(ctx, name, metav1.GetOptions{})
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {

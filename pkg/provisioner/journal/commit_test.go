@@ -30,15 +30,15 @@ func TestEntryIsDurableAfterWrite(t *testing.T) {
 		}
 		entry := newEntry(1)
 		must(t, store.Write(t.Context(), entry))
-		if _, durable := api.entries(journal.Active)[entry.UID]; !durable || !store.Has(entry.UID) {
+		if _, durable := api.entries(journal.KindActive)[entry.UID]; !durable || !store.Has(entry.UID) {
 			t.Fatal("the entry is not durable")
 		}
-		store.Strike(entry.UID)
+		store.Remove(entry.UID)
 		if !store.Has(entry.UID) {
 			t.Error("the removal is not durable, and the journal has no entry")
 		}
 		<-time.After(2 * time.Second)
-		if left := api.entries(journal.Active); len(left) != 0 || store.Has(entry.UID) {
+		if left := api.entries(journal.KindActive); len(left) != 0 || store.Has(entry.UID) {
 			t.Errorf("left: %+v", left)
 		}
 	})
@@ -52,15 +52,15 @@ func TestStrikeNowIsDurableWhenItReturns(t *testing.T) {
 		for _, soon := range []bool{false, true} {
 			must(t, store.Write(t.Context(), newEntry(1)))
 			if soon {
-				store.Strike(newEntry(1).UID)
+				store.Remove(newEntry(1).UID)
 			}
-			must(t, store.StrikeNow(t.Context(), newEntry(1).UID))
-			if left := api.entries(journal.Active); len(left) != 0 || store.Has(newEntry(1).UID) {
+			must(t, store.RemoveNow(t.Context(), newEntry(1).UID))
+			if left := api.entries(journal.KindActive); len(left) != 0 || store.Has(newEntry(1).UID) {
 				t.Errorf("left: %+v", left)
 			}
 		}
-		must(t, store.StrikeNow(t.Context(), "unknown"))
-		store.Strike("unknown")
+		must(t, store.RemoveNow(t.Context(), "unknown"))
+		store.Remove("unknown")
 	})
 }
 
@@ -111,7 +111,7 @@ func TestRefusedChangeKeepsTheDurableEntry(t *testing.T) {
 			t.Errorf("error = %v, want Invalid", err)
 		}
 		<-time.After(time.Minute)
-		if got := api.entries(journal.Active)[newEntry(1).UID]; markOf(got) != "old" || !store.Has(newEntry(1).UID) {
+		if got := api.entries(journal.KindActive)[newEntry(1).UID]; markOf(got) != "old" || !store.Has(newEntry(1).UID) {
 			t.Errorf("entry = %+v, want the old one", got)
 		}
 		if err := store.Write(t.Context(), marked(newEntry(2), "refused")); !apierrors.IsInvalid(err) {
@@ -152,7 +152,7 @@ func TestRefusedBatchIsSplit(t *testing.T) {
 				}
 			}
 		}
-		store.Strike(newEntry(9).UID)
+		store.Remove(newEntry(9).UID)
 		errs := writeAll(t, store, marked(newEntry(0), "new"), marked(newEntry(1), "refused"), marked(newEntry(2), "new"), marked(newEntry(5), "refused"), marked(newEntry(6), "new"))
 		for i, wrong := range []bool{false, true, false, true, false} {
 			if apierrors.IsInvalid(errs[i]) != wrong || (errs[i] != nil) != wrong {
@@ -163,7 +163,7 @@ func TestRefusedBatchIsSplit(t *testing.T) {
 			newEntry(0).UID: "new", newEntry(1).UID: "old", newEntry(2).UID: "new", newEntry(3).UID: "old", newEntry(6).UID: "new",
 		}
 		got := map[types.UID]string{}
-		for uid, entry := range api.entries(journal.Active) {
+		for uid, entry := range api.entries(journal.KindActive) {
 			got[uid] = markOf(entry)
 		}
 		if !maps.Equal(got, want) || missing > 0 {
@@ -185,11 +185,11 @@ func TestStrikeDuringASplitIsFinal(t *testing.T) {
 		}()
 		<-time.After(250 * time.Millisecond) // the batch was refused, the split is under way
 		for number := range 4 {
-			store.Strike(newEntry(number).UID)
+			store.Remove(newEntry(number).UID)
 		}
 		<-done
 		<-time.After(time.Minute)
-		if left := api.entries(journal.Active); len(left) != 0 {
+		if left := api.entries(journal.KindActive); len(left) != 0 {
 			t.Errorf("entries came back: %v", slices.Collect(maps.Keys(left)))
 		}
 	})
@@ -197,8 +197,8 @@ func TestStrikeDuringASplitIsFinal(t *testing.T) {
 
 func TestUnknownOutcomeIsWrittenOrStruckLater(t *testing.T) {
 	for _, applied := range []bool{false, true} {
-		for _, strike := range []bool{false, true} {
-			t.Run(fmt.Sprintf("applied %v, strike %v", applied, strike), func(t *testing.T) {
+		for _, remove := range []bool{false, true} {
+			t.Run(fmt.Sprintf("applied %v, remove %v", applied, remove), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
 					api := newServer()
 					store := New(config(api, pod, 1))
@@ -213,12 +213,12 @@ func TestUnknownOutcomeIsWrittenOrStruckLater(t *testing.T) {
 						t.Errorf("error = %v, want the timeout", err)
 					}
 					api.before, api.after = nil, nil
-					if strike {
-						must(t, store.StrikeNow(within(t, time.Minute), newEntry(1).UID))
+					if remove {
+						must(t, store.RemoveNow(within(t, time.Minute), newEntry(1).UID))
 					} else {
 						must(t, store.Write(within(t, time.Minute), newEntry(1)))
 					}
-					if _, has := api.entries(journal.Active)[newEntry(1).UID]; has == strike {
+					if _, has := api.entries(journal.KindActive)[newEntry(1).UID]; has == remove {
 						t.Errorf("entry is there: %v", has)
 					}
 				})
@@ -240,7 +240,7 @@ func TestCanceledCallerDoesNotStopTheWrite(t *testing.T) {
 			t.Error("the journal has forgotten an entry that may be durable")
 		}
 		<-time.After(5 * time.Second)
-		if len(api.entries(journal.Active)) != 1 {
+		if len(api.entries(journal.KindActive)) != 1 {
 			t.Error("the entry is not durable")
 		}
 	})
@@ -280,11 +280,11 @@ func TestFlushBesideRunLosesNothing(t *testing.T) {
 			api.mu.Lock()
 			acknowledged = append(acknowledged, newEntry(2*round+1).UID)
 			api.mu.Unlock()
-			if _, has := api.entries(journal.Active)[newEntry(2*round+1).UID]; !has {
+			if _, has := api.entries(journal.KindActive)[newEntry(2*round+1).UID]; !has {
 				t.Fatalf("round %d: a durable entry is missing", round)
 			}
 			must(t, <-first)
-			if got := len(api.entries(journal.Active)); got != 2*round+2 {
+			if got := len(api.entries(journal.KindActive)); got != 2*round+2 {
 				t.Fatalf("round %d: %d entries", round, got)
 			}
 		}
@@ -305,15 +305,15 @@ func TestFlushWritesStrikesAfterRunEnded(t *testing.T) {
 		go func() { store.Run(ctx); close(ended) }()
 		must(t, store.Write(ctx, newEntry(1)))
 		must(t, store.Write(ctx, newEntry(2)))
-		store.Strike(newEntry(1).UID)
+		store.Remove(newEntry(1).UID)
 		stop()
 		<-ended
 		late := make(chan error)
-		go func() { late <- store.StrikeNow(t.Context(), newEntry(2).UID) }()
+		go func() { late <- store.RemoveNow(t.Context(), newEntry(2).UID) }()
 		synctest.Wait()
 		store.Flush(t.Context())
 		must(t, <-late)
-		if left := api.entries(journal.Active); len(left) != 0 {
+		if left := api.entries(journal.KindActive); len(left) != 0 {
 			t.Errorf("left: %+v", left)
 		}
 	})
@@ -374,11 +374,11 @@ func TestRemovalIsForgottenUnderLoad(t *testing.T) {
 		go func() { // a change comes during every write
 			for ctx.Err() == nil {
 				<-time.After(time.Millisecond)
-				store.Strike(newEntry(99).UID)
+				store.Remove(newEntry(99).UID)
 				go func() { _ = store.Write(ctx, newEntry(99)) }()
 			}
 		}()
-		store.Strike(newEntry(0).UID)
+		store.Remove(newEntry(0).UID)
 		<-time.After(10 * time.Second)
 		if store.Has(newEntry(0).UID) {
 			t.Error("an entry that is gone for long counts as there")

@@ -39,7 +39,7 @@ func mortal(api *server, step int, applied bool) {
 
 // acknowledged is what a process was told before it crashed.
 type acknowledged struct {
-	written, struck, apart map[types.UID]bool
+	written, removed, unresolved map[types.UID]bool
 }
 
 // live does a little of everything and returns what was acknowledged.
@@ -59,16 +59,16 @@ func live(ctx context.Context, store *Store) acknowledged {
 			known.written[entry.UID] = true
 		}
 	}
-	strike := func(number int) {
-		delete(known.written, newEntry(number).UID) // it may be struck
-		known.struck[newEntry(number).UID] = store.StrikeNow(ctx, newEntry(number).UID) == nil
+	remove := func(number int) {
+		delete(known.written, newEntry(number).UID) // it may be removed
+		known.removed[newEntry(number).UID] = store.RemoveNow(ctx, newEntry(number).UID) == nil
 	}
-	strike(0)
-	strike(5)
-	if known.written[newEntry(1).UID] && store.SetApart(ctx, large(1), "x") == nil {
-		known.apart[newEntry(1).UID] = true
+	remove(0)
+	remove(5)
+	if known.written[newEntry(1).UID] && store.MoveToUnresolved(ctx, large(1), "x") == nil {
+		known.unresolved[newEntry(1).UID] = true
 	}
-	if known.written[newEntry(2).UID] && store.SetApart(ctx, large(2), "x") == nil {
+	if known.written[newEntry(2).UID] && store.MoveToUnresolved(ctx, large(2), "x") == nil {
 		_, _ = store.Resume(ctx, large(2))
 	}
 	return known
@@ -80,8 +80,8 @@ func TestNothingIsForgottenByACrashAtAnyStep(t *testing.T) {
 		for _, applied := range []bool{false, true} {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
-				leave(t, api, journal.Active, 0, term(3), newEntry(7))
-				leave(t, api, journal.Active, 1, term(3), newEntry(8))
+				leave(t, api, journal.KindActive, 0, term(3), newEntry(7))
+				leave(t, api, journal.KindActive, 1, term(3), newEntry(8))
 				mortal(api, step, applied)
 				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 				known := live(ctx, New(config(api, otherPod, 4)))
@@ -94,24 +94,24 @@ func TestNothingIsForgottenByACrashAtAnyStep(t *testing.T) {
 				for _, entry := range run(t, store) {
 					inherited[entry.UID] = entry
 				}
-				apart := map[types.UID]bool{}
+				unresolved := map[types.UID]bool{}
 				for _, entry := range store.Unresolved() {
-					apart[entry.UID] = true
+					unresolved[entry.UID] = true
 				}
 				what := fmt.Sprintf("crash with request %d, applied %v", step, applied)
 				for claim := range known.written {
-					if _, is := inherited[claim]; !is && !apart[claim] {
+					if _, is := inherited[claim]; !is && !unresolved[claim] {
 						t.Errorf("%s: the entry of claim %s is lost", what, claim)
 					}
 				}
-				for claim, struck := range known.struck {
-					if _, is := inherited[claim]; is && struck {
+				for claim, removed := range known.removed {
+					if _, is := inherited[claim]; is && removed {
 						t.Errorf("%s: the entry of claim %s came back", what, claim)
 					}
 				}
-				for claim := range known.apart {
-					if _, is := inherited[claim]; is || !apart[claim] {
-						t.Errorf("%s: the unresolved entry of claim %s is active %v, apart %v", what, claim, is, apart[claim])
+				for claim := range known.unresolved {
+					if _, is := inherited[claim]; is || !unresolved[claim] {
+						t.Errorf("%s: the unresolved entry of claim %s is active %v, unresolved %v", what, claim, is, unresolved[claim])
 					}
 				}
 			})
@@ -120,7 +120,7 @@ func TestNothingIsForgottenByACrashAtAnyStep(t *testing.T) {
 	t.Logf("%d crashes", crashes)
 }
 
-// BenchmarkStore writes and strikes entries with an API server that takes 3 ms, by as
+// BenchmarkStore writes and removes entries with an API server that takes 3 ms, by as
 // many workers as the provisioner has.
 func BenchmarkStore(b *testing.B) {
 	for _, workers := range []int{1, 10, 100} {
@@ -143,7 +143,7 @@ func BenchmarkStore(b *testing.B) {
 						if err := store.Write(ctx, newEntry(number)); err != nil {
 							b.Error(err)
 						}
-						store.Strike(newEntry(number).UID)
+						store.Remove(newEntry(number).UID)
 					}
 				})
 			}

@@ -8,8 +8,8 @@
 //
 //	Start    reads all Leases, writes the own holder and term into each
 //	Write    returns once the entry is durable; only then the driver may be called
-//	Strike   removes an entry soon, StrikeNow before it returns
-//	SetApart moves an entry to the unresolved ones
+//	Strike   removes an entry soon, RemoveNow before it returns
+//	MoveToUnresolved moves an entry to the unresolved ones
 //
 // A Lease that another process has taken over ends the journal: [ErrLost].
 package journal

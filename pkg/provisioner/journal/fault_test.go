@@ -26,7 +26,7 @@ func TestLeaseThatEndsWithTheWriteIsCreatedAgain(t *testing.T) {
 		store := New(config(api, pod, 1))
 		run(t, store)
 		must(t, store.Write(t.Context(), newEntry(1)))
-		name := theJournal.LeaseName(journal.Active, 0)
+		name := theJournal.LeaseName(journal.KindActive, 0)
 		now := metav1.Now()
 		api.edit(name, func(lease *coordinationv1.Lease) {
 			lease.DeletionTimestamp, lease.Finalizers = &now, []string{"foregroundDeletion"}
@@ -49,7 +49,7 @@ func TestLeaseThatEndsWithTheWriteIsCreatedAgain(t *testing.T) {
 			return nil
 		}
 		must(t, store.Write(t.Context(), newEntry(2)))
-		if got := len(api.entries(journal.Active)); got != 2 {
+		if got := len(api.entries(journal.KindActive)); got != 2 {
 			t.Errorf("%d entries are durable, want 2", got)
 		}
 	})
@@ -73,7 +73,7 @@ func TestEntryThatAdmissionRemovesIsNotDurable(t *testing.T) {
 }
 
 func TestDeletedOrEditedLeaseIsOverruled(t *testing.T) {
-	name := theJournal.LeaseName(journal.Active, 0)
+	name := theJournal.LeaseName(journal.KindActive, 0)
 	for what, change := range map[string]func(*server){
 		"deleted": func(api *server) { api.remove(name) },
 		"an entry removed": func(api *server) {
@@ -90,7 +90,7 @@ func TestDeletedOrEditedLeaseIsOverruled(t *testing.T) {
 				must(t, store.Write(t.Context(), newEntry(1)))
 				change(api)
 				must(t, store.Write(t.Context(), newEntry(2)))
-				if got := len(api.entries(journal.Active)); got != 2 {
+				if got := len(api.entries(journal.KindActive)); got != 2 {
 					t.Errorf("%d entries, want 2", got)
 				}
 			})
@@ -110,8 +110,8 @@ func TestWriteWithoutNamespaceEnds(t *testing.T) {
 			return apierrors.NewNotFound(coordinationv1.Resource("namespaces"), "ns")
 		}
 		for what, err := range map[string]error{
-			"Write":    store.Write(within(t, time.Hour), newEntry(1)),
-			"SetApart": store.SetApart(within(t, time.Hour), newEntry(1), "x"),
+			"Write":            store.Write(within(t, time.Hour), newEntry(1)),
+			"MoveToUnresolved": store.MoveToUnresolved(within(t, time.Hour), newEntry(1), "x"),
 		} {
 			if !apierrors.IsNotFound(err) {
 				t.Errorf("%s: %v, want NotFound", what, err)
@@ -141,15 +141,15 @@ func TestLostJournalAnswersEverybody(t *testing.T) {
 		if len(api.names()) < 2 {
 			t.Fatalf("leases: %v", api.names())
 		}
-		foreign(api, theJournal.LeaseName(journal.Active, 0))
+		foreign(api, theJournal.LeaseName(journal.KindActive, 0))
 		for i, err := range writeAll(t, store, marked(newEntry(0), "new"), marked(newEntry(9), "new")) {
 			if i == 0 && !errors.Is(err, ErrLost) {
 				t.Errorf("entry %d: %v, want ErrLost", i, err)
 			}
 		}
 		for _, err := range []error{
-			store.Write(within(t, time.Second), newEntry(20)), store.StrikeNow(within(t, time.Second), newEntry(8).UID),
-			store.SetApart(within(t, time.Second), newEntry(7), "x"),
+			store.Write(within(t, time.Second), newEntry(20)), store.RemoveNow(within(t, time.Second), newEntry(8).UID),
+			store.MoveToUnresolved(within(t, time.Second), newEntry(7), "x"),
 		} {
 			if !errors.Is(err, ErrLost) {
 				t.Errorf("error = %v, want ErrLost", err)
@@ -177,8 +177,8 @@ func TestWaitersOfOtherLeasesLearnOfTheLoss(t *testing.T) {
 		for number := range 10 {
 			must(t, store.Write(t.Context(), large(number)))
 		}
-		foreign(api, theJournal.LeaseName(journal.Active, 0))
-		foreign(api, theJournal.LeaseName(journal.Active, 1))
+		foreign(api, theJournal.LeaseName(journal.KindActive, 0))
+		foreign(api, theJournal.LeaseName(journal.KindActive, 1))
 		errs := make(chan error, 2)
 		for _, number := range []int{0, 9} {
 			go func() { errs <- store.Write(within(t, time.Hour), marked(newEntry(number), "new")) }()

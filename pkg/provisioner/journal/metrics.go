@@ -54,7 +54,7 @@ func (m *Metrics) committed(entries map[types.UID]string) {
 func (s *Store) count() {
 	s.Metrics.entries.Set(float64(len(s.where)))
 	count, oldest := 0, time.Time{}
-	for _, lease := range s.apart {
+	for _, lease := range s.unresolved {
 		for _, entry := range lease.entries {
 			count++
 			if entry.Unresolved == nil {

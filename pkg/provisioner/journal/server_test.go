@@ -257,7 +257,7 @@ func term(transitions int32) journal.Custody {
 func config(s *server, holder string, transitions int32) Config {
 	return Config{
 		Client: s, Journal: theJournal, Holder: holder, Custody: term(transitions),
-		Interval: 50 * time.Millisecond, StrikeDelay: time.Second, DeniedFor: time.Minute,
+		Interval: 50 * time.Millisecond, RemovalDelay: time.Second, ForbiddenFor: time.Minute,
 		Metrics: NewMetrics(), Recorder: record.NewFakeRecorder(1000),
 	}
 }

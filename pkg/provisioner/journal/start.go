@@ -70,7 +70,7 @@ func (s *Store) createFirst(ctx context.Context) error {
 }
 
 // Forbidden reports whether the error of a request means that the right to write Leases
-// has been missing for DeniedFor, and emits an event then.
+// has been missing for ForbiddenFor, and emits an event then.
 func (s *Store) Forbidden(ctx context.Context, err error) bool {
 	denied := apierrors.IsForbidden(err) && s.denied(ctx)
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *Store) Forbidden(ctx context.Context, err error) bool {
 	case s.deniedSince.IsZero():
 		s.deniedSince = time.Now()
 	}
-	lasting := denied && time.Since(s.deniedSince) >= s.DeniedFor
+	lasting := denied && time.Since(s.deniedSince) >= s.ForbiddenFor
 	s.mu.Unlock()
 	if lasting {
 		s.warn("JournalForbidden", fmt.Sprintf(
@@ -122,8 +122,8 @@ func (s *Store) TakeOver(ctx context.Context) ([]journal.Entry, error) {
 	for i := range list.Items {
 		kind, number, ours := s.Journal.KindOf(&list.Items[i])
 		switch {
-		case ours && kind == journal.Apart:
-			s.sawApart(&list.Items[i], false)
+		case ours && kind == journal.KindUnresolved:
+			s.sawUnresolved(&list.Items[i], false)
 		case ours:
 			if err := s.takeOver(ctx, &list.Items[i], number); err != nil {
 				return nil, err
@@ -212,12 +212,12 @@ func (s *Store) adopt(l *lease, texts map[types.UID]string, inherited []journal.
 		if known != nil && (!requested[claim] || !discarding(claim, known.entries[claim])) {
 			duplicates = append(duplicates, claim)
 			l.wanted++
-			s.plan(l, time.Now().Add(s.StrikeDelay))
+			s.plan(l, time.Now().Add(s.RemovalDelay))
 			continue
 		}
 		if known != nil {
 			s.remove(known, claim)
-			s.plan(known, time.Now().Add(s.StrikeDelay))
+			s.plan(known, time.Now().Add(s.RemovalDelay))
 		}
 		s.set(l, claim, text)
 		l.committed++
@@ -237,7 +237,7 @@ func discarding(claim types.UID, text string) bool {
 
 func (s *Store) warnUnreadable(l *lease, unreadable []types.UID) {
 	for _, claim := range unreadable {
-		s.warn("JournalEntryUnreadable", fmt.Sprintf("The journal entry of claim UID %s in lease %s cannot be read and is left alone", claim, s.Journal.LeaseName(journal.Active, l.number)))
+		s.warn("JournalEntryUnreadable", fmt.Sprintf("The journal entry of claim UID %s in lease %s cannot be read and is left alone", claim, s.Journal.LeaseName(journal.KindActive, l.number)))
 	}
 }
 
@@ -267,8 +267,8 @@ func (s *Store) Unresolved() []journal.Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []journal.Entry
-	for _, name := range slices.Sorted(maps.Keys(s.apart)) {
-		all = append(all, s.apart[name].entries...)
+	for _, name := range slices.Sorted(maps.Keys(s.unresolved)) {
+		all = append(all, s.unresolved[name].entries...)
 	}
 	return all
 }

@@ -56,13 +56,13 @@ func TestEntriesAreInherited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
-				leave(t, api, journal.Active, 3, tc.recorded, newEntry(1), newEntry(2))
+				leave(t, api, journal.KindActive, 3, tc.recorded, newEntry(1), newEntry(2))
 				store := New(config(api, pod, 5))
 				inherited := run(t, store)
 				if len(inherited) != 2 || inherited[0].CustodyBroken != tc.broken || !store.Has(newEntry(1).UID) {
 					t.Fatalf("inherited %+v, want two with custody broken: %v", inherited, tc.broken)
 				}
-				for _, entry := range api.entries(journal.Active) {
+				for _, entry := range api.entries(journal.KindActive) {
 					if entry.CustodyBroken != tc.broken {
 						t.Errorf("entry %s is stored with custody broken: %v", entry.Name, entry.CustodyBroken)
 					}
@@ -79,11 +79,11 @@ func TestEntriesAreInherited(t *testing.T) {
 func TestFailedTakeOverForgetsNoEntry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
-		leave(t, api, journal.Active, 0, term(4), newEntry(0))
-		leave(t, api, journal.Active, 1, term(4), newEntry(1))
+		leave(t, api, journal.KindActive, 0, term(4), newEntry(0))
+		leave(t, api, journal.KindActive, 1, term(4), newEntry(1))
 		failures := 3
 		api.before = func(verb string, lease *coordinationv1.Lease) error {
-			if verb == "update" && lease.Name == theJournal.LeaseName(journal.Active, 1) && failures > 0 {
+			if verb == "update" && lease.Name == theJournal.LeaseName(journal.KindActive, 1) && failures > 0 {
 				failures--
 				return apierrors.NewServerTimeout(leasesResource, verb, 1)
 			}
@@ -99,7 +99,7 @@ func TestLeaseDeletedDuringTakeOverIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, conflict := range []bool{false, true} {
 			api := newServer()
-			leave(t, api, journal.Active, 0, term(4), newEntry(0))
+			leave(t, api, journal.KindActive, 0, term(4), newEntry(0))
 			once := true
 			api.before = func(verb string, lease *coordinationv1.Lease) error {
 				if verb == "update" && once {
@@ -111,8 +111,8 @@ func TestLeaseDeletedDuringTakeOverIsKept(t *testing.T) {
 				}
 				return nil
 			}
-			if got := run(t, New(config(api, pod, 5))); len(got) != 1 || len(api.entries(journal.Active)) != 1 {
-				t.Errorf("conflict %v: inherited %+v, stored %d", conflict, got, len(api.entries(journal.Active)))
+			if got := run(t, New(config(api, pod, 5))); len(got) != 1 || len(api.entries(journal.KindActive)) != 1 {
+				t.Errorf("conflict %v: inherited %+v, stored %d", conflict, got, len(api.entries(journal.KindActive)))
 			}
 		}
 	})
@@ -149,9 +149,9 @@ func TestLeaseOfAnOldLeaderIsNotOverwritten(t *testing.T) {
 		run(t, store)
 		must(t, store.Write(t.Context(), large(0)))
 		for number := 1; number < 4; number++ { // as a frozen leader could, after the list
-			leave(t, api, journal.Active, number, term(4), newEntry(100+number))
+			leave(t, api, journal.KindActive, number, term(4), newEntry(100+number))
 		}
-		api.edit(theJournal.LeaseName(journal.Active, 4), func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"its": "own"} })
+		api.edit(theJournal.LeaseName(journal.KindActive, 4), func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"its": "own"} })
 		for number := range 12 {
 			must(t, store.Write(within(t, time.Minute), large(number)))
 		}
@@ -160,12 +160,12 @@ func TestLeaseOfAnOldLeaderIsNotOverwritten(t *testing.T) {
 		if names := numbersOf(got); !slices.Equal(names, []string{"claim-101", "claim-102", "claim-103"}) {
 			t.Errorf("inherited %v, want those of the old leader", names)
 		}
-		if all := api.entries(journal.Active); len(all) != 15 {
+		if all := api.entries(journal.KindActive); len(all) != 15 {
 			t.Errorf("%d entries are stored, want 15", len(all))
 		}
 		api.mu.Lock()
 		defer api.mu.Unlock()
-		if api.leases[theJournal.LeaseName(journal.Active, 4)].Annotations["its"] != "own" {
+		if api.leases[theJournal.LeaseName(journal.KindActive, 4)].Annotations["its"] != "own" {
 			t.Error("a Lease of somebody else was overwritten")
 		}
 	})
@@ -178,7 +178,7 @@ func TestLeaseOfANewerLeaderEndsTheJournal(t *testing.T) {
 		run(t, store)
 		must(t, store.Write(t.Context(), large(0)))
 		for number := 1; number < 4; number++ {
-			leave(t, api, journal.Active, number, term(6), newEntry(100))
+			leave(t, api, journal.KindActive, number, term(6), newEntry(100))
 		}
 		var err error
 		for number := 0; number < 12 && err == nil; number++ {
@@ -200,11 +200,11 @@ func TestTakeOverBesideWritesSharesNoLease(t *testing.T) {
 			must(t, store.Write(t.Context(), large(number)))
 		}
 		next := len(api.names())
-		leave(t, api, journal.Active, next, term(4), newEntry(100))
+		leave(t, api, journal.KindActive, next, term(4), newEntry(100))
 		written := make(chan error, 12)
 		started := false
 		api.before = func(verb string, lease *coordinationv1.Lease) error {
-			if verb == "update" && lease.Name == theJournal.LeaseName(journal.Active, next) && !started {
+			if verb == "update" && lease.Name == theJournal.LeaseName(journal.KindActive, next) && !started {
 				started = true
 				for number := 6; number < 18; number++ { // needs new Leases
 					go func() { written <- store.Write(t.Context(), large(number)) }()
@@ -220,7 +220,7 @@ func TestTakeOverBesideWritesSharesNoLease(t *testing.T) {
 		for range 12 {
 			must(t, <-written)
 		}
-		if all := api.entries(journal.Active); len(all) != 19 {
+		if all := api.entries(journal.KindActive); len(all) != 19 {
 			t.Errorf("%d entries are stored, want 19", len(all))
 		}
 	})
@@ -237,8 +237,8 @@ func TestEntryInTwoLeasesIsStruckFromBoth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
-				leave(t, api, journal.Active, 0, term(4), tc.first, newEntry(2))
-				leave(t, api, journal.Active, 1, term(4), newEntry(3), tc.second)
+				leave(t, api, journal.KindActive, 0, term(4), tc.first, newEntry(2))
+				leave(t, api, journal.KindActive, 1, term(4), newEntry(3), tc.second)
 				store := New(config(api, pod, 5))
 				inherited := run(t, store)
 				last := map[types.UID]journal.State{}
@@ -248,10 +248,10 @@ func TestEntryInTwoLeasesIsStruckFromBoth(t *testing.T) {
 				if len(last) != 3 || last[newEntry(1).UID] != journal.Requested {
 					t.Errorf("inherited %+v, want claim-1 as requested", inherited)
 				}
-				must(t, store.StrikeNow(t.Context(), newEntry(1).UID))
+				must(t, store.RemoveNow(t.Context(), newEntry(1).UID))
 				<-time.After(2 * time.Second)
-				if _, left := api.entries(journal.Active)[newEntry(1).UID]; left || len(api.entries(journal.Active)) != 2 {
-					t.Errorf("stored: %v", api.entries(journal.Active))
+				if _, left := api.entries(journal.KindActive)[newEntry(1).UID]; left || len(api.entries(journal.KindActive)) != 2 {
+					t.Errorf("stored: %v", api.entries(journal.KindActive))
 				}
 			})
 		})
@@ -261,13 +261,13 @@ func TestEntryInTwoLeasesIsStruckFromBoth(t *testing.T) {
 func TestForgedLeasesDoNotStopTheStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
-		leave(t, api, journal.Active, 0, term(1), newEntry(1))
-		name := theJournal.LeaseName(journal.Active, 0)
+		leave(t, api, journal.KindActive, 0, term(1), newEntry(1))
+		name := theJournal.LeaseName(journal.KindActive, 0)
 		api.edit(name, func(l *coordinationv1.Lease) {
 			l.Annotations[journal.EntryPrefix+"forged"] = "?"
 			l.Spec.HolderIdentity = nil
 		})
-		huge := theJournal.Lease(journal.Active, 0, otherPod, term(1), nil)
+		huge := theJournal.Lease(journal.KindActive, 0, otherPod, term(1), nil)
 		huge.Name = "csi.example.com-journal-9223372036854775807"
 		api.edit(huge.Name, func(l *coordinationv1.Lease) { *l = *huge })
 		settings := config(api, pod, 5)
@@ -328,7 +328,7 @@ func TestCustodyAloneIsBrokenAfterTenMinutes(t *testing.T) {
 		t.Run(fmt.Sprint(minutes), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
-				leave(t, api, journal.Active, 0, journal.Custody{Written: time.Now().Add(time.Duration(-minutes) * time.Minute).Unix()}, newEntry(1))
+				leave(t, api, journal.KindActive, 0, journal.Custody{Written: time.Now().Add(time.Duration(-minutes) * time.Minute).Unix()}, newEntry(1))
 				settings := config(api, pod, 5)
 				settings.Custody = journal.Custody{}
 				if got := run(t, New(settings)); len(got) != 1 || got[0].CustodyBroken != broken {

@@ -23,9 +23,9 @@ const (
 	// budget is the greatest size of the entries of one active Lease, in bytes. A Lease
 	// is written whole, so small Leases are cheap to change.
 	budget = 48 << 10
-	// apartBudget is the same for unresolved entries, which seldom change. The API
+	// unresolvedBudget is the same for unresolved entries, which seldom change. The API
 	// server allows 256 KiB of annotations.
-	apartBudget = 200 << 10
+	unresolvedBudget = 200 << 10
 	// commitTimeout bounds one write of a Lease.
 	commitTimeout = 10 * time.Second
 )
@@ -39,12 +39,12 @@ type Config struct {
 	Holder string
 	// Custody is the current term.
 	Custody journal.Custody
-	// Interval is the least time between two writes; StrikeDelay is how long a removal
+	// Interval is the least time between two writes; RemovalDelay is how long a removal
 	// waits for company.
-	Interval, StrikeDelay time.Duration
-	// DeniedFor is how long the right to write Leases must be missing until claims are
+	Interval, RemovalDelay time.Duration
+	// ForbiddenFor is how long the right to write Leases must be missing until claims are
 	// served without the journal.
-	DeniedFor time.Duration
+	ForbiddenFor time.Duration
 	// Off: no entry is going to be written, so that no Lease is created. Those that exist
 	// are taken over.
 	Off bool
@@ -59,9 +59,9 @@ type Config struct {
 type Store struct {
 	Config
 	wake chan struct{}
-	// writer is full while an active Lease is written, apartWriter while an unresolved
+	// writer is full while an active Lease is written, unresolvedWriter while an unresolved
 	// one is.
-	writer, apartWriter chan struct{}
+	writer, unresolvedWriter chan struct{}
 
 	mu     sync.Mutex
 	leases []*lease
@@ -72,7 +72,7 @@ type Store struct {
 	where      map[types.UID]*lease
 	removed    map[types.UID]removal
 	inherited  []journal.Entry
-	apart      map[string]apart
+	unresolved map[string]unresolvedLease
 	approved   func(journal.Entry)
 	lost       error
 	reported   bool
@@ -125,8 +125,8 @@ func New(config Config) *Store {
 		config.Metrics = NewMetrics()
 	}
 	return &Store{
-		Config: config, wake: make(chan struct{}, 1), writer: make(chan struct{}, 1), apartWriter: make(chan struct{}, 1),
-		where: map[types.UID]*lease{}, removed: map[types.UID]removal{}, apart: map[string]apart{}, numbers: map[int]bool{},
+		Config: config, wake: make(chan struct{}, 1), writer: make(chan struct{}, 1), unresolvedWriter: make(chan struct{}, 1),
+		where: map[types.UID]*lease{}, removed: map[types.UID]removal{}, unresolved: map[string]unresolvedLease{}, numbers: map[int]bool{},
 	}
 }
 
@@ -231,18 +231,18 @@ func (s *Store) outcome(ctx context.Context, result <-chan error, format string,
 }
 
 // Strike removes the entry of the claim soon, if there is one.
-func (s *Store) Strike(claim types.UID) {
+func (s *Store) Remove(claim types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.where[claim]; l != nil {
 		s.remove(l, claim)
-		s.plan(l, time.Now().Add(s.StrikeDelay))
+		s.plan(l, time.Now().Add(s.RemovalDelay))
 	}
 }
 
-// StrikeNow removes the entry of the claim before it returns, if there is one or its
+// RemoveNow removes the entry of the claim before it returns, if there is one or its
 // removal is not durable yet.
-func (s *Store) StrikeNow(ctx context.Context, claim types.UID) error {
+func (s *Store) RemoveNow(ctx context.Context, claim types.UID) error {
 	s.mu.Lock()
 	l := s.where[claim]
 	if l != nil {
@@ -272,6 +272,6 @@ func (s *Store) Has(claim types.UID) bool {
 func (s *Store) eventObject() *v1.ObjectReference {
 	return &v1.ObjectReference{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
-		Namespace: s.Journal.Namespace, Name: s.Journal.LeaseName(journal.Active, 0),
+		Namespace: s.Journal.Namespace, Name: s.Journal.LeaseName(journal.KindActive, 0),
 	}
 }

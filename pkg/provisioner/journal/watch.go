@@ -48,17 +48,17 @@ func (s *Store) saw(object any, deleted, unsure bool) {
 	if !is {
 		return
 	}
-	if kind, _, ours := s.Journal.KindOf(changed); ours && kind == journal.Apart {
+	if kind, _, ours := s.Journal.KindOf(changed); ours && kind == journal.KindUnresolved {
 		if unsure { // it may be there again
 			changed = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: changed.Name}}
 		}
-		s.sawApart(changed, deleted)
+		s.sawUnresolved(changed, deleted)
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.leases {
-		if !l.inherited && changed.Name == s.Journal.LeaseName(journal.Active, l.number) {
+		if !l.inherited && changed.Name == s.Journal.LeaseName(journal.KindActive, l.number) {
 			s.sawActive(l, changed, deleted, unsure)
 		}
 	}

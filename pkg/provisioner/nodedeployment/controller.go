@@ -35,7 +35,7 @@ type Config struct {
 	Claims, Classes cache.SharedIndexInformer
 	Driver          Driver
 	// CapacityRequest returns the GetCapacity request for the volume of a claim, without
-	// topology. The error [provision.NotOurs] says that another process serves the claim.
+	// topology. The error [provision.LeftToOther] says that another process serves the claim.
 	CapacityRequest func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error)
 	// Serves reports whether this program serves claims of the provisioner.
 	Serves func(provisioner string) bool
@@ -125,7 +125,7 @@ func (c *Controller) checkCapacity(ctx context.Context, claim *v1.PersistentVolu
 		return
 	}
 	request, err := c.CapacityRequest(ctx, claim, class)
-	var foreign *provision.NotOurs
+	var foreign *provision.LeftToOther
 	if errors.As(err, &foreign) {
 		state.Wanted = false
 		return

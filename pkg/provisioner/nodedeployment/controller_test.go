@@ -183,7 +183,7 @@ func TestCapacityRequestIsThatOfTheVolume(t *testing.T) {
 		"claim of another provisioner": {
 			func(c *nodedeployment.Config) {
 				c.CapacityRequest = func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
-					return nil, fmt.Errorf("ask: %w", &provision.NotOurs{})
+					return nil, fmt.Errorf("ask: %w", &provision.LeftToOther{})
 				}
 			}, nil, "",
 		},

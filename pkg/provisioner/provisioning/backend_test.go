@@ -111,14 +111,14 @@ func TestEntryOfAnotherBackendSurvivesACrash(t *testing.T) {
 	f, d := newDirectoryFlow(t)
 	d.next = []*backend.Failure{{Err: errors.New("lost answer")}}
 	f.step(true)
-	if open := f.entries(journal.Active); len(open) != 1 || open[0].Request.Payload == nil || open[0].Request.VolumeName() != "pvc-uid" {
+	if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.Payload == nil || open[0].Request.VolumeName() != "pvc-uid" {
 		t.Fatalf("entries: %+v", open)
 	}
 	f.vanish()
 	f.terms++
 	f.restart()
 	f.again(false)
-	if left := f.entries(journal.Active); len(left) != 0 || d.calls != 2 {
+	if left := f.entries(journal.KindActive); len(left) != 0 || d.calls != 2 {
 		t.Errorf("%d calls, entries: %+v", d.calls, left)
 	}
 	if _, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{}); err != nil {
@@ -136,8 +136,8 @@ func TestEntryOfTheWrongBackendIsUnresolved(t *testing.T) {
 	f.restart()
 	f.again(false)
 	f.expect(0, 0, 0, 0)
-	if apart := f.entries(journal.Apart); len(apart) != 1 || apart[0].Request.Payload == nil {
-		t.Errorf("unresolved entries: %+v", apart)
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || unresolved[0].Request.Payload == nil {
+		t.Errorf("unresolved entries: %+v", unresolved)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestUnsentFirstRequestLeavesNoEntry(t *testing.T) {
 	f.step(true)
 	f.vanish()
 	f.again(false)
-	if left := f.entries(journal.Active); len(left) != 0 || d.calls != 1 {
+	if left := f.entries(journal.KindActive); len(left) != 0 || d.calls != 1 {
 		t.Errorf("%d calls, entries: %+v", d.calls, left)
 	}
 }

@@ -30,14 +30,14 @@ type Deletion interface {
 	Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error
 }
 
-// Patience bounds how long an unclear volume is waited for.
-type Patience struct {
+// Timeouts bounds how long an unclear volume is waited for.
+type Timeouts struct {
 	// Unresolved is how long the request for a claim that is gone is repeated though only
 	// an administrator can find out about its volume.
 	Unresolved time.Duration
 	// Denial is the time between two denials of the driver that count, if an earlier call
 	// was open.
-	Denial time.Duration
+	RepeatedFailure time.Duration
 	// Rescan is when the journal is read again: a Lease that the leader before was still
 	// creating appears until then.
 	Rescan time.Duration
@@ -46,8 +46,8 @@ type Patience struct {
 	Unseen time.Duration
 }
 
-// DefaultPatience is what journal entries are worked on with by default.
-var DefaultPatience = Patience{Unresolved: time.Hour, Denial: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute}
+// DefaultTimeouts is what journal entries are worked on with by default.
+var DefaultTimeouts = Timeouts{Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute}
 
 // Config is what the reconciler works with.
 type Config struct {
@@ -95,7 +95,7 @@ type Config struct {
 	// Leading reports whether the lease is valid for longer than a call takes to begin;
 	// nil without leader election.
 	Leading  func() bool
-	Patience Patience
+	Timeouts Timeouts
 }
 
 // Controller creates volumes for claims.
@@ -112,8 +112,8 @@ type Controller struct {
 // New returns the reconciler and registers it with the caches.
 func New(config Config) (*Controller, error) {
 	versions := controller.NewVersions()
-	if config.Patience == (Patience{}) {
-		config.Patience = DefaultPatience
+	if config.Timeouts == (Timeouts{}) {
+		config.Timeouts = DefaultTimeouts
 	}
 	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), memory: newMemory()}
 	c.journaled.Store(config.Journaled && config.Journal != nil)

@@ -56,7 +56,7 @@ func TestFailedTriesAreCountedAsUpstream(t *testing.T) {
 	}
 	t.Run("another node is needed", func(t *testing.T) {
 		f, d := newDirectoryFlow(t)
-		d.unprepared = &provision.Elsewhere{Sentence: "no directories on that node"}
+		d.unprepared = &provision.UnsuitableNode{Sentence: "no directories on that node"}
 		f.Node = func(_ context.Context, name string) (*v1.Node, error) { return newNode(name, ""), nil }
 		f.delayBinding()
 		f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "n1" })

@@ -18,7 +18,7 @@
 //
 //  1. One worker at a time has a volume's name, shared with pkg/provisioner/deletion:
 //     CreateVolume and DeleteVolume of one volume never overlap.
-//  2. The deletion side removes no finalizer and no volume before [Controller.Settle]
+//  2. The deletion side removes no finalizer and no volume before [Controller.RemoveEntry]
 //     made the removal of the claim's entry durable.
 //  3. The live read of a claim before CreateVolume is left out only if the claim came by
 //     the watch and neither a call, an entry nor a PersistentVolume is known of it.

@@ -63,10 +63,10 @@ func (c *Controller) executeOnJournal(ctx context.Context, o *observation, s pro
 		return c.writeEntry(ctx, o, s)
 	case provision.WriteDiscarding:
 		return c.writeDiscarding(ctx, o)
-	case provision.Strike:
-		return c.strike(ctx, o, s, decision.Reason)
-	case provision.SetApart:
-		return c.setApart(ctx, o, s, decision.Reason)
+	case provision.RemoveEntry:
+		return c.removeEntry(ctx, o, s, decision.Reason)
+	case provision.MoveToUnresolved:
+		return c.moveToUnresolved(ctx, o, s, decision.Reason)
 	default:
 		return nil, nil
 	}
@@ -86,7 +86,7 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 		after.plan, after.cause, after.err = c.orOlderPlan(o, planned), provision.NoCause, nil
 	case errors.Is(err, errNodeGone):
 		c.count(o, err)
-	case provision.GivesUpNode(s, isElsewhere(err)):
+	case provision.GivesUpNode(s, isUnsuitable(err)):
 		c.note(o, func(r *claimRecord) { r.unfit = o.claim.Annotations[storage.AnnSelectedNode] })
 		c.count(o, err)
 		_ = c.reportFailure(o, c.sentence(o, err, false)) // the reason of the next step
@@ -98,7 +98,7 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 
 // causeOf returns the cause that an error of Prepare is.
 func causeOf(err error) provision.Cause {
-	var other *provision.NotOurs
+	var other *provision.LeftToOther
 	switch {
 	case !errors.As(err, &other):
 		return provision.RequestFailed
@@ -139,14 +139,14 @@ func (c *Controller) buildPlan(ctx context.Context, o *observation, s provision.
 		return nil, err
 	}
 	built, err := c.planFor(ctx, o, node)
-	if isElsewhere(err) && s.Want != provision.Wanted {
+	if isUnsuitable(err) && s.Want != provision.Wanted {
 		return c.planFor(ctx, o, nil)
 	}
 	return built, err
 }
 
-func isElsewhere(err error) bool {
-	var elsewhere *provision.Elsewhere
+func isUnsuitable(err error) bool {
+	var elsewhere *provision.UnsuitableNode
 	return errors.As(err, &elsewhere)
 }
 
@@ -239,7 +239,7 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	if err != nil {
 		return nil, err
 	}
-	c.note(o, func(r *claimRecord) { r.nameTaken = storage.RecordOf(volume, o.claim.UID) == storage.RecordConflict })
+	c.note(o, func(r *claimRecord) { r.nameConflict = storage.RecordOf(volume, o.claim.UID) == storage.RecordConflict })
 	after.volume, after.read = volume, provision.BothRead
 	return after, nil
 }

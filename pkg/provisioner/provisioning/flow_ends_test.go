@@ -24,11 +24,11 @@ func TestMissingSourceOfAGoneClaimIsUnresolvedInTheEnd(t *testing.T) {
 	f.vanish()
 	f.inject(codes.NotFound, false, 9)
 	f.again(true)
-	f.Patience.Unresolved = 0
+	f.Timeouts.Unresolved = 0
 	f.again(false)
 	f.expect(0, 0, 2, 0)
-	if apart := f.entries(journal.Apart); len(apart) != 1 {
-		t.Errorf("unresolved entries: %+v", apart)
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 {
+		t.Errorf("unresolved entries: %+v", unresolved)
 	}
 }
 
@@ -50,10 +50,10 @@ func TestUnresolvedEntryNeedsNoStoredRequest(t *testing.T) {
 	f.step(true)
 	f.vanish()
 	f.again(true)
-	f.Patience.Unresolved = 0
+	f.Timeouts.Unresolved = 0
 	f.again(false)
-	if apart := f.entries(journal.Apart); len(apart) != 1 {
-		t.Errorf("unresolved entries: %+v", apart)
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 {
+		t.Errorf("unresolved entries: %+v", unresolved)
 	}
 }
 
@@ -80,8 +80,8 @@ func TestLargeUnusedVolumeIsDiscarded(t *testing.T) {
 	f.restart() // the entry has the handle
 	f.step(true)
 	f.step(false)
-	if len(f.mock.Volumes()) > 1 || len(f.entries(journal.Active)) > 0 {
-		t.Errorf("%d volumes, %d entries", len(f.mock.Volumes()), len(f.entries(journal.Active)))
+	if len(f.mock.Volumes()) > 1 || len(f.entries(journal.KindActive)) > 0 {
+		t.Errorf("%d volumes, %d entries", len(f.mock.Volumes()), len(f.entries(journal.KindActive)))
 	}
 }
 
@@ -94,7 +94,7 @@ func TestApprovedEntryInBothPlacesIsRemovedFromBoth(t *testing.T) {
 	f.terms += 2
 	f.restart()
 	f.again(false)
-	approved := f.entries(journal.Apart)[0]
+	approved := f.entries(journal.KindUnresolved)[0]
 	approved.Unresolved.Finish = true
 	active := approved
 	active.Unresolved, active.CustodyBroken = nil, false
@@ -104,7 +104,7 @@ func TestApprovedEntryInBothPlacesIsRemovedFromBoth(t *testing.T) {
 	f.Approve(t.Context(), approved)
 	f.again(false)
 	f.expect(1, 1, 2, 0)
-	if left := f.entries(journal.Apart); len(left) != 0 {
+	if left := f.entries(journal.KindUnresolved); len(left) != 0 {
 		t.Errorf("unresolved entries: %+v", left)
 	}
 }
@@ -114,7 +114,7 @@ func TestApprovalWritesNothing(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)
-	forged := f.entries(journal.Active)[0]
+	forged := f.entries(journal.KindActive)[0]
 	forged.UID, forged.Unresolved = "another", &journal.Unresolved{Finish: true}
 	f.client.ClearActions()
 	f.Approve(t.Context(), forged)
@@ -134,7 +134,7 @@ func TestHandleOfARequestWithASecretIsNotShownAfterARestart(t *testing.T) {
 // stuck is a journal that removes no entry.
 type stuck struct{ *store.Store }
 
-func (stuck) StrikeNow(context.Context, types.UID) error { return errors.New("scripted") }
+func (stuck) RemoveNow(context.Context, types.UID) error { return errors.New("scripted") }
 
 func TestVolumeSaysThatItsEntryCannotBeRemoved(t *testing.T) {
 	f := newFlow(t)

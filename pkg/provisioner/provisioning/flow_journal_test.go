@@ -78,7 +78,7 @@ func TestEveryCrashIsFinishedByTheNextLeader(t *testing.T) {
 					volumes.Items[0].Spec.ClaimRef.UID != "uid" || volumes.Items[0].Spec.CSI.VolumeHandle != f.mock.Volumes()[0].ID {
 					t.Errorf("volumes %v, %v", volumes.Items, err)
 				}
-				if left := f.entries(journal.Active); len(left) != 0 || len(f.mock.Volumes()) != 1 {
+				if left := f.entries(journal.KindActive); len(left) != 0 || len(f.mock.Volumes()) != 1 {
 					t.Errorf("%d entries are left, %d volumes in the driver", len(left), len(f.mock.Volumes()))
 				}
 			})
@@ -95,8 +95,8 @@ func TestNothingIsDoneForAGoneClaimInBrokenCustody(t *testing.T) {
 	f.restart()
 	f.again(false)
 	f.expect(1, 0, 1, 0)
-	if apart := f.entries(journal.Apart); len(apart) != 1 || !apart[0].CustodyBroken || apart[0].Unresolved == nil {
-		t.Fatalf("unresolved entries: %+v", apart)
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || !unresolved[0].CustodyBroken || unresolved[0].Unresolved == nil {
+		t.Fatalf("unresolved entries: %+v", unresolved)
 	}
 	f.terms++
 	f.restart() // and it stays so
@@ -125,12 +125,12 @@ func TestAdministratorFinishesAnUnresolvedEntry(t *testing.T) {
 	f.terms += 2
 	f.restart()
 	f.again(false)
-	apart := f.entries(journal.Apart)
-	apart[0].Unresolved.Finish = true
-	f.Approve(t.Context(), apart[0])
+	unresolved := f.entries(journal.KindUnresolved)
+	unresolved[0].Unresolved.Finish = true
+	f.Approve(t.Context(), unresolved[0])
 	f.again(false)
 	f.expect(1, 1, 2, 0)
-	if left := f.entries(journal.Apart); len(left) != 0 {
+	if left := f.entries(journal.KindUnresolved); len(left) != 0 {
 		t.Errorf("unresolved entries: %+v", left)
 	}
 }
@@ -175,7 +175,7 @@ func TestDeletedVolumeIsNotRecordedAgain(t *testing.T) {
 	dead := volume.Spec.CSI.VolumeHandle
 	f.must(f.Volumes.GetStore().Add(volume))
 	f.volumeChanged(nil, volume)
-	f.must(f.Settle(t.Context(), volume))
+	f.must(f.RemoveEntry(t.Context(), volume))
 	f.must(f.driver.DeleteVolume(t.Context(), dead, nil))
 	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
 	f.must(f.Volumes.GetStore().Delete(volume))
@@ -183,7 +183,7 @@ func TestDeletedVolumeIsNotRecordedAgain(t *testing.T) {
 	for range 3 { // events of the volume may come during the call, which is repeated then
 		f.step(false)
 	}
-	if left := f.entries(journal.Active); len(left) != 0 || len(f.mock.Volumes()) != 1 {
+	if left := f.entries(journal.KindActive); len(left) != 0 || len(f.mock.Volumes()) != 1 {
 		t.Errorf("%d entries are left, %d volumes in the driver", len(left), len(f.mock.Volumes()))
 	}
 	if now, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{}); err != nil || now.Spec.CSI.VolumeHandle == dead {
@@ -274,10 +274,10 @@ func TestDeletedSecretEndsInAnUnresolvedEntry(t *testing.T) {
 	f.vanish()
 	f.again(true)
 	f.expect(1, 0, 1, 1)
-	f.Patience.Unresolved = 0
+	f.Timeouts.Unresolved = 0
 	f.again(false)
 	f.expect(1, 0, 1, 0)
-	if apart := f.entries(journal.Apart); len(apart) != 1 || !strings.Contains(apart[0].Unresolved.Reason, "ns/s") {
-		t.Errorf("unresolved entries: %+v", apart)
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || !strings.Contains(unresolved[0].Unresolved.Reason, "ns/s") {
+		t.Errorf("unresolved entries: %+v", unresolved)
 	}
 }

@@ -21,7 +21,7 @@ func TestVolumeThatItsUserMayKeepIsNotRecordedAgain(t *testing.T) {
 	f.restart()
 	f.again(false)
 	f.expect(1, 0, 1, 0)
-	if apart := f.entries(journal.Apart); len(apart) != 1 {
-		t.Errorf("unresolved entries: %+v", apart)
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 {
+		t.Errorf("unresolved entries: %+v", unresolved)
 	}
 }

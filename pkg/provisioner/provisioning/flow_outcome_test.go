@@ -75,8 +75,8 @@ func TestFailedDiscardIsRepeated(t *testing.T) {
 		t.Errorf("events: %s", events)
 	}
 	f.step(false)
-	if len(f.mock.Volumes()) > 1 || len(f.entries(journal.Active)) > 0 {
-		t.Errorf("%d volumes, %d entries", len(f.mock.Volumes()), len(f.entries(journal.Active)))
+	if len(f.mock.Volumes()) > 1 || len(f.entries(journal.KindActive)) > 0 {
+		t.Errorf("%d volumes, %d entries", len(f.mock.Volumes()), len(f.entries(journal.KindActive)))
 	}
 }
 
@@ -101,7 +101,7 @@ func TestDenialOfALaterCallMustBeRepeatedMuchLater(t *testing.T) {
 	f.again(false)
 	f.again(false)
 	f.expect(0, 0, 3, 1)
-	f.Patience.Denial = time.Nanosecond
+	f.Timeouts.RepeatedFailure = time.Nanosecond
 	f.again(false)
 	f.expect(0, 0, 4, 0)
 }
@@ -116,11 +116,11 @@ func TestUnclearErrorOfAGoneClaimIsUnresolvedInTheEnd(t *testing.T) {
 			f.vanish()
 			f.again(true)
 			f.expect(0, 0, 2, 1)
-			f.Patience.Unresolved = 0
+			f.Timeouts.Unresolved = 0
 			f.again(false)
 			f.expect(0, 0, 2, 0)
-			if apart := f.entries(journal.Apart); len(apart) != 1 || !strings.Contains(apart[0].Unresolved.Reason, "driver") {
-				t.Errorf("unresolved entries: %+v", apart)
+			if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || !strings.Contains(unresolved[0].Unresolved.Reason, "driver") {
+				t.Errorf("unresolved entries: %+v", unresolved)
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func TestDoubtfulRequestIsBuiltAgain(t *testing.T) {
 	f.must(f.Classes.GetStore().Update(class))
 	f.fail("create", "persistentvolumes", false)
 	f.step(true)
-	if open := f.entries(journal.Active); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "mended" || len(open[0].Superseded) != 1 {
+	if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "mended" || len(open[0].Superseded) != 1 {
 		t.Errorf("entries: %+v", open)
 	}
 	f.step(false)
@@ -215,13 +215,13 @@ func TestEntryUnderAnotherVolumeNameIsNotActedUpon(t *testing.T) {
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)
 	f.vanish()
-	forged := f.entries(journal.Active)[0]
+	forged := f.entries(journal.KindActive)[0]
 	forged.UID = "another"
 	f.must(f.store.Write(t.Context(), forged))
 	f.terms++
 	f.restart()
-	if apart := f.entries(journal.Apart); len(apart) != 1 || apart[0].UID != "another" {
-		t.Errorf("unresolved entries: %+v", apart)
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || unresolved[0].UID != "another" {
+		t.Errorf("unresolved entries: %+v", unresolved)
 	}
 }
 

@@ -22,8 +22,8 @@ func TestClaimThatTheCacheLacksIsServed(t *testing.T) {
 	f.must(f.Claims.GetStore().Replace(nil, ""))
 	f.again(false)
 	f.expect(1, 1, 2, 0)
-	if apart := f.entries(journal.Apart); len(apart) != 0 {
-		t.Errorf("unresolved entries: %+v", apart)
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 0 {
+		t.Errorf("unresolved entries: %+v", unresolved)
 	}
 }
 
@@ -31,7 +31,7 @@ func TestClaimThatTheCacheLacksIsServed(t *testing.T) {
 func (f *flow) cached(events int) {
 	f.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {
-		if r, _ := f.memory.of("uid"); r.sightings >= events {
+		if r, _ := f.memory.of("uid"); r.volumeEvents >= events {
 			return
 		}
 		if time.Now().After(end) {
@@ -62,17 +62,17 @@ func TestLateEntryIsReadThoughTheFirstTryFails(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)
-	late := f.entries(journal.Active)[0]
+	late := f.entries(journal.KindActive)[0]
 	text, err := journal.Encode(late)
 	f.must(err)
 	f.vanish()
-	f.must(f.client.CoordinationV1().Leases("kube-system").Delete(t.Context(), f.store.Journal.LeaseName(journal.Active, 0), metav1.DeleteOptions{}))
+	f.must(f.client.CoordinationV1().Leases("kube-system").Delete(t.Context(), f.store.Journal.LeaseName(journal.KindActive, 0), metav1.DeleteOptions{}))
 	f.restart()
-	lease := f.store.Journal.Lease(journal.Active, 7, "before", f.store.Custody, map[types.UID]string{"uid": text})
+	lease := f.store.Journal.Lease(journal.KindActive, 7, "before", f.store.Custody, map[types.UID]string{"uid": text})
 	_, err = f.client.CoordinationV1().Leases("kube-system").Create(t.Context(), lease, metav1.CreateOptions{})
 	f.must(err)
 	f.fail("list", "leases", false)
-	f.Patience.Rescan = time.Millisecond
+	f.Timeouts.Rescan = time.Millisecond
 	f.rescan(t.Context())
 	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
 		if r, _ := f.memory.of("uid"); r.entry == provision.Inherited {

@@ -94,7 +94,7 @@ func newTestStore(t *testing.T, client *fake.Clientset, node string) *store.Stor
 	t.Helper()
 	s := store.New(store.Config{
 		Client: client, Journal: journal.Journal{Namespace: "kube-system", Driver: csimock.DefaultName, Node: node}, Holder: "pod_exeunt",
-		Custody: journal.Custody{LeaderLease: "lease", Transitions: 1}, StrikeDelay: time.Millisecond, DeniedFor: time.Millisecond, Metrics: store.NewMetrics(),
+		Custody: journal.Custody{LeaderLease: "lease", Transitions: 1}, RemovalDelay: time.Millisecond, ForbiddenFor: time.Millisecond, Metrics: store.NewMetrics(),
 	})
 	writing, stop := context.WithCancel(context.Background())
 	var writer sync.WaitGroup
@@ -150,7 +150,7 @@ func (f *flow) restart() {
 		Client: f.client, Volumes: core.PersistentVolumes().Informer(),
 		Deleter:  &csibackend.Deleter{Client: f.client, Driver: f.driver, Translator: f.translator},
 		Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: true, Locks: locks,
-		Settle: func(ctx context.Context, volume *v1.PersistentVolume) error { return f.Settle(ctx, volume) },
+		RemoveEntry: func(ctx context.Context, volume *v1.PersistentVolume) error { return f.RemoveEntry(ctx, volume) },
 	})
 	f.must(err)
 	var creating backend.Backend = newBackend(csibackend.InputsConfig{Client: f.client, Driver: &f.calls, Translator: f.translator})
@@ -240,7 +240,7 @@ func (f *flow) expect(stored, recorded, calls, entries int) {
 			called++
 		}
 	}
-	is, open := len(f.mock.Volumes()), len(f.entries(journal.Active))
+	is, open := len(f.mock.Volumes()), len(f.entries(journal.KindActive))
 	if is != stored || len(volumes.Items) != recorded || calls != anyNumber && called != calls || open != entries {
 		f.Errorf("%d volumes in the driver, %d recorded, CreateVolume called %d times, %d journal entries; want %d, %d, %d, %d",
 			is, len(volumes.Items), called, open, stored, recorded, calls, entries)

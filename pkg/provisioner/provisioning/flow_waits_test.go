@@ -135,13 +135,13 @@ func TestOpenRequestOfALivingClaimIsBuiltAgainInTheEnd(t *testing.T) {
 			f.inject(code, false, 1)
 			f.mend("pool", "mended")
 			f.step(true)
-			if open := f.entries(journal.Active); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "" {
+			if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "" {
 				t.Errorf("built again at once: %+v", open)
 			}
-			f.Patience.Denial = time.Nanosecond
+			f.Timeouts.RepeatedFailure = time.Nanosecond
 			f.fail("create", "persistentvolumes", false)
 			f.step(true)
-			if open := f.entries(journal.Active); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "mended" || len(open[0].Superseded) != 1 {
+			if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "mended" || len(open[0].Superseded) != 1 {
 				t.Errorf("entries: %+v", open)
 			}
 			f.step(false)
@@ -175,7 +175,7 @@ func TestLostRightToWriteTheJournalStopsNoClaim(t *testing.T) {
 			f.client.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: tc.allowed}}, nil
 			})
-			f.store.DeniedFor = 0
+			f.store.ForbiddenFor = 0
 			f.step(true)
 			f.step(tc.recorded == 0)
 			f.step(tc.recorded == 0)
@@ -191,7 +191,7 @@ func TestLastingRequestIsRepeatedThoughItsClassIsGone(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)
-	f.Patience.Denial = 0
+	f.Timeouts.RepeatedFailure = 0
 	f.must(f.Classes.GetStore().Replace(nil, ""))
 	f.step(false)
 	f.expect(1, 1, 2, 0)

@@ -26,11 +26,11 @@ type Journal interface {
 	Start(ctx context.Context) ([]journal.Entry, error)
 	TakeOver(ctx context.Context) ([]journal.Entry, error)
 	Write(ctx context.Context, entry journal.Entry) error
-	Strike(claim types.UID)
-	StrikeNow(ctx context.Context, claim types.UID) error
-	SetApart(ctx context.Context, entry journal.Entry, reason string) error
+	Remove(claim types.UID)
+	RemoveNow(ctx context.Context, claim types.UID) error
+	MoveToUnresolved(ctx context.Context, entry journal.Entry, reason string) error
 	Resume(ctx context.Context, entry journal.Entry) (journal.Entry, error)
-	RemoveApart(ctx context.Context, claim types.UID) error
+	RemoveUnresolved(ctx context.Context, claim types.UID) error
 	Unresolved() []journal.Entry
 	// Forbidden reports whether an error means that the right to write has been missing for
 	// some time.
@@ -56,7 +56,7 @@ func (c *Controller) Start(ctx context.Context) error {
 }
 
 func (c *Controller) rescanLater(ctx context.Context) {
-	timer := time.AfterFunc(c.Patience.Rescan, func() { c.rescan(ctx) })
+	timer := time.AfterFunc(c.Timeouts.Rescan, func() { c.rescan(ctx) })
 	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
@@ -67,7 +67,7 @@ func (c *Controller) rescan(ctx context.Context) {
 	}
 	entries, err := c.Journal.TakeOver(ctx)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Reading the provisioning journal again failed, trying again", "wait", c.Patience.Rescan)
+		klog.FromContext(ctx).Error(err, "Reading the provisioning journal again failed, trying again", "wait", c.Timeouts.Rescan)
 		c.rescanLater(ctx)
 		return
 	}
@@ -78,9 +78,9 @@ func (c *Controller) rescan(ctx context.Context) {
 // An entry whose volume has not the name of the claim's volume is forged, or was
 // written with other flags: no call is made for it.
 func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
-	apart := map[types.UID]bool{} // after a crash between the two writes of SetApart
+	unresolved := map[types.UID]bool{} // after a crash between the two writes of MoveToUnresolved
 	for _, entry := range c.Journal.Unresolved() {
-		apart[entry.UID] = true
+		unresolved[entry.UID] = true
 	}
 	for _, entry := range entries {
 		claim := claimFrom(entry)
@@ -93,7 +93,7 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
 			continue
 		}
 		s := subject{uid: entry.UID, key: keyOf(controller.Key(claim), entry.UID)}
-		c.memory.note(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, planned, apart[entry.UID]) })
+		c.memory.note(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, planned, unresolved[entry.UID]) })
 		c.loop.Enqueue(s.key)
 	}
 }
@@ -106,7 +106,7 @@ func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim
 		logger.Error(reason, "An approved entry of the provisioning journal cannot be finished")
 		return
 	}
-	if err := c.Journal.SetApart(ctx, entry, reason.Error()); err != nil {
+	if err := c.Journal.MoveToUnresolved(ctx, entry, reason.Error()); err != nil {
 		logger.Error(err, "An entry of the provisioning journal is ignored")
 	}
 }
@@ -117,9 +117,9 @@ const (
 	mayBeKept    = "a user may have removed its PersistentVolume to keep the volume: none that was created with HonorPVReclaimPolicy off has a finalizer that prevents that"
 )
 
-// foreign returns why an inherited entry proves nothing of what happened since, "" if it
+// untrusted returns why an inherited entry proves nothing of what happened since, "" if it
 // does. No other program led, and a PersistentVolume with the finalizer is still there.
-func foreign(entry journal.Entry) string {
+func untrusted(entry journal.Entry) string {
 	volume, approved := entry.Volume, entry.Unresolved != nil
 	unprotected := volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete && !finalizer.Has(volume.Finalizers, finalizer.External)
 	switch {
@@ -135,14 +135,14 @@ func foreign(entry journal.Entry) string {
 const discardedBefore = "an earlier process was discarding the volume when it ended"
 
 // inherit notes an entry, unless this process knows better.
-func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, planned *plan, apart bool) {
+func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, planned *plan, unresolved bool) {
 	if r.entry != provision.NoEntry || r.creation != provision.NotRequested {
 		r.resumed = r.resumed || entry.Unresolved != nil
 		return
 	}
-	r.entry, r.foreign = provision.Inherited, foreign(entry)
-	if r.foreign != "" {
-		r.entry = provision.Foreign
+	r.entry, r.untrusted = provision.Inherited, untrusted(entry)
+	if r.untrusted != "" {
+		r.entry = provision.Untrusted
 	}
 	if entry.State == journal.Discarding {
 		r.entry += provision.InheritedDiscarding - provision.Inherited
@@ -153,7 +153,7 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	}
 	r.claim, r.plan, r.node, r.superseded = claim, planned, entry.Node, entry.Superseded
 	r.stored = r.plan
-	r.resumed = apart || entry.Unresolved != nil
+	r.resumed = unresolved || entry.Unresolved != nil
 }
 
 // Approve has an unresolved entry finished that the administrator wants finished. A
@@ -252,7 +252,7 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 	c.note(o, func(r *claimRecord) {
 		r.entry, r.stored, r.superseded, r.claim = provision.Durable, o.plan.withoutCredentials(), entry.Superseded, o.claim
 		if s.OldFinalizer && r.creation == provision.NotRequested {
-			r.creation, r.plan, r.node, r.openedAt = provision.Open, o.plan.withoutCredentials(), o.plan.selected, time.Now()
+			r.creation, r.plan, r.node, r.openedAt = provision.Requested, o.plan.withoutCredentials(), o.plan.selected, time.Now()
 		}
 	})
 	return o, nil
@@ -274,45 +274,45 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*obse
 	return o.next(o.claim), nil
 }
 
-// strike removes the entry, and what is known of the call that it stands for.
-func (c *Controller) strike(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
+// removeEntry removes the entry, and what is known of the call that it stands for.
+func (c *Controller) removeEntry(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
 	if s.Creation == provision.Created { // its volume is recorded, or its claim bound
 		c.reportLeftAlone(o)
 	}
-	if reason == provision.ClaimConcluded && s.Record != storage.RecordPresent {
+	if reason == provision.ClaimBoundOrLost && s.Record != storage.RecordPresent {
 		if err := c.reportVanished(ctx, o); err != nil {
 			return nil, err
 		}
 	}
 	if r.resumed {
-		if err := c.Journal.RemoveApart(ctx, o.claim.UID); err != nil {
+		if err := c.Journal.RemoveUnresolved(ctx, o.claim.UID); err != nil {
 			return nil, err
 		}
 	}
-	c.Journal.Strike(o.claim.UID)
+	c.Journal.Remove(o.claim.UID)
 	c.releaseHandle(r)
 	c.note(o, func(r *claimRecord) {
-		r.strike()
-		r.settle()
+		r.forgetEntry()
+		r.forgetVolume()
 	})
 	after := *o
 	after.plan = nil
 	return &after, nil
 }
 
-// setApart gives the entry to the administrator.
-func (c *Controller) setApart(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
+// moveToUnresolved gives the entry to the administrator.
+func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
 	entry := c.entryFor(o, r, cmp.Or(r.stored, r.plan))
-	if s.Entry == provision.ForeignDiscarding {
+	if s.Entry == provision.UntrustedDiscarding {
 		entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
 	}
 	why := r.unresolved
 	if reason == provision.CustodyBroken {
-		entry.CustodyBroken, why = r.foreign == ledByAnother, r.foreign
+		entry.CustodyBroken, why = r.untrusted == ledByAnother, r.untrusted
 	}
-	if err := c.Journal.SetApart(ctx, entry, why); err != nil {
+	if err := c.Journal.MoveToUnresolved(ctx, entry, why); err != nil {
 		return nil, err
 	}
 	c.memory.forget(o.claim.UID, o.name)
@@ -320,10 +320,10 @@ func (c *Controller) setApart(ctx context.Context, o *observation, s provision.S
 	return nil, nil
 }
 
-// Settle removes the entry of the claim that the volume was made for. It returns nil
+// RemoveEntry removes the entry of the claim that the volume was made for. It returns nil
 // if there is none: nothing of the volume may be deleted before. The caller has the
 // lock of the volume's name.
-func (c *Controller) Settle(ctx context.Context, volume *v1.PersistentVolume) error {
+func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolume) error {
 	if volume.Spec.ClaimRef == nil || c.Journal == nil {
 		return nil
 	}
@@ -331,15 +331,15 @@ func (c *Controller) Settle(ctx context.Context, volume *v1.PersistentVolume) er
 	if c.VolumeName(claim) != volume.Name {
 		return nil
 	}
-	if err := c.Journal.StrikeNow(ctx, claim.UID); err != nil {
+	if err := c.Journal.RemoveNow(ctx, claim.UID); err != nil {
 		return err
 	}
 	if _, known := c.memory.of(claim.UID); known {
 		s := subject{uid: claim.UID, key: keyOf(controller.ClaimKey(volume), claim.UID)}
 		c.memory.note(s, volume.Name, func(r *claimRecord) {
 			r.recorded = true
-			r.strike()
-			r.settle()
+			r.forgetEntry()
+			r.forgetVolume()
 		})
 	}
 	return nil

@@ -36,9 +36,9 @@ type claimRecord struct {
 	entry      provision.Entry
 	stored     *plan
 	superseded []journal.Request
-	// foreign says why an inherited entry proves nothing of what happened since, "" if it
+	// untrusted says why an inherited entry proves nothing of what happened since, "" if it
 	// does.
-	foreign string
+	untrusted string
 	// resumed: the entry is still among the unresolved ones.
 	resumed bool
 	// bypass says why calls for the claim have no entry, "" if they have.
@@ -56,8 +56,8 @@ type claimRecord struct {
 	handle, shown, unusable string
 	// unfit is a node that is gone or full.
 	unfit string
-	// nameTaken: another volume has the name.
-	nameTaken bool
+	// nameConflict: another volume has the name.
+	nameConflict bool
 	// requested: this process called the driver. Recorded: a PersistentVolume of the
 	// claim's own name was written or seen.
 	requested, recorded bool
@@ -65,13 +65,13 @@ type claimRecord struct {
 	// had it.
 	saved, seen bool
 	savedAt     time.Time
-	// sightings counts events of a PersistentVolume of the claim's own name.
-	sightings int
+	// volumeEvents counts events of a PersistentVolume of the claim's own name.
+	volumeEvents int
 	// openedAt is since when the last request is open.
 	openedAt time.Time
-	// deniedAt is when the driver denied the volume first, unresolvedAt since when only
+	// failedAt is when the driver denied the volume first, unresolvedAt since when only
 	// an administrator can find out about it, and unresolved why.
-	deniedAt, unresolvedAt time.Time
+	failedAt, unresolvedAt time.Time
 	unresolved             string
 }
 
@@ -86,15 +86,15 @@ func (m *memory) of(claim types.UID) (claimRecord, bool) {
 	return r, known
 }
 
-// settle notes that there is no unrecorded volume any more.
-func (r *claimRecord) settle() {
+// forgetVolume notes that no volume is unrecorded any more.
+func (r *claimRecord) forgetVolume() {
 	r.creation = provision.NotRequested
 	r.volume, r.plan, r.unusable, r.handle, r.shown = nil, nil, "", "", ""
-	r.unresolved, r.unresolvedAt, r.deniedAt, r.alternatives = "", time.Time{}, time.Time{}, 0
+	r.unresolved, r.unresolvedAt, r.failedAt, r.alternatives = "", time.Time{}, time.Time{}, 0
 }
 
-// strike notes that the journal has no entry any more.
-func (r *claimRecord) strike() {
+// forgetEntry notes that the journal has no entry any more.
+func (r *claimRecord) forgetEntry() {
 	r.entry, r.stored, r.superseded, r.resumed = provision.NoEntry, nil, nil, false
 }
 
@@ -147,13 +147,13 @@ func (m *memory) saw(volume string, claim types.UID) (key string, work bool) {
 		return "", false
 	}
 	r := m.records[s.uid]
-	r.seen, r.nameTaken = true, false
+	r.seen, r.nameConflict = true, false
 	if claim == s.uid {
 		work = r.entry != provision.NoEntry
 		r.recorded = true
-		r.sightings++
+		r.volumeEvents++
 		if r.creation == provision.Created && r.entry != provision.Discarding {
-			r.creation, r.volume = provision.Open, nil
+			r.creation, r.volume = provision.Requested, nil
 		}
 	}
 	m.records[s.uid] = r

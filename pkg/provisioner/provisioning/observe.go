@@ -73,7 +73,7 @@ func (c *Controller) observe(key string) (*observation, error) {
 		return nil, nil
 	}
 	r, known := c.memory.of(claim.UID)
-	if !known && !c.serves(claim) && (!isLeftBehind(claim) || !c.servesClassOf(claim)) {
+	if !known && !c.serves(claim) && (!hasOrphanedFinalizer(claim) || !c.servesClassOf(claim)) {
 		return nil, nil
 	}
 	if !gone && !c.versions.IsFresh(claim) {
@@ -95,10 +95,10 @@ func (c *Controller) isFresh(o *observation) bool {
 		controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name) == nil
 }
 
-// isLasting reports whether a request has been open for so long that a living claim's
+// isLongRequested reports whether a request has been open for so long that a living claim's
 // may be built again. The entry keeps the old one, too.
-func (c *Controller) isLasting(r claimRecord) bool {
-	return r.creation == provision.Open && r.entry == provision.Durable && time.Since(r.openedAt) >= c.Patience.Denial
+func (c *Controller) isLongRequested(r claimRecord) bool {
+	return r.creation == provision.Requested && r.entry == provision.Durable && time.Since(r.openedAt) >= c.Timeouts.RepeatedFailure
 }
 
 // serverOf returns who serves the claim. What was begun here ends here.
@@ -123,20 +123,20 @@ func (c *Controller) stateOf(o *observation) provision.State {
 	o.record, _ = c.memory.of(o.claim.UID)
 	r := o.record
 	s := provision.State{
-		Want:         c.wantOf(o),
-		Record:       c.recordOf(o),
-		Creation:     r.creation,
-		Entry:        entryOf(o),
-		Read:         o.read,
-		Journaled:    c.journaled.Load() && r.bypass == "",
-		Unusable:     r.unusable != "",
-		OldFinalizer: !o.gone && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning) && c.serverOf(o) != provision.OtherProcess,
-		Stored:       r.plan != nil,
-		NodeRead:     o.nodeRead,
-		Called:       o.called,
-		Lasting:      c.isLasting(r),
-		Leading:      c.Leading == nil || c.Leading(),
-		Overdue:      r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Patience.Unresolved,
+		Want:          c.wantOf(o),
+		Record:        c.recordOf(o),
+		Creation:      r.creation,
+		Entry:         entryOf(o),
+		Read:          o.read,
+		Journaled:     c.journaled.Load() && r.bypass == "",
+		Unusable:      r.unusable != "",
+		OldFinalizer:  !o.gone && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning) && c.serverOf(o) != provision.OtherProcess,
+		Stored:        r.plan != nil,
+		NodeRead:      o.nodeRead,
+		Called:        o.called,
+		LongRequested: c.isLongRequested(r),
+		Leading:       c.Leading == nil || c.Leading(),
+		Overdue:       r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Timeouts.Unresolved,
 	}
 	switch {
 	case o.plan != nil:
@@ -170,8 +170,8 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 	r := o.record
 	node, server := o.claim.Annotations[storage.AnnSelectedNode], c.serverOf(o)
 	switch {
-	case !o.gone && concluded(o.claim, o.name):
-		return provision.Concluded
+	case !o.gone && isBoundOrLost(o.claim, o.name):
+		return provision.BoundOrLost
 	case server == provision.OtherProcess:
 		return provision.Unserved
 	case o.gone || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "":
@@ -190,11 +190,11 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 
 // isOpen reports whether there is, or may be, a volume for the node of the last request.
 func isOpen(creation provision.Creation) bool {
-	return creation == provision.Open || creation == provision.Denied || creation == provision.Created
+	return creation == provision.Requested || creation == provision.FailedOnce || creation == provision.Created
 }
 
 // concluded reports whether the claim is, or was, bound to the volume of its name.
-func concluded(claim *v1.PersistentVolumeClaim, volume string) bool {
+func isBoundOrLost(claim *v1.PersistentVolumeClaim, volume string) bool {
 	_, bound := claim.Annotations[storage.AnnBindCompleted]
 	return claim.Spec.VolumeName == volume && (bound || claim.Status.Phase == v1.ClaimBound || claim.Status.Phase == v1.ClaimLost)
 }
@@ -206,10 +206,10 @@ func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
 	return name == driver || c.Serves(name) && claim.Annotations[storage.AnnMigratedTo] == driver
 }
 
-// isLeftBehind reports whether a deleted claim that names no provisioner waits for the
+// hasOrphanedFinalizer reports whether a deleted claim that names no provisioner waits for the
 // finalizer of an earlier version. Backup tools restore finalizers, but not the
 // annotation. The provisioner of its class removes the finalizer.
-func isLeftBehind(claim *v1.PersistentVolumeClaim) bool {
+func hasOrphanedFinalizer(claim *v1.PersistentVolumeClaim) bool {
 	return claim.DeletionTimestamp != nil && finalizer.Has(claim.Finalizers, finalizer.Provisioning) && storage.ClaimProvisioner(claim) == ""
 }
 
@@ -237,9 +237,9 @@ func (c *Controller) recordOf(o *observation) storage.Record {
 	switch volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name); {
 	case volume != nil:
 		return storage.RecordOf(volume, o.claim.UID)
-	case r.saved && !r.seen && time.Since(r.savedAt) < c.Patience.Unseen:
+	case r.saved && !r.seen && time.Since(r.savedAt) < c.Timeouts.Unseen:
 		return storage.RecordPresent
-	case r.nameTaken:
+	case r.nameConflict:
 		return storage.RecordConflict
 	}
 	return storage.RecordAbsent

@@ -28,10 +28,10 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 		c.bypassed(o.record)
 	}
 	c.note(o, func(r *claimRecord) {
-		if r.creation != provision.Open || !o.plan.equals(r.plan) {
+		if r.creation != provision.Requested || !o.plan.equals(r.plan) {
 			r.openedAt = time.Now()
 		}
-		r.creation, r.requested = provision.Open, true
+		r.creation, r.requested = provision.Requested, true
 		r.claim, r.node = o.claim, o.plan.selected
 		if !o.plan.alternative {
 			r.plan = o.plan.withoutCredentials()
@@ -64,7 +64,7 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 func (c *Controller) noteAnswer(ctx context.Context, o *observation, change func(*claimRecord)) bool {
 	seen := false
 	c.note(o, func(r *claimRecord) {
-		if seen = r.sightings != o.record.sightings; !seen {
+		if seen = r.volumeEvents != o.record.volumeEvents; !seen {
 			change(r)
 		}
 	})
@@ -101,10 +101,10 @@ func badHandle(reason string) *backend.Failure {
 // failed notes what a failed call says.
 func (c *Controller) failed(ctx context.Context, o *observation, s provision.State, failed *backend.Failure) *observation {
 	before := o.record
-	creation := provision.After(failed.Outcome, before.creation, !before.deniedAt.IsZero() && time.Since(before.deniedAt) >= c.Patience.Denial)
+	creation := provision.After(failed.Outcome, before.creation, !before.failedAt.IsZero() && time.Since(before.failedAt) >= c.Timeouts.RepeatedFailure)
 	if !c.noteAnswer(ctx, o, func(r *claimRecord) {
 		r.creation = creation
-		r.noteDenial(creation)
+		r.noteRepeatedFailure(creation)
 		r.noteUnresolved(cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, r.alternatives >= len(r.superseded))))
 		if failed.Outcome == provision.Mismatch {
 			r.alternatives++
@@ -129,13 +129,13 @@ func (c *Controller) failed(ctx context.Context, o *observation, s provision.Sta
 	return o.afterCall(cause, err)
 }
 
-// noteDenial notes when the driver denied the volume first.
-func (r *claimRecord) noteDenial(creation provision.Creation) {
+// noteRepeatedFailure notes when the driver denied the volume first.
+func (r *claimRecord) noteRepeatedFailure(creation provision.Creation) {
 	switch {
-	case creation != provision.Denied:
-		r.deniedAt = time.Time{}
-	case r.deniedAt.IsZero():
-		r.deniedAt = time.Now()
+	case creation != provision.FailedOnce:
+		r.failedAt = time.Time{}
+	case r.failedAt.IsZero():
+		r.failedAt = time.Now()
 	}
 }
 
@@ -200,8 +200,8 @@ func (c *Controller) saved(o *observation) *observation {
 	seen := false
 	c.note(o, func(r *claimRecord) {
 		seen = r.seen
-		r.settle()
-		r.saved, r.savedAt, r.recorded, r.nameTaken = true, time.Now(), true, false
+		r.forgetVolume()
+		r.saved, r.savedAt, r.recorded, r.nameConflict = true, time.Now(), true, false
 	})
 	if seen {
 		c.memory.release(c.Deletion.HandleOf(o.record.volume))
@@ -231,7 +231,7 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 	}
 	c.releaseHandle(r)
 	c.note(o, func(r *claimRecord) {
-		r.settle()
+		r.forgetVolume()
 		r.creation = provision.Failed
 	})
 	if r.unusable == "" || r.unusable == discardedBefore {

@@ -19,7 +19,7 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	switch reason {
 	case provision.LeaseEnding:
 		err = errLeaseEnding
-	case provision.NameTaken:
+	case provision.NameInUse:
 		err = fmt.Errorf("the name %s of the claim's volume is taken by another volume; delete that one to have the claim served", o.name)
 	default:
 	}
@@ -54,10 +54,10 @@ func (c *Controller) delay(o *observation, retry provision.Retry) time.Duration 
 		return c.Backoff.Initial
 	case provision.Late:
 		return c.Backoff.Max
-	case provision.OnceDenialCounts:
-		return max(c.Patience.Denial-time.Since(o.record.deniedAt), c.Backoff.Initial)
+	case provision.OnceFailureCounts:
+		return max(c.Timeouts.RepeatedFailure-time.Since(o.record.failedAt), c.Backoff.Initial)
 	case provision.OnceRecordIsMissed:
-		return c.Patience.Unseen
+		return c.Timeouts.Unseen
 	case provision.OnEvent, provision.WithBackoff:
 	}
 	return 0
@@ -73,7 +73,7 @@ func (c *Controller) reportWait(o *observation, report provision.Report, err err
 	case provision.ReportUnresolved:
 		return c.reportUnresolved(o, err)
 	case provision.ReportOtherProvisioner:
-		var other *provision.NotOurs
+		var other *provision.LeftToOther
 		if errors.As(err, &other) {
 			c.Reporter.Report(o.claim, controller.NormalEvent(provisioning, other.Sentence))
 		}

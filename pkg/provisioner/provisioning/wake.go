@@ -45,7 +45,7 @@ func (c *Controller) watchClasses() error {
 func (c *Controller) waited(name func(*v1.PersistentVolumeClaim) string) cache.IndexFunc {
 	return func(object any) ([]string, error) {
 		claim, ok := object.(*v1.PersistentVolumeClaim)
-		if !ok || claim.Spec.VolumeName != "" || !c.serves(claim) && !isLeftBehind(claim) || name(claim) == "" {
+		if !ok || claim.Spec.VolumeName != "" || !c.serves(claim) && !hasOrphanedFinalizer(claim) || name(claim) == "" {
 			return nil, nil
 		}
 		return []string{name(claim)}, nil

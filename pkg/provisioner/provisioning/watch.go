@@ -37,7 +37,7 @@ func (c *Controller) concerns(old, claim *v1.PersistentVolumeClaim) bool {
 	switch {
 	case known && old == nil:
 		return true
-	case !known && isLeftBehind(claim): // its class may not be in the cache yet
+	case !known && hasOrphanedFinalizer(claim): // its class may not be in the cache yet
 		return true
 	case !known && (!c.serves(claim) || claim.Spec.VolumeName != "" && !finalizer.Has(claim.Finalizers, finalizer.Provisioning)):
 		return false

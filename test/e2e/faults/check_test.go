@@ -123,7 +123,7 @@ func (r *rig) name() string { return r.callFault.name }
 func (r *rig) unresolvedOf(column string) int {
 	r.T.Helper()
 	count := 0
-	for _, entry := range r.driver.JournalEntries(journal.Apart) {
+	for _, entry := range r.driver.JournalEntries(journal.KindUnresolved) {
 		if entry.Name == "dropped-"+strings.ReplaceAll(column, " ", "-") {
 			count++
 		}
@@ -152,7 +152,7 @@ func (r *rig) forgotten() []string {
 	r.T.Helper()
 	stored := r.driver.Volumes()
 	logged := sets.New[string]()
-	for _, kind := range []journal.Kind{journal.Active, journal.Apart} {
+	for _, kind := range []journal.Kind{journal.KindActive, journal.KindUnresolved} {
 		for _, entry := range r.driver.JournalEntries(kind) {
 			logged.Insert(entry.VolumeName())
 		}
@@ -201,11 +201,11 @@ func (r *rig) awaitNoDifference() {
 // difference describes how driver, API and journal differ, "" for no difference.
 func (r *rig) difference() string {
 	r.T.Helper()
-	if active := r.driver.JournalEntries(journal.Active); len(active) > 0 {
+	if active := r.driver.JournalEntries(journal.KindActive); len(active) > 0 {
 		return fmt.Sprintf("%d journal entries are not finished, one of claim %s", len(active), active[0].Name)
 	}
 	logged := sets.New[string]()
-	for _, entry := range r.driver.JournalEntries(journal.Apart) {
+	for _, entry := range r.driver.JournalEntries(journal.KindUnresolved) {
 		if !r.unresolved.Has(entry.UID) {
 			return fmt.Sprintf("the entry of claim %s is unresolved: %s", entry.Name, entry.Unresolved.Reason)
 		}

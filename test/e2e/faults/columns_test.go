@@ -103,7 +103,7 @@ func (r *rig) dropUnlogged(c claimSet) {
 	for _, claim := range []*v1.PersistentVolumeClaim{c.dropped, c.kept} {
 		r.AwaitEvent(claim, "ProvisioningWithoutJournal")
 	}
-	if entries := r.driver.JournalEntries(journal.Active); len(entries) > 0 {
+	if entries := r.driver.JournalEntries(journal.KindActive); len(entries) > 0 {
 		r.T.Errorf("the journal has %d entries, want none for a too large class", len(entries))
 	}
 	r.drop(c)
@@ -138,7 +138,7 @@ func (r *rig) awaitEntries(claims ...types.UID) {
 	var missing []types.UID
 	err := wait.PollUntilContextTimeout(r.Ctx, 20*time.Millisecond, harness.DeletionLimit, true, func(context.Context) (bool, error) {
 		found := map[types.UID]bool{}
-		for _, entry := range r.driver.JournalEntries(journal.Active) {
+		for _, entry := range r.driver.JournalEntries(journal.KindActive) {
 			found[entry.UID] = true
 		}
 		missing = nil
@@ -162,7 +162,7 @@ func (r *rig) activeLeases() []string {
 	r.Must(err, "list leases")
 	var names []string
 	for i := range leases.Items {
-		if kind, _, ours := j.KindOf(&leases.Items[i]); ours && kind == journal.Active {
+		if kind, _, ours := j.KindOf(&leases.Items[i]); ours && kind == journal.KindActive {
 			names = append(names, leases.Items[i].Name)
 		}
 	}

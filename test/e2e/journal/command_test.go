@@ -50,7 +50,7 @@ func writeLease(t *testing.T, c *harness.Cluster, kind journal.Kind, claims ...t
 			Request: journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: volume}},
 			Volume:  &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}},
 		}
-		if kind == journal.Apart {
+		if kind == journal.KindUnresolved {
 			entry.Unresolved = &journal.Unresolved{Reason: "the secret is gone", Since: 1767323045}
 		}
 		text, err := journal.Encode(entry)
@@ -67,7 +67,7 @@ func writeLease(t *testing.T, c *harness.Cluster, kind journal.Kind, claims ...t
 
 func apartEntries(t *testing.T, c *harness.Cluster) (*coordinationv1.Lease, map[types.UID]journal.Entry) {
 	t.Helper()
-	lease, err := c.Client.CoordinationV1().Leases(journalOf.Namespace).Get(t.Context(), journalOf.LeaseName(journal.Apart, 0), metav1.GetOptions{})
+	lease, err := c.Client.CoordinationV1().Leases(journalOf.Namespace).Get(t.Context(), journalOf.LeaseName(journal.KindUnresolved, 0), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +86,8 @@ func TestJournalCommandEndsUnresolvedEntriesOnly(t *testing.T) {
 	t.Parallel()
 	c := harness.OwnCluster(t, harness.Setup{NoPrograms: true})
 	const active, first, second = types.UID("a1a1a1a1-0000-4000-8000-000000000000"), types.UID("b2b2b2b2-0000-4000-8000-000000000000"), types.UID("c3c3c3c3-0000-4000-8000-000000000000")
-	writeLease(t, c, journal.Active, active)
-	writeLease(t, c, journal.Apart, first, second)
+	writeLease(t, c, journal.KindActive, active)
+	writeLease(t, c, journal.KindUnresolved, first, second)
 
 	table, status := journalCommand(t, c, "list")
 	if status != 0 || !strings.Contains(table, "requested") || !strings.Contains(table, "unresolved") || !strings.Contains(table, "default/gone") || !strings.Contains(table, "the secret is gone") {
@@ -140,7 +140,7 @@ func TestJournalCommandReportsEntryTakenByProvisioner(t *testing.T) {
 	t.Parallel()
 	c := harness.OwnCluster(t, harness.Setup{NoPrograms: true})
 	const claim = types.UID("e5e5e5e5-0000-4000-8000-000000000000")
-	writeLease(t, c, journal.Apart, claim)
+	writeLease(t, c, journal.KindUnresolved, claim)
 	watcher, err := c.Client.CoordinationV1().Leases(journalOf.Namespace).Watch(t.Context(), metav1.ListOptions{LabelSelector: journal.KindLabel})
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestJournalCommandReportsEntryTakenByProvisioner(t *testing.T) {
 			if !is || len(entries) == 0 || !entries[0].Unresolved.Finish {
 				continue
 			}
-			next := journalOf.Lease(journal.Apart, 0, "pod_exeunt", journal.Custody{Written: 1}, nil)
+			next := journalOf.Lease(journal.KindUnresolved, 0, "pod_exeunt", journal.Custody{Written: 1}, nil)
 			next.ResourceVersion = lease.ResourceVersion
 			_, err := c.Client.CoordinationV1().Leases(lease.Namespace).Update(t.Context(), next, metav1.UpdateOptions{})
 			taken <- err

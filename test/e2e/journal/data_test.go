@@ -57,8 +57,8 @@ func TestDiskOfBoundClaimWithoutVolumeStays(t *testing.T) {
 			j.start()
 			claim := j.open("claim")
 			key := journal.EntryPrefix + string(claim.UID)
-			j.awaitEntries(journal.Active, 1)
-			text := j.leases(journal.Active)[0].Annotations[key]
+			j.awaitEntries(journal.KindActive, 1)
+			text := j.leases(journal.KindActive)[0].Annotations[key]
 			j.mock.Server.ClearFaults()
 			volume := j.AwaitBound("claim")
 			j.stop()
@@ -69,7 +69,7 @@ func TestDiskOfBoundClaimWithoutVolumeStays(t *testing.T) {
 			if message := j.AwaitEvent(claim, "VolumeVanished"); !strings.Contains(message, volume.Name) {
 				t.Errorf("the event does not name the volume: %s", message)
 			}
-			j.awaitEntries(journal.Active, 0)
+			j.awaitEntries(journal.KindActive, 0)
 			j.passDriver(1)
 			if calls := j.called("CreateVolume") - asked; calls != 1 {
 				t.Errorf("CreateVolume was called %d times for the claim", calls-1)
@@ -126,7 +126,7 @@ func TestDeletedVolumeWithLostCreateAnswerIsReplaced(t *testing.T) {
 	j.Must(err, "delete the disk")
 	close(dropper.release)
 	again := j.AwaitVolume(name, "exists again", func(*v1.PersistentVolume) bool { return true })
-	j.awaitEntries(journal.Active, 0)
+	j.awaitEntries(journal.KindActive, 0)
 	if _, exists := j.mock.Volumes()[harness.Handle(again)]; !exists || harness.Handle(again) == harness.Handle(dead) || len(j.mock.Volumes()) != 1 {
 		t.Errorf("the new volume has the handle %s, the driver the volumes %v; the deleted volume had %s", harness.Handle(again), j.mock.Volumes(), harness.Handle(dead))
 	}
@@ -201,8 +201,8 @@ func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 	recorded := j.AwaitBound("pending")
 	j.awaitVolumes(3)
 	j.AwaitVolumeGone("pvc-" + string(deleted.UID))
-	j.awaitEntries(journal.Active, 0)
-	j.awaitEntries(journal.Apart, 0)
+	j.awaitEntries(journal.KindActive, 0)
+	j.awaitEntries(journal.KindUnresolved, 0)
 	names := j.mock.Volumes()
 	for _, volume := range []*v1.PersistentVolume{bound, lost, recorded} {
 		if names[harness.Handle(volume)] != volume.Name {

@@ -65,9 +65,9 @@ func TestLostAnswerIsFinishedAndReclaimed(t *testing.T) {
 		"after two crashes": func(j *journaled) {
 			j.kill()
 			j.expireLeader(0)
-			holder := journal.HolderOf(&j.leases(journal.Active)[0])
+			holder := journal.HolderOf(&j.leases(journal.KindActive)[0])
 			j.start()
-			j.Until("the second process has taken over the journal", func() bool { return journal.HolderOf(&j.leases(journal.Active)[0]) != holder })
+			j.Until("the second process has taken over the journal", func() bool { return journal.HolderOf(&j.leases(journal.KindActive)[0]) != holder })
 			j.kill()
 			j.expireLeader(0)
 			j.start()
@@ -91,7 +91,7 @@ func TestLostAnswerWithPolicyRetainKeepsTheVolume(t *testing.T) {
 	j.start()
 	j.mock.Server.ClearFaults()
 	j.AwaitVolume("pvc-"+string(claim.UID), "is released", harness.IsReleased)
-	j.awaitEntries(journal.Active, 0)
+	j.awaitEntries(journal.KindActive, 0)
 	j.expectVolumes(1)
 	if calls := j.called("DeleteVolume"); calls != 0 {
 		t.Errorf("DeleteVolume was called %d times", calls)
@@ -109,7 +109,7 @@ func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 	j.expireLeader(1)
 	for range 2 { // also after another crash
 		j.start()
-		entry := j.awaitEntries(journal.Apart, 1)[0]
+		entry := j.awaitEntries(journal.KindUnresolved, 1)[0]
 		if !entry.CustodyBroken || entry.Unresolved == nil || entry.UID != claim.UID {
 			t.Errorf("the entry is %+v", entry)
 		}
@@ -127,15 +127,15 @@ func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 	if calls := j.called("CreateVolume"); calls != asked+2 {
 		t.Errorf("CreateVolume was called %d times for the claim", calls-asked-2)
 	}
-	if len(j.entries(journal.Active)) != 0 {
-		t.Errorf("the entry is still active: %+v", j.entries(journal.Active))
+	if len(j.entries(journal.KindActive)) != 0 {
+		t.Errorf("the entry is still active: %+v", j.entries(journal.KindActive))
 	}
 	j.start()
 	j.AwaitLog(j.sidecar, `"Working"`)
 	j.approve(claim.UID)
 	j.awaitVolumes(0)
-	j.awaitEntries(journal.Apart, 0)
-	j.awaitEntries(journal.Active, 0)
+	j.awaitEntries(journal.KindUnresolved, 0)
+	j.awaitEntries(journal.KindActive, 0)
 	j.AwaitVolumeGone("pvc-" + string(claim.UID))
 	if calls := j.called("CreateVolume"); calls != asked+3 {
 		t.Errorf("the approved request was sent %d times, want once", calls-asked-2)
@@ -168,7 +168,7 @@ func TestForeignHolderEndsTheProgram(t *testing.T) {
 	if sentence := "is held by other_exeunt: another process has taken over the provisioning journal"; !j.LogContains(j.sidecar, sentence) {
 		t.Errorf("the log lacks %q: %s", sentence, j.sidecar.LogFile())
 	}
-	if now := j.leases(journal.Active)[0]; now.ResourceVersion != taken.ResourceVersion {
+	if now := j.leases(journal.KindActive)[0]; now.ResourceVersion != taken.ResourceVersion {
 		t.Errorf("the journal of the other process was written: %+v", now)
 	}
 }
@@ -191,14 +191,14 @@ func TestNamespaceDeletedWithSecretLeavesUnresolvedEntry(t *testing.T) {
 	inside.AwaitClaimGone(claim.Name)
 	j.FinalizeNamespace(inside.Namespace)
 	j.mock.Server.ClearFaults()
-	entry := j.awaitEntries(journal.Apart, 1)[0]
+	entry := j.awaitEntries(journal.KindUnresolved, 1)[0]
 	if entry.UID != claim.UID || entry.CustodyBroken || !strings.Contains(entry.Unresolved.Reason, inside.Namespace+"/credentials") {
 		t.Errorf("the entry is %+v, unresolved %+v", entry, entry.Unresolved)
 	}
 	if message := j.AwaitEvent(j.aboutJournal(), "JournalEntryUnresolved"); !strings.Contains(message, inside.Namespace+"/credentials") {
 		t.Errorf("the event does not name the secret: %s", message)
 	}
-	j.awaitEntries(journal.Active, 0)
+	j.awaitEntries(journal.KindActive, 0)
 	j.expectMetric("exeunt_provisioning_journal_unresolved_entries 1")
 	j.expectVolumes(1)
 	if calls := j.called("DeleteVolume"); calls != 0 {
@@ -237,7 +237,7 @@ func TestGateOffWritesNoLease(t *testing.T) {
 	j.awaitVolumes(0) // from the memory of this process
 	j.CreateClaim("served", j.class)
 	j.AwaitBound("served")
-	if leases := append(j.leases(journal.Active), j.leases(journal.Apart)...); len(leases) > 0 {
+	if leases := append(j.leases(journal.KindActive), j.leases(journal.KindUnresolved)...); len(leases) > 0 {
 		t.Errorf("the journal has the leases %+v", leases)
 	}
 }
@@ -249,11 +249,11 @@ func TestGateOffFinishesInheritedEntries(t *testing.T) {
 	j.kill()
 	j.start("--feature-gates=ProvisioningJournal=false")
 	j.expectFinished(claim)
-	before := j.leases(journal.Active)
+	before := j.leases(journal.KindActive)
 	j.CreateClaim("served", j.class)
 	j.AwaitBound("served")
 	j.abandonBeside("unanswered", 1)
-	if now := j.leases(journal.Active); len(now) != len(before) || len(now) > 0 && now[0].ResourceVersion != before[0].ResourceVersion {
+	if now := j.leases(journal.KindActive); len(now) != len(before) || len(now) > 0 && now[0].ResourceVersion != before[0].ResourceVersion {
 		t.Errorf("the journal was written: %+v", now)
 	}
 }

@@ -50,7 +50,7 @@ func TestEditedLeaseIsWrittenAgainAtOnce(t *testing.T) {
 			j := enterJournaled(t)
 			j.start()
 			claim := j.abandon("claim")
-			before := j.leases(journal.Active)[0]
+			before := j.leases(journal.KindActive)[0]
 			edited := time.Now()
 			if edit == nil {
 				j.Must(j.Client.CoordinationV1().Leases(before.Namespace).Delete(j.Ctx, before.Name, metav1.DeleteOptions{}), "delete lease")
@@ -58,7 +58,7 @@ func TestEditedLeaseIsWrittenAgainAtOnce(t *testing.T) {
 				j.edit(edit)
 			}
 			j.Until("the lease is as before", func() bool {
-				now := j.leases(journal.Active)
+				now := j.leases(journal.KindActive)
 				return len(now) == 1 && now[0].ResourceVersion != before.ResourceVersion && sameJournal(&now[0], &before)
 			})
 			t.Logf("written again after %s", time.Since(edited))
@@ -104,10 +104,10 @@ func TestEntryWithoutCustodyIsUnresolved(t *testing.T) {
 			})
 			j.expireLeader(0)
 			j.start()
-			if entry := j.awaitEntries(journal.Apart, 1)[0]; entry.UID != claim.UID || !entry.CustodyBroken {
+			if entry := j.awaitEntries(journal.KindUnresolved, 1)[0]; entry.UID != claim.UID || !entry.CustodyBroken {
 				t.Errorf("the entry is %+v", entry)
 			}
-			j.awaitEntries(journal.Active, 0)
+			j.awaitEntries(journal.KindActive, 0)
 			j.expectVolumes(1)
 			if calls := j.called("CreateVolume") - asked + j.called("DeleteVolume"); calls != 0 {
 				t.Errorf("the driver was called %d times", calls)

@@ -109,7 +109,7 @@ func (j *journaled) edit(change func(*coordinationv1.Lease)) *coordinationv1.Lea
 	j.T.Helper()
 	leases := j.Client.CoordinationV1().Leases(j.journal.Namespace)
 	for {
-		lease, err := leases.Get(j.Ctx, j.journal.LeaseName(journal.Active, 0), metav1.GetOptions{})
+		lease, err := leases.Get(j.Ctx, j.journal.LeaseName(journal.KindActive, 0), metav1.GetOptions{})
 		j.Must(err, "read lease")
 		change(lease)
 		written, err := leases.Update(j.Ctx, lease, metav1.UpdateOptions{})
@@ -189,8 +189,8 @@ func (j *journaled) expectFinished(claim *v1.PersistentVolumeClaim) {
 	j.mock.Server.ClearFaults()
 	j.awaitVolumes(0)
 	j.AwaitVolumeGone("pvc-" + string(claim.UID))
-	j.awaitEntries(journal.Active, 0)
-	j.awaitEntries(journal.Apart, 0)
+	j.awaitEntries(journal.KindActive, 0)
+	j.awaitEntries(journal.KindUnresolved, 0)
 	if calls := j.called("DeleteVolume"); calls != 1 {
 		j.T.Errorf("DeleteVolume was called %d times, want once", calls)
 	}
@@ -200,7 +200,7 @@ func (j *journaled) expectFinished(claim *v1.PersistentVolumeClaim) {
 func (j *journaled) approve(claim types.UID) {
 	j.T.Helper()
 	key := journal.EntryPrefix + string(claim)
-	for _, lease := range j.leases(journal.Apart) {
+	for _, lease := range j.leases(journal.KindUnresolved) {
 		text, has := lease.Annotations[key]
 		if !has {
 			continue
@@ -224,7 +224,7 @@ func (j *journaled) approve(claim types.UID) {
 
 // aboutJournal returns the object of events about the journal.
 func (j *journaled) aboutJournal() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: j.journal.Namespace, Name: j.journal.LeaseName(journal.Active, 0)}
+	return &metav1.ObjectMeta{Namespace: j.journal.Namespace, Name: j.journal.LeaseName(journal.KindActive, 0)}
 }
 
 // expectMetric checks that the provisioner serves the metrics line.

@@ -161,7 +161,7 @@ func (w *swap) phaseOfOurs() {
 	w.Must(w.createAll(pending), "create claims")
 	w.Must(w.sidecar.Kill(), "kill provisioner")
 	w.Must(w.controller.Stop(w.Ctx), "stop pv-controller")
-	w.inherited = w.driver.JournalEntries(journal.Active)
+	w.inherited = w.driver.JournalEntries(journal.KindActive)
 	w.driver.Server.ClearFaults()
 	w.expectInherited(claimNames("a", 0, 13))
 }

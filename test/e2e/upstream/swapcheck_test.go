@@ -251,12 +251,12 @@ func (w *swap) awaitQuiet() {
 	w.awaitAllBound(slices.Collect(maps.Keys(w.listClaims())))
 	w.poll("journal entries are finished", 3*harness.DeletionLimit, func() []string {
 		var left []string
-		for _, entry := range w.driver.JournalEntries(journal.Active) {
+		for _, entry := range w.driver.JournalEntries(journal.KindActive) {
 			left = append(left, entry.Name)
 		}
 		return left
 	})
-	w.unresolved = w.driver.JournalEntries(journal.Apart)
+	w.unresolved = w.driver.JournalEntries(journal.KindUnresolved)
 }
 
 // expectExactOrphans compares the driver's volumes without a PersistentVolume with the

@@ -15,18 +15,18 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// SetApart moves an entry to the unresolved ones. A crash in the middle leaves it in
+// MoveToUnresolved moves an entry to the unresolved ones. A crash in the middle leaves it in
 // both places, and the next leader does the same again.
-func (s *Store) SetApart(ctx context.Context, entry journal.Entry, reason string) error {
+func (s *Store) MoveToUnresolved(ctx context.Context, entry journal.Entry, reason string) error {
 	entry.Unresolved = &journal.Unresolved{Reason: reason, Since: time.Now().Unix()}
 	text, err := journal.Encode(entry)
 	if err != nil {
 		return err
 	}
-	if err := s.writeApart(ctx, entry.UID, text); err != nil {
-		return fmt.Errorf("set the journal entry of claim %s/%s apart: %w", entry.Namespace, entry.Name, err)
+	if err := s.writeUnresolved(ctx, entry.UID, text); err != nil {
+		return fmt.Errorf("move the journal entry of claim %s/%s to the unresolved ones: %w", entry.Namespace, entry.Name, err)
 	}
-	if err := s.StrikeNow(ctx, entry.UID); err != nil {
+	if err := s.RemoveNow(ctx, entry.UID); err != nil {
 		return err
 	}
 	s.warn("JournalEntryUnresolved", fmt.Sprintf(
@@ -35,9 +35,9 @@ func (s *Store) SetApart(ctx context.Context, entry journal.Entry, reason string
 	return nil
 }
 
-// leasesApart returns the unresolved Leases as they are now, in the order of their
+// unresolvedLeases returns the unresolved Leases as they are now, in the order of their
 // numbers, which may have gaps, and the first number that is free.
-func (s *Store) leasesApart(ctx context.Context) (found []*coordinationv1.Lease, free int, err error) {
+func (s *Store) unresolvedLeases(ctx context.Context) (found []*coordinationv1.Lease, free int, err error) {
 	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the unresolved journal entries: %w", err)
@@ -45,26 +45,26 @@ func (s *Store) leasesApart(ctx context.Context) (found []*coordinationv1.Lease,
 	numbers, names := map[string]int{}, map[string]bool{}
 	for i := range list.Items {
 		names[list.Items[i].Name] = true
-		if kind, number, ours := s.Journal.KindOf(&list.Items[i]); ours && kind == journal.Apart {
+		if kind, number, ours := s.Journal.KindOf(&list.Items[i]); ours && kind == journal.KindUnresolved {
 			numbers[list.Items[i].Name] = number
 			found = append(found, &list.Items[i])
 		}
 	}
 	slices.SortFunc(found, func(a, b *coordinationv1.Lease) int { return cmp.Compare(numbers[a.Name], numbers[b.Name]) })
-	for names[s.Journal.LeaseName(journal.Apart, free)] {
+	for names[s.Journal.LeaseName(journal.KindUnresolved, free)] {
 		free++
 	}
 	return found, free, nil
 }
 
-// changeApart repeats a change of unresolved Leases after conflicts.
-func (s *Store) changeApart(ctx context.Context, change func(found []*coordinationv1.Lease, free int) error) error {
+// changeUnresolved repeats a change of unresolved Leases after conflicts.
+func (s *Store) changeUnresolved(ctx context.Context, change func(found []*coordinationv1.Lease, free int) error) error {
 	select {
-	case s.apartWriter <- struct{}{}:
+	case s.unresolvedWriter <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-s.apartWriter }()
+	defer func() { <-s.unresolvedWriter }()
 	var err error
 	for range tries {
 		s.mu.Lock()
@@ -73,7 +73,7 @@ func (s *Store) changeApart(ctx context.Context, change func(found []*coordinati
 		if lost != nil {
 			return lost
 		}
-		found, free, failed := s.leasesApart(ctx)
+		found, free, failed := s.unresolvedLeases(ctx)
 		if failed != nil {
 			return failed
 		}
@@ -85,18 +85,18 @@ func (s *Store) changeApart(ctx context.Context, change func(found []*coordinati
 	return err
 }
 
-// writeApart adds the text to the unresolved Lease that has one of the claim
+// writeUnresolved adds the text to the unresolved Lease that has one of the claim
 // already, or else to the first with enough space for it.
-func (s *Store) writeApart(ctx context.Context, claim types.UID, text string) error {
-	return s.changeApart(ctx, func(found []*coordinationv1.Lease, free int) error {
+func (s *Store) writeUnresolved(ctx context.Context, claim types.UID, text string) error {
+	return s.changeUnresolved(ctx, func(found []*coordinationv1.Lease, free int) error {
 		if target := leaseFor(found, claim, len(text)); target != nil {
 			texts := journal.Encoded(target)
 			texts[claim] = text
-			return s.updateApart(ctx, target, texts)
+			return s.updateUnresolved(ctx, target, texts)
 		}
-		object := s.Journal.Lease(journal.Apart, free, s.Holder, s.term(), map[types.UID]string{claim: text})
+		object := s.Journal.Lease(journal.KindUnresolved, free, s.Holder, s.term(), map[types.UID]string{claim: text})
 		now, err := s.Client.CoordinationV1().Leases(object.Namespace).Create(ctx, object, metav1.CreateOptions{})
-		return s.wroteApart(now, journal.Encoded(object), err)
+		return s.wroteUnresolved(now, journal.Encoded(object), err)
 	})
 }
 
@@ -109,27 +109,27 @@ func leaseFor(found []*coordinationv1.Lease, claim types.UID, length int) *coord
 		if _, has := texts[claim]; has {
 			return object
 		}
-		if target == nil && (len(texts) == 0 || size(texts)+length <= apartBudget) {
+		if target == nil && (len(texts) == 0 || size(texts)+length <= unresolvedBudget) {
 			target = object
 		}
 	}
 	return target
 }
 
-func (s *Store) updateApart(ctx context.Context, object *coordinationv1.Lease, texts map[types.UID]string) error {
+func (s *Store) updateUnresolved(ctx context.Context, object *coordinationv1.Lease, texts map[types.UID]string) error {
 	_, number, _ := s.Journal.KindOf(object)
-	next := s.Journal.Lease(journal.Apart, number, s.Holder, s.term(), texts)
+	next := s.Journal.Lease(journal.KindUnresolved, number, s.Holder, s.term(), texts)
 	next.ResourceVersion = object.ResourceVersion
 	now, err := s.Client.CoordinationV1().Leases(next.Namespace).Update(ctx, next, metav1.UpdateOptions{})
-	return s.wroteApart(now, texts, err)
+	return s.wroteUnresolved(now, texts, err)
 }
 
-func (s *Store) wroteApart(now *coordinationv1.Lease, texts map[types.UID]string, err error) error {
+func (s *Store) wroteUnresolved(now *coordinationv1.Lease, texts map[types.UID]string, err error) error {
 	if err == nil {
 		err = stored(now, texts)
 	}
 	if err == nil {
-		s.sawApart(now, false)
+		s.sawUnresolved(now, false)
 	}
 	return err
 }
@@ -142,25 +142,25 @@ func size(texts map[types.UID]string) int {
 	return sum
 }
 
-// apart is an unresolved Lease that was read.
-type apart struct {
+// unresolvedLease is an unresolved Lease that was read.
+type unresolvedLease struct {
 	version string
 	entries []journal.Entry
 }
 
-// sawApart takes note of a Lease of unresolved entries, and of those that the
+// sawUnresolved takes note of a Lease of unresolved entries, and of those that the
 // administrator wants finished. An older version than the known one is ignored.
-func (s *Store) sawApart(object *coordinationv1.Lease, deleted bool) {
+func (s *Store) sawUnresolved(object *coordinationv1.Lease, deleted bool) {
 	entries, _ := journal.Entries(object)
 	if deleted {
 		entries = nil
 	}
 	s.mu.Lock()
-	if older(object.ResourceVersion, s.apart[object.Name].version) {
+	if older(object.ResourceVersion, s.unresolved[object.Name].version) {
 		s.mu.Unlock()
 		return
 	}
-	s.apart[object.Name] = apart{object.ResourceVersion, entries}
+	s.unresolved[object.Name] = unresolvedLease{object.ResourceVersion, entries}
 	s.count()
 	approved := s.approved
 	s.mu.Unlock()
@@ -177,19 +177,19 @@ func (s *Store) Resume(ctx context.Context, entry journal.Entry) (journal.Entry,
 	if err := s.Write(ctx, entry); err != nil {
 		return entry, err
 	}
-	return entry, s.RemoveApart(ctx, entry.UID)
+	return entry, s.RemoveUnresolved(ctx, entry.UID)
 }
 
-// RemoveApart removes the claim's entry from the unresolved Leases.
-func (s *Store) RemoveApart(ctx context.Context, claim types.UID) error {
-	err := s.changeApart(ctx, func(found []*coordinationv1.Lease, _ int) error {
+// RemoveUnresolved removes the claim's entry from the unresolved Leases.
+func (s *Store) RemoveUnresolved(ctx context.Context, claim types.UID) error {
+	err := s.changeUnresolved(ctx, func(found []*coordinationv1.Lease, _ int) error {
 		for _, object := range found {
 			texts := journal.Encoded(object)
 			if _, has := texts[claim]; !has {
 				continue
 			}
 			delete(texts, claim)
-			if err := s.updateApart(ctx, object, texts); err != nil {
+			if err := s.updateUnresolved(ctx, object, texts); err != nil {
 				return err
 			}
 		}

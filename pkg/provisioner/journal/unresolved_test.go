@@ -39,10 +39,10 @@ func TestUnresolvedEntryIsSetApartAndResumed(t *testing.T) {
 		entry := newEntry(1)
 		entry.CustodyBroken = true
 		must(t, store.Write(t.Context(), entry))
-		must(t, store.SetApart(t.Context(), entry, "the secret is gone"))
+		must(t, store.MoveToUnresolved(t.Context(), entry, "the secret is gone"))
 		got := store.Unresolved()
-		if len(got) != 1 || got[0].Unresolved.Reason != "the secret is gone" || len(api.entries(journal.Active)) != 0 || store.Has(entry.UID) {
-			t.Fatalf("unresolved %+v, active %v", got, api.entries(journal.Active))
+		if len(got) != 1 || got[0].Unresolved.Reason != "the secret is gone" || len(api.entries(journal.KindActive)) != 0 || store.Has(entry.UID) {
+			t.Fatalf("unresolved %+v, active %v", got, api.entries(journal.KindActive))
 		}
 		values := gauges(t, settings.Metrics)
 		if values["exeunt_provisioning_journal_unresolved_entries"] != 1 || values["exeunt_provisioning_journal_unresolved_oldest_timestamp_seconds"] != float64(time.Now().Unix()) {
@@ -52,7 +52,7 @@ func TestUnresolvedEntryIsSetApartAndResumed(t *testing.T) {
 		if err != nil || resumed.CustodyBroken || resumed.Unresolved != nil {
 			t.Errorf("resumed %+v, %v", resumed, err)
 		}
-		if len(store.Unresolved()) != 0 || len(api.entries(journal.Active)) != 1 || len(api.entries(journal.Apart)) != 0 {
+		if len(store.Unresolved()) != 0 || len(api.entries(journal.KindActive)) != 1 || len(api.entries(journal.KindUnresolved)) != 0 {
 			t.Error("the entry is not active again")
 		}
 		if values := gauges(t, settings.Metrics); values["exeunt_provisioning_journal_unresolved_entries"] != 0 || values["exeunt_provisioning_journal_unresolved_oldest_timestamp_seconds"] != 0 || values["exeunt_provisioning_journal_entries"] != 1 {
@@ -64,45 +64,45 @@ func TestUnresolvedEntryIsSetApartAndResumed(t *testing.T) {
 func TestUnresolvedLeasesMayHaveGaps(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
-		leave(t, api, journal.Apart, 2, term(1), newEntry(1), newEntry(2))
-		leave(t, api, journal.Apart, 10, term(1), newEntry(3), newEntry(2))
+		leave(t, api, journal.KindUnresolved, 2, term(1), newEntry(1), newEntry(2))
+		leave(t, api, journal.KindUnresolved, 10, term(1), newEntry(3), newEntry(2))
 		store := New(config(api, pod, 5))
 		run(t, store)
-		must(t, store.RemoveApart(t.Context(), newEntry(1).UID))
-		must(t, store.RemoveApart(t.Context(), newEntry(2).UID)) // twice there
-		if left := api.entries(journal.Apart); len(left) != 1 {
+		must(t, store.RemoveUnresolved(t.Context(), newEntry(1).UID))
+		must(t, store.RemoveUnresolved(t.Context(), newEntry(2).UID)) // twice there
+		if left := api.entries(journal.KindUnresolved); len(left) != 1 {
 			t.Errorf("left: %v", left)
 		}
-		must(t, store.SetApart(t.Context(), newEntry(3), "again"))
-		must(t, store.SetApart(t.Context(), newEntry(4), "new"))
+		must(t, store.MoveToUnresolved(t.Context(), newEntry(3), "again"))
+		must(t, store.MoveToUnresolved(t.Context(), newEntry(4), "new"))
 		if got := store.Unresolved(); len(got) != 2 {
 			t.Errorf("unresolved: %v", numbersOf(got))
 		}
-		must(t, store.RemoveApart(t.Context(), "unknown"))
+		must(t, store.RemoveUnresolved(t.Context(), "unknown"))
 	})
 }
 
 func TestManyUnresolvedEntriesFitIntoSeveralLeases(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
-		api.edit(theJournal.LeaseName(journal.Apart, 0), func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"its": "own"} })
+		api.edit(theJournal.LeaseName(journal.KindUnresolved, 0), func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"its": "own"} })
 		store := New(config(api, pod, 5))
 		run(t, store)
 		const count = 60
 		done := make(chan error)
 		for number := range count {
-			go func() { done <- store.SetApart(t.Context(), large(number), "x") }()
+			go func() { done <- store.MoveToUnresolved(t.Context(), large(number), "x") }()
 		}
 		for range count {
 			must(t, <-done)
 		}
-		if got := len(api.entries(journal.Apart)); got != count || len(store.Unresolved()) != count {
+		if got := len(api.entries(journal.KindUnresolved)); got != count || len(store.Unresolved()) != count {
 			t.Errorf("%d entries are stored, %d known, want %d", got, len(store.Unresolved()), count)
 		}
 		for number := range count {
-			must(t, store.RemoveApart(t.Context(), large(number).UID))
+			must(t, store.RemoveUnresolved(t.Context(), large(number).UID))
 		}
-		if got := len(api.entries(journal.Apart)); got != 0 {
+		if got := len(api.entries(journal.KindUnresolved)); got != 0 {
 			t.Errorf("%d entries are left", got)
 		}
 	})
@@ -134,7 +134,7 @@ func TestApprovedEntryIsPassedOn(t *testing.T) {
 		finish.Unresolved = &journal.Unresolved{Reason: "x", Since: 1, Finish: true}
 		waits := newEntry(2)
 		waits.Unresolved = &journal.Unresolved{Reason: "x", Since: 1}
-		leave(t, api, journal.Apart, 1, term(1), finish, waits)
+		leave(t, api, journal.KindUnresolved, 1, term(1), finish, waits)
 		store := New(config(api, pod, 5))
 		run(t, store)
 		names := watching(t, store)
@@ -142,11 +142,11 @@ func TestApprovedEntryIsPassedOn(t *testing.T) {
 			t.Errorf("approved: %v", got)
 		}
 		waits.Unresolved.Finish = true
-		leave(t, api, journal.Apart, 1, term(1), waits)
+		leave(t, api, journal.KindUnresolved, 1, term(1), waits)
 		if got := names(); !slices.Equal(got, []string{"claim-2"}) {
 			t.Errorf("approved: %v", got)
 		}
-		api.remove(theJournal.LeaseName(journal.Apart, 1))
+		api.remove(theJournal.LeaseName(journal.KindUnresolved, 1))
 		if got := names(); len(got) != 0 || len(store.Unresolved()) != 0 {
 			t.Errorf("approved %v, unresolved %v", got, store.Unresolved())
 		}
@@ -154,7 +154,7 @@ func TestApprovedEntryIsPassedOn(t *testing.T) {
 }
 
 func TestChangedLeaseIsWrittenAgain(t *testing.T) {
-	name := theJournal.LeaseName(journal.Active, 0)
+	name := theJournal.LeaseName(journal.KindActive, 0)
 	edit := func(change func(*coordinationv1.Lease)) func(*server) {
 		return func(api *server) { api.edit(name, change) }
 	}
@@ -214,7 +214,7 @@ func TestLeaseThatIsChangedAlwaysIsWrittenSeldom(t *testing.T) {
 		run(t, store)
 		watching(t, store)
 		must(t, store.Write(t.Context(), newEntry(1)))
-		name := theJournal.LeaseName(journal.Active, 0)
+		name := theJournal.LeaseName(journal.KindActive, 0)
 		api.after = func(string, *coordinationv1.Lease) error {
 			go api.edit(name, func(l *coordinationv1.Lease) { l.Labels = nil })
 			return nil
@@ -238,7 +238,7 @@ func TestForeignTakeOverIsNoticedByTheWatch(t *testing.T) {
 		run(t, store)
 		watching(t, store)
 		must(t, store.Write(t.Context(), newEntry(1)))
-		foreign(api, theJournal.LeaseName(journal.Active, 0))
+		foreign(api, theJournal.LeaseName(journal.KindActive, 0))
 		select {
 		case <-lost:
 		case <-time.After(time.Minute):
