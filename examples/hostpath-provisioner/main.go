@@ -1,5 +1,6 @@
 // The program hostpath-provisioner makes volumes that are directories on its node. It
-// runs on the controller of sig-storage-lib-external-provisioner v10.
+// runs on the controller of pkg/provisioner, or on that of
+// sig-storage-lib-external-provisioner v10.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
 	"github.com/exeunt-io/exeunt/examples/hostpath-provisioner/hostpath"
+	"github.com/exeunt-io/exeunt/pkg/provisioner"
 )
 
 func main() {
@@ -29,8 +31,10 @@ func main() {
 func run() error {
 	name := flag.String("name", "hostpath.example.com", "name of the provisioner, as in storage classes")
 	baseDir := flag.String("base-dir", "/var/lib/hostpath-provisioner", "directory that has the directories of all volumes")
+	runsOn := flag.String("controller", "exeunt", "controller that calls the provisioner: exeunt or v10")
 	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file; without it, the service account of the pod is used")
 	elect := flag.Bool("leader-election", true, "work only while holding a lease, so that several replicas can run")
+	port := flag.Int("metrics-port", 0, "port of the metrics; 0 for none")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -48,8 +52,15 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	provisioner := &hostpath.Provisioner{BaseDir: directory}
-	controller.NewProvisionController(klog.Background(), client, *name, provisioner,
-		controller.LeaderElection(*elect), controller.AddFinalizer(true)).Run(ctx)
-	return nil
+	directories := &hostpath.Provisioner{BaseDir: directory}
+	switch *runsOn {
+	case "exeunt":
+		return provisioner.NewProvisionController(klog.Background(), client, *name, directories,
+			provisioner.LeaderElection(*elect), provisioner.MetricsPort(int32(*port))).Run(ctx)
+	case "v10":
+		controller.NewProvisionController(klog.Background(), client, *name, directories,
+			controller.LeaderElection(*elect), controller.MetricsPort(int32(*port)), controller.AddFinalizer(true)).Run(ctx)
+		return nil
+	}
+	return fmt.Errorf("--controller must be exeunt or v10, not %q", *runsOn)
 }
