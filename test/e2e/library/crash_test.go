@@ -17,18 +17,21 @@ const (
 	lostOften     = "answer of Provision lost 16 times, claim deleted"
 )
 
+// volumeOf is the name of the claim's volume.
+func volumeOf(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) }
+
 // killAfterProvision kills the provisioner as soon as the volume of a new claim exists.
 func (s *scene) killAfterProvision() *v1.PersistentVolumeClaim {
 	s.t.Helper()
 	s.on(func(c call) ending {
-		if c.method == "Provision" {
+		if c.method == provisioned {
 			s.kill()
 		}
 		return succeeds
 	})
 	claim := s.createClaim("claim", s.name)
 	s.awaitEnd()
-	s.on(func(call) ending { return succeeds })
+	s.heal()
 	if left := s.leaked(); len(left) != 1 {
 		s.t.Fatalf("directories without a PersistentVolume: %v, want one", left)
 	}
@@ -95,14 +98,9 @@ func TestKillBeforeVolumeOfLivingClaimIsRecorded(t *testing.T) {
 // loseAnswer creates a claim whose volume exists though no answer came.
 func (s *scene) loseAnswer() *v1.PersistentVolumeClaim {
 	s.t.Helper()
-	s.on(func(c call) ending {
-		if c.method == "Provision" {
-			return answerLost
-		}
-		return succeeds
-	})
+	s.end(provisioned, answerLost)
 	claim := s.createClaim("claim", s.name)
-	s.until("Provision was called", func() bool { return s.count("Provision", "pvc-"+string(claim.UID)) > 0 })
+	s.until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
 	s.deleteClaim(claim.Name)
 	s.awaitClaimGone(claim.Name)
 	return claim
@@ -115,7 +113,7 @@ func TestLostAnswerOfDeletedClaim(t *testing.T) {
 			s := enter(t, on)
 			s.loseAnswer()
 			s.stop()
-			s.on(func(call) ending { return succeeds })
+			s.heal()
 			s.start()
 			s.concludeLeak(lost, on.forgets())
 		})
@@ -128,7 +126,7 @@ func TestLostAnswerOfDeletedClaimWithoutRestart(t *testing.T) {
 			t.Parallel()
 			s := enter(t, on)
 			s.loseAnswer()
-			s.on(func(call) ending { return succeeds })
+			s.heal()
 			s.concludeLeak(lostNoRestart, false)
 		})
 	}
@@ -142,11 +140,11 @@ func TestAnswerLostManyTimes(t *testing.T) {
 			t.Parallel()
 			s := enter(t, on)
 			claim := s.loseAnswer()
-			s.until("Provision was called 16 times", func() bool { return s.count("Provision", "pvc-"+string(claim.UID)) >= 16 })
+			s.until("Provision was called 16 times", func() bool { return s.count(provisioned, volumeOf(claim)) >= 16 })
 			if on.forgets() {
 				s.until("v10 gives up", func() bool { return s.logged("Giving up syncing claim") })
 			}
-			s.on(func(call) ending { return succeeds })
+			s.heal()
 			s.concludeLeak(lostOften, on.forgets())
 		})
 	}

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	if running.plane != nil {
-		if err := running.finish(); err != nil {
+		if err := running.finish(code == 0); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
@@ -76,8 +76,9 @@ func (c *cluster) start() error {
 	return err
 }
 
-// finish stops the cluster and reports requests that the provisioners had no right to.
-func (c *cluster) finish() error {
+// finish stops the cluster and reports requests that the provisioners had no right to. It
+// keeps the logs unless all tests have passed.
+func (c *cluster) finish(passed bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if c.binder != nil {
@@ -90,6 +91,9 @@ func (c *cluster) finish() error {
 	}
 	if err := sandbox.Refused(c.plane.AuditLog, "system:serviceaccount:"+account); err != nil {
 		return fmt.Errorf("%w; logs are kept in %s", err, c.dir)
+	}
+	if !passed {
+		return nil
 	}
 	return os.RemoveAll(c.dir)
 }

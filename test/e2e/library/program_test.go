@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
 	"github.com/exeunt-io/exeunt/examples/hostpath-provisioner/hostpath"
+	"github.com/exeunt-io/exeunt/pkg/provisioner"
 )
 
 // settingsVariable is the environment variable that makes a process of this binary a
@@ -42,6 +43,9 @@ type settings struct {
 	Kubeconfig    string
 	// Hooks is the URL of the test that decides how calls end.
 	Hooks string
+	// Elected has exeunt lead by a lease, NonIdempotent never repeat a call after a
+	// restart, and Guarded ask the test which claims and volumes to serve.
+	Elected, NonIdempotent, Guarded bool
 }
 
 // engine is a controller that runs a provisioner.
@@ -52,10 +56,12 @@ const (
 	v10Default engine = "v10, default options"
 	// v10 is v10 with AddFinalizer.
 	v10 engine = "v10, AddFinalizer"
+	// exeunt is pkg/provisioner with the options that it has by default.
+	exeunt engine = "exeunt"
 )
 
 // engines are all engines that the cases are played on.
-var engines = []engine{v10Default, v10}
+var engines = []engine{v10Default, v10, exeunt}
 
 // forgets reports whether the engine knows nothing after a restart of a volume whose
 // claim is gone.
@@ -78,24 +84,49 @@ func provision(text string) error {
 	if err != nil {
 		return err
 	}
-	hooked := &hookedProvisioner{Provisioner: hostpath.Provisioner{BaseDir: how.BaseDir}, hooks: how.Hooks}
+	var hooked controller.Provisioner = &hookedProvisioner{hostpath.Provisioner{BaseDir: how.BaseDir}, how.Hooks}
+	if how.Guarded {
+		hooked = &guardedProvisioner{hookedProvisioner{hostpath.Provisioner{BaseDir: how.BaseDir}, how.Hooks}}
+	}
 	switch how.Engine {
 	case v10, v10Default:
 		controller.NewProvisionController(klog.Background(), client, how.Name, hooked,
 			controller.LeaderElection(false), controller.AddFinalizer(how.Engine == v10),
 			controller.RateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[any](retryFirst, retryMost))).Run(ctx)
 		return nil
+	case exeunt:
+		return provisioner.NewProvisionController(klog.Background(), client, how.Name, hooked,
+			provisioner.LeaderElection(how.Elected), provisioner.Idempotent(!how.NonIdempotent),
+			provisioner.RetryInterval(retryFirst, retryMost)).Run(ctx)
 	}
 	return fmt.Errorf("unknown engine %q", how.Engine)
 }
 
-// ending is how a call of the provisioner ends after its work in the storage system is
-// done.
+// ending is how a call of the provisioner ends.
 type ending string
 
 const (
-	succeeds   ending = ""
+	succeeds ending = ""
+	// answerLost: the volume exists, and nobody knows.
 	answerLost ending = "answer lost"
+	// unfitNode: the volume cannot be created for the selected node.
+	unfitNode ending = "unfit node"
+	// incomplete: the returned PersistentVolume has no capacity.
+	incomplete ending = "incomplete"
+	fails      ending = "fails"
+	// declined: the object is not to be served now.
+	declined ending = "declined"
+)
+
+// Methods that the test is asked about.
+const (
+	// provisioned: the directory exists, and Provision has not returned.
+	provisioned = "Provision"
+	// deleting: Delete was called, and the directory exists; deleted: it does not.
+	deleting        = "Delete, before"
+	deleted         = "Delete"
+	shouldProvision = "ShouldProvision"
+	shouldDelete    = "ShouldDelete"
 )
 
 // hookedProvisioner is the provisioner of the example, whose calls end as the test says.
@@ -104,17 +135,26 @@ type hookedProvisioner struct {
 	hooks string
 }
 
+var _ controller.Provisioner = (*hookedProvisioner)(nil)
+
 // Provision implements [controller.Provisioner].
 func (p *hookedProvisioner) Provision(ctx context.Context, options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
 	volume, state, err := p.Provisioner.Provision(ctx, options)
 	if err != nil {
 		return nil, state, err
 	}
-	switch end, err := p.ask(ctx, "Provision", options.PVName); {
+	switch end, err := p.ask(ctx, provisioned, options.PVName); {
 	case err != nil:
 		return nil, controller.ProvisioningInBackground, err
 	case end == answerLost:
 		return nil, controller.ProvisioningInBackground, errors.New("the storage system did not answer in time")
+	case end == unfitNode:
+		if err := p.Provisioner.Delete(ctx, volume); err != nil {
+			return nil, controller.ProvisioningInBackground, err
+		}
+		return nil, controller.ProvisioningReschedule, errors.New("the node is full")
+	case end == incomplete:
+		volume.Spec.Capacity = nil
 	}
 	return volume, state, nil
 }
@@ -126,11 +166,32 @@ func (p *hookedProvisioner) Delete(ctx context.Context, volume *v1.PersistentVol
 		volume = volume.DeepCopy()
 		volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: source.VolumeHandle}}
 	}
+	switch end, err := p.ask(ctx, deleting, volume.Name); {
+	case err != nil:
+		return err
+	case end == fails:
+		return errors.New("the directory is busy")
+	}
 	if err := p.Provisioner.Delete(ctx, volume); err != nil {
 		return err
 	}
-	_, err := p.ask(ctx, "Delete", volume.Name)
+	_, err := p.ask(ctx, deleted, volume.Name)
 	return err
+}
+
+// guardedProvisioner is a hookedProvisioner with a Qualifier and a DeletionGuard.
+type guardedProvisioner struct{ hookedProvisioner }
+
+// ShouldProvision implements [controller.Qualifier].
+func (p *guardedProvisioner) ShouldProvision(ctx context.Context, claim *v1.PersistentVolumeClaim) bool {
+	end, err := p.ask(ctx, shouldProvision, "pvc-"+string(claim.UID))
+	return err == nil && end == succeeds
+}
+
+// ShouldDelete implements [controller.DeletionGuard].
+func (p *guardedProvisioner) ShouldDelete(ctx context.Context, volume *v1.PersistentVolume) bool {
+	end, err := p.ask(ctx, shouldDelete, volume.Name)
+	return err == nil && end == succeeds
 }
 
 // ask tells the test about the call and returns how the call ends.

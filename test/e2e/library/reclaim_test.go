@@ -132,7 +132,7 @@ func (s *scene) awaitFinalizer(volume string, policy v1.PersistentVolumeReclaimP
 func (s *scene) conclude(j journey, volume *v1.PersistentVolume) {
 	s.t.Helper()
 	s.passQueues()
-	stored, deletions := s.stored(directory(volume)), s.count("Delete", volume.Name)
+	stored, deletions := s.stored(directory(volume)), s.count(deleted, volume.Name)
 	leaked := stored && j.deletes()
 	left := map[bool]string{true: "kept", false: "reclaimed"}[stored]
 	if leaked {

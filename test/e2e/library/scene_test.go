@@ -34,6 +34,8 @@ type scene struct {
 	name    string
 	baseDir string
 	engine  engine
+	// how are further settings of the process.
+	how     settings
 	server  *httptest.Server
 	process *sandbox.Process
 	runs    int
@@ -46,8 +48,19 @@ type scene struct {
 // call is one finished call of the provisioner.
 type call struct{ method, volume string }
 
-// enter starts the cluster and a provisioner on the engine.
-func enter(t *testing.T, on engine) *scene {
+// enter starts a provisioner on the engine; change may alter its settings.
+func enter(t *testing.T, on engine, change ...func(*settings)) *scene {
+	t.Helper()
+	s := prepare(t, on)
+	for _, f := range change {
+		f(&s.how)
+	}
+	s.start()
+	return s
+}
+
+// prepare starts the cluster and makes what a provisioner on the engine needs.
+func prepare(t *testing.T, on engine) *scene {
 	t.Helper()
 	if err := startOnce(); err != nil {
 		t.Fatal(err)
@@ -60,19 +73,23 @@ func enter(t *testing.T, on engine) *scene {
 	namespace, err := s.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "library-"}}, metav1.CreateOptions{})
 	s.must(err, "create namespace")
 	s.name = namespace.Name
-	for class, policy := range map[string]v1.PersistentVolumeReclaimPolicy{s.name: v1.PersistentVolumeReclaimDelete, s.retained(): v1.PersistentVolumeReclaimRetain} {
-		_, err := s.client.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{
-			ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: s.name, ReclaimPolicy: &policy,
-		}, metav1.CreateOptions{})
-		s.must(err, "create class")
-	}
+	s.createClass(s.name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
+	s.createClass(s.retained(), v1.PersistentVolumeReclaimRetain, storagev1.VolumeBindingImmediate)
+	s.how = settings{Engine: on, Name: s.name, BaseDir: s.baseDir, Kubeconfig: running.identity, Hooks: s.server.URL}
 	t.Cleanup(func() {
 		if s.process != nil {
 			_ = s.process.Kill()
 		}
 	})
-	s.start()
 	return s
+}
+
+func (s *scene) createClass(name string, policy v1.PersistentVolumeReclaimPolicy, mode storagev1.VolumeBindingMode) {
+	s.t.Helper()
+	_, err := s.client.StorageV1().StorageClasses().Create(s.ctx, &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: s.name, ReclaimPolicy: &policy, VolumeBindingMode: &mode,
+	}, metav1.CreateOptions{})
+	s.must(err, "create class")
 }
 
 // retained is the class with policy Retain.
@@ -88,12 +105,25 @@ func (s *scene) answer(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprint(w, string(react(now)))
 }
 
-// on sets what is done after each call from now on.
+// on sets what is answered from now on.
 func (s *scene) on(react func(call) ending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.react = react
 }
+
+// end has calls of the method end so, and all others succeed.
+func (s *scene) end(method string, so ending) {
+	s.on(func(c call) ending {
+		if c.method == method {
+			return so
+		}
+		return succeeds
+	})
+}
+
+// heal has all calls succeed.
+func (s *scene) heal() { s.end("", succeeds) }
 
 // count returns how often the method was called for the volume.
 func (s *scene) count(method, volume string) int {
@@ -111,7 +141,7 @@ func (s *scene) count(method, volume string) int {
 // start starts the provisioner's process.
 func (s *scene) start() {
 	s.t.Helper()
-	text, err := json.Marshal(settings{Engine: s.engine, Name: s.name, BaseDir: s.baseDir, Kubeconfig: running.identity, Hooks: s.server.URL})
+	text, err := json.Marshal(s.how)
 	s.must(err, "write settings")
 	s.runs++
 	program, err := os.Executable()
@@ -155,15 +185,19 @@ func (s *scene) until(what string, holds func() bool) {
 
 func (s *scene) createClaim(name, class string) *v1.PersistentVolumeClaim {
 	s.t.Helper()
-	claim, err := s.client.CoreV1().PersistentVolumeClaims(s.name).Create(s.ctx, &v1.PersistentVolumeClaim{
+	claim, err := s.client.CoreV1().PersistentVolumeClaims(s.name).Create(s.ctx, s.newClaim(name, class), metav1.CreateOptions{})
+	s.must(err, "create claim")
+	return claim
+}
+
+func (s *scene) newClaim(name, class string) *v1.PersistentVolumeClaim {
+	return &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1.PersistentVolumeClaimSpec{
 			StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 			Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}},
 		},
-	}, metav1.CreateOptions{})
-	s.must(err, "create claim")
-	return claim
+	}
 }
 
 // createVolume creates a static volume with a directory in a class of its own.
@@ -171,17 +205,21 @@ func (s *scene) createVolume(policy v1.PersistentVolumeReclaimPolicy) *v1.Persis
 	s.t.Helper()
 	directory := filepath.Join(s.baseDir, "static")
 	s.must(os.Mkdir(directory, 0o700), "make directory")
-	volume, err := s.client.CoreV1().PersistentVolumes().Create(s.ctx, &v1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: s.name + "-static"},
+	volume, err := s.client.CoreV1().PersistentVolumes().Create(s.ctx, s.newVolume(s.name+"-static", policy, directory), metav1.CreateOptions{})
+	s.must(err, "create volume")
+	return volume
+}
+
+func (s *scene) newVolume(name string, policy v1.PersistentVolumeReclaimPolicy, directory string) *v1.PersistentVolume {
+	return &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: policy, StorageClassName: s.name + "-static",
 			AccessModes:            []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 			Capacity:               v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")},
 			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: s.name, VolumeHandle: directory}},
 		},
-	}, metav1.CreateOptions{})
-	s.must(err, "create volume")
-	return volume
+	}
 }
 
 func (s *scene) deleteClaim(name string) {

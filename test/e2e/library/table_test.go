@@ -3,6 +3,7 @@ package library
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -34,8 +35,12 @@ func (s *scene) record(topic, left string) {
 	results.rows = append(results.rows, row{topic, left, s.engine})
 }
 
-// markdown returns the table with a column for each engine.
-func (t *table) markdown() string {
+// readme has the lines on which the engines differ.
+var readme = filepath.Join(root, "examples", "hostpath-provisioner", "README.md")
+
+// lines returns one line for each case: as the table has it, and whether all engines
+// played the case and whether they differ.
+func (t *table) lines() []line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var topics []string
@@ -47,30 +52,55 @@ func (t *table) markdown() string {
 		cells[r.topic+string(r.engine)] = r.left
 	}
 	slices.Sort(topics)
+	var all []line
+	for _, topic := range topics {
+		l := line{text: "| " + topic + " |", whole: true}
+		for _, e := range engines {
+			left := cells[topic+string(e)]
+			l.text += " " + left + " |"
+			l.whole = l.whole && left != ""
+			l.differs = l.differs || left != cells[topic+string(exeunt)]
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+type line struct {
+	text           string
+	whole, differs bool
+}
+
+// write prints the table, and writes the file if one is named. It returns an error if the
+// example's README says something else.
+func (t *table) write() error {
+	lines := t.lines()
+	if len(lines) == 0 {
+		return nil
+	}
 	var text strings.Builder
 	fmt.Fprint(&text, "| case |")
 	for _, e := range engines {
 		fmt.Fprintf(&text, " %s |", e)
 	}
 	fmt.Fprintln(&text, "\n|"+strings.Repeat("---|", len(engines)+1))
-	for _, topic := range topics {
-		fmt.Fprintf(&text, "| %s |", topic)
-		for _, e := range engines {
-			fmt.Fprintf(&text, " %s |", cells[topic+string(e)])
-		}
-		fmt.Fprintln(&text)
+	for _, l := range lines {
+		fmt.Fprintln(&text, l.text)
 	}
-	return text.String()
-}
-
-// write prints the table, and writes the file if one is named.
-func (t *table) write() error {
-	if len(t.rows) == 0 {
-		return nil
-	}
-	fmt.Print(t.markdown())
+	fmt.Print(text.String())
 	if file := os.Getenv(tableVariable); file != "" {
-		return os.WriteFile(file, []byte(t.markdown()), 0o600)
+		if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+			return err
+		}
+	}
+	documented, err := os.ReadFile(readme)
+	if err != nil {
+		return err
+	}
+	for _, l := range lines {
+		if l.whole && l.differs && !strings.Contains(string(documented), l.text+"\n") {
+			return fmt.Errorf("%s lacks the line %s", readme, l.text)
+		}
 	}
 	return nil
 }

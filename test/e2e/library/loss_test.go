@@ -1,0 +1,86 @@
+package library
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Subjects of the table.
+const (
+	retainedLate = "Delete failed, policy turned to Retain, watch late"
+	nameTaken    = "another PersistentVolume takes the name during Provision, claim deleted"
+)
+
+// The administrator saves a volume whose deletion has failed. The retry must not delete
+// the data, though the change of the policy has not come by the watch.
+func TestLateWatchOfRetainedVolume(t *testing.T) {
+	for _, on := range engines {
+		t.Run(string(on), func(t *testing.T) {
+			t.Parallel()
+			var proxy *lateWatch
+			s := prepare(t, on)
+			proxy, s.how.Kubeconfig = s.newLateWatch()
+			s.end(deleting, fails)
+			s.start()
+			claim := s.createClaim("claim", s.name)
+			volume := s.awaitBound(claim.Name)
+			s.deleteClaim(claim.Name)
+			s.until("Delete fails", func() bool { return s.count(deleting, volume.Name) > 0 })
+			proxy.hold()
+			s.setPolicy(volume.Name, keep)
+			if on.forgets() {
+				calls := s.count(deleting, volume.Name) // one may be under way
+				s.until("Delete is retried", func() bool { return s.count(deleting, volume.Name) > calls+1 })
+				s.heal()
+				s.until("the data is lost", func() bool { return s.count(deleted, volume.Name) > 0 })
+				s.record(retainedLate, "**data lost**")
+				return
+			}
+			s.awaitVolume(volume.Name, "has no finalizer", func(v *v1.PersistentVolume) bool { return !slices.Contains(v.Finalizers, external) })
+			s.heal()
+			if !s.stored(directory(volume)) || s.count(deleted, volume.Name) > 0 {
+				t.Error("the data of a volume with policy Retain is lost")
+			}
+			s.record(retainedLate, "kept")
+		})
+	}
+}
+
+// The volume with the name is of somebody else.
+func TestTakenNameOfVolume(t *testing.T) {
+	for _, on := range engines {
+		t.Run(string(on), func(t *testing.T) {
+			t.Parallel()
+			s := enter(t, on)
+			var once sync.Once
+			s.on(func(c call) ending {
+				if c.method == provisioned {
+					once.Do(func() { s.takeName(c.volume) })
+				}
+				return succeeds
+			})
+			claim := s.createClaim("claim", s.name)
+			s.until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
+			if !on.forgets() {
+				s.until("the volume is deleted", func() bool { return s.count(deleted, volumeOf(claim)) > 0 })
+			}
+			s.passQueues()
+			s.deleteClaim(claim.Name)
+			s.awaitClaimGone(claim.Name)
+			s.concludeLeak(nameTaken, on.forgets())
+		})
+	}
+}
+
+// takeName creates a PersistentVolume of somebody else.
+func (s *scene) takeName(name string) {
+	volume := s.newVolume(name, keep, "/nowhere/"+name)
+	volume.Spec.StorageClassName = s.name + "-other"
+	if _, err := s.client.CoreV1().PersistentVolumes().Create(s.ctx, volume, metav1.CreateOptions{}); err != nil {
+		s.t.Errorf("create volume: %v", err)
+	}
+}
