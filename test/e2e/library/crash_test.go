@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
 // Subjects of the table.
@@ -22,37 +24,37 @@ func volumeOf(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(c
 
 // killAfterProvision kills the provisioner as soon as the volume of a new claim exists.
 func (s *scene) killAfterProvision() *v1.PersistentVolumeClaim {
-	s.t.Helper()
+	s.T.Helper()
 	s.on(func(c call) ending {
 		if c.method == provisioned {
 			s.kill()
 		}
 		return succeeds
 	})
-	claim := s.createClaim("claim", s.name)
+	claim := s.CreateClaim("claim", s.name)
 	s.awaitEnd()
 	s.heal()
 	if left := s.leaked(); len(left) != 1 {
-		s.t.Fatalf("directories without a PersistentVolume: %v, want one", left)
+		s.T.Fatalf("directories without a PersistentVolume: %v, want one", left)
 	}
 	return claim
 }
 
 // awaitEnd waits until the provisioner's process has ended.
 func (s *scene) awaitEnd() {
-	s.t.Helper()
+	s.T.Helper()
 	select {
 	case <-s.process.Done():
-	case <-s.ctx.Done():
-		s.t.Fatal("the provisioner is still running")
+	case <-s.Ctx.Done():
+		s.T.Fatal("the provisioner is still running")
 	}
 }
 
 // concludeLeak wants no claim, no PersistentVolume, and a leaked volume only with v10.
 func (s *scene) concludeLeak(topic string, leaks bool) {
-	s.t.Helper()
+	s.T.Helper()
 	if !leaks {
-		s.until("nothing is leaked", func() bool { return len(s.leaked()) == 0 })
+		s.Until("nothing is leaked", func() bool { return len(s.leaked()) == 0 })
 	}
 	s.passQueues()
 	left := s.leaked()
@@ -62,18 +64,18 @@ func (s *scene) concludeLeak(topic string, leaks bool) {
 	}
 	s.record(topic, outcome)
 	if (len(left) > 0) != leaks {
-		s.t.Errorf("directories without a PersistentVolume: %v, leak expected: %v", left, leaks)
+		s.T.Errorf("directories without a PersistentVolume: %v, leak expected: %v", left, leaks)
 	}
 }
 
 func TestKillBeforeVolumeIsRecorded(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			t.Parallel()
 			s := enter(t, on)
 			claim := s.killAfterProvision()
-			s.deleteClaim(claim.Name)
-			s.awaitClaimGone(claim.Name)
+			s.DeleteClaim(claim.Name)
+			s.AwaitClaimGone(claim.Name)
 			s.start()
 			s.concludeLeak(killed, on.forgets())
 		})
@@ -81,15 +83,15 @@ func TestKillBeforeVolumeIsRecorded(t *testing.T) {
 }
 
 func TestKillBeforeVolumeOfLivingClaimIsRecorded(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			t.Parallel()
 			s := enter(t, on)
 			claim := s.killAfterProvision()
 			s.start()
-			s.awaitBound(claim.Name)
-			s.deleteClaim(claim.Name)
-			s.awaitClaimGone(claim.Name)
+			s.AwaitBound(claim.Name)
+			s.DeleteClaim(claim.Name)
+			s.AwaitClaimGone(claim.Name)
 			s.concludeLeak(killedAlive, false)
 		})
 	}
@@ -97,19 +99,19 @@ func TestKillBeforeVolumeOfLivingClaimIsRecorded(t *testing.T) {
 
 // loseAnswer creates a claim whose volume exists though no answer came.
 func (s *scene) loseAnswer() *v1.PersistentVolumeClaim {
-	s.t.Helper()
+	s.T.Helper()
 	s.end(provisioned, answerLost)
-	claim := s.createClaim("claim", s.name)
-	s.until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
-	s.deleteClaim(claim.Name)
-	s.awaitClaimGone(claim.Name)
+	claim := s.CreateClaim("claim", s.name)
+	s.Until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
+	s.DeleteClaim(claim.Name)
+	s.AwaitClaimGone(claim.Name)
 	return claim
 }
 
 func TestLostAnswerOfDeletedClaim(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			t.Parallel()
 			s := enter(t, on)
 			s.loseAnswer()
 			s.stop()
@@ -121,9 +123,9 @@ func TestLostAnswerOfDeletedClaim(t *testing.T) {
 }
 
 func TestLostAnswerOfDeletedClaimWithoutRestart(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			t.Parallel()
 			s := enter(t, on)
 			s.loseAnswer()
 			s.heal()
@@ -135,14 +137,14 @@ func TestLostAnswerOfDeletedClaimWithoutRestart(t *testing.T) {
 // v10 stops after 15 retries (FailedProvisionThreshold), though Provision has said that
 // the storage system may still work on the volume.
 func TestAnswerLostManyTimes(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			t.Parallel()
 			s := enter(t, on)
 			claim := s.loseAnswer()
-			s.until("Provision was called 16 times", func() bool { return s.count(provisioned, volumeOf(claim)) >= 16 })
+			s.Until("Provision was called 16 times", func() bool { return s.count(provisioned, volumeOf(claim)) >= 16 })
 			if on.forgets() {
-				s.until("v10 gives up", func() bool { return s.logged("Giving up syncing claim") })
+				s.Until("v10 gives up", func() bool { return s.logged("Giving up syncing claim") })
 			}
 			s.heal()
 			s.concludeLeak(lostOften, on.forgets())
@@ -152,8 +154,8 @@ func TestAnswerLostManyTimes(t *testing.T) {
 
 // logged reports whether the provisioner's process has logged the text.
 func (s *scene) logged(text string) bool {
-	s.t.Helper()
+	s.T.Helper()
 	log, err := os.ReadFile(s.process.LogFile())
-	s.must(err, "read log")
+	s.Must(err, "read log")
 	return strings.Contains(string(log), text)
 }

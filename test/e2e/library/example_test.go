@@ -14,38 +14,44 @@ import (
 	"testing"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// buildExample builds the example once.
-var buildExample = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(running.dir, "hostpath-provisioner")
-	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./examples/hostpath-provisioner")
-	command.Dir, command.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+// buildExample builds the example.
+func buildExample(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "hostpath-provisioner")
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./examples/hostpath-provisioner")
+	command.Dir, command.Env = harness.InCheckout(), append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the example: %w: %s", err, output)
+		t.Fatalf("build the example: %v: %s", err, output)
 	}
-	return path, nil
-})
+	return path
+}
 
 // The program is that of the example, with the flags of its Deployment.
 func TestExampleProgramOnBothControllers(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
+	program := buildExample(t)
 	var mu sync.Mutex
 	metrics := map[string][]string{}
 	t.Run("group", func(t *testing.T) {
 		for _, runsOn := range []string{"v10", "exeunt"} {
 			t.Run(runsOn, func(t *testing.T) {
-				t.Parallel()
 				s := prepare(t, engine(runsOn))
-				port := s.startExample(runsOn)
-				claim := s.createClaim("claim", s.name)
-				volume := s.awaitBound(claim.Name)
+				port := s.startExample(program, runsOn)
+				claim := s.CreateClaim("claim", s.name)
+				volume := s.AwaitBound(claim.Name)
 				if !s.stored(directory(volume)) {
 					t.Errorf("there is no directory %s", directory(volume))
 				}
-				s.deleteClaim(claim.Name)
-				s.awaitVolumeGone(volume.Name)
+				s.DeleteClaim(claim.Name)
+				s.AwaitVolumeGone(volume.Name)
 				if s.stored(directory(volume)) {
 					t.Errorf("the directory %s is left behind", directory(volume))
+				}
+				if err := sandbox.Refused(s.Plane.AuditLog, "system:serviceaccount:"+account); err != nil {
+					t.Error(err)
 				}
 				found := s.metricNames(port)
 				mu.Lock()
@@ -60,22 +66,20 @@ func TestExampleProgramOnBothControllers(t *testing.T) {
 }
 
 // startExample starts the example and returns the port of its metrics.
-func (s *scene) startExample(runsOn string) int {
-	s.t.Helper()
-	program, err := buildExample()
-	s.must(err, "build the example")
+func (s *scene) startExample(program, runsOn string) int {
+	s.T.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	s.must(err, "find a free port")
+	s.Must(err, "find a free port")
 	port := free.Addr().(*net.TCPAddr).Port
-	s.must(free.Close(), "release the port")
-	s.process, err = sandbox.Start(s.ctx, sandbox.Program{
-		Path: program, Env: []string{"POD_NAMESPACE=" + account}, LogFile: filepath.Join(running.dir, s.name+"-example.log"),
+	s.Must(free.Close(), "release the port")
+	s.process, err = sandbox.Start(s.Ctx, sandbox.Program{
+		Path: program, Env: []string{"POD_NAMESPACE=" + account}, LogFile: filepath.Join(s.Dir, s.name+"-example.log"),
 		Args: []string{
-			"--controller=" + runsOn, "--name=" + s.name, "--base-dir=" + s.baseDir, "--kubeconfig=" + running.identity,
+			"--controller=" + runsOn, "--name=" + s.name, "--base-dir=" + s.baseDir, "--kubeconfig=" + s.kubeconfig,
 			fmt.Sprintf("--metrics-port=%d", port),
 		},
 	})
-	s.must(err, "start the example")
+	s.Must(err, "start the example")
 	return port
 }
 
@@ -84,14 +88,14 @@ var metricName = regexp.MustCompile(`(?m)^# TYPE (controller_\w+) `)
 
 // metricNames returns the names of the metrics of claims and volumes.
 func (s *scene) metricNames(port int) []string {
-	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port), nil)
-	s.must(err, "make request")
+	s.T.Helper()
+	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port), nil)
+	s.Must(err, "make request")
 	response, err := http.DefaultClient.Do(request)
-	s.must(err, "read metrics")
+	s.Must(err, "read metrics")
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
-	s.must(err, "read metrics")
+	s.Must(err, "read metrics")
 	var names []string
 	for _, found := range metricName.FindAllSubmatch(body, -1) {
 		names = append(names, string(found[1]))

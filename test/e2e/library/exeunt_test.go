@@ -14,20 +14,21 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
 // entries are the journal entries of the kind.
 func (s *scene) entries(kind journal.Kind) []journal.Entry {
-	s.t.Helper()
+	s.T.Helper()
 	of := journal.Journal{Namespace: account, Driver: s.name}
-	list, err := s.client.CoordinationV1().Leases(of.Namespace).List(s.ctx, metav1.ListOptions{})
-	s.must(err, "list leases")
+	list, err := s.Client.CoordinationV1().Leases(of.Namespace).List(s.Ctx, metav1.ListOptions{})
+	s.Must(err, "list leases")
 	var all []journal.Entry
 	for i := range list.Items {
 		if is, _, ours := of.KindOf(&list.Items[i]); ours && is == kind {
 			found, unreadable := journal.Entries(&list.Items[i])
 			if len(unreadable) > 0 {
-				s.t.Errorf("unreadable entries: %v", unreadable)
+				s.T.Errorf("unreadable entries: %v", unreadable)
 			}
 			all = append(all, found...)
 		}
@@ -37,23 +38,22 @@ func (s *scene) entries(kind journal.Kind) []journal.Entry {
 
 // expectSettled wants an empty journal.
 func (s *scene) expectSettled() {
-	s.t.Helper()
-	s.until("the journal is empty", func() bool { return len(s.entries(journal.Active)) == 0 })
+	s.T.Helper()
+	s.Until("the journal is empty", func() bool { return len(s.entries(journal.Active)) == 0 })
 	if apart := s.entries(journal.Apart); len(apart) > 0 {
-		s.t.Errorf("unresolved entries: %+v", apart)
+		s.T.Errorf("unresolved entries: %+v", apart)
 	}
 }
 
 func TestNextLeaderFinishesTheCall(t *testing.T) {
-	t.Parallel()
 	s := enter(t, exeunt, func(how *settings) { how.Elected = true })
 	claim := s.killAfterProvision()
-	s.deleteClaim(claim.Name)
-	s.awaitClaimGone(claim.Name)
+	s.DeleteClaim(claim.Name)
+	s.AwaitClaimGone(claim.Name)
 	s.expireLease()
 	s.start()
-	s.until("nothing is leaked", func() bool { return len(s.leaked()) == 0 })
-	s.awaitVolumeGone(volumeOf(claim))
+	s.Until("nothing is leaked", func() bool { return len(s.leaked()) == 0 })
+	s.AwaitVolumeGone(volumeOf(claim))
 	s.expectSettled()
 	if calls := s.count(deleted, volumeOf(claim)); calls != 1 {
 		t.Errorf("Delete was called %d times, want once", calls)
@@ -62,47 +62,46 @@ func TestNextLeaderFinishesTheCall(t *testing.T) {
 
 // expireLease ends the leader lease of a process that was killed.
 func (s *scene) expireLease() {
-	s.t.Helper()
-	leases := s.client.CoordinationV1().Leases(account)
-	lease, err := leases.Get(s.ctx, s.name, metav1.GetOptions{})
-	s.must(err, "read the leader lease")
+	s.T.Helper()
+	leases := s.Client.CoordinationV1().Leases(account)
+	lease, err := leases.Get(s.Ctx, s.name, metav1.GetOptions{})
+	s.Must(err, "read the leader lease")
 	lease.Spec.HolderIdentity = ptr.To("")
-	_, err = leases.Update(s.ctx, lease, metav1.UpdateOptions{})
-	s.must(err, "write the leader lease")
+	_, err = leases.Update(s.Ctx, lease, metav1.UpdateOptions{})
+	s.Must(err, "write the leader lease")
 }
 
 func TestEntryOutlivesOnlyOpenCalls(t *testing.T) {
-	t.Parallel()
 	s := enter(t, exeunt)
 	s.end(provisioned, answerLost)
-	claim := s.createClaim("claim", s.name)
-	s.until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
+	claim := s.CreateClaim("claim", s.name)
+	s.Until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
 	if entries := s.entries(journal.Active); len(entries) != 1 || entries[0].UID != claim.UID {
 		t.Errorf("entries while the call is open: %+v, want that of the claim", entries)
 	}
 	s.heal()
-	s.awaitBound(claim.Name)
+	s.AwaitBound(claim.Name)
 	s.expectSettled()
 }
 
 func TestNonIdempotentCallIsNotRepeated(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
 	for name, alive := range map[string]bool{"claim deleted": false, "claim lives": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := enter(t, exeunt, func(how *settings) { how.NonIdempotent = true })
 			claim := s.killAfterProvision()
 			if !alive {
-				s.deleteClaim(claim.Name)
-				s.awaitClaimGone(claim.Name)
+				s.DeleteClaim(claim.Name)
+				s.AwaitClaimGone(claim.Name)
 			}
 			calls := s.count(provisioned, volumeOf(claim))
 			s.start()
-			s.until("the entry is unresolved", func() bool { return len(s.entries(journal.Apart)) == 1 })
+			s.Until("the entry is unresolved", func() bool { return len(s.entries(journal.Apart)) == 1 })
 			if reason := s.entries(journal.Apart)[0].Unresolved.Reason; !strings.Contains(reason, volumeOf(claim)) {
 				t.Errorf("the reason does not name the volume: %s", reason)
 			}
 			if alive {
-				s.awaitBound(claim.Name)
+				s.AwaitBound(claim.Name)
 				return
 			}
 			s.passQueues()
@@ -115,7 +114,6 @@ func TestNonIdempotentCallIsNotRepeated(t *testing.T) {
 
 // The volume cannot be recorded. The process is killed while it deletes the volume.
 func TestUnusableVolumeIsDeletedAfterCrash(t *testing.T) {
-	t.Parallel()
 	s := enter(t, exeunt)
 	s.on(func(c call) ending {
 		if c.method == deleting {
@@ -123,114 +121,110 @@ func TestUnusableVolumeIsDeletedAfterCrash(t *testing.T) {
 		}
 		return incomplete
 	})
-	claim := s.createClaim("claim", s.name)
+	claim := s.CreateClaim("claim", s.name)
 	s.awaitEnd()
 	if entries := s.entries(journal.Active); len(entries) != 1 || entries[0].State != journal.Discarding {
 		t.Errorf("entries: %+v, want one that is %s", entries, journal.Discarding)
 	}
-	s.deleteClaim(claim.Name)
-	s.awaitClaimGone(claim.Name)
+	s.DeleteClaim(claim.Name)
+	s.AwaitClaimGone(claim.Name)
 	s.heal()
 	s.start()
-	s.until("nothing is leaked", func() bool { return len(s.leaked()) == 0 })
+	s.Until("nothing is leaked", func() bool { return len(s.leaked()) == 0 })
 	s.expectSettled()
 }
 
 func TestUnusableVolumeIsCreatedAnew(t *testing.T) {
-	t.Parallel()
 	s := enter(t, exeunt)
 	s.end(provisioned, incomplete)
-	claim := s.createClaim("claim", s.name)
-	s.until("the volume is deleted", func() bool { return s.count(deleted, volumeOf(claim)) > 0 })
+	claim := s.CreateClaim("claim", s.name)
+	s.Until("the volume is deleted", func() bool { return s.count(deleted, volumeOf(claim)) > 0 })
 	s.heal()
-	volume := s.awaitBound(claim.Name)
+	volume := s.AwaitBound(claim.Name)
 	if !s.stored(directory(volume)) {
 		t.Error("the volume of the claim does not exist")
 	}
 }
 
 func TestGuardsAreAsked(t *testing.T) {
-	t.Parallel()
 	s := enter(t, exeunt, func(how *settings) { how.Guarded = true })
 	s.end(shouldProvision, declined)
-	claim := s.createClaim("claim", s.name)
-	s.until("ShouldProvision was asked twice", func() bool { return s.count(shouldProvision, volumeOf(claim)) > 1 })
+	claim := s.CreateClaim("claim", s.name)
+	s.Until("ShouldProvision was asked twice", func() bool { return s.count(shouldProvision, volumeOf(claim)) > 1 })
 	if calls := s.count(provisioned, volumeOf(claim)); calls > 0 {
 		t.Errorf("Provision was called %d times for an unqualified claim", calls)
 	}
 	s.end(shouldDelete, declined)
-	volume := s.awaitBound(claim.Name)
-	s.deleteClaim(claim.Name)
-	s.until("ShouldDelete was asked twice", func() bool { return s.count(shouldDelete, volume.Name) > 1 })
+	volume := s.AwaitBound(claim.Name)
+	s.DeleteClaim(claim.Name)
+	s.Until("ShouldDelete was asked twice", func() bool { return s.count(shouldDelete, volume.Name) > 1 })
 	if calls := s.count(deleting, volume.Name); calls > 0 {
 		t.Errorf("Delete was called %d times for a guarded volume", calls)
 	}
 	s.heal()
-	s.awaitVolumeGone(volume.Name)
+	s.AwaitVolumeGone(volume.Name)
 	if s.stored(directory(volume)) {
 		t.Error("the volume is left behind")
 	}
 }
 
 func TestEventsOfFailures(t *testing.T) {
-	t.Parallel()
 	s := enter(t, exeunt)
 	s.end(provisioned, answerLost)
-	claim := s.createClaim("claim", s.name)
+	claim := s.CreateClaim("claim", s.name)
 	s.awaitEvent(claim, "ProvisioningFailed", "the storage system did not answer in time")
 	s.heal()
-	volume := s.awaitBound(claim.Name)
+	volume := s.AwaitBound(claim.Name)
 	s.awaitEvent(claim, "ProvisioningSucceeded", volume.Name)
 	s.end(deleting, fails)
-	s.deleteClaim(claim.Name)
+	s.DeleteClaim(claim.Name)
 	s.awaitEvent(volume, "VolumeFailedDelete", "the directory is busy")
 	s.heal()
-	s.awaitVolumeGone(volume.Name)
+	s.AwaitVolumeGone(volume.Name)
 }
 
 // The scheduler selects another node once the first one is full.
 func TestFullNodeIsGivenUp(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			t.Parallel()
 			s := enter(t, on)
 			s.end(provisioned, unfitNode)
 			class := s.name + "-wait"
 			s.createClass(class, remove, storagev1.VolumeBindingWaitForFirstConsumer)
-			node, err := s.client.CoreV1().Nodes().Create(s.ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, metav1.CreateOptions{})
-			s.must(err, "create node")
-			claim := s.newClaim("claim", class)
+			node, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, metav1.CreateOptions{})
+			s.Must(err, "create node")
+			claim := s.NewClaim("claim", class)
 			claim.Annotations = map[string]string{storage.AnnSelectedNode: node.Name}
-			claim, err = s.client.CoreV1().PersistentVolumeClaims(s.name).Create(s.ctx, claim, metav1.CreateOptions{})
-			s.must(err, "create claim")
-			s.until("no node is selected", func() bool {
-				now, err := s.client.CoreV1().PersistentVolumeClaims(s.name).Get(s.ctx, claim.Name, metav1.GetOptions{})
-				s.must(err, "read claim")
+			claim, err = s.Client.CoreV1().PersistentVolumeClaims(s.name).Create(s.Ctx, claim, metav1.CreateOptions{})
+			s.Must(err, "create claim")
+			s.Until("no node is selected", func() bool {
+				now, err := s.Client.CoreV1().PersistentVolumeClaims(s.name).Get(s.Ctx, claim.Name, metav1.GetOptions{})
+				s.Must(err, "read claim")
 				return now.Annotations[storage.AnnSelectedNode] == ""
 			})
 			s.awaitEvent(claim, "ProvisioningFailed", "the node is full")
 			s.heal()
 			s.selectNode(claim.Name, node.Name)
-			s.awaitBound(claim.Name)
+			s.AwaitBound(claim.Name)
 		})
 	}
 }
 
 // selectNode selects a node as the scheduler does.
 func (s *scene) selectNode(claim, node string) {
-	s.t.Helper()
+	s.T.Helper()
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, storage.AnnSelectedNode, node)
-	_, err := s.client.CoreV1().PersistentVolumeClaims(s.name).Patch(s.ctx, claim, types.MergePatchType, body, metav1.PatchOptions{})
-	s.must(err, "select node")
+	_, err := s.Client.CoreV1().PersistentVolumeClaims(s.name).Patch(s.Ctx, claim, types.MergePatchType, body, metav1.PatchOptions{})
+	s.Must(err, "select node")
 }
 
 func TestBlockVolumeIsRefused(t *testing.T) {
-	t.Parallel()
 	s := enter(t, exeunt)
-	claim := s.newClaim("claim", s.name)
+	claim := s.NewClaim("claim", s.name)
 	claim.Spec.VolumeMode = ptr.To(v1.PersistentVolumeBlock)
-	claim, err := s.client.CoreV1().PersistentVolumeClaims(s.name).Create(s.ctx, claim, metav1.CreateOptions{})
-	s.must(err, "create claim")
+	claim, err := s.Client.CoreV1().PersistentVolumeClaims(s.name).Create(s.Ctx, claim, metav1.CreateOptions{})
+	s.Must(err, "create claim")
 	s.awaitEvent(claim, "ProvisioningFailed", "does not support block volume provisioning")
 	if calls := s.count(provisioned, volumeOf(claim)); calls > 0 {
 		t.Errorf("Provision was called %d times", calls)
@@ -239,10 +233,10 @@ func TestBlockVolumeIsRefused(t *testing.T) {
 
 // awaitEvent waits for an event of the object whose message has the text.
 func (s *scene) awaitEvent(object metav1.Object, reason, text string) {
-	s.t.Helper()
-	s.until("there is an event "+reason+" with "+text, func() bool {
-		list, err := s.client.CoreV1().Events(metav1.NamespaceAll).List(s.ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
-		s.must(err, "list events")
+	s.T.Helper()
+	s.Until("there is an event "+reason+" with "+text, func() bool {
+		list, err := s.Client.CoreV1().Events(metav1.NamespaceAll).List(s.Ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
+		s.Must(err, "list events")
 		return slices.ContainsFunc(list.Items, func(e v1.Event) bool {
 			return e.InvolvedObject.UID == object.GetUID() && strings.Contains(e.Message, text)
 		})

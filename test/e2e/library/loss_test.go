@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
 // Subjects of the table.
@@ -18,29 +20,29 @@ const (
 // The administrator saves a volume whose deletion has failed. The retry must not delete
 // the data, though the change of the policy has not come by the watch.
 func TestLateWatchOfRetainedVolume(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			t.Parallel()
 			var proxy *lateWatch
 			s := prepare(t, on)
 			proxy, s.how.Kubeconfig = s.newLateWatch()
 			s.end(deleting, fails)
 			s.start()
-			claim := s.createClaim("claim", s.name)
-			volume := s.awaitBound(claim.Name)
-			s.deleteClaim(claim.Name)
-			s.until("Delete fails", func() bool { return s.count(deleting, volume.Name) > 0 })
+			claim := s.CreateClaim("claim", s.name)
+			volume := s.AwaitBound(claim.Name)
+			s.DeleteClaim(claim.Name)
+			s.Until("Delete fails", func() bool { return s.count(deleting, volume.Name) > 0 })
 			proxy.hold()
-			s.setPolicy(volume.Name, keep)
+			s.SetPolicy(volume.Name, keep)
 			if on.forgets() {
 				calls := s.count(deleting, volume.Name) // one may be under way
-				s.until("Delete is retried", func() bool { return s.count(deleting, volume.Name) > calls+1 })
+				s.Until("Delete is retried", func() bool { return s.count(deleting, volume.Name) > calls+1 })
 				s.heal()
-				s.until("the data is lost", func() bool { return s.count(deleted, volume.Name) > 0 })
+				s.Until("the data is lost", func() bool { return s.count(deleted, volume.Name) > 0 })
 				s.record(retainedLate, "**data lost**")
 				return
 			}
-			s.awaitVolume(volume.Name, "has no finalizer", func(v *v1.PersistentVolume) bool { return !slices.Contains(v.Finalizers, external) })
+			s.AwaitVolume(volume.Name, "has no finalizer", func(v *v1.PersistentVolume) bool { return !slices.Contains(v.Finalizers, external) })
 			s.heal()
 			if !s.stored(directory(volume)) || s.count(deleted, volume.Name) > 0 {
 				t.Error("the data of a volume with policy Retain is lost")
@@ -52,9 +54,9 @@ func TestLateWatchOfRetainedVolume(t *testing.T) {
 
 // The volume with the name is of somebody else.
 func TestTakenNameOfVolume(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			t.Parallel()
 			s := enter(t, on)
 			var once sync.Once
 			s.on(func(c call) ending {
@@ -63,14 +65,14 @@ func TestTakenNameOfVolume(t *testing.T) {
 				}
 				return succeeds
 			})
-			claim := s.createClaim("claim", s.name)
-			s.until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
+			claim := s.CreateClaim("claim", s.name)
+			s.Until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
 			if !on.forgets() {
-				s.until("the volume is deleted", func() bool { return s.count(deleted, volumeOf(claim)) > 0 })
+				s.Until("the volume is deleted", func() bool { return s.count(deleted, volumeOf(claim)) > 0 })
 			}
 			s.passQueues()
-			s.deleteClaim(claim.Name)
-			s.awaitClaimGone(claim.Name)
+			s.DeleteClaim(claim.Name)
+			s.AwaitClaimGone(claim.Name)
 			s.concludeLeak(nameTaken, on.forgets())
 		})
 	}
@@ -78,9 +80,9 @@ func TestTakenNameOfVolume(t *testing.T) {
 
 // takeName creates a PersistentVolume of somebody else.
 func (s *scene) takeName(name string) {
-	volume := s.newVolume(name, keep, "/nowhere/"+name)
-	volume.Spec.StorageClassName = s.name + "-other"
-	if _, err := s.client.CoreV1().PersistentVolumes().Create(s.ctx, volume, metav1.CreateOptions{}); err != nil {
-		s.t.Errorf("create volume: %v", err)
+	volume := s.NewVolume(name, keep, s.inDirectory("/nowhere"))
+	volume.Name = name
+	if _, err := s.Client.CoreV1().PersistentVolumes().Create(s.Ctx, volume, metav1.CreateOptions{}); err != nil {
+		s.T.Errorf("create volume: %v", err)
 	}
 }

@@ -25,13 +25,13 @@ type lateWatch struct {
 // newLateWatch returns a proxy and the kubeconfig of its client, who has the rights of the
 // provisioner's service account.
 func (s *scene) newLateWatch() (*lateWatch, string) {
-	s.t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", running.identity)
-	s.must(err, "load kubeconfig")
+	s.T.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+	s.Must(err, "load kubeconfig")
 	transport, err := rest.TransportFor(config)
-	s.must(err, "make transport")
+	s.Must(err, "make transport")
 	target, err := url.Parse(config.Host)
-	s.must(err, "parse address of the API server")
+	s.Must(err, "parse address of the API server")
 	p := &lateWatch{}
 	p.forward = &httputil.ReverseProxy{
 		Transport:     transport,
@@ -40,13 +40,13 @@ func (s *scene) newLateWatch() (*lateWatch, string) {
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	server := httptest.NewServer(p)
-	s.t.Cleanup(server.CloseClientConnections)
+	s.T.Cleanup(server.CloseClientConnections)
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters["proxy"] = &clientcmdapi.Cluster{Server: server.URL}
 	kubeconfig.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy"}
 	kubeconfig.CurrentContext = "proxy"
-	file := filepath.Join(s.t.TempDir(), "kubeconfig")
-	s.must(clientcmd.WriteToFile(*kubeconfig, file), "write kubeconfig of the proxy")
+	file := filepath.Join(s.T.TempDir(), "kubeconfig")
+	s.Must(clientcmd.WriteToFile(*kubeconfig, file), "write kubeconfig of the proxy")
 	return p, file
 }
 

@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
 const (
@@ -15,61 +17,36 @@ const (
 	remove   = v1.PersistentVolumeReclaimDelete
 )
 
-// order is in which order the user deletes.
-type order string
-
-const (
-	claimOnly       order = "claim only"
-	claimThenVolume order = "claim, then PV"
-	volumeThenClaim order = "PV, then claim"
-)
-
-// journey is one of the ten cases: how a volume comes, what happens to its policy, and
-// how it goes.
-type journey struct {
-	static bool
-	policy v1.PersistentVolumeReclaimPolicy
-	// becomes is the policy that it gets while bound; empty for none.
-	becomes v1.PersistentVolumeReclaimPolicy
-	order   order
-}
+// journey is one of the ten cases.
+type journey struct{ harness.ReclaimCase }
 
 var journeys = []journey{
-	{static: false, policy: remove, order: claimOnly},
-	{static: false, policy: remove, order: volumeThenClaim},
-	{static: true, policy: remove, order: claimOnly},
-	{static: true, policy: remove, order: volumeThenClaim},
-	{static: false, policy: keep, order: claimThenVolume},
-	{static: false, policy: keep, order: volumeThenClaim},
-	{static: true, policy: keep, order: claimThenVolume},
-	{static: true, policy: keep, order: volumeThenClaim},
-	{static: false, policy: keep, becomes: remove, order: volumeThenClaim},
-	{static: false, policy: remove, becomes: keep, order: volumeThenClaim},
-}
-
-func (j journey) String() string {
-	kind := map[bool]string{true: "static", false: "dynamic"}[j.static]
-	policy := string(j.policy)
-	if j.becomes != "" {
-		policy += " to " + string(j.becomes)
-	}
-	return fmt.Sprintf("%s, %s: %s", kind, policy, j.order)
+	{harness.ReclaimCase{Static: false, Policy: remove, Order: harness.ClaimOnly}},
+	{harness.ReclaimCase{Static: false, Policy: remove, Order: harness.VolumeThenClaim}},
+	{harness.ReclaimCase{Static: true, Policy: remove, Order: harness.ClaimOnly}},
+	{harness.ReclaimCase{Static: true, Policy: remove, Order: harness.VolumeThenClaim}},
+	{harness.ReclaimCase{Static: false, Policy: keep, Order: harness.ClaimThenVolume}},
+	{harness.ReclaimCase{Static: false, Policy: keep, Order: harness.VolumeThenClaim}},
+	{harness.ReclaimCase{Static: true, Policy: keep, Order: harness.ClaimThenVolume}},
+	{harness.ReclaimCase{Static: true, Policy: keep, Order: harness.VolumeThenClaim}},
+	{harness.ReclaimCase{Static: false, Policy: keep, Becomes: remove, Order: harness.VolumeThenClaim}},
+	{harness.ReclaimCase{Static: false, Policy: remove, Becomes: keep, Order: harness.VolumeThenClaim}},
 }
 
 // deletes reports whether the policy at the end is Delete.
-func (j journey) deletes() bool { return j.becomes == remove || j.becomes == "" && j.policy == remove }
+func (j journey) deletes() bool { return j.IsReclaimed(true) }
 
 // leaks reports whether the engine leaves the volume behind: without the finalizer nothing
 // keeps a PersistentVolume that is deleted before its claim.
 func (j journey) leaks(on engine) bool {
-	return on == v10Default && j.deletes() && j.order == volumeThenClaim
+	return on == v10Default && j.deletes() && j.Order == harness.VolumeThenClaim
 }
 
 func TestReclaimPolicyInEveryOrder(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		for _, j := range journeys {
 			t.Run(fmt.Sprintf("%s/%s", on, j), func(t *testing.T) {
-				t.Parallel()
 				s := enter(t, on)
 				volume := s.travel(j)
 				s.conclude(j, volume)
@@ -80,57 +57,57 @@ func TestReclaimPolicyInEveryOrder(t *testing.T) {
 
 // travel takes one volume along its journey until its object is gone.
 func (s *scene) travel(j journey) *v1.PersistentVolume {
-	s.t.Helper()
+	s.T.Helper()
 	volume := s.bind(j)
-	s.awaitFinalizer(volume.Name, j.policy)
-	if j.becomes != "" {
-		s.setPolicy(volume.Name, j.becomes)
-		s.awaitFinalizer(volume.Name, j.becomes)
+	s.awaitFinalizer(volume.Name, j.Policy)
+	if j.Becomes != "" {
+		s.SetPolicy(volume.Name, j.Becomes)
+		s.awaitFinalizer(volume.Name, j.Becomes)
 	}
-	if j.order == volumeThenClaim {
-		s.deleteVolume(volume.Name)
-		s.awaitVolume(volume.Name, "is Terminating and bound", func(v *v1.PersistentVolume) bool {
+	if j.Order == harness.VolumeThenClaim {
+		s.DeleteVolume(volume.Name)
+		s.AwaitVolume(volume.Name, "is Terminating and bound", func(v *v1.PersistentVolume) bool {
 			return v.DeletionTimestamp != nil && v.Status.Phase == v1.VolumeBound
 		})
 	}
-	s.deleteClaim("claim")
-	if j.order == claimThenVolume {
-		s.awaitVolume(volume.Name, "is released", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
-		s.deleteVolume(volume.Name)
+	s.DeleteClaim("claim")
+	if j.Order == harness.ClaimThenVolume {
+		s.AwaitVolume(volume.Name, "is released", harness.IsReleased)
+		s.DeleteVolume(volume.Name)
 	}
-	s.awaitClaimGone("claim")
-	s.awaitVolumeGone(volume.Name)
+	s.AwaitClaimGone("claim")
+	s.AwaitVolumeGone(volume.Name)
 	return volume
 }
 
 // bind returns the volume of a claim named "claim".
 func (s *scene) bind(j journey) *v1.PersistentVolume {
-	s.t.Helper()
+	s.T.Helper()
 	class := s.name
 	switch {
-	case j.static:
-		class = s.createVolume(j.policy).Spec.StorageClassName
-	case j.policy == keep:
+	case j.Static:
+		class = s.createVolume(j.Policy).Spec.StorageClassName
+	case j.Policy == keep:
 		class = s.retained()
 	}
-	s.createClaim("claim", class)
-	return s.awaitBound("claim")
+	s.CreateClaim("claim", class)
+	return s.AwaitBound("claim")
 }
 
 // awaitFinalizer waits until the volume has the finalizer that the policy asks for.
 func (s *scene) awaitFinalizer(volume string, policy v1.PersistentVolumeReclaimPolicy) {
-	s.t.Helper()
+	s.T.Helper()
 	if s.engine == v10Default {
 		return
 	}
-	s.awaitVolume(volume, "has the finalizers of policy "+string(policy), func(v *v1.PersistentVolume) bool {
+	s.AwaitVolume(volume, "has the finalizers of policy "+string(policy), func(v *v1.PersistentVolume) bool {
 		return slices.Contains(v.Finalizers, external) == (policy == remove)
 	})
 }
 
 // conclude compares the storage system with what the policy says.
 func (s *scene) conclude(j journey, volume *v1.PersistentVolume) {
-	s.t.Helper()
+	s.T.Helper()
 	s.passQueues()
 	stored, deletions := s.stored(directory(volume)), s.count(deleted, volume.Name)
 	leaked := stored && j.deletes()
@@ -141,11 +118,11 @@ func (s *scene) conclude(j journey, volume *v1.PersistentVolume) {
 	s.record(j.String(), left)
 	switch {
 	case leaked != j.leaks(s.engine):
-		s.t.Errorf("leaked = %v, want %v", leaked, j.leaks(s.engine))
+		s.T.Errorf("leaked = %v, want %v", leaked, j.leaks(s.engine))
 	case !stored && !j.deletes():
-		s.t.Error("the data of a volume with policy Retain is lost")
+		s.T.Error("the data of a volume with policy Retain is lost")
 	case s.deletesOnce() && deletions != map[bool]int{true: 1, false: 0}[j.deletes()]:
-		s.t.Errorf("Delete was called %d times", deletions)
+		s.T.Errorf("Delete was called %d times", deletions)
 	}
 }
 
@@ -154,15 +131,15 @@ func (s *scene) conclude(j journey, volume *v1.PersistentVolume) {
 func (s *scene) deletesOnce() bool { return s.engine != v10 && s.engine != v10Default }
 
 func TestFinalizerIsInFirstWrite(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			t.Parallel()
 			s := enter(t, on)
-			watcher, err := s.client.CoreV1().PersistentVolumes().Watch(s.ctx, metav1.ListOptions{})
-			s.must(err, "watch volumes")
+			watcher, err := s.Client.CoreV1().PersistentVolumes().Watch(s.Ctx, metav1.ListOptions{})
+			s.Must(err, "watch volumes")
 			defer watcher.Stop()
-			s.createClaim("keep", s.retained())
-			s.createClaim("remove", s.name)
+			s.CreateClaim("keep", s.retained())
+			s.CreateClaim("remove", s.name)
 			first := map[string]bool{}
 			for event := range watcher.ResultChan() {
 				volume, ok := event.Object.(*v1.PersistentVolume)

@@ -1,7 +1,6 @@
 package library
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,34 +10,33 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// scene is one test: a provisioner, a directory, two classes and a namespace of its own.
+// withoutProvisioner is the cluster of all tests: our pv-controller, and the provisioners
+// that the tests start.
+var withoutProvisioner = harness.Setup{NoProvisioner: true}
+
+// scene is one test: a provisioner, a directory and two classes of its own.
 type scene struct {
-	t      *testing.T
-	ctx    context.Context
-	client kubernetes.Interface
+	*harness.Session
 	// name is that of the provisioner, the namespace and the class with policy Delete.
 	name    string
 	baseDir string
 	engine  engine
-	// how are further settings of the process.
-	how     settings
-	server  *httptest.Server
-	process *sandbox.Process
-	runs    int
+	// how are the settings of the process.
+	how settings
+	// kubeconfig is that of the provisioner's service account.
+	kubeconfig string
+	server     *httptest.Server
+	process    *sandbox.Process
+	runs       int
 
 	mu    sync.Mutex
 	calls []call
@@ -59,23 +57,17 @@ func enter(t *testing.T, on engine, change ...func(*settings)) *scene {
 	return s
 }
 
-// prepare starts the cluster and makes what a provisioner on the engine needs.
+// prepare makes what a provisioner on the engine needs, in a cluster without one.
 func prepare(t *testing.T, on engine) *scene {
 	t.Helper()
-	if err := startOnce(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	s := &scene{t: t, ctx: ctx, client: running.plane.Client(), engine: on, baseDir: t.TempDir(), react: func(call) ending { return succeeds }}
+	s := &scene{Session: harness.Join(t, withoutProvisioner), engine: on, baseDir: t.TempDir()}
+	s.name, s.kubeconfig = s.Namespace, identityIn(s.Session)
+	s.heal()
 	s.server = httptest.NewServer(http.HandlerFunc(s.answer))
 	t.Cleanup(s.server.Close)
-	namespace, err := s.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "library-"}}, metav1.CreateOptions{})
-	s.must(err, "create namespace")
-	s.name = namespace.Name
 	s.createClass(s.name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
 	s.createClass(s.retained(), v1.PersistentVolumeReclaimRetain, storagev1.VolumeBindingImmediate)
-	s.how = settings{Engine: on, Name: s.name, BaseDir: s.baseDir, Kubeconfig: running.identity, Hooks: s.server.URL}
+	s.how = settings{Engine: on, Name: s.name, BaseDir: s.baseDir, Kubeconfig: s.kubeconfig, Hooks: s.server.URL}
 	t.Cleanup(func() {
 		if s.process != nil {
 			_ = s.process.Kill()
@@ -85,11 +77,8 @@ func prepare(t *testing.T, on engine) *scene {
 }
 
 func (s *scene) createClass(name string, policy v1.PersistentVolumeReclaimPolicy, mode storagev1.VolumeBindingMode) {
-	s.t.Helper()
-	_, err := s.client.StorageV1().StorageClasses().Create(s.ctx, &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: s.name, ReclaimPolicy: &policy, VolumeBindingMode: &mode,
-	}, metav1.CreateOptions{})
-	s.must(err, "create class")
+	s.T.Helper()
+	s.CreateStorageClass(harness.NewClass(name, s.name, policy, mode))
 }
 
 // retained is the class with policy Retain.
@@ -140,173 +129,75 @@ func (s *scene) count(method, volume string) int {
 
 // start starts the provisioner's process.
 func (s *scene) start() {
-	s.t.Helper()
+	s.T.Helper()
 	text, err := json.Marshal(s.how)
-	s.must(err, "write settings")
+	s.Must(err, "write settings")
 	s.runs++
 	program, err := os.Executable()
-	s.must(err, "find this binary")
-	s.process, err = sandbox.Start(s.ctx, sandbox.Program{
+	s.Must(err, "find this binary")
+	s.process, err = sandbox.Start(s.Ctx, sandbox.Program{
 		Name: "provisioner", Path: program, Env: []string{settingsVariable + "=" + string(text), "POD_NAMESPACE=" + account},
-		LogFile: filepath.Join(running.dir, fmt.Sprintf("%s-%d.log", s.name, s.runs)),
+		LogFile: filepath.Join(s.Dir, fmt.Sprintf("%s-%d.log", s.name, s.runs)),
 	})
-	s.must(err, "start provisioner")
+	s.Must(err, "start provisioner")
 }
 
 // kill ends the provisioner as a crash does.
 func (s *scene) kill() {
-	s.t.Helper()
+	s.T.Helper()
 	if err := s.process.Kill(); err != nil {
-		s.t.Errorf("kill provisioner: %v", err)
+		s.T.Errorf("kill provisioner: %v", err)
 	}
 }
 
 // stop ends the provisioner as a rollout does.
 func (s *scene) stop() {
-	s.t.Helper()
-	s.must(s.process.Stop(s.ctx), "stop provisioner")
-}
-
-func (s *scene) must(err error, what string) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatalf("%s: %v", what, err)
-	}
-}
-
-// until waits until the condition holds.
-func (s *scene) until(what string, holds func() bool) {
-	s.t.Helper()
-	err := wait.PollUntilContextCancel(s.ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) { return holds(), nil })
-	if err != nil {
-		s.t.Fatalf("waiting until %s: %v; logs in %s", what, err, running.dir)
-	}
-}
-
-func (s *scene) createClaim(name, class string) *v1.PersistentVolumeClaim {
-	s.t.Helper()
-	claim, err := s.client.CoreV1().PersistentVolumeClaims(s.name).Create(s.ctx, s.newClaim(name, class), metav1.CreateOptions{})
-	s.must(err, "create claim")
-	return claim
-}
-
-func (s *scene) newClaim(name, class string) *v1.PersistentVolumeClaim {
-	return &v1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1.PersistentVolumeClaimSpec{
-			StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
-			Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}},
-		},
-	}
+	s.T.Helper()
+	s.Must(s.process.Stop(s.Ctx), "stop provisioner")
 }
 
 // createVolume creates a static volume with a directory in a class of its own.
 func (s *scene) createVolume(policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
-	s.t.Helper()
-	directory := filepath.Join(s.baseDir, "static")
-	s.must(os.Mkdir(directory, 0o700), "make directory")
-	volume, err := s.client.CoreV1().PersistentVolumes().Create(s.ctx, s.newVolume(s.name+"-static", policy, directory), metav1.CreateOptions{})
-	s.must(err, "create volume")
-	return volume
+	s.T.Helper()
+	path := filepath.Join(s.baseDir, "static")
+	s.Must(os.Mkdir(path, 0o700), "make directory")
+	return s.CreateVolume("static", policy, s.inDirectory(path))
 }
 
-func (s *scene) newVolume(name string, policy v1.PersistentVolumeReclaimPolicy, directory string) *v1.PersistentVolume {
-	return &v1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1.PersistentVolumeSpec{
-			PersistentVolumeReclaimPolicy: policy, StorageClassName: s.name + "-static",
-			AccessModes:            []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
-			Capacity:               v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")},
-			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: s.name, VolumeHandle: directory}},
-		},
+// inDirectory gives a static volume the directory, and a class that no other claim names.
+func (s *scene) inDirectory(path string) func(*v1.PersistentVolume) {
+	return func(v *v1.PersistentVolume) {
+		v.Spec.StorageClassName = s.name + "-static"
+		v.Spec.CSI.Driver, v.Spec.CSI.VolumeHandle = s.name, path
 	}
-}
-
-func (s *scene) deleteClaim(name string) {
-	s.t.Helper()
-	s.must(s.client.CoreV1().PersistentVolumeClaims(s.name).Delete(s.ctx, name, metav1.DeleteOptions{}), "delete claim")
-}
-
-func (s *scene) deleteVolume(name string) {
-	s.t.Helper()
-	s.must(s.client.CoreV1().PersistentVolumes().Delete(s.ctx, name, metav1.DeleteOptions{}), "delete volume")
-}
-
-func (s *scene) setPolicy(volume string, policy v1.PersistentVolumeReclaimPolicy) {
-	s.t.Helper()
-	body := fmt.Appendf(nil, `{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)
-	_, err := s.client.CoreV1().PersistentVolumes().Patch(s.ctx, volume, types.MergePatchType, body, metav1.PatchOptions{})
-	s.must(err, "change reclaim policy")
-}
-
-// awaitVolume returns the volume once the condition holds.
-func (s *scene) awaitVolume(name, what string, holds func(*v1.PersistentVolume) bool) *v1.PersistentVolume {
-	s.t.Helper()
-	var volume *v1.PersistentVolume
-	s.until("volume "+name+" "+what, func() bool {
-		var err error
-		volume, err = s.client.CoreV1().PersistentVolumes().Get(s.ctx, name, metav1.GetOptions{})
-		return err == nil && holds(volume)
-	})
-	return volume
-}
-
-func (s *scene) awaitVolumeGone(name string) {
-	s.t.Helper()
-	s.until("volume "+name+" is gone", func() bool {
-		_, err := s.client.CoreV1().PersistentVolumes().Get(s.ctx, name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
-	})
-}
-
-func (s *scene) awaitClaimGone(name string) {
-	s.t.Helper()
-	s.until("claim "+name+" is gone", func() bool {
-		_, err := s.client.CoreV1().PersistentVolumeClaims(s.name).Get(s.ctx, name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
-	})
-}
-
-// awaitBound returns the volume that the claim is bound to.
-func (s *scene) awaitBound(claim string) *v1.PersistentVolume {
-	s.t.Helper()
-	name := ""
-	s.until("claim "+claim+" is bound", func() bool {
-		bound, err := s.client.CoreV1().PersistentVolumeClaims(s.name).Get(s.ctx, claim, metav1.GetOptions{})
-		if err == nil && bound.Status.Phase == v1.ClaimBound {
-			name = bound.Spec.VolumeName
-		}
-		return name != ""
-	})
-	return s.awaitVolume(name, "is bound", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeBound })
 }
 
 // passQueues sends another claim through all queues, from its creation until its volume
 // is deleted: what was decided before is carried out by then.
 func (s *scene) passQueues() {
-	s.t.Helper()
-	s.createClaim("marker", s.name)
-	volume := s.awaitBound("marker")
-	s.deleteClaim("marker")
-	s.awaitVolumeGone(volume.Name)
-	s.awaitClaimGone("marker")
+	s.T.Helper()
+	s.CreateClaim("marker", s.name)
+	volume := s.AwaitBound("marker")
+	s.DeleteClaim("marker")
+	s.AwaitVolumeGone(volume.Name)
+	s.AwaitClaimGone("marker")
 }
 
 // stored reports whether the storage system has the volume.
 func (s *scene) stored(directory string) bool {
-	s.t.Helper()
+	s.T.Helper()
 	_, err := os.Stat(directory)
 	if err != nil && !os.IsNotExist(err) {
-		s.t.Fatalf("look for directory: %v", err)
+		s.T.Fatalf("look for directory: %v", err)
 	}
 	return err == nil
 }
 
 // recorded returns the directories that PersistentVolumes of the provisioner have.
 func (s *scene) recorded() []string {
-	s.t.Helper()
-	list, err := s.client.CoreV1().PersistentVolumes().List(s.ctx, metav1.ListOptions{})
-	s.must(err, "list volumes")
+	s.T.Helper()
+	list, err := s.Client.CoreV1().PersistentVolumes().List(s.Ctx, metav1.ListOptions{})
+	s.Must(err, "list volumes")
 	var found []string
 	for i := range list.Items {
 		found = append(found, directory(&list.Items[i]))
@@ -316,9 +207,9 @@ func (s *scene) recorded() []string {
 
 // leaked returns the directories that no PersistentVolume has.
 func (s *scene) leaked() []string {
-	s.t.Helper()
+	s.T.Helper()
 	entries, err := os.ReadDir(s.baseDir)
-	s.must(err, "list directories")
+	s.Must(err, "list directories")
 	recorded := s.recorded()
 	var left []string
 	for _, entry := range entries {

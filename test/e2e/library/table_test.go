@@ -3,10 +3,11 @@ package library
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
 // tableVariable is the environment variable that names a file for the table.
@@ -28,15 +29,15 @@ var results table
 
 // record logs and keeps one line.
 func (s *scene) record(topic, left string) {
-	s.t.Helper()
-	s.t.Logf("| %s | %s | %s |", topic, s.engine, left)
+	s.T.Helper()
+	s.T.Logf("| %s | %s | %s |", topic, s.engine, left)
 	results.mu.Lock()
 	defer results.mu.Unlock()
 	results.rows = append(results.rows, row{topic, left, s.engine})
 }
 
 // readme has the lines on which the engines differ.
-var readme = filepath.Join(root, "examples", "hostpath-provisioner", "README.md")
+var readme = harness.InCheckout("examples", "hostpath-provisioner", "README.md")
 
 // lines returns one line for each case: as the table has it, and whether all engines
 // played the case and whether they differ.
