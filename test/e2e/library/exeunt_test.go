@@ -2,14 +2,17 @@ package library
 
 import (
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
@@ -108,7 +111,43 @@ func TestNonIdempotentCallIsNotRepeated(t *testing.T) {
 			if now := s.count(provisioned, volumeOf(claim)); now != calls {
 				t.Errorf("Provision was called %d times again", now-calls)
 			}
+			if list := s.journalCommand("list"); !strings.Contains(list, volumeOf(claim)) {
+				t.Errorf("the list lacks the volume:\n%s", list)
+			}
+			s.journalCommand("drop", string(claim.UID), "--yes")
+			s.Until("the entry is gone", func() bool { return len(s.entries(journal.Apart)) == 0 })
 		})
+	}
+}
+
+// journalCommand runs "exeunt journal" as the administrator.
+func (s *scene) journalCommand(args ...string) string {
+	s.T.Helper()
+	program, err := harness.Binaries().Path("exeunt")
+	s.Must(err, "find exeunt")
+	output, err := exec.CommandContext(s.Ctx, program, append([]string{"journal", "--kubeconfig=" + s.Plane.AdminKubeconfig}, args...)...).CombinedOutput()
+	if err != nil {
+		s.T.Fatalf("exeunt journal %v: %v: %s", args, err, output)
+	}
+	return string(output)
+}
+
+// Another process takes the lease, as when this one was cut off from the API server.
+func TestLostLeaseEndsTheProcess(t *testing.T) {
+	s := enter(t, exeunt, func(how *settings) { how.Elected = true })
+	s.AwaitBound(s.CreateClaim("claim", s.name).Name)
+	leases := s.Client.CoordinationV1().Leases(account)
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		lease, err := leases.Get(s.Ctx, s.name, metav1.GetOptions{})
+		s.Must(err, "read the leader lease")
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = ptr.To("another"), &metav1.MicroTime{Time: time.Now()}
+		_, err = leases.Update(s.Ctx, lease, metav1.UpdateOptions{})
+		return err
+	})
+	s.Must(err, "take the leader lease")
+	s.awaitEnd()
+	if err := s.process.Err(); err == nil || !strings.Contains(err.Error(), "the leader lease was lost") {
+		t.Errorf("the process ended with %v", err)
 	}
 }
 
