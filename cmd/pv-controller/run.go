@@ -114,7 +114,7 @@ func wire(options *options, clients *program.Clients, caches *controller.Caches,
 	operations := metrics.NewOperations()
 	reconcilers, err := pvcontroller.New(pvcontroller.Config{
 		Clients: budgets, Caches: caches, Reporter: reporter, Plugins: options.set, Operations: operations,
-		Dynamic: options.dynamic, Honor: options.Honor(), LookAgain: options.lookAgain,
+		Dynamic: options.dynamic, Honor: options.Honor(), RequeueAfter: options.lookAgain,
 	})
 	return &controllers{reconcilers, operations}, err
 }

@@ -40,9 +40,9 @@ type Config struct {
 	Dynamic bool
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
-	// LookAgain is the longest time until a waiting object is reconciled without an
+	// RequeueAfter is the longest time until a waiting object is reconciled without an
 	// event; 0 is for ever.
-	LookAgain time.Duration
+	RequeueAfter time.Duration
 }
 
 // Controllers are the reconcilers of the pv-controller.
@@ -64,11 +64,11 @@ func New(config Config) (*Controllers, error) {
 	})
 	claims, claimsErr := claim.New(claim.Config{
 		Client: config.Binding, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
-		Observer: observer, InTree: provisioning, Operations: config.Operations, LookAgain: config.LookAgain,
+		Observer: observer, InTree: provisioning, Operations: config.Operations, RequeueAfter: config.RequeueAfter,
 	})
 	reclaiming, reclaimErr := reclaimer.New(reclaimer.Config{
 		Client: config.Reclaiming, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
-		Plugins: config.Plugins, Operations: config.Operations, Locks: locks, LookAgain: config.LookAgain, Honor: config.Honor,
+		Plugins: config.Plugins, Operations: config.Operations, Locks: locks, RequeueAfter: config.RequeueAfter, Honor: config.Honor,
 	})
 	if err := errors.Join(claimsErr, reclaimErr); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
 )
 
-// Config is what the reconciler works with.
+// Config holds the dependencies of the controller.
 type Config struct {
 	Client   kubernetes.Interface
 	Caches   *controller.Caches
@@ -26,9 +26,9 @@ type Config struct {
 	InTree InTree
 	// Operations measures how long provisioning takes, for all provisioners.
 	Operations *metrics.Operations
-	// LookAgain is the longest time until a waiting claim is reconciled without an
+	// RequeueAfter is the longest time until a waiting claim is reconciled without an
 	// event; 0 is for ever.
-	LookAgain time.Duration
+	RequeueAfter time.Duration
 }
 
 // InTree takes over the claims that an in-tree plugin provisions for.
@@ -46,7 +46,7 @@ type Controller struct {
 	loop    *controller.Loop
 }
 
-// New returns the reconciler and registers it with the caches.
+// New returns the controller and registers its event handlers with the caches.
 func New(config Config) (*Controller, error) {
 	c := &Controller{
 		Config:  config,
@@ -72,8 +72,8 @@ func (c *Controller) Enqueue(claim string) {
 	c.loop.Enqueue(claim)
 }
 
-// Reconcile observes one claim and its volume and takes step after step until
-// there is nothing left to do but wait.
+// Reconcile observes one claim and its volume, and takes step after step until the claim
+// is bound or has to wait.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	o, err := c.observe(key)
 	for steps := new(controller.StepCounter); err == nil && o != nil; {
@@ -81,8 +81,8 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		c.measure(o, decision.Reason)
 		if decision.Action == binding.Wait {
 			c.report(o, decision.Reason)
-			if c.LookAgain > 0 && !decision.Reason.IsFinal() {
-				c.loop.EnqueueAfter(key, c.LookAgain)
+			if c.RequeueAfter > 0 && !decision.Reason.IsFinal() {
+				c.loop.EnqueueAfter(key, c.RequeueAfter)
 			}
 			return nil
 		}

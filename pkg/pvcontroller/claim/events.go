@@ -12,8 +12,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Event reasons, as in kube-controller-manager: scripts and alerts match them. The
-// messages have the key words of its messages, which words_test.go lists.
+// Event reasons of kube-controller-manager, which scripts and alerts match. words_test.go
+// lists the key words of the messages.
 const (
 	failedBinding        = "FailedBinding"
 	volumeMismatch       = "VolumeMismatch"
@@ -25,8 +25,8 @@ const (
 	externalProvisioning = "ExternalProvisioning"
 )
 
-// eventFor returns what the user reads of a claim that waits, false if there is
-// nothing to say.
+// eventFor returns the event for the reason why a claim waits, false for a reason without
+// event.
 func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller.Event, bool) {
 	class := storage.ClaimClass(o.claim)
 	switch reason {
@@ -55,7 +55,7 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 	return controller.Event{}, false
 }
 
-// consumerEvent tells a claim that nobody uses yet from one whose pods are not
+// consumerEvent distinguishes a claim without pods from a claim whose pods are not
 // scheduled.
 func (c *Controller) consumerEvent(claim *v1.PersistentVolumeClaim) controller.Event {
 	var pods []string
@@ -78,8 +78,8 @@ func classNotFound(name string) string {
 	return fmt.Sprintf("storageclass.storage.k8s.io %q not found", name)
 }
 
-// pluginNotFound names the provisioner of the class, which neither an in-tree plugin
-// nor an external provisioner can be.
+// pluginNotFound names the provisioner of the class, which is neither an in-tree plugin
+// nor an external provisioner.
 func (c *Controller) pluginNotFound(name string) string {
 	provisioner := ""
 	if class := c.Caches.Class(name); class != nil {

@@ -9,7 +9,7 @@ import (
 	operations "github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 )
 
-// Counters of the classes given to claims that name none, failures included.
+// Counters of the default class being assigned to claims without class.
 var (
 	classAssignments = metrics.NewCounter(&metrics.CounterOpts{
 		Name:           "retroactive_storageclass_total",
@@ -23,12 +23,12 @@ var (
 	})
 )
 
-// RegisterMetrics registers the counters of this reconciler, which count nothing before.
+// RegisterMetrics registers the counters of this package.
 func RegisterMetrics(register func(metrics.Registerable) error) error {
 	return errors.Join(register(classAssignments), register(classAssignmentErrors))
 }
 
-// countAssignment counts one try to give a claim the default class.
+// countAssignment counts one attempt to assign the default class.
 func countAssignment(err error) {
 	classAssignments.Inc()
 	if err != nil {
@@ -36,8 +36,8 @@ func countAssignment(err error) {
 	}
 }
 
-// measure notes when provisioning begins for a claim, and that it ends once the
-// claim is bound, as in kube-controller-manager.
+// measure records the begin of provisioning for a claim, and the end once the claim is
+// bound, as in kube-controller-manager.
 func (c *Controller) measure(o *observation, reason binding.Reason) {
 	switch reason {
 	case binding.IsBound:

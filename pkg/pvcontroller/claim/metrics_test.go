@@ -8,7 +8,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 )
 
-func TestAFailedAssignmentOfAClassCountsAsTryAndAsError(t *testing.T) {
+func TestFailedClassAssignmentCountsAsAttemptAndError(t *testing.T) {
 	registry := metrics.NewKubeRegistry()
 	if err := RegisterMetrics(registry.Register); err != nil {
 		t.Fatal(err)

@@ -9,26 +9,26 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-func TestAClaimSaysWhoHasTakenOverFromThePluginThatWasAsked(t *testing.T) {
-	const asked, beta, to = storage.AnnStorageProvisioner, storage.AnnBetaStorageProvisioner, storage.AnnMigratedTo
+func TestMigratedToNamesReplacingDriver(t *testing.T) {
+	const requested, beta, to = storage.AnnStorageProvisioner, storage.AnnBetaStorageProvisioner, storage.AnnMigratedTo
 	for name, tc := range map[string]struct {
 		annotations map[string]string
 		want        string // the patch, "" for none
 	}{
-		"nobody was asked":                       {map[string]string{to: "example.com/kept"}, ""},
-		"an external provisioner was asked":      {map[string]string{asked: "example.com/driver"}, ""},
-		"a plugin that is not migrated":          {map[string]string{asked: "kubernetes.io/host-path"}, ""},
-		"a migrated plugin":                      {map[string]string{asked: "kubernetes.io/gce-pd"}, "pd.csi.storage.gke.io"},
-		"a migrated plugin, by the beta name":    {map[string]string{beta: "kubernetes.io/aws-ebs"}, "ebs.csi.aws.com"},
-		"the newer name wins":                    {map[string]string{asked: "example.com/driver", beta: "kubernetes.io/aws-ebs"}, ""},
-		"it is said already":                     {map[string]string{asked: "kubernetes.io/gce-pd", to: "pd.csi.storage.gke.io"}, ""},
-		"it is said wrongly":                     {map[string]string{asked: "kubernetes.io/gce-pd", to: "example.com/wrong"}, "pd.csi.storage.gke.io"},
-		"it is said where nobody has taken over": {map[string]string{asked: "example.com/driver", to: "pd.csi.storage.gke.io"}, "remove"},
+		"no requested provisioner":           {map[string]string{to: "example.com/kept"}, ""},
+		"external provisioner":               {map[string]string{requested: "example.com/driver"}, ""},
+		"plugin that is not migrated":        {map[string]string{requested: "kubernetes.io/host-path"}, ""},
+		"migrated plugin":                    {map[string]string{requested: "kubernetes.io/gce-pd"}, "pd.csi.storage.gke.io"},
+		"migrated plugin, beta annotation":   {map[string]string{beta: "kubernetes.io/aws-ebs"}, "ebs.csi.aws.com"},
+		"both annotations":                   {map[string]string{requested: "example.com/driver", beta: "kubernetes.io/aws-ebs"}, ""},
+		"right annotation":                   {map[string]string{requested: "kubernetes.io/gce-pd", to: "pd.csi.storage.gke.io"}, ""},
+		"wrong annotation":                   {map[string]string{requested: "kubernetes.io/gce-pd", to: "example.com/wrong"}, "pd.csi.storage.gke.io"},
+		"annotation without replaced plugin": {map[string]string{requested: "example.com/driver", to: "pd.csi.storage.gke.io"}, "remove"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			claim := claimant()
+			claim := newClaim()
 			claim.Annotations = tc.annotations
-			got, o := "", world(t).Observer.observe(claim, nil, false)
+			got, o := "", emptyController(t).Observer.observe(claim, nil, false)
 			if o.state.MigratedToWrong {
 				got = migratedTo(t, o)
 			}

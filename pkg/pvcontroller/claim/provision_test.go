@@ -18,8 +18,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// carrying is a claim with the finalizers that older versions left.
-func carrying(c *v1.PersistentVolumeClaim) {
+// withOldFinalizer adds the finalizers that older versions added.
+func withOldFinalizer(c *v1.PersistentVolumeClaim) {
 	c.Finalizers = []string{"kubernetes.io/pvc-protection", string(finalizer.Provisioning)}
 }
 
@@ -28,27 +28,27 @@ func deleted(c *v1.PersistentVolumeClaim) {
 	c.DeletionTimestamp = &now
 }
 
-func TestOldFinalizerGoesWhereOwnPluginServesClaim(t *testing.T) {
+func TestOldFinalizerOfOwnPluginIsRemoved(t *testing.T) {
 	local := class(intree.HostPathName, storagev1.VolumeBindingImmediate)
 	for name, tc := range map[string]struct {
-		claim *v1.PersistentVolumeClaim
-		goes  bool
+		claim   *v1.PersistentVolumeClaim
+		removed bool
 	}{
-		"pending":                      {pendingClaim(ofClass("class"), carrying, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
-		"deleted while pending":        {pendingClaim(ofClass("class"), carrying, deleted, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
-		"lost":                         {pendingClaim(ofClass("class"), carrying, naming("v"), boundOnce, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
-		"served by a driver":           {pendingClaim(ofClass("class"), carrying, deleted, annotated(storage.AnnStorageProvisioner, "example.com/driver")), false},
-		"served by a migrated plugin":  {pendingClaim(ofClass("class"), carrying, deleted, annotated(storage.AnnStorageProvisioner, "kubernetes.io/gce-pd")), false},
-		"no provisioner was requested": {pendingClaim(carrying, deleted), false},
+		"pending":                      {pendingClaim(ofClass("class"), withOldFinalizer, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
+		"deleted while pending":        {pendingClaim(ofClass("class"), withOldFinalizer, deleted, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
+		"lost":                         {pendingClaim(ofClass("class"), withOldFinalizer, naming("v"), boundOnce, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
+		"served by a driver":           {pendingClaim(ofClass("class"), withOldFinalizer, deleted, annotated(storage.AnnStorageProvisioner, "example.com/driver")), false},
+		"served by a migrated plugin":  {pendingClaim(ofClass("class"), withOldFinalizer, deleted, annotated(storage.AnnStorageProvisioner, "kubernetes.io/gce-pd")), false},
+		"no provisioner was requested": {pendingClaim(withOldFinalizer, deleted), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, _ := stage(t, tc.claim, local)
+			c, _ := newController(t, tc.claim, local)
 			now := reconcile(t, c)
-			if got := !finalizer.Has(now.Finalizers, finalizer.Provisioning); got != tc.goes {
-				t.Errorf("the finalizers are %v; gone: %v, want %v", now.Finalizers, got, tc.goes)
+			if got := !finalizer.Has(now.Finalizers, finalizer.Provisioning); got != tc.removed {
+				t.Errorf("finalizers %v; removed: %v, want %v", now.Finalizers, got, tc.removed)
 			}
 			if !finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
-				t.Errorf("the finalizers of others are gone: %v", now.Finalizers)
+				t.Errorf("finalizers of other components are removed: %v", now.Finalizers)
 			}
 		})
 	}
@@ -59,7 +59,7 @@ func TestNoFinalizerIsAddedToClaims(t *testing.T) {
 		t.Run(provisioner, func(t *testing.T) {
 			made := free("made", "1", referringTo("other", "other"))
 			made.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: provisioner, "exeunt.io/holds-claims": "other"}
-			c, _ := stage(t, pendingClaim(ofClass("class")), class(provisioner, storagev1.VolumeBindingImmediate), made)
+			c, _ := newController(t, pendingClaim(ofClass("class")), class(provisioner, storagev1.VolumeBindingImmediate), made)
 			c.volumeChanged(nil, made)
 			if claim := reconcile(t, c); len(claim.Finalizers) > 0 || claim.Annotations[storage.AnnStorageProvisioner] == "" {
 				t.Errorf("finalizers %v, annotations %v", claim.Finalizers, claim.Annotations)
@@ -68,24 +68,24 @@ func TestNoFinalizerIsAddedToClaims(t *testing.T) {
 	}
 }
 
-func TestPassEndsThoughWebhookUndoesWrites(t *testing.T) {
+func TestReconcileEndsThoughWebhookRevertsWrites(t *testing.T) {
 	claim := pendingClaim(ofClass("class"))
-	c, _ := stage(t, claim, class("csi.example.com", storagev1.VolumeBindingImmediate))
+	c, _ := newController(t, claim, class("csi.example.com", storagev1.VolumeBindingImmediate))
 	patches := 0
 	c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 		patches++
 		return patches < 1000, claim.DeepCopy(), nil
 	})
 	if err := c.Reconcile(t.Context(), "ns/claim"); !errors.Is(err, controller.ErrTooManySteps) || patches > controller.MaxSteps {
-		t.Errorf("%d patches in one pass, error %v", patches, err)
+		t.Errorf("%d patches in one reconcile, error %v", patches, err)
 	}
 }
 
-// The volume of a plugin that was given to a claim by hand is bound as it is.
+// A person reserved a provisioned volume for the claim.
 func TestExistingPluginVolumeIsBoundWithoutProvisioning(t *testing.T) {
 	made := free("pvc-former", "1", inClass("class"))
 	made.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: intree.HostPathName}
-	c, _ := stage(t, pendingClaim(ofClass("class")), class(intree.HostPathName, storagev1.VolumeBindingImmediate), made)
+	c, _ := newController(t, pendingClaim(ofClass("class")), class(intree.HostPathName, storagev1.VolumeBindingImmediate), made)
 	if claim := reconcile(t, c); claim.Status.Phase != v1.ClaimBound || claim.Spec.VolumeName != "pvc-former" {
 		t.Errorf("the claim is %s, bound to %q", claim.Status.Phase, claim.Spec.VolumeName)
 	}
@@ -94,7 +94,7 @@ func TestExistingPluginVolumeIsBoundWithoutProvisioning(t *testing.T) {
 func TestClaimIsHandedToInTreeProvisioner(t *testing.T) {
 	for provisioner, want := range map[string]handedOver{intree.HostPathName: {"ns/claim"}, "example.com/driver": nil} {
 		t.Run(provisioner, func(t *testing.T) {
-			c, _ := stage(t, pendingClaim(ofClass("class")), class(provisioner, storagev1.VolumeBindingImmediate))
+			c, _ := newController(t, pendingClaim(ofClass("class")), class(provisioner, storagev1.VolumeBindingImmediate))
 			claim := reconcile(t, c)
 			if got := *c.InTree.(*handedOver); !slices.Equal(got, want) {
 				t.Errorf("handed over %v, want %v", got, want)

@@ -17,9 +17,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 )
 
-// world is a controller whose caches the test fills itself. Nothing is sent: the
-// address leads nowhere.
-func world(t *testing.T) *Controller {
+// emptyController returns a controller with empty caches and an API server that does not
+// exist.
+func emptyController(t *testing.T) *Controller {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "127.0.0.1:0"})
 	if err != nil {
@@ -54,7 +54,7 @@ func free(name, version string, change ...func(*v1.PersistentVolume)) *v1.Persis
 	return volume
 }
 
-func claimant() *v1.PersistentVolumeClaim {
+func newClaim() *v1.PersistentVolumeClaim {
 	return &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "claim"},
 		Spec: v1.PersistentVolumeClaimSpec{
@@ -64,22 +64,22 @@ func claimant() *v1.PersistentVolumeClaim {
 	}
 }
 
-func TestWhatTheIndexHandsOutIsWhatTheCacheKnows(t *testing.T) {
+func TestVolumeChangedInCacheIsNotTaken(t *testing.T) {
 	for name, change := range map[string]func(*v1.PersistentVolume){
-		"claimed meanwhile":       func(v *v1.PersistentVolume) { v.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "other"} },
-		"being deleted meanwhile": func(v *v1.PersistentVolume) { v.DeletionTimestamp = &metav1.Time{} },
-		"in another class":        func(v *v1.PersistentVolume) { v.Spec.StorageClassName = "other" },
-		"too small now": func(v *v1.PersistentVolume) {
+		"claimed":       func(v *v1.PersistentVolume) { v.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "other"} },
+		"being deleted": func(v *v1.PersistentVolume) { v.DeletionTimestamp = &metav1.Time{} },
+		"another class": func(v *v1.PersistentVolume) { v.Spec.StorageClassName = "other" },
+		"too small": func(v *v1.PersistentVolume) {
 			v.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := world(t)
-			c.index.Update(free("v", "1")) // the event of the change has not come yet
+			c := emptyController(t)
+			c.index.Update(free("v", "1")) // the event of the change is late
 			if err := c.Caches.Volumes.GetStore().Add(free("v", "2", change)); err != nil {
 				t.Fatal(err)
 			}
-			if volume, err := c.takeVolume(claimant()); err != nil || volume != nil {
+			if volume, err := c.takeVolume(newClaim()); err != nil || volume != nil {
 				t.Fatalf("took %v, %v", volume, err)
 			}
 			expectWaiting(t, c)
@@ -87,28 +87,28 @@ func TestWhatTheIndexHandsOutIsWhatTheCacheKnows(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatOnlyTheIndexKnowsIsForgotten(t *testing.T) {
-	c := world(t)
+func TestVolumeMissingInCacheIsNotTaken(t *testing.T) {
+	c := emptyController(t)
 	c.index.Update(free("v", "1"))
-	if volume, err := c.takeVolume(claimant()); err != nil || volume != nil {
+	if volume, err := c.takeVolume(newClaim()); err != nil || volume != nil {
 		t.Fatalf("took %v, %v", volume, err)
 	}
 	expectWaiting(t, c)
 }
 
-func TestALateEventDoesNotTakeTheIndexBack(t *testing.T) {
-	c := world(t)
+func TestLateEventDoesNotChangeIndex(t *testing.T) {
+	c := emptyController(t)
 	bound := free("v", "2", func(v *v1.PersistentVolume) { v.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "other"} })
 	if err := c.Caches.Volumes.GetStore().Add(bound); err != nil {
 		t.Fatal(err)
 	}
 	c.volumeChanged(nil, free("v", "1"))
 	if volumes, _ := c.index.Len(); volumes != 0 {
-		t.Error("a volume that is claimed is free in the index")
+		t.Error("a claimed volume is free in the index")
 	}
 }
 
-// expectWaiting checks that the claim waits, and is woken by the next volume.
+// expectWaiting checks that the claim waits and that the next free volume enqueues it.
 func expectWaiting(t *testing.T, c *Controller) {
 	t.Helper()
 	if _, waiting := c.index.Len(); waiting != 1 {
@@ -116,6 +116,6 @@ func expectWaiting(t *testing.T, c *Controller) {
 	}
 	c.index.Update(free("w", "3"))
 	if _, waiting := c.index.Len(); waiting != 0 {
-		t.Error("the claim was not woken by a volume that serves it")
+		t.Error("a volume that fits did not enqueue the claim")
 	}
 }

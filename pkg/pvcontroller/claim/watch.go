@@ -11,7 +11,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// watch says which change has which claim looked at.
+// watch registers the event handlers.
 func (c *Controller) watch() error {
 	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
 		c.Caches.Claims:  controller.OnChange(c.claimChanged, c.claimGone),
@@ -37,8 +37,8 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 	c.loop.Enqueue(controller.Key(claim))
 }
 
-// volumeChanged lets the index follow the cache and not the event: events come
-// late, and the index must never run backwards.
+// volumeChanged updates the index from the cache, not from the event: an event may be
+// older than the cache, and the index must not return to an older version.
 func (c *Controller) volumeChanged(_, event *v1.PersistentVolume) {
 	switch volume := c.Caches.Volume(event.Name); {
 	case volume == nil:
@@ -66,8 +66,8 @@ func (c *Controller) enqueueClaimsOf(volume *v1.PersistentVolume) {
 	}
 }
 
-// classChanged wakes the claims of a class, and those without one if the class
-// may be their default.
+// classChanged enqueues the claims of the class, and the claims without class if the
+// class is a default class.
 func (c *Controller) classChanged(_, class *storagev1.StorageClass) {
 	names := []string{class.Name}
 	if isDefault(class) {
@@ -78,7 +78,6 @@ func (c *Controller) classChanged(_, class *storagev1.StorageClass) {
 	}
 }
 
-// classGone has the claims of a class told that it is gone.
 func (c *Controller) classGone(class *storagev1.StorageClass) {
 	c.enqueueClaimsWaitingFor(class.Name)
 }
@@ -89,7 +88,8 @@ func (c *Controller) enqueueClaimsWaitingFor(class string) {
 	}
 }
 
-// podChanged keeps the event of a claim that waits for its consumer true.
+// podChanged enqueues the claims of a new or newly scheduled pod: the event of a claim
+// that waits for its first consumer names its pods.
 func (c *Controller) podChanged(old, pod *v1.Pod) {
 	if old == nil || old.Spec.NodeName != pod.Spec.NodeName {
 		c.podGone(pod)

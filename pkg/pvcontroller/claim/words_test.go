@@ -23,7 +23,7 @@ func classWith(provisioner string) *storagev1.StorageClass {
 	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: provisioner}
 }
 
-// The words are those that kube-controller-manager 1.36 has in the same event.
+// The key words are those of kube-controller-manager 1.36 in the same event.
 func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 	named := func(claim *v1.PersistentVolumeClaim) { claim.Spec.VolumeName = "v" }
 	other := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "other", UID: "o"}}}
@@ -51,7 +51,7 @@ func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 			[]string{"Waiting for a volume to be created", "the external provisioner 'example.com'", "manually by the system administrator", "verify that the provisioner is running and correctly registered"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, _ := stage(t, append(tc.objects, tc.claim)...)
+			c, _ := newController(t, append(tc.objects, tc.claim)...)
 			event, shown := c.eventFor(c.Observer.observe(tc.claim, tc.volume, false), tc.reason)
 			if got := event.Type + " " + event.Reason; !shown || got != tc.event {
 				t.Errorf("event %q, want %q", got, tc.event)

@@ -31,9 +31,9 @@ type Config struct {
 	Operations *metrics.Operations
 	// Locks are shared with the in-tree provisioner: one worker at a time works on a volume.
 	Locks *controller.KeyLocks
-	// LookAgain is the longest time until a waiting volume is reconciled without an
+	// RequeueAfter is the longest time until a waiting volume is reconciled without an
 	// event; 0 is for ever.
-	LookAgain time.Duration
+	RequeueAfter time.Duration
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 }
@@ -114,7 +114,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	}
 }
 
-// wait reports why the volume waits, and enqueues the volume again after LookAgain where
+// wait reports why the volume waits, and enqueues the volume again after RequeueAfter where
 // another object must change first.
 func (c *Controller) wait(ctx context.Context, o observation, reason plugin.Reason) {
 	c.reportWait(o, reason)
@@ -122,8 +122,8 @@ func (c *Controller) wait(ctx context.Context, o observation, reason plugin.Reas
 		c.repeatPodEvents(ctx, o)
 	}
 	waits := reason == plugin.HandleShared || reason == plugin.VolumeUsed || reason == plugin.RecyclerPodUnfinished
-	if waits && c.LookAgain > 0 {
-		c.loop.EnqueueAfter(o.volume.Name, c.LookAgain)
+	if waits && c.RequeueAfter > 0 {
+		c.loop.EnqueueAfter(o.volume.Name, c.RequeueAfter)
 	}
 }
 

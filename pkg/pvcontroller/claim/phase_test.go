@@ -23,18 +23,18 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// told keeps the events that were sent: object, type and reason.
-type told struct{ events []string }
+// recorder keeps the events that were sent: object, type and reason.
+type recorder struct{ events []string }
 
-func (r *told) Event(object runtime.Object, kind, reason, _ string) {
+func (r *recorder) Event(object runtime.Object, kind, reason, _ string) {
 	r.events = append(r.events, fmt.Sprintf("%T %s: %s %s", object, object.(metav1.Object).GetName(), kind, reason))
 }
 
-func (r *told) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+func (r *recorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
-func (r *told) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+func (r *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
@@ -43,15 +43,15 @@ type handedOver []string
 
 func (h *handedOver) Enqueue(claim string) { *h = append(*h, claim) }
 
-// stage is a controller whose caches know exactly the objects that its API server has.
-func stage(t *testing.T, objects ...runtime.Object) (*Controller, *told) {
+// newController returns a controller whose caches contain the objects of its API server.
+func newController(t *testing.T, objects ...runtime.Object) (*Controller, *recorder) {
 	t.Helper()
 	client := fake.NewSimpleClientset(objects...)
 	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(client, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := &told{}
+	events := &recorder{}
 	plugins := intree.NewSet(migration.New(), &intree.HostPath{Root: t.TempDir(), Provisions: true})
 	c, err := New(Config{
 		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(events),
@@ -80,7 +80,7 @@ func stage(t *testing.T, objects ...runtime.Object) (*Controller, *told) {
 	return c, events
 }
 
-// reconcile looks at the claim once, and lets the caches follow what was written.
+// reconcile reconciles the claim once and updates the caches.
 func reconcile(t *testing.T, c *Controller) *v1.PersistentVolumeClaim {
 	t.Helper()
 	ctx := context.Background()
@@ -105,9 +105,9 @@ func reconcile(t *testing.T, c *Controller) *v1.PersistentVolumeClaim {
 	return claim
 }
 
-// pendingClaim is a claim that the API server has just taken in.
+// pendingClaim returns a new claim.
 func pendingClaim(change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
-	claim := claimant()
+	claim := newClaim()
 	claim.ResourceVersion = "1"
 	claim.Annotations = map[string]string{"example.com/any": "thing"}
 	claim.Status.Phase = v1.ClaimPending
@@ -133,7 +133,7 @@ func annotated(annotations ...string) func(*v1.PersistentVolumeClaim) {
 	}
 }
 
-// boundOnce is a claim that was bound, and shows it.
+// boundOnce makes the claim Bound.
 func boundOnce(c *v1.PersistentVolumeClaim) {
 	annotated(storage.AnnBindCompleted, "yes")(c)
 	c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, AccessModes: c.Spec.AccessModes, Capacity: c.Spec.Resources.Requests}
@@ -163,59 +163,58 @@ func pod(node string, phase v1.PodPhase) *v1.Pod {
 	}
 }
 
-// Each case tells one reason by what alone makes it so; what is told beside it, or
-// of another object, fails it.
-func TestEveryReasonIsToldOfTheClaimConcernedAndNoOther(t *testing.T) {
+// Each case causes one reason. An event about another claim fails the case.
+func TestEachReasonSendsOneEvent(t *testing.T) {
 	const immediate, wait = storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
 	for name, tc := range map[string]struct {
 		claim  *v1.PersistentVolumeClaim
 		others []runtime.Object
-		want   string // type and reason, "" for silence
+		want   string // type and reason, "" for no event
 	}{
-		"nothing fits, and no class is set":   {pendingClaim(), nil, "Normal FailedBinding"},
-		"nothing fits, and the class is none": {pendingClaim(ofClass("")), nil, "Normal FailedBinding"},
-		"the volume that it names is another's": {
+		"no volume fits, no class":    {pendingClaim(), nil, "Normal FailedBinding"},
+		"no volume fits, empty class": {pendingClaim(ofClass("")), nil, "Normal FailedBinding"},
+		"named volume of another claim": {
 			pendingClaim(naming("v")), []runtime.Object{free("v", "1", referringTo("other", "other"))}, "Warning FailedBinding"},
-		"the volume that it names does not fit": {
+		"named volume does not fit": {
 			pendingClaim(naming("v")), []runtime.Object{free("v", "1", inClass("other"))}, "Warning VolumeMismatch"},
-		"the volume that it names is not there yet": {pendingClaim(naming("v")), nil, ""},
-		"the volume fits":               {pendingClaim(), []runtime.Object{free("v", "1")}, ""},
-		"bound, and the volume is gone": {pendingClaim(naming("v"), boundOnce), nil, "Warning ClaimLost"},
-		"bound, and it names no volume": {pendingClaim(boundOnce), nil, "Warning ClaimLost"},
-		"bound, and the volume is another's": {
+		"named volume does not exist": {pendingClaim(naming("v")), nil, ""},
+		"volume fits":                 {pendingClaim(), []runtime.Object{free("v", "1")}, ""},
+		"bound, volume gone":          {pendingClaim(naming("v"), boundOnce), nil, "Warning ClaimLost"},
+		"bound, names no volume":      {pendingClaim(boundOnce), nil, "Warning ClaimLost"},
+		"bound, volume of another claim": {
 			pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("other", "other"))}, "Warning ClaimMisbound"},
-		"bound, and the volume is of a claim of its name before": {
+		"bound, volume of former claim of the name": {
 			pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "former"))}, "Warning ClaimMisbound"},
 		"bound": {
 			pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "claim"))}, ""},
-		"nobody uses it yet": {
+		"no pod": {
 			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait)}, "Normal WaitForFirstConsumer"},
-		"its pod is not scheduled": {
+		"unscheduled pod": {
 			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("", v1.PodPending)}, "Normal WaitForPodScheduled"},
-		"its pod is scheduled, and no node selected": {
+		"scheduled pod, no selected node": {
 			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("node", v1.PodPending)}, "Normal WaitForFirstConsumer"},
-		"its pod has failed without being scheduled": {
+		"failed unscheduled pod": {
 			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("", v1.PodFailed)}, "Normal WaitForFirstConsumer"},
-		"its node is selected": {
+		"selected node": {
 			pendingClaim(ofClass("class"), annotated(storage.AnnSelectedNode, "node")),
 			[]runtime.Object{class("example.com/driver", wait)}, "Normal ExternalProvisioning"},
-		"an external provisioner is asked": {
+		"external provisioner": {
 			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", immediate)}, "Normal ExternalProvisioning"},
-		"a migrated plugin's driver is asked": {
+		"driver of migrated plugin": {
 			pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/gce-pd", immediate)}, "Normal ExternalProvisioning"},
-		"a plugin here is asked, and has said nothing yet": {
+		"in-tree plugin": {
 			pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/host-path", immediate)}, ""},
-		"the class does not exist": {pendingClaim(ofClass("class")), nil, "Warning ProvisioningFailed"},
-		"nobody can provision": {
+		"missing class": {pendingClaim(ofClass("class")), nil, "Warning ProvisioningFailed"},
+		"class without provisioner": {
 			pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/no-provisioner", immediate)}, "Warning ProvisioningFailed"},
-		"it is being deleted": {
+		"claim being deleted": {
 			pendingClaim(func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bystander := pendingClaim()
 			bystander.Name, bystander.UID = "bystander", "bystander"
-			c, events := stage(t, append(tc.others, tc.claim, bystander)...)
-			for range 2 { // and it is told once
+			c, events := newController(t, append(tc.others, tc.claim, bystander)...)
+			for range 2 { // the event is sent once
 				reconcile(t, c)
 			}
 			var want []string
@@ -223,15 +222,14 @@ func TestEveryReasonIsToldOfTheClaimConcernedAndNoOther(t *testing.T) {
 				want = append(want, "*v1.PersistentVolumeClaim claim: "+tc.want)
 			}
 			if !slices.Equal(events.events, want) {
-				t.Errorf("told %q, want %q", events.events, want)
+				t.Errorf("events %q, want %q", events.events, want)
 			}
 		})
 	}
 }
 
-// A case is one transition: the phase before stands in the claim, the one after is
-// read from the API server.
-func TestEveryPhaseOfAClaimIsReachedForItsReasonOnly(t *testing.T) {
+// Each case is one transition: from the phase of the claim to the wanted phase.
+func TestClaimPhases(t *testing.T) {
 	lostBefore := func(c *v1.PersistentVolumeClaim) {
 		boundOnce(c)
 		c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimLost}
@@ -241,31 +239,31 @@ func TestEveryPhaseOfAClaimIsReachedForItsReasonOnly(t *testing.T) {
 		volumes []runtime.Object
 		want    v1.PersistentVolumeClaimPhase
 	}{
-		"new, and nothing fits":       {pendingClaim(func(c *v1.PersistentVolumeClaim) { c.Status.Phase = "" }), nil, v1.ClaimPending},
-		"pending, and nothing fits":   {pendingClaim(), nil, v1.ClaimPending},
-		"pending, and a volume fits":  {pendingClaim(), []runtime.Object{free("v", "1")}, v1.ClaimBound},
-		"pending, and one was chosen": {pendingClaim(naming("v")), []runtime.Object{free("v", "1")}, v1.ClaimBound},
-		"pending, and one chose it":   {pendingClaim(), []runtime.Object{free("v", "1", referringTo("claim", ""))}, v1.ClaimBound},
-		"pending, and the one chosen is another's": {
+		"new, no volume fits":                {pendingClaim(func(c *v1.PersistentVolumeClaim) { c.Status.Phase = "" }), nil, v1.ClaimPending},
+		"pending, no volume fits":            {pendingClaim(), nil, v1.ClaimPending},
+		"pending, volume fits":               {pendingClaim(), []runtime.Object{free("v", "1")}, v1.ClaimBound},
+		"pending, names volume":              {pendingClaim(naming("v")), []runtime.Object{free("v", "1")}, v1.ClaimBound},
+		"pending, volume reserved for claim": {pendingClaim(), []runtime.Object{free("v", "1", referringTo("claim", ""))}, v1.ClaimBound},
+		"pending, named volume of another claim": {
 			pendingClaim(naming("v")), []runtime.Object{free("v", "1", referringTo("other", ""))}, v1.ClaimPending},
-		"pending, but it was bound once":     {pendingClaim(annotated(storage.AnnBindCompleted, "yes")), nil, v1.ClaimLost},
-		"bound, and all is well":             {pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "claim"))}, v1.ClaimBound},
-		"bound, and the reference is gone":   {pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1")}, v1.ClaimBound},
-		"bound, and the volume is gone":      {pendingClaim(naming("v"), boundOnce), nil, v1.ClaimLost},
-		"bound, and the volume is another's": {pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("other", ""))}, v1.ClaimLost},
-		"bound, and it names none":           {pendingClaim(boundOnce), nil, v1.ClaimLost},
-		"lost, and it stays so":              {pendingClaim(naming("v"), lostBefore), nil, v1.ClaimLost},
-		"lost, and the volume is back":       {pendingClaim(naming("v"), lostBefore), []runtime.Object{free("v", "1", referringTo("claim", "claim"))}, v1.ClaimBound},
+		"pending, was bound once":        {pendingClaim(annotated(storage.AnnBindCompleted, "yes")), nil, v1.ClaimLost},
+		"bound":                          {pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "claim"))}, v1.ClaimBound},
+		"bound, claimRef cleared":        {pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1")}, v1.ClaimBound},
+		"bound, volume gone":             {pendingClaim(naming("v"), boundOnce), nil, v1.ClaimLost},
+		"bound, volume of another claim": {pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("other", ""))}, v1.ClaimLost},
+		"bound, names no volume":         {pendingClaim(boundOnce), nil, v1.ClaimLost},
+		"lost":                           {pendingClaim(naming("v"), lostBefore), nil, v1.ClaimLost},
+		"lost, volume restored":          {pendingClaim(naming("v"), lostBefore), []runtime.Object{free("v", "1", referringTo("claim", "claim"))}, v1.ClaimBound},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, _ := stage(t, append(tc.volumes, tc.claim)...)
+			c, _ := newController(t, append(tc.volumes, tc.claim)...)
 			claim := reconcile(t, c)
 			if claim.Status.Phase != tc.want {
 				t.Errorf("the claim is %s, want %s", claim.Status.Phase, tc.want)
 			}
 			shown := claim.Status.Capacity != nil && claim.Status.AccessModes != nil
 			if bound := tc.want == v1.ClaimBound; shown != bound {
-				t.Errorf("capacity and access modes are shown: %v, want %v", shown, bound)
+				t.Errorf("capacity and access modes are set: %v, want %v", shown, bound)
 			}
 			for _, object := range tc.volumes {
 				name := object.(*v1.PersistentVolume).Name
