@@ -48,6 +48,12 @@ func VolumeStateOf(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, 
 	}
 }
 
+// RemovesWithPhase reports whether the write of the phase also removes pv-protection, so
+// that no released volume is still protected.
+func RemovesWithPhase(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, awaitsReclaim bool) bool {
+	return DecideVolume(VolumeStateOf(volume, phase, awaitsReclaim)) == UnprotectVolume
+}
+
 // DecideVolume returns the next step for one volume.
 func DecideVolume(s VolumeState) VolumeAction {
 	switch {

@@ -80,7 +80,7 @@ func (c *Controller) wroteVolume(o *observation, volume *v1.PersistentVolume, er
 
 // bindVolume sets the volume's claimRef. The volume is no longer free.
 func (c *Controller) bindVolume(ctx context.Context, o *observation, choice pvwriter.Choice) (*observation, error) {
-	volume, err := c.volumes.BindClaim(ctx, o.volume, o.claim, choice)
+	volume, err := c.volumes.SetClaimRef(ctx, o.volume, o.claim, choice)
 	if err == nil {
 		c.index.Remove(o.volume.Name)
 	}

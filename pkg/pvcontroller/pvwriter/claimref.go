@@ -21,9 +21,9 @@ const (
 	ChosenByController
 )
 
-// BindClaim sets spec.claimRef to the claim, with the annotation bound-by-controller on a
+// SetClaimRef sets spec.claimRef to the claim, with the annotation bound-by-controller on a
 // volume that the controller chose.
-func (w *Writer) BindClaim(ctx context.Context, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim, choice Choice) (*v1.PersistentVolume, error) {
+func (w *Writer) SetClaimRef(ctx context.Context, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim, choice Choice) (*v1.PersistentVolume, error) {
 	change := patch.ForVersion(volume).Set("/spec/claimRef", referenceTo(claim))
 	if choice == ChosenByController {
 		change.Annotate(volume, map[string]string{storage.AnnBoundByController: yes})
@@ -31,9 +31,9 @@ func (w *Writer) BindClaim(ctx context.Context, volume *v1.PersistentVolume, cla
 	return w.writer.PatchVolume(ctx, volume, change)
 }
 
-// ClearClaim removes spec.claimRef if a controller chose the claim. Otherwise only the
+// ClearClaimRef removes spec.claimRef if a controller chose the claim. Otherwise only the
 // UID is removed, and the volume stays reserved for the name of the claim.
-func (w *Writer) ClearClaim(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+func (w *Writer) ClearClaimRef(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	change := patch.ForVersion(volume)
 	if _, byController := volume.Annotations[storage.AnnBoundByController]; byController {
 		change.Remove("/spec/claimRef").Remove("/metadata/annotations/" + patch.Escape(storage.AnnBoundByController))

@@ -33,12 +33,12 @@ type Config struct {
 type InTree interface {
 	// Enqueue has the volume reclaimed, if its phase says that its claim released it.
 	Enqueue(volume *v1.PersistentVolume)
-	// Ownership returns the change of the finalizers and the annotation that say which
+	// Metadata returns the change of the finalizers and of the annotation that say which
 	// component reclaims the volume.
-	Ownership(volume *v1.PersistentVolume) pvwriter.Ownership
-	// Held reports whether pv-protection must stay on the volume in the phase until the
-	// volume is reclaimed.
-	Held(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim storage.ClaimRelation) bool
+	Metadata(volume *v1.PersistentVolume) pvwriter.Metadata
+	// AwaitsReclaim reports whether pv-protection must stay on a volume in the phase until
+	// the volume is reclaimed.
+	AwaitsReclaim(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim storage.ClaimRelation) bool
 	// OnDeleted registers a function that is called with the name of every volume whose
 	// data a plugin deleted.
 	OnDeleted(wake func(volume string))
@@ -48,7 +48,7 @@ type InTree interface {
 type Controller struct {
 	Config
 	volumes *pvwriter.Writer
-	// loop sets ownership and phase. protections adds and removes pv-protection of
+	// loop sets metadata and phase. protections adds and removes pv-protection of
 	// volumes that need neither.
 	loop, protections *controller.Loop
 }
@@ -81,7 +81,7 @@ func (c *Controller) Enqueue(volume string) {
 	c.loop.Enqueue(volume)
 }
 
-// Reconcile sets ownership and phase of one volume, and then enqueues the volume where
+// Reconcile sets metadata and phase of one volume, and then enqueues the volume where
 // it is reclaimed and protected.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	volume := c.Caches.Volume(name)
@@ -89,8 +89,8 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		return nil
 	}
 	var err error
-	if ownership := c.InTree.Ownership(volume); !ownership.IsEmpty() {
-		if volume, err = c.volumes.SetOwnership(ctx, volume, ownership); err != nil {
+	if metadata := c.InTree.Metadata(volume); !metadata.IsEmpty() {
+		if volume, err = c.volumes.SetMetadata(ctx, volume, metadata); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,7 @@
 // [protection.DecideVolume]. The workqueues have the names of kube-controller-manager.
 //
 //	workqueue     enqueued by                                  writes
-//	volumes       volumes, claims, deletion by a plugin        ownership (see [InTree]), phase, claimRef
+//	volumes       volumes, claims, deletion by a plugin        metadata (see [InTree]), phase, claimRef
 //	pvprotection  the queue above, once both are right         pv-protection
 //
 // Volumes that are Released or Failed are handed to [InTree], which has workers of its
@@ -11,6 +11,6 @@
 //
 // A volume that is being deleted loses pv-protection in the write that sets the phase
 // Released. From then on the finalizer of the reclaiming component keeps the volume; if
-// that finalizer is missing, pv-protection stays ([plugin.NeedsProtection]). No volume is released
-// unless its claim was read from the API server, by UID.
+// that finalizer is missing, pv-protection stays ([plugin.NeedsProtection]). No volume is
+// released unless its claim was read from the API server, by UID.
 package volume

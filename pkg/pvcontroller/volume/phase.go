@@ -75,7 +75,7 @@ func (c *Controller) execute(ctx context.Context, o observation, action binding.
 		o.volume, err = c.volumes.SetPhase(ctx, o.volume, c.phaseChange(o.volume, v1.VolumeReleased))
 		c.reportNeverBound(o, err)
 	case binding.ClearClaimRef:
-		o.volume, err = c.volumes.ClearClaim(ctx, o.volume)
+		o.volume, err = c.volumes.ClearClaimRef(ctx, o.volume)
 	case binding.Leave, binding.WakeClaim, binding.ReportMismatch:
 	}
 	return o, err
@@ -94,6 +94,6 @@ func (c *Controller) confirmClaim(ctx context.Context, o observation) (observati
 // Bound, so that no volume is Released but still protected. A volume that must be
 // reclaimed first keeps the finalizer; Protect reads its claim again.
 func (c *Controller) phaseChange(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase) pvwriter.PhaseChange {
-	state := c.protectionState(volume, phase, storage.ClaimGone)
-	return pvwriter.PhaseChange{Phase: phase, RemoveProtection: protection.DecideVolume(state) == protection.UnprotectVolume}
+	awaitsReclaim := c.InTree.AwaitsReclaim(volume, phase, storage.ClaimGone)
+	return pvwriter.PhaseChange{Phase: phase, RemoveProtection: protection.RemovesWithPhase(volume, phase, awaitsReclaim)}
 }

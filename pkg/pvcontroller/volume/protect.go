@@ -22,7 +22,7 @@ func (c *Controller) enqueueProtection(volume *v1.PersistentVolume) {
 	}
 }
 
-// Protect adds or removes pv-protection of a volume whose ownership and phase are right.
+// Protect adds or removes pv-protection of a volume whose metadata and phase are right.
 // Reconcile enqueues any other volume again.
 func (c *Controller) Protect(ctx context.Context, name string) error {
 	volume := c.Caches.Volume(name)
@@ -46,7 +46,7 @@ func (c *Controller) Protect(ctx context.Context, name string) error {
 // isSettled reports whether Reconcile has nothing to write to the volume, as far as the
 // caches know.
 func (c *Controller) isSettled(volume *v1.PersistentVolume) bool {
-	if !c.InTree.Ownership(volume).IsEmpty() {
+	if !c.InTree.Metadata(volume).IsEmpty() {
 		return false
 	}
 	claim := c.Caches.Claim(controller.ClaimKey(volume))
@@ -75,5 +75,5 @@ func (c *Controller) claimOfProtected(ctx context.Context, volume *v1.Persistent
 
 // protectionState returns the state of a volume that has the phase or is about to get it.
 func (c *Controller) protectionState(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim storage.ClaimRelation) protection.VolumeState {
-	return protection.VolumeStateOf(volume, phase, c.InTree.Held(volume, phase, claim))
+	return protection.VolumeStateOf(volume, phase, c.InTree.AwaitsReclaim(volume, phase, claim))
 }

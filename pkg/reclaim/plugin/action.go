@@ -27,6 +27,8 @@ const (
 	FinishRecycling
 	// RetryRecycling sets the phase Failed and deletes the recycler pod.
 	RetryRecycling
+	// ReportForbidden sets the phase Failed: the pv-controller may not recycle.
+	ReportForbidden
 	// ClearClaimRef removes the claimRef, so that another claim can use the volume.
 	ClearClaimRef
 )
@@ -34,7 +36,7 @@ const (
 // String returns the name of the value.
 func (a Action) String() string {
 	return enum.Name(a, "Wait", "Confirm", "DeleteVolume", "DeleteObject", "RemoveFinalizer", "SetPhaseFailed",
-		"CreateRecycler", "DeleteRecycler", "FinishRecycling", "RetryRecycling", "ClearClaimRef")
+		"CreateRecycler", "DeleteRecycler", "FinishRecycling", "RetryRecycling", "ReportForbidden", "ClearClaimRef")
 }
 
 // Decision is an action and its reason.
@@ -79,6 +81,8 @@ const (
 	RecyclerPodSucceeded Reason = "RecyclerPodSucceeded"
 	// RecyclerPodFailed: the recycler pod failed.
 	RecyclerPodFailed Reason = "RecyclerPodFailed"
+	// RecyclerPodForbidden: the API server forbids to read the recycler pod.
+	RecyclerPodForbidden Reason = "RecyclerPodForbidden"
 	// RecyclerPodUnneeded: the volume no longer needs its recycler pod.
 	RecyclerPodUnneeded Reason = "RecyclerPodUnneeded"
 )

@@ -124,6 +124,8 @@ func decideRecycler(recycler Recycler) Decision {
 		return Decision{FinishRecycling, RecyclerPodSucceeded}
 	case RecyclerFailed:
 		return Decision{RetryRecycling, RecyclerPodFailed}
+	case RecyclerForbidden:
+		return Decision{ReportForbidden, RecyclerPodForbidden}
 	case RecyclerDeleting, RecyclerRunning:
 	}
 	return Decision{Wait, RecyclerPodUnfinished}

@@ -74,6 +74,7 @@ func TestDecide(t *testing.T) {
 		"success of recycler pod is confirmed first":      {released(PolicyRecycle, pod(RecyclerSucceeded)), Decision{Confirm, ClaimReleased}},
 		"recycling finishes after the pod's success":      {released(PolicyRecycle, confirmed, pod(RecyclerSucceeded)), Decision{FinishRecycling, RecyclerPodSucceeded}},
 		"recycling is retried after the pod's failure":    {released(PolicyRecycle, confirmed, pod(RecyclerFailed)), Decision{RetryRecycling, RecyclerPodFailed}},
+		"missing rights to recycle are reported":          {released(PolicyRecycle, confirmed, pod(RecyclerForbidden)), Decision{ReportForbidden, RecyclerPodForbidden}},
 		"Failed volume is recycled again":                 {released(PolicyRecycle, failed, confirmed), Decision{CreateRecycler, ClaimReleased}},
 		"recycled volume is confirmed again":              {released(PolicyRecycle, recycled, pod(RecyclerDeleting)), Decision{Confirm, ClaimReleased}},
 		"recycled volume loses its claimRef":              {released(PolicyRecycle, recycled, confirmed, pod(RecyclerDeleting)), Decision{ClearClaimRef, AlreadyReclaimed}},
@@ -151,7 +152,7 @@ func TestNoRecycledVolumeIsStuck(t *testing.T) {
 
 func TestEveryEnumValueHasItsOwnName(t *testing.T) {
 	expectNames(t, Wait, ClearClaimRef)
-	expectNames(t, RecyclerNone, RecyclerFailed)
+	expectNames(t, RecyclerNone, RecyclerForbidden)
 	expectNames(t, OriginStatic, OriginStaticMigrated)
 	expectNames(t, MigratedToNone, MigratedToOther)
 	expectNames(t, ReclaimerMigrated, ReclaimerPlugin)

@@ -44,6 +44,8 @@ const (
 	RecyclerSucceeded
 	// RecyclerFailed: the pod has finished, and the data may exist.
 	RecyclerFailed
+	// RecyclerForbidden: the API server forbids to read the pod.
+	RecyclerForbidden
 )
 
 // RecyclerOf returns the state of the pod, nil for no pod.
@@ -65,7 +67,7 @@ func RecyclerOf(pod *v1.Pod, volume *v1.PersistentVolume) Recycler {
 
 // String returns the name of the value.
 func (r Recycler) String() string {
-	return enum.Name(r, "None", "Foreign", "Deleting", "Running", "Succeeded", "Failed")
+	return enum.Name(r, "None", "Foreign", "Deleting", "Running", "Succeeded", "Failed", "Forbidden")
 }
 
 // isFinished reports whether the pod is ours and has finished.

@@ -13,7 +13,7 @@ func states(yield func(State) bool) {
 			for policy := PolicyUnknown; policy <= PolicyDelete; policy++ {
 				for phase := PhasePending; phase <= PhaseFailed; phase++ {
 					for claim := ClaimNone; claim <= ClaimElsewhere; claim++ {
-						for recycler := RecyclerNone; recycler <= RecyclerFailed; recycler++ {
+						for recycler := RecyclerNone; recycler <= RecyclerForbidden; recycler++ {
 							s := State{
 								Honor: on(0), Deleting: on(1), Protected: on(2), Deleted: on(3), Confirmed: on(4),
 								CanRecycle: on(5), Dynamic: on(6), Shared: on(7), Used: on(8), Recycled: on(9),

@@ -86,7 +86,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	volume := c.Caches.Volume(name)
 	switch {
 	case volume == nil:
-		return c.removeRecyclersOf(ctx, name)
+		return c.deleteRecyclersOf(ctx, name)
 	case !c.Versions.IsFresh(volume):
 		return nil
 	}
@@ -98,11 +98,11 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		case decision.Action == plugin.Wait:
 			c.wait(ctx, o, decision.Reason)
 			return nil
-		case startsAttempt(decision.Action) && wait > 0:
+		case decision.Action.StartsAttempt() && wait > 0:
 			c.loop.EnqueueAfter(name, wait)
 			return nil
 		}
-		klog.FromContext(ctx).V(4).Info("Decided on the reclaim of a volume", "reason", decision.Reason)
+		klog.FromContext(ctx).V(4).Info("Decided on the reclaim of a volume", "action", decision.Action, "reason", decision.Reason, "state", o.state)
 		if err := steps.Next(); err != nil {
 			return err
 		}
@@ -121,16 +121,9 @@ func (c *Controller) wait(ctx context.Context, o observation, reason plugin.Reas
 	if reason == plugin.RecyclerPodUnfinished && o.state.Recycler == plugin.RecyclerRunning {
 		c.repeatPodEvents(ctx, o)
 	}
-	waits := reason == plugin.HandleShared || reason == plugin.VolumeUsed || reason == plugin.RecyclerPodUnfinished
-	if waits && c.RequeueAfter > 0 {
+	if reason.NeedsRequeue() && c.RequeueAfter > 0 {
 		c.loop.EnqueueAfter(o.volume.Name, c.RequeueAfter)
 	}
-}
-
-// startsAttempt reports whether the action begins an attempt, which waits for the backoff
-// of the last failure.
-func startsAttempt(action plugin.Action) bool {
-	return action == plugin.Confirm || action == plugin.DeleteVolume || action == plugin.CreateRecycler
 }
 
 // isReleased reports whether the phase says that the claim released the volume. A Failed

@@ -11,7 +11,7 @@
 // rights to recycle included, is retried with backoff, however often the volume is
 // enqueued.
 //
-// The package also knows which component reclaims a volume ([Controller.Ownership]) and
-// whether pv-protection must stay until then ([Controller.Held]); package volume writes
-// both.
+// The package also decides which component reclaims a volume ([Controller.Metadata]) and
+// whether pv-protection must stay until then ([Controller.AwaitsReclaim]). Package volume
+// writes both.
 package reclaimer

@@ -11,8 +11,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Event reasons, as in kube-controller-manager: scripts and alerts match them. The
-// messages have the key words of its messages, which words_test.go lists.
+// Event reasons of kube-controller-manager, which scripts and alerts match. words_test.go
+// lists the key words of the messages.
 const (
 	volumeFailedDelete         = "VolumeFailedDelete"
 	volumeDelete               = "VolumeDelete"
@@ -22,10 +22,10 @@ const (
 	volumeUnknownReclaimPolicy = "VolumeUnknownReclaimPolicy"
 )
 
-// event is what a user reads.
+// event is a Kubernetes event about a volume.
 type event = controller.Event
 
-// failure says why a volume that should be reclaimed is Failed.
+// failure returns the event for the reason why a volume is Failed.
 func failure(volume *v1.PersistentVolume, reason plugin.Reason) event {
 	policy := volume.Spec.PersistentVolumeReclaimPolicy
 	switch {
@@ -37,7 +37,7 @@ func failure(volume *v1.PersistentVolume, reason plugin.Reason) event {
 	return controller.WarningEvent(volumeFailedDelete, noDeleter(volume)+"; the volume is left as it is, and the policy Retain gives it up")
 }
 
-// noDeleter names the plugin that provisioned the volume, or else the volume.
+// noDeleter names the plugin that provisioned the volume, or the volume if there is none.
 func noDeleter(volume *v1.PersistentVolume) string {
 	if plugin := volume.Annotations[storage.AnnDynamicallyProvisioned]; plugin != "" {
 		return "no volume plugin matched name: " + plugin
@@ -49,7 +49,7 @@ func deletionFailure(err error) event {
 	return controller.WarningEvent(volumeFailedDelete, err.Error())
 }
 
-// stillInUse: that a plugin needs more time is no failure.
+// stillInUse is no failure: the plugin needs more time.
 func stillInUse(err error) event {
 	return controller.NormalEvent(volumeDelete, err.Error())
 }
@@ -58,7 +58,7 @@ func recyclingFailure(err error) event {
 	return controller.WarningEvent(volumeFailedRecycle, "Recycle failed: "+err.Error())
 }
 
-// podFailure is why a recycler pod failed, by the message in its status.
+// podFailure returns the error for the message in the status of a failed recycler pod.
 func podFailure(message string) error {
 	if message == "" {
 		message = "the recycler pod failed, pod.Status.Message unknown"
@@ -66,7 +66,7 @@ func podFailure(message string) error {
 	return fmt.Errorf("failed to recycle volume: %s", message)
 }
 
-// podRefusal is why the recycler pod does not exist.
+// podRefusal returns the error of a recycler pod that was not created.
 func podRefusal(err error) error {
 	return fmt.Errorf("unexpected error creating recycler pod: %w", err)
 }
@@ -75,12 +75,12 @@ func recycledEvent() event {
 	return controller.NormalEvent(volumeRecycled, "Volume recycled")
 }
 
-// recyclerEvent tells of the pod that recycles a volume.
+// recyclerEvent returns an event about the recycler pod.
 func recyclerEvent(message string) event {
 	return controller.NormalEvent(recyclerPod, "Recycler pod: "+message)
 }
 
-// reportWait tells the user on whom a volume waits that should be reclaimed.
+// reportWait reports the volume or the pods that the volume waits for.
 func (c *Controller) reportWait(o observation, reason plugin.Reason) {
 	switch others := c.sharing(o.volume); {
 	case reason == plugin.HandleShared && len(others) > 0:

@@ -32,15 +32,18 @@ func (c *Controller) execute(ctx context.Context, o observation, decision plugin
 	case plugin.SetPhaseFailed:
 		return nil, c.setFailed(ctx, o.volume, failure(o.volume, decision.Reason))
 	case plugin.CreateRecycler:
-		return nil, c.startRecycler(ctx, o)
+		return nil, c.createRecycler(ctx, o)
 	case plugin.DeleteRecycler:
-		return nil, c.removeRecycler(ctx, o, decision.Reason)
+		return nil, c.deleteRecycler(ctx, o, decision.Reason)
 	case plugin.FinishRecycling:
 		return c.finishRecycling(ctx, o)
 	case plugin.RetryRecycling:
 		return nil, c.retryRecycling(ctx, o)
+	case plugin.ReportForbidden:
+		c.beginRecycling(o.volume)
+		return nil, c.recyclingFailed(ctx, o.volume, o.refusal)
 	case plugin.ClearClaimRef:
-		return nil, c.makeAvailable(ctx, o.volume)
+		return nil, c.clearClaimRef(ctx, o.volume)
 	case plugin.Wait:
 	}
 	return nil, nil
@@ -88,8 +91,11 @@ func (c *Controller) enqueueWithBackoff(volume *v1.PersistentVolume) {
 // The same write removes pv-protection if no longer needed.
 func (c *Controller) setFailed(ctx context.Context, volume *v1.PersistentVolume, event event) error {
 	if volume.Status.Phase != v1.VolumeFailed || volume.Status.Message != event.Message {
-		state := protection.VolumeStateOf(volume, v1.VolumeFailed, c.Held(volume, v1.VolumeFailed, storage.ClaimGone))
-		phase := pvwriter.PhaseChange{Phase: v1.VolumeFailed, Message: event.Message, RemoveProtection: protection.DecideVolume(state) == protection.UnprotectVolume}
+		awaitsReclaim := c.AwaitsReclaim(volume, v1.VolumeFailed, storage.ClaimGone)
+		phase := pvwriter.PhaseChange{
+			Phase: v1.VolumeFailed, Message: event.Message,
+			RemoveProtection: protection.RemovesWithPhase(volume, v1.VolumeFailed, awaitsReclaim),
+		}
 		if _, err := c.volumes.SetPhase(ctx, volume, phase); err != nil {
 			return err
 		}
@@ -116,9 +122,10 @@ func (c *Controller) removeFinalizers(ctx context.Context, volume *v1.Persistent
 	return err
 }
 
-// makeAvailable clears the claimRef of a recycled volume. Package volume sets the phase.
-func (c *Controller) makeAvailable(ctx context.Context, volume *v1.PersistentVolume) error {
-	if _, err := c.volumes.ClearClaim(ctx, volume); err != nil {
+// clearClaimRef makes a recycled volume usable for another claim. Package volume sets the
+// phase Available.
+func (c *Controller) clearClaimRef(ctx context.Context, volume *v1.PersistentVolume) error {
+	if _, err := c.volumes.ClearClaimRef(ctx, volume); err != nil {
 		return err
 	}
 	c.memory.Forget(volume.UID)

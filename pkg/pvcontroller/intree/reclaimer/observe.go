@@ -19,8 +19,8 @@ type observation struct {
 	volume *v1.PersistentVolume
 	claim  *v1.PersistentVolumeClaim
 	pod    *v1.Pod
-	// refusal is the API server's refusal to read the pod: the rights to recycle are
-	// optional.
+	// refusal is the error of an API server that forbids to read the pod: the rights to
+	// recycle are optional.
 	refusal error
 	state   plugin.State
 }
@@ -80,10 +80,18 @@ func (c *Controller) stateOf(o observation, confirmed bool) plugin.State {
 		Shared:     len(c.sharing(volume)) > 0,
 		Used:       len(c.usersOf(o)) > 0,
 		Deleted:    done.deleted == plugin.DataID(volume),
-		Recycler:   plugin.RecyclerOf(o.pod, volume),
+		Recycler:   o.recycler(),
 		Recycled:   done.recycled == plugin.DataID(volume),
 		Confirmed:  confirmed,
 	}
+}
+
+// recycler returns the state of the recycler pod.
+func (o observation) recycler() plugin.Recycler {
+	if o.refusal != nil {
+		return plugin.RecyclerForbidden
+	}
+	return plugin.RecyclerOf(o.pod, o.volume)
 }
 
 // sharing returns the other volumes whose data is deleted with the data of this volume.

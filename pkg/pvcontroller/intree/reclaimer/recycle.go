@@ -18,7 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// recyclerPod is the pod that would recycle the volume, nil if it is not recycled.
+// recyclerPod returns the pod that recycles the volume, nil if no plugin recycles it.
 func (c *Controller) recyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 	recycler, here := c.Plugins.RecyclerFor(volume)
 	if !here {
@@ -27,8 +27,8 @@ func (c *Controller) recyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 	return recycler.RecyclerPod(volume)
 }
 
-// readRecycler reads the pod that has the name of the volume's recycler, nil if
-// there is none or none is needed.
+// readRecycler reads the pod with the name of the volume's recycler pod from the API
+// server. It returns nil if there is no pod, or if the policy is not Recycle.
 func (c *Controller) readRecycler(ctx context.Context, volume *v1.PersistentVolume) (*v1.Pod, error) {
 	wanted := c.recyclerPod(volume)
 	if wanted == nil || policyOf(volume) != storage.PolicyRecycle {
@@ -44,42 +44,43 @@ func (c *Controller) readRecycler(ctx context.Context, volume *v1.PersistentVolu
 	return pod, nil
 }
 
-// startRecycler creates the pod; its events have the volume looked at again. Where the
-// rights for that are missing, the volume says so until they are granted.
-func (c *Controller) startRecycler(ctx context.Context, o observation) error {
-	volume := o.volume
-	recycler, here := c.Plugins.RecyclerFor(volume)
-	if !here {
-		return fmt.Errorf("find plugin of volume %s: it was there a moment ago", volume.Name)
+// beginRecycling starts the measurement of the operation.
+func (c *Controller) beginRecycling(volume *v1.PersistentVolume) {
+	if recycler, here := c.Plugins.RecyclerFor(volume); here {
+		c.Operations.Begin(volume.UID, recycler.Name(), metrics.Recycle)
 	}
-	c.Operations.Begin(volume.UID, recycler.Name(), metrics.Recycle)
-	if o.refusal != nil { // nobody knows which pod has the name
-		return c.recyclingFailed(ctx, volume, o.refusal)
+}
+
+// createRecycler creates the recycler pod, whose events enqueue the volume. Without the
+// right to create pods, the volume is Failed and retried.
+func (c *Controller) createRecycler(ctx context.Context, o observation) error {
+	c.beginRecycling(o.volume)
+	pod := c.recyclerPod(o.volume)
+	if pod == nil {
+		return fmt.Errorf("no in-tree plugin recycles volume %s", o.volume.Name)
 	}
-	pod := recycler.RecyclerPod(volume)
-	made, err := c.Client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	created, err := c.Client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create recycler pod %s/%s: %w", pod.Namespace, pod.Name, controller.ErrStaleCache)
 	case err != nil:
-		return c.recyclingFailed(ctx, volume, podRefusal(err))
+		return c.recyclingFailed(ctx, o.volume, podRefusal(err))
 	}
-	klog.FromContext(ctx).V(2).Info("Recycler pod created", "pod", klog.KObj(made))
+	klog.FromContext(ctx).V(2).Info("Recycler pod created", "pod", klog.KObj(created))
 	return nil
 }
 
-// removeRecycler deletes a pod that is not believed, or that nobody waits for.
-func (c *Controller) removeRecycler(ctx context.Context, o observation, reason plugin.Reason) error {
+// deleteRecycler deletes a recycler pod that was created for other data or is not needed.
+func (c *Controller) deleteRecycler(ctx context.Context, o observation, reason plugin.Reason) error {
 	if reason == plugin.RecyclerPodForeign {
 		c.Reporter.Report(o.volume, recyclerEvent(fmt.Sprintf("pod %s/%s has the name and was not made for this volume's data; it is removed first", o.pod.Namespace, o.pod.Name)))
 	}
 	return c.deletePod(ctx, o.pod)
 }
 
-// removeRecyclersOf removes what is left of the recycling of a volume that is gone.
-// A pod that still runs is left to finish, and one of a namespace in which no recycler
-// pods are made is somebody else's.
-func (c *Controller) removeRecyclersOf(ctx context.Context, name string) error {
+// deleteRecyclersOf deletes the finished recycler pods of a volume that is gone. A running
+// pod may finish. Pods in namespaces without recycler pods belong to users.
+func (c *Controller) deleteRecyclersOf(ctx context.Context, name string) error {
 	var errs []error
 	for _, pod := range c.Caches.RecyclersOf(name) {
 		if c.Plugins.RecyclesIn(pod.Namespace) && isFinished(pod) && pod.DeletionTimestamp == nil {
@@ -89,8 +90,7 @@ func (c *Controller) removeRecyclersOf(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// finishRecycling deletes the pod before anything else: its success must never be
-// found again by a later recycling.
+// finishRecycling deletes the pod first: a later recycling must not find its success.
 func (c *Controller) finishRecycling(ctx context.Context, o observation) (*observation, error) {
 	c.repeatPodEvents(ctx, o)
 	if err := c.deletePod(ctx, o.pod); err != nil {
@@ -110,9 +110,8 @@ func (c *Controller) retryRecycling(ctx context.Context, o observation) error {
 	return c.deletePod(ctx, o.pod)
 }
 
-// repeatPodEvents repeats on the volume what others say of its recycler pod, each once:
-// where it runs, that its image cannot be pulled. It is asked for whenever the pod
-// changes, which spares a watch of all events; to fail at it is no failure.
+// repeatPodEvents repeats the events of the recycler pod on the volume, each once. The
+// events are listed when the pod changes, as a watch of all events would cost too much.
 func (c *Controller) repeatPodEvents(ctx context.Context, o observation) {
 	about := fields.OneTermEqualSelector("involvedObject.uid", string(o.pod.UID)).String()
 	list, err := c.Client.CoreV1().Events(o.pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: about})
@@ -128,20 +127,20 @@ func (c *Controller) repeatPodEvents(ctx context.Context, o observation) {
 		}
 	})
 	for i := range list.Items {
-		if said := &list.Items[i]; !before[said.UID] {
-			c.Reporter.ReportAlways(o.volume, event{Type: said.Type, Reason: recyclerPod, Message: "Recycler pod: " + said.Message})
+		if podEvent := &list.Items[i]; !before[podEvent.UID] {
+			c.Reporter.ReportAlways(o.volume, event{Type: podEvent.Type, Reason: recyclerPod, Message: "Recycler pod: " + podEvent.Message})
 		}
 	}
 }
 
-// recyclingFailed has the volume recycled again later.
+// recyclingFailed sets the phase Failed and enqueues the volume with backoff.
 func (c *Controller) recyclingFailed(ctx context.Context, volume *v1.PersistentVolume, err error) error {
 	klog.FromContext(ctx).Error(err, "Failed to recycle the volume, trying again")
 	c.enqueueWithBackoff(volume)
 	return c.setFailed(ctx, volume, recyclingFailure(err))
 }
 
-// deletePod deletes this very pod.
+// deletePod deletes the pod with this UID.
 func (c *Controller) deletePod(ctx context.Context, pod *v1.Pod) error {
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	err := c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options)

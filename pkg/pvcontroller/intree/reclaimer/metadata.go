@@ -10,13 +10,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Ownership returns the change of the in-tree finalizer, the external finalizer and the
+// Metadata returns the change of the in-tree finalizer, the external finalizer and the
 // annotation migrated-to, as [plugin.DecideMetadata] decides.
-func (c *Controller) Ownership(volume *v1.PersistentVolume) pvwriter.Ownership {
+func (c *Controller) Metadata(volume *v1.PersistentVolume) pvwriter.Metadata {
 	driver, migrated := c.Plugins.MigratedTo(volume)
 	_, deletes := c.Plugins.DeleterFor(volume)
 	ref := volume.Spec.ClaimRef
-	return pvwriter.Ownership{Driver: driver, MetadataChange: plugin.DecideMetadata(plugin.MetadataState{
+	return pvwriter.Metadata{Driver: driver, MetadataChange: plugin.DecideMetadata(plugin.MetadataState{
 		Honor:     c.Honor,
 		Origin:    plugin.OriginOf(volume, migrated, deletes),
 		Policy:    policyOf(volume),
@@ -28,9 +28,9 @@ func (c *Controller) Ownership(volume *v1.PersistentVolume) pvwriter.Ownership {
 	})}
 }
 
-// Held reports whether pv-protection must stay on the volume in the phase until the
+// AwaitsReclaim reports whether pv-protection must stay on a volume in the phase until the
 // volume is reclaimed.
-func (c *Controller) Held(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim storage.ClaimRelation) bool {
+func (c *Controller) AwaitsReclaim(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim storage.ClaimRelation) bool {
 	return plugin.NeedsProtection(plugin.ProtectionState{
 		Honor:     c.Honor,
 		Reclaimer: c.reclaimerOf(volume),

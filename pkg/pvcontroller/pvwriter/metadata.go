@@ -11,26 +11,26 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Ownership is the change of the fields that say which component reclaims a volume:
+// Metadata is the change of the fields that say which component reclaims a volume:
 // the in-tree finalizer, the external one, and the annotation migrated-to.
-type Ownership struct {
+type Metadata struct {
 	plugin.MetadataChange
 	// Driver is the CSI driver that replaced the in-tree plugin, the value of
 	// migrated-to.
 	Driver string
 }
 
-// SetOwnership writes the change in one patch. A removal tests the whole version, as
+// SetMetadata writes the change in one patch. A removal tests the whole version, as
 // its decision used the policy, the phase and the claim.
-func (w *Writer) SetOwnership(ctx context.Context, volume *v1.PersistentVolume, ownership Ownership) (*v1.PersistentVolume, error) {
+func (w *Writer) SetMetadata(ctx context.Context, volume *v1.PersistentVolume, metadata Metadata) (*v1.PersistentVolume, error) {
 	var finalizers finalizer.Change
-	if ownership.AddInTree {
+	if metadata.AddInTree {
 		finalizers.Add = append(finalizers.Add, finalizer.InTree)
 	}
-	if ownership.RemoveInTree {
+	if metadata.RemoveInTree {
 		finalizers.Remove = append(finalizers.Remove, finalizer.InTree)
 	}
-	if ownership.RemoveExternal {
+	if metadata.RemoveExternal {
 		finalizers.Remove = append(finalizers.Remove, finalizer.External)
 	}
 	change := patch.For(volume)
@@ -38,10 +38,10 @@ func (w *Writer) SetOwnership(ctx context.Context, volume *v1.PersistentVolume, 
 		change = patch.ForVersion(volume)
 	}
 	finalizer.Edit(change, volume, finalizers)
-	if ownership.SetMigrated {
-		change.Annotate(volume, map[string]string{storage.AnnMigratedTo: ownership.Driver})
+	if metadata.SetMigrated {
+		change.Annotate(volume, map[string]string{storage.AnnMigratedTo: metadata.Driver})
 	}
-	if ownership.RemoveMigrated {
+	if metadata.RemoveMigrated {
 		change.Remove("/metadata/annotations/" + patch.Escape(storage.AnnMigratedTo))
 	}
 	return w.writer.PatchVolume(ctx, volume, change)
