@@ -18,25 +18,25 @@ import (
 const (
 	// HostPathName is the name of the plugin of host-path volumes.
 	HostPathName = prefix + "host-path"
-	// HostPathRoot is the directory that its volumes are below.
+	// HostPathRoot is the directory that contains its volumes.
 	HostPathRoot = "/tmp"
-	// hostPathBase is where provisioned volumes are, in the root.
+	// hostPathBase is the directory of provisioned volumes in the root.
 	hostPathBase = "hostpath_pv"
-	// createdBy and hostPathCreator mark the volumes that the plugin has provisioned.
+	// createdBy and hostPathCreator are the annotation of provisioned volumes.
 	createdBy       = "kubernetes.io/createdby"
 	hostPathCreator = "hostpath-dynamic-provisioner"
 )
 
-// HostPath serves directories of the machine that the program runs on. It is
-// meant for tests and for clusters of one machine.
+// HostPath serves directories of the machine that the program runs on, for tests and for
+// clusters of one machine.
 type HostPath struct {
 	// Root is the directory below which volumes are provisioned and deleted.
 	Root string
-	// Provisions says whether the plugin may provision.
+	// Provisions allows provisioning.
 	Provisions bool
-	// Recycling says what recycler pods look like.
+	// Recycling describes the recycler pods.
 	Recycling Recycling
-	// Node is the name of the machine that the plugin works on, "" if it is not known.
+	// Node is the name of the machine, "" if unknown.
 	Node string
 }
 
@@ -68,12 +68,12 @@ func (h *HostPath) Describe(request Request) (*v1.PersistentVolume, error) {
 	}, nil
 }
 
-// Create makes the directory of the volume, unless it exists.
+// Create creates the directory of the volume, unless it exists.
 func (h *HostPath) Create(_ context.Context, volume *v1.PersistentVolume) error {
 	return h.inRoot(volume, "create", func(root *os.Root, name string) error { return root.MkdirAll(name, 0o750) })
 }
 
-// refuse says why a request cannot be served.
+// refuse returns an error for a request that the plugin cannot serve.
 func (h *HostPath) refuse(request Request) error {
 	claim := request.Claim
 	switch mode := claim.Spec.VolumeMode; {
@@ -94,8 +94,8 @@ func (h *HostPath) Delete(_ context.Context, volume *v1.PersistentVolume) error 
 	return h.inRoot(volume, "delete", (*os.Root).RemoveAll)
 }
 
-// inRoot changes the directory of the volume. It refuses every path that is not
-// plainly below the root.
+// inRoot changes the directory of the volume. It refuses every path that is not below the
+// root.
 func (h *HostPath) inRoot(volume *v1.PersistentVolume, verb string, change func(root *os.Root, name string) error) error {
 	if volume.Spec.HostPath == nil {
 		return fmt.Errorf("volume %s has no host path, so plugin %s cannot %s it", volume.Name, HostPathName, verb)
@@ -118,7 +118,7 @@ func (h *HostPath) inRoot(volume *v1.PersistentVolume, verb string, change func(
 	return nil
 }
 
-// below returns the path relative to the root. The verb is what is done there.
+// below returns the path relative to the root. The verb is part of the error message.
 func (h *HostPath) below(full, verb string) (string, error) {
 	name, inside := strings.CutPrefix(strings.TrimSuffix(full, "/"), h.Root+"/")
 	if !inside || name != path.Clean(name) || !fs.ValidPath(name) || name == hostPathBase || name == "." {
@@ -127,8 +127,8 @@ func (h *HostPath) below(full, verb string) (string, error) {
 	return name, nil
 }
 
-// withoutLinks returns an error if any part of the path is a symbolic link: the
-// data would be elsewhere.
+// withoutLinks returns an error if any part of the path is a symbolic link, which may lead
+// out of the root.
 func withoutLinks(root *os.Root, name string) error {
 	for at := name; at != "."; at = path.Dir(at) {
 		info, err := root.Lstat(at)

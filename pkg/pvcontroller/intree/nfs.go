@@ -9,9 +9,9 @@ import (
 // NFSName is the name of the plugin of NFS volumes.
 const NFSName = prefix + "nfs"
 
-// NFS serves exported directories. It can neither provision nor delete them.
+// NFS recycles exported directories. It does not provision or delete them.
 type NFS struct {
-	// Recycling says what recycler pods look like.
+	// Recycling describes the recycler pods.
 	Recycling Recycling
 }
 

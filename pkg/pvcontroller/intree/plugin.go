@@ -10,11 +10,10 @@ import (
 
 // Plugin serves the volumes of one kind of source.
 type Plugin interface {
-	// Name is what classes and volumes call the plugin, such as kubernetes.io/nfs.
+	// Name returns the name in storage classes and volumes, such as kubernetes.io/nfs.
 	Name() string
-	// Location says where the data of the volume is, as a path: the data of a
-	// volume contains that of every location below it. It is "" for a volume of
-	// another kind of source.
+	// Location returns the location of the volume's data as a path. The data at a path
+	// contains the data at every path below. It returns "" for other kinds of sources.
 	Location(volume *v1.PersistentVolume) string
 }
 
@@ -28,23 +27,22 @@ type Migration interface {
 	PluginOf(volume *v1.PersistentVolume) string
 }
 
-// Provisioner is a plugin that makes volumes.
+// Provisioner is a plugin that provisions volumes.
 type Provisioner interface {
 	Plugin
-	// Describe returns the volume that is asked for, and makes nothing: name, source,
-	// capacity, access modes and reclaim policy. The caller adds what binds it to the
-	// claim.
+	// Describe returns the requested volume without creating it: name, source, capacity,
+	// access modes and reclaim policy. The caller adds the reference to the claim.
 	Describe(request Request) (*v1.PersistentVolume, error)
-	// Create makes the volume that Describe returned, in the storage. A volume that
-	// exists already is a success.
+	// Create creates the described volume in the storage system. An existing volume is a
+	// success.
 	Create(ctx context.Context, volume *v1.PersistentVolume) error
 }
 
 // Deleter is a plugin that deletes volumes.
 type Deleter interface {
 	Plugin
-	// Delete deletes the volume's data; nil says that it is gone. An error that
-	// wraps [ErrInUse] says that it must be asked again later.
+	// Delete deletes the volume's data. It returns nil once the data is gone, and an error
+	// that wraps [ErrInUse] if the call must be repeated later.
 	Delete(ctx context.Context, volume *v1.PersistentVolume) error
 }
 
@@ -53,19 +51,19 @@ type Recycler interface {
 	Plugin
 	// RecyclerPod returns the pod that scrubs the volume.
 	RecyclerPod(volume *v1.PersistentVolume) *v1.Pod
-	// RecyclerNamespace is the namespace of those pods.
+	// RecyclerNamespace returns the namespace of those pods.
 	RecyclerNamespace() string
 }
 
-// NodeBound is a plugin whose locations are those of one node each.
+// NodeBound is a plugin whose locations are on one node each.
 type NodeBound interface {
 	Plugin
-	// Apart says whether deleting or recycling the volume cannot reach the data of the
-	// other one, though both have one location: they are on different nodes.
+	// Apart reports whether two volumes with the same location are on different nodes, so
+	// that deleting or recycling the first does not reach the data of the other.
 	Apart(volume, other *v1.PersistentVolume) bool
 }
 
-// Request asks for a volume.
+// Request is the request for one volume.
 type Request struct {
 	// VolumeName is the name of the PersistentVolume.
 	VolumeName string
@@ -73,7 +71,7 @@ type Request struct {
 	Class      *storagev1.StorageClass
 }
 
-// Policy is the reclaim policy of the volume asked for.
+// Policy returns the reclaim policy of the requested volume.
 func (r Request) Policy() v1.PersistentVolumeReclaimPolicy {
 	if r.Class.ReclaimPolicy == nil {
 		return v1.PersistentVolumeReclaimDelete
@@ -82,8 +80,8 @@ func (r Request) Policy() v1.PersistentVolumeReclaimPolicy {
 }
 
 var (
-	// ErrDisabled: the plugin may not provision unless a flag says so.
+	// ErrDisabled: provisioning with the plugin needs a flag.
 	ErrDisabled = errors.New("disabled")
-	// ErrInUse: the volume cannot be deleted yet, which is no failure.
+	// ErrInUse: the volume cannot be deleted yet. This is no failure.
 	ErrInUse = errors.New("the volume is still in use")
 )

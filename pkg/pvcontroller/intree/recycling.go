@@ -12,17 +12,17 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 )
 
-// Recycling says what the recycler pods of a plugin look like.
+// Recycling describes the recycler pods of a plugin.
 type Recycling struct {
-	// Template is the pod, but for its name, its deadline and the source of its
-	// first volume; nil for the default one.
+	// Template is the pod. Name, deadline and the source of the first volume are replaced.
+	// Nil is the default pod.
 	Template *v1.Pod
-	// MinimumTimeout is the least time in seconds that the pod may take,
-	// TimeoutIncrement the time for each Gi of the volume.
+	// MinimumTimeout is the minimum deadline of the pod in seconds. TimeoutIncrement is
+	// the time in seconds for each Gi of the volume.
 	MinimumTimeout, TimeoutIncrement int32
 }
 
-// pod returns the pod that scrubs the volume with the source.
+// pod returns the recycler pod of the volume with the source.
 func (r Recycling) pod(volume *v1.PersistentVolume, source v1.VolumeSource) *v1.Pod {
 	pod := r.Template.DeepCopy()
 	if pod == nil {
@@ -36,7 +36,7 @@ func (r Recycling) pod(volume *v1.PersistentVolume, source v1.VolumeSource) *v1.
 	return pod
 }
 
-// namespace is that of the template, or the default one.
+// namespace returns the namespace of the template, or the namespace default.
 func (r Recycling) namespace() string {
 	if r.Template == nil || r.Template.Namespace == "" {
 		return metav1.NamespaceDefault
@@ -44,15 +44,15 @@ func (r Recycling) namespace() string {
 	return r.Template.Namespace
 }
 
-// timeout counts whole Gi only, as kube-controller-manager does.
+// timeout returns the deadline in seconds. It counts whole Gi, as kube-controller-manager does.
 func (r Recycling) timeout(volume *v1.PersistentVolume) int64 {
 	capacity := volume.Spec.Capacity[v1.ResourceStorage]
 	gi := resource.MustParse("1Gi")
 	return max(int64(r.MinimumTimeout), capacity.Value()/gi.Value()*int64(r.TimeoutIncrement))
 }
 
-// DefaultTemplate is the pod that scrubs a volume where no file says otherwise: the
-// image and the mount point are those of kube-controller-manager.
+// DefaultTemplate returns the recycler pod that is used without a template file. Image and
+// mount point are those of kube-controller-manager.
 func DefaultTemplate() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault},
@@ -70,8 +70,8 @@ func DefaultTemplate() *v1.Pod {
 	}
 }
 
-// LoadTemplate reads a pod from a file in YAML or JSON; without a path it returns
-// the default.
+// LoadTemplate reads a pod from a file in YAML or JSON. Without a file name it returns
+// [DefaultTemplate].
 func LoadTemplate(file string) (*v1.Pod, error) {
 	if file == "" {
 		return DefaultTemplate(), nil

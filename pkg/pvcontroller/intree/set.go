@@ -19,14 +19,14 @@ type Set struct {
 	plugins   []Plugin
 }
 
-// NewSet returns the set of the plugins; migration says which plugins, these or
-// others, CSI drivers have taken over.
+// NewSet returns the set of the plugins. Migration tells which plugins, of this program or
+// others, a CSI driver replaced.
 func NewSet(migration Migration, plugins ...Plugin) *Set {
 	return &Set{migration: migration, plugins: plugins}
 }
 
-// ProvisionerFor returns the plugin that provisions for classes with the name,
-// and false if none here does, or if a CSI driver has taken over.
+// ProvisionerFor returns the plugin that provisions for classes with the name, and false
+// if there is none or a CSI driver replaced it.
 func (s *Set) ProvisionerFor(name string) (Provisioner, bool) {
 	if _, migrated := s.migration.Driver(name); migrated {
 		return nil, false
@@ -35,15 +35,15 @@ func (s *Set) ProvisionerFor(name string) (Provisioner, bool) {
 	return provisioner, able
 }
 
-// Provisions says whether [Set.ProvisionerFor] returns a plugin for the name.
+// Provisions reports whether [Set.ProvisionerFor] returns a plugin for the name.
 func (s *Set) Provisions(name string) bool {
 	_, able := s.ProvisionerFor(name)
 	return able
 }
 
-// ExternalProvisioner returns who outside of this program is asked for volumes of
-// classes with the name: the CSI driver that has taken over an in-tree plugin, or
-// the name itself. It returns false for in-tree names that nobody outside serves.
+// ExternalProvisioner returns the provisioner outside of this program for classes with
+// the name: the CSI driver that replaced an in-tree plugin, or the name itself. It returns
+// false for in-tree names without a CSI driver.
 func (s *Set) ExternalProvisioner(name string) (string, bool) {
 	if driver, migrated := s.migration.Driver(name); migrated {
 		return driver, true
@@ -51,8 +51,8 @@ func (s *Set) ExternalProvisioner(name string) (string, bool) {
 	return name, !strings.HasPrefix(name, prefix)
 }
 
-// MigratedTo returns the CSI driver that has taken over the plugin that
-// provisioned the volume, or that a static volume is of.
+// MigratedTo returns the CSI driver that replaced the plugin of the volume: the plugin
+// that provisioned the volume, or the plugin of a static volume's source.
 func (s *Set) MigratedTo(volume *v1.PersistentVolume) (driver string, migrated bool) {
 	plugin, provisioned := volume.Annotations[storage.AnnDynamicallyProvisioned]
 	if !provisioned {
@@ -63,8 +63,8 @@ func (s *Set) MigratedTo(volume *v1.PersistentVolume) (driver string, migrated b
 	return s.migration.Driver(plugin)
 }
 
-// DeleterFor returns the plugin that deletes the volume: the one that provisioned
-// it, or for a static volume the one of its source.
+// DeleterFor returns the plugin that deletes the volume: the plugin that provisioned the
+// volume, or the plugin of a static volume's source.
 func (s *Set) DeleterFor(volume *v1.PersistentVolume) (Deleter, bool) {
 	plugin := s.byName(volume.Annotations[storage.AnnDynamicallyProvisioned])
 	if volume.Annotations[storage.AnnDynamicallyProvisioned] == "" {
@@ -80,8 +80,8 @@ func (s *Set) RecyclerFor(volume *v1.PersistentVolume) (Recycler, bool) {
 	return recycler, able
 }
 
-// Location names the place of the volume's data among those of all plugins, "" if
-// no plugin here knows it.
+// Location returns the location of the volume's data, which is distinct across plugins,
+// or "" if no plugin of this program serves the volume.
 func (s *Set) Location(volume *v1.PersistentVolume) string {
 	plugin := s.bySource(volume)
 	if plugin == nil {
@@ -90,8 +90,8 @@ func (s *Set) Location(volume *v1.PersistentVolume) string {
 	return disk.Directory(plugin.Name(), plugin.Location(volume))
 }
 
-// Places returns the location of the volume's data and all locations above it:
-// whoever deletes one of them deletes this data.
+// Places returns the location of the volume's data and all locations above: deleting any
+// of them deletes the data.
 func (s *Set) Places(volume *v1.PersistentVolume) []string {
 	plugin := s.bySource(volume)
 	if plugin == nil {
@@ -100,13 +100,13 @@ func (s *Set) Places(volume *v1.PersistentVolume) []string {
 	return disk.Enclosing(plugin.Name(), plugin.Location(volume))
 }
 
-// Apart says whether two volumes that have one location have different data.
+// Apart reports whether two volumes with the same location have different data.
 func (s *Set) Apart(volume, other *v1.PersistentVolume) bool {
 	plugin, nodeBound := s.bySource(volume).(NodeBound)
 	return nodeBound && plugin.Apart(volume, other)
 }
 
-// RecyclesIn says whether a plugin here makes its recycler pods in the namespace.
+// RecyclesIn reports whether recycler pods of a plugin are created in the namespace.
 func (s *Set) RecyclesIn(namespace string) bool {
 	return slices.ContainsFunc(s.plugins, func(plugin Plugin) bool {
 		recycler, able := plugin.(Recycler)

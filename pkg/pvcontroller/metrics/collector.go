@@ -9,7 +9,7 @@ type Lister interface {
 	List() []any
 }
 
-// Collector counts volumes and claims whenever metrics are read.
+// Collector counts volumes and claims when metrics are read.
 type Collector struct {
 	metrics.BaseStableCollector
 	volumes, claims Lister
@@ -19,16 +19,16 @@ type Collector struct {
 
 var _ metrics.StableCollector = (*Collector)(nil)
 
-// NewCollector returns a collector that counts what the listers hold.
+// NewCollector returns a collector that counts the objects of the listers.
 func NewCollector(volumes, claims Lister) *Collector {
-	byDemand := []string{"namespace", "storage_class", "volume_attributes_class"}
+	byClaim := []string{"namespace", "storage_class", "volume_attributes_class"}
 	return &Collector{
 		volumes: volumes, claims: claims,
 		total:          describe("total_pv_count", "Number of volumes", "plugin_name", "volume_mode"),
 		boundVolumes:   describe("bound_pv_count", "Number of volumes that are bound", "storage_class"),
 		unboundVolumes: describe("unbound_pv_count", "Number of volumes that are not bound", "storage_class"),
-		boundClaims:    describe("bound_pvc_count", "Number of claims that are bound", byDemand...),
-		unboundClaims:  describe("unbound_pvc_count", "Number of claims that are not bound", byDemand...),
+		boundClaims:    describe("bound_pvc_count", "Number of claims that are bound", byClaim...),
+		unboundClaims:  describe("unbound_pvc_count", "Number of claims that are not bound", byClaim...),
 	}
 }
 
@@ -36,14 +36,14 @@ func describe(name, help string, labels ...string) *metrics.Desc {
 	return metrics.NewDesc(metrics.BuildFQName("", "pv_collector", name), help, labels, nil, metrics.ALPHA, "")
 }
 
-// DescribeWithStability sends what the collector may report.
+// DescribeWithStability sends the descriptions of all metrics.
 func (c *Collector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	for _, desc := range []*metrics.Desc{c.total, c.boundVolumes, c.unboundVolumes, c.boundClaims, c.unboundClaims} {
 		ch <- desc
 	}
 }
 
-// CollectWithStability counts and sends the numbers.
+// CollectWithStability counts the objects and sends the metrics.
 func (c *Collector) CollectWithStability(ch chan<- metrics.Metric) {
 	total, volumes := countVolumes(c.volumes.List())
 	claims := countClaims(c.claims.List())

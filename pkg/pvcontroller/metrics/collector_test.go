@@ -44,23 +44,23 @@ func TestCountVolumes(t *testing.T) {
 	block := func(volume *v1.PersistentVolume) { volume.Spec.VolumeMode = ptr.To(v1.PersistentVolumeBlock) }
 	for name, tc := range map[string]struct {
 		objects        []any
-		total          map[source]int
+		total          map[volumeLabels]int
 		bound, unbound map[class]int
 	}{
 		"nothing": {},
 		"a volume is bound by its phase alone": {
 			objects: []any{csi("fast", v1.VolumeBound), csi("fast", v1.VolumeReleased), csi("fast", v1.VolumeAvailable), csi("fast", "")},
-			total:   map[source]int{{"N/A", "Filesystem"}: 4},
+			total:   map[volumeLabels]int{{"N/A", "Filesystem"}: 4},
 			bound:   map[class]int{"fast": 1}, unbound: map[class]int{"fast": 3},
 		},
 		"classes and modes are told apart": {
 			objects: []any{csi("fast", v1.VolumeBound), csi("", v1.VolumeBound), csi("", v1.VolumeBound, block)},
-			total:   map[source]int{{"N/A", "Filesystem"}: 2, {"N/A", "Block"}: 1},
+			total:   map[volumeLabels]int{{"N/A", "Filesystem"}: 2, {"N/A", "Block"}: 1},
 			bound:   map[class]int{"fast": 1, "": 2},
 		},
 		"a volume without a mode has a file system": {
 			objects: []any{csi("", v1.VolumeBound, func(volume *v1.PersistentVolume) { volume.Spec.VolumeMode = nil })},
-			total:   map[source]int{{"N/A", "Filesystem"}: 1},
+			total:   map[volumeLabels]int{{"N/A", "Filesystem"}: 1},
 			bound:   map[class]int{"": 1},
 		},
 		"what is no volume does not count": {objects: []any{claim("ns", v1.ClaimBound), nil}},
@@ -95,19 +95,19 @@ func TestCountClaims(t *testing.T) {
 	classless := func(claim *v1.PersistentVolumeClaim) { claim.Spec.StorageClassName = nil }
 	for name, tc := range map[string]struct {
 		objects        []any
-		bound, unbound map[demand]int
+		bound, unbound map[claimLabels]int
 	}{
 		"nothing": {},
 		"a claim is bound by its phase alone": {
 			objects: []any{claim("a", v1.ClaimBound), claim("a", v1.ClaimBound), claim("a", v1.ClaimPending), claim("a", v1.ClaimLost), claim("a", "")},
-			bound:   map[demand]int{{"a", "fast", ""}: 2}, unbound: map[demand]int{{"a", "fast", ""}: 3},
+			bound:   map[claimLabels]int{{"a", "fast", ""}: 2}, unbound: map[claimLabels]int{{"a", "fast", ""}: 3},
 		},
 		"namespaces, classes and attributes classes are told apart": {
 			objects: []any{
 				claim("a", v1.ClaimBound), claim("b", v1.ClaimBound), claim("b", v1.ClaimBound, beta),
 				claim("b", v1.ClaimBound, attributes), claim("b", v1.ClaimBound, classless),
 			},
-			bound: map[demand]int{
+			bound: map[claimLabels]int{
 				{"a", "fast", ""}: 1, {"b", "fast", ""}: 1, {"b", "old", ""}: 1, {"b", "fast", "gold"}: 1, {"b", "", ""}: 1,
 			},
 		},
@@ -127,7 +127,7 @@ func expect[L labels](t *testing.T, what string, got, want map[L]int) {
 	if want == nil {
 		want = map[L]int{}
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(source{}, demand{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(volumeLabels{}, claimLabels{})); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

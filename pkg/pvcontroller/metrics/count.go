@@ -7,28 +7,28 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// labels are the values of a metric's labels, in their order.
+// labels are the label values of a metric, in their order.
 type labels interface {
 	comparable
 	values() []string
 }
 
-// source is what a volume is made of.
-type source struct{ plugin, mode string }
+// volumeLabels are the labels of the total number of volumes.
+type volumeLabels struct{ plugin, mode string }
 
-func (s source) values() []string { return []string{s.plugin, s.mode} }
+func (s volumeLabels) values() []string { return []string{s.plugin, s.mode} }
 
 // class is the name of a storage class, "" for none.
 type class string
 
 func (c class) values() []string { return []string{string(c)} }
 
-// demand is what a claim asks for, and where.
-type demand struct{ namespace, class, attributes string }
+// claimLabels are the labels of the numbers of claims.
+type claimLabels struct{ namespace, class, attributes string }
 
-func (d demand) values() []string { return []string{d.namespace, d.class, d.attributes} }
+func (d claimLabels) values() []string { return []string{d.namespace, d.class, d.attributes} }
 
-// tally counts objects, the bound ones apart.
+// tally counts bound and unbound objects.
 type tally[L labels] struct {
 	bound, unbound map[L]int
 }
@@ -45,38 +45,37 @@ func (t tally[L]) add(labels L, bound bool) {
 	t.unbound[labels]++
 }
 
-// countVolumes counts volumes by what they are made of and by class. What is no
-// volume is left out.
-func countVolumes(objects []any) (map[source]int, tally[class]) {
-	total, byClass := map[source]int{}, newTally[class]()
+// countVolumes counts volumes by plugin and mode, and by class. Other objects are ignored.
+func countVolumes(objects []any) (map[volumeLabels]int, tally[class]) {
+	total, byClass := map[volumeLabels]int{}, newTally[class]()
 	for _, object := range objects {
 		volume, ok := object.(*v1.PersistentVolume)
 		if !ok {
 			continue
 		}
 		mode := ptr.Deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem)
-		total[source{plugin(volume), string(mode)}]++
+		total[volumeLabels{plugin(volume), string(mode)}]++
 		byClass.add(class(volume.Spec.StorageClassName), volume.Status.Phase == v1.VolumeBound)
 	}
 	return total, byClass
 }
 
-// countClaims counts claims by what they ask for. What is no claim is left out.
-func countClaims(objects []any) tally[demand] {
-	counted := newTally[demand]()
+// countClaims counts claims by namespace and classes. Other objects are ignored.
+func countClaims(objects []any) tally[claimLabels] {
+	counted := newTally[claimLabels]()
 	for _, object := range objects {
 		claim, ok := object.(*v1.PersistentVolumeClaim)
 		if !ok {
 			continue
 		}
-		asked := demand{claim.Namespace, storage.ClaimClass(claim), ptr.Deref(claim.Spec.VolumeAttributesClassName, "")}
-		counted.add(asked, claim.Status.Phase == v1.ClaimBound)
+		labels := claimLabels{claim.Namespace, storage.ClaimClass(claim), ptr.Deref(claim.Spec.VolumeAttributesClassName, "")}
+		counted.add(labels, claim.Status.Phase == v1.ClaimBound)
 	}
 	return counted
 }
 
-// plugin names the in-tree plugin of a volume; all others are N/A, those of CSI
-// too, as in kube-controller-manager: its dashboards keep their series.
+// plugin returns the in-tree plugin of a volume, and N/A for all others, CSI volumes
+// included: dashboards for kube-controller-manager keep their series.
 func plugin(volume *v1.PersistentVolume) string {
 	switch spec := volume.Spec.PersistentVolumeSource; {
 	case spec.HostPath != nil:

@@ -8,6 +8,6 @@
 //	pv_collector_bound_pvc_count    namespace, storage_class, volume_attributes_class  claims in phase Bound
 //	pv_collector_unbound_pvc_count  namespace, storage_class, volume_attributes_class  all other claims
 //
-// They are counted when they are asked for, in the caches. The package counts
-// objects only: what a reconciler does, it counts itself.
+// [Collector] counts the objects in the caches when metrics are read. [Operations] measures
+// provisioning, deletion and recycling of volumes, and calls of in-tree plugins.
 package metrics

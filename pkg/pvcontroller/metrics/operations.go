@@ -9,19 +9,19 @@ import (
 	"k8s.io/component-base/metrics"
 )
 
-// The operations of upstream's metrics.
+// Values of the label operation_name.
 const (
 	Provision = "provision"
 	Delete    = "delete"
 	Recycle   = "recycle"
 )
 
-// Unknown is the plugin of an operation that nobody here serves.
+// Unknown is the label plugin_name of an operation without plugin.
 const Unknown = "N/A"
 
-// Operations measures how long volumes take to be provisioned and deleted, from
-// the first try until it is seen that they are there or gone, and how long single
-// calls of in-tree plugins take. It is safe for concurrent use.
+// Operations measures how long provisioning, deletion and recycling of volumes take, from
+// the first attempt until the cache shows the result, and how long single calls of in-tree
+// plugins take. It is safe for concurrent use.
 type Operations struct {
 	mu    sync.Mutex
 	begun map[types.UID]operation
@@ -35,7 +35,7 @@ type operation struct {
 	start        time.Time
 }
 
-// NewOperations returns measurements that count once they are registered.
+// NewOperations returns metrics that count once they are registered.
 func NewOperations() *Operations {
 	seconds := []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600}
 	byOperation := []string{"plugin_name", "operation_name"}
@@ -65,8 +65,8 @@ func (o *Operations) Register(register func(metrics.Registerable) error) error {
 	return errors.Join(register(o.total), register(o.calls), register(o.errorsNow), register(o.errored))
 }
 
-// Begin notes that the plugin begins an operation on the object, unless one has
-// begun already.
+// Begin records the begin of the plugin's operation on the object, unless an operation is
+// recorded already.
 func (o *Operations) Begin(object types.UID, plugin, name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,7 +75,7 @@ func (o *Operations) Begin(object types.UID, plugin, name string) {
 	}
 }
 
-// Failed counts a failed try of the operation on the object, which goes on.
+// Failed counts a failed attempt. The operation on the object continues.
 func (o *Operations) Failed(object types.UID) {
 	o.mu.Lock()
 	begun, known := o.begun[object]
@@ -86,14 +86,14 @@ func (o *Operations) Failed(object types.UID) {
 	}
 }
 
-// Succeeded measures the operation on the object, if one has begun.
+// Succeeded measures and ends the operation on the object, if there is one.
 func (o *Operations) Succeeded(object types.UID) {
 	if begun, known := o.end(object); known {
 		o.total.WithLabelValues(begun.plugin, begun.name).Observe(time.Since(begun.start).Seconds())
 	}
 }
 
-// Abandoned forgets the operation on the object.
+// Abandoned ends the operation on the object without measuring it.
 func (o *Operations) Abandoned(object types.UID) {
 	o.end(object)
 }

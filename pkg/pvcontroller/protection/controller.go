@@ -17,14 +17,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/protection"
 )
 
-// Config is what the reconciler works with.
+// Config holds the dependencies of the controller.
 type Config struct {
 	Client   kubernetes.Interface
 	Caches   *controller.Caches
 	Versions *controller.Versions
 }
 
-// Controller protects claims that pods use.
+// Controller adds and removes the finalizer pvc-protection.
 type Controller struct {
 	caches   *controller.Caches
 	versions *controller.Versions
@@ -33,7 +33,7 @@ type Controller struct {
 	loop     *controller.Loop
 }
 
-// New returns the reconciler and registers it with the caches.
+// New returns the controller and registers its event handlers with the caches.
 func New(config Config) (*Controller, error) {
 	c := &Controller{
 		caches:   config.Caches,
@@ -49,12 +49,12 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Run reconciles claims with so many workers until the context ends.
+// Run reconciles claims with the given number of workers until the context ends.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
-// Reconcile adds or removes the finalizer of one claim, or leaves it.
+// Reconcile adds or removes the finalizer of one claim.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	claim := c.caches.Claim(key)
 	if claim == nil || !c.versions.IsFresh(claim) {
@@ -72,7 +72,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 			return err
 		}
 		state.Used, state.Confirmed = usedByAny(pods, claim), true
-		if state.Used { // by a pod that the cache does not know, so that no event may tell when it goes
+		if state.Used { // the pod is not in the cache, so its deletion may cause no event
 			return controller.ErrStaleCache
 		}
 		action = protection.DecideClaim(state)
@@ -81,14 +81,14 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 }
 
 func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClaim, action protection.ClaimAction) error {
-	ours := []finalizer.Name{finalizer.ClaimProtection}
+	names := []finalizer.Name{finalizer.ClaimProtection}
 	var change finalizer.Change
 	switch action {
 	case protection.ProtectClaim:
-		change.Add = ours
+		change.Add = names
 	case protection.UnprotectClaim:
-		change.Remove = ours
-		klog.FromContext(ctx).V(2).Info("No pod uses the claim, letting it go")
+		change.Remove = names
+		klog.FromContext(ctx).V(2).Info("No pod uses the claim, removing pvc-protection")
 	case protection.KeepClaim, protection.ConfirmClaim:
 		return nil
 	}
@@ -112,14 +112,15 @@ func (c *Controller) watch() error {
 	return nil
 }
 
-// claimChanged leaves alone the claims that are neither going nor unprotected.
+// claimChanged enqueues claims that are being deleted or lack the finalizer.
 func (c *Controller) claimChanged(_, claim *v1.PersistentVolumeClaim) {
 	if claim.DeletionTimestamp != nil || !finalizer.Has(claim.Finalizers, finalizer.ClaimProtection) {
 		c.loop.Enqueue(controller.Key(claim))
 	}
 }
 
-// podChanged: a pod can let go of its claims before its object is gone.
+// podChanged enqueues the claims of a pod whose grace period changed: a pod that was shut
+// down no longer uses its claims, though its object still exists.
 func (c *Controller) podChanged(old, pod *v1.Pod) {
 	if old != nil && old.DeletionGracePeriodSeconds != pod.DeletionGracePeriodSeconds {
 		c.podGone(pod)

@@ -10,9 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// livePods lists the pods of a namespace from the API server. Callers that come
-// while a list runs share the next one: a list that started before a caller came
-// could miss a pod that the caller must know of.
+// livePods lists the pods of a namespace from the API server. Callers during a running
+// list share the next list: the running list may miss a pod that was created since.
 type livePods struct {
 	list func(ctx context.Context, namespace string) ([]*v1.Pod, error)
 
@@ -21,7 +20,7 @@ type livePods struct {
 	waiting map[string]*listing
 }
 
-// listing is one list and its result, which is valid once done is closed.
+// listing is one list. Its result is valid once done is closed.
 type listing struct {
 	done chan struct{}
 	pods []*v1.Pod
@@ -70,7 +69,7 @@ func (l *livePods) start(namespace string) bool {
 	return true
 }
 
-// run lists until nobody waits any more.
+// run lists until no caller waits.
 func (l *livePods) run(ctx context.Context, namespace string) {
 	for again := true; again; {
 		l.mu.Lock()
