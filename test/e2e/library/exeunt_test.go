@@ -42,9 +42,9 @@ func (s *scene) entries(kind journal.Kind) []journal.Entry {
 // expectSettled wants an empty journal.
 func (s *scene) expectSettled() {
 	s.T.Helper()
-	s.Until("the journal is empty", func() bool { return len(s.entries(journal.Active)) == 0 })
-	if apart := s.entries(journal.Apart); len(apart) > 0 {
-		s.T.Errorf("unresolved entries: %+v", apart)
+	s.Until("the journal is empty", func() bool { return len(s.entries(journal.KindActive)) == 0 })
+	if unresolved := s.entries(journal.KindUnresolved); len(unresolved) > 0 {
+		s.T.Errorf("unresolved entries: %+v", unresolved)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestEntryOutlivesOnlyOpenCalls(t *testing.T) {
 	s.end(provisioned, answerLost)
 	claim := s.CreateClaim("claim", s.name)
 	s.Until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
-	if entries := s.entries(journal.Active); len(entries) != 1 || entries[0].UID != claim.UID {
+	if entries := s.entries(journal.KindActive); len(entries) != 1 || entries[0].UID != claim.UID {
 		t.Errorf("entries while the call is open: %+v, want that of the claim", entries)
 	}
 	s.heal()
@@ -99,8 +99,8 @@ func TestNonIdempotentCallIsNotRepeated(t *testing.T) {
 			}
 			calls := s.count(provisioned, volumeOf(claim))
 			s.start()
-			s.Until("the entry is unresolved", func() bool { return len(s.entries(journal.Apart)) == 1 })
-			if reason := s.entries(journal.Apart)[0].Unresolved.Reason; !strings.Contains(reason, volumeOf(claim)) {
+			s.Until("the entry is unresolved", func() bool { return len(s.entries(journal.KindUnresolved)) == 1 })
+			if reason := s.entries(journal.KindUnresolved)[0].Unresolved.Reason; !strings.Contains(reason, volumeOf(claim)) {
 				t.Errorf("the reason does not name the volume: %s", reason)
 			}
 			if alive {
@@ -115,7 +115,7 @@ func TestNonIdempotentCallIsNotRepeated(t *testing.T) {
 				t.Errorf("the list lacks the volume:\n%s", list)
 			}
 			s.journalCommand("drop", string(claim.UID), "--yes")
-			s.Until("the entry is gone", func() bool { return len(s.entries(journal.Apart)) == 0 })
+			s.Until("the entry is gone", func() bool { return len(s.entries(journal.KindUnresolved)) == 0 })
 		})
 	}
 }
@@ -162,7 +162,7 @@ func TestUnusableVolumeIsDeletedAfterCrash(t *testing.T) {
 	})
 	claim := s.CreateClaim("claim", s.name)
 	s.awaitEnd()
-	if entries := s.entries(journal.Active); len(entries) != 1 || entries[0].State != journal.Discarding {
+	if entries := s.entries(journal.KindActive); len(entries) != 1 || entries[0].State != journal.Discarding {
 		t.Errorf("entries: %+v, want one that is %s", entries, journal.Discarding)
 	}
 	s.DeleteClaim(claim.Name)
