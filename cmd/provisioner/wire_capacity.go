@@ -93,10 +93,10 @@ func (w *wiring) wireCapacity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.work = append(w.work, func(ctx context.Context) {
+	w.runOnTerm(func(ctx context.Context) error {
 		legacyregistry.CustomMustRegister(capacity.NewCollector(w.capacity)) // that of the leader, who alone has objects
-		w.capacity.Run(ctx, int(options.workers))
-	})
+		return w.capacity.Watch(ctx)
+	}, func(ctx context.Context) { w.capacity.Run(ctx, int(options.workers)) })
 	return nil
 }
 

@@ -35,6 +35,6 @@ func (w *wiring) wireCloning() error {
 	if w.clones, err = cloning.New(w.clients.Objects, w.factory.Core().V1().PersistentVolumeClaims().Informer()); err != nil {
 		return err
 	}
-	w.work = append(w.work, func(ctx context.Context) { w.clones.Run(ctx, int(w.options.cloning.workers)) })
+	w.runOnTerm(w.clones.Watch, func(ctx context.Context) { w.clones.Run(ctx, int(w.options.cloning.workers)) })
 	return nil
 }

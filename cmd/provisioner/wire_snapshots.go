@@ -52,7 +52,7 @@ func (w *wiring) wireSnapshots() error {
 	if err != nil {
 		return err
 	}
-	w.work = append(w.work, w.snapshots.Run)
+	w.runOnTerm(w.snapshots.Watch, w.snapshots.Run)
 	return nil
 }
 

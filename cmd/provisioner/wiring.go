@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
@@ -24,7 +25,7 @@ type wiring struct {
 	clients *program.Clients
 	driver  *csi.Driver
 	names   provisioning.Names
-	factory *program.Informers
+	factory informers.SharedInformerFactory
 	// streamed says whether a claim of that version came by a watch.
 	streamed func(version string) bool
 	recorder record.EventRecorder
@@ -47,6 +48,19 @@ type wiring struct {
 	// work are the controllers: each works until the context ends, while this
 	// process leads.
 	work []func(context.Context)
+}
+
+// runOnTerm registers the event handlers of a controller and runs it while this process
+// leads. The process ends if that fails.
+func (w *wiring) runOnTerm(watch func(context.Context) error, run func(context.Context)) {
+	w.work = append(w.work, func(ctx context.Context) {
+		switch err := watch(ctx); {
+		case err == nil:
+			run(ctx)
+		case ctx.Err() == nil:
+			w.end(err)
+		}
+	})
 }
 
 func newWiring(options *options, clients *program.Clients, driver *csi.Driver) *wiring {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -30,7 +31,7 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err
 	}
-	factory := program.NewInformers(clients.Objects)
+	factory := informers.NewSharedInformerFactory(clients.Objects, 0)
 	caches, err := controller.NewCaches(factory)
 	if err == nil {
 		err = o.show()
@@ -67,6 +68,12 @@ func (o *options) Run(ctx context.Context) error {
 // work is what the leader does.
 func (c *controllers) work(ctx context.Context, o *options, caches *controller.Caches) error {
 	if err := registerMetrics(caches, c.operations); err != nil {
+		return err
+	}
+	if err := c.Watch(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	klog.FromContext(ctx).Info("Working", "claimWorkers", o.claimWorkers, "volumeWorkers", o.volumeWorkers)

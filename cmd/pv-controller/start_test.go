@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
@@ -44,8 +44,8 @@ func workAgainst(t *testing.T, s *apiServer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	informers := program.NewInformers(clients.Objects)
-	caches, err := controller.NewCaches(informers)
+	factory := informers.NewSharedInformerFactory(clients.Objects, 0)
+	caches, err := controller.NewCaches(factory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,13 +54,16 @@ func workAgainst(t *testing.T, s *apiServer) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	informers.StartWithContext(ctx)
-	t.Cleanup(informers.Shutdown)
+	factory.StartWithContext(ctx)
+	t.Cleanup(factory.Shutdown)
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)
 	t.Cleanup(stop)
-	if !clients.WaitForCacheSync(ctx, informers) {
+	if !clients.WaitForCacheSync(ctx, factory) {
 		t.Fatal("the caches were not filled")
+	}
+	if err := controllers.Watch(ctx); err != nil {
+		t.Fatal(err)
 	}
 	running.Go(func() { controllers.Run(ctx, options.claimWorkers, options.volumeWorkers) })
 }

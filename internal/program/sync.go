@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/informers"
 	"k8s.io/klog/v2"
 )
 
@@ -54,16 +56,30 @@ func (c *Clients) answers(ctx context.Context) bool {
 	return err == nil || errors.As(err, &answer)
 }
 
-// WaitForCacheSync waits until the informers, which have been started, have the first lists and
-// their handlers have been called for them. It says from time to time which have not,
-// and what went wrong last: informers are silent about a server that cannot be
-// reached. It returns false if the context ended first.
-func (c *Clients) WaitForCacheSync(ctx context.Context, informers *Informers) bool {
+// WaitForCacheSync waits until every informer of the factory, which has been started, has
+// its first list. It logs from time to time which informers have none, and the last
+// failed request: informers do not log that the server is unreachable. It returns false
+// if the context ended first.
+func (c *Clients) WaitForCacheSync(ctx context.Context, factory informers.SharedInformerFactory) bool {
 	told := c.tell(ctx, func() {
-		klog.FromContext(ctx).Info("Still waiting for the API server to fill caches", "server", c.Config.Host, "missing", informers.missing(), "err", c.failures.last())
+		klog.FromContext(ctx).Info("Still waiting for the API server to fill caches", "server", c.Config.Host, "missing", missing(factory), "err", c.failures.last())
 	})
 	defer told()
-	return informers.waitForSync(ctx)
+	return factory.WaitForCacheSyncWithContext(ctx).Err == nil
+}
+
+// missing returns the kinds whose informer has no list yet.
+func missing(factory informers.SharedInformerFactory) []string {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	var kinds []string
+	for kind, synced := range factory.WaitForCacheSyncWithContext(now).Synced {
+		if !synced {
+			kinds = append(kinds, kind.Elem().Name())
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
 }
 
 // tell says something again and again until the function that it returns is called.

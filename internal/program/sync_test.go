@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
 
@@ -117,7 +117,7 @@ func TestWhichCachesAreNotFilledIsToldWithTheReasonUntilTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clients, ctx, logged := away(t)
 		watching, stop := context.WithCancel(ctx)
-		factory := NewInformers(clients.Objects)
+		factory := informers.NewSharedInformerFactory(clients.Objects, 0)
 		factory.Core().V1().PersistentVolumes().Informer()
 		factory.Storage().V1().StorageClasses().Informer()
 		factory.StartWithContext(watching)
@@ -147,46 +147,12 @@ func TestWhichCachesAreNotFilledIsToldWithTheReasonUntilTheyAre(t *testing.T) {
 	})
 }
 
-func TestFillWaitsForEventHandlers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, clients, ctx, logged := away(t)
-		s.comeBack(func(request *http.Request) (int, string) {
-			code, body := lists(request)
-			return code, strings.Replace(body, "[]", `[{"metadata":{"name":"v"}}]`, 1)
-		})
-		ctx, stop := context.WithCancel(ctx)
-		informers := NewInformers(clients.Objects)
-		defer informers.Shutdown()
-		defer stop()
-		handled := make(chan struct{})
-		_, err := informers.Core().V1().PersistentVolumes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
-			<-time.After(15 * time.Second)
-			close(handled)
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		informers.StartWithContext(ctx)
-		if !clients.WaitForCacheSync(ctx, informers) {
-			t.Fatal("the caches were never filled")
-		}
-		select {
-		case <-handled:
-		default:
-			t.Error("the handler has not seen the volume yet")
-		}
-		if text := logged(); !strings.Contains(text, "handler") {
-			t.Errorf("it has logged: %q", text)
-		}
-	})
-}
-
 func TestCachesThatAreNeverFilledAreWaitedForUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, clients, ctx, _ := away(t)
 		ctx, stop := context.WithTimeout(ctx, time.Hour)
 		defer stop()
-		factory := NewInformers(clients.Objects)
+		factory := informers.NewSharedInformerFactory(clients.Objects, 0)
 		factory.Core().V1().PersistentVolumes().Informer()
 		factory.StartWithContext(ctx)
 		defer factory.Shutdown()

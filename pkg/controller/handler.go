@@ -1,11 +1,40 @@
 package controller
 
-import "k8s.io/client-go/tools/cache"
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// EventHandler is an event handler and the informer that calls it.
+type EventHandler struct {
+	Informer cache.SharedIndexInformer
+	Handler  cache.ResourceEventHandler
+}
+
+// RegisterHandlers registers event handlers with informers that have been started, and
+// waits until each handler has been called for every object in its cache. A controller
+// does so when it starts to work: on standby it keeps caches only, no queue.
+func RegisterHandlers(ctx context.Context, handlers ...EventHandler) error {
+	replayed := make([]cache.DoneChecker, 0, len(handlers))
+	for _, h := range handlers {
+		registration, err := h.Informer.AddEventHandler(h.Handler)
+		if err != nil {
+			return fmt.Errorf("register event handler: %w", err)
+		}
+		replayed = append(replayed, registration.HasSyncedChecker())
+	}
+	if !cache.WaitFor(ctx, "", replayed...) {
+		return fmt.Errorf("wait for event handlers: %w", context.Cause(ctx))
+	}
+	return nil
+}
 
 // OnChange returns a handler that calls changed for an object that is new (old is
-// nil) or of another version than before, and gone for one that was deleted. A
-// resync that brings nothing new calls neither; an object that another one has
-// replaced under its name is gone first.
+// nil) or has another resource version than before, and gone for a deleted object. A
+// resync calls neither. An object that replaced another one of the same name calls
+// gone for the old object first.
 func OnChange[T Object](changed func(old, now T), gone func(T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
@@ -19,7 +48,7 @@ func OnChange[T Object](changed func(old, now T), gone func(T)) cache.ResourceEv
 			now, isT := after.(T)
 			switch {
 			case !wasT || !isT || old.GetResourceVersion() == now.GetResourceVersion():
-			case old.GetUID() != now.GetUID(): // deleted and made again while nobody watched
+			case old.GetUID() != now.GetUID(): // the watch missed the deletion
 				var none T
 				gone(old)
 				changed(none, now)

@@ -14,8 +14,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
-// Loop runs a reconciler with several workers, one worker per key at a time. Until it
-// runs, it remembers what is to be looked at then.
+// Loop is a workqueue and the workers that reconcile its keys, one worker per key at a
+// time.
 type Loop struct {
 	name      string
 	queue     workqueue.TypedRateLimitingInterface[string]
@@ -24,8 +24,6 @@ type Loop struct {
 	limiter workqueue.TypedRateLimiter[string]
 
 	mu sync.Mutex
-	// standby is nil once the loop runs.
-	standby *standby
 	// paused are the keys that did not settle, and until when no event counts.
 	paused map[string]time.Time
 }
@@ -47,61 +45,19 @@ func NewLoop(name string, backoff Backoff, reconcile func(ctx context.Context, k
 		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: name}),
 		reconcile: reconcile,
 		limiter:   limiter,
-		standby:   newStandby(),
 		paused:    map[string]time.Time{},
 	}
 }
 
-// Only has the loop, while it does not run yet, keep no keys that there is nothing to
-// do for, as when the object is gone, but for the latest. It is called before the
-// first key comes.
-func (l *Loop) Only(exists func(key string) bool) *Loop {
-	l.standby.exists = exists
-	return l
-}
-
 // Enqueue has the key reconciled soon, once, however often it is enqueued.
 func (l *Loop) Enqueue(key string) {
-	if !l.kept(key, 0) {
-		l.queue.Add(key)
-	}
+	l.queue.Add(key)
 }
 
 // EnqueueAfter has the key reconciled once the time has passed, or earlier if it is
 // enqueued for an earlier time.
 func (l *Loop) EnqueueAfter(key string, wait time.Duration) {
-	if !l.kept(key, wait) {
-		l.queue.AddAfter(key, wait)
-	}
-}
-
-// kept is true if the loop does not run yet: then the key is looked at when it does.
-func (l *Loop) kept(key string, wait time.Duration) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.standby == nil {
-		return false
-	}
-	l.standby.add(key, time.Now().Add(wait))
-	return true
-}
-
-// begin has everything looked at that came until now.
-func (l *Loop) begin() {
-	l.mu.Lock()
-	standby := l.standby
-	l.standby = nil
-	l.mu.Unlock()
-	if standby == nil {
-		return
-	}
-	standby.hand(func(key string, due time.Time) {
-		if wait := time.Until(due); wait > 0 {
-			l.queue.AddAfter(key, wait)
-		} else {
-			l.queue.Add(key)
-		}
-	})
+	l.queue.AddAfter(key, wait)
 }
 
 // grace is how long a worker may go on with its object after the context has
@@ -113,7 +69,6 @@ const grace = 3 * time.Second
 func (l *Loop) Run(ctx context.Context, workers int) {
 	working, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
-	l.begin()
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {

@@ -5,9 +5,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
@@ -21,7 +21,7 @@ import (
 type wiring struct {
 	*ProvisionController
 	namespace string
-	informers *program.Informers
+	informers informers.SharedInformerFactory
 	// streamed reports whether a claim of that version came by a watch.
 	streamed       func(version string) bool
 	recorder       record.EventRecorder

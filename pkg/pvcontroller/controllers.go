@@ -2,7 +2,6 @@ package pvcontroller
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -54,7 +53,7 @@ type Controllers struct {
 	Reclaimer   *reclaimer.Controller
 }
 
-// New returns the reconcilers and registers their event handlers with the caches.
+// New returns the reconcilers and adds their indexes to the caches.
 func New(config Config) (*Controllers, error) {
 	versions, locks := controller.NewVersions(), &controller.KeyLocks{}
 	observer := &claim.Observer{Caches: config.Caches, Provisioners: config.Plugins, Dynamic: config.Dynamic}
@@ -62,26 +61,38 @@ func New(config Config) (*Controllers, error) {
 		Client: config.Binding, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
 		Claims: observer, Plugins: config.Plugins, Operations: config.Operations, Locks: locks, Honor: config.Honor,
 	})
-	claims, claimsErr := claim.New(claim.Config{
+	claims := claim.New(claim.Config{
 		Client: config.Binding, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
 		Observer: observer, InTree: provisioning, Operations: config.Operations, RequeueAfter: config.RequeueAfter,
 	})
-	reclaiming, reclaimErr := reclaimer.New(reclaimer.Config{
+	reclaiming, err := reclaimer.New(reclaimer.Config{
 		Client: config.Reclaiming, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
 		Plugins: config.Plugins, Operations: config.Operations, Locks: locks, RequeueAfter: config.RequeueAfter, Honor: config.Honor,
 	})
-	if err := errors.Join(claimsErr, reclaimErr); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	volumes, volumesErr := volume.New(volume.Config{
+	volumes := volume.New(volume.Config{
 		Client: config.Releasing, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
 		InTree: reclaiming, WakeClaim: claims.Enqueue, Honor: config.Honor,
 	})
-	protected, protectionErr := protection.New(protection.Config{Client: config.Protection, Caches: config.Caches, Versions: versions})
-	return &Controllers{claims, volumes, protected, provisioning, reclaiming}, errors.Join(volumesErr, protectionErr)
+	protected := protection.New(protection.Config{Client: config.Protection, Caches: config.Caches, Versions: versions})
+	return &Controllers{claims, volumes, protected, provisioning, reclaiming}, nil
 }
 
-// Run reconciles until the context ends and every worker has finished its object.
+// Watch registers the event handlers when the process begins to lead. It returns once they
+// have been called for every object in the caches.
+func (c *Controllers) Watch(ctx context.Context) error {
+	for _, watch := range []func(context.Context) error{c.Claims.Watch, c.Volumes.Watch, c.Protection.Watch, c.Reclaimer.Watch} {
+		if err := watch(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run reconciles until the context ends and every worker has finished its object. Watch
+// has succeeded.
 func (c *Controllers) Run(ctx context.Context, claimWorkers, volumeWorkers int) {
 	var running sync.WaitGroup
 	running.Go(func() { c.Claims.Run(ctx, claimWorkers) })

@@ -314,6 +314,7 @@ func (m *fixture) runLive() {
 	ended := make(chan struct{})
 	m.factory.StartWithContext(ctx)
 	m.factory.WaitForCacheSync(ctx.Done())
+	m.Must(m.controller.Watch(ctx), "register event handlers")
 	go func() {
 		defer close(ended)
 		m.controller.Run(ctx, 2)

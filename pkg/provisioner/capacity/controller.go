@@ -28,9 +28,9 @@ type Driver interface {
 type Segments interface {
 	All() []topology.Segment
 	Has(segment topology.Segment) bool
-	// Watch calls changed for every segment that appears or disappears. The returned
-	// function reports whether all segments are known.
-	Watch(changed func(topology.Segment)) (cache.InformerSynced, error)
+	// Watch has changed called for every segment that appears or disappears, and returns
+	// once all segments are known.
+	Watch(ctx context.Context, changed func(topology.Segment)) error
 }
 
 // Config configures the controller.
@@ -57,7 +57,6 @@ type Controller struct {
 	versions *controller.Versions
 	memory   *memory
 	loop     *controller.Loop
-	synced   []cache.InformerSynced
 }
 
 // Indexes of the objects.
@@ -67,7 +66,7 @@ const (
 	bySegment = "segment"
 )
 
-// New returns the controller and registers its event handlers.
+// New returns the controller.
 func New(config Config) (*Controller, error) {
 	ofManager := func(options *metav1.ListOptions) {
 		options.LabelSelector = labels.Set(config.Manager.Labels()).String()
@@ -80,21 +79,30 @@ func New(config Config) (*Controller, error) {
 			informers.WithTweakListOptions(ofManager), informers.WithTransform(controller.StripManagedFields)),
 	}
 	c.objects = c.factory.Storage().V1().CSIStorageCapacities().Informer()
-	c.loop = controller.NewLoop("csistoragecapacity", config.Backoff, c.Reconcile).Only(c.exists)
-	if err := c.watch(); err != nil {
-		return nil, fmt.Errorf("watch for capacity: %w", err)
+	c.loop = controller.NewLoop("csistoragecapacity", config.Backoff, c.Reconcile)
+	if err := c.objects.AddIndexers(objectIndexers()); err != nil {
+		return nil, fmt.Errorf("index capacity objects: %w", err)
 	}
 	return c, nil
 }
 
-// Run reconciles the objects until the context ends. Run starts once all segments and
-// classes are known: a missing segment or class would remove objects.
-func (c *Controller) Run(ctx context.Context, workers int) {
+// Watch registers the event handlers, and returns once all segments, classes and objects
+// are known: a missing segment or class would remove objects.
+func (c *Controller) Watch(ctx context.Context) error {
 	c.factory.StartWithContext(ctx)
-	defer c.factory.Shutdown()
-	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
-		return
+	if err := c.Segments.Watch(ctx, c.enqueueSegment); err != nil {
+		return err
 	}
+	return controller.RegisterHandlers(ctx,
+		controller.EventHandler{Informer: c.Classes, Handler: controller.OnChange(c.classChanged, c.classDeleted)},
+		controller.EventHandler{Informer: c.Volumes, Handler: controller.OnChange(c.volumeChanged, c.refreshVolume)},
+		controller.EventHandler{Informer: c.objects, Handler: controller.OnChange(c.objectChanged, c.objectDeleted)},
+	)
+}
+
+// Run reconciles the objects until the context ends. Watch has succeeded.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	defer c.factory.Shutdown()
 	klog.FromContext(ctx).Info("Publishing capacity", "manager", c.Manager.ID, "namespace", c.Manager.Namespace, "segments", len(c.Segments.All()))
 	go c.poll(ctx)
 	c.loop.Run(ctx, workers)
@@ -137,12 +145,6 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 			return nil
 		}
 	}
-}
-
-// exists reports whether the item is wanted or has an object.
-func (c *Controller) exists(key string) bool {
-	item := capacity.ItemOfKey(key)
-	return c.class(item.Class) != nil && c.Segments.Has(item.Segment) || len(c.objectsBy(byItem, key)) > 0
 }
 
 // observation is the observed state of one item, with the objects it was read from.

@@ -106,6 +106,10 @@ func (w *world) start() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		if err := w.Watch(ctx); err != nil {
+			w.t.Error(err)
+			return
+		}
 		w.Run(ctx, 2)
 	}()
 	w.t.Cleanup(func() { stop(); <-done })

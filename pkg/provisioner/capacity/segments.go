@@ -1,7 +1,7 @@
 package capacity
 
 import (
-	"fmt"
+	"context"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -23,9 +23,7 @@ func (l Local) All() []topology.Segment { return []topology.Segment{topology.Seg
 func (l Local) Has(segment topology.Segment) bool { return segment == topology.Segment(l) }
 
 // Watch never calls the function: the segment of the served node does not change.
-func (l Local) Watch(func(topology.Segment)) (cache.InformerSynced, error) {
-	return func() bool { return true }, nil
-}
+func (l Local) Watch(context.Context, func(topology.Segment)) error { return nil }
 
 // Nodes are the segments of all nodes. An event of a node updates the segment of that node
 // only.
@@ -66,20 +64,15 @@ func (n *Nodes) Has(segment topology.Segment) bool {
 	return n.count[segment] > 0
 }
 
-// Watch registers event handlers for nodes.
-func (n *Nodes) Watch(changed func(topology.Segment)) (cache.InformerSynced, error) {
+// Watch registers the event handlers of nodes, and returns once all nodes are known.
+func (n *Nodes) Watch(ctx context.Context, changed func(topology.Segment)) error {
 	n.changed = changed
-	nodes, err := n.nodes.AddEventHandler(controller.OnChange(
-		func(_, node *v1.Node) { n.update(node.Name) }, func(node *v1.Node) { n.update(node.Name) }))
-	if err != nil {
-		return nil, fmt.Errorf("watch nodes: %w", err)
-	}
-	registered, err := n.registered.AddEventHandler(controller.OnChange(
-		func(_, node *storagev1.CSINode) { n.update(node.Name) }, func(node *storagev1.CSINode) { n.update(node.Name) }))
-	if err != nil {
-		return nil, fmt.Errorf("watch CSI nodes: %w", err)
-	}
-	return func() bool { return nodes.HasSynced() && registered.HasSynced() }, nil
+	return controller.RegisterHandlers(ctx,
+		controller.EventHandler{Informer: n.nodes, Handler: controller.OnChange(
+			func(_, node *v1.Node) { n.update(node.Name) }, func(node *v1.Node) { n.update(node.Name) })},
+		controller.EventHandler{Informer: n.registered, Handler: controller.OnChange(
+			func(_, node *storagev1.CSINode) { n.update(node.Name) }, func(node *storagev1.CSINode) { n.update(node.Name) })},
+	)
 }
 
 // update reads the segment of a node again and reports changed segments.

@@ -37,7 +37,8 @@ func TestSegmentsFollowTheNodes(t *testing.T) {
 	segments := capacity.NewNodes("driver", factory.Core().V1().Nodes().Informer(), factory.Storage().V1().CSINodes().Informer())
 	var mu sync.Mutex
 	var changed []topology.Segment
-	synced, err := segments.Watch(func(s topology.Segment) {
+	factory.StartWithContext(t.Context())
+	err := segments.Watch(t.Context(), func(s topology.Segment) {
 		mu.Lock()
 		defer mu.Unlock()
 		changed = append(changed, s)
@@ -45,7 +46,6 @@ func TestSegmentsFollowTheNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	factory.StartWithContext(t.Context())
 	await := func(when, want string) {
 		t.Helper()
 		got := ""
@@ -56,7 +56,7 @@ func TestSegmentsFollowTheNodes(t *testing.T) {
 			for _, s := range all {
 				texts = append(texts, string(s))
 			}
-			if got = strings.Join(texts, " "); synced() && got == want {
+			if got = strings.Join(texts, " "); got == want {
 				return
 			}
 			<-time.After(5 * time.Millisecond)

@@ -1,42 +1,13 @@
 package capacity
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/capacity"
-	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
-
-func (c *Controller) watch() error {
-	if err := c.objects.AddIndexers(objectIndexers()); err != nil {
-		return fmt.Errorf("index objects: %w", err)
-	}
-	for _, w := range []struct {
-		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandler
-	}{
-		{c.Classes, controller.OnChange(c.classChanged, c.classDeleted)},
-		{c.Volumes, controller.OnChange(c.volumeChanged, c.refreshVolume)},
-		{c.objects, controller.OnChange(c.objectChanged, c.objectDeleted)},
-	} {
-		registration, err := w.informer.AddEventHandler(w.handler)
-		if err != nil {
-			return fmt.Errorf("add handler: %w", err)
-		}
-		c.synced = append(c.synced, registration.HasSynced)
-	}
-	synced, err := c.Segments.Watch(c.enqueueSegment)
-	if err != nil {
-		return err
-	}
-	c.synced = append(c.synced, synced)
-	return nil
-}
 
 func objectIndexers() cache.Indexers {
 	index := func(value func(capacity.Item) string) cache.IndexFunc {

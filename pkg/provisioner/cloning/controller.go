@@ -32,24 +32,27 @@ type Controller struct {
 	loop     *controller.Loop
 }
 
-// New returns the controller and registers it with the informer of claims. The informer
+// New returns the controller and adds its index to the informer of claims. The informer
 // must contain the source claims and the claims that wait for their clone, of any driver,
 // with finalizers, deletion timestamp, data source and phase.
 func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Controller, error) {
 	versions := controller.NewVersions()
 	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions)}
-	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile).
-		Only(func(key string) bool { return controller.Lookup[*v1.PersistentVolumeClaim](c.claims, key) != nil })
+	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
 	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSourceIndex(storage.SourceClaim)}); err != nil {
 		return nil, fmt.Errorf("index claims by their source: %w", err)
-	}
-	if _, err := claims.AddEventHandler(controller.OnChange(c.onChange, c.onDelete)); err != nil {
-		return nil, fmt.Errorf("watch claims for clones: %w", err)
 	}
 	return c, nil
 }
 
-// Run reconciles source claims with that many workers until the context ends.
+// Watch registers the event handler, and returns once every source claim is enqueued whose
+// finalizer may be removed.
+func (c *Controller) Watch(ctx context.Context) error {
+	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.claims, Handler: controller.OnChange(c.onChange, c.onDelete)})
+}
+
+// Run reconciles source claims with that many workers until the context ends. Watch has
+// succeeded.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }

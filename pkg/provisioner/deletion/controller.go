@@ -58,7 +58,7 @@ const (
 	byVolume = "volume"
 )
 
-// New returns the controller and registers it with the informers.
+// New returns the controller and adds its indexes to the caches.
 func New(config Config) (*Controller, error) {
 	versions := controller.NewVersions()
 	c := &Controller{
@@ -67,15 +67,27 @@ func New(config Config) (*Controller, error) {
 		writer:   controller.NewWriter(config.Client, versions),
 		memory:   controller.NewMemory[progress](),
 	}
-	c.loop = controller.NewLoop("volumes", config.Backoff, c.Reconcile).
-		Only(func(name string) bool { return controller.Lookup[*v1.PersistentVolume](c.Volumes, name) != nil })
-	if err := c.watch(); err != nil {
-		return nil, fmt.Errorf("watch for deletion: %w", err)
+	c.loop = controller.NewLoop("volumes", config.Backoff, c.Reconcile)
+	if err := c.addIndexes(); err != nil {
+		return nil, fmt.Errorf("add indexes for deletion: %w", err)
 	}
 	return c, nil
 }
 
-// Run reconciles volumes with that many workers until the context ends.
+// Watch registers the event handlers, and returns once every volume of the driver is
+// enqueued.
+func (c *Controller) Watch(ctx context.Context) error {
+	handlers := []controller.EventHandler{{Informer: c.Volumes, Handler: controller.OnChange(c.onVolume, c.onVolumeDeleted)}}
+	if c.Attachments != nil {
+		handlers = append(handlers, controller.EventHandler{
+			Informer: c.Attachments, Handler: controller.OnChange(func(_, _ *storagev1.VolumeAttachment) {}, c.onAttachmentDeleted),
+		})
+	}
+	return controller.RegisterHandlers(ctx, handlers...)
+}
+
+// Run reconciles volumes with the given number of workers until the context ends. Watch has
+// succeeded.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
@@ -117,23 +129,12 @@ func (c *Controller) forgetDeleted(volume *v1.PersistentVolume) {
 	}
 }
 
-func (c *Controller) watch() error {
-	err := register(c.Volumes, cache.Indexers{byDisk: c.diskKeys}, controller.OnChange(c.onVolume, c.onVolumeDeleted))
+func (c *Controller) addIndexes() error {
+	err := c.Volumes.AddIndexers(cache.Indexers{byDisk: c.diskKeys})
 	if err != nil || c.Attachments == nil {
 		return err
 	}
-	ignored := func(_, _ *storagev1.VolumeAttachment) {}
-	return register(c.Attachments, cache.Indexers{byVolume: attachedVolume}, controller.OnChange(ignored, c.onAttachmentDeleted))
-}
-
-func register(informer cache.SharedIndexInformer, indexers cache.Indexers, handler cache.ResourceEventHandler) error {
-	if err := informer.AddIndexers(indexers); err != nil {
-		return fmt.Errorf("add index: %w", err)
-	}
-	if _, err := informer.AddEventHandler(handler); err != nil {
-		return fmt.Errorf("add handler: %w", err)
-	}
-	return nil
+	return c.Attachments.AddIndexers(cache.Indexers{byVolume: attachedVolume})
 }
 
 // onVolume enqueues a volume that the driver reclaims.

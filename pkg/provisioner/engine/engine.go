@@ -59,7 +59,7 @@ type Engine struct {
 	term atomic.Pointer[controller.Term]
 }
 
-// New returns the engine and registers it with the caches.
+// New returns the engine and adds its indexes to the caches.
 func New(config Config) (*Engine, error) {
 	e := &Engine{Config: config}
 	holder, err := program.Identity()
@@ -105,7 +105,7 @@ func (e *Engine) Run(ctx context.Context) {
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var writer sync.WaitGroup
 	writer.Go(func() { e.store.Run(writing) })
-	if err := e.creations.Start(ctx); err != nil {
+	if err := e.start(ctx); err != nil {
 		if ctx.Err() == nil {
 			e.End(err)
 		}
@@ -123,6 +123,16 @@ func (e *Engine) Run(ctx context.Context) {
 	flushing, stopFlushing := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer stopFlushing()
 	e.store.Flush(flushing)
+}
+
+// start registers the event handlers of both sides, and then takes over the journal.
+func (e *Engine) start(ctx context.Context) error {
+	for _, start := range []func(context.Context) error{e.deletions.Watch, e.creations.Watch, e.creations.Start} {
+		if err := start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // watchJournal follows the Leases of the journal, if that is allowed.

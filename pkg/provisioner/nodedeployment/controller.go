@@ -3,7 +3,6 @@ package nodedeployment
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -61,19 +60,21 @@ type Controller struct {
 	attempts map[string]int
 }
 
-// New returns the controller and registers its event handler.
-func New(config Config) (*Controller, error) {
+// New returns the controller.
+func New(config Config) *Controller {
 	versions := controller.NewVersions()
 	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), attempts: map[string]int{}}
-	c.loop = controller.NewLoop("nodelocal", controller.Backoff{Initial: max(config.BaseDelay, time.Millisecond), Max: max(config.MaxDelay, time.Millisecond)}, c.Reconcile).
-		Only(func(key string) bool { return controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key) != nil })
-	if _, err := config.Claims.AddEventHandler(controller.OnChange(c.changed, c.deleted)); err != nil {
-		return nil, fmt.Errorf("watch claims: %w", err)
-	}
-	return c, nil
+	c.loop = controller.NewLoop("nodelocal", controller.Backoff{Initial: max(config.BaseDelay, time.Millisecond), Max: max(config.MaxDelay, time.Millisecond)}, c.Reconcile)
+	return c
 }
 
-// Run reconciles claims until the context ends.
+// Watch registers the event handler, and returns once every claim that this node may select
+// is enqueued.
+func (c *Controller) Watch(ctx context.Context) error {
+	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.Claims, Handler: controller.OnChange(c.changed, c.deleted)})
+}
+
+// Run reconciles claims until the context ends. Watch has succeeded.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }

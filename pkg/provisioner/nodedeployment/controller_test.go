@@ -92,7 +92,6 @@ func newWorld(t *testing.T, delay time.Duration, claim *v1.PersistentVolumeClaim
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	w := &world{client: client, driver: &driver{response: &spec.GetCapacityResponse{AvailableCapacity: 10}}, classes: factory.Storage().V1().StorageClasses().Informer()}
-	var err error
 	config := nodedeployment.Config{
 		Client: client, Claims: factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.classes,
 		Driver: w.driver, CapacityRequest: capacityRequest, Serves: func(name string) bool { return name == "driver" },
@@ -102,12 +101,12 @@ func newWorld(t *testing.T, delay time.Duration, claim *v1.PersistentVolumeClaim
 	for _, f := range change {
 		f(&config)
 	}
-	w.Controller, err = nodedeployment.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.Controller = nodedeployment.New(config)
 	factory.StartWithContext(t.Context())
 	factory.WaitForCacheSync(t.Context().Done())
+	if err := w.Watch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return w
 }
 

@@ -109,7 +109,7 @@ type Controller struct {
 	journaled atomic.Bool
 }
 
-// New returns the reconciler and registers it with the caches.
+// New returns the reconciler and adds its indexes to the caches.
 func New(config Config) (*Controller, error) {
 	versions := controller.NewVersions()
 	if config.Timeouts == (Timeouts{}) {
@@ -117,14 +117,15 @@ func New(config Config) (*Controller, error) {
 	}
 	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), memory: newMemory()}
 	c.journaled.Store(config.Journaled && config.Journal != nil)
-	c.loop = controller.NewLoop("claims", config.Backoff, c.Reconcile).Only(c.exists)
-	if err := c.watch(); err != nil {
-		return nil, fmt.Errorf("watch for provisioning: %w", err)
+	c.loop = controller.NewLoop("claims", config.Backoff, c.Reconcile)
+	if err := c.addIndexes(); err != nil {
+		return nil, fmt.Errorf("index claims by class: %w", err)
 	}
 	return c, nil
 }
 
-// Run creates volumes with so many workers until the context ends. Start has succeeded.
+// Run creates volumes with so many workers until the context ends. Watch and Start
+// have succeeded.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }

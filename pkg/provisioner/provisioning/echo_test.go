@@ -142,5 +142,8 @@ func newEcho(t *testing.T, client *fake.Clientset, driver *echo, events record.E
 	}
 	factory.StartWithContext(t.Context())
 	factory.WaitForCacheSync(t.Context().Done())
+	if err := creations.Watch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return creations
 }

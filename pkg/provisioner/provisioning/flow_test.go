@@ -172,6 +172,8 @@ func (f *flow) restart() {
 	factory.StartWithContext(f.Context())
 	factory.WaitForCacheSync(f.Context().Done())
 	f.deletions = deletions
+	f.must(deletions.Watch(f.Context()))
+	f.must(f.Watch(f.Context()))
 	f.must(f.Start(f.Context()))
 }
 

@@ -60,12 +60,6 @@ func (c *Controller) claimOf(key string) (claim *v1.PersistentVolumeClaim, gone 
 	return r.claim, true
 }
 
-// exists reports whether there is such a claim, or a record of it.
-func (c *Controller) exists(key string) bool {
-	claim, _ := c.claimOf(key)
-	return claim != nil
-}
-
 // observe returns nil if the claim is gone and nothing is known of it.
 func (c *Controller) observe(key string) (*observation, error) {
 	claim, gone := c.claimOf(key)

@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -134,7 +135,7 @@ func newNodeController(t *testing.T, client *fake.Clientset, driver csibackend.D
 	}
 	factory.StartWithContext(t.Context())
 	factory.WaitForCacheSync(t.Context().Done())
-	if err := c.Start(t.Context()); err != nil {
+	if err := errors.Join(c.Watch(t.Context()), c.Start(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -1,8 +1,6 @@
 package provisioning
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/tools/cache"
@@ -17,28 +15,21 @@ const (
 	byWaitedAttributes = "waited-attributes"
 )
 
-// watchClasses has claims looked at again when a class that they name comes or
-// changes: no claim waits for its next try then.
-func (c *Controller) watchClasses() error {
-	indexers := cache.Indexers{
+func (c *Controller) addIndexes() error {
+	return c.Claims.AddIndexers(cache.Indexers{
 		byWaitedClass:      c.waited(storage.ClaimClass),
 		byWaitedAttributes: c.waited(attributesOf),
-	}
-	if err := c.Claims.AddIndexers(indexers); err != nil {
-		return fmt.Errorf("index claims by class: %w", err)
-	}
-	classes := controller.OnChange(func(_, class *storagev1.StorageClass) { c.wake(byWaitedClass, class.Name) }, func(*storagev1.StorageClass) {})
-	if _, err := c.Classes.AddEventHandler(classes); err != nil {
-		return fmt.Errorf("watch classes: %w", err)
-	}
-	if c.Attributes == nil {
-		return nil
-	}
-	attributes := controller.OnChange(func(_, class *storagev1.VolumeAttributesClass) { c.wake(byWaitedAttributes, class.Name) }, func(*storagev1.VolumeAttributesClass) {})
-	if _, err := c.Attributes.AddEventHandler(attributes); err != nil {
-		return fmt.Errorf("watch attributes classes: %w", err)
-	}
-	return nil
+	})
+}
+
+// classChanged enqueues the claims that name the class: they need not wait for their
+// next retry.
+func (c *Controller) classChanged(_, class *storagev1.StorageClass) {
+	c.wake(byWaitedClass, class.Name)
+}
+
+func (c *Controller) attributesChanged(_, class *storagev1.VolumeAttributesClass) {
+	c.wake(byWaitedAttributes, class.Name)
 }
 
 // waited indexes the claims without a volume by what they name.

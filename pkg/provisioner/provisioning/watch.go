@@ -1,11 +1,12 @@
 package provisioning
 
 import (
-	"fmt"
+	"context"
 	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -14,14 +15,20 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-func (c *Controller) watch() error {
-	if _, err := c.Claims.AddEventHandler(controller.OnChange(c.claimChanged, c.claimGone)); err != nil {
-		return fmt.Errorf("add handler: %w", err)
+// Watch registers the event handlers, and returns once every claim that may need a
+// volume is enqueued.
+func (c *Controller) Watch(ctx context.Context) error {
+	handlers := []controller.EventHandler{
+		{Informer: c.Claims, Handler: controller.OnChange(c.claimChanged, c.claimGone)},
+		{Informer: c.Volumes, Handler: controller.OnChange(c.volumeChanged, c.volumeGone)},
+		{Informer: c.Classes, Handler: controller.OnChange(c.classChanged, func(*storagev1.StorageClass) {})},
 	}
-	if _, err := c.Volumes.AddEventHandler(controller.OnChange(c.volumeChanged, c.volumeGone)); err != nil {
-		return fmt.Errorf("add handler: %w", err)
+	if c.Attributes != nil {
+		handlers = append(handlers, controller.EventHandler{
+			Informer: c.Attributes, Handler: controller.OnChange(c.attributesChanged, func(*storagev1.VolumeAttributesClass) {}),
+		})
 	}
-	return c.watchClasses()
+	return controller.RegisterHandlers(ctx, handlers...)
 }
 
 func (c *Controller) claimChanged(old, claim *v1.PersistentVolumeClaim) {

@@ -48,35 +48,34 @@ type Controller struct {
 	logForbidden sync.Once
 }
 
-// New returns the controller and registers it with the informer of claims.
+// New returns the controller and adds its index to the informer of claims.
 func New(config Config) (*Controller, error) {
 	c := &Controller{Config: config, updates: controller.NewUpdateFallback(config.REST, Resource.GroupResource())}
-	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}, c.Reconcile).Only(exists)
+	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}, c.Reconcile)
 	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSourceIndex(storage.SourceSnapshot)}); err != nil {
 		return nil, fmt.Errorf("index claims by snapshot: %w", err)
 	}
+	return c, nil
+}
+
+// Watch registers the event handler. The first sweep finds the snapshots whose claim was
+// deleted while no process led.
+func (c *Controller) Watch(ctx context.Context) error {
 	onChange := func(old, now *v1.PersistentVolumeClaim) {
 		if old != nil && protection.NeededSource(old) != protection.NeededSource(now) {
 			c.enqueueSnapshot(old)
 		}
 	}
-	if _, err := c.Claims.AddEventHandler(controller.OnChange(onChange, c.enqueueSnapshot)); err != nil {
-		return nil, fmt.Errorf("watch claims for snapshots: %w", err)
-	}
-	return c, nil
+	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.Claims, Handler: controller.OnChange(onChange, c.enqueueSnapshot)})
 }
 
-// Run reconciles and sweeps snapshots until the context ends.
+// Run reconciles and sweeps snapshots until the context ends. Watch has succeeded.
 func (c *Controller) Run(ctx context.Context) {
 	if c.Interval > 0 {
 		go c.sweepEveryInterval(ctx)
 	}
 	c.loop.Run(ctx, 1)
 }
-
-// exists reports false, because snapshots are not cached. While this process is on standby,
-// the leader removes the finalizers.
-func exists(string) bool { return false }
 
 // enqueueSnapshot enqueues the snapshot of the claim.
 func (c *Controller) enqueueSnapshot(claim *v1.PersistentVolumeClaim) {

@@ -2,7 +2,6 @@ package claim
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -46,23 +45,20 @@ type Controller struct {
 	loop    *controller.Loop
 }
 
-// New returns the controller and registers its event handlers with the caches.
-func New(config Config) (*Controller, error) {
+// New returns the controller.
+func New(config Config) *Controller {
 	c := &Controller{
 		Config:  config,
 		claims:  controller.NewWriter(config.Client, config.Versions),
 		volumes: pvwriter.New(config.Client, config.Versions),
 	}
-	exists := func(key string) bool { return c.Caches.Claim(key) != nil }
-	c.loop = controller.NewLoop("claims", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile).Only(exists)
+	c.loop = controller.NewLoop("claims", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
 	c.index = binding.NewIndex(c.loop.Enqueue)
-	if err := c.watch(); err != nil {
-		return nil, fmt.Errorf("watch for claims: %w", err)
-	}
-	return c, nil
+	return c
 }
 
 // Run reconciles claims with the given number of workers until the context ends.
+// Watch has succeeded.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }

@@ -53,13 +53,10 @@ func newController(t *testing.T, objects ...runtime.Object) (*Controller, *recor
 	}
 	events := &recorder{}
 	plugins := intree.NewSet(migration.New(), &intree.HostPath{Root: t.TempDir(), Provisions: true})
-	c, err := New(Config{
+	c := New(Config{
 		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(events),
 		Observer: &Observer{Caches: caches, Provisioners: plugins, Dynamic: true}, InTree: &handedOver{}, Operations: metrics.NewOperations(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, object := range objects {
 		var informer cache.SharedIndexInformer
 		switch object := object.(type) {

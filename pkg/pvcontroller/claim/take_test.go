@@ -29,14 +29,10 @@ func emptyController(t *testing.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{
+	return New(Config{
 		Client: client, Caches: caches, Versions: controller.NewVersions(), InTree: &handedOver{}, Operations: metrics.NewOperations(),
 		Observer: &Observer{Caches: caches, Provisioners: intree.NewSet(migration.New())},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 func free(name, version string, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {

@@ -1,29 +1,24 @@
 package claim
 
 import (
-	"fmt"
+	"context"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// watch registers the event handlers.
-func (c *Controller) watch() error {
-	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		c.Caches.Claims:  controller.OnChange(c.claimChanged, c.claimGone),
-		c.Caches.Volumes: controller.OnChange(c.volumeChanged, c.volumeGone),
-		c.Caches.Classes: controller.OnChange(c.classChanged, c.classGone),
-		c.Caches.Pods:    controller.OnChange(c.podChanged, c.podGone),
-	} {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("add handler: %w", err)
-		}
-	}
-	return nil
+// Watch registers the event handlers, and returns once the index has every volume of
+// the cache and every claim is enqueued.
+func (c *Controller) Watch(ctx context.Context) error {
+	return controller.RegisterHandlers(ctx,
+		controller.EventHandler{Informer: c.Caches.Claims, Handler: controller.OnChange(c.claimChanged, c.claimGone)},
+		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(c.volumeChanged, c.volumeGone)},
+		controller.EventHandler{Informer: c.Caches.Classes, Handler: controller.OnChange(c.classChanged, c.classGone)},
+		controller.EventHandler{Informer: c.Caches.Pods, Handler: controller.OnChange(c.podChanged, c.podGone)},
+	)
 }
 
 func (c *Controller) claimChanged(_, claim *v1.PersistentVolumeClaim) {

@@ -2,13 +2,11 @@ package protection
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -33,23 +31,29 @@ type Controller struct {
 	loop     *controller.Loop
 }
 
-// New returns the controller and registers its event handlers with the caches.
-func New(config Config) (*Controller, error) {
+// New returns the controller.
+func New(config Config) *Controller {
 	c := &Controller{
 		caches:   config.Caches,
 		versions: config.Versions,
 		writer:   controller.NewWriter(config.Client, config.Versions),
 		pods:     newLivePods(listPods(config.Client)),
 	}
-	c.loop = controller.NewLoop("pvcprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile).
-		Only(func(key string) bool { return c.caches.Claim(key) != nil })
-	if err := c.watch(); err != nil {
-		return nil, fmt.Errorf("watch for claim protection: %w", err)
-	}
-	return c, nil
+	c.loop = controller.NewLoop("pvcprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
+	return c
 }
 
-// Run reconciles claims with the given number of workers until the context ends.
+// Watch registers the event handlers, and returns once every claim that may need a
+// change of its finalizer is enqueued.
+func (c *Controller) Watch(ctx context.Context) error {
+	return controller.RegisterHandlers(ctx,
+		controller.EventHandler{Informer: c.caches.Claims, Handler: controller.OnChange(c.claimChanged, func(*v1.PersistentVolumeClaim) {})},
+		controller.EventHandler{Informer: c.caches.Pods, Handler: controller.OnChange(c.podChanged, c.podGone)},
+	)
+}
+
+// Run reconciles claims with the given number of workers until the context ends. Watch has
+// succeeded.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
@@ -98,18 +102,6 @@ func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClai
 
 func usedByAny(pods []*v1.Pod, claim *v1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return protection.Uses(pod, claim) })
-}
-
-func (c *Controller) watch() error {
-	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		c.caches.Claims: controller.OnChange(c.claimChanged, func(*v1.PersistentVolumeClaim) {}),
-		c.caches.Pods:   controller.OnChange(c.podChanged, c.podGone),
-	} {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("add handler: %w", err)
-		}
-	}
-	return nil
 }
 
 // claimChanged enqueues claims that are being deleted or lack the finalizer.

@@ -2,7 +2,6 @@ package volume
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -53,22 +52,18 @@ type Controller struct {
 	loop, protections *controller.Loop
 }
 
-// New returns the controller and registers its event handlers with the caches.
-func New(config Config) (*Controller, error) {
+// New returns the controller.
+func New(config Config) *Controller {
 	c := &Controller{Config: config, volumes: pvwriter.New(config.Client, config.Versions)}
 	backoff := controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}
-	exists := func(name string) bool { return c.Caches.Volume(name) != nil }
-	c.loop = controller.NewLoop("volumes", backoff, c.Reconcile).Only(exists)
-	c.protections = controller.NewLoop("pvprotection", backoff, c.Protect).Only(exists)
+	c.loop = controller.NewLoop("volumes", backoff, c.Reconcile)
+	c.protections = controller.NewLoop("pvprotection", backoff, c.Protect)
 	c.InTree.OnDeleted(c.Enqueue) // pv-protection may have waited for the deletion
-	if err := c.watch(); err != nil {
-		return nil, fmt.Errorf("watch for volumes: %w", err)
-	}
-	return c, nil
+	return c
 }
 
 // Run reconciles volumes until the context ends. Each of the two loops has the given
-// number of workers.
+// number of workers. Watch has succeeded.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	running.Go(func() { c.loop.Run(ctx, workers) })

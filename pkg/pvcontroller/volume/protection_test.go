@@ -61,6 +61,9 @@ func TestProtectionQueueMovesWhenVolumeIsDeleted(t *testing.T) {
 	ended := make(chan struct{})
 	factory.StartWithContext(running)
 	factory.WaitForCacheSync(running.Done())
+	if err := c.Watch(running); err != nil {
+		t.Fatal(err)
+	}
 	go func() { defer close(ended); c.Run(running, 1) }()
 	select {
 	case <-patched:

@@ -85,12 +85,9 @@ func newControllers(t *testing.T, client kubernetes.Interface, caches *controlle
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{
+	c := New(Config{
 		Client: client, Caches: caches, Versions: versions, Reporter: reporter, InTree: inTree, WakeClaim: func(string) {}, Honor: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return c, inTree
 }
 

@@ -1,25 +1,19 @@
 package volume
 
 import (
-	"fmt"
+	"context"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// watch registers the event handlers.
-func (c *Controller) watch() error {
-	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		c.Caches.Volumes: controller.OnChange(c.volumeChanged, c.volumeGone),
-		c.Caches.Claims:  controller.OnChange(c.claimChanged, c.claimGone),
-	} {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("add handler: %w", err)
-		}
-	}
-	return nil
+// Watch registers the event handlers, and returns once every volume is enqueued.
+func (c *Controller) Watch(ctx context.Context) error {
+	return controller.RegisterHandlers(ctx,
+		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(c.volumeChanged, c.volumeGone)},
+		controller.EventHandler{Informer: c.Caches.Claims, Handler: controller.OnChange(c.claimChanged, c.claimGone)},
+	)
 }
 
 func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {

@@ -55,8 +55,7 @@ func New(config Config) *Controller {
 		claims:  controller.NewWriter(config.Client, config.Versions),
 		volumes: pvwriter.New(config.Client, config.Versions),
 	}
-	exists := func(key string) bool { return c.Caches.Claim(key) != nil }
-	c.loop = controller.NewLoop("provisioning", controller.Backoff{Initial: time.Second, Max: 2 * time.Minute}, c.Reconcile).Only(exists)
+	c.loop = controller.NewLoop("provisioning", controller.Backoff{Initial: time.Second, Max: 2 * time.Minute}, c.Reconcile)
 	return c
 }
 

@@ -48,22 +48,21 @@ type Controller struct {
 	deleted []func(volume string)
 }
 
-// New returns the controller and registers its event handlers with the caches.
+// New returns the controller and adds its indexes to the caches.
 func New(config Config) (*Controller, error) {
 	c := &Controller{
 		Config:  config,
 		volumes: pvwriter.New(config.Client, config.Versions),
 		memory:  controller.NewMemory[progress](),
 	}
-	c.loop = controller.NewLoop("reclaims", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile).
-		Only(func(name string) bool { return c.Caches.Volume(name) != nil || len(c.Caches.RecyclersOf(name)) > 0 })
-	if err := c.watch(); err != nil {
-		return nil, fmt.Errorf("watch for volumes to reclaim: %w", err)
+	c.loop = controller.NewLoop("reclaims", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
+	if err := c.addIndexes(); err != nil {
+		return nil, fmt.Errorf("add indexes of volumes: %w", err)
 	}
 	return c, nil
 }
 
-// Run reclaims volumes until the context ends.
+// Run reclaims volumes until the context ends. Watch has succeeded.
 func (c *Controller) Run(ctx context.Context) {
 	c.loop.Run(ctx, Workers)
 }

@@ -75,10 +75,9 @@ func newStage(t *testing.T, objects ...runtime.Object) *stage {
 		Plugins: intree.NewSet(migration.New(), s.plugin), Operations: metrics.NewOperations(), Locks: &controller.KeyLocks{}, Honor: true,
 	})
 	s.must(err)
-	s.phases, err = volume.New(volume.Config{
+	s.phases = volume.New(volume.Config{
 		Client: client, Caches: caches, Versions: versions, Reporter: reporter, InTree: s.Controller, WakeClaim: func(string) {}, Honor: true,
 	})
-	s.must(err)
 	s.follow()
 	return s
 }

@@ -1,7 +1,7 @@
 package reclaimer
 
 import (
-	"fmt"
+	"context"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -20,9 +20,8 @@ const (
 	byPlace = "place"
 )
 
-// watch adds the indexes and registers the event handlers.
-func (c *Controller) watch() error {
-	err := c.Caches.Volumes.AddIndexers(cache.Indexers{
+func (c *Controller) addIndexes() error {
+	return c.Caches.Volumes.AddIndexers(cache.Indexers{
 		byLocation: indexBy(func(v *v1.PersistentVolume) []string {
 			if location := c.Plugins.Location(v); location != "" {
 				return []string{location}
@@ -31,18 +30,15 @@ func (c *Controller) watch() error {
 		}),
 		byPlace: indexBy(c.Plugins.Places),
 	})
-	if err != nil {
-		return fmt.Errorf("add index: %w", err)
-	}
-	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		c.Caches.Volumes: controller.OnChange(func(_, _ *v1.PersistentVolume) {}, c.volumeGone),
-		c.Caches.Pods:    controller.OnChange(func(_, pod *v1.Pod) { c.podChanged(pod) }, c.podGone),
-	} {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("add handler: %w", err)
-		}
-	}
-	return nil
+}
+
+// Watch registers the event handlers, and returns once the volume of every recycler pod is
+// enqueued.
+func (c *Controller) Watch(ctx context.Context) error {
+	return controller.RegisterHandlers(ctx,
+		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(func(_, _ *v1.PersistentVolume) {}, c.volumeGone)},
+		controller.EventHandler{Informer: c.Caches.Pods, Handler: controller.OnChange(func(_, pod *v1.Pod) { c.podChanged(pod) }, c.podGone)},
+	)
 }
 
 func indexBy(keys func(*v1.PersistentVolume) []string) cache.IndexFunc {
