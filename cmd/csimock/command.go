@@ -39,7 +39,7 @@ func newCommand() *cobra.Command {
 		},
 	}
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return flagerrors.Sentence(command.Flags(), err, "csimock --help")
+		return flagerrors.Explain(command.Flags(), err, "csimock --help")
 	})
 	f.register(command)
 	return command

@@ -81,7 +81,7 @@ func TestCommandLineIsRefused(t *testing.T) {
 		want string
 	}{
 		"without an endpoint":             {nil, "--endpoint is required"},
-		"with a typo in a flag":           {[]string{socket, "--driver-nam=x"}, "did you mean --driver-name? csimock --help lists all"},
+		"with a typo in a flag":           {[]string{socket, "--driver-nam=x"}, "there is no flag --driver-nam; csimock --help lists all"},
 		"with an argument":                {[]string{socket, "serve"}, `unknown command "serve"`},
 		"with an unknown capability":      {[]string{socket, "--without=clone"}, `read --without: unknown capability "clone", known are create-delete`},
 		"with a wrong wish":               {[]string{socket, "--with=fly"}, `read --with: unknown capability "fly"`},

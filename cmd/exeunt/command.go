@@ -31,7 +31,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 	command.SuggestionsMinimumDistance = 2
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return flagerrors.Sentence(command.Flags(), err, command.CommandPath()+" --help")
+		return flagerrors.Explain(command.Flags(), err, command.CommandPath()+" --help")
 	})
 	command.AddCommand(newDemoCommand(streams), newSandboxCommand(streams), newJournalCommand(streams), newVersionCommand(streams))
 	return command

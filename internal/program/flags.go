@@ -47,5 +47,5 @@ func flagError(flags *pflag.FlagSet, err error) error {
 	if errors.As(err, &refusal) {
 		return refusal
 	}
-	return flagerrors.Sentence(flags, err, "--help")
+	return flagerrors.Explain(flags, err, "--help")
 }

@@ -1,3 +1,3 @@
-// Package flagerrors says in one sentence what is wrong with a command line: what was
-// given, and what to give instead. The flag library speaks of parsers.
+// Package flagerrors explains a wrong command line in one sentence: what was given, and
+// what to give instead. The errors of pflag quote its parser.
 package flagerrors
