@@ -18,19 +18,19 @@ import (
 
 // Names of the indexes of the caches.
 const (
-	// byVolume finds claims by the volume that they name.
+	// byVolume finds claims by spec.volumeName.
 	byVolume = "volume"
 	// byClass finds claims without a volume by their class.
 	byClass = "class"
-	// byClaim finds volumes by the key of the claim that they refer to, and pods
-	// by those that they use.
+	// byClaim finds volumes by the key of the claim in claimRef, and pods by the keys of
+	// the claims that they use.
 	byClaim = "claim"
-	// byRecycled finds recycler pods of ours by the name of their volume.
+	// byRecycled finds our recycler pods by the name of their volume.
 	byRecycled = "recycled"
 )
 
-// Caches are the informers that the reconcilers of the pv-controller share,
-// without managed fields, and of pods only what counts here.
+// Caches are the informers that the reconcilers of the pv-controller share. Objects have
+// no managed fields, and pods only the fields that the reconcilers read.
 type Caches struct {
 	Claims, Volumes, Classes, Pods cache.SharedIndexInformer
 }
@@ -41,7 +41,7 @@ type InformerFactory interface {
 	Storage() storageinformers.Interface
 }
 
-// NewCaches registers the informers with the factory; it does not start them.
+// NewCaches adds the informers to the factory; it does not start them.
 func NewCaches(factory InformerFactory) (*Caches, error) {
 	c := &Caches{
 		Claims:  factory.Core().V1().PersistentVolumeClaims().Informer(),
@@ -103,7 +103,7 @@ func (c *Caches) ClaimsWaitingFor(class string) []*v1.PersistentVolumeClaim {
 	return indexed[*v1.PersistentVolumeClaim](c.Claims, byClass, class)
 }
 
-// PodsOf returns the pods that refer to the claim.
+// PodsOf returns the pods that use the claim.
 func (c *Caches) PodsOf(claim string) []*v1.Pod {
 	return indexed[*v1.Pod](c.Pods, byClaim, claim)
 }
@@ -113,7 +113,7 @@ func (c *Caches) Pod(key string) *v1.Pod {
 	return Lookup[*v1.Pod](c.Pods, key)
 }
 
-// RecyclersOf returns the recycler pods of ours that have the volume's name.
+// RecyclersOf returns our recycler pods of the volume.
 func (c *Caches) RecyclersOf(volume string) []*v1.Pod {
 	return indexed[*v1.Pod](c.Pods, byRecycled, volume)
 }
@@ -123,8 +123,7 @@ func Key(object metav1.Object) string {
 	return cache.MetaObjectToName(object).String()
 }
 
-// ClaimKey returns the namespace/name of the claim that a volume refers to, ""
-// if it refers to none.
+// ClaimKey returns the namespace/name of the volume's claimRef, "" without one.
 func ClaimKey(volume *v1.PersistentVolume) string {
 	if volume.Spec.ClaimRef == nil {
 		return ""
@@ -132,7 +131,7 @@ func ClaimKey(volume *v1.PersistentVolume) string {
 	return volume.Spec.ClaimRef.Namespace + "/" + volume.Spec.ClaimRef.Name
 }
 
-// PodClaimKeys returns the keys of the claims that a pod refers to.
+// PodClaimKeys returns the keys of the claims that a pod uses.
 func PodClaimKeys(pod *v1.Pod) []string {
 	keys := protection.ClaimNames(pod)
 	for i, name := range keys {
@@ -200,8 +199,7 @@ func recycledVolume(object any) ([]string, error) {
 	return nil, nil
 }
 
-// StripManagedFields is a transform that drops what no reconciler reads. It runs
-// before the object is shared.
+// StripManagedFields is an informer transform that removes metadata.managedFields.
 func StripManagedFields(object any) (any, error) {
 	if accessor, ok := object.(metav1.Object); ok {
 		accessor.SetManagedFields(nil)
@@ -209,7 +207,7 @@ func StripManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// TrimNode is a transform that keeps the labels of a node, which are where it is.
+// TrimNode is an informer transform that keeps the name and the labels of a node.
 func TrimNode(object any) (any, error) {
 	node, ok := object.(*v1.Node)
 	if !ok {
@@ -218,9 +216,8 @@ func TrimNode(object any) (any, error) {
 	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels}}, nil
 }
 
-// trimPod keeps what says which claims a pod uses and whether it was scheduled,
-// and of a recycler pod of ours what it is about and how it ended. It runs before
-// the object is shared.
+// trimPod is an informer transform that keeps the claims of a pod, its node and phase,
+// and the annotation of our recycler pods.
 func trimPod(object any) (any, error) {
 	pod, ok := object.(*v1.Pod)
 	if !ok {
@@ -234,8 +231,8 @@ func trimPod(object any) (any, error) {
 		Spec:   v1.PodSpec{NodeName: pod.Spec.NodeName, Volumes: claimVolumes(pod)},
 		Status: v1.PodStatus{Phase: pod.Status.Phase},
 	}
-	if mark, recycles := pod.Annotations[plugin.RecyclerAnnotation]; recycles {
-		trimmed.Annotations = map[string]string{plugin.RecyclerAnnotation: mark}
+	if volume, recycler := pod.Annotations[plugin.RecyclerAnnotation]; recycler {
+		trimmed.Annotations = map[string]string{plugin.RecyclerAnnotation: volume}
 	}
 	return trimmed, nil
 }
@@ -246,7 +243,7 @@ func claimVolumes(pod *v1.Pod) []v1.Volume {
 		switch {
 		case volume.PersistentVolumeClaim != nil:
 			volumes = append(volumes, volume)
-		case volume.Ephemeral != nil: // the name alone tells which claim is meant
+		case volume.Ephemeral != nil: // the claim is named after the pod and this volume
 			volumes = append(volumes, v1.Volume{Name: volume.Name, VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}})
 		}
 	}

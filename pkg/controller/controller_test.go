@@ -22,7 +22,7 @@ func volume(name, version string) *v1.PersistentVolume {
 	return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-1", ResourceVersion: version}}
 }
 
-func TestALoopNeverWorksOnOneKeyTwiceAtOnce(t *testing.T) {
+func TestKeyIsReconciledByOneWorkerAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var busy, done atomic.Int32
 		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Millisecond, Max: time.Second}, func(context.Context, string) error {
@@ -41,19 +41,19 @@ func TestALoopNeverWorksOnOneKeyTwiceAtOnce(t *testing.T) {
 		}
 		<-time.After(10 * time.Second)
 		if got := done.Load(); got != 2 {
-			t.Errorf("reconciled %d times, want twice: what came while it worked counts once", got)
+			t.Errorf("reconciled %d times, want twice: keys enqueued during a reconcile count once", got)
 		}
 	})
 }
 
-func TestAKeyThatFailsIsTriedAgainWithBackoffAndAPanicStopsNobody(t *testing.T) {
+func TestFailedKeyBacksOffAndPanicStopsNoWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var tries []time.Duration
 		start := time.Now()
 		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: 4 * time.Second}, func(_ context.Context, key string) error {
 			if key == "bad" {
-				panic("an object that nobody thought of")
+				panic("unexpected object")
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -81,7 +81,7 @@ func TestAKeyThatFailsIsTriedAgainWithBackoffAndAPanicStopsNobody(t *testing.T) 
 	})
 }
 
-// Each pass writes, and the event of its own write would have the key reconciled at once.
+// Each reconcile writes, and the event of its own write enqueues the key at once.
 func TestUnsettledKeyBacksOffDespiteEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -109,12 +109,12 @@ func TestUnsettledKeyBacksOffDespiteEvents(t *testing.T) {
 		defer mu.Unlock()
 		want := []time.Duration{0, 1 * time.Second, 3 * time.Second, 7 * time.Second, 11 * time.Second, 70 * time.Second}
 		if !slices.Equal(tries, want) {
-			t.Fatalf("tried at %v, want at %v: the last, which had settled, at once", tries, want)
+			t.Fatalf("tried at %v, want at %v: the last, after success, at once", tries, want)
 		}
 	})
 }
 
-func TestAStoppedLoopFinishesItsObjectAndTakesNoOther(t *testing.T) {
+func TestStoppedLoopFinishesOnlyItsCurrentObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var finished, aborted atomic.Int32
 		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Millisecond, Max: time.Second}, func(ctx context.Context, key string) error {
@@ -134,7 +134,7 @@ func TestAStoppedLoopFinishesItsObjectAndTakesNoOther(t *testing.T) {
 			loop.Run(ctx, 2)
 			close(stopped)
 		}()
-		synctest.Wait() // what comes before a loop runs is worked on in any order
+		synctest.Wait() // keys enqueued before Run are reconciled in any order
 		for _, key := range []string{"short", "long", "short-later"} {
 			loop.Enqueue(key)
 		}
@@ -143,7 +143,7 @@ func TestAStoppedLoopFinishesItsObjectAndTakesNoOther(t *testing.T) {
 			t.Errorf("%d finished and %d aborted, want one each", finished.Load(), aborted.Load())
 		}
 		if took := time.Since(start); took != 4*time.Second {
-			t.Errorf("stopped after %s, want the second until the stop and three of grace", took)
+			t.Errorf("stopped after %s, want one second until the stop and three of grace period", took)
 		}
 	})
 }
@@ -156,10 +156,10 @@ func run(t *testing.T, loop *controller.Loop, workers int) {
 	t.Cleanup(func() { stop(); running.Wait() })
 }
 
-func TestACacheThatLagsBehindAnOwnWriteIsNotFresh(t *testing.T) {
+func TestCacheOlderThanOwnWriteIsNotFresh(t *testing.T) {
 	versions := controller.NewVersions()
 	if !versions.IsFresh(volume("v", "5")) {
-		t.Error("an object that was never written is not fresh")
+		t.Error("an object without own write is not fresh")
 	}
 	versions.RecordWrite(volume("v", "10"))
 	versions.RecordWrite(volume("v", "8")) // the answer of an older write may come later
@@ -167,7 +167,7 @@ func TestACacheThatLagsBehindAnOwnWriteIsNotFresh(t *testing.T) {
 		t.Error("a cache at 9 is fresh after a write of 10")
 	}
 	if !versions.IsFresh(volume("v", "10")) || !versions.IsFresh(volume("v", "11")) {
-		t.Error("a cache that has caught up is not fresh")
+		t.Error("a cache with the own write is not fresh")
 	}
 	versions.RecordWrite(volume("v", "20"))
 	versions.Forget("uid-1")
@@ -176,7 +176,7 @@ func TestACacheThatLagsBehindAnOwnWriteIsNotFresh(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatWaitsIsReportedOnce(t *testing.T) {
+func TestRepeatedEventIsSentOnce(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	reporter := controller.NewReporter(recorder)
 	waiting, failing := controller.NormalEvent("Waiting", "for someone"), controller.WarningEvent("Failing", "no luck")
@@ -187,16 +187,16 @@ func TestAnObjectThatWaitsIsReportedOnce(t *testing.T) {
 	reporter.Report(volume("v", "1"), waiting)
 	reporter.ReportAlways(volume("v", "1"), waiting)
 	if got := len(recorder.Events); got != 5 {
-		t.Errorf("%d events, want 5: three changes, one after being forgotten, one that is always sent", got)
+		t.Errorf("%d events, want 5: three changes, one after being forgotten, one by ReportAlways", got)
 	}
 }
 
-// The API server drops an event after an hour: what is still so must be told again.
-func TestAnObjectThatGoesOnWaitingIsReportedAgain(t *testing.T) {
+// The API server drops an event after an hour, so a lasting state is reported again.
+func TestRepeatedEventIsSentAgainEveryHalfHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := record.NewFakeRecorder(100)
 		reporter := controller.NewReporter(recorder)
-		for range 121 { // looked at every minute for two hours
+		for range 121 { // reconciled every minute for two hours
 			reporter.Report(volume("v", "1"), controller.NormalEvent("Waiting", "for someone"))
 			<-time.After(time.Minute)
 		}
@@ -206,7 +206,7 @@ func TestAnObjectThatGoesOnWaitingIsReportedAgain(t *testing.T) {
 	})
 }
 
-func TestAHandlerTellsNewFromOldAndReadsTombstones(t *testing.T) {
+func TestOnChangeTellsChangesFromDeletions(t *testing.T) {
 	var changes, gone int
 	handler := controller.OnChange(func(_, _ *v1.PersistentVolume) { changes++ }, func(*v1.PersistentVolume) { gone++ })
 	handler.OnAdd(volume("v", "1"), false)
@@ -215,7 +215,7 @@ func TestAHandlerTellsNewFromOldAndReadsTombstones(t *testing.T) {
 	handler.OnDelete(volume("v", "2"))
 	again := volume("v", "3")
 	again.UID = "uid-2"
-	handler.OnUpdate(volume("v", "2"), again) // deleted and made again while nobody watched
+	handler.OnUpdate(volume("v", "2"), again) // the watch missed the deletion
 	handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "v", Obj: volume("v", "2")})
 	if changes != 3 || gone != 3 {
 		t.Errorf("%d changes and %d gone, want 3 and 3", changes, gone)

@@ -1,20 +1,22 @@
-// Package controller holds what all reconcilers share: the worker loop, the
-// memory of own writes, and the reporting of decisions as events.
+// Package controller holds what all reconcilers of both programs share: the workqueue
+// loop, event handlers, filtered informers, per-key locks, guarded patches, the versions
+// of own writes, and events.
 //
-// The contract between the reconcilers of the pv-controller:
+// Each object field has one writer. In the pv-controller:
 //
-//	who         writes                                            because of
-//	claim       claim spec and status; a volume's claimRef and    claims, classes, volumes that come
-//	            phase Bound, while it binds the pair
-//	volume      a volume's phases otherwise, its claimRef when    volumes, claims that go or bind elsewhere
-//	            it is given back, its marks, pv-protection;   pods that recycle
-//	            what in-tree plugins delete and recycle
-//	protection  pvc-protection of claims                          claims being deleted, pods that go
+//	reconciler  writes                                            triggered by
+//	claim       claim spec and status; while it binds a pair,     claims, classes, new volumes
+//	            the volume's claimRef and phase Bound
+//	volume      all other phases of a volume, its claimRef when   volumes, deleted or rebound
+//	            the volume becomes available again, its           claims, recycler pods
+//	            annotations, pv-protection, in-tree deletion and
+//	            recycling
+//	protection  pvc-protection of claims                          deleted claims and pods
 //
 // The provisioner alone writes the finalizer External and the annotation
-// exeunt.io/reclaim, makes and deletes CSI
-// volumes; its two loops, provisioning and deletion, share [KeyLocks] by volume
-// name.
-// No reconciler waits for another: each writes what it decides, and the API
-// server's watch tells the others.
+// exeunt.io/reclaim, and creates and deletes CSI volumes. Its loops provisioning and
+// deletion share [KeyLocks] by volume name.
+//
+// No reconciler waits for another: each writes its own decision, and the others see the
+// write through their watches.
 package controller

@@ -27,8 +27,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 )
 
-// world is an API server without validation, and the reconcilers of the
-// pv-controller on caches that the test fills.
+// world is a fake API server without validation, and the reconcilers of the pv-controller
+// with caches that the test fills.
 type world struct {
 	t         *testing.T
 	client    *fake.Clientset
@@ -99,7 +99,7 @@ func (w *world) informer(object runtime.Object) cache.SharedIndexInformer {
 	return w.caches.Pods
 }
 
-// live are the claims and volumes as they are now.
+// live returns the claims and volumes of the API server.
 func (w *world) live() (claims map[string]*v1.PersistentVolumeClaim, volumes map[string]*v1.PersistentVolume) {
 	w.t.Helper()
 	claims, volumes = map[string]*v1.PersistentVolumeClaim{}, map[string]*v1.PersistentVolume{}
@@ -117,7 +117,7 @@ func (w *world) live() (claims map[string]*v1.PersistentVolumeClaim, volumes map
 	return claims, volumes
 }
 
-// catchUp shows the claims and volumes as they are now, and the rest as it was.
+// catchUp fills the caches with the current claims and volumes, and the rest unchanged.
 func (w *world) catchUp(rest []runtime.Object) {
 	w.t.Helper()
 	var now []runtime.Object
@@ -136,7 +136,7 @@ func (w *world) catchUp(rest []runtime.Object) {
 	w.show(now...)
 }
 
-// writes are the requests since the last call that could change something.
+// writes counts the writing requests since the last call.
 func (w *world) writes() int {
 	count := 0
 	for _, action := range w.client.Actions() {
@@ -155,9 +155,9 @@ func seed(f *testing.F) {
 	}
 }
 
-// Whatever objects there are, the reconcilers come to rest: no panic, no circle of
-// one, none of two that undo each other's work.
-func FuzzTheReconcilersSettleWhateverTheObjects(f *testing.F) {
+// For any objects, the reconcilers reach a state without further writes: no panic, and no
+// two reconcilers that revert each other.
+func FuzzReconcilersSettle(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
@@ -169,9 +169,9 @@ func FuzzTheReconcilersSettleWhateverTheObjects(f *testing.F) {
 			before, beforeVolumes := w.live()
 			for _, reconcile := range w.reconcile {
 				w.catchUp(objects)
-				err := reconcile(t.Context()) // which the loop tries again later and later
+				err := reconcile(t.Context()) // the loop would retry with backoff
 				if writes := w.writes(); writes > 6 {
-					t.Fatalf("%d writes at once, error %v", writes, err)
+					t.Fatalf("%d writes in one reconcile, error %v", writes, err)
 				}
 			}
 			after, afterVolumes := w.live()
@@ -180,41 +180,40 @@ func FuzzTheReconcilersSettleWhateverTheObjects(f *testing.F) {
 				return
 			}
 			if round == most {
-				t.Fatalf("no rest after %d rounds, the last of which changed:\n%s", most, diff)
+				t.Fatalf("still writing after %d rounds; the last round changed:\n%s", most, diff)
 			}
 		}
 	})
 }
 
-// Whatever the caches say, empty, of another day or of another world, nothing is let
-// go of that is still in use: a volume is released or given back only if its claim
-// is gone or bound elsewhere on the API server itself, and a claim loses its
-// protection only if no pod there uses it.
-func FuzzCachesThatLieReleaseNothing(f *testing.F) {
+// For any content of the caches, a volume is released or made available only if its claim
+// is gone or bound elsewhere on the API server, and a claim loses its protection only if
+// no pod on the API server uses the claim.
+func FuzzStaleCachesReleaseNothing(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		honor := d.Below(2) == 0
 		objects := d.World()
-		marry(d, objects)
+		bindPair(d, objects)
 		w := newWorld(t, objects, honor)
-		w.show(lies(d, objects)...)
+		w.show(wrongCache(d, objects)...)
 		claimsBefore, volumesBefore := w.live()
 		for _, reconcile := range w.reconcile {
-			_ = reconcile(t.Context()) // a write that rests on a lie fails, as it should
+			_ = reconcile(t.Context()) // a write based on a wrong cache fails, as it should
 		}
 		claims, volumes := w.live()
 		for name, volume := range volumes {
-			expectHeld(t, volumesBefore[name], volume, claims)
+			expectBoundVolumeKept(t, volumesBefore[name], volume, claims)
 		}
 		for key, claim := range claims {
-			expectFaithful(t, claimsBefore[key], claim, w.pods())
+			expectClaimKept(t, claimsBefore[key], claim, w.pods())
 		}
 	})
 }
 
-// marry binds the first claim and the first volume to each other, mostly.
-func marry(d *fuzzobj.Dice, objects []runtime.Object) {
+// bindPair binds the last claim and the last volume to each other, mostly.
+func bindPair(d *fuzzobj.Dice, objects []runtime.Object) {
 	var claim *v1.PersistentVolumeClaim
 	var volume *v1.PersistentVolume
 	for _, object := range objects {
@@ -233,14 +232,14 @@ func marry(d *fuzzobj.Dice, objects []runtime.Object) {
 	volume.Status.Phase = v1.VolumeBound
 }
 
-// lies are the objects, of which some are missing and some are others of that name.
-func lies(d *fuzzobj.Dice, objects []runtime.Object) []runtime.Object {
+// wrongCache returns the objects; some are missing, others replaced under their name.
+func wrongCache(d *fuzzobj.Dice, objects []runtime.Object) []runtime.Object {
 	var shown []runtime.Object
 	for _, object := range objects {
 		switch d.Below(4) {
 		case 0:
 		case 1:
-			shown = append(shown, otherThan(d, object))
+			shown = append(shown, replaced(d, object))
 		default:
 			shown = append(shown, object)
 		}
@@ -248,7 +247,7 @@ func lies(d *fuzzobj.Dice, objects []runtime.Object) []runtime.Object {
 	return shown
 }
 
-func otherThan(d *fuzzobj.Dice, object runtime.Object) runtime.Object {
+func replaced(d *fuzzobj.Dice, object runtime.Object) runtime.Object {
 	switch object := object.(type) {
 	case *v1.PersistentVolumeClaim:
 		return d.Claim(object.Name)
@@ -258,38 +257,38 @@ func otherThan(d *fuzzobj.Dice, object runtime.Object) runtime.Object {
 	return object
 }
 
-// expectHeld wants a volume that was let go of to have no claim.
-func expectHeld(t *testing.T, before, now *v1.PersistentVolume, claims map[string]*v1.PersistentVolumeClaim) {
+// expectBoundVolumeKept fails if a volume was released although its claim exists.
+func expectBoundVolumeKept(t *testing.T, before, now *v1.PersistentVolume, claims map[string]*v1.PersistentVolumeClaim) {
 	t.Helper()
 	ref := before.Spec.ClaimRef
 	if ref == nil || ref.UID == "" {
 		return
 	}
 	released := before.Status.Phase != now.Status.Phase && (now.Status.Phase == v1.VolumeReleased || now.Status.Phase == v1.VolumeFailed || now.Status.Phase == v1.VolumeAvailable)
-	givenBack := now.Spec.ClaimRef == nil || now.Spec.ClaimRef.UID != ref.UID
+	madeAvailable := now.Spec.ClaimRef == nil || now.Spec.ClaimRef.UID != ref.UID
 	claim := claims[ref.Namespace+"/"+ref.Name]
 	if claim == nil || claim.UID != ref.UID || claim.Spec.VolumeName != "" && claim.Spec.VolumeName != now.Name {
 		return
 	}
-	if released || givenBack {
-		t.Errorf("volume %s was let go of, though its claim is there: phase %s, was %s; claimRef %v, was %v",
+	if released || madeAvailable {
+		t.Errorf("volume %s was released, although its claim exists: phase %s, was %s; claimRef %v, was %v",
 			now.Name, now.Status.Phase, before.Status.Phase, now.Spec.ClaimRef, ref)
 	}
 }
 
-// expectFaithful wants a claim to name no other volume than before, and to keep its
+// expectClaimKept fails if a claim names another volume than before, or lost its
 // protection while a pod uses it.
-func expectFaithful(t *testing.T, before, now *v1.PersistentVolumeClaim, pods []v1.Pod) {
+func expectClaimKept(t *testing.T, before, now *v1.PersistentVolumeClaim, pods []v1.Pod) {
 	t.Helper()
 	if before.Spec.VolumeName != "" && now.Spec.VolumeName != before.Spec.VolumeName {
-		t.Errorf("claim %s names %s, and named %s", now.Name, now.Spec.VolumeName, before.Spec.VolumeName)
+		t.Errorf("claim %s names volume %s, before %s", now.Name, now.Spec.VolumeName, before.Spec.VolumeName)
 	}
 	if !finalizer.Has(before.Finalizers, finalizer.ClaimProtection) || finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
 		return
 	}
 	for i := range pods {
 		if decide.Uses(&pods[i], now) {
-			t.Errorf("claim %s lost its protection, though pod %s uses it", now.Name, pods[i].Name)
+			t.Errorf("claim %s lost its protection, although pod %s uses it", now.Name, pods[i].Name)
 		}
 	}
 }

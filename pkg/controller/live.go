@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// LiveVolume reads the volume from the API server, whatever a cache says of it. It
-// returns nil if the volume is gone, or another one has its name.
+// LiveVolume reads the volume from the API server. It returns nil if the volume is gone,
+// or if another volume has its name.
 func LiveVolume(ctx context.Context, client kubernetes.Interface, cached *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	volume, err := client.CoreV1().PersistentVolumes().Get(ctx, cached.Name, metav1.GetOptions{})
 	switch {
@@ -25,8 +25,8 @@ func LiveVolume(ctx context.Context, client kubernetes.Interface, cached *v1.Per
 	return volume, nil
 }
 
-// LiveClaim reads from the API server the claim that has the name the volume refers
-// to, nil if there is none. Its UID tells whether it is the volume's.
+// LiveClaim reads the claim that the volume's claimRef names from the API server, nil if
+// there is none. The caller compares its UID with that of the claimRef.
 func LiveClaim(ctx context.Context, client kubernetes.Interface, volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
 	ref := volume.Spec.ClaimRef
 	if ref == nil {

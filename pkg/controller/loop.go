@@ -24,7 +24,7 @@ type Loop struct {
 	limiter workqueue.TypedRateLimiter[string]
 
 	mu sync.Mutex
-	// paused are the keys that did not settle, and until when no event counts.
+	// paused are the keys that returned ErrTooManySteps, and the end of their backoff.
 	paused map[string]time.Time
 }
 
@@ -32,12 +32,12 @@ type Loop struct {
 // read returned. The key is requeued with backoff.
 var ErrStaleCache = errors.New("the cache is older than the API server")
 
-// Backoff bounds the time between two tries of one key that fails.
+// Backoff bounds the time between two retries of one key.
 type Backoff struct {
 	Initial, Max time.Duration
 }
 
-// NewLoop returns a loop whose queue carries the name in its metrics.
+// NewLoop returns a loop. The metrics of its workqueue carry the name.
 func NewLoop(name string, backoff Backoff, reconcile func(ctx context.Context, key string) error) *Loop {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](backoff.Initial, backoff.Max)
 	return &Loop{
@@ -49,23 +49,20 @@ func NewLoop(name string, backoff Backoff, reconcile func(ctx context.Context, k
 	}
 }
 
-// Enqueue has the key reconciled soon, once, however often it is enqueued.
+// Enqueue adds the key to the workqueue, which holds it once.
 func (l *Loop) Enqueue(key string) {
 	l.queue.Add(key)
 }
 
-// EnqueueAfter has the key reconciled once the time has passed, or earlier if it is
-// enqueued for an earlier time.
+// EnqueueAfter adds the key to the workqueue after the time, or earlier if it is enqueued
+// for an earlier time.
 func (l *Loop) EnqueueAfter(key string, wait time.Duration) {
 	l.queue.AddAfter(key, wait)
 }
 
-// grace is how long a worker may go on with its object after the context has
-// ended: shorter than what is left of a lease that could not be renewed.
-const grace = 3 * time.Second
-
-// Run reconciles with so many workers until the context ends, and returns when
-// the last worker has finished what it was doing.
+// Run reconciles with so many workers until the context ends, and returns when the last
+// worker has finished its object. Requests of a worker that takes longer than
+// [ShutdownGracePeriod] are canceled.
 func (l *Loop) Run(ctx context.Context, workers int) {
 	working, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -78,11 +75,12 @@ func (l *Loop) Run(ctx context.Context, workers int) {
 	}
 	<-ctx.Done()
 	l.queue.ShutDown()
-	defer time.AfterFunc(grace, abort).Stop()
+	defer time.AfterFunc(ShutdownGracePeriod, abort).Stop()
 	running.Wait()
 }
 
-// next takes a key, unless ctx has ended, and reconciles it in the context working.
+// next takes a key and reconciles it in the context working. It returns false once ctx
+// has ended.
 func (l *Loop) next(ctx, working context.Context) bool {
 	key, stopped := l.queue.Get()
 	if stopped {
@@ -97,7 +95,7 @@ func (l *Loop) next(ctx, working context.Context) bool {
 		return true
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "queue", l.name, "key", key)
-	err := l.guarded(klog.NewContext(working, logger), key)
+	err := l.reconcileSafely(klog.NewContext(working, logger), key)
 	switch {
 	case err == nil:
 		l.queue.Forget(key)
@@ -105,9 +103,9 @@ func (l *Loop) next(ctx, working context.Context) bool {
 	case ctx.Err() != nil:
 		return false
 	case patch.IsStale(err), errors.Is(err, ErrStaleCache):
-		logger.V(4).Info("Object changed meanwhile, looking again", "err", err)
+		logger.V(4).Info("Object changed meanwhile, requeueing", "err", err)
 	default:
-		logger.Error(err, "Reconciling failed, trying again")
+		logger.Error(err, "Reconciling failed, requeueing")
 	}
 	wait := l.limiter.When(key)
 	if errors.Is(err, ErrTooManySteps) {
@@ -117,14 +115,14 @@ func (l *Loop) next(ctx, working context.Context) bool {
 	return true
 }
 
-// pause has no event count for the key until the time has passed.
+// pause has the workers skip the key until the time has passed.
 func (l *Loop) pause(key string, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.paused[key] = time.Now().Add(wait)
 }
 
-// pausedFor is how long the key is paused still. It forgets a pause that is over.
+// pausedFor returns how long the key is still paused.
 func (l *Loop) pausedFor(key string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,8 +133,8 @@ func (l *Loop) pausedFor(key string) time.Duration {
 	return wait
 }
 
-// guarded turns a panic into an error, so that one bad object does not stop the others.
-func (l *Loop) guarded(ctx context.Context, key string) (err error) {
+// reconcileSafely returns a panic as an error, so that one object does not stop the others.
+func (l *Loop) reconcileSafely(ctx context.Context, key string) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("reconcile %s: panic: %v\n%s", key, cause, debug.Stack())

@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Event is what a user reads of a decision.
+// Event is the content of a Kubernetes event about a decision.
 type Event struct {
 	// Type is v1.EventTypeNormal or v1.EventTypeWarning.
 	Type string
-	// Reason is one word, which alerts and scripts match.
+	// Reason is one CamelCase word; alerts and scripts match it.
 	Reason string
 	// Message is a sentence.
 	Message string
@@ -31,15 +31,14 @@ func NormalEvent(reason, message string) Event {
 	return Event{Type: v1.EventTypeNormal, Reason: reason, Message: message}
 }
 
-// Object is what an event can be about.
+// Object is an API object.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Reporter sends events. An object that waits is looked at often and reported
-// seldom: the same event is not sent again until another one is, or until the API
-// server may have dropped it.
+// Reporter sends events. The same event of an object is sent again only after another
+// event of the object, or after repeatInterval.
 type Reporter struct {
 	recorder record.EventRecorder
 
@@ -47,46 +46,46 @@ type Reporter struct {
 	last map[types.UID]report
 }
 
-// report is an event that was sent.
+// report is an event and when it was sent.
 type report struct {
 	event Event
 	at    time.Time
 }
 
-// repeat is the time after which an event that is still true is sent again. The API
-// server keeps events for an hour, if not told otherwise.
-const repeat = 30 * time.Minute
+// repeatInterval is less than the hour after which API servers drop events by default.
+const repeatInterval = 30 * time.Minute
 
 // NewReporter returns a reporter that sends through the recorder.
 func NewReporter(recorder record.EventRecorder) *Reporter {
 	return &Reporter{recorder: recorder, last: map[types.UID]report{}}
 }
 
-// Report sends the event about the object unless it was the last one sent, of late.
+// Report sends the event unless it is the last event of the object and was sent within
+// repeatInterval.
 func (r *Reporter) Report(object Object, event Event) {
-	if r.news(object.GetUID(), report{event: event, at: time.Now()}) {
+	if r.isNew(object.GetUID(), report{event: event, at: time.Now()}) {
 		r.recorder.Event(object, event.Type, event.Reason, event.Message)
 	}
 }
 
-// news remembers the report if it is to be sent.
-func (r *Reporter) news(uid types.UID, now report) bool {
+// isNew records the report and returns true, or returns false for a repetition.
+func (r *Reporter) isNew(uid types.UID, now report) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if last := r.last[uid]; last.event == now.event && now.at.Sub(last.at) < repeat {
+	if last := r.last[uid]; last.event == now.event && now.at.Sub(last.at) < repeatInterval {
 		return false
 	}
 	r.last[uid] = now
 	return true
 }
 
-// ReportAlways sends the event even if it was the last one sent, for what happened
-// again and is not merely still so.
+// ReportAlways sends the event in any case: for something that happened once more, not
+// for a state that goes on.
 func (r *Reporter) ReportAlways(object Object, event Event) {
 	r.recorder.Event(object, event.Type, event.Reason, event.Message)
 }
 
-// Forget drops what was last reported of an object that is gone or well again.
+// Forget drops the last event of an object that is gone, or whose trouble is over.
 func (r *Reporter) Forget(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ReadSecret reads the values and the UID of a secret from the API server, past the log: at a
-// high verbosity a client logs the answers that it gets. Its errors are those of the
-// API server.
+// ReadSecret reads the values and the UID of a secret from the API server. It runs without
+// a logger, because clients log response bodies at a high verbosity. Errors are returned
+// unwrapped.
 func ReadSecret(ctx context.Context, client kubernetes.Interface, namespace, name string) (values map[string]string, uid types.UID, err error) {
 	silent := klog.NewContext(ctx, logr.Discard())
 	secret, err := client.CoreV1().Secrets(namespace).Get(silent, name, metav1.GetOptions{})

@@ -8,8 +8,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// NeededSourceIndex is an index of claims by the key of the source, of that kind, that
-// their volume is still to be made from.
+// NeededSourceIndex indexes pending claims by the namespace/name of their data source of
+// that kind.
 func NeededSourceIndex(kind storage.SourceKind) cache.IndexFunc {
 	return func(object any) ([]string, error) {
 		claim, ok := object.(*v1.PersistentVolumeClaim)

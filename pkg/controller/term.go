@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ShutdownGracePeriod is how long work may last after its context has ended: the time that a
-// worker has to finish its object before its requests are canceled.
-const ShutdownGracePeriod = grace
+// ShutdownGracePeriod is the time that a worker has to finish its object after its context
+// has ended. It is shorter than the rest of a lease that could not be renewed.
+const ShutdownGracePeriod = 3 * time.Second
 
 // Term is the time during which this process leads, from acquiring its lease.
 type Term interface {
@@ -21,15 +21,15 @@ type Term interface {
 	ID() TermID
 }
 
-// TermID identifies one term of one lease: a term of another process in between
-// changes the number of transitions, and a lease that was deleted has a new UID.
+// TermID identifies one term of one lease. A term of another process in between increases
+// the number of transitions, and a lease that is created again has a new UID.
 type TermID struct {
 	LeaseUID    types.UID
 	Transitions int32
 }
 
-// UnlimitedTerm returns the term of a process without leader election. It never ends,
-// and its custody is zero.
+// UnlimitedTerm returns the term of a process without leader election: it never ends, and
+// its ID is zero.
 func UnlimitedTerm() Term { return unlimited{} }
 
 type unlimited struct{}

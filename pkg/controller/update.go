@@ -17,58 +17,59 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Updates stand in for patches where those are forbidden: upstream's sidecar has the
-// right to update claims and snapshots, not to patch them.
+// UpdateFallback sends an update where a patch is forbidden: the RBAC rules of upstream's
+// sidecar allow updates of claims and snapshots, not patches.
 type UpdateFallback struct {
 	client   rest.Interface
 	resource schema.GroupResource
-	// instead: this program may update the objects and may not patch them.
-	instead atomic.Bool
+	// patchForbidden: a patch was forbidden, and an update was not.
+	patchForbidden atomic.Bool
 }
 
-// NewUpdateFallback returns updates of the resource by a client of its group and version.
+// NewUpdateFallback returns the fallback for a resource. The client is that of its group
+// and version.
 func NewUpdateFallback(client rest.Interface, resource schema.GroupResource) *UpdateFallback {
 	return &UpdateFallback{client: client, resource: resource}
 }
 
-// PatchOrUpdate has a patch sent or, if that is forbidden, does what comes to the same, and
-// writes what the object is then into now. Where updates are forbidden too, the error
-// is that of the patch.
+// PatchOrUpdate calls send or, if patches are forbidden, makes the same change by an update
+// and decodes the result into now. If updates are forbidden too, it returns the error of
+// the patch.
 func (u *UpdateFallback) PatchOrUpdate(ctx context.Context, object metav1.Object, body []byte, now any, send func() error) error {
-	if u.instead.Load() {
+	if u.patchForbidden.Load() {
 		return u.update(ctx, object, body, now)
 	}
-	refusal := send()
-	if !apierrors.IsForbidden(refusal) {
-		return refusal
+	patchErr := send()
+	if !apierrors.IsForbidden(patchErr) {
+		return patchErr
 	}
 	err := u.update(ctx, object, body, now)
 	if apierrors.IsForbidden(err) {
-		return refusal
+		return patchErr
 	}
-	u.instead.Store(true)
+	u.patchForbidden.Store(true)
 	return err
 }
 
-// update reads the object, applies the patch to it with all of its tests, and writes
-// it back if nobody has written it meanwhile. Both are done with the JSON that the
-// server sends, so that fields of tomorrow stay as they are.
+// update reads the object, applies the patch with all of its tests, and writes the result
+// with the read version. It works on the server's JSON, so that fields that this client
+// does not know stay as they are.
 func (u *UpdateFallback) update(ctx context.Context, object metav1.Object, body []byte, now any) error {
-	name := func(request *rest.Request) *rest.Request {
+	forObject := func(request *rest.Request) *rest.Request {
 		return request.Resource(u.resource.Resource).Namespace(object.GetNamespace()).Name(object.GetName()).SetHeader("Accept", runtime.ContentTypeJSON)
 	}
-	read, err := name(u.client.Get()).Do(ctx).Raw()
+	read, err := forObject(u.client.Get()).Do(ctx).Raw()
 	if err != nil {
-		return fmt.Errorf("read it for an update: %w", err)
+		return fmt.Errorf("read object to update: %w", err)
 	}
 	changed, err := apply(body, read)
 	switch {
 	case errors.Is(err, jsonpatch.ErrTestFailed), errors.Is(err, jsonpatch.ErrMissing):
 		return apierrors.NewConflict(u.resource, object.GetName(), err)
 	case err != nil:
-		return fmt.Errorf("apply the change to what was read: %w", err)
+		return fmt.Errorf("apply patch to object: %w", err)
 	}
-	result := name(u.client.Put()).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(changed).Do(ctx)
+	result := forObject(u.client.Put()).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(changed).Do(ctx)
 	if err := result.Error(); err != nil {
 		return err
 	}
@@ -77,12 +78,12 @@ func (u *UpdateFallback) update(ctx context.Context, object metav1.Object, body 
 		return err
 	}
 	if err := json.Unmarshal(written, now); err != nil {
-		return fmt.Errorf("decode what was written: %w", err)
+		return fmt.Errorf("decode updated object: %w", err)
 	}
 	return nil
 }
 
-// apply returns the document with the changes of the patch.
+// apply returns the patched document.
 func apply(body, document []byte) ([]byte, error) {
 	change, err := jsonpatch.DecodePatch(body)
 	if err != nil {
@@ -91,7 +92,7 @@ func apply(body, document []byte) ([]byte, error) {
 	return change.Apply(document)
 }
 
-// patchOrUpdateClaim sends the patch, or an update in its place. The status is never updated.
+// patchOrUpdateClaim falls back to an update, except for the status.
 func (w *Writer) patchOrUpdateClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, body []byte, subresource []string) (*v1.PersistentVolumeClaim, error) {
 	now := &v1.PersistentVolumeClaim{}
 	send := func() error {

@@ -18,11 +18,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
-// stored is the claim that the server of a test has, with a field of tomorrow.
+// stored is the server's claim, with a field that this client does not know.
 const stored = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"namespace":"ns","name":"claim","uid":"1","resourceVersion":"7","finalizers":["other"]},"spec":{"tomorrow":"kept"}}`
 
-// updater is a writer whose server forbids patches; verbs are the requests it got,
-// put the object that was last written.
+// updater is a writer whose server forbids patches. Verbs are its requests, put is the
+// last written object.
 type updater struct {
 	*Writer
 	verbs []string
@@ -56,7 +56,7 @@ func newUpdater(t *testing.T, mayUpdate bool) *updater {
 	return u
 }
 
-// observed is the claim as a cache had it.
+// observed is the claim in the cache.
 func observed(finalizers ...string) *v1.PersistentVolumeClaim {
 	return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "1", ResourceVersion: "7", Finalizers: finalizers}}
 }
@@ -65,7 +65,7 @@ func hold(claim *v1.PersistentVolumeClaim) *patch.Patch {
 	return finalizer.Edit(patch.For(claim), claim, finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}})
 }
 
-func TestAClaimThatMayNotBePatchedIsUpdatedAtItsVersionAndKeepsWhatIsUnknown(t *testing.T) {
+func TestForbiddenPatchBecomesUpdateThatKeepsUnknownFields(t *testing.T) {
 	u := newUpdater(t, true)
 	for range 2 {
 		now, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other")))
@@ -88,7 +88,7 @@ func TestAClaimThatMayNotBePatchedIsUpdatedAtItsVersionAndKeepsWhatIsUnknown(t *
 	}
 }
 
-func TestAnUpdateInThePlaceOfAPatchTestsWhatThePatchTests(t *testing.T) {
+func TestUpdateFallbackRunsTestsOfThePatch(t *testing.T) {
 	u := newUpdater(t, true)
 	stale := observed("other", "gone since")
 	if _, err := u.PatchClaim(t.Context(), stale, hold(stale)); !patch.IsStale(err) {
@@ -99,7 +99,7 @@ func TestAnUpdateInThePlaceOfAPatchTestsWhatThePatchTests(t *testing.T) {
 	}
 }
 
-func TestWhoMayNeitherPatchNorUpdateIsToldOfThePatch(t *testing.T) {
+func TestForbiddenPatchAndUpdateReturnPatchError(t *testing.T) {
 	u := newUpdater(t, false)
 	_, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other")))
 	if err == nil || err.Error() != "patch claim ns/claim: no PATCH" {

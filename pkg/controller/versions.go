@@ -8,16 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Versions remembers the newest version of each object that this process wrote,
-// so that no reconciler acts on a cache that lags behind its own writes. The
-// watch event of that very write has the object looked at again. It is safe for
-// concurrent use.
+// Versions records the newest resource version of each object that this process wrote,
+// so that no reconciler acts on a stale cache. The watch event of the write enqueues the
+// object again. It is safe for concurrent use.
 type Versions struct {
 	mu      sync.Mutex
 	written map[types.UID]string
 }
 
-// NewVersions returns an empty memory.
+// NewVersions returns an empty record.
 func NewVersions() *Versions {
 	return &Versions{written: map[types.UID]string{}}
 }
@@ -32,7 +31,7 @@ func (v *Versions) RecordWrite(object metav1.Object) {
 	}
 }
 
-// IsFresh says whether the cached object is at least as new as the last own write.
+// IsFresh returns whether the cached object is at least as new as the last own write.
 func (v *Versions) IsFresh(cached metav1.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -40,14 +39,14 @@ func (v *Versions) IsFresh(cached metav1.Object) bool {
 	return !known || !older(cached.GetResourceVersion(), written)
 }
 
-// Forget drops the memory of an object that is gone.
+// Forget drops the version of a deleted object.
 func (v *Versions) Forget(uid types.UID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.written, uid)
 }
 
-// older says whether version a precedes b; a version that cannot be compared does.
+// older returns whether version a precedes b, and true for versions that cannot be compared.
 func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order < 0

@@ -12,7 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
-// Writer sends patches of claims and volumes and remembers their versions.
+// Writer patches claims and volumes and records the resulting versions.
 type Writer struct {
 	client   kubernetes.Interface
 	versions *Versions
@@ -24,9 +24,8 @@ func NewWriter(client kubernetes.Interface, versions *Versions) *Writer {
 	return &Writer{client: client, versions: versions, claims: NewUpdateFallback(client.CoreV1().RESTClient(), v1.Resource("persistentvolumeclaims"))}
 }
 
-// RequirePhase lets the patch fail unless the volume is in the phase that was observed. A
-// phase that somebody has cleared is absent in JSON, where no test finds it: such a
-// patch rests on the version instead.
+// RequirePhase adds a test for the observed phase to the patch. An empty phase is absent
+// from the JSON, so no test can match it; then the patch tests the resource version.
 func RequirePhase(change *patch.Patch, volume *v1.PersistentVolume) *patch.Patch {
 	if volume.Status.Phase == "" {
 		return change.Test("/metadata/resourceVersion", volume.ResourceVersion)
@@ -34,7 +33,7 @@ func RequirePhase(change *patch.Patch, volume *v1.PersistentVolume) *patch.Patch
 	return change.Test("/status/phase", string(volume.Status.Phase))
 }
 
-// Volume patches a volume and returns it as it is now. Subresource is "" or
+// PatchVolume patches a volume and returns the result. The subresource is none or
 // "status". An empty patch is not sent.
 func (w *Writer) PatchVolume(ctx context.Context, volume *v1.PersistentVolume, p *patch.Patch, subresource ...string) (*v1.PersistentVolume, error) {
 	if p.Empty() {
@@ -52,9 +51,8 @@ func (w *Writer) PatchVolume(ctx context.Context, volume *v1.PersistentVolume, p
 	return now, nil
 }
 
-// Claim patches a claim and returns it as it is now, as Volume does for volumes.
-// With the rights of a sidecar that only updates claims, it does the same by an
-// update that rests on the version.
+// PatchClaim patches a claim and returns the result. Where patches are forbidden, as by
+// the RBAC rules of upstream's sidecar, it sends an update with the read version.
 func (w *Writer) PatchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, p *patch.Patch, subresource ...string) (*v1.PersistentVolumeClaim, error) {
 	if p.Empty() {
 		return claim, nil
@@ -71,8 +69,8 @@ func (w *Writer) PatchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim
 	return now, nil
 }
 
-// wrote remembers the version; the write that took off the last finalizer was the
-// object's last one.
+// wrote records the version. Removing the last finalizer of a deleted object is its last
+// write.
 func (w *Writer) wrote(now metav1.Object) {
 	if now.GetDeletionTimestamp() != nil && len(now.GetFinalizers()) == 0 {
 		w.versions.Forget(now.GetUID())
