@@ -8,11 +8,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Clients are the clients of one program. Each has a budget of its own, so that
-// a flood of events does not hold up a write, nor a write the lease.
+// Clients are the API clients of one program. Each has its own rate limit, so that many
+// events delay no write, and many writes do not delay the renewal of the lease.
 type Clients struct {
 	Objects, Events, Leases kubernetes.Interface
-	// Config is for clients of another kind.
+	// Config is for other kinds of clients.
 	Config *rest.Config
 
 	agent    string
@@ -32,7 +32,7 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 		config.QPS, config.Burst = o.QPS, o.Burst
 	}
 	clients := &Clients{agent: agent, failures: &failures{}}
-	config.Wrap(clients.failures.watch)
+	config.Wrap(clients.failures.wrap)
 	clients.Config = rest.AddUserAgent(config, agent)
 	for purpose, client := range map[string]*kubernetes.Interface{"": &clients.Objects, "events": &clients.Events, "leases": &clients.Leases} {
 		if *client, err = clients.For(purpose); err != nil {
@@ -42,14 +42,14 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	return clients, nil
 }
 
-// ClientsOf returns the clients of a program that uses one client, with one budget, for
-// every purpose.
+// ClientsOf returns the clients of a program that uses one client, with one rate
+// limit, for every purpose.
 func ClientsOf(client kubernetes.Interface) *Clients {
 	return &Clients{Objects: client, Events: client, Leases: client, Config: &rest.Config{}, failures: &failures{}}
 }
 
-// For returns another client, with a budget of its own. The purpose is the end of
-// its user agent, by which an administrator tells in the audit log who asks.
+// For returns another client with its own rate limit. The purpose ends its user agent, so
+// that the audit log shows which part of the program sent a request.
 func (c *Clients) For(purpose string) (kubernetes.Interface, error) {
 	agent := c.agent
 	if purpose != "" {

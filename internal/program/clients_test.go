@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-func TestAClientThatHasSpentItsBudgetHoldsUpNoOther(t *testing.T) {
+func TestExhaustedClientDelaysNoOtherClient(t *testing.T) {
 	var mu sync.Mutex
 	var agents []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +37,7 @@ func TestAClientThatHasSpentItsBudgetHoldsUpNoOther(t *testing.T) {
 	}
 	want := "program program-events program-leases program-releasing"
 	if got := strings.Join(agents, " "); got != want {
-		t.Errorf("asked by %q, want one request of each: %q", got, want)
+		t.Errorf("requests by %q, want one of each: %q", got, want)
 	}
 }
 

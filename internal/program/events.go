@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Recorder returns a recorder whose events carry the component's name, and a
-// function that sends what is left and stops. Events are sent after the context has
-// ended, too: a stopped worker finishes its object.
+// Recorder returns a recorder whose events name the component, and a function that sends
+// the remaining events and stops. Events are also sent after the context has ended, while
+// workers finish their objects.
 func Recorder(ctx context.Context, client kubernetes.Interface, component string) (record.EventRecorder, func()) {
 	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
 	broadcaster.StartRecordingToSink(&corev1.EventSinkImpl{Interface: client.CoreV1().Events(v1.NamespaceAll)})

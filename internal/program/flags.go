@@ -9,24 +9,23 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
 )
 
-// RefuseFlags registers flags that other programs have and that make no sense here.
-// Whoever gives one is told why and what to do instead; they are not listed by
-// --help.
+// RefuseFlags registers flags of other programs that this program cannot serve. Setting
+// one is an error that says why and what to do instead. --help does not list them.
 func RefuseFlags(flags *pflag.FlagSet, why string, names ...string) {
 	for _, name := range names {
 		flag := flags.VarPF(refused{name: name, why: why}, name, "", why)
 		flag.Hidden = true
-		flag.NoOptDefVal = "true" // so that the refusal comes before any complaint about the value
+		flag.NoOptDefVal = "true" // so that a missing value is not reported instead
 	}
 }
 
-// RefusalReason says why a flag makes no sense here, and false for one that is served.
+// RefusalReason returns why a flag is refused, and false for a flag that is served.
 func RefusalReason(flag *pflag.Flag) (why string, refusal bool) {
 	value, refusal := flag.Value.(refused)
 	return value.why, refusal
 }
 
-// refused is the value of a flag that takes none.
+// refused is the value of a refused flag.
 type refused struct{ name, why string }
 
 func (refused) String() string { return "" }
@@ -41,7 +40,7 @@ type refusedError struct{ sentence string }
 
 func (e refusedError) Error() string { return e.sentence }
 
-// flagError makes a sentence of what is wrong with a command line.
+// flagError explains the error of a command line in one sentence.
 func flagError(flags *pflag.FlagSet, err error) error {
 	var refusal refusedError
 	if errors.As(err, &refusal) {

@@ -24,7 +24,7 @@ func (i *idle) Run(context.Context) error {
 	return nil
 }
 
-func TestACommandLineThatIsWrongIsAnsweredWithOneSentence(t *testing.T) {
+func TestWrongCommandLineIsOneSentence(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		want string
@@ -36,8 +36,8 @@ func TestACommandLineThatIsWrongIsAnsweredWithOneSentence(t *testing.T) {
 		"a misspelled refused flag":                 {[]string{"--concurrent-gc-sync=x"}, "there is no flag --concurrent-gc-sync; --help lists all"},
 		"something else altogether":                 {[]string{"--frobnicate"}, "there is no flag --frobnicate; --help lists all"},
 		"a short name that nobody has":              {[]string{"-x"}, "there is no flag -x; names have two dashes, as --NAME=VALUE; --help lists all"},
-		"a value that is none":                      {[]string{"--workers=many"}, "--workers=many is refused: it must be a whole number; see --help"},
-		"a version to pretend":                      {[]string{"--version=v1.2.3"}, "--version=v1.2.3 is refused: the version is the one that was built; give --version or --version=raw"},
+		"a value of another type":                   {[]string{"--workers=many"}, "--workers=many is refused: it must be a whole number; see --help"},
+		"another version number":                    {[]string{"--version=v1.2.3"}, "--version=v1.2.3 is refused: the version of the build cannot be changed; give --version or --version=raw"},
 		"an argument where only flags have a sense": {[]string{"now"}, `unknown command "now" for "idle"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestACommandLineThatIsWrongIsAnsweredWithOneSentence(t *testing.T) {
 	}
 }
 
-func TestTheVersionIsPrintedInsteadOfWorking(t *testing.T) {
+func TestVersionFlagPrintsAndExits(t *testing.T) {
 	for arg, want := range map[string]string{"--version": "idle version v", "--version=true": "idle version v", "--version=raw": `GitVersion:"v`} {
 		work := &idle{}
 		output, err := execute(work, arg)
@@ -64,7 +64,7 @@ func TestTheVersionIsPrintedInsteadOfWorking(t *testing.T) {
 	}
 }
 
-func TestHelpDoesNotListWhatIsRefused(t *testing.T) {
+func TestHelpListsNoRefusedFlag(t *testing.T) {
 	output, err := execute(&idle{}, "--help")
 	if err != nil || !strings.Contains(output, "--workers") || strings.Contains(output, "gc-syncs") {
 		t.Errorf("error %v, printed:\n%s", err, output)

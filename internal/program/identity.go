@@ -10,34 +10,33 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// tokenFile is where a pod finds the token of its service account.
+// tokenFile is where a pod's service account token is mounted.
 const tokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// marker ends the identity of every leader of ours. Upstream's sidecar in the same pod
-// has another identity, so that replacing one by the other changes the lease's number
-// of transitions.
-const marker = "_exeunt"
+// identitySuffix distinguishes our leaders from upstream's sidecar in the same pod:
+// replacing one by the other changes leaseTransitions of the lease.
+const identitySuffix = "_exeunt"
 
-// identity returns the holder identity for a lease: the name of the pod and a marker,
-// so that a restarted container finds its own identity in the lease and leads at once.
-// The name is read from the token, because two pods on the network of one host share
-// their host name. Without such a token it is the host name, a UUID and the marker.
+// identity returns the holder identity for a lease: the pod's name and identitySuffix, so
+// that a restarted container finds its own identity in the lease and leads at once. The
+// name comes from the token, because pods with hostNetwork share the host name. Without a
+// token, the identity is the host name, a UUID and identitySuffix.
 func identity(tokenFile string) (string, error) {
 	if token, err := os.ReadFile(tokenFile); err == nil {
-		if pod := podOf(string(token)); pod != "" {
-			return pod + marker, nil
+		if pod := podName(string(token)); pod != "" {
+			return pod + identitySuffix, nil
 		}
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("read host name for the leader lease: %w", err)
 	}
-	return host + "_" + string(uuid.NewUUID()) + marker, nil
+	return host + "_" + string(uuid.NewUUID()) + identitySuffix, nil
 }
 
-// podOf returns the name of the pod that the token is bound to, "" if it is bound to
-// none. Nothing rests on the token being genuine.
-func podOf(token string) string {
+// podName returns the name of the pod that the token is bound to, "" if there is none. The
+// token is not verified: the name is no credential.
+func podName(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return ""
@@ -57,6 +56,6 @@ func podOf(token string) string {
 	return claims.Kubernetes.Pod.Name
 }
 
-// Identity returns the holder identity of this process for Leases that it writes
-// beside the leader lease.
+// Identity returns the holder identity of this process for Leases other than the leader
+// lease.
 func Identity() (string, error) { return identity(tokenFile) }

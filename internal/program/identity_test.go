@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestIdentityIsThePodNameAndOurMarker(t *testing.T) {
+func TestIdentityIsPodNameAndSuffix(t *testing.T) {
 	encoded := func(payload string) string {
 		return "head." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".signature"
 	}
@@ -35,7 +35,7 @@ func TestIdentityIsThePodNameAndOurMarker(t *testing.T) {
 				t.Errorf("identity = %q, want %q", got, tc.pod)
 			}
 			if again, _ := identity(file); tc.pod == "" && (!strings.HasSuffix(got, "_exeunt") || got == again) {
-				t.Errorf("two processes have the identities %q and %q, want different ones that end with our marker", got, again)
+				t.Errorf("two processes have the identities %q and %q, want different ones that end with the suffix", got, again)
 			}
 		})
 	}

@@ -17,32 +17,32 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// ErrLeaseLost: another process holds the lease or soon may, so this one must stop.
+// ErrLeaseLost is returned when another process holds the lease or soon may.
 var ErrLeaseLost = errors.New("the leader lease was lost; stopping, so that two do not act at once")
 
 const (
-	// StopReserve is how long before the end of its lease a leader that cannot renew it
-	// stops: the time that work needs to end, and a second for requests on their way.
+	// StopReserve is the rest of an unrenewed lease at which its leader stops: the grace
+	// period of the workers, and a second for requests in flight.
 	StopReserve = controller.ShutdownGracePeriod + time.Second
-	// exitReserve is how long before the end of the lease the process ends though work
-	// has not.
+	// exitReserve is the rest of an unrenewed lease at which Lead returns even if the work
+	// has not ended.
 	exitReserve = 500 * time.Millisecond
 )
 
-// Election describes a lease that one of several processes holds.
+// Election configures the leader election of one lease.
 type Election struct {
 	componentconfig.LeaderElectionConfiguration
-	// Labels are put on the lease by whoever gets it.
+	// Labels are set on the lease by its holder.
 	Labels map[string]string
-	// Recorder tells, by events of the lease, who leads; it may be nil.
+	// Recorder sends an event of the lease for each new leader; it may be nil.
 	Recorder resourcelock.EventRecorder
-	// Watched has a standby watch the lease, so that it takes over when the lease is
-	// released, and not only when it tries again. It needs the right to.
+	// Watched has a process on standby watch the lease, so that it acquires a released lease
+	// at once instead of after RetryPeriod. It needs the right to watch the lease.
 	Watched bool
 }
 
-// CheckDeadlines returns an error if the deadlines leave no time to renew the lease, or
-// to end all work before the lease expires. The prefix is that of the flags' names.
+// CheckDeadlines returns an error if the durations leave no time to retry a renewal, or to
+// end all work before the lease expires. The flags' names begin with the prefix.
 func CheckDeadlines(prefix string, lease, renewal, retry time.Duration) error {
 	switch {
 	case retry <= 0 || renewal <= time.Duration(leaderelection.JitterFactor*float64(retry)):
@@ -53,12 +53,12 @@ func CheckDeadlines(prefix string, lease, renewal, retry time.Duration) error {
 	return nil
 }
 
-// Lead runs the function while this process holds the lease, and returns once it
-// has ended. When the context ends, the function ends first and the lease is
-// released after it, so that a standby takes over at once. It returns
-// [ErrLeaseLost] if the lease could not be renewed or went to another process: the
-// context of the function ends [StopReserve] before the lease expires. The watchdog
-// learns of the election, to tell when this process goes on with an expired lease.
+// Lead runs the function while this process holds the lease, and returns once the function
+// has returned. When the context ends, Lead releases the lease after the function has
+// returned, so that another replica leads at once. If the lease cannot be renewed, the
+// context of the function ends [StopReserve] before the lease expires, and Lead returns
+// [ErrLeaseLost]; likewise if another process took the lease. The watchdog fails the health
+// check of a process that leads with an expired lease.
 func Lead(ctx context.Context, config Election, client kubernetes.Interface, watchdog *leaderelection.HealthzAdaptor, run func(context.Context, controller.Term) error) error {
 	if !config.LeaderElect {
 		return run(ctx, controller.UnlimitedTerm())
@@ -67,82 +67,82 @@ func Lead(ctx context.Context, config Election, client kubernetes.Interface, wat
 	if err != nil {
 		return err
 	}
-	keeping, letExpire := context.WithCancel(context.WithoutCancel(ctx))
-	defer letExpire()
+	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRenewing()
 	election := &election{
-		Election: config, client: client, watchdog: watchdog, vacant: make(chan struct{}, 1),
-		term: newTerm(name, config.LeaseDuration.Duration), keeping: keeping, letExpire: letExpire,
+		Election: config, client: client, watchdog: watchdog, released: make(chan struct{}, 1),
+		term: newTerm(name, config.LeaseDuration.Duration), renewing: renewing, stopRenewing: stopRenewing,
 	}
-	watching, stopWatching := context.WithCancel(keeping)
+	watching, stopWatching := context.WithCancel(renewing)
 	defer stopWatching()
 	if config.Watched {
-		go election.watch(watching, client)
+		go election.watchLease(watching, client)
 	}
 	return election.lead(ctx, func(leading context.Context) error {
-		stopWatching() // a leader does not wait for a release
+		stopWatching() // a leader waits for no release
 		return run(leading, election.term)
 	})
 }
 
-// election is how one process stands by for a lease and renews it.
+// election acquires and renews a lease for this process.
 type election struct {
 	Election
 	client   kubernetes.Interface
 	watchdog *leaderelection.HealthzAdaptor
 	term     *term
-	// vacant has an entry when the lease was released.
-	vacant chan struct{}
-	// keeping lasts for as long as the lease is acquired and renewed; letExpire ends it.
-	keeping   context.Context
-	letExpire context.CancelFunc
+	// released has an entry when another process released the lease.
+	released chan struct{}
+	// renewing is the context of acquiring and renewing the lease; stopRenewing ends it.
+	renewing     context.Context
+	stopRenewing context.CancelFunc
 }
 
-// lead leads until the context ends or the lease is lost. The lease is renewed until
-// run has ended and released after that: the next leader must not meet a worker of
-// ours that still writes.
+// lead acquires the lease and runs the function until the context ends or the lease is
+// lost. The lease is renewed until run has returned and released only then: no worker of
+// this process may write beside the next leader.
 func (e *election) lead(ctx context.Context, run func(context.Context) error) error {
-	stopWaiting := context.AfterFunc(ctx, e.letExpire)
+	stopAcquiring := context.AfterFunc(ctx, e.stopRenewing)
 	ended := make(chan error, 1)
 	work := func(leading context.Context) {
-		defer e.letExpire()
-		if !stopWaiting() { // stopped just before it became the leader
+		defer e.stopRenewing()
+		if !stopAcquiring() { // the context ended just before the lease was acquired
 			ended <- nil
 			return
 		}
 		working, stop := context.WithCancel(leading)
 		defer stop()
 		defer context.AfterFunc(ctx, stop)()
-		go e.guard(stop)
+		go e.stopBeforeExpiry(stop)
 		ended <- run(working)
 	}
-	state := int32(attemptGivenUp)
-	for state == attemptGivenUp && e.keeping.Err() == nil {
+	outcome := restarted
+	for outcome == restarted && e.renewing.Err() == nil {
 		var err error
-		if state, err = e.attempt(work); err != nil {
+		if outcome, err = e.acquire(work); err != nil {
 			return err
 		}
 	}
-	if state == attemptLeads {
+	if outcome == acquired {
 		return e.finish(ctx, ended)
 	}
-	e.release(ctx)
+	e.releaseLease(ctx)
 	return nil
 }
 
-// guard stops the work in time before the lease expires. Work that has not ended soon
-// after that ends with the process.
-func (e *election) guard(stop context.CancelFunc) {
-	e.term.await(e.keeping, StopReserve)
+// stopBeforeExpiry stops the work [StopReserve] before the lease expires. It stops the
+// renewal exitReserve before the lease expires, even if the work has not ended.
+func (e *election) stopBeforeExpiry(stop context.CancelFunc) {
+	e.term.await(e.renewing, StopReserve)
 	stop()
 	select {
-	case <-e.keeping.Done():
+	case <-e.renewing.Done():
 	case <-time.After(StopReserve - exitReserve):
-		e.letExpire()
+		e.stopRenewing()
 	}
 }
 
-// finish waits until the work has ended, but not longer than the lease lasts, and
-// releases the lease then.
+// finish waits until the work has ended, and then releases the lease. It does not wait
+// longer than the lease lasts.
 func (e *election) finish(ctx context.Context, ended <-chan error) error {
 	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -163,68 +163,90 @@ func (e *election) finish(ctx context.Context, ended <-chan error) error {
 		}
 	}
 	lost := ctx.Err() == nil
-	e.release(ctx)
+	e.releaseLease(ctx)
 	if err == nil && lost {
 		return ErrLeaseLost
 	}
 	return err
 }
 
-// release removes this process from the lease, if it was ever acquired.
-func (e *election) release(ctx context.Context) {
+// releaseLease removes this process from the lease, if the lease was acquired.
+func (e *election) releaseLease(ctx context.Context) {
 	if !e.term.acquired() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(time.Second, e.term.Remaining()))
 	defer cancel()
-	if err := releaseLease(ctx, e.leases().Leases(e.ResourceNamespace), e.ResourceName, e.term); err != nil {
+	if err := removeHolder(ctx, e.leases().Leases(e.ResourceNamespace), e.ResourceName, e.term); err != nil {
 		klog.FromContext(ctx).Error(err, "The lease was not released and has to expire")
 	}
 }
 
-// What becomes of an attempt to get the lease: it is open until it leads, or is
-// given up for another one, or ends. One of the three happens, and once.
+// acquisition is the outcome of one run of client-go's elector.
+type acquisition int32
+
+// The outcomes of an acquisition.
 const (
-	attemptOpen = iota
-	attemptLeads
-	attemptGivenUp
-	attemptEnded
+	// acquiring: the elector still waits for the lease.
+	acquiring acquisition = iota
+	// acquired: this process leads, or has led.
+	acquired
+	// restarted: the lease was released; a new elector requests the lease at once.
+	restarted
+	// acquisitionEnded: the context ended before the lease was acquired.
+	acquisitionEnded
 )
 
-// attempt stands by until it gets the lease, and leads then. An attempt is given up
-// when the lease is vacant: the next one begins by asking for it.
-func (e *election) attempt(work func(context.Context)) (int32, error) {
-	var state atomic.Int32
-	trying, giveUp := context.WithCancel(e.keeping)
-	defer giveUp()
+// String returns the outcome in words.
+func (a acquisition) String() string {
+	switch a {
+	case acquiring:
+		return "acquiring"
+	case acquired:
+		return "acquired"
+	case restarted:
+		return "restarted"
+	case acquisitionEnded:
+		return "ended"
+	}
+	return "unknown"
+}
+
+// acquire runs an elector, which waits for the lease and then calls work. The elector
+// cannot be told to retry, so a released lease ends it, and the caller runs another one.
+func (e *election) acquire(work func(context.Context)) (acquisition, error) {
+	var outcome atomic.Int32
+	settle := func(to acquisition) bool { return outcome.CompareAndSwap(int32(acquiring), int32(to)) }
+	electing, stopElector := context.WithCancel(e.renewing)
+	defer stopElector()
 	elector, err := leaderelection.NewLeaderElector(e.config(leaderelection.LeaderCallbacks{
 		OnStartedLeading: func(leading context.Context) {
-			if state.CompareAndSwap(attemptOpen, attemptLeads) {
+			if settle(acquired) {
 				work(leading)
 			}
 		},
 		OnStoppedLeading: func() {
-			if state.Load() == attemptLeads {
-				klog.FromContext(trying).Info("No longer the leader")
+			if acquisition(outcome.Load()) == acquired {
+				klog.FromContext(electing).Info("No longer the leader")
 			}
 		},
 	}))
 	if err != nil {
-		return attemptEnded, fmt.Errorf("set up leader election: %w", err)
+		return acquisitionEnded, fmt.Errorf("set up leader election: %w", err)
 	}
 	go func() {
 		select {
-		case <-e.vacant:
-			if state.CompareAndSwap(attemptOpen, attemptGivenUp) {
-				giveUp()
+		case <-e.released:
+			if settle(restarted) {
+				stopElector()
 			}
-		case <-trying.Done():
+		case <-electing.Done():
 		}
 	}()
 	e.watchdog.SetLeaderElection(elector)
-	elector.Run(trying)
-	state.CompareAndSwap(attemptOpen, attemptEnded)
-	return state.Load(), nil
+	elector.Run(electing)
+	settle(acquisitionEnded)
+	return acquisition(outcome.Load()), nil
 }
 
 func (e *election) config(callbacks leaderelection.LeaderCallbacks) leaderelection.LeaderElectionConfig {
@@ -238,7 +260,7 @@ func (e *election) config(callbacks leaderelection.LeaderCallbacks) leaderelecti
 	}
 }
 
-// lock is the lease as the elector sees it.
+// lock returns the lease for the elector.
 func (e *election) lock() resourcelock.Interface {
 	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: e.ResourceNamespace, Name: e.ResourceName},

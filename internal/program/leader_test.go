@@ -39,7 +39,7 @@ func heldBy(holder string) *coordinationv1.Lease {
 	}
 }
 
-// standby is a process that stands by for a lease that somebody else holds.
+// standby is a process that waits for a lease of another holder.
 type standby struct {
 	t      *testing.T
 	client *fake.Clientset
@@ -53,10 +53,10 @@ type standby struct {
 func standBy(t *testing.T, watched bool) *standby {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	s := &standby{t: t, client: fake.NewClientset(heldBy("somebody else")), led: make(chan time.Time, 1), stop: stop, ended: make(chan error, 1)}
+	s := &standby{t: t, client: fake.NewClientset(heldBy("another holder")), led: make(chan time.Time, 1), stop: stop, ended: make(chan error, 1)}
 	s.client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		lease, _ := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
-		theirs := lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == "somebody else"
+		theirs := lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == "another holder"
 		if theirs || !s.contested.Load() {
 			return false, nil, nil
 		}
@@ -73,8 +73,8 @@ func standBy(t *testing.T, watched bool) *standby {
 	return s
 }
 
-// hand gives the lease to the holder, "" for nobody.
-func (s *standby) hand(holder string) {
+// setHolder sets the holder of the lease, "" for none.
+func (s *standby) setHolder(holder string) {
 	s.t.Helper()
 	if _, err := s.client.CoordinationV1().Leases("ns").Update(s.t.Context(), heldBy(holder), metav1.UpdateOptions{}); err != nil {
 		s.t.Error(err)
@@ -90,41 +90,41 @@ func (s *standby) holder() string {
 	return *lease.Spec.HolderIdentity
 }
 
-func TestAStandbyThatWatchesTakesOverTheMomentTheLeaseIsReleased(t *testing.T) {
+func TestWatchingStandbyAcquiresReleasedLeaseAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := standBy(t, true)
 		for range 5 { // the holder is alive
 			<-time.After(3 * time.Second)
-			s.hand("somebody else")
+			s.setHolder("another holder")
 		}
 		select {
 		case <-s.led:
-			t.Fatal("it leads beside the holder of the lease")
+			t.Fatal("the standby leads beside the holder of the lease")
 		default:
 		}
 		released := time.Now()
-		s.hand("")
+		s.setHolder("")
 		if wait := (<-s.led).Sub(released); wait > 100*time.Millisecond {
-			t.Errorf("it began to lead %s after the lease was released", wait)
+			t.Errorf("the standby led %s after the lease was released", wait)
 		}
 		if s.holder() == "" {
-			t.Error("it leads without the lease")
+			t.Error("the standby leads without the lease")
 		}
 		s.stop()
 		if err := <-s.ended; err != nil || s.holder() != "" {
-			t.Errorf("it ended with %v, and the lease is held by %q", err, s.holder())
+			t.Errorf("Lead = %v, and the lease is held by %q", err, s.holder())
 		}
 	})
 }
 
-func TestAStandbyThatDoesNotWatchTakesOverWhenItTriesAgain(t *testing.T) {
+func TestUnwatchedLeaseIsAcquiredByTheNextRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := standBy(t, false)
 		<-time.After(3 * time.Second)
 		released := time.Now()
-		s.hand("")
+		s.setHolder("")
 		if wait := (<-s.led).Sub(released); wait > 5*time.Second {
-			t.Errorf("it began to lead %s after the lease was released", wait)
+			t.Errorf("the standby led %s after the lease was released", wait)
 		}
 		s.stop()
 		if err := <-s.ended; err != nil {
@@ -133,12 +133,12 @@ func TestAStandbyThatDoesNotWatchTakesOverWhenItTriesAgain(t *testing.T) {
 	})
 }
 
-func TestALeaseThatIsNotRenewedIsTakenOnceItHasRunOut(t *testing.T) {
+func TestExpiredLeaseIsAcquired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		s := standBy(t, true)
 		if wait := (<-s.led).Sub(start); wait < 15*time.Second || wait > 20*time.Second {
-			t.Errorf("it began to lead %s after the last sign of the holder, want 15 s and little more", wait)
+			t.Errorf("the standby led %s after the last renewal, want 15 s and little more", wait)
 		}
 		s.stop()
 		if err := <-s.ended; err != nil {
@@ -147,26 +147,26 @@ func TestALeaseThatIsNotRenewedIsTakenOnceItHasRunOut(t *testing.T) {
 	})
 }
 
-func TestALeaderWhoseLeaseGoesToSomebodyElseStops(t *testing.T) {
+func TestLeaderStopsWhenLeaseIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := standBy(t, true)
-		s.hand("")
+		s.setHolder("")
 		<-s.led
 		s.contested.Store(true)
-		s.hand("somebody else")
+		s.setHolder("another holder")
 		if err := <-s.ended; !errors.Is(err, ErrLeaseLost) {
-			t.Errorf("it ended with %v, want that the lease is lost", err)
+			t.Errorf("Lead = %v, want ErrLeaseLost", err)
 		}
 	})
 }
 
-func TestAStandbyThatIsStoppedEndsAndNeverLeads(t *testing.T) {
+func TestStoppedStandbyNeverLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := standBy(t, true)
 		<-time.After(time.Second)
 		s.stop()
-		if err := <-s.ended; err != nil || len(s.led) > 0 || s.holder() != "somebody else" {
-			t.Errorf("it ended with %v, led %d times, and the lease is held by %q", err, len(s.led), s.holder())
+		if err := <-s.ended; err != nil || len(s.led) > 0 || s.holder() != "another holder" {
+			t.Errorf("Lead = %v, led %d times, and the lease is held by %q", err, len(s.led), s.holder())
 		}
 	})
 }

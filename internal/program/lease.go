@@ -13,9 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// leaseGetter returns clients of leases that bound each request by the timeout, so
-// that an API server that hangs leaves time for another try, and that note in the
-// term what each request shows.
+// leaseGetter returns lease clients that record the result of each request in the term and
+// bound each request by the timeout, so that a hanging API server leaves time for a retry.
 type leaseGetter struct {
 	coordinationv1client.LeasesGetter
 	term    *term
@@ -39,7 +38,7 @@ func (c leaseClient) Get(ctx context.Context, name string, options metav1.GetOpt
 	defer cancel()
 	lease, err := c.LeaseInterface.Get(ctx, name, options)
 	if err == nil {
-		c.term.read(lease)
+		c.term.observe(lease)
 	}
 	return lease, err
 }
@@ -51,7 +50,7 @@ func (c leaseClient) Create(ctx context.Context, lease *coordinationv1.Lease, op
 	sent := time.Now()
 	created, err := c.LeaseInterface.Create(ctx, lease, options)
 	if err == nil {
-		c.term.written(created, sent)
+		c.term.recordWrite(created, sent)
 	}
 	return created, err
 }
@@ -63,14 +62,14 @@ func (c leaseClient) Update(ctx context.Context, lease *coordinationv1.Lease, op
 	sent := time.Now()
 	updated, err := c.LeaseInterface.Update(ctx, lease, options)
 	if err == nil {
-		c.term.written(updated, sent)
+		c.term.recordWrite(updated, sent)
 	}
 	return updated, err
 }
 
-// releaseLease removes this process from the lease, if the lease still names it, so
-// that another process need not wait until the lease expires.
-func releaseLease(ctx context.Context, leases coordinationv1client.LeaseInterface, name string, term *term) error {
+// removeHolder removes this process from the lease, if it still is the holder, so that
+// another process need not wait until the lease expires.
+func removeHolder(ctx context.Context, leases coordinationv1client.LeaseInterface, name string, term *term) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		lease, err := leases.Get(ctx, name, metav1.GetOptions{})
 		if err != nil || !term.holds(lease) {

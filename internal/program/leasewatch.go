@@ -12,28 +12,29 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// watch tells of every time that the lease is released, until the context ends.
-func (e *election) watch(ctx context.Context, client kubernetes.Interface) {
-	tell := func() {
+// watchLease adds an entry to released whenever the lease is released or deleted, until
+// the context ends.
+func (e *election) watchLease(ctx context.Context, client kubernetes.Interface) {
+	notify := func() {
 		select {
-		case e.vacant <- struct{}{}:
+		case e.released <- struct{}{}:
 		default:
 		}
 	}
-	one := fields.OneTermEqualSelector("metadata.name", e.ResourceName).String()
+	byName := fields.OneTermEqualSelector("metadata.name", e.ResourceName).String()
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(e.ResourceNamespace),
-		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.FieldSelector = one }))
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.FieldSelector = byName }))
 	informer := factory.Coordination().V1().Leases().Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {
 			if isHeld(before) && !isHeld(after) {
-				tell()
+				notify()
 			}
 		},
-		DeleteFunc: func(any) { tell() },
+		DeleteFunc: func(any) { notify() },
 	})
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Watching the lease failed, trying to get it from time to time")
+		klog.FromContext(ctx).Error(err, "Watching the lease failed, requesting it every retry period")
 		return
 	}
 	informer.RunWithContext(ctx)

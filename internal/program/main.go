@@ -16,12 +16,12 @@ type Runner interface {
 	AddFlags(flags *pflag.FlagSet)
 	// Complete checks the flags. Its error names the flag at fault.
 	Complete() error
-	// Run works until the context ends, which is no error.
+	// Run runs until the context ends, and then returns nil.
 	Run(ctx context.Context) error
 }
 
-// Main runs the program that newRunner returns and exits: with 0, or with 1 after one
-// sentence on stderr. The command gives name and help, and may take arguments.
+// Main runs the program that newRunner returns, and exits with 0, or with 1 after one
+// sentence on stderr. The command has name and help, and may take arguments.
 func Main(command *cobra.Command, newRunner func() (Runner, error)) {
 	runner, err := newRunner()
 	if err == nil {
@@ -40,18 +40,18 @@ func complete(command *cobra.Command, runner Runner) {
 		command.Args = cobra.NoArgs
 	}
 	command.SilenceErrors, command.SilenceUsage = true, true
-	show := versionFlag("false")
-	show.add(command.Flags())
+	version := versionFlag("false")
+	version.add(command.Flags())
 	runner.AddFlags(command.Flags())
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return flagError(command.Flags(), err) })
 	command.RunE = func(*cobra.Command, []string) error {
-		if printed, err := show.print(command.OutOrStdout(), command.Name()); printed || err != nil {
+		if printed, err := version.print(command.OutOrStdout(), command.Name()); printed || err != nil {
 			return err
 		}
 		if err := runner.Complete(); err != nil {
 			return err
 		}
-		ctx, stop := SignalContext(command.Name())
+		ctx, stop := signalContext(command.Name())
 		defer stop()
 		return runner.Run(ctx)
 	}

@@ -22,30 +22,30 @@ type Options struct {
 	Kubeconfig string
 	// Master is the address of the API server, which overrides the kubeconfig's.
 	Master string
-	// QPS and Burst bound the requests of this client per second; 0 means that
-	// fairness is left to the API server.
+	// QPS and Burst limit the requests per second of each client; 0 leaves the limit to the
+	// fairness of the API server.
 	QPS   float32
 	Burst int
-	// Upstream are the bounds of the program that this one replaces: where one of the
-	// two is asked for, the other is upstream's.
+	// Upstream are the limits of the replaced program. They are the default of QPS or Burst
+	// if only the other one is set.
 	Upstream Limits
 	// ContentType is how requests are encoded.
 	ContentType string
-	// Logging is how and how much is logged.
+	// Logging configures format and verbosity of the log.
 	Logging *logsapi.LoggingConfiguration
 
 	gates map[string]bool
 	gate  featuregate.MutableFeatureGate
 }
 
-// Limits bound the requests of a client.
+// Limits are the rate limits of a client.
 type Limits struct {
 	QPS   float32
 	Burst int
 }
 
-// NewOptions returns the defaults. The gates are those that the program has beside
-// the common ones.
+// NewOptions returns the defaults. The gates are those of the program beside the common
+// ones.
 func NewOptions(gates map[featuregate.Feature]featuregate.FeatureSpec) (*Options, error) {
 	gate, err := features.NewGate()
 	if err != nil {
@@ -61,8 +61,8 @@ func NewOptions(gates map[featuregate.Feature]featuregate.FeatureSpec) (*Options
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; without it, the service account of the pod is used")
 	flags.StringVar(&o.Master, "master", o.Master, "address of the API server; overrides the one in the kubeconfig")
-	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "most requests per second to the API server, of each part of the program; 0 or less leaves fairness to the server")
-	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, fmt.Sprintf("most requests to the API server at once; where one of --kube-api-qps and --kube-api-burst is set, the other is %v or %d", o.Upstream.QPS, o.Upstream.Burst))
+	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "maximum requests per second to the API server, for each part of the program; 0 or less leaves the limit to the fairness of the server")
+	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, fmt.Sprintf("maximum burst of requests to the API server; if only one of --kube-api-qps and --kube-api-burst is set, the other is %v or %d", o.Upstream.QPS, o.Upstream.Burst))
 	flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "comma-separated list of gate=true|false; gates:\n"+strings.Join(features.Known(o.gate), "\n"))
 	logsapi.AddFlags(o.Logging, flags)
 }
@@ -82,7 +82,7 @@ func (o *Options) Complete() error {
 	return features.Set(o.gate, o.gates)
 }
 
-// completeLimits sets the one that was not asked for.
+// completeLimits sets the missing one of QPS and Burst.
 func (o *Options) completeLimits() {
 	switch {
 	case o.QPS < 0:
@@ -94,12 +94,12 @@ func (o *Options) completeLimits() {
 	}
 }
 
-// Honor is the gate HonorPVReclaimPolicy.
+// Honor returns whether the gate HonorPVReclaimPolicy is enabled.
 func (o *Options) Honor() bool {
 	return o.gate.Enabled(features.HonorPVReclaimPolicy)
 }
 
-// Gates are all feature gates as they are.
+// Gates returns whether each feature gate is enabled.
 func (o *Options) Gates() map[string]bool {
 	gates := map[string]bool{}
 	for name := range o.gate.GetAll() {

@@ -2,7 +2,7 @@ package program
 
 import "testing"
 
-func TestOneLimitOfTheClientBringsUpstreamsOther(t *testing.T) {
+func TestMissingLimitIsUpstreams(t *testing.T) {
 	for name, tc := range map[string]struct{ given, want Limits }{
 		"neither":        {Limits{}, Limits{}},
 		"both":           {Limits{QPS: 50, Burst: 100}, Limits{QPS: 50, Burst: 100}},

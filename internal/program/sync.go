@@ -15,25 +15,24 @@ import (
 )
 
 const (
-	// said is how often it is said that something is still waited for.
-	said = 10 * time.Second
-	// tried is how long after a request that got no answer the next one is sent, and
-	// patience how long an answer may take.
-	tried    = 2 * time.Second
-	patience = 10 * time.Second
+	// logInterval is the time between two log lines about the same wait.
+	logInterval = 10 * time.Second
+	// probeInterval is the time between two requests to an API server that does not
+	// answer, probeTimeout how long an answer may take.
+	probeInterval = 2 * time.Second
+	probeTimeout  = 10 * time.Second
 )
 
-// WaitForAPIServer waits until the API server answers, whatever its answer is: it may be away
-// for a while, as when its node is started anew. It returns false if the context
-// ended first.
+// WaitForAPIServer waits until the API server answers, also with an error: it may be
+// unreachable for a while, as during a restart of its node. It returns false if the
+// context ended first.
 func (c *Clients) WaitForAPIServer(ctx context.Context) bool {
-	told := c.tell(ctx, func() { c.sayUnreached(ctx) })
-	defer told()
+	defer c.logRepeatedly(ctx, func() { c.logUnreachable(ctx) })()
 	for first := true; !c.answers(ctx); first = false {
 		if first && ctx.Err() == nil {
-			c.sayUnreached(ctx)
+			c.logUnreachable(ctx)
 		}
-		next := time.NewTimer(tried)
+		next := time.NewTimer(probeInterval)
 		select {
 		case <-ctx.Done():
 			next.Stop()
@@ -44,14 +43,14 @@ func (c *Clients) WaitForAPIServer(ctx context.Context) bool {
 	return true
 }
 
-func (c *Clients) sayUnreached(ctx context.Context) {
+func (c *Clients) logUnreachable(ctx context.Context) {
 	klog.FromContext(ctx).Info("The API server does not answer; waiting for it (--kubeconfig, --master)", "server", c.Config.Host, "err", c.failures.last())
 }
 
 func (c *Clients) answers(ctx context.Context) bool {
-	asking, cancel := context.WithTimeout(ctx, patience)
+	probing, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	err := c.Objects.Discovery().RESTClient().Get().AbsPath("/version").Do(asking).Error()
+	err := c.Objects.Discovery().RESTClient().Get().AbsPath("/version").Do(probing).Error()
 	var answer apierrors.APIStatus
 	return err == nil || errors.As(err, &answer)
 }
@@ -61,10 +60,9 @@ func (c *Clients) answers(ctx context.Context) bool {
 // failed request: informers do not log that the server is unreachable. It returns false
 // if the context ended first.
 func (c *Clients) WaitForCacheSync(ctx context.Context, factory informers.SharedInformerFactory) bool {
-	told := c.tell(ctx, func() {
+	defer c.logRepeatedly(ctx, func() {
 		klog.FromContext(ctx).Info("Still waiting for the API server to fill caches", "server", c.Config.Host, "missing", missing(factory), "err", c.failures.last())
-	})
-	defer told()
+	})()
 	return factory.WaitForCacheSyncWithContext(ctx).Err == nil
 }
 
@@ -82,70 +80,70 @@ func missing(factory informers.SharedInformerFactory) []string {
 	return kinds
 }
 
-// tell says something again and again until the function that it returns is called.
-func (c *Clients) tell(ctx context.Context, say func()) (stop func()) {
-	telling, cancel := context.WithCancel(ctx)
-	var teller sync.WaitGroup
-	teller.Go(func() {
-		ticker := time.NewTicker(said)
+// logRepeatedly calls log every logInterval until stop is called.
+func (c *Clients) logRepeatedly(ctx context.Context, log func()) (stop func()) {
+	logging, cancel := context.WithCancel(ctx)
+	var logger sync.WaitGroup
+	logger.Go(func() {
+		ticker := time.NewTicker(logInterval)
 		defer ticker.Stop()
 		for {
 			select {
-			case <-telling.Done():
+			case <-logging.Done():
 				return
 			case <-ticker.C:
-				say()
+				log()
 			}
 		}
 	})
 	return func() {
 		cancel()
-		teller.Wait()
+		logger.Wait()
 	}
 }
 
-// failures knows of the requests of all clients the last one that failed.
+// failures records the last failed request of all clients.
 type failures struct {
 	mu   sync.Mutex
 	path string
 	err  error
 }
 
-// last is nil if nothing has failed, or that has succeeded since.
+// last returns the last failure, nil if the same path was requested successfully since.
 func (f *failures) last() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err
 }
 
-// watch looks at what becomes of requests.
-func (f *failures) watch(next http.RoundTripper) http.RoundTripper {
-	return watched{next, f}
+// wrap returns a RoundTripper that records failures.
+func (f *failures) wrap(next http.RoundTripper) http.RoundTripper {
+	return recordingRoundTripper{next, f}
 }
 
-type watched struct {
+type recordingRoundTripper struct {
 	http.RoundTripper
 	failures *failures
 }
 
-// RoundTrip sends one request.
-func (w watched) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := w.RoundTripper.RoundTrip(request)
+// RoundTrip sends one request and records whether it failed.
+func (r recordingRoundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.RoundTripper.RoundTrip(request)
 	switch {
 	case err != nil && request.Context().Err() == nil:
-		w.failures.note(request, err)
+		r.failures.record(request, err)
 	case err == nil && response.StatusCode >= http.StatusBadRequest:
-		w.failures.note(request, fmt.Errorf("%s %s: %s", request.Method, request.URL.Path, response.Status))
+		r.failures.record(request, fmt.Errorf("%s %s: %s", request.Method, request.URL.Path, response.Status))
 	case err == nil:
-		w.failures.note(request, nil)
+		r.failures.record(request, nil)
 	}
 	return response, err
 }
 
-// WrappedRoundTripper is for client-go, which closes the connections below.
-func (w watched) WrappedRoundTripper() http.RoundTripper { return w.RoundTripper }
+// WrappedRoundTripper lets client-go close the idle connections of the transport.
+func (r recordingRoundTripper) WrappedRoundTripper() http.RoundTripper { return r.RoundTripper }
 
-func (f *failures) note(request *http.Request, err error) {
+func (f *failures) record(request *http.Request, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil || f.path == request.URL.Path {

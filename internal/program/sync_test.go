@@ -19,13 +19,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// server is an API server without a network, which is away until it answers.
+// server is an API server without a network, which refuses connections until comeBack.
 type server struct {
 	mu      sync.Mutex
 	answers func(*http.Request) (int, string)
 }
 
-// RoundTrip refuses the connection while the server is away.
+// RoundTrip refuses the connection until comeBack.
 func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	answers := s.answers
@@ -46,12 +46,12 @@ func (s *server) comeBack(answers func(*http.Request) (int, string)) {
 	s.answers = answers
 }
 
-// away returns a server that does not answer, clients of it, and what is logged.
+// away returns an unreachable server, its clients, and the log.
 func away(t *testing.T) (*server, *Clients, context.Context, func() string) {
 	t.Helper()
 	s, f := &server{}, &failures{}
 	clients := &Clients{Config: &rest.Config{Host: "https://server", Transport: s}, agent: "program", failures: f}
-	clients.Config.Wrap(f.watch)
+	clients.Config.Wrap(f.wrap)
 	var err error
 	if clients.Objects, err = clients.For(""); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func away(t *testing.T) (*server, *Clients, context.Context, func() string) {
 	}
 }
 
-func TestAServerThatIsAwayIsWaitedForAndToldOf(t *testing.T) {
+func TestUnreachableServerIsAwaitedAndLogged(t *testing.T) {
 	for name, answers := range map[string]func(*http.Request) (int, string){
 		"comes back":            func(*http.Request) (int, string) { return http.StatusOK, "{}" },
 		"comes back and denies": func(*http.Request) (int, string) { return http.StatusForbidden, "no" },
@@ -83,11 +83,11 @@ func TestAServerThatIsAwayIsWaitedForAndToldOf(t *testing.T) {
 				go func() { reached <- clients.WaitForAPIServer(ctx) }()
 				<-time.After(time.Second)
 				if text := logged(); strings.Count(text, "does not answer") != 1 || !strings.Contains(text, "connection refused") || !strings.Contains(text, "https://server") {
-					t.Errorf("after a second it has said: %q", text)
+					t.Errorf("log after one second: %q", text)
 				}
 				<-time.After(time.Minute)
 				if text := logged(); strings.Count(text, "does not answer") != 6 {
-					t.Errorf("in a minute it has said: %q", text)
+					t.Errorf("log after one minute: %q", text)
 				}
 				s.comeBack(answers)
 				if !<-reached {
@@ -95,25 +95,25 @@ func TestAServerThatIsAwayIsWaitedForAndToldOf(t *testing.T) {
 				}
 				<-time.After(time.Minute)
 				if text := logged(); text != "" {
-					t.Errorf("with nothing to wait for, it says: %q", text)
+					t.Errorf("log of a reachable server: %q", text)
 				}
 			})
 		})
 	}
 }
 
-func TestAServerThatNeverComesBackIsWaitedForUntilTheEnd(t *testing.T) {
+func TestUnreachableServerIsAwaitedUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, clients, ctx, _ := away(t)
 		ctx, stop := context.WithTimeout(ctx, time.Hour)
 		defer stop()
 		if clients.WaitForAPIServer(ctx) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Error("it was reached, or given up")
+			t.Error("WaitForAPIServer returned true or too early")
 		}
 	})
 }
 
-func TestWhichCachesAreNotFilledIsToldWithTheReasonUntilTheyAre(t *testing.T) {
+func TestMissingCachesAreLoggedWithTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clients, ctx, logged := away(t)
 		watching, stop := context.WithCancel(ctx)
@@ -128,7 +128,7 @@ func TestWhichCachesAreNotFilledIsToldWithTheReasonUntilTheyAre(t *testing.T) {
 		<-time.After(25 * time.Second)
 		text := logged()
 		if strings.Count(text, "to fill caches") != 2 || !strings.Contains(text, `["PersistentVolume" "StorageClass"]`) || !strings.Contains(text, "connection refused") {
-			t.Errorf("it has said: %q", text)
+			t.Errorf("log: %q", text)
 		}
 		s.comeBack(func(request *http.Request) (int, string) {
 			if strings.Contains(request.URL.Path, "storageclasses") {
@@ -138,16 +138,16 @@ func TestWhichCachesAreNotFilledIsToldWithTheReasonUntilTheyAre(t *testing.T) {
 		})
 		<-time.After(5 * time.Minute)
 		if text = logged(); !strings.Contains(text, `["StorageClass"]`) || !strings.Contains(text, "/apis/storage.k8s.io/v1/storageclasses: Too Many Requests") {
-			t.Errorf("it has said: %q", text)
+			t.Errorf("log: %q", text)
 		}
 		s.comeBack(lists)
 		if !<-filled {
-			t.Error("the caches were never filled")
+			t.Error("the caches were not filled")
 		}
 	})
 }
 
-func TestCachesThatAreNeverFilledAreWaitedForUntilTheEnd(t *testing.T) {
+func TestMissingCachesAreAwaitedUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, clients, ctx, _ := away(t)
 		ctx, stop := context.WithTimeout(ctx, time.Hour)
@@ -157,13 +157,13 @@ func TestCachesThatAreNeverFilledAreWaitedForUntilTheEnd(t *testing.T) {
 		factory.StartWithContext(ctx)
 		defer factory.Shutdown()
 		if clients.WaitForCacheSync(ctx, factory) {
-			t.Error("a cache is taken for filled that never was")
+			t.Error("WaitForCacheSync returned true without a list")
 		}
 	})
 }
 
-// lists has no objects of any kind, and nothing to watch: a watch is refused that
-// begins with a list, and any other one lasts until it is stopped.
+// lists answers with empty lists. It refuses streaming lists, and other watches bring
+// nothing until they are stopped.
 func lists(request *http.Request) (int, string) {
 	switch query := request.URL.Query(); {
 	case query.Get("sendInitialEvents") != "":

@@ -11,24 +11,23 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// term is what this process knows of its own lease.
+// term is the state of this process's lease.
 type term struct {
 	identity string
-	// duration is how long the lease is valid for other processes after a renewal.
+	// duration is how long other processes respect the lease after a renewal.
 	duration time.Duration
 
 	mu sync.Mutex
-	// renewed is when the last successful renewal was sent; zero before the lease is
+	// renewed is when the last successful renewal was sent; zero until the lease is
 	// acquired.
 	renewed time.Time
 	id      controller.TermID
-	// lost is closed once the lease is known to be another process's, or another object.
+	// lost is closed once the lease has another holder, or is another object.
 	lost   chan struct{}
 	isLost bool
 }
 
-// newTerm returns the term of a lease that is not acquired yet. A lease states its
-// duration in whole seconds.
+// newTerm returns the term of a lease that is not acquired yet. Leases count whole seconds.
 func newTerm(identity string, duration time.Duration) *term {
 	return &term{identity: identity, duration: duration.Truncate(time.Second), lost: make(chan struct{})}
 }
@@ -50,9 +49,9 @@ func (t *term) ID() controller.TermID {
 	return t.id
 }
 
-// written notes a successful write of the lease, which was sent at the time. The
-// first one acquires the lease. Other processes saw the write at that time or later.
-func (t *term) written(lease *coordinationv1.Lease, sent time.Time) {
+// recordWrite records a successful write of the lease that was sent at the time. The first
+// one acquires the lease. Other processes see the write at that time or later.
+func (t *term) recordWrite(lease *coordinationv1.Lease, sent time.Time) {
 	if !t.holds(lease) {
 		return
 	}
@@ -63,11 +62,11 @@ func (t *term) written(lease *coordinationv1.Lease, sent time.Time) {
 		t.id = controller.TermID{LeaseUID: lease.UID, Transitions: ptr.Deref(lease.Spec.LeaseTransitions, 0)}
 	}
 	t.mu.Unlock()
-	t.read(lease)
+	t.observe(lease)
 }
 
-// read notes the lease as the API server has it.
-func (t *term) read(lease *coordinationv1.Lease) {
+// observe records the lease that the API server returned.
+func (t *term) observe(lease *coordinationv1.Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.renewed.IsZero() || t.isLost || t.holds(lease) && lease.UID == t.id.LeaseUID {
@@ -87,8 +86,8 @@ func (t *term) acquired() bool {
 	return !t.renewed.IsZero()
 }
 
-// await returns once no more than the rest remains of the lease, or the lease or the
-// context is gone.
+// await returns once at most the rest of the lease remains, or the lease is lost, or the
+// context has ended.
 func (t *term) await(ctx context.Context, rest time.Duration) {
 	for {
 		wait := t.Remaining() - rest
@@ -96,7 +95,7 @@ func (t *term) await(ctx context.Context, rest time.Duration) {
 			return
 		}
 		select {
-		case <-time.After(wait): // the lease may have been renewed meanwhile
+		case <-time.After(wait): // check again: the lease may have been renewed
 		case <-t.lost:
 			return
 		case <-ctx.Done():

@@ -21,7 +21,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// leader leads with a lease whose requests can be made to fail.
+// leader holds a lease whose requests the test can have fail.
 type leader struct {
 	*testing.T
 	client *fake.Clientset
@@ -66,7 +66,7 @@ func lead(t *testing.T, deadlines componentconfig.LeaderElectionConfiguration) *
 	return l
 }
 
-// sinceRenewal is how long ago the last successful renewal was sent.
+// sinceRenewal returns the time since the last successful renewal was sent.
 func (l *leader) sinceRenewal() time.Duration {
 	return time.Since(time.Unix(0, l.renewed.Load()))
 }
@@ -116,7 +116,7 @@ func TestWorkEndsBeforeAnUnrenewedLeaseExpires(t *testing.T) {
 					}
 					close(l.end)
 					if err := <-l.ended; !errors.Is(err, ErrLeaseLost) {
-						t.Errorf("Lead = %v, want that the lease is lost", err)
+						t.Errorf("Lead = %v, want ErrLeaseLost", err)
 					}
 				})
 			})
@@ -214,7 +214,7 @@ func TestAnotherHolderEndsWorkAtTheNextRenewal(t *testing.T) {
 	}
 }
 
-func TestTermTellsValidityAndCustody(t *testing.T) {
+func TestTermReturnsRemainingAndID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lead(t, lasting)
 		if id := l.term.ID(); id != (controller.TermID{LeaseUID: "lease", Transitions: 8}) {
@@ -243,8 +243,8 @@ func TestRestartedContainerLeadsAtOnceInItsTerm(t *testing.T) {
 		lease := heldBy("pod_exeunt")
 		lease.UID, lease.Spec.LeaseTransitions = "lease", ptr.To[int32](3)
 		e := &election{Election: Election{LeaderElectionConfiguration: lasting}, client: fake.NewClientset(lease), term: term,
-			watchdog: leaderelection.NewLeaderHealthzAdaptor(time.Minute), vacant: make(chan struct{})}
-		e.keeping, e.letExpire = context.WithCancel(t.Context())
+			watchdog: leaderelection.NewLeaderHealthzAdaptor(time.Minute), released: make(chan struct{})}
+		e.renewing, e.stopRenewing = context.WithCancel(t.Context())
 		start := time.Now()
 		err := e.lead(t.Context(), func(context.Context) error { return errors.New("done") })
 		if err == nil || err.Error() != "done" || time.Since(start) > 0 {

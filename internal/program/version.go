@@ -13,14 +13,14 @@ import (
 type versionFlag string
 
 func (v *versionFlag) add(flags *pflag.FlagSet) {
-	flags.Var(v, "version", "print the version and end; --version=raw prints all that is known of the build")
+	flags.Var(v, "version", "print the version and exit; --version=raw prints all build information")
 	flags.Lookup("version").NoOptDefVal = "true"
 }
 
 func (v *versionFlag) String() string { return string(*v) }
 func (*versionFlag) Type() string     { return "version" }
 
-// Set refuses what kube-controller-manager takes besides: a version to pretend.
+// Set refuses other version numbers, which kube-controller-manager accepts and reports as its own.
 func (v *versionFlag) Set(text string) error {
 	if text == "raw" {
 		*v = "raw"
@@ -28,13 +28,13 @@ func (v *versionFlag) Set(text string) error {
 	}
 	on, err := strconv.ParseBool(text)
 	if err != nil {
-		return refusedError{fmt.Sprintf("--version=%s is refused: the version is the one that was built; give --version or --version=raw", text)}
+		return refusedError{fmt.Sprintf("--version=%s is refused: the version of the build cannot be changed; give --version or --version=raw", text)}
 	}
 	*v = versionFlag(strconv.FormatBool(on))
 	return nil
 }
 
-// print says which version the program is, if that was asked for.
+// print prints the version if --version asks for it.
 func (v *versionFlag) print(out io.Writer, program string) (printed bool, err error) {
 	switch *v {
 	case "true":
