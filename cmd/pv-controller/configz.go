@@ -10,9 +10,9 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
-// effective is the configuration that the program runs with, as /configz shows it.
-// The fields are named as those of kube-controller-manager are.
-type effective struct {
+// configuration is what /configz serves. Its fields have the names of
+// kube-controller-manager's configuration.
+type configuration struct {
 	metav1.TypeMeta  `json:",inline"`
 	FeatureGates     map[string]bool                               `json:"featureGates"`
 	ClientConnection componentconfig.ClientConnectionConfiguration `json:"clientConnection"`
@@ -43,11 +43,11 @@ type recyclerConfiguration struct {
 	IncrementTimeoutHostPath    int32  `json:"incrementTimeoutHostPath"`
 }
 
-// DeepCopyObject returns the configuration itself, which nobody changes.
-func (e *effective) DeepCopyObject() runtime.Object { return e }
+// DeepCopyObject returns the configuration itself, which is never changed.
+func (c *configuration) DeepCopyObject() runtime.Object { return c }
 
-func (o *options) effective() *effective {
-	return &effective{
+func (o *options) configuration() *configuration {
+	return &configuration{
 		TypeMeta:     metav1.TypeMeta{APIVersion: "pv-controller.config.exeunt.io/v1alpha1", Kind: "PVControllerConfiguration"},
 		FeatureGates: o.Gates(),
 		ClientConnection: componentconfig.ClientConnectionConfiguration{
@@ -66,24 +66,24 @@ func (o *options) effective() *effective {
 		Binder: binderConfiguration{
 			ConcurrentClaimSyncs:    o.claimWorkers,
 			ConcurrentVolumeSyncs:   o.volumeWorkers,
-			PVClaimBinderSyncPeriod: metav1.Duration{Duration: o.lookAgain},
+			PVClaimBinderSyncPeriod: metav1.Duration{Duration: o.resyncPeriod},
 			VolumeConfiguration: volumeConfiguration{
-				EnableDynamicProvisioning: o.dynamic, EnableHostPathProvisioning: o.plugins.hostPath, Recycler: o.plugins.effective(),
+				EnableDynamicProvisioning: o.dynamic, EnableHostPathProvisioning: o.plugins.hostPath, Recycler: o.plugins.configuration(),
 			},
 		},
 	}
 }
 
-// show makes the configuration known to /configz.
-func (o *options) show() error {
+// publishConfig registers the configuration for /configz.
+func (o *options) publishConfig() error {
 	const name = "pv-controller"
 	configz.Delete(name)
-	shown, err := configz.New(name)
+	config, err := configz.New(name)
 	if err == nil {
-		err = shown.Set(o.effective())
+		err = config.Set(o.configuration())
 	}
 	if err != nil {
-		return fmt.Errorf("show configuration: %w", err)
+		return fmt.Errorf("publish configuration: %w", err)
 	}
 	return nil
 }

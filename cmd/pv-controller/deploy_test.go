@@ -12,7 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/deploy"
 )
 
-func TestTheDeploymentGivesFlagsThatTheProgramTakes(t *testing.T) {
+func TestDeploymentUsesValidFlags(t *testing.T) {
 	text, err := fs.ReadFile(deploy.Manifests, "pv-controller/deployment.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -36,9 +36,9 @@ func TestTheDeploymentGivesFlagsThatTheProgramTakes(t *testing.T) {
 		t.Error(err)
 	}
 	if port := flags.Lookup("secure-port").Value.String(); !strings.HasPrefix(port, "1027") || container.Ports[0].ContainerPort != 10270 {
-		t.Errorf("it serves on port %s, and the probes ask port %d", port, container.Ports[0].ContainerPort)
+		t.Errorf("the program serves on port %s, the probes use port %d", port, container.Ports[0].ContainerPort)
 	}
 	if *deployment.Spec.Replicas < 2 || !o.leader.LeaderElect {
-		t.Errorf("%d replicas, elected: %v; want one to lead and one to stand by", *deployment.Spec.Replicas, o.leader.LeaderElect)
+		t.Errorf("%d replicas, elected: %v; want a leader and a standby", *deployment.Spec.Replicas, o.leader.LeaderElect)
 	}
 }

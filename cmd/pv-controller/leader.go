@@ -10,7 +10,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program"
 )
 
-// checkLeaderElection says what is wrong with the flags of leader election.
+// checkLeaderElection validates the flags of leader election.
 func checkLeaderElection(config componentconfig.LeaderElectionConfiguration) error {
 	switch {
 	case !config.LeaderElect:

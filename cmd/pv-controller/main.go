@@ -1,6 +1,6 @@
-// The program pv-controller binds claims to volumes, keeps their phases, releases
-// volumes whose claim is gone and protects both while they are used. It replaces
-// three loops of kube-controller-manager.
+// The program pv-controller binds claims to volumes, sets their phases, releases volumes
+// whose claim is gone and protects both while they are in use. It replaces three loops of
+// kube-controller-manager.
 package main
 
 import (
@@ -17,8 +17,8 @@ import (
 func main() {
 	program.Main(&cobra.Command{
 		Use:   "pv-controller",
-		Short: "Bind claims to volumes and reclaim them in order",
-		Long: "pv-controller binds PersistentVolumeClaims to PersistentVolumes, keeps the phases of both,\n" +
+		Short: "Bind claims to volumes and reclaim released volumes",
+		Long: "pv-controller binds PersistentVolumeClaims to PersistentVolumes, sets the phases of both,\n" +
 			"releases volumes whose claim is gone and protects both while they are in use.\n" +
 			"It replaces the loops persistentvolume-binder-controller, persistentvolume-protection-controller\n" +
 			"and persistentvolumeclaim-protection-controller of kube-controller-manager.",

@@ -7,8 +7,8 @@ import (
 	"k8s.io/component-base/metrics"
 )
 
-// addMetricFlags registers the flags that shape the metrics. No metric of this
-// program was ever hidden, so that the flag that shows those is not among them.
+// addMetricFlags registers the flags of component-base for metrics, except
+// --show-hidden-metrics-for-version: no metric of this program was ever hidden.
 func addMetricFlags(options *metrics.Options, flags *pflag.FlagSet) {
 	all := pflag.NewFlagSet("metrics", pflag.ContinueOnError)
 	options.AddFlags(all)
@@ -19,7 +19,7 @@ func addMetricFlags(options *metrics.Options, flags *pflag.FlagSet) {
 	})
 }
 
-// applyMetrics checks the flags and has them obeyed.
+// applyMetrics validates and applies the flags.
 func applyMetrics(options *metrics.Options) error {
 	if err := errors.Join(options.Validate()...); err != nil {
 		return err

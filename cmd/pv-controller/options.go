@@ -20,15 +20,14 @@ type options struct {
 	*program.Options
 	serving *serving.Options
 	leader  componentconfig.LeaderElectionConfiguration
-	// claimWorkers and volumeWorkers are how many objects of a kind are worked on at once.
+	// claimWorkers and volumeWorkers are the numbers of workers per kind of object.
 	claimWorkers, volumeWorkers int
 	dynamic                     bool
-	// lookAgain is the longest time until an object that waits is looked at though no
-	// event came.
-	lookAgain time.Duration
-	metrics   *metrics.Options
-	plugins   pluginOptions
-	// set are the in-tree plugins once the flags are complete.
+	// resyncPeriod is the maximum time until a waiting object is reconciled without an event.
+	resyncPeriod time.Duration
+	metrics      *metrics.Options
+	plugins      pluginOptions
+	// set has the in-tree plugins; Complete sets it.
 	set *intree.Set
 }
 
@@ -53,7 +52,7 @@ func newOptions() (program.Runner, error) {
 		claimWorkers:  16,
 		volumeWorkers: 16,
 		dynamic:       true,
-		lookAgain:     15 * time.Second,
+		resyncPeriod:  15 * time.Second,
 		metrics:       metrics.NewOptions(),
 		plugins:       newPluginOptions(),
 	}, nil
@@ -64,17 +63,17 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	o.Options.AddFlags(flags)
 	o.serving.AddFlags(flags)
 	componentoptions.BindLeaderElectionFlags(&o.leader, flags)
-	flags.IntVar(&o.claimWorkers, "concurrent-claim-syncs", o.claimWorkers, "claims that are worked on at once")
-	flags.IntVar(&o.volumeWorkers, "concurrent-volume-syncs", o.volumeWorkers, "volumes that are worked on at once")
-	flags.BoolVar(&o.dynamic, "enable-dynamic-provisioning", o.dynamic, "ask provisioners for volumes where none fits")
-	flags.StringVar(&o.ContentType, "kube-api-content-type", o.ContentType, "how requests to the API server are encoded: application/vnd.kubernetes.protobuf or application/json")
-	flags.DurationVar(&o.lookAgain, "pvclaimbinder-sync-period", o.lookAgain, "longest time until a claim or volume that waits is looked at again though no event came; settled ones are left alone")
+	flags.IntVar(&o.claimWorkers, "concurrent-claim-syncs", o.claimWorkers, "number of claims that are reconciled at once")
+	flags.IntVar(&o.volumeWorkers, "concurrent-volume-syncs", o.volumeWorkers, "number of volumes that are reconciled at once")
+	flags.BoolVar(&o.dynamic, "enable-dynamic-provisioning", o.dynamic, "request a volume from the provisioner of the class if no existing volume fits")
+	flags.StringVar(&o.ContentType, "kube-api-content-type", o.ContentType, "content type of requests to the API server: application/vnd.kubernetes.protobuf or application/json")
+	flags.DurationVar(&o.resyncPeriod, "pvclaimbinder-sync-period", o.resyncPeriod, "maximum time until a waiting claim or volume is reconciled again without an event; settled objects are not resynced")
 	o.plugins.AddFlags(flags)
 	addMetricFlags(o.metrics, flags)
-	refuse(flags)
+	refuseFlags(flags)
 }
 
-// Complete checks the flags and has them obeyed.
+// Complete validates and applies the flags.
 func (o *options) Complete() error {
 	if err := o.check(); err != nil {
 		return err
@@ -89,7 +88,7 @@ func (o *options) check() error {
 	if o.claimWorkers < 1 || o.volumeWorkers < 1 {
 		return errors.New("--concurrent-claim-syncs and --concurrent-volume-syncs must be at least 1")
 	}
-	if o.lookAgain <= 0 {
+	if o.resyncPeriod <= 0 {
 		return errors.New("--pvclaimbinder-sync-period must be longer than 0")
 	}
 	var err error

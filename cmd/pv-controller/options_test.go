@@ -18,15 +18,15 @@ import (
 //go:embed testdata/kube-controller-manager.flags
 var upstreamFlags string
 
-// differs are the flags whose default is another one here, and why.
+// differs has the flags with another default than upstream, and the reason.
 var differs = map[string]string{
-	"kube-api-qps":               "fairness is left to the API server, unless a limit is asked for",
-	"kube-api-burst":             "as --kube-api-qps; where one is set, the other is upstream's",
-	"leader-elect-resource-name": "kube-controller-manager goes on, and keeps its own lease",
-	"secure-port":                "serving is asked for, so that two programs on one host never clash",
+	"kube-api-qps":               "the API server limits clients fairly, unless a flag sets a limit",
+	"kube-api-burst":             "as --kube-api-qps; if only one is set, the other is upstream's",
+	"leader-elect-resource-name": "kube-controller-manager runs on with its own lease",
+	"secure-port":                "serving is opt-in, so that two programs on one host never clash",
 }
 
-func TestEveryFlagOfTheControllerManagerIsServedWithItsDefaultOrRefusedWithAReason(t *testing.T) {
+func TestFlagsOfKubeControllerManagerAreServedOrRefused(t *testing.T) {
 	flags := flagsOf(t)
 	for line := range strings.Lines(upstreamFlags) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -51,7 +51,7 @@ func TestEveryFlagOfTheControllerManagerIsServedWithItsDefaultOrRefusedWithAReas
 	}
 }
 
-// expectReason wants a reason that says why and, after a semicolon or in its last
+// expectReason checks that a reason says why and, after a semicolon or in its last
 // part, what to do.
 func expectReason(t *testing.T, name, why string) {
 	t.Helper()
@@ -60,7 +60,7 @@ func expectReason(t *testing.T, name, why string) {
 	}
 }
 
-func TestNothingIsRefusedThatTheControllerManagerDoesNotKnow(t *testing.T) {
+func TestOnlyFlagsOfKubeControllerManagerAreRefused(t *testing.T) {
 	known := map[string]bool{}
 	for line := range strings.Lines(upstreamFlags) {
 		known[strings.Split(line, "\t")[1]] = true
@@ -72,7 +72,7 @@ func TestNothingIsRefusedThatTheControllerManagerDoesNotKnow(t *testing.T) {
 	})
 }
 
-// shown is a default as --help shows it: empty for a zero value.
+// shown returns a default as --help prints it, empty for a zero value.
 func shown(value string) string {
 	switch value {
 	case "false", "0", "0s", "[]", "<nil>":
@@ -92,7 +92,7 @@ func flagsOf(t *testing.T) *pflag.FlagSet {
 	return flags
 }
 
-func TestTheEffectiveConfigurationShowsWhatWasAskedForAndWhatIsDefault(t *testing.T) {
+func TestConfigzShowsFlagsAndDefaults(t *testing.T) {
 	work, err := newOptions()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestTheEffectiveConfigurationShowsWhatWasAskedForAndWhatIsDefault(t *testin
 	if err := flags.Parse([]string{"--kube-api-qps=7.5", "--kube-api-burst=9", "--leader-elect=false", "--concurrent-claim-syncs=3", "--v=4"}); err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(work.(*options).effective())
+	text, err := json.Marshal(work.(*options).configuration())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,11 +118,11 @@ func TestTheEffectiveConfigurationShowsWhatWasAskedForAndWhatIsDefault(t *testin
 	}
 }
 
-func TestFlagsThatContradictThemselvesAreRefused(t *testing.T) {
+func TestInvalidFlagsAreRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"--concurrent-claim-syncs=0":                            "--concurrent-claim-syncs",
-		"--pv-recycler-minimum-timeout-nfs=0":                   "at least one second",
-		"--pv-recycler-timeout-increment-hostpath=-1":           "none less",
+		"--pv-recycler-minimum-timeout-nfs=0":                   "the minimum must be at least 1",
+		"--pv-recycler-timeout-increment-hostpath=-1":           "the increment not negative",
 		"--pv-recycler-pod-template-filepath-nfs=/nowhere":      "--pv-recycler-pod-template-filepath-nfs",
 		"--pv-recycler-pod-template-filepath-hostpath=/nowhere": "--pv-recycler-pod-template-filepath-hostpath",
 		"--kube-api-burst=-1":                                   "--kube-api-burst",

@@ -11,16 +11,16 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 )
 
-// pluginOptions are the flags of the in-tree plugins, which are named as those of
-// kube-controller-manager are, and its defaults.
+// pluginOptions are the flags of the in-tree plugins, with the names and defaults of
+// kube-controller-manager.
 type pluginOptions struct {
-	// hostPath has host-path volumes provisioned.
+	// hostPath enables the provisioning of host-path volumes.
 	hostPath          bool
 	nfsPods, hostPods recyclerOptions
 }
 
-// recyclerOptions are those of one plugin's recycler pods: a file with the pod, the
-// least time in seconds and the time for each Gi.
+// recyclerOptions configure the recycler pods of a plugin: a file with the pod, and the
+// timeout as a minimum in seconds and an increment per Gi.
 type recyclerOptions struct {
 	template           string
 	minimum, increment int32
@@ -35,18 +35,18 @@ func newPluginOptions() pluginOptions {
 
 // AddFlags registers the flags.
 func (o *pluginOptions) AddFlags(flags *pflag.FlagSet) {
-	const pod = "file with the pod that recycles %s volumes, in place of the default one; its first volume is replaced by the one to scrub"
-	const least, each = "least time in seconds that a pod may take that recycles a %s volume", "time in seconds for each Gi that a pod may take that recycles a %s volume"
+	const pod = "file with the pod template for recycling %s volumes; its first volume is replaced by the volume to scrub"
+	const minimum, increment = "minimum timeout in seconds of a pod that recycles a %s volume", "timeout in seconds per Gi of a pod that recycles a %s volume"
 	flags.BoolVar(&o.hostPath, "enable-hostpath-provisioner", o.hostPath, "let the host-path plugin provision directories below "+intree.HostPathRoot+", for tests on a cluster of one machine; their data is lost with the machine")
 	flags.StringVar(&o.nfsPods.template, "pv-recycler-pod-template-filepath-nfs", o.nfsPods.template, fmt.Sprintf(pod, "NFS"))
-	flags.Int32Var(&o.nfsPods.minimum, "pv-recycler-minimum-timeout-nfs", o.nfsPods.minimum, fmt.Sprintf(least, "NFS"))
-	flags.Int32Var(&o.nfsPods.increment, "pv-recycler-increment-timeout-nfs", o.nfsPods.increment, fmt.Sprintf(each, "NFS"))
+	flags.Int32Var(&o.nfsPods.minimum, "pv-recycler-minimum-timeout-nfs", o.nfsPods.minimum, fmt.Sprintf(minimum, "NFS"))
+	flags.Int32Var(&o.nfsPods.increment, "pv-recycler-increment-timeout-nfs", o.nfsPods.increment, fmt.Sprintf(increment, "NFS"))
 	flags.StringVar(&o.hostPods.template, "pv-recycler-pod-template-filepath-hostpath", o.hostPods.template, fmt.Sprintf(pod, "host-path"))
-	flags.Int32Var(&o.hostPods.minimum, "pv-recycler-minimum-timeout-hostpath", o.hostPods.minimum, fmt.Sprintf(least, "host-path"))
-	flags.Int32Var(&o.hostPods.increment, "pv-recycler-timeout-increment-hostpath", o.hostPods.increment, fmt.Sprintf(each, "host-path"))
+	flags.Int32Var(&o.hostPods.minimum, "pv-recycler-minimum-timeout-hostpath", o.hostPods.minimum, fmt.Sprintf(minimum, "host-path"))
+	flags.Int32Var(&o.hostPods.increment, "pv-recycler-timeout-increment-hostpath", o.hostPods.increment, fmt.Sprintf(increment, "host-path"))
 }
 
-// plugins returns the in-tree plugins as the flags want them.
+// plugins returns the in-tree plugins that the flags configure.
 func (o *pluginOptions) plugins() (*intree.Set, error) {
 	nfs, err := o.nfsPods.recycling("nfs")
 	if err != nil {
@@ -57,13 +57,13 @@ func (o *pluginOptions) plugins() (*intree.Set, error) {
 		return nil, err
 	}
 	return intree.NewSet(migration.New(),
-		&intree.HostPath{Root: intree.HostPathRoot, Provisions: o.hostPath, Recycling: host, Node: machine()},
+		&intree.HostPath{Root: intree.HostPathRoot, Provisions: o.hostPath, Recycling: host, Node: nodeName()},
 		&intree.NFS{Recycling: nfs},
 	), nil
 }
 
-// machine is the name of the machine, which kubelets call their node by, "" if unknown.
-func machine() string {
+// nodeName returns the host name, which kubelets use as node name, "" if unknown.
+func nodeName() string {
 	name, err := os.Hostname()
 	if err != nil {
 		return ""
@@ -71,8 +71,8 @@ func machine() string {
 	return strings.ToLower(name)
 }
 
-// effective are the options as /configz shows them.
-func (o *pluginOptions) effective() recyclerConfiguration {
+// configuration returns the options for /configz.
+func (o *pluginOptions) configuration() recyclerConfiguration {
 	return recyclerConfiguration{
 		PodTemplateFilePathNFS:      o.nfsPods.template,
 		MinimumTimeoutNFS:           o.nfsPods.minimum,
@@ -85,7 +85,7 @@ func (o *pluginOptions) effective() recyclerConfiguration {
 
 func (o recyclerOptions) recycling(plugin string) (intree.Recycling, error) {
 	if o.minimum < 1 || o.increment < 0 {
-		return intree.Recycling{}, fmt.Errorf("the least time for recycling %s volumes is %d seconds and %d more for each Gi: it must be at least one second, and none less", plugin, o.minimum, o.increment)
+		return intree.Recycling{}, fmt.Errorf("the timeout for recycling %s volumes is %d seconds plus %d seconds per Gi: the minimum must be at least 1 and the increment not negative", plugin, o.minimum, o.increment)
 	}
 	template, err := intree.LoadTemplate(o.template)
 	if err != nil {

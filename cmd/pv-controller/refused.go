@@ -8,9 +8,9 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program"
 )
 
-// stays are the flags of kube-controller-manager that belong to the controllers
-// that stay there.
-var stays = map[string]string{
+// otherControllers are the flags of kube-controller-manager, by the controller that they
+// configure, whose controllers stay there.
+var otherControllers = map[string]string{
 	"certificatesigningrequest-signing-controller": "cluster-signing-cert-file cluster-signing-duration cluster-signing-key-file " +
 		"cluster-signing-kube-apiserver-client-cert-file cluster-signing-kube-apiserver-client-key-file " +
 		"cluster-signing-kubelet-client-cert-file cluster-signing-kubelet-client-key-file " +
@@ -50,38 +50,38 @@ var stays = map[string]string{
 	"validatingadmissionpolicy-status-controller": "concurrent-validating-admission-policy-status-syncs",
 }
 
-// senseless are its flags that no controller of this program could obey. Each
-// reason ends with what to do.
-var senseless = map[string]string{
+// inapplicable are the flags of kube-controller-manager without a meaning here. Each reason
+// ends with the action to take.
+var inapplicable = map[string]string{
 	"cloud-config":                    noCloud,
 	"cloud-provider":                  noCloud,
 	"external-cloud-volume-plugin":    noCloud,
-	"cluster-name":                    "it names what a cloud provider makes, and this program makes nothing there; take it out here",
-	"controllers":                     "this program runs exactly the three loops that it replaces; exclude those from --controllers of kube-controller-manager, and take the flag out here",
-	"controller-start-interval":       "the loops of this program start at once, for they take no turns; take it out",
-	"controller-shutdown-timeout":     "a worker finishes its object within three seconds, which is less than what is left of a lease; take it out",
-	"emulated-version":                "this program has one version of its behaviour; pick it by --feature-gates or by the image",
-	"min-compatibility-version":       "this program has one version of its behaviour, whatever that of the API server; take it out",
+	"cluster-name":                    "it names resources of a cloud provider, and this program creates none; remove it here",
+	"controllers":                     "this program runs exactly the three loops that it replaces; exclude those from --controllers of kube-controller-manager, and remove the flag here",
+	"controller-start-interval":       "the loops of this program start at the same time; remove it",
+	"controller-shutdown-timeout":     "a worker finishes its object within three seconds, less than the rest of an unrenewed lease; remove it",
+	"emulated-version":                "each version of this program has one behavior; choose it by --feature-gates or by the image",
+	"min-compatibility-version":       "this program behaves the same with every version of the API server; remove it",
 	"enable-leader-migration":         noMigration,
 	"leader-migration-config":         noMigration,
-	"flex-volume-plugin-dir":          "flex volumes are neither provisioned nor deleted by any loop of this program; leave it where it is and take it out here",
-	"min-resync-period":               "there is no periodic pass over all objects: whoever waits is woken by the event that can help; take it out",
-	"show-hidden-metrics-for-version": "no metric of this program was ever hidden; take it out",
-	"use-service-account-credentials": "all loops run as one account, which has the rights of deploy/pv-controller/rbac.yaml and no more; take it out",
+	"flex-volume-plugin-dir":          "this program neither provisions nor deletes flex volumes; leave it where it is and remove it here",
+	"min-resync-period":               "this program has no periodic resync of all objects: events enqueue waiting objects; remove it",
+	"show-hidden-metrics-for-version": "no metric of this program was ever hidden; remove it",
+	"use-service-account-credentials": "all loops share one service account with the rights of deploy/pv-controller/rbac.yaml; remove it",
 }
 
 const (
-	noCloud     = "this program talks to no cloud: its volumes are made by CSI drivers; leave it in kube-controller-manager and take it out here"
-	noMigration = "these loops never move between two processes that run at once; stop one before the other, as docs/operations.md says, and take it out"
+	noCloud     = "this program calls no cloud provider: CSI drivers create its volumes; leave it in kube-controller-manager and remove it here"
+	noMigration = "these loops cannot migrate between two running programs; stop one before the other, as docs/operations.md says, and remove it"
 )
 
-// refuse answers the flags of kube-controller-manager that this program does not serve.
-func refuse(flags *pflag.FlagSet) {
-	for name, why := range senseless {
+// refuseFlags registers the flags of kube-controller-manager that this program refuses.
+func refuseFlags(flags *pflag.FlagSet) {
+	for name, why := range inapplicable {
 		program.RefuseFlags(flags, why, name)
 	}
-	for controller, names := range stays {
-		why := "it belongs to the " + controller + ", which stays in kube-controller-manager; leave it there and take it out here"
+	for controller, names := range otherControllers {
+		why := "it belongs to the " + controller + ", which stays in kube-controller-manager; leave it there and remove it here"
 		program.RefuseFlags(flags, why, strings.Fields(names)...)
 	}
 }

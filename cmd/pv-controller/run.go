@@ -21,11 +21,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 )
 
-// eventSource is the component that upstream's events of these loops name.
+// eventSource is the component in the events of upstream's loops.
 const eventSource = "persistentvolume-controller"
 
-// Run works until the context ends. The caches are filled before the lease is
-// held, so that a standby takes over at once.
+// Run runs until the context ends. Caches sync before the lease is acquired, so that a
+// replica on standby can lead at once.
 func (o *options) Run(ctx context.Context) error {
 	clients, err := o.Clients("pv-controller")
 	if err != nil || !clients.WaitForAPIServer(ctx) {
@@ -34,12 +34,12 @@ func (o *options) Run(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(clients.Objects, 0)
 	caches, err := controller.NewCaches(factory)
 	if err == nil {
-		err = o.show()
+		err = o.publishConfig()
 	}
 	if err != nil {
 		return err
 	}
-	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)
+	watchdog := leaderelection.NewLeaderHealthzAdaptor(expiryTolerance)
 	stopServing, err := o.serving.Serve(checks(caches, watchdog))
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (o *options) Run(ctx context.Context) error {
 	defer stopServing()
 	recorder, stopEvents := program.Recorder(ctx, clients.Events, eventSource)
 	defer stopEvents()
-	controllers, err := wire(o, clients, caches, controller.NewReporter(recorder))
+	controllers, err := newControllers(o, clients, caches, controller.NewReporter(recorder))
 	if err != nil {
 		return err
 	}
@@ -61,12 +61,12 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder}
 	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error {
-		return controllers.work(ctx, o, caches)
+		return controllers.lead(ctx, o, caches)
 	})
 }
 
-// work is what the leader does.
-func (c *controllers) work(ctx context.Context, o *options, caches *controller.Caches) error {
+// lead registers the metrics and runs the controllers.
+func (c *controllers) lead(ctx context.Context, o *options, caches *controller.Caches) error {
 	if err := registerMetrics(caches, c.operations); err != nil {
 		return err
 	}
@@ -81,12 +81,11 @@ func (c *controllers) work(ctx context.Context, o *options, caches *controller.C
 	return nil
 }
 
-// unrenewed is how long after its end a lease that is still acted upon is no
-// reason yet to have the process restarted.
-const unrenewed = 20 * time.Second
+// expiryTolerance is how long a leader may go on after its lease has expired until its
+// health check fails.
+const expiryTolerance = 20 * time.Second
 
-// checks say whether the caches are filled, and whether the lease is held that is
-// acted upon.
+// checks returns the health checks: a leader holds its lease, and all caches have synced.
 func checks(caches *controller.Caches, watchdog *leaderelection.HealthzAdaptor) serving.Checks {
 	return serving.Checks{Live: []healthz.HealthChecker{watchdog}, Ready: serving.InformerSync(map[string]cache.InformerSynced{
 		"claims":  caches.Claims.HasSynced,
@@ -96,7 +95,7 @@ func checks(caches *controller.Caches, watchdog *leaderelection.HealthzAdaptor) 
 	})}
 }
 
-// registerMetrics has volumes and claims counted. The leader alone counts them, so
+// registerMetrics registers the counts of volumes and claims. Only the leader counts, so
 // that a sum over all replicas is right.
 func registerMetrics(caches *controller.Caches, operations *metrics.Operations) error {
 	counts := metrics.NewCollector(caches.Volumes.GetStore(), caches.Claims.GetStore())
@@ -113,15 +112,15 @@ type controllers struct {
 	operations *metrics.Operations
 }
 
-func wire(options *options, clients *program.Clients, caches *controller.Caches, reporter *controller.Reporter) (*controllers, error) {
-	budgets, err := budgetsOf(clients)
+func newControllers(options *options, clients *program.Clients, caches *controller.Caches, reporter *controller.Reporter) (*controllers, error) {
+	loops, err := newLoopClients(clients)
 	if err != nil {
 		return nil, err
 	}
 	operations := metrics.NewOperations()
 	reconcilers, err := pvcontroller.New(pvcontroller.Config{
-		Clients: budgets, Caches: caches, Reporter: reporter, Plugins: options.set, Operations: operations,
-		Dynamic: options.dynamic, Honor: options.Honor(), RequeueAfter: options.lookAgain,
+		Clients: loops, Caches: caches, Reporter: reporter, Plugins: options.set, Operations: operations,
+		Dynamic: options.dynamic, Honor: options.Honor(), RequeueAfter: options.resyncPeriod,
 	})
 	return &controllers{reconcilers, operations}, err
 }

@@ -17,16 +17,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// apiServer answers lists of objects that stand still, and remembers what else it
-// was asked.
+// apiServer answers lists of fixed objects, and records all other requests.
 type apiServer struct {
 	t *testing.T
-	// refusals is how many lists of claims fail before one is answered.
+	// refusals is the number of lists of claims that fail first.
 	refusals int
 	// claims are the events of the watch of claims.
-	claims chan metav1.WatchEvent
-	asked  chan string
-	served chan struct{} // closed once claims were listed
+	claims   chan metav1.WatchEvent
+	requests chan string
+	served   chan struct{} // closed once claims were listed
 	// items are the objects of each resource.
 	items map[string][]any
 }
@@ -38,7 +37,7 @@ var (
 		Spec:       v1.PersistentVolumeClaimSpec{VolumeName: "volume"},
 		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
 	}
-	claimThatWaits = &v1.PersistentVolumeClaim{
+	waitingClaim = &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits", UID: "waits", ResourceVersion: "5", Finalizers: []string{"kubernetes.io/pvc-protection"}},
 		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending},
 	}
@@ -53,7 +52,7 @@ var (
 )
 
 func newAPIServer(t *testing.T, items map[string][]any) *apiServer {
-	return &apiServer{t: t, items: items, claims: make(chan metav1.WatchEvent), asked: make(chan string, 1000), served: make(chan struct{})}
+	return &apiServer{t: t, items: items, claims: make(chan metav1.WatchEvent), requests: make(chan string, 1000), served: make(chan struct{})}
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -66,16 +65,16 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r, resource)
 	case r.Method == http.MethodGet && (resource == "persistentvolumeclaims" || resource == "persistentvolumes" || resource == "storageclasses" || resource == "pods"):
 		s.list(w, resource)
-	case r.URL.Path == "/version": // whether the server is there
+	case r.URL.Path == "/version": // the probe of WaitForAPIServer
 		s.answer(w, map[string]string{})
 	case r.Method == http.MethodGet && resource == "claim":
-		s.asked <- "GET claim"
+		s.requests <- "GET claim"
 		s.answer(w, claimOfVolume)
 	case r.Method == http.MethodPost && resource == "events":
-		s.asked <- "POST event"
-		http.Error(w, "nobody reads them", http.StatusForbidden)
+		s.requests <- "POST event"
+		http.Error(w, "no events", http.StatusForbidden)
 	default:
-		s.asked <- r.Method + " " + r.URL.Path
+		s.requests <- r.Method + " " + r.URL.Path
 		http.Error(w, "not here", http.StatusNotFound)
 	}
 }
@@ -105,7 +104,7 @@ func (s *apiServer) list(w http.ResponseWriter, resource string) {
 	version := map[bool]string{true: "storage.k8s.io/v1", false: "v1"}[resource == "storageclasses"]
 	if resource == "persistentvolumeclaims" {
 		if s.refusals--; s.refusals >= 0 {
-			s.asked <- "LIST claims"
+			s.requests <- "LIST claims"
 			http.Error(w, "not now", http.StatusInternalServerError)
 			return
 		}
@@ -119,7 +118,7 @@ func (s *apiServer) answer(w http.ResponseWriter, object any) {
 	_ = json.NewEncoder(w).Encode(object)
 }
 
-// optionsFor are the options of a program that talks to this server.
+// optionsFor returns the options of a program that uses this server.
 func optionsFor(t *testing.T, s *apiServer) *options {
 	t.Helper()
 	server := httptest.NewServer(s)
@@ -131,28 +130,28 @@ func optionsFor(t *testing.T, s *apiServer) *options {
 	if err := os.WriteFile(kubeconfig, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	work, err := newOptions()
+	runner, err := newOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
 	flags := pflag.NewFlagSet("pv-controller", pflag.ContinueOnError)
-	work.AddFlags(flags)
+	runner.AddFlags(flags)
 	if err := flags.Parse([]string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--kube-api-content-type=application/json"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := work.(*options).check(); err != nil {
+	if err := runner.(*options).check(); err != nil {
 		t.Fatal(err)
 	}
-	return work.(*options)
+	return runner.(*options)
 }
 
 // runAgainst runs the program until the test ends.
 func runAgainst(t *testing.T, s *apiServer) {
 	t.Helper()
-	work := optionsFor(t, s)
+	options := optionsFor(t, s)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- work.Run(ctx) }()
+	go func() { ended <- options.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -161,45 +160,44 @@ func runAgainst(t *testing.T, s *apiServer) {
 	})
 }
 
-// next is what the program asks next, beside lists and watches.
+// next returns the next request beside lists and watches.
 func (s *apiServer) next() string {
 	s.t.Helper()
 	select {
-	case what := <-s.asked:
+	case what := <-s.requests:
 		return what
 	case <-time.After(time.Minute):
-		s.t.Fatal("the program asks nothing more")
+		s.t.Fatal("the program sends no further request")
 		return ""
 	}
 }
 
-// A cache of claims that is not filled looks like one whose claims are gone. Then one
-// whose claims really vanish, as after a list that an API server answered wrongly:
-// the live read says that the claim is there, and nothing is released.
-func TestNothingRunsUntilEveryCacheIsFilledAndNothingIsReleasedWhenOneIsEmptied(t *testing.T) {
-	s := newAPIServer(t, map[string][]any{"persistentvolumeclaims": {claimOfVolume, claimThatWaits}, "persistentvolumes": {boundVolume}})
+// A cache without its first list looks as if all claims were deleted; so does a cache after
+// a wrong answer of the API server. The live read finds the claim, and nothing is released.
+func TestEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
+	s := newAPIServer(t, map[string][]any{"persistentvolumeclaims": {claimOfVolume, waitingClaim}, "persistentvolumes": {boundVolume}})
 	s.refusals = 2
 	runAgainst(t, s)
 	for range 2 {
 		if what := s.next(); what != "LIST claims" {
-			t.Fatalf("it asks %s, though claims were not listed yet", what)
+			t.Fatalf("request %s before claims were listed", what)
 		}
 	}
 	<-s.served
-	if what := s.next(); what != "POST event" { // about the claim that waits
-		t.Errorf("it asks %s once its caches are filled, want the event of the claim that waits", what)
+	if what := s.next(); what != "POST event" { // about the waiting claim
+		t.Errorf("request %s after the caches have synced, want the event of the waiting claim", what)
 	}
 	for range 3 {
-		s.tell("DELETED")
+		s.sendEvent("DELETED")
 		if what := s.next(); what != "GET claim" {
-			t.Errorf("it asks %s when the claim seems gone, want one live read of the claim", what)
+			t.Errorf("request %s for a missing claim, want one live read of the claim", what)
 		}
-		s.tell("ADDED")
+		s.sendEvent("ADDED")
 	}
 }
 
-// tell has the watch of claims say that the claim was deleted or added.
-func (s *apiServer) tell(what string) {
+// sendEvent sends an event of the claim to the watch of claims.
+func (s *apiServer) sendEvent(what string) {
 	event := metav1.WatchEvent{Type: what}
 	event.Object.Object = claimOfVolume
 	s.claims <- event

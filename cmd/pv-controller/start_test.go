@@ -17,7 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// sizedVolumes are many free volumes of class fast, of size(i, last) MiB each.
+// sizedVolumes returns many available volumes of class fast, of size(i, last) MiB each.
 func sizedVolumes(size func(i, last int) int) []any {
 	const count = 20000
 	volumes := make([]any, count)
@@ -36,8 +36,8 @@ func sizedVolumes(size func(i, last int) int) []any {
 	return volumes
 }
 
-// workAgainst runs the controllers once their caches are filled, until the test ends.
-func workAgainst(t *testing.T, s *apiServer) {
+// runControllers runs the controllers until the test ends.
+func runControllers(t *testing.T, s *apiServer) {
 	t.Helper()
 	options := optionsFor(t, s)
 	clients, err := options.Clients("pv-controller")
@@ -49,7 +49,7 @@ func workAgainst(t *testing.T, s *apiServer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	controllers, err := wire(options, clients, caches, controller.NewReporter(&record.FakeRecorder{}))
+	controllers, err := newControllers(options, clients, caches, controller.NewReporter(&record.FakeRecorder{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func workAgainst(t *testing.T, s *apiServer) {
 	t.Cleanup(running.Wait)
 	t.Cleanup(stop)
 	if !clients.WaitForCacheSync(ctx, factory) {
-		t.Fatal("the caches were not filled")
+		t.Fatal("the caches have not synced")
 	}
 	if err := controllers.Watch(ctx); err != nil {
 		t.Fatal(err)
@@ -68,10 +68,10 @@ func workAgainst(t *testing.T, s *apiServer) {
 	running.Go(func() { controllers.Run(ctx, options.claimWorkers, options.volumeWorkers) })
 }
 
-// The handlers of the informers fill the index of free volumes after the stores.
+// The event handlers fill the index of available volumes after the caches have synced.
 func TestFirstClaimGetsBestVolumeOfMany(t *testing.T) {
 	class := "fast"
-	claim := claimThatWaits.DeepCopy()
+	claim := waitingClaim.DeepCopy()
 	claim.Spec.StorageClassName = &class
 	claim.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
 	claim.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse("50Gi")}
@@ -90,7 +90,7 @@ func TestFirstClaimGetsBestVolumeOfMany(t *testing.T) {
 				"persistentvolumes":      sizedVolumes(size),
 				"storageclasses":         {&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "csi.example.com"}},
 			})
-			workAgainst(t, s)
+			runControllers(t, s)
 			if what, want := s.next(), "PATCH /api/v1/persistentvolumes/v19999"; what != want {
 				t.Errorf("the first request is %s, want %s", what, want)
 			}

@@ -33,7 +33,7 @@ func TestInvalidInputEndsProgramWithCause(t *testing.T) {
 		"pv-controller: unreadable kubeconfig": {"pv-controller", []string{"--kubeconfig=/nowhere/config"}, []string{"/nowhere/config", "--kubeconfig"}},
 		"provisioner: unreadable kubeconfig":   {"provisioner", []string{"--kubeconfig=/nowhere/config", "--csi-address=" + c.Driver.Socket}, []string{"/nowhere/config", "--kubeconfig"}},
 		"pv-controller: misspelled flag":       {"pv-controller", []string{"--kubeconfg=x"}, []string{"--kubeconfg", "--kubeconfig?"}},
-		"pv-controller: flag of another loop":  {"pv-controller", []string{"--concurrent-gc-syncs", "5"}, []string{"--concurrent-gc-syncs", "garbage-collector-controller", "take it out here"}},
+		"pv-controller: flag of another loop":  {"pv-controller", []string{"--concurrent-gc-syncs", "5"}, []string{"--concurrent-gc-syncs", "garbage-collector-controller", "remove it here"}},
 		"pv-controller: unsupported flag":      {"pv-controller", []string{"--use-service-account-credentials"}, []string{"--use-service-account-credentials", "rbac.yaml"}},
 		"provisioner: missing socket":          {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=/nowhere/csi.sock", "--driver-wait=1s"}, []string{"/nowhere/csi.sock", "--csi-address"}},
 		"provisioner: silent socket":           {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=" + silent, "--driver-wait=1s", "--timeout=500ms"}, []string{silent, "--csi-address"}},

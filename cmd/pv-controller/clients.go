@@ -7,9 +7,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 )
 
-// budgetsOf returns the clients of the reconcilers. Each has a rate limiter of its own
-// where a limit is set.
-func budgetsOf(clients *program.Clients) (pvcontroller.Clients, error) {
+// newLoopClients returns the clients of the reconcilers. Each has its own rate limit, if a
+// limit is set.
+func newLoopClients(clients *program.Clients) (pvcontroller.Clients, error) {
 	binding, bindingErr := clients.For("binding")
 	releasing, releasingErr := clients.For("releasing")
 	reclaiming, reclaimingErr := clients.For("reclaiming")
