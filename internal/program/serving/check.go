@@ -10,24 +10,24 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Checks say how the process is. A check that fails is named in the answer to
-// everybody; why it fails is told only to those who may read the path of the check.
+// Checks are the health checks. Everybody may read the names of failed checks; the reason
+// of a failure is served only to users who may read the path of the check.
 type Checks struct {
 	// Live are the checks of /healthz and /livez, Ready those of /readyz.
 	Live, Ready []healthz.HealthChecker
 }
 
-// errFilling is why a program is not ready at first.
-var errFilling = errors.New("the cache is not filled yet")
+// errNotSynced is why a program is not ready at first.
+var errNotSynced = errors.New("the cache has not synced yet")
 
-// InformerSync returns a check for each cache, which fails until it is filled and
-// carries its name. All of them form the group informer-sync.
+// InformerSync returns a check for each cache, which fails until the cache has synced. The
+// checks form the group informer-sync.
 func InformerSync(caches map[string]cache.InformerSynced) []healthz.HealthChecker {
 	checks := make([]healthz.HealthChecker, 0, len(caches))
 	for _, name := range slices.Sorted(maps.Keys(caches)) {
 		checks = append(checks, healthz.NamedGroupedCheck("informer-sync-"+name, "informer-sync", func(*http.Request) error {
 			if !caches[name]() {
-				return errFilling
+				return errNotSynced
 			}
 			return nil
 		}))

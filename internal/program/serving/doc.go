@@ -1,16 +1,16 @@
-// Package serving answers for health and metrics on a secure port, with the flags
-// and the rules of kube-controller-manager: the API server says who asks and
-// whether he may, and the health paths are open to everybody.
+// Package serving serves health, metrics and profiles on a secure port, with the flags and
+// rules of kube-controller-manager: the API server authenticates and authorizes requests,
+// and everybody may read the health paths.
 //
-//	path       says
-//	/healthz   whether the process should go on; a failure is a reason to restart it
+//	path       content
+//	/healthz   whether the process should be restarted
 //	/livez     the same
-//	/readyz    whether it could work now; a standby that waits for the lease is ready
-//	/metrics   metrics; /metrics/slis those of the checks themselves
+//	/readyz    whether the process could work; a standby with synced caches is ready
+//	/metrics   metrics; /metrics/slis those of the health checks
 //	/flagz     the value of every flag
-//	/configz   the effective configuration, gates and defaults included
+//	/configz   the effective configuration, with feature gates and defaults
 //	/debug/    profiles, and the verbosity of the log, which a PUT changes
 //
-// The package stands beside program, not in it: k8s.io/apiserver, which it needs,
-// is no part of programs that serve otherwise.
+// Of k8s.io/apiserver it uses authenticators, authorizers and certificates. The options
+// package of k8s.io/apiserver has the same flags, and links a whole API server with etcd.
 package serving

@@ -1,24 +1,23 @@
 package serving
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"net"
 
 	"github.com/spf13/pflag"
-	apioptions "k8s.io/apiserver/pkg/server/options"
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// portFlag turns serving on.
+// portFlag enables serving.
 const portFlag = "secure-port"
 
 // Options are the flags of the secure port. Nothing is served unless a port is given.
 type Options struct {
 	program        string
-	secure         *apioptions.SecureServingOptions
-	authentication *apioptions.DelegatingAuthenticationOptions
-	authorization  *apioptions.DelegatingAuthorizationOptions
+	secure         secureOptions
+	authentication authenticationOptions
+	authorization  authorizationOptions
 	profiling      profiling
 	// own are the flags of these options, all those of the program.
 	own, all *pflag.FlagSet
@@ -28,23 +27,16 @@ type Options struct {
 func NewOptions(program string) *Options {
 	o := &Options{
 		program:        program,
-		secure:         apioptions.NewSecureServingOptions(),
-		authentication: apioptions.NewDelegatingAuthenticationOptions(),
-		authorization:  apioptions.NewDelegatingAuthorizationOptions(),
+		secure:         secureOptions{bindAddress: net.IPv4zero},
+		authentication: newAuthenticationOptions(),
+		authorization:  newAuthorizationOptions(),
+		profiling:      profiling{Enabled: true},
 		own:            pflag.NewFlagSet("serving", pflag.ContinueOnError),
 	}
-	o.secure.BindPort = 0
-	o.profiling.Enabled = true
-	o.secure.ServerCert.CertDirectory, o.secure.ServerCert.PairName = "", program
-	o.secure.AddFlags(o.own)
-	o.authentication.AddFlags(o.own)
-	o.authorization.AddFlags(o.own)
+	o.secure.addFlags(o.own)
+	o.authentication.addFlags(o.own)
+	o.authorization.addFlags(o.own)
 	o.profiling.addFlags(o.own)
-	o.own.Lookup(portFlag).Usage = "port that serves /healthz, /livez, /readyz, /metrics, /configz, /flagz and profiles with authentication and authorization; " +
-		"the default 0 serves nothing, so that several programs on one host never clash; 10270 is a good choice, beside 10257 of kube-controller-manager"
-	for _, name := range []string{"authentication-kubeconfig", "authorization-kubeconfig"} {
-		o.own.Lookup(name).Usage += " Without it, --kubeconfig or the service account of the pod is used."
-	}
 	return o
 }
 
@@ -54,26 +46,25 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.all = flags
 }
 
-// Complete checks the flags. Whoever answers for identities and rights is asked
-// with the kubeconfig, unless a flag names another one.
+// Complete validates the flags. The kubeconfig is the default of --authentication-kubeconfig
+// and --authorization-kubeconfig.
 func (o *Options) Complete(kubeconfig string) error {
-	if err := o.effective(); err != nil {
+	if err := o.requirePort(); err != nil {
 		return err
 	}
-	if o.secure.BindPort < 0 || o.secure.BindPort > math.MaxUint16 {
+	if o.secure.port < 0 || o.secure.port > math.MaxUint16 {
 		return fmt.Errorf("--%s must be from 1 to 65535, or 0 to serve nothing", portFlag)
 	}
-	for _, file := range []*string{&o.authentication.RemoteKubeConfigFile, &o.authorization.RemoteKubeConfigFile} {
+	for _, file := range []*string{&o.authentication.kubeconfig, &o.authorization.kubeconfig} {
 		if *file == "" {
 			*file = kubeconfig
 		}
 	}
-	errs := append(o.secure.Validate(), o.authentication.Validate()...)
-	return errors.Join(append(errs, o.authorization.Validate()...)...)
+	return o.authentication.validate()
 }
 
-// effective refuses flags that would be ignored because nobody asked for a port.
-func (o *Options) effective() error {
+// requirePort returns an error if a flag would be ignored because no port is given.
+func (o *Options) requirePort() error {
 	var err error
 	o.own.VisitAll(func(flag *pflag.Flag) {
 		if flag.Changed && err == nil && !o.own.Lookup(portFlag).Changed {
@@ -83,7 +74,7 @@ func (o *Options) effective() error {
 	return err
 }
 
-// flagValues are the values of all flags that the program serves, by name.
+// flagValues returns the values of all flags that the program serves, by name.
 func (o *Options) flagValues() cliflag.NamedFlagSets {
 	served := pflag.NewFlagSet(o.program, pflag.ContinueOnError)
 	o.all.VisitAll(func(flag *pflag.Flag) {

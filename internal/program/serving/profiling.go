@@ -9,16 +9,16 @@ import (
 	"k8s.io/component-base/logs"
 )
 
-// profiling says what may be learned of the running process beside its metrics.
+// profiling configures the profiles of the running process.
 type profiling struct {
-	// Enabled serves profiles, and lets the verbosity of the log be changed;
-	// Contention measures for a profile of what goroutines wait for.
+	// Enabled serves profiles, and changes the verbosity of the log on request. Contention
+	// records where goroutines block.
 	Enabled, Contention bool
 }
 
 func (p *profiling) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&p.Enabled, "profiling", p.Enabled, "serve profiles at /debug/pprof/, and the verbosity of the log at /debug/flags/v")
-	flags.BoolVar(&p.Contention, "contention-profiling", p.Contention, "measure for the profile of what blocks, where --profiling is on")
+	flags.BoolVar(&p.Contention, "contention-profiling", p.Contention, "record where goroutines block, for the block profile; needs --profiling")
 }
 
 func (p *profiling) install(paths *mux.PathRecorderMux) {

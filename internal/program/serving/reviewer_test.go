@@ -14,11 +14,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// reader is the token, and the name, of the one user who may do everything.
+// reader is the token and the name of the only user with rights.
 const reader = "reader"
 
-// reviewer stands in for the API server: every token but "forged" is the name of a
-// user. It returns its address.
+// reviewer serves reviews as the API server, and returns its address. Every token except
+// "forged" is the name of its user.
 func reviewer(t *testing.T) string {
 	t.Helper()
 	paths := http.NewServeMux()
@@ -48,7 +48,7 @@ func review[T any](t *testing.T, decide func(*T)) http.HandlerFunc {
 	}
 }
 
-// kubeconfig returns a file that leads to the server.
+// kubeconfig returns a kubeconfig file of the server.
 func kubeconfig(t *testing.T, server string) string {
 	t.Helper()
 	config := clientcmdapi.NewConfig()

@@ -1,15 +1,19 @@
 package serving
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
+	"runtime/debug"
+	"strings"
 	"time"
 
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/server"
-	genericfilters "k8s.io/apiserver/pkg/server/filters"
 	"k8s.io/apiserver/pkg/server/flagz"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/mux"
@@ -17,72 +21,136 @@ import (
 	"k8s.io/component-base/configz"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/prometheus/slis"
+	"k8s.io/klog/v2"
 )
 
-// drain is how long requests may go on when serving stops.
-const drain = time.Second
+const (
+	// drainTimeout is how long requests may go on when serving stops.
+	drainTimeout = time.Second
+	// idleTimeout is that of http.DefaultTransport, so that clients close connections first.
+	idleTimeout   = 90 * time.Second
+	headerTimeout = 32 * time.Second
+	maxHeader     = 1 << 20
+	// defaultStreams bounds the work that one HTTP/2 connection can cause.
+	defaultStreams = 100
+)
 
-// Serve answers on the secure port, if one was given, until stop is called. It
-// fails if it cannot listen, load its certificate, or learn whom to trust.
+// Serve serves the secure port, if one was given, until stop is called. It fails if it
+// cannot listen, load its certificate, or set up authentication.
 func (o *Options) Serve(checks Checks) (stop func(), err error) {
-	if o.secure.BindPort == 0 && o.secure.Listener == nil {
+	if o.secure.port == 0 && o.secure.listener == nil {
 		return func() {}, nil
 	}
-	secure, err := o.listen()
+	ctx, cancel := context.WithCancel(context.Background())
+	listener, err := o.secure.listen(ctx)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	handler, err := o.guard(o.handler(checks), secure)
+	server, err := o.server(ctx, checks)
 	if err != nil {
-		_ = secure.Listener.Close()
+		cancel()
+		_ = listener.Close()
 		return nil, err
 	}
-	stopping := make(chan struct{})
-	drained, closed, err := secure.Serve(handler, drain, stopping)
-	if err != nil {
-		_ = secure.Listener.Close()
-		return nil, fmt.Errorf("serve on --%s: %w", portFlag, err)
-	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			panic(fmt.Sprintf("serving on --%s ended: %v", portFlag, err))
+		}
+	}()
 	return func() {
-		close(stopping)
-		<-closed
-		<-drained
+		defer cancel()
+		draining, stopDraining := context.WithTimeout(ctx, drainTimeout)
+		defer stopDraining()
+		_ = server.Shutdown(draining) // requests that take longer are cut off
+		<-ended
 	}, nil
 }
 
-// listen opens the port and loads the certificate, or makes one that it signs itself.
-func (o *Options) listen() (*server.SecureServingInfo, error) {
-	if err := o.secure.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
-		return nil, fmt.Errorf("make certificate: %w", err)
-	}
-	port := o.secure.BindPort // of which a failure leaves nothing
-	var secure *server.SecureServingInfo
-	if err := o.secure.ApplyTo(&secure); err != nil {
-		return nil, fmt.Errorf("serve on --bind-address=%s --%s=%d: %w", o.secure.BindAddress, portFlag, port, err)
-	}
-	return secure, nil
-}
-
-// guard lets through whom the API server knows and allows to read the path.
-func (o *Options) guard(handler http.Handler, secure *server.SecureServingInfo) (http.Handler, error) {
-	var who server.AuthenticationInfo
-	if err := o.authentication.ApplyTo(&who, secure, nil); err != nil {
+// server returns the server; its certificates and client CAs are followed until the
+// context ends.
+func (o *Options) server(ctx context.Context, checks Checks) (*http.Server, error) {
+	authentication, clientCA, err := o.authentication.config(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("set up authentication for --%s: %w", portFlag, err)
 	}
-	var may server.AuthorizationInfo
-	if err := o.authorization.ApplyTo(&may); err != nil {
-		return nil, fmt.Errorf("set up authorization for --%s: %w", portFlag, err)
+	tlsConfig, err := o.secure.tlsConfig(ctx, o.program, clientCA)
+	if err != nil {
+		return nil, fmt.Errorf("set up TLS for --%s: %w", portFlag, err)
 	}
-	paths := &request.RequestInfoFactory{}
-	unknown := filters.Unauthorized(scheme.Codecs)
-	handler = filters.WithAuthorization(handler, may.Authorizer, scheme.Codecs)
-	handler = filters.WithAuthentication(handler, who.Authenticator, unknown, nil, who.RequestHeaderConfig)
-	handler = filters.WithRequestInfo(handler, paths)
-	handler = filters.WithCacheControl(handler)
-	return genericfilters.WithPanicRecovery(handler, paths), nil
+	handler, err := o.protect(o.handler(checks), authentication)
+	if err != nil {
+		return nil, err
+	}
+	streams := defaultStreams
+	if o.secure.maxStreams > 0 {
+		streams = o.secure.maxStreams
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(!o.secure.noHTTP2)
+	return &http.Server{
+		Handler: handler, TLSConfig: tlsConfig, Protocols: protocols, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: streams},
+		IdleTimeout: idleTimeout, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog:    log.New(errorLog{}, "", 0),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}, nil
 }
 
-// handler answers on every path, to everybody.
+// errorLog logs the errors of the server; failed handshakes only at a high verbosity,
+// because any port scan causes them.
+type errorLog struct{}
+
+// Write logs one error.
+func (errorLog) Write(line []byte) (int, error) {
+	level := klog.Level(0)
+	if strings.Contains(string(line), "TLS handshake error") {
+		level = 5
+	}
+	klog.V(level).Info(strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// protect returns a handler that serves only requests that the API server authenticates
+// and authorizes.
+func (o *Options) protect(handler http.Handler, authentication *authenticatorfactory.DelegatingAuthenticatorConfig) (http.Handler, error) {
+	authenticator, _, err := authentication.New()
+	if err != nil {
+		return nil, fmt.Errorf("set up authentication for --%s: %w", portFlag, err)
+	}
+	authorizer, err := o.authorization.authorizer()
+	if err != nil {
+		return nil, fmt.Errorf("set up authorization for --%s: %w", portFlag, err)
+	}
+	unauthorized := filters.Unauthorized(scheme.Codecs)
+	handler = filters.WithAuthorization(handler, authorizer, scheme.Codecs)
+	handler = filters.WithAuthentication(handler, authenticator, unauthorized, nil, authentication.RequestHeaderConfig)
+	handler = filters.WithRequestInfo(handler, &request.RequestInfoFactory{})
+	handler = filters.WithCacheControl(handler)
+	return withPanicRecovery(handler), nil
+}
+
+// withPanicRecovery answers a panic of the handler with an error and logs it.
+func withPanicRecovery(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			cause := recover()
+			if cause == nil {
+				return
+			}
+			if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(cause) // the server closes the connection
+			}
+			klog.FromContext(r.Context()).Error(nil, "Handler panicked", "path", r.URL.Path, "panic", cause, "stack", string(debug.Stack()))
+			http.Error(w, "internal server error", http.StatusInternalServerError)
+		}()
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// handler returns the handler of all paths, without authentication.
 func (o *Options) handler(checks Checks) http.Handler {
 	paths := mux.NewPathRecorderMux(o.program)
 	live := append([]healthz.HealthChecker{healthz.PingHealthz}, checks.Live...)

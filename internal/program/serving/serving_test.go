@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// endpoint is what answers on a port of its own.
+// endpoint is a client of a served port.
 type endpoint struct {
 	t      *testing.T
 	url    string
@@ -29,7 +29,7 @@ func serve(t *testing.T, checks Checks, flags ...string) *endpoint {
 		t.Fatal(err)
 	}
 	options := parsed(t, append(flags, "--secure-port=1", "--authentication-skip-lookup=true")...)
-	options.secure.Listener = listener // the port is that of the listener
+	options.secure.listener = listener // replaces the port
 	if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func serve(t *testing.T, checks Checks, flags ...string) *endpoint {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	// The certificate is one that the server has just signed itself.
+	// The server has a self-signed certificate.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &endpoint{t, "https://" + listener.Addr().String(), &http.Client{Transport: transport}}
@@ -54,7 +54,7 @@ func parsed(t *testing.T, flags ...string) *Options {
 	return options
 }
 
-// get returns status and body of the answer to the holder of a token, "" for none.
+// get returns status and body of the response to a request with the token, "" for none.
 func (s *endpoint) get(path, token string) (status int, body string) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
@@ -76,24 +76,24 @@ func (s *endpoint) get(path, token string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-func TestOnlyWhomTheAPIServerKnowsAndAllowsReadsMetrics(t *testing.T) {
+func TestRequestsAreAuthenticatedAndAuthorized(t *testing.T) {
 	s := serve(t, Checks{Ready: InformerSync(map[string]cache.InformerSynced{"claims": func() bool { return false }})})
 	for name, tc := range map[string]struct {
 		path, token string
 		status      int
 		contains    string
 	}{
-		"nobody reads metrics":                      {"/metrics", "", http.StatusForbidden, "system:anonymous"},
-		"an unknown token is refused":               {"/metrics", "forged", http.StatusUnauthorized, ""},
-		"a known user without rights is refused":    {"/metrics", "visitor", http.StatusForbidden, "visitor"},
-		"who may read metrics does":                 {"/metrics", reader, http.StatusOK, "go_goroutines"},
-		"and flags":                                 {"/flagz", reader, http.StatusOK, "secure-port"},
-		"flags are not for everybody":               {"/flagz", "", http.StatusForbidden, ""},
-		"health is for everybody":                   {"/healthz", "", http.StatusOK, "ok"},
-		"liveness is for everybody":                 {"/livez", "", http.StatusOK, "ok"},
-		"a failed check is named to everybody":      {"/readyz", "", http.StatusInternalServerError, "[-]informer-sync-claims failed"},
-		"why it failed is not for everybody":        {"/readyz/informer-sync-claims", "", http.StatusForbidden, ""},
-		"why it failed is for those who may see it": {"/readyz/informer-sync-claims", reader, http.StatusInternalServerError, errFilling.Error()},
+		"anonymous reads no metrics":             {"/metrics", "", http.StatusForbidden, "system:anonymous"},
+		"a forged token is refused":              {"/metrics", "forged", http.StatusUnauthorized, ""},
+		"a user without rights is refused":       {"/metrics", "visitor", http.StatusForbidden, "visitor"},
+		"reader reads metrics":                   {"/metrics", reader, http.StatusOK, "go_goroutines"},
+		"reader reads flags":                     {"/flagz", reader, http.StatusOK, "secure-port"},
+		"anonymous reads no flags":               {"/flagz", "", http.StatusForbidden, ""},
+		"anonymous reads health":                 {"/healthz", "", http.StatusOK, "ok"},
+		"anonymous reads liveness":               {"/livez", "", http.StatusOK, "ok"},
+		"anonymous reads names of failed checks": {"/readyz", "", http.StatusInternalServerError, "[-]informer-sync-claims failed"},
+		"anonymous reads no reason of a failure": {"/readyz/informer-sync-claims", "", http.StatusForbidden, ""},
+		"reader reads the reason of a failure":   {"/readyz/informer-sync-claims", reader, http.StatusInternalServerError, errNotSynced.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body := s.get(tc.path, tc.token)
@@ -104,7 +104,7 @@ func TestOnlyWhomTheAPIServerKnowsAndAllowsReadsMetrics(t *testing.T) {
 	}
 }
 
-func TestReadyOnceEveryCacheIsFilled(t *testing.T) {
+func TestReadyOnceEveryCacheHasSynced(t *testing.T) {
 	var claims, volumes atomic.Bool
 	s := serve(t, Checks{Ready: InformerSync(map[string]cache.InformerSynced{"claims": claims.Load, "volumes": volumes.Load})})
 	s.expect("/readyz", http.StatusInternalServerError, "[-]informer-sync-claims failed", "[-]informer-sync-volumes failed")
@@ -115,7 +115,7 @@ func TestReadyOnceEveryCacheIsFilled(t *testing.T) {
 	s.expect("/readyz", http.StatusOK, "ok")
 }
 
-func TestWhatShouldNotGoOnIsNotLive(t *testing.T) {
+func TestFailedLiveCheckFailsLiveness(t *testing.T) {
 	stuck := healthz.NamedCheck("lease", func(*http.Request) error { return io.ErrUnexpectedEOF })
 	s := serve(t, Checks{Live: []healthz.HealthChecker{stuck}})
 	s.expect("/healthz", http.StatusInternalServerError, "[-]lease failed")
@@ -136,7 +136,7 @@ func (s *endpoint) expect(path string, status int, contains ...string) {
 	}
 }
 
-func TestNothingIsServedWithoutAPort(t *testing.T) {
+func TestNothingIsServedWithoutPort(t *testing.T) {
 	options := parsed(t)
 	if err := options.Complete("/does/not/exist"); err != nil {
 		t.Fatal(err)

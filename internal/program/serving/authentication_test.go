@@ -1,0 +1,105 @@
+package serving
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func portOf(listener net.Listener) string {
+	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+}
+
+// as returns the endpoint for requests with a client certificate and a header.
+func (s *endpoint) as(cert tls.Certificate, header string) *endpoint {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{cert}}}
+	s.t.Cleanup(transport.CloseIdleConnections)
+	return &endpoint{t: s.t, url: s.url, client: &http.Client{Transport: withHeader{transport, header}}}
+}
+
+// withHeader sets the header X-Remote-User of each request.
+type withHeader struct {
+	http.RoundTripper
+	user string
+}
+
+// RoundTrip sends one request.
+func (h withHeader) RoundTrip(request *http.Request) (*http.Response, error) {
+	if h.user != "" {
+		request.Header.Set("X-Remote-User", h.user)
+	}
+	return h.RoundTripper.RoundTrip(request)
+}
+
+func TestClientCertificateAuthenticatesItsCommonName(t *testing.T) {
+	ours, theirs := newAuthority(t), newAuthority(t)
+	s := serve(t, Checks{}, "--client-ca-file="+ours.file())
+	s.as(ours.client(reader), "").expect("/metrics", http.StatusOK, "go_goroutines")
+	s.as(ours.client("visitor"), "").expect("/metrics", http.StatusForbidden, "visitor")
+	s.as(theirs.client(reader), "").expect("/metrics", http.StatusUnauthorized)
+	s.as(ours.client("visitor"), reader).expect("/metrics", http.StatusForbidden, "visitor")
+}
+
+func TestOnlyAllowedFrontProxyNamesTheUser(t *testing.T) {
+	proxies, others := newAuthority(t), newAuthority(t)
+	s := serve(t, Checks{}, "--requestheader-client-ca-file="+proxies.file(), "--requestheader-allowed-names=proxy")
+	s.as(proxies.client("proxy"), reader).expect("/metrics", http.StatusOK, "go_goroutines")
+	s.as(proxies.client("proxy"), "visitor").expect("/metrics", http.StatusForbidden, "visitor")
+	s.as(proxies.client("other"), reader).expect("/metrics", http.StatusUnauthorized)
+	for _, name := range []string{"proxy", reader} {
+		if status, _ := s.as(others.client(name), reader).get("/metrics", ""); status == http.StatusOK {
+			t.Errorf("a front proxy %s of an unknown CA is trusted", name)
+		}
+	}
+}
+
+func TestForbiddenConfigMapEndsTheStartUnlessTolerated(t *testing.T) {
+	forbids := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	t.Cleanup(forbids.Close)
+	options := parsed(t, "--secure-port=1")
+	if err := options.Complete(kubeconfig(t, forbids.URL)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := options.server(t.Context(), Checks{}); err == nil || !strings.Contains(err.Error(), publishedName) {
+		t.Errorf("error %v, want one that names the ConfigMap", err)
+	}
+	options.authentication.tolerateFailure = true
+	if _, err := options.server(t.Context(), Checks{}); err != nil {
+		t.Errorf("a tolerated failure ends the start: %v", err)
+	}
+}
+
+func TestEmptyRequestHeadersAreRefused(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--requestheader-group-headers= ":      "--requestheader-group-headers",
+		"--requestheader-uid-headers=x-uid":    "X-Remote-Uid",
+		"--requestheader-uid-headers=X-Remote": "X-Remote-Uid",
+	} {
+		if err := parsed(t, flag, "--secure-port=1").Complete(""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want one with %s", flag, err, want)
+		}
+	}
+	if err := parsed(t, "--requestheader-uid-headers=x-remote-uid", "--secure-port=1").Complete(""); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPanicIsAnsweredWithAnError(t *testing.T) {
+	answer := httptest.NewRecorder()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	withPanicRecovery(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("bad handler") })).ServeHTTP(answer, request)
+	if answer.Code != http.StatusInternalServerError {
+		t.Errorf("status %d", answer.Code)
+	}
+	defer func() {
+		if err, ok := recover().(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("recovered %v, want the abort to reach the server", err)
+		}
+	}()
+	withPanicRecovery(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })).ServeHTTP(answer, request)
+}

@@ -1,0 +1,88 @@
+package serving
+
+import (
+	"crypto/tls"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSelfSignedCertificateIsKeptInCertDir(t *testing.T) {
+	dir := t.TempDir()
+	var certs []string
+	for range 2 {
+		s := serve(t, Checks{}, "--cert-dir="+dir)
+		s.expect("/healthz", http.StatusOK, "ok")
+		cert, err := os.ReadFile(filepath.Join(dir, "program.crt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		certs = append(certs, string(cert))
+	}
+	if certs[0] != certs[1] {
+		t.Error("the certificate was generated twice")
+	}
+	pair := "--tls-cert-file=" + filepath.Join(dir, "program.crt")
+	serve(t, Checks{}, pair, "--tls-private-key-file="+filepath.Join(dir, "program.key")).expect("/healthz", http.StatusOK, "ok")
+	sni := filepath.Join(dir, "program.crt") + "," + filepath.Join(dir, "program.key") + ":example.com"
+	serve(t, Checks{}, "--tls-sni-cert-key="+sni).expect("/healthz", http.StatusOK, "ok")
+}
+
+func TestProtocolFollowsHTTP2Flag(t *testing.T) {
+	for flag, want := range map[string]string{"--disable-http2-serving=false": "h2", "--disable-http2-serving": "http/1.1"} {
+		s := serve(t, Checks{}, flag, "--http2-max-streams-per-connection=7")
+		config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}
+		connection, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "https://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := connection.(*tls.Conn).ConnectionState().NegotiatedProtocol; got != want {
+			t.Errorf("%s: protocol %s, want %s", flag, got, want)
+		}
+		if err := connection.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTLSFlagsAreApplied(t *testing.T) {
+	options := parsed(t, "--secure-port=1", "--tls-min-version=VersionTLS13", "--tls-curve-preferences=29", "--tls-cipher-suites=TLS_AES_128_GCM_SHA256")
+	config, err := options.secure.staticTLS()
+	if err != nil || config.MinVersion != tls.VersionTLS13 || len(config.CurvePreferences) != 1 || len(config.CipherSuites) != 1 {
+		t.Errorf("configuration %+v, error %v", config, err)
+	}
+	if config, err = parsed(t).secure.staticTLS(); err != nil || config.MinVersion != tls.VersionTLS12 {
+		t.Errorf("default configuration %+v, error %v", config, err)
+	}
+}
+
+func TestUnusableTLSFlagsAreNamed(t *testing.T) {
+	for _, flag := range []string{"--tls-min-version=9", "--tls-cipher-suites=none", "--tls-cert-file=/missing", "--tls-sni-cert-key=/missing,/missing", "--client-ca-file=/missing", "--requestheader-client-ca-file=/missing"} {
+		options := parsed(t, flag, "--secure-port=1", "--bind-address=127.0.0.1", "--authentication-skip-lookup=true")
+		if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := options.server(t.Context(), Checks{}); err == nil {
+			t.Errorf("%s is accepted", flag)
+		}
+	}
+}
+
+func TestSharedPortIsBoundTwice(t *testing.T) {
+	first := parsed(t, "--bind-address=127.0.0.1", "--permit-port-sharing", "--permit-address-sharing")
+	listener, err := first.secure.listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	second := parsed(t, "--bind-address=127.0.0.1", "--permit-port-sharing", "--secure-port="+portOf(listener))
+	again, err := second.secure.listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
