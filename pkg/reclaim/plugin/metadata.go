@@ -46,13 +46,17 @@ func DecideMetadata(s MetadataState) MetadataChange {
 	}
 	add := s.Origin == OriginPlugin && s.Policy == storage.PolicyDelete && s.Honor && !s.InTree && !s.Deleting
 	return MetadataChange{
-		AddInTree:    add,
-		RemoveInTree: s.InTree && (s.needsNoFinalizer() || s.Origin == OriginMissingPlugin),
-		// A volume that is being deleted cannot get InTree: External stays until the
-		// plugin has deleted the volume.
-		RemoveExternal: s.External && (add || s.InTree && s.Origin == OriginPlugin || s.needsNoFinalizer()),
+		AddInTree:      add,
+		RemoveInTree:   s.InTree && (s.needsNoFinalizer() || s.Origin == OriginMissingPlugin),
+		RemoveExternal: s.External && (add || s.replacesExternal()),
 		RemoveMigrated: s.Migrated != MigratedToNone,
 	}
+}
+
+// replacesExternal reports whether External is not needed beside InTree, or not at all. A
+// volume that is being deleted cannot get InTree: External stays until its deletion.
+func (s MetadataState) replacesExternal() bool {
+	return s.InTree && s.Origin == OriginPlugin || s.needsNoFinalizer()
 }
 
 // needsNoFinalizer reports whether nothing is to be reclaimed before the object is deleted.
