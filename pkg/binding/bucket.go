@@ -14,9 +14,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// IsFree reports whether any claim may be bound to the volume: the volume is Available,
+// isFree reports whether any claim may be bound to the volume: the volume is Available,
 // refers to no claim and is not being deleted.
-func IsFree(volume *v1.PersistentVolume) bool {
+func isFree(volume *v1.PersistentVolume) bool {
 	return volume.Spec.ClaimRef == nil && volume.Status.Phase == v1.VolumeAvailable && volume.DeletionTimestamp == nil
 }
 

@@ -187,7 +187,7 @@ func FuzzIndexEqualsSimpleTwin(f *testing.F) {
 
 func (s *scan) put(volume *v1.PersistentVolume) {
 	s.volumes[volume.Name] = volume
-	if !IsFree(volume) {
+	if !isFree(volume) {
 		s.drop(volume.Name)
 	}
 }

@@ -35,17 +35,17 @@ func NewIndex(wake func(claim string)) *Index {
 	}
 }
 
-// Update adds or replaces a free volume, and removes a volume that is not free ([IsFree]). It
+// Update adds or replaces a free volume, and removes a volume that is not free ([isFree]). It
 // reports whether the volume is free and the index already had this version.
 func (x *Index) Update(volume *v1.PersistentVolume) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if known := x.volumes[volume.Name]; known != nil && IsFree(volume) && known.equals(volume) {
+	if known := x.volumes[volume.Name]; known != nil && isFree(volume) && known.equals(volume) {
 		return true
 	}
 	reserver := x.reservers[volume.Name]
 	x.remove(volume.Name)
-	if !IsFree(volume) {
+	if !isFree(volume) {
 		return false
 	}
 	c := newCandidate(volume)
