@@ -182,7 +182,7 @@ func largest(t *testing.T) Entry {
 	return e
 }
 
-func TestLargestEntryCanStillBeMarked(t *testing.T) {
+func TestLargestEntryCanBecomeUnresolved(t *testing.T) {
 	e := largest(t)
 	e.CustodyBroken, e.Unresolved = true, &Unresolved{Reason: noise(4 << 10), Since: 1763805466, Finish: true}
 	got, err := Decode(e.UID, mustEncode(t, e))

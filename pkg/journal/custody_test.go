@@ -43,9 +43,9 @@ func TestUnbroken(t *testing.T) {
 	}
 }
 
-// TestUnbrokenMeansNobodyElseLed replays every sequence of up to six leaders of two
+// TestUnbrokenMeansNoOtherLeader replays every sequence of up to six leaders of two
 // leader Leases, each of ours or of another program.
-func TestUnbrokenMeansNobodyElseLed(t *testing.T) {
+func TestUnbrokenMeansNoOtherLeader(t *testing.T) {
 	for leaders := range 1 << 6 {
 		for recreated := range 1 << 6 {
 			terms := make([]Custody, 6)

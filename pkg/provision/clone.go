@@ -7,10 +7,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
-// FromClaim returns the source of a volume that is cloned from the one of another
-// claim. Source and its volume are nil if they do not exist; the volume is in CSI
-// terms. A clone that is being deleted is asked for only to find out whether it was
-// made: for that it is enough that what it would be made from can be named.
+// FromClaim returns the content source of a clone. Source is the source claim, volume its
+// PersistentVolume with a CSI source; nil means that the object does not exist. If claim is
+// being deleted, the request only finds out whether the clone exists, and the checks of a
+// new clone are left out.
 func FromClaim(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentVolume, driver string) (*csi.VolumeContentSource, error) {
 	if err := clonable(claim, source); err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func FromClaim(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentVol
 	}}, nil
 }
 
-// clonable says what is wrong with the claim that is the source.
+// clonable returns why the source claim cannot be cloned.
 func clonable(claim, source *v1.PersistentVolumeClaim) error {
 	switch {
 	case source == nil:
@@ -43,7 +43,7 @@ func clonable(claim, source *v1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// cloneVolume says what is wrong with the volume of the claim that is the source.
+// cloneVolume returns why the volume of the source claim cannot be cloned.
 func cloneVolume(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentVolume, driver string) error {
 	switch {
 	case volume == nil:

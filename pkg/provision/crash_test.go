@@ -223,7 +223,7 @@ func TestNoVolumeIsForgotten(t *testing.T) {
 	t.Logf("%d worlds", len(worlds))
 }
 
-func TestDataIsNeverDiscarded(t *testing.T) {
+func TestVolumeWithDataIsNeverDiscarded(t *testing.T) {
 	discarded := 0
 	for w := range reachable() {
 		if w.decided() != Discard {
@@ -239,7 +239,7 @@ func TestDataIsNeverDiscarded(t *testing.T) {
 }
 
 // A volume that its user keeps must not get a PersistentVolume with the policy Delete.
-func TestKeptVolumeIsNotRecordedAgain(t *testing.T) {
+func TestRetainedVolumeIsNotRecordedAgain(t *testing.T) {
 	kept := 0
 	for w := range reachable() {
 		if !w.retained {
@@ -270,7 +270,7 @@ func TestOnlyUnresolvedEntriesRemain(t *testing.T) {
 }
 
 // Without the entry the same world forgets: the tests above can fail.
-func TestWithoutAnEntryAVolumeIsForgotten(t *testing.T) {
+func TestVolumeWithoutEntryIsForgotten(t *testing.T) {
 	w := world{prepared: true, entry: Durable} // remembered, and not durable
 	w = w.answers()[1].crash()
 	w.gone = true

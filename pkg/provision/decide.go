@@ -6,7 +6,7 @@ import (
 
 // Decide returns the next step for the volume of one claim. It is total and pure.
 // DeleteVolume follows from one case only, never from a default, and never from an
-// entry in broken custody.
+// untrusted entry.
 func Decide(s State) Decision {
 	switch {
 	case s.Entry >= Inherited:
@@ -20,7 +20,7 @@ func Decide(s State) Decision {
 	case s.Creation == Created:
 		return decideCreated(s)
 	case s.mustRepeat():
-		return decideOpen(s)
+		return decideRequested(s)
 	}
 	return decideAbsent(s)
 }
@@ -40,8 +40,8 @@ func (s State) mustRepeat() bool {
 	return false
 }
 
-// decideInherited acts on what is read live only. A claim that still wants its
-// volume is served; for any other claim only unbroken custody allows a call.
+// decideInherited decides on an entry of an earlier process, after live reads. An
+// untrusted entry leads to a call only for a claim that still wants its volume.
 func decideInherited(s State) Decision {
 	broken := s.Entry == Untrusted || s.Entry == UntrustedDiscarding
 	discarding := s.Entry == InheritedDiscarding || s.Entry == UntrustedDiscarding
@@ -65,7 +65,7 @@ func (s State) isRecorded() bool {
 		s.Want != Misplaced && s.Want != Unserved
 }
 
-// conclude ends what is known of a volume that is somebody else's to reclaim.
+// conclude removes the entry of a volume that is recorded, or that a bound claim may use.
 func conclude(s State, reason Reason) Decision {
 	switch {
 	case s.isRecorded():
@@ -78,8 +78,9 @@ func conclude(s State, reason Reason) Decision {
 	return Decision{Wait, reason}
 }
 
-// decideOldFinalizer has an entry stand for the finalizer before it is removed. The
-// claim never waits for the driver: a request that cannot be built is given up.
+// decideOldFinalizer writes an entry before it removes the finalizer of an earlier version.
+// If no request can be built, the finalizer is removed without an entry: the claim never
+// waits for the driver.
 func decideOldFinalizer(s State) Decision {
 	step := prepare(s)
 	switch {
@@ -93,9 +94,8 @@ func decideOldFinalizer(s State) Decision {
 	return Decision{WriteEntry, FinalizerObsolete}
 }
 
-// decideCreated ends in a PersistentVolume, or in DeleteVolume for a volume that
-// can serve nobody. A claim that is gone gets its PersistentVolume as well, so that
-// the volume is reclaimed by its policy.
+// decideCreated has a created volume recorded, or deleted if no claim can use it. The
+// volume of a claim that is gone is recorded as well, and then reclaimed by its policy.
 func decideCreated(s State) Decision {
 	switch {
 	case s.Record == storage.RecordAbsent && !s.Unusable && (s.Want == Wanted || s.Want == Unwanted):
@@ -112,9 +112,9 @@ func decideCreated(s State) Decision {
 	return Decision{Discard, VolumeUnused}
 }
 
-// decideOpen finds out about a volume. For a claim that wants none there is an end:
-// the entry is kept for an administrator.
-func decideOpen(s State) Decision {
+// decideRequested repeats a request until its outcome is known. For a claim that wants no
+// volume the entry becomes unresolved in the end.
+func decideRequested(s State) Decision {
 	if s.Overdue && s.Want == Unwanted && s.Entry != NoEntry {
 		return Decision{MoveToUnresolved, NoAnswer}
 	}

@@ -218,7 +218,7 @@ func TestUnsentRequestChangesNothing(t *testing.T) {
 	}
 }
 
-func TestNoDenialCountsAtOnceWhileACallIsOpen(t *testing.T) {
+func TestFailureAfterUnansweredCallDoesNotCountAtOnce(t *testing.T) {
 	for code := range codes.Code(18) {
 		for _, before := range []Creation{Requested, Doubtful, FailedOnce} {
 			if got := After(OutcomeOf(code), before, false); got == Failed {

@@ -1,62 +1,65 @@
 // Package provision turns a claim and its class into a CreateVolumeRequest, the
 // driver's response into a PersistentVolume, and an error code into what is known of
-// the volume. [Decide] takes a claim from the wish for a volume to a PersistentVolume.
+// the volume. [Decide] returns the steps from a claim to a PersistentVolume.
 //
 // Before each CreateVolume call an entry with the request is durable in the journal
 // (package journal). It is removed once the volume is recorded as a PersistentVolume,
-// or known not to exist. The claim carries nothing and waits for nobody: the volume of
-// a deleted claim is recorded, too, and reclaimed by its policy.
+// or known not to exist. The claim has no finalizer of ours: the volume of a
+// deleted claim is recorded as well, and reclaimed by its policy.
 //
-//	creation      claim wants a volume            deleted, bound elsewhere           other node needed
-//	NotRequested  Prepare, ReadClaim, WriteEntry, RemoveEntry, Wait                       RemoveEntry, Reschedule
+//	creation      claim wants a volume             deleted, bound elsewhere   other node needed
+//	NotRequested  Prepare, ReadClaim, WriteEntry,  RemoveEntry, Wait          RemoveEntry, Reschedule
 //	              Create
-//	Requested          the same request again; a new   the same request again             the same request again
-//	              one once it is LongRequested
-//	Doubtful      a new request, the old one is   the same request again             Reschedule
-//	              kept in the entry
-//	FailedOnce        the same request again          the same request again             the same request again
-//	Failed        RemoveEntry, then as NotRequested    RemoveEntry                             RemoveEntry, Reschedule
-//	Created       Save, RemoveEntry                    Save, RemoveEntry                       WriteDiscarding, ReadBoth, Discard, RemoveEntry
+//	Requested     UseStored, Create; Prepare once  UseStored, Create          UseStored, Create
+//	              the request is LongRequested
+//	Doubtful      Prepare, Create; the entry       UseStored, Create          Reschedule
+//	              keeps the old request
+//	FailedOnce    UseStored, Create                UseStored, Create          UseStored, Create
+//	Failed        RemoveEntry, as NotRequested     RemoveEntry                RemoveEntry, Reschedule
+//	Created       Save, RemoveEntry                Save, RemoveEntry          WriteDiscarding, ReadBoth,
+//	                                                                          Discard, RemoveEntry
 //
-// What comes before the table: a volume that is Recorded, and a claim that is Bound or
-// Lost and names the volume (BoundOrLost): RemoveEntry, and the driver is never called. A
-// created volume that is unusable, or whose name is taken, is discarded. An entry of a
-// gone claim that is Overdue is MoveToUnresolved for the administrator. The finalizer of an
-// earlier version is replaced by an entry, or removed.
+// Two cases precede the table: a recorded volume, and a claim that is Bound or Lost and
+// names the volume. Their entry is removed, and CreateVolume is never called. A created
+// volume that is unusable, or whose name is in use, is discarded. An Overdue entry of a
+// claim that is gone becomes unresolved. The finalizer of an earlier version is replaced by
+// an entry, or removed.
 //
 // An entry of an earlier process is judged by live reads of claim and PersistentVolume:
 //
-//	entry                claim lives   gone, or bound elsewhere
-//	Inherited            Adopt         Adopt
-//	InheritedDiscarding  Adopt         Adopt
-//	Untrusted              Adopt         MoveToUnresolved
-//	UntrustedDiscarding    MoveToUnresolved      MoveToUnresolved
+//	entry                claim lives       gone, or bound elsewhere
+//	Inherited            Adopt             Adopt
+//	InheritedDiscarding  Adopt             Adopt
+//	Untrusted            Adopt             MoveToUnresolved
+//	UntrustedDiscarding  MoveToUnresolved  MoveToUnresolved
 //
 // Invariants, tested over every state, and in a model with crashes, lost answers,
 // users and another leader:
 //
 //  1. A call needs a durable entry of the own term and a lease that lasts.
-//  2. An entry is removed only for a recorded volume, a completed discard, a denial that
+//  2. An entry is removed only for a recorded volume, a completed discard, a failure that
 //     counts ([After]), or a Bound or Lost claim.
-//  3. DeleteVolume follows from one case only, after an entry that says so and live
-//     reads; never from a Untrusted entry.
-//  4. A Bound or Lost claim is never asked for.
+//  3. DeleteVolume follows from one case only, after an entry Discarding and live
+//     reads; never from an untrusted entry.
+//  4. CreateVolume is never called for a claim that is Bound or Lost.
 //  5. A volume that its user keeps is never recorded again.
 //
-// What the driver's error says of the volume, by code:
+// What is known of the volume after an error, by code:
 //
 //	InvalidArgument, OutOfRange, ResourceExhausted,   NoVolume: at once, or if repeated long after
-//	Unimplemented, PermissionDenied, Unauthenticated, an earlier call that is open
+//	Unimplemented, PermissionDenied, Unauthenticated, an unanswered call
 //	FailedPrecondition
 //	NotFound                                          SourceMissing: no volume if it was the first call
 //	AlreadyExists                                     Mismatch: superseded requests are tried in turn
 //	Internal, Unknown, DataLoss                       Uncertain
 //	any other                                         Unanswered
 //
-// What a claim or class asks for and this provisioner cannot serve is a [Refusal],
-// never ignored. The KEP-2644 finalizer of a new PersistentVolume is written by
-// [Skeleton].
+// A field of claim or class that this provisioner cannot serve leads to a [Refusal]; no
+// field is ignored. The KEP-2644 finalizer of a new PersistentVolume is written by
+// [Assignment.ApplyTo].
 //
-// The package calls nobody, reads no clock and writes no journal: the controller in
+// [WaitFor] returns how a claim waits between two passes: its event, and its retry.
+//
+// The package has no client and no clock, and writes no journal: the controller in
 // pkg/provisioner/provisioning does. It does not reclaim volumes: package reclaim does.
 package provision

@@ -6,12 +6,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// Driver is what a CSI driver says of itself.
+// Driver is the name and the capabilities of a CSI driver.
 type Driver struct {
 	Name string
 	// Topology: not every node reaches every volume.
 	Topology bool
-	// Snapshots and Clones: volumes can be made from a snapshot, or from another
+	// Snapshots and Clones: volumes can be created from a snapshot, or from another
 	// volume.
 	Snapshots, Clones bool
 	// Modifies: volumes take the parameters of a VolumeAttributesClass.
@@ -26,11 +26,11 @@ type Settings struct {
 	NameLength int
 	// DefaultFSType serves claims whose class names no file system; it may be empty.
 	DefaultFSType string
-	// ExtraMetadata tells the driver the names of claim and volume.
+	// ExtraMetadata sends the names of claim and volume to the driver.
 	ExtraMetadata bool
 	// PublishReadOnly makes volumes read-only whose claim only wants to read.
 	PublishReadOnly bool
-	// KeepMode refuses to make a block volume from a snapshot of a file system, and
+	// KeepMode refuses to create a block volume from a snapshot of a file system, and
 	// the reverse, unless the snapshot's content allows it.
 	KeepMode bool
 	// Identity is written into the attributes of every volume; empty writes nothing.
@@ -49,7 +49,7 @@ func Conceal(content map[string]string) Credentials {
 	return Credentials{content: func() map[string]string { return content }}
 }
 
-// Known says whether there are any, be they empty.
+// Known reports whether there are credentials, which may be empty.
 func (c Credentials) Known() bool { return c.content != nil }
 
 // Reveal returns the content, nil if there is none.
@@ -60,7 +60,7 @@ func (c Credentials) Reveal() map[string]string {
 	return c.content()
 }
 
-// Input is what a volume is made from.
+// Input is what a CreateVolumeRequest is built from.
 type Input struct {
 	// Name is the name of the volume, which makes the request idempotent.
 	Name  string
@@ -75,7 +75,7 @@ type Input struct {
 	Secrets Secrets
 	// Source is what the volume is filled from, nil for nothing.
 	Source *csi.VolumeContentSource
-	// Topology is where the volume shall be reachable from, nil for no wish.
+	// Topology is the required topology of the volume, nil for any.
 	Topology *csi.TopologyRequirement
 	// Mutable are the parameters of the claim's VolumeAttributesClass.
 	Mutable map[string]string

@@ -7,7 +7,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Needs is what must be read before a volume can be asked for.
+// Needs is what must be read before a request can be built.
 type Needs struct {
 	// Source is what the volume is filled from.
 	Source storage.DataSource
@@ -17,9 +17,9 @@ type Needs struct {
 	AttributesClass string
 }
 
-// NeedsOf returns what must be read before the claim's volume can be asked for, or
-// why it never will be: a [Refusal], or [LeftToOther] for one that somebody else makes.
-// The class is in terms of the driver.
+// NeedsOf returns what must be read before the claim's request can be built. The error is a
+// [Refusal], or a [LeftToOther] if another provisioner serves the claim. A class of an
+// in-tree plugin is translated to CSI before.
 func NeedsOf(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, driver Driver, volume string) (Needs, error) {
 	source, err := sourceOf(claim)
 	if err != nil {
@@ -39,7 +39,7 @@ func NeedsOf(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, dri
 	return needs, err
 }
 
-// refusal names what the claim asks for and no volume of the driver can have.
+// refusal returns why no volume of the driver can serve the claim.
 func refusal(claim *v1.PersistentVolumeClaim, needs Needs, driver Driver) error {
 	switch {
 	case claim.Spec.Selector != nil:

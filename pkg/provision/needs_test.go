@@ -45,7 +45,7 @@ func TestNeedsOf(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeServedIsRefusedWithASentence(t *testing.T) {
+func TestUnservableClaimIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   v1.PersistentVolumeClaimSpec
 		class  *storagev1.StorageClass
@@ -83,7 +83,7 @@ func requests(size string) v1.VolumeResourceRequirements {
 	return v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}}
 }
 
-func TestADataSourceOfAnotherKindIsLeftToItsPopulator(t *testing.T) {
+func TestOtherDataSourceIsLeftToItsPopulator(t *testing.T) {
 	for name, spec := range map[string]v1.PersistentVolumeClaimSpec{
 		"another kind":                  {DataSourceRef: &v1.TypedObjectReference{APIGroup: pointer("hello.example.com"), Kind: "Hello", Name: "h"}},
 		"a kind that is called a claim": {DataSourceRef: &v1.TypedObjectReference{APIGroup: pointer("example.com"), Kind: "PersistentVolumeClaim", Name: "h"}},

@@ -6,7 +6,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/enum"
 )
 
-// Outcome is what an error of CreateVolume says of the volume.
+// Outcome is what is known of the volume after an error of CreateVolume.
 type Outcome int
 
 const (
@@ -32,7 +32,7 @@ func (o Outcome) String() string {
 	return enum.Name(o, "Unanswered", "Uncertain", "Mismatch", "SourceMissing", "NoVolume", "Unchanged")
 }
 
-// OutcomeOf returns what the code of an error says (CSI specification, "Error
+// OutcomeOf returns the outcome of an error code (CSI specification, "Error
 // Scheme"). Internal and its like are Uncertain: drivers use them for whatever goes
 // wrong in the middle.
 func OutcomeOf(code codes.Code) Outcome {
@@ -51,10 +51,10 @@ func OutcomeOf(code codes.Code) Outcome {
 	}
 }
 
-// After returns what is known of the volume after an error, from its outcome and from
-// what was known before the call. While an earlier call was open, a denial counts
-// only if it is repeated after a long time: drivers promise more than they keep.
-func After(outcome Outcome, before Creation, deniedLongAgo bool) Creation {
+// After returns what is known of the volume after a failed call, from the outcome and from
+// what was known before the call. While an earlier call is unanswered, NoVolume counts only
+// if it is repeated after a long time: drivers promise more than they keep.
+func After(outcome Outcome, before Creation, failedLongAgo bool) Creation {
 	switch outcome {
 	case Unanswered:
 		return Requested
@@ -66,19 +66,19 @@ func After(outcome Outcome, before Creation, deniedLongAgo bool) Creation {
 		}
 		return Doubtful
 	default:
-		return afterDenial(outcome, before, deniedLongAgo)
+		return afterNoVolume(outcome, before, failedLongAgo)
 	}
 }
 
-// afterDenial returns what is known after the driver said that there is no volume.
-func afterDenial(outcome Outcome, before Creation, deniedLongAgo bool) Creation {
+// afterNoVolume returns what is known after the driver reported that there is no volume.
+func afterNoVolume(outcome Outcome, before Creation, failedLongAgo bool) Creation {
 	isOpen := before == Requested || before == Doubtful || before == FailedOnce
 	switch {
 	case !isOpen:
 		return Failed
 	case outcome == SourceMissing, outcome == Unchanged:
 		return before
-	case before == FailedOnce && deniedLongAgo:
+	case before == FailedOnce && failedLongAgo:
 		return Failed
 	}
 	return FailedOnce

@@ -19,7 +19,7 @@ const (
 	oldFSTypeParameter = "fstype"
 )
 
-// What the driver is told of claim and volume if it is asked for.
+// Parameters with the names of claim and volume, for [Settings.ExtraMetadata].
 const (
 	claimNameParameter      = parameterPrefix + "pvc/name"
 	claimNamespaceParameter = parameterPrefix + "pvc/namespace"
@@ -50,7 +50,7 @@ func parametersOf(class *storagev1.StorageClass) (parameters map[string]string, 
 	return parameters, fsType, nil
 }
 
-// forProvisioner says whether the parameter is one that the provisioner reads.
+// forProvisioner reports whether the provisioner itself reads the parameter.
 func forProvisioner(key string) bool {
 	if key == fsTypeParameter {
 		return true

@@ -35,7 +35,7 @@ func input(change ...func(*provision.Input)) provision.Input {
 	return w
 }
 
-func TestRequestCarriesSizeModeAndTheDriversParametersOnly(t *testing.T) {
+func TestRequestHasSizeModeAndDriverParameters(t *testing.T) {
 	request, err := provision.Request(input(func(w *provision.Input) {
 		w.Class.Parameters["csi.storage.k8s.io/fstype"] = "xfs"
 		w.Class.MountOptions = []string{"noatime"}
@@ -52,7 +52,7 @@ func TestRequestCarriesSizeModeAndTheDriversParametersOnly(t *testing.T) {
 	}
 }
 
-func TestABlockClaimAsksForABlockVolume(t *testing.T) {
+func TestBlockClaimRequestsBlockVolume(t *testing.T) {
 	block := v1.PersistentVolumeBlock
 	request, err := provision.Request(input(func(w *provision.Input) { w.Claim.Spec.VolumeMode = &block; w.Settings.DefaultFSType = "ext4" }))
 	if err != nil || request.VolumeCapabilities[0].GetBlock() == nil {
@@ -60,7 +60,7 @@ func TestABlockClaimAsksForABlockVolume(t *testing.T) {
 	}
 }
 
-func TestTheDriverIsToldTheOlderNameOfTheFileSystemToo(t *testing.T) {
+func TestOldFileSystemParameterIsSentToDriver(t *testing.T) {
 	request, err := provision.Request(input(func(w *provision.Input) { w.Class.Parameters["fsType"] = "xfs" }))
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestTheDriverIsToldTheOlderNameOfTheFileSystemToo(t *testing.T) {
 	}
 }
 
-func TestOneCapabilityForEachAccessMode(t *testing.T) {
+func TestEachAccessModeIsOneCapability(t *testing.T) {
 	modes := []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}
 	request, err := provision.Request(input(func(w *provision.Input) { w.AccessModes = modes }))
 	if err != nil || len(request.VolumeCapabilities) != 2 || request.VolumeCapabilities[1].AccessMode.Mode != modes[1] {
@@ -110,7 +110,7 @@ func TestVolumeName(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatIsOnlyReadIsReadOnlyIfAskedFor(t *testing.T) {
+func TestReaderOnlyVolumeIsPublishedReadOnly(t *testing.T) {
 	for name, tc := range map[string]struct {
 		flag  bool
 		modes []csi.VolumeCapability_AccessMode_Mode
@@ -142,7 +142,7 @@ func made(t *testing.T, in provision.Input, volume *csi.Volume) *v1.PersistentVo
 	return provision.Complete(skeleton, request, volume, in.Driver.Topology)
 }
 
-func TestTheVolumeNamesWhatLaterCallsNeed(t *testing.T) {
+func TestVolumeNamesSecretsOfLaterCalls(t *testing.T) {
 	gold := "gold"
 	reference := func(name string) *v1.SecretReference { return &v1.SecretReference{Name: name, Namespace: "ns"} }
 	volume := made(t, input(func(w *provision.Input) {
@@ -168,7 +168,7 @@ func TestTheVolumeNamesWhatLaterCallsNeed(t *testing.T) {
 	}
 }
 
-func TestAVolumeWithoutSecretsHasEmptyDeletionAnnotations(t *testing.T) {
+func TestVolumeWithoutSecretsHasEmptyDeletionAnnotations(t *testing.T) {
 	volume := made(t, input(), &csi.Volume{VolumeId: "h"})
 	want := map[string]string{"pv.kubernetes.io/provisioned-by": "driver", provision.DeletionSecretName: "", provision.DeletionSecretNamespace: ""}
 	if !maps.Equal(volume.Annotations, want) {
@@ -176,7 +176,7 @@ func TestAVolumeWithoutSecretsHasEmptyDeletionAnnotations(t *testing.T) {
 	}
 }
 
-func TestCredentialsAreHiddenHoweverTheyArePrinted(t *testing.T) {
+func TestPrintedCredentialsAreHidden(t *testing.T) {
 	credentials := provision.Conceal(map[string]string{"password": "hunter2"})
 	in := struct {
 		Secret provision.Credentials
@@ -192,7 +192,7 @@ func TestCredentialsAreHiddenHoweverTheyArePrinted(t *testing.T) {
 	}
 }
 
-func TestTheFinalizerIsInTheFirstWriteOfDeleteVolumesOnly(t *testing.T) {
+func TestFirstWriteOfDeleteVolumeHasFinalizer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy v1.PersistentVolumeReclaimPolicy
 		honor  bool
@@ -216,7 +216,7 @@ func TestTheFinalizerIsInTheFirstWriteOfDeleteVolumesOnly(t *testing.T) {
 	}
 }
 
-func TestTheNodesThatReachAVolumeAreThoseTheDriverNamesIfItHasTopology(t *testing.T) {
+func TestNodeAffinityFollowsAccessibleTopology(t *testing.T) {
 	reachable := &csi.Volume{VolumeId: "h", AccessibleTopology: []*csi.Topology{{Segments: map[string]string{"zone": "a"}}}}
 	volume := made(t, input(func(w *provision.Input) { w.Driver.Topology = true }), reachable)
 	if terms := volume.Spec.NodeAffinity.Required.NodeSelectorTerms; len(terms) != 1 || terms[0].MatchExpressions[0].Key != "zone" {

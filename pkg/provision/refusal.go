@@ -16,7 +16,7 @@ func refuse(format string, values ...any) error {
 }
 
 // NotReady is why a claim cannot be served now: something that it names is missing,
-// or not ready. It may come, so the claim is tried again.
+// or not ready. The claim is retried with backoff.
 type NotReady struct {
 	Sentence string
 }
@@ -28,7 +28,8 @@ func notReady(format string, values ...any) error {
 	return &NotReady{Sentence: fmt.Sprintf(format, values...)}
 }
 
-// LeftToOther is why somebody else makes the volume. The claim is left to him.
+// LeftToOther is why another provisioner serves the claim. An empty sentence makes no event;
+// the claim is then retried after the longest backoff.
 type LeftToOther struct {
 	Sentence string
 }
@@ -36,8 +37,8 @@ type LeftToOther struct {
 // Error returns the sentence.
 func (n *LeftToOther) Error() string { return n.Sentence }
 
-// UnsuitableNode is why the volume must be made for another node than the one that the
-// scheduler chose.
+// UnsuitableNode is why the selected node cannot have the volume. The scheduler must select
+// another node.
 type UnsuitableNode struct {
 	Sentence string
 }

@@ -5,7 +5,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Request returns what to ask the driver for, without the credentials, or a
+// Request returns the CreateVolumeRequest without the credentials, or a
 // [Refusal].
 func Request(in Input) (*csi.CreateVolumeRequest, error) {
 	parameters, fsType, err := parametersOf(in.Class)

@@ -11,11 +11,10 @@ import (
 
 // longestHandle is in bytes. The CSI specification ("Size Limits") says 128, which
 // handles of drivers in wide use exceed: cloud disks are called by paths of up to
-// 300 bytes. What is longer than this is garbage.
+// 300 bytes. A longer handle is an error of the driver.
 const longestHandle = 512
 
-// Unusable says what is wrong with the volume that the driver returned, "" if it
-// can be used.
+// Unusable returns why the volume that the driver returned cannot be used, "" if it can.
 func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
 	required := request.GetCapacityRange().GetRequiredBytes()
 	switch id, size := volume.GetVolumeId(), volume.GetCapacityBytes(); {
@@ -38,8 +37,8 @@ func unprintable(r rune) bool {
 	return r < ' ' || r == 0x7f || r == '\uFFFD'
 }
 
-// misfilled says whether the volume was filled from another kind of source than was
-// asked for. Its identifier is not compared: drivers return it in other spellings.
+// misfilled returns why the content source of the volume is not the requested one. Only the
+// kind is compared: drivers spell identifiers in several ways.
 func misfilled(wanted, got *csi.VolumeContentSource) string {
 	switch {
 	case wanted == nil:

@@ -21,7 +21,7 @@ func in(zone string) []*csi.Topology {
 	return []*csi.Topology{{Segments: map[string]string{"zone": zone}}}
 }
 
-func TestUnusableNamesWhatCannotBeUsed(t *testing.T) {
+func TestUnusableResponseIsDescribed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		request *csi.CreateVolumeRequest
 		volume  *csi.Volume

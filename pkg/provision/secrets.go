@@ -52,8 +52,8 @@ func SecretsOf(class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim, v
 }
 
 // DeletionSecretOf returns the secret that a class names for deleting a claim's
-// volume, nil for none. The others are not looked at: their names may be made of
-// what is gone with the claim.
+// volume, nil for none. Other secrets are ignored: their names may be built from
+// annotations that are gone with the claim.
 func DeletionSecretOf(class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim, volume string) (*v1.SecretReference, error) {
 	secrets, err := secretsOf(secretUses()[:1], class, claim, volume)
 	return secrets.Provisioner, err

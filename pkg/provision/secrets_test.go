@@ -97,7 +97,7 @@ func TestSecretsOf(t *testing.T) {
 	}
 }
 
-func TestASecretThatIsNamedWronglyIsRefusedWithASentence(t *testing.T) {
+func TestInvalidSecretNameIsRefused(t *testing.T) {
 	name, namespace := prefix+"node-stage-secret-name", prefix+"node-stage-secret-namespace"
 	for what, tc := range map[string]struct {
 		parameters []string

@@ -6,15 +6,15 @@ type Server int
 const (
 	// ThisProcess serves the claim.
 	ThisProcess Server = iota
-	// NoProcess: no node was chosen yet.
+	// NoProcess: no node is selected yet.
 	NoProcess
-	// OtherProcess: it is that of another node, and so is whatever it has asked for.
+	// OtherProcess: the provisioner of another node serves the claim and its open calls.
 	OtherProcess
 )
 
-// ServerOf returns who serves a claim for which the node was chosen, "" for none.
-func ServerOf(chosen, own string) Server {
-	switch chosen {
+// ServerOf returns who serves a claim with the selected node, "" for none.
+func ServerOf(selected, own string) Server {
+	switch selected {
 	case "":
 		return NoProcess
 	case own:

@@ -15,7 +15,7 @@ func TestServerOf(t *testing.T) {
 	}
 }
 
-func TestClaimOfAnotherProcessIsLeftAlone(t *testing.T) {
+func TestClaimOfOtherProcessIsLeftAlone(t *testing.T) {
 	for known := storage.RecordAbsent; known <= storage.RecordConflict; known++ {
 		s := provision.State{Journaled: true, Leading: true, Want: provision.Unserved, Record: known}
 		if got := provision.Decide(s).Action; got != provision.Wait {

@@ -16,9 +16,9 @@ const AllowModeChange = "snapshot.storage.kubernetes.io/allow-volume-mode-change
 type SnapshotState struct {
 	Name string
 	// Deleting: it is being deleted. Protected: it carries the finalizer that was put
-	// there before an earlier try, so a volume may be half made from it.
+	// there before an earlier try, so that a volume may be half created from it.
 	Deleting, Protected bool
-	// Ready: its status says so. RestoreSize is the least size of a volume, nil if
+	// Ready is readyToUse of its status. RestoreSize is the least size of a volume, nil if
 	// unknown.
 	Ready       bool
 	RestoreSize *resource.Quantity
@@ -57,7 +57,7 @@ func FromSnapshot(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driv
 	}}, nil
 }
 
-// nameable says why the driver cannot be told which snapshot is meant.
+// nameable returns why the snapshot has no handle of the driver.
 func nameable(snapshot *SnapshotState, driver string) error {
 	switch {
 	case snapshot == nil:
@@ -74,7 +74,7 @@ func nameable(snapshot *SnapshotState, driver string) error {
 	return nil
 }
 
-// restorable says why no volume can be made from the snapshot for the claim.
+// restorable returns why no volume can be created from the snapshot for the claim.
 func restorable(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, keepMode bool) error {
 	switch {
 	case snapshot.Deleting && !snapshot.Protected:
@@ -96,7 +96,7 @@ func largeEnough(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState) error
 	return notReady("requested volume size %s is less than the size %s for the source snapshot %s", requested, snapshot.RestoreSize, snapshot.Name)
 }
 
-// modeAllowed says whether the claim has the mode of the volume that the snapshot
+// modeAllowed reports whether the claim has the mode of the volume that the snapshot
 // was taken of, or may have another.
 func modeAllowed(claim *v1.PersistentVolumeClaim, content *SnapshotContent) bool {
 	if content.Mode == nil || claim.Spec.VolumeMode == nil || *content.Mode == *claim.Spec.VolumeMode {

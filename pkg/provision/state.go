@@ -18,8 +18,8 @@ const (
 	Misplaced
 	// Unwanted: nothing more; the claim is gone, is being deleted or names another volume.
 	Unwanted
-	// BoundOrLost: the claim is Bound or Lost and names the volume. The driver is never
-	// called for it again: the volume may hold data.
+	// BoundOrLost: the claim is Bound or Lost and names the volume. CreateVolume is never
+	// called for the claim again: the volume may hold data.
 	BoundOrLost
 )
 
@@ -34,12 +34,13 @@ type Creation int
 const (
 	// NotRequested: no call is unanswered.
 	NotRequested Creation = iota
-	// Requested: a call has no final answer. The same request must be repeated.
+	// Requested: a call has no final answer. The same request is sent again.
 	Requested
 	// Doubtful: the driver failed with a code that usually, but not always, means that
 	// there is no volume. The request may be built again for a claim that wants a volume.
 	Doubtful
-	// FailedOnce: the driver said once, while an earlier call was open, that there is none.
+	// FailedOnce: the driver reported once that there is no volume, while an earlier call
+	// was unanswered.
 	FailedOnce
 	// Failed: there is no volume.
 	Failed
@@ -62,7 +63,7 @@ const (
 	Outdated
 	// Durable: an entry with the request that is to be sent.
 	Durable
-	// Discarding: an entry that says that the volume is being discarded.
+	// Discarding: an entry of a volume that is being discarded.
 	Discarding
 	// Inherited: an entry of an earlier process, in unbroken custody.
 	Inherited
@@ -101,7 +102,8 @@ type Read int
 const (
 	// Cached: nothing.
 	Cached Read = iota
-	// ClaimRead: the claim, or its version came by the watch and nothing else is known of it.
+	// ClaimRead: the claim. A version that came by the watch counts if no call, entry or
+	// PersistentVolume is known.
 	ClaimRead
 	// BothRead: the claim, and the volume of its name.
 	BothRead
@@ -161,7 +163,7 @@ const (
 	Adopt
 	// WriteEntry makes an entry with the request durable.
 	WriteEntry
-	// WriteDiscarding makes an entry durable that says that the volume is discarded.
+	// WriteDiscarding makes the entry Discarding durable.
 	WriteDiscarding
 	// Create calls CreateVolume.
 	Create

@@ -26,7 +26,7 @@ const (
 	modifySecretNamespace = "volume.kubernetes.io/controller-modify-secret-namespace"
 )
 
-// identityAttribute is the volume attribute that tells who made the volume.
+// identityAttribute is the volume attribute with the identity of the provisioner.
 const identityAttribute = "storage.kubernetes.io/csiProvisionerIdentity"
 
 // Skeleton returns the PersistentVolume of a CSI volume as far as it is known before the
@@ -49,21 +49,21 @@ func Skeleton(in Input, request *csi.CreateVolumeRequest) *v1.PersistentVolume {
 }
 
 // Complete returns a copy of the skeleton with what the driver said of the volume.
-// hasTopology says whether the driver has topology.
-func Complete(skeleton *v1.PersistentVolume, request *csi.CreateVolumeRequest, made *csi.Volume, hasTopology bool) *v1.PersistentVolume {
+// hasTopology reports whether the driver has topology.
+func Complete(skeleton *v1.PersistentVolume, request *csi.CreateVolumeRequest, created *csi.Volume, hasTopology bool) *v1.PersistentVolume {
 	volume := skeleton.DeepCopy()
-	size := max(made.GetCapacityBytes(), request.GetCapacityRange().GetRequiredBytes())
+	size := max(created.GetCapacityBytes(), request.GetCapacityRange().GetRequiredBytes())
 	volume.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: *resource.NewQuantity(size, resource.BinarySI)}
 	if volume.Spec.CSI == nil { // only a forged journal entry has none
 		volume.Spec.CSI = &v1.CSIPersistentVolumeSource{}
 	}
-	volume.Spec.CSI.VolumeHandle = made.GetVolumeId()
+	volume.Spec.CSI.VolumeHandle = created.GetVolumeId()
 	if volume.Spec.CSI.VolumeAttributes == nil {
 		volume.Spec.CSI.VolumeAttributes = map[string]string{}
 	}
-	maps.Copy(volume.Spec.CSI.VolumeAttributes, made.GetVolumeContext())
+	maps.Copy(volume.Spec.CSI.VolumeAttributes, created.GetVolumeContext())
 	if hasTopology {
-		volume.Spec.NodeAffinity = topology.Affinity(made.GetAccessibleTopology())
+		volume.Spec.NodeAffinity = topology.Affinity(created.GetAccessibleTopology())
 	}
 	return volume
 }
@@ -97,7 +97,7 @@ func source(in Input, request *csi.CreateVolumeRequest) *v1.CSIPersistentVolumeS
 	}
 }
 
-// readsOnly says whether many nodes read the volume and none writes to it.
+// readsOnly reports whether many nodes read the volume and none writes to it.
 func readsOnly(modes []csi.VolumeCapability_AccessMode_Mode) bool {
 	return len(modes) == 1 && modes[0] == csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
 }

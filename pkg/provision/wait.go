@@ -44,7 +44,7 @@ const (
 	Soon
 	// Late: after the longest backoff.
 	Late
-	// OnceFailureCounts: when a repeated denial counts.
+	// OnceFailureCounts: when a repeated failure counts.
 	OnceFailureCounts
 	// OnceRecordIsMissed: when the PersistentVolume that this process wrote counts as gone.
 	OnceRecordIsMissed

@@ -15,7 +15,7 @@ import (
 
 // A driver with several pools tells them apart by the parameters that it is given when
 // the volume is made, and by nothing else.
-func TestTheDriverIsAskedAboutRoomWithWhatItIsToldWhenTheVolumeIsMade(t *testing.T) {
+func TestCapacityRequestMatchesCreateVolumeRequest(t *testing.T) {
 	block := v1.PersistentVolumeBlock
 	mount := &spec.VolumeCapability_Mount{Mount: &spec.VolumeCapability_MountVolume{FsType: "xfs", MountFlags: []string{"ro"}}}
 	for name, tc := range map[string]struct {
@@ -60,7 +60,7 @@ func TestTheDriverIsAskedAboutRoomWithWhatItIsToldWhenTheVolumeIsMade(t *testing
 	}
 }
 
-func TestRoomIsNotAskedForWhatIsNeverMade(t *testing.T) {
+func TestCapacityOfRefusedClaimIsNotRequested(t *testing.T) {
 	inputs := NewInputs(InputsConfig{Driver: &able{}, Translator: plugin{}})
 	claim := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{
 		AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, Selector: &metav1.LabelSelector{},

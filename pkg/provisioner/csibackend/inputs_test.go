@@ -147,7 +147,7 @@ func TestEveryAccessModeIsTranslated(t *testing.T) {
 	}
 }
 
-func TestTheChosenNodeIsPreferredAndOneWithoutDriversMeansAnother(t *testing.T) {
+func TestSelectedNodeIsPreferredOrUnsuitable(t *testing.T) {
 	w := newWorld(t, []runtime.Object{newNode("n1", "a"), newNode("n2", "b"), newNode("n3", "c"), newCSINode("n1"), newCSINode("n2")}, nil)
 	choose := func(name, zone string) library.ProvisionOptions {
 		return options(func(o *library.ProvisionOptions) { o.SelectedNode = newNode(name, zone) })
@@ -164,7 +164,7 @@ func TestTheChosenNodeIsPreferredAndOneWithoutDriversMeansAnother(t *testing.T) 
 	}
 }
 
-func TestANodeThatHasJustComeIsReadLive(t *testing.T) {
+func TestNewNodeIsReadLive(t *testing.T) {
 	w := newWorld(t, []runtime.Object{newNode("n1", "a"), newCSINode("n1")}, nil)
 	must(t, w.inputs.CSINodes.GetStore().Delete(newCSINode("n1"))) // the cache is late
 	in, _, _, err := w.inputs.For(t.Context(), options(func(o *library.ProvisionOptions) { o.SelectedNode = newNode("n1", "a") }))
@@ -200,7 +200,7 @@ func TestRepeatedRequestHasEveryRegisteredSetOfKeys(t *testing.T) {
 	}
 }
 
-func TestASecretGoesIntoTheRequestAndNowhereElse(t *testing.T) {
+func TestSecretIsSentAndNotStored(t *testing.T) {
 	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data-key"}, Data: map[string][]byte{"password": []byte("hunter2")}}
 	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n"), secret}, nil)
 	b := &Backend{Driver: w.driver, Inputs: w.inputs}
@@ -244,7 +244,7 @@ func create(t *testing.T, b *Backend, call backend.Call) backend.Answer {
 	return answer
 }
 
-func TestWhatIsMissingIsNamedAndTriedAgain(t *testing.T) {
+func TestMissingInputIsNamedInTheError(t *testing.T) {
 	gold, group := "gold", "snapshot.storage.k8s.io"
 	from := func(kind string) func(*library.ProvisionOptions) {
 		return func(o *library.ProvisionOptions) {
@@ -277,7 +277,7 @@ func TestWhatIsMissingIsNamedAndTriedAgain(t *testing.T) {
 	}
 }
 
-func TestASnapshotIsProtectedAndRestored(t *testing.T) {
+func TestSnapshotIsProtectedAndRestored(t *testing.T) {
 	ready, content, snapshotHandle, group := true, "content", "snap", "snapshot.storage.k8s.io"
 	snapshot := &snapshotv1.VolumeSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "origin", UID: "s"},
@@ -297,7 +297,7 @@ func TestASnapshotIsProtectedAndRestored(t *testing.T) {
 	}
 }
 
-func TestAVolumeOfTheInTreePluginIsClonedAndBecomesOneOfIt(t *testing.T) {
+func TestInTreeVolumeIsClonedAndTranslatedBack(t *testing.T) {
 	class := "fast"
 	origin := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "origin", UID: "o"},
@@ -335,7 +335,7 @@ func TestAVolumeOfTheInTreePluginIsClonedAndBecomesOneOfIt(t *testing.T) {
 	}
 }
 
-func TestAVolumeFromBeforeItNamedItsSecretNeedsThatOfItsClass(t *testing.T) {
+func TestUnannotatedVolumeUsesDeletionSecretOfItsClass(t *testing.T) {
 	inputs := newWorld(t, nil, nil).inputs
 	class := options(nil, "provisioner-secret-name", "${pvc.name}-${pv.name}", "provisioner-secret-namespace", "${pvc.namespace}",
 		"node-stage-secret-name", "${pvc.annotations['gone-with-the-claim']}", "node-stage-secret-namespace", "team").StorageClass

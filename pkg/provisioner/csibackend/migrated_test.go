@@ -22,7 +22,7 @@ func (d *marked) CreateVolume(ctx context.Context, request *spec.CreateVolumeReq
 	return d.able.CreateVolume(ctx, request)
 }
 
-func TestACallForAVolumeOfTheInTreePluginIsCountedAsThat(t *testing.T) {
+func TestMigratedCallIsLabeledInMetrics(t *testing.T) {
 	for provisioner, want := range map[string]any{"driver": nil, "kubernetes.io/plugin": connection.AdditionalInfo{Migrated: "true"}} {
 		driver := &marked{}
 		b := &Backend{Driver: driver, Inputs: NewInputs(InputsConfig{Driver: driver, Translator: plugin{}})}

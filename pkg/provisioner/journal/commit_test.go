@@ -44,7 +44,7 @@ func TestEntryIsDurableAfterWrite(t *testing.T) {
 	})
 }
 
-func TestStrikeNowIsDurableWhenItReturns(t *testing.T) {
+func TestRemoveNowIsDurableWhenItReturns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 1))
@@ -172,7 +172,7 @@ func TestRefusedBatchIsSplit(t *testing.T) {
 	})
 }
 
-func TestStrikeDuringASplitIsFinal(t *testing.T) {
+func TestRemovalDuringSplitIsFinal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		api.latency = 100 * time.Millisecond
@@ -195,7 +195,7 @@ func TestStrikeDuringASplitIsFinal(t *testing.T) {
 	})
 }
 
-func TestUnknownOutcomeIsWrittenOrStruckLater(t *testing.T) {
+func TestUnknownWriteIsRepeatedOrUndone(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		for _, remove := range []bool{false, true} {
 			t.Run(fmt.Sprintf("applied %v, remove %v", applied, remove), func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestFlushBesideRunLosesNothing(t *testing.T) {
 	})
 }
 
-func TestFlushWritesStrikesAfterRunEnded(t *testing.T) {
+func TestFlushWritesRemovalsAfterRunEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 1))

@@ -74,7 +74,7 @@ func live(ctx context.Context, store *Store) acknowledged {
 	return known
 }
 
-func TestNothingIsForgottenByACrashAtAnyStep(t *testing.T) {
+func TestCrashAtAnyStepForgetsNoEntry(t *testing.T) {
 	crashes := 0
 	for step := 1; step < 60; step++ {
 		for _, applied := range []bool{false, true} {

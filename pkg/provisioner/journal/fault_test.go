@@ -55,7 +55,7 @@ func TestLeaseThatEndsWithTheWriteIsCreatedAgain(t *testing.T) {
 	})
 }
 
-func TestEntryThatAdmissionRemovesIsNotDurable(t *testing.T) {
+func TestEntryRemovedByAdmissionIsNotDurable(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 1))
@@ -72,7 +72,7 @@ func TestEntryThatAdmissionRemovesIsNotDurable(t *testing.T) {
 	})
 }
 
-func TestDeletedOrEditedLeaseIsOverruled(t *testing.T) {
+func TestDeletedOrEditedLeaseIsRewritten(t *testing.T) {
 	name := theJournal.LeaseName(journal.KindActive, 0)
 	for what, change := range map[string]func(*server){
 		"deleted": func(api *server) { api.remove(name) },
@@ -120,7 +120,7 @@ func TestWriteWithoutNamespaceEnds(t *testing.T) {
 	})
 }
 
-func TestLostJournalAnswersEverybody(t *testing.T) {
+func TestLostJournalEndsAllCalls(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		lost := 0
@@ -167,7 +167,7 @@ func TestLostJournalAnswersEverybody(t *testing.T) {
 	})
 }
 
-func TestWaitersOfOtherLeasesLearnOfTheLoss(t *testing.T) {
+func TestLostJournalEndsWritesOfOtherLeases(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		settings := config(api, pod, 1)

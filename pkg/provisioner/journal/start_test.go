@@ -118,7 +118,7 @@ func TestLeaseDeletedDuringTakeOverIsKept(t *testing.T) {
 	})
 }
 
-func TestOldLeaderThatStillWritesLoses(t *testing.T) {
+func TestOldLeaderThatStillWritesLosesTheJournal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		old := New(config(api, otherPod, 4))
@@ -226,7 +226,7 @@ func TestTakeOverBesideWritesSharesNoLease(t *testing.T) {
 	})
 }
 
-func TestEntryInTwoLeasesIsStruckFromBoth(t *testing.T) {
+func TestEntryInTwoLeasesIsRemovedFromBoth(t *testing.T) {
 	discarding := newEntry(1)
 	discarding.State, discarding.Handle = journal.Discarding, "vol-1"
 	for name, tc := range map[string]struct{ first, second journal.Entry }{
@@ -291,7 +291,7 @@ func TestForgedLeasesDoNotStopTheStart(t *testing.T) {
 	})
 }
 
-func TestMissingRightIsBelievedAfterAMinute(t *testing.T) {
+func TestMissingRightCountsAfterAMinute(t *testing.T) {
 	for name, tc := range map[string]struct {
 		verb    string
 		allowed bool
@@ -323,7 +323,7 @@ func TestMissingRightIsBelievedAfterAMinute(t *testing.T) {
 	}
 }
 
-func TestCustodyAloneIsBrokenAfterTenMinutes(t *testing.T) {
+func TestCustodyWithoutElectionLastsTenMinutes(t *testing.T) {
 	for minutes, broken := range map[int]bool{0: false, 9: false, 11: true, -1: true} {
 		t.Run(fmt.Sprint(minutes), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ func gauges(t *testing.T, metrics *Metrics) map[string]float64 {
 	return values
 }
 
-func TestUnresolvedEntryIsSetApartAndResumed(t *testing.T) {
+func TestUnresolvedEntryIsMovedAndResumed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		settings := config(api, pod, 5)
@@ -127,7 +127,7 @@ func watching(t *testing.T, store *Store) func() []string {
 	}
 }
 
-func TestApprovedEntryIsPassedOn(t *testing.T) {
+func TestApprovedEntryIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		finish := newEntry(1)
@@ -207,7 +207,7 @@ func TestChangedLeaseIsWrittenAgain(t *testing.T) {
 	}
 }
 
-func TestLeaseThatIsChangedAlwaysIsWrittenSeldom(t *testing.T) {
+func TestLeaseThatKeepsChangingIsRewrittenWithBackoff(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 5))
@@ -228,7 +228,7 @@ func TestLeaseThatIsChangedAlwaysIsWrittenSeldom(t *testing.T) {
 	})
 }
 
-func TestForeignTakeOverIsNoticedByTheWatch(t *testing.T) {
+func TestTakeOverByOtherProcessEndsTheJournal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		settings := config(api, pod, 5)

@@ -37,7 +37,7 @@ func cloneOf(phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolumeClaim {
 	return claim
 }
 
-func TestClaimsOfOtherDriversAreNotKept(t *testing.T) {
+func TestClaimsOfOtherDriversAreNotCached(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claim *v1.PersistentVolumeClaim
 		ours  bool
@@ -66,7 +66,7 @@ func TestClaimsOfOtherDriversAreNotKept(t *testing.T) {
 	}
 }
 
-func TestVolumesOfOtherDriversAreNotKept(t *testing.T) {
+func TestVolumesOfOtherDriversAreNotCached(t *testing.T) {
 	const provisionedBy = storage.AnnDynamicallyProvisioned
 	for name, tc := range map[string]struct {
 		annotations map[string]string
@@ -104,7 +104,7 @@ func TestVolumesOfOtherDriversAreNotKept(t *testing.T) {
 	}
 }
 
-func TestOfAnAttachmentIsKeptWhichVolumeItHolds(t *testing.T) {
+func TestAttachmentIsTrimmedToVolumeAndNode(t *testing.T) {
 	given := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", ResourceVersion: "7", Annotations: map[string]string{"much": "more"}},
 		Spec: storagev1.VolumeAttachmentSpec{

@@ -16,7 +16,7 @@ import (
 
 // csi-provisioner counts each pass over an unbound claim of its that ends in an error,
 // also in one that is not retried.
-func TestFailedTriesAreCountedAsUpstream(t *testing.T) {
+func TestFailuresAreCountedAsUpstream(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(*flow)
 		failure bool

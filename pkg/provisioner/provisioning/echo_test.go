@@ -60,7 +60,7 @@ func (e *echo) Discard(_ context.Context, volume *v1.PersistentVolume, _ string)
 	return nil
 }
 
-func TestWhatADriverMakesOfASecretIsInNoLogAndNoEventAndStaysInTheVolume(t *testing.T) {
+func TestRepeatedSecretIsHiddenInLogsAndEvents(t *testing.T) {
 	never := func(int) bool { return false }
 	for name, tc := range map[string]struct {
 		place, unwanted bool

@@ -17,7 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-func TestMissingSourceOfAGoneClaimIsUnresolvedInTheEnd(t *testing.T) {
+func TestMissingSourceOfGoneClaimBecomesUnresolved(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, false, 1)
 	f.step(true)
@@ -32,7 +32,7 @@ func TestMissingSourceOfAGoneClaimIsUnresolvedInTheEnd(t *testing.T) {
 	}
 }
 
-func TestEntryOfAnUnknownWriteIsStruckForAGoneClaim(t *testing.T) {
+func TestEntryOfFailedWriteIsRemovedForGoneClaim(t *testing.T) {
 	f := newFlow(t)
 	f.fail("update", "leases", false)
 	f.step(true)
@@ -123,7 +123,7 @@ func TestApprovalWritesNothing(t *testing.T) {
 	}
 }
 
-func TestHandleOfARequestWithASecretIsNotShownAfterARestart(t *testing.T) {
+func TestHandleOfRequestWithSecretIsHiddenAfterRestart(t *testing.T) {
 	var r claimRecord
 	r.inherit(journal.Entry{State: journal.Discarding, Handle: "of password", Secret: &journal.Secret{}, Volume: &v1.PersistentVolume{}}, &v1.PersistentVolumeClaim{}, &plan{}, false)
 	if r.handle != "of password" || strings.Contains(r.shown, "password") || r.shown == "" {
@@ -136,7 +136,7 @@ type stuck struct{ *store.Store }
 
 func (stuck) RemoveNow(context.Context, types.UID) error { return errors.New("scripted") }
 
-func TestVolumeSaysThatItsEntryCannotBeRemoved(t *testing.T) {
+func TestUnremovableEntryIsReportedOnTheVolume(t *testing.T) {
 	f := newFlow(t)
 	f.step(false)
 	f.vanish()

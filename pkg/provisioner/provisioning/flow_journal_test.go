@@ -20,7 +20,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-func TestFailedRecordIsRepeatedWithoutAnotherCall(t *testing.T) {
+func TestFailedPersistentVolumeWriteIsRetriedWithoutCall(t *testing.T) {
 	f := newFlow(t)
 	f.fail("create", "persistentvolumes", false)
 	f.step(true)
@@ -29,7 +29,7 @@ func TestFailedRecordIsRepeatedWithoutAnotherCall(t *testing.T) {
 	f.expect(1, 1, 1, 0)
 }
 
-func TestRecordWithLostAnswerIsTheClaims(t *testing.T) {
+func TestPersistentVolumeWithLostAnswerIsAccepted(t *testing.T) {
 	f := newFlow(t)
 	f.fail("create", "persistentvolumes", true)
 	f.step(true)
@@ -38,7 +38,7 @@ func TestRecordWithLostAnswerIsTheClaims(t *testing.T) {
 	f.expect(1, 1, anyNumber, 0)
 }
 
-func TestVolumeOfADeletedClaimIsRecorded(t *testing.T) {
+func TestVolumeOfDeletedClaimIsRecorded(t *testing.T) {
 	for name, remove := range map[string]func(*flow){"being deleted": (*flow).remove, "gone": (*flow).vanish} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
@@ -51,7 +51,7 @@ func TestVolumeOfADeletedClaimIsRecorded(t *testing.T) {
 	}
 }
 
-func TestEveryCrashIsFinishedByTheNextLeader(t *testing.T) {
+func TestNextLeaderFinishesEveryCrash(t *testing.T) {
 	for name, crash := range map[string]func(*flow){
 		"before the call": func(f *flow) {
 			f.inject(codes.Unavailable, false, 1)
@@ -86,7 +86,7 @@ func TestEveryCrashIsFinishedByTheNextLeader(t *testing.T) {
 	}
 }
 
-func TestNothingIsDoneForAGoneClaimInBrokenCustody(t *testing.T) {
+func TestBrokenCustodyOfGoneClaimBecomesUnresolved(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)
@@ -136,7 +136,7 @@ func TestAdministratorFinishesAnUnresolvedEntry(t *testing.T) {
 }
 
 // A Bound claim whose PersistentVolume was removed by hand.
-func TestDiskOfALostClaimIsLeftAlone(t *testing.T) {
+func TestVolumeOfLostClaimIsLeftAlone(t *testing.T) {
 	for name, open := range map[string]bool{"with an entry": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
@@ -192,7 +192,7 @@ func TestDeletedVolumeIsNotRecordedAgain(t *testing.T) {
 }
 
 // A driver that spells the handle of one disk in two ways.
-func TestOtherSpellingOfARecordedHandleIsNotDiscarded(t *testing.T) {
+func TestRecordedVolumeWithOtherHandleIsNotDiscarded(t *testing.T) {
 	f := newFlow(t)
 	own := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}, Spec: v1.PersistentVolumeSpec{
 		ClaimRef:               &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"},
@@ -209,7 +209,7 @@ func TestOtherSpellingOfARecordedHandleIsNotDiscarded(t *testing.T) {
 	}
 }
 
-func TestDriverIsNotCalledWithoutAnEntryOrALiveRead(t *testing.T) {
+func TestCallNeedsEntryAndLiveRead(t *testing.T) {
 	for name, fail := range map[string][2]string{"entry refused": {"update", "leases"}, "claim not read": {"get", "persistentvolumeclaims"}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
@@ -224,7 +224,7 @@ func TestDriverIsNotCalledWithoutAnEntryOrALiveRead(t *testing.T) {
 	}
 }
 
-func TestQuotaOnLeasesMakesTheCallWait(t *testing.T) {
+func TestCallWaitsForQuotaOfLeases(t *testing.T) {
 	f := newFlow(t)
 	full := true
 	for _, verb := range []string{"create", "update"} {
@@ -241,7 +241,7 @@ func TestQuotaOnLeasesMakesTheCallWait(t *testing.T) {
 	f.expect(1, 1, 1, 0)
 }
 
-func TestRequestThatIsTooLargeIsSentWithoutAnEntry(t *testing.T) {
+func TestTooLargeRequestIsSentWithoutEntry(t *testing.T) {
 	f := newFlow(t)
 	var reasons []string
 	f.Bypassed = func(reason string) { reasons = append(reasons, reason) }
@@ -259,7 +259,7 @@ type tooSmall struct{ *store.Store }
 func (tooSmall) Write(context.Context, journal.Entry) error { return journal.ErrTooLarge }
 
 // The namespace is being deleted, and its secrets went first.
-func TestDeletedSecretEndsInAnUnresolvedEntry(t *testing.T) {
+func TestEntryWithDeletedSecretBecomesUnresolved(t *testing.T) {
 	f := newFlow(t)
 	class, err := f.client.StorageV1().StorageClasses().Get(t.Context(), "class", metav1.GetOptions{})
 	f.must(err)

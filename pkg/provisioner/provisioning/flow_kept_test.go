@@ -10,7 +10,7 @@ import (
 
 // Without the finalizer on the PersistentVolume, its user may have removed it, and kept
 // the volume, while no provisioner ran.
-func TestVolumeThatItsUserMayKeepIsNotRecordedAgain(t *testing.T) {
+func TestVolumeWithoutFinalizerIsNotRecordedAgain(t *testing.T) {
 	f := newFlow(t)
 	f.Honor = false
 	f.fail("create", "persistentvolumes", true)

@@ -59,7 +59,7 @@ func newMigrated(t *testing.T) *flow {
 	return f
 }
 
-func TestVolumeOfAPluginIsItsClaimsThoughSpelledOtherwise(t *testing.T) {
+func TestMigratedVolumeWithOtherHandleIsAccepted(t *testing.T) {
 	for name, late := range map[string]bool{"seen by the cache": false, "read live": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newMigrated(t)
@@ -83,7 +83,7 @@ func TestVolumeOfAPluginIsItsClaimsThoughSpelledOtherwise(t *testing.T) {
 	}
 }
 
-func TestDiskThatAnotherVolumeNamesIsNotDeleted(t *testing.T) {
+func TestSharedDiskIsNotDiscarded(t *testing.T) {
 	for name, source := range map[string]func(handle string) v1.PersistentVolumeSource{
 		"in terms of the plugin": func(handle string) v1.PersistentVolumeSource {
 			return v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: handle}}

@@ -17,7 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-func TestOpenRequestIsRepeatedThoughItsClassIsGone(t *testing.T) {
+func TestUnansweredRequestIsRepeatedWithoutItsClass(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)
@@ -26,7 +26,7 @@ func TestOpenRequestIsRepeatedThoughItsClassIsGone(t *testing.T) {
 	f.expect(1, 1, 2, 0)
 }
 
-func TestOpenVolumeOfALostNodeIsDiscarded(t *testing.T) {
+func TestVolumeOfDeletedNodeIsDiscarded(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)
@@ -46,7 +46,7 @@ func TestOpenVolumeOfALostNodeIsDiscarded(t *testing.T) {
 	}
 }
 
-func TestVolumeBesideATakenNameIsDiscarded(t *testing.T) {
+func TestVolumeWithNameConflictIsDiscarded(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)
@@ -80,7 +80,7 @@ func TestFailedDiscardIsRepeated(t *testing.T) {
 	}
 }
 
-func TestDenialOfTheFirstCallLeavesNoEntry(t *testing.T) {
+func TestFailureOfFirstCallLeavesNoEntry(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.ResourceExhausted, false, 3)
 	for range 3 {
@@ -92,7 +92,7 @@ func TestDenialOfTheFirstCallLeavesNoEntry(t *testing.T) {
 	f.expect(0, 0, 3, 0)
 }
 
-func TestDenialOfALaterCallMustBeRepeatedMuchLater(t *testing.T) {
+func TestFailureAfterTimeoutMustBeRepeatedLater(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, false, 1)
 	f.step(true)
@@ -106,7 +106,7 @@ func TestDenialOfALaterCallMustBeRepeatedMuchLater(t *testing.T) {
 	f.expect(0, 0, 4, 0)
 }
 
-func TestUnclearErrorOfAGoneClaimIsUnresolvedInTheEnd(t *testing.T) {
+func TestUnclearErrorOfGoneClaimBecomesUnresolved(t *testing.T) {
 	for _, code := range []codes.Code{codes.Internal, codes.NotFound, codes.AlreadyExists} {
 		t.Run(code.String(), func(t *testing.T) {
 			f := newFlow(t)
@@ -145,7 +145,7 @@ func TestDoubtfulRequestIsBuiltAgain(t *testing.T) {
 	f.expect(1, 1, 2, 0)
 }
 
-func TestOldFinalizerGoesOnceTheClassIsKnown(t *testing.T) {
+func TestOldFinalizerIsRemovedOnceClassIsCached(t *testing.T) {
 	f := newFlow(t, string(finalizer.Provisioning))
 	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations = nil })
 	f.remove()
@@ -210,7 +210,7 @@ func TestJournalOffFinishesEntries(t *testing.T) {
 	f.expect(1, 1, 2, 0)
 }
 
-func TestEntryUnderAnotherVolumeNameIsNotActedUpon(t *testing.T) {
+func TestEntryWithOtherVolumeNameBecomesUnresolved(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)
@@ -225,7 +225,7 @@ func TestEntryUnderAnotherVolumeNameIsNotActedUpon(t *testing.T) {
 	}
 }
 
-func TestRefusedRequestWaitsUntilSomethingChanges(t *testing.T) {
+func TestInfeasibleRequestWaitsForChange(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.InvalidArgument, false, 1)
 	f.step(false)
@@ -252,7 +252,7 @@ func TestDeletedClaimWithoutACallIsForgotten(t *testing.T) {
 	}
 }
 
-func TestOwnVolumeIsNoReasonToRefuseAHandle(t *testing.T) {
+func TestHandleOfOwnVolumeIsAccepted(t *testing.T) {
 	f := newFlow(t)
 	own := &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"},

@@ -13,7 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-func TestClaimThatTheCacheLacksIsServed(t *testing.T) {
+func TestUncachedClaimIsServed(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)
@@ -41,7 +41,7 @@ func (f *flow) cached(events int) {
 	}
 }
 
-func TestVolumeThatVanishedUnseenIsCreatedAgain(t *testing.T) {
+func TestVanishedVolumeIsCreatedAgain(t *testing.T) {
 	f := newFlow(t)
 	f.step(false)
 	f.cached(1)
@@ -58,7 +58,7 @@ func TestVolumeThatVanishedUnseenIsCreatedAgain(t *testing.T) {
 }
 
 // The leader before created a Lease of the journal when this one had read all of them.
-func TestLateEntryIsReadThoughTheFirstTryFails(t *testing.T) {
+func TestLateEntryIsReadAfterFailedTry(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)

@@ -41,7 +41,7 @@ func (w *wrapped) CreateVolume(ctx context.Context, request *spec.CreateVolumeRe
 
 // The PersistentVolume comes and goes during the call, and no entry has events wake
 // the claim.
-func TestRepeatedCallOfAGoneClaimIsMadeSoon(t *testing.T) {
+func TestCallOfGoneClaimIsRepeatedSoon(t *testing.T) {
 	f := newFlow(t)
 	f.journaled.Store(false)
 	f.inject(codes.DeadlineExceeded, true, 1)
@@ -72,7 +72,7 @@ func TestRepeatedCallOfAGoneClaimIsMadeSoon(t *testing.T) {
 	<-ended
 }
 
-func TestClaimThatIsRescheduledWaitsForTheScheduler(t *testing.T) {
+func TestRescheduledClaimWaitsForScheduler(t *testing.T) {
 	f := newFlow(t)
 	f.calls.spread = true
 	f.Node = func(_ context.Context, name string) (*v1.Node, error) {
@@ -88,7 +88,7 @@ func TestClaimThatIsRescheduledWaitsForTheScheduler(t *testing.T) {
 	}
 }
 
-func TestRefusedRequestWaitsWithoutTheJournalToo(t *testing.T) {
+func TestInfeasibleRequestWaitsWithoutJournal(t *testing.T) {
 	f := newFlow(t)
 	f.journaled.Store(false)
 	f.inject(codes.InvalidArgument, false, 1)
@@ -96,7 +96,7 @@ func TestRefusedRequestWaitsWithoutTheJournalToo(t *testing.T) {
 	f.expect(0, 0, 1, 0)
 }
 
-func TestChangedAttributesClassHasTheClaimTriedAgain(t *testing.T) {
+func TestChangedAttributesClassWakesClaim(t *testing.T) {
 	f := newFlow(t)
 	changed := f.now().DeepCopy()
 	changed.Spec.VolumeAttributesClassName = ptr.To("fast")
@@ -126,7 +126,7 @@ func (f *flow) mend(key, value string) {
 }
 
 // Somebody mends the class of a claim whose first call timed out.
-func TestOpenRequestOfALivingClaimIsBuiltAgainInTheEnd(t *testing.T) {
+func TestLongUnansweredRequestIsBuiltAgain(t *testing.T) {
 	for name, code := range map[string]codes.Code{"timeouts": codes.DeadlineExceeded, "internal errors": codes.Internal, "a missing pool": codes.NotFound} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
@@ -150,7 +150,7 @@ func TestOpenRequestOfALivingClaimIsBuiltAgainInTheEnd(t *testing.T) {
 	}
 }
 
-func TestClaimSaysThatTheJournalCannotBeWritten(t *testing.T) {
+func TestUnwritableJournalIsReportedOnTheClaim(t *testing.T) {
 	f := newFlow(t)
 	f.fail("update", "leases", false)
 	f.step(true)
@@ -160,7 +160,7 @@ func TestClaimSaysThatTheJournalCannotBeWritten(t *testing.T) {
 }
 
 // The right to write Leases is taken away while the process leads.
-func TestLostRightToWriteTheJournalStopsNoClaim(t *testing.T) {
+func TestClaimIsServedWithoutRightToWriteLeases(t *testing.T) {
 	for name, tc := range map[string]struct {
 		allowed  bool
 		recorded int
@@ -187,7 +187,7 @@ func TestLostRightToWriteTheJournalStopsNoClaim(t *testing.T) {
 	}
 }
 
-func TestLastingRequestIsRepeatedThoughItsClassIsGone(t *testing.T) {
+func TestLongUnansweredRequestIsRepeatedWithoutItsClass(t *testing.T) {
 	f := newFlow(t)
 	f.inject(codes.DeadlineExceeded, true, 1)
 	f.step(true)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestAClassThatDoesNotExistIsNoSeriesOfItsOwn(t *testing.T) {
+func TestUnknownClassHasNoSeriesOfItsOwn(t *testing.T) {
 	f := newFlow(t)
 	for _, name := range []string{"invented", "another", "a third"} {
 		claim := f.now().DeepCopy()

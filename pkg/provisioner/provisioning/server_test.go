@@ -80,7 +80,7 @@ func TestClaimIsServedByTheProvisionerOfItsNode(t *testing.T) {
 	}
 }
 
-func TestDeletedClaimMakesNoNodeCallItsDriver(t *testing.T) {
+func TestDeletedClaimLeadsToNoCallOnAnyNode(t *testing.T) {
 	client, driver := nodeClient("", true, true), &local{}
 	for i := range 20 {
 		if err := newNodeController(t, client, driver, fmt.Sprint("node-", i)).Reconcile(t.Context(), "ns/claim/uid"); err != nil {
