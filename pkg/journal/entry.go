@@ -16,7 +16,7 @@ type State string
 const (
 	// Requested: CreateVolume was, or is about to be, called with the request.
 	Requested State = ""
-	// Discarding: the volume with the entry's handle serves nobody, and DeleteVolume
+	// Discarding: the volume with the entry's handle serves no claim, and DeleteVolume
 	// was, or is about to be, called for it.
 	Discarding State = "discarding"
 )
@@ -58,14 +58,14 @@ func (e *Entry) VolumeName() string {
 }
 
 // Secret identifies a secret. Another secret of the same name has another UID. Without
-// a UID it is the secret of that name, whichever it is.
+// a UID it is any secret of that name.
 type Secret struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
 }
 
-// Unresolved says why an entry needs an administrator.
+// Unresolved is why an entry needs an administrator.
 type Unresolved struct {
 	Reason string `json:"reason"`
 	// Since is when the entry became unresolved, in seconds since 1970.

@@ -88,7 +88,7 @@ func (j Journal) LeaseName(kind Kind, number int) string {
 }
 
 // KindOf returns what a Lease of this journal holds, and its number; false for any
-// other Lease. The name counts and not the label, which anybody can take off. A Lease
+// other Lease. The name counts and not the label, which any user can remove. A Lease
 // without an owner counts if it has entries.
 func (j Journal) KindOf(lease *coordinationv1.Lease) (kind Kind, number int, ours bool) {
 	number, err := strconv.Atoi(lease.Name[strings.LastIndexByte(lease.Name, '-')+1:])
@@ -149,7 +149,7 @@ func Entries(lease *coordinationv1.Lease) (entries []Entry, broken []types.UID) 
 	return entries, broken
 }
 
-// HolderOf returns who wrote the Lease last, "" if nobody says.
+// HolderOf returns the last writer of the Lease, "" if it is not named.
 func HolderOf(lease *coordinationv1.Lease) string {
 	if lease.Spec.HolderIdentity == nil {
 		return ""

@@ -101,7 +101,7 @@ func (e Ending) check(ctx context.Context, action Action, claims []types.UID) ([
 	return all, e.confirm(doubtful)
 }
 
-// say prints a line; what a Lease says cannot control the terminal.
+// say prints a line without control characters: a Lease must not control the terminal.
 func (e Ending) say(format string, values ...any) {
 	fmt.Fprintln(e.Out, printable(fmt.Sprintf(format, values...)))
 }

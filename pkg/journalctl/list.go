@@ -21,7 +21,7 @@ type State string
 const (
 	// Requested: the provisioner calls CreateVolume, or is about to.
 	Requested State = "requested"
-	// Discarding: the provisioner calls DeleteVolume for a volume that serves nobody.
+	// Discarding: the provisioner calls DeleteVolume for a volume that serves no claim.
 	Discarding State = "discarding"
 	// Unresolved: only an administrator can end the entry.
 	Unresolved State = "unresolved"
@@ -70,7 +70,7 @@ type Journals struct {
 const pageSize = 500
 
 // List reads the entries of all journals in the namespace, "" for all namespaces.
-// Labels are not relied on: anybody can remove them.
+// Labels do not count: any user can remove them.
 func List(ctx context.Context, client kubernetes.Interface, namespace string) (Journals, error) {
 	found := Journals{Items: []Item{}}
 	options := metav1.ListOptions{Limit: pageSize}

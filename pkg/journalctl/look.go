@@ -12,7 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// sight is what the API server says of an entry's claim and volume.
+// sight is what was read live of an entry's claim and volume.
 type sight struct {
 	claim storage.ClaimRelation
 	// bound: the claim is Bound or Lost and names the volume.
@@ -42,7 +42,7 @@ func look(ctx context.Context, client kubernetes.Interface, item Item) (sight, e
 	return seen, nil
 }
 
-// describe says what was seen, as a sentence.
+// describe returns what was read, as a sentence.
 func (s sight) describe(item Item) string {
 	claim := "claim %s with UID %s exists and wants the volume"
 	switch {

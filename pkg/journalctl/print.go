@@ -65,7 +65,7 @@ func (j *Journals) printTable(out io.Writer, now time.Time) error {
 	return table.Flush()
 }
 
-// printable keeps what a Lease says from breaking the table or the terminal.
+// printable replaces characters that would break the table or the terminal.
 func printable(text string) string {
 	clean := []rune(text)
 	for i, r := range clean {

@@ -94,7 +94,7 @@ func (b *Backend) Create(ctx context.Context, call backend.Call) (backend.Answer
 	return answer, nil
 }
 
-// failure returns what an error of CreateVolume says of the volume.
+// failure returns what is known of the volume after an error of CreateVolume.
 func (b *Backend) failure(err error) *backend.Failure {
 	code := status.Code(err)
 	failure := &backend.Failure{
@@ -109,9 +109,9 @@ func (b *Backend) failure(err error) *backend.Failure {
 	return failure
 }
 
-// withCredentials returns the message as it is sent. Credentials are those of Prepare
-// for the first call, and read again for each later one. A request that nobody wants any
-// more is not sent with another secret than before.
+// withCredentials returns the message with its secrets. The first call uses the credentials
+// of Prepare, each later call reads the secret again. An unwanted request is not sent with
+// another secret than before.
 func (b *Backend) withCredentials(ctx context.Context, planned *request, unwanted bool) (*spec.CreateVolumeRequest, *backend.Failure) {
 	credentials := planned.credentials
 	if secret := planned.secret; !credentials.Known() && secret != nil {

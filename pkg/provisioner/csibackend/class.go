@@ -11,7 +11,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// classOf returns the class in terms of the driver.
+// classOf returns the class, translated to CSI if it is of the in-tree plugin.
 func (i *Inputs) classOf(ctx context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error) {
 	if class.Provisioner == i.Driver.Name() {
 		return class, nil

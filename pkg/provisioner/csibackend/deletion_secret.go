@@ -17,7 +17,7 @@ import (
 // credentials are what DeleteVolume is called with.
 type credentials struct {
 	values map[string]string
-	// missing says which secret there is not any more, "" if none is missing.
+	// missing is why DeleteVolume is called without the secret, "" if no secret is missing.
 	missing string
 }
 
@@ -86,7 +86,7 @@ func (d *Deleter) secretOf(ctx context.Context, volume *v1.PersistentVolume) (*v
 	return &v1.SecretReference{Name: name, Namespace: namespace}, nil
 }
 
-// awaitedSecret says which secret the deletion waits for, and what ends the wait.
+// awaitedSecret returns which secret the deletion waits for, and what ends the wait.
 func awaitedSecret(secret external.Secret, reference *v1.SecretReference) string {
 	sentence := fmt.Sprintf("the deletion secret %s/%s of the volume does not exist; the volume is deleted once the secret exists", reference.Namespace, reference.Name)
 	if secret == external.SecretMissingNamespaceUnknown {
@@ -95,7 +95,7 @@ func awaitedSecret(secret external.Secret, reference *v1.SecretReference) string
 	return sentence
 }
 
-// missingSecret says why DeleteVolume is called without a secret that the volume names,
+// missingSecret returns why DeleteVolume is called without a secret that the volume names,
 // "" if it names none.
 func missingSecret(secret external.Secret, reference *v1.SecretReference) string {
 	switch secret {
@@ -108,7 +108,7 @@ func missingSecret(secret external.Secret, reference *v1.SecretReference) string
 	}
 }
 
-// without is what the error of a call without its secret says of that.
+// without returns the part of an error that names the missing secret.
 func (c credentials) without() string {
 	if c.missing == "" {
 		return ""

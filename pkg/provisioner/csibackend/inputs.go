@@ -20,7 +20,7 @@ import (
 
 // Translator knows the in-tree plugin that the driver serves, if there is one.
 type Translator interface {
-	// Class returns a class of the plugin in terms of the driver.
+	// Class translates a class of the plugin to CSI.
 	Class(ctx context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error)
 	// Volume returns a volume in CSI terms: one that has a CSI source as it is.
 	Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error)
@@ -33,7 +33,7 @@ type InputsConfig struct {
 	Client kubernetes.Interface
 	// Snapshots reads snapshots; nil for a driver that makes no volumes from them.
 	Snapshots snapshotclient.Interface
-	// Nodes and CSINodes are those of the cluster; nil asks the driver for no place.
+	// Nodes and CSINodes are those of the cluster; nil requests no topology.
 	Nodes, CSINodes cache.SharedIndexInformer
 	Driver          Driver
 	Translator      Translator
@@ -42,12 +42,13 @@ type InputsConfig struct {
 	// ImmediateTopology requests the segments of all nodes with the driver if no node
 	// is selected.
 	StrictTopology, ImmediateTopology bool
-	// ProtectClone and ProtectSnapshot hold a source while volumes are made from it.
+	// ProtectClone and ProtectSnapshot add the finalizer that keeps a source while volumes
+	// are created from it.
 	ProtectClone    func(ctx context.Context, source *v1.PersistentVolumeClaim) error
 	ProtectSnapshot func(ctx context.Context, snapshot metav1.Object) error
 }
 
-// Inputs gathers what volumes are made from.
+// Inputs gathers what requests are built from.
 type Inputs struct {
 	InputsConfig
 }
@@ -57,12 +58,12 @@ func NewInputs(config InputsConfig) *Inputs {
 	return &Inputs{InputsConfig: config}
 }
 
-// For returns what the claim's volume is made from, and the content and identity of
+// For returns what the claim's request is built from, and the content and identity of
 // the secret that its creation needs. Sources are protected from then on.
 //
 // Its errors say what is missing, as a sentence: a [provision.Refusal] stays until
-// claim or class change, [provision.LeftToOther] is for somebody else to serve, and
-// with [provision.UnsuitableNode] another node must be chosen.
+// claim or class change, [provision.LeftToOther] is served by another provisioner, and
+// with [provision.UnsuitableNode] another node must be selected.
 func (i *Inputs) For(ctx context.Context, options library.ProvisionOptions) (provision.Input, provision.Credentials, *journal.Secret, error) {
 	in, needs, err := i.begin(ctx, options)
 	if err == nil {
@@ -98,7 +99,7 @@ func (i *Inputs) begin(ctx context.Context, options library.ProvisionOptions) (p
 	}, needs, err
 }
 
-// driver is what the driver says of itself.
+// driver returns the name and the capabilities of the driver.
 func (i *Inputs) driver() provision.Driver {
 	return provision.Driver{
 		Name: i.Driver.Name(), Topology: i.Driver.HasTopology(),

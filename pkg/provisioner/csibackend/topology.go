@@ -14,9 +14,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-// topology returns where the volume shall be reachable from. Of the chosen node it
-// needs what is true now; of all others a cache will do.
-func (i *Inputs) topology(ctx context.Context, in provision.Input, chosen *v1.Node) (*spec.TopologyRequirement, error) {
+// topology returns the required topology of the volume. The selected node was read live;
+// all other nodes come from the cache.
+func (i *Inputs) topology(ctx context.Context, in provision.Input, selected *v1.Node) (*spec.TopologyRequirement, error) {
 	if !in.Driver.Topology || i.Nodes == nil {
 		return nil, nil
 	}
@@ -24,12 +24,12 @@ func (i *Inputs) topology(ctx context.Context, in provision.Input, chosen *v1.No
 		ClaimName: in.Claim.Name, Allowed: in.Class.AllowedTopologies,
 		Strict: i.StrictTopology, Immediate: i.ImmediateTopology, Nodes: i.nodes(),
 	}
-	if chosen != nil {
-		driver, err := i.driverOn(ctx, chosen.Name)
+	if selected != nil {
+		driver, err := i.driverOn(ctx, selected.Name)
 		if err != nil {
 			return nil, err
 		}
-		wanted.Selected = &topology.Node{Name: chosen.Name, Labels: chosen.Labels, Keys: keysOf(driver, in.Driver.Name)}
+		wanted.Selected = &topology.Node{Name: selected.Name, Labels: selected.Labels, Keys: keysOf(driver, in.Driver.Name)}
 	}
 	requirement, err := topology.Requirement(wanted)
 	if err != nil {
@@ -38,8 +38,8 @@ func (i *Inputs) topology(ctx context.Context, in provision.Input, chosen *v1.No
 	return requirement, nil
 }
 
-// driverOn returns what is known of the drivers on a chosen node: from the cache if
-// it is there, for a driver registers itself once.
+// driverOn returns the CSINode of a selected node: from the cache if the driver is
+// registered there, for a driver registers itself once.
 func (i *Inputs) driverOn(ctx context.Context, node string) (*storagev1.CSINode, error) {
 	if known := controller.Lookup[*storagev1.CSINode](i.CSINodes, node); len(keysOf(known, i.Driver.Name())) > 0 {
 		return known, nil
@@ -49,7 +49,7 @@ func (i *Inputs) driverOn(ctx context.Context, node string) (*storagev1.CSINode,
 	case err != nil:
 		return nil, err
 	case drivers == nil:
-		return nil, &provision.UnsuitableNode{Sentence: fmt.Sprintf("No CSI driver has registered itself on the chosen node %s: it has no CSINode", node)}
+		return nil, &provision.UnsuitableNode{Sentence: fmt.Sprintf("No CSI driver has registered itself on the selected node %s: it has no CSINode", node)}
 	}
 	return drivers, nil
 }

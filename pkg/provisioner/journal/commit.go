@@ -125,7 +125,7 @@ func (w waiter) outcome(refusals map[types.UID]error, err error) error {
 	return err
 }
 
-// committed takes note of a write. Somebody else may have changed the Lease since.
+// committed notes a write. Another writer may have changed the Lease since.
 func (s *Store) committed(l *lease, change int, written map[types.UID]string) {
 	l.writing, l.failures, l.durable, l.committed = false, 0, written, max(l.committed, change)
 	maps.DeleteFunc(s.removed, func(_ types.UID, r removal) bool { return r.lease == l && r.change <= l.committed })
@@ -144,8 +144,8 @@ func (s *Store) retry(ctx context.Context, l *lease, err error) {
 	klog.FromContext(ctx).Error(err, "Writing the provisioning journal failed, trying again", "lease", s.Journal.LeaseName(journal.KindActive, l.number), "wait", wait)
 }
 
-// revert gives up the changes that were refused by themselves: what is durable
-// stays. No call was made for them.
+// revert drops changes that were refused even in a write of their own: durable entries
+// stay. No call was made for the dropped ones.
 func (s *Store) revert(l *lease, tried map[types.UID]string, refusals map[types.UID]error) {
 	for claim := range refusals {
 		if l.entries[claim] != tried[claim] {
@@ -194,7 +194,7 @@ func (s *Store) writeAccepted(ctx context.Context, l *lease, entries map[types.U
 			accepted = candidate
 		case refused(err):
 			refusals[claim] = err
-		default: // this one and the rest are tried again
+		default: // this change and the rest are retried
 			return nil, refusals, err
 		}
 	}
@@ -209,7 +209,7 @@ func refused(err error) bool {
 // tries is how often one write is repeated after a conflict.
 const tries = 5
 
-// write creates or updates the Lease. Whoever else has edited or deleted it is
+// write creates or updates the Lease. A user who has edited or deleted the Lease is
 // overruled, unless it is another process that has taken over.
 func (s *Store) write(ctx context.Context, l *lease, entries map[types.UID]string) error {
 	ctx, stop := context.WithTimeout(ctx, commitTimeout)
@@ -269,7 +269,7 @@ func (s *Store) term() journal.Custody {
 	return custody
 }
 
-// reread learns the version of a Lease that somebody else has written.
+// reread reads the version of a Lease that another writer has written.
 func (s *Store) reread(ctx context.Context, l *lease) error {
 	name := s.Journal.LeaseName(journal.KindActive, l.number)
 	object, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).Get(ctx, name, metav1.GetOptions{})

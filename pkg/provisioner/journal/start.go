@@ -72,15 +72,15 @@ func (s *Store) createFirst(ctx context.Context) error {
 // Forbidden reports whether the error of a request means that the right to write Leases
 // has been missing for ForbiddenFor, and emits an event then.
 func (s *Store) Forbidden(ctx context.Context, err error) bool {
-	denied := apierrors.IsForbidden(err) && s.denied(ctx)
+	forbidden := apierrors.IsForbidden(err) && s.isForbidden(ctx)
 	s.mu.Lock()
 	switch {
-	case !denied:
-		s.deniedSince = time.Time{}
-	case s.deniedSince.IsZero():
-		s.deniedSince = time.Now()
+	case !forbidden:
+		s.forbiddenSince = time.Time{}
+	case s.forbiddenSince.IsZero():
+		s.forbiddenSince = time.Now()
 	}
-	lasting := denied && time.Since(s.deniedSince) >= s.ForbiddenFor
+	lasting := forbidden && time.Since(s.forbiddenSince) >= s.ForbiddenFor
 	s.mu.Unlock()
 	if lasting {
 		s.warn("JournalForbidden", fmt.Sprintf(
@@ -89,9 +89,9 @@ func (s *Store) Forbidden(ctx context.Context, err error) bool {
 	return lasting
 }
 
-// denied reports whether the API server says that a right is missing. A request can
+// isForbidden reports whether a right is missing, by the answer of the API server. A request can
 // be forbidden for other reasons, such as a quota.
-func (s *Store) denied(ctx context.Context) bool {
+func (s *Store) isForbidden(ctx context.Context) bool {
 	for _, verb := range verbs {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Namespace: s.Journal.Namespace, Verb: verb},
@@ -185,7 +185,7 @@ func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, numb
 			return fmt.Errorf("read a lease of the journal again: %w", err)
 		}
 	}
-	return fmt.Errorf("take over lease %s/%s: somebody else keeps writing it", object.Namespace, object.Name)
+	return fmt.Errorf("take over lease %s/%s: another process keeps writing it", object.Namespace, object.Name)
 }
 
 // release forgets a Lease that could not be taken over.

@@ -40,7 +40,7 @@ type Config struct {
 	// Custody is the current term.
 	Custody journal.Custody
 	// Interval is the least time between two writes; RemovalDelay is how long a removal
-	// waits for company.
+	// waits for other changes.
 	Interval, RemovalDelay time.Duration
 	// ForbiddenFor is how long the right to write Leases must be missing until claims are
 	// served without the journal.
@@ -65,7 +65,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	leases []*lease
-	// numbers of active Leases that are in use by anybody.
+	// numbers of the active Leases that exist.
 	numbers map[int]bool
 	// where has the Lease of each entry; removed are those of removals that are not
 	// durable; inherited the entries that TakeOver has not returned yet.
@@ -77,8 +77,8 @@ type Store struct {
 	lost       error
 	reported   bool
 	lastCommit time.Time
-	// deniedSince is since when the right to write Leases is missing, zero if it is not.
-	deniedSince time.Time
+	// forbiddenSince is since when the right to write Leases is missing, zero if it is not.
+	forbiddenSince time.Time
 }
 
 // lease is one active Lease.
@@ -86,7 +86,7 @@ type lease struct {
 	number int
 	// version is its resourceVersion, "" if it does not exist.
 	version string
-	// entries are as they shall be, durable as they were written last.
+	// entries are the wanted entries, durable those that were written last.
 	entries, durable map[types.UID]string
 	size             int
 	// wanted counts changes, committed is how many of them are durable.
@@ -100,7 +100,7 @@ type lease struct {
 	// meanwhile, unsure is set if its order is unknown.
 	writing, unsure bool
 	seen            string
-	// repairs counts writes that undo what somebody else did, since repaired.
+	// repairs counts writes that undo changes of other writers, since repaired.
 	repairs  int
 	repaired time.Time
 	waiters  []waiter
@@ -132,7 +132,7 @@ func New(config Config) *Store {
 
 // Write makes the entry durable. Its errors are [ErrLost], [journal.ErrTooLarge] or
 // those of the API server. If the outcome is unknown, the journal goes on trying:
-// call Write with the same entry again, or Strike.
+// call Write with the same entry again, or Remove.
 func (s *Store) Write(ctx context.Context, entry journal.Entry) error {
 	text, err := journal.Encode(entry)
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *Store) outcome(ctx context.Context, result <-chan error, format string,
 	return nil
 }
 
-// Strike removes the entry of the claim soon, if there is one.
+// Remove removes the entry of the claim soon, if there is one.
 func (s *Store) Remove(claim types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

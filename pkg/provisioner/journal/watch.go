@@ -15,7 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// Watch puts right what somebody else does to the active Leases, and passes on the
+// Watch undoes changes of other writers to the active Leases, and passes on the
 // unresolved entries that the administrator wants finished, until the context ends.
 func (s *Store) Watch(ctx context.Context, approved func(journal.Entry)) error {
 	s.mu.Lock()
@@ -64,7 +64,7 @@ func (s *Store) saw(object any, deleted, unsure bool) {
 	}
 }
 
-// sawActive has a Lease written again that somebody else has changed. While a write
+// sawActive has a Lease written again that another writer has changed. While a write
 // is under way, nothing is concluded before its end.
 func (s *Store) sawActive(l *lease, changed *coordinationv1.Lease, deleted, unsure bool) {
 	switch {
@@ -88,10 +88,10 @@ func (s *Store) asWritten(l *lease, changed *coordinationv1.Lease) bool {
 		custody == current && maps.Equal(journal.Encoded(changed), l.entries)
 }
 
-// steady is how long nobody may change a Lease until the next repair is immediate.
+// steady is how long a Lease must be unchanged for the next repair to be immediate.
 const steady = time.Minute
 
-// repair has the Lease written once more, with backoff against somebody who keeps
+// repair has the Lease written once more, with backoff against a writer that keeps
 // changing it.
 func (s *Store) repair(l *lease) {
 	now := time.Now()

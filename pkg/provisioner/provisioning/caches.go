@@ -34,7 +34,7 @@ func (n Names) include(name string) bool {
 	return name != "" && (name == n.Driver || slices.Contains(n.Migrated, name))
 }
 
-// ownsClaim says whether this provisioner may have to do something for the claim.
+// ownsClaim reports whether this provisioner may have to act for the claim.
 // Who shall provision is written on the claim itself; its class alone does not
 // count. That can be changed while a volume is being made, so a claim that is held
 // is kept by all. The sources of clones, and who needs them, are the affair of all
@@ -48,8 +48,7 @@ func (n Names) ownsClaim(claim *v1.PersistentVolumeClaim) bool {
 		protection.NeededSource(claim).Kind != storage.SourceNone
 }
 
-// ownsVolume says whether this provisioner may have to do something for the volume,
-// or not do it: a volume that is another's to reclaim can have a handle of the
+// ownsVolume reports whether this provisioner may have to act for the volume, or must not: a volume that is another's to reclaim can have a handle of the
 // driver's nevertheless, or the same disk in terms of the plugin.
 func (n Names) ownsVolume(volume *v1.PersistentVolume) bool {
 	if volume.Spec.CSI != nil && volume.Spec.CSI.Driver == n.Driver {
@@ -90,8 +89,8 @@ func NewVolumes(client kubernetes.Interface, names Names) cache.SharedIndexInfor
 	return cache.NewSharedIndexInformer(filtered, &v1.PersistentVolume{}, 0, cache.Indexers{})
 }
 
-// TrimAttachment is a transform that keeps of an attachment which volume it holds where.
-// Those of other drivers are kept too, should they hold a volume of this one.
+// TrimAttachment is a transform that keeps name, volume and node of a VolumeAttachment. The
+// attachments of other drivers stay in the cache, in case they attach a volume of this one.
 func TrimAttachment(object any) (any, error) {
 	attachment, ok := object.(*storagev1.VolumeAttachment)
 	if !ok {

@@ -35,7 +35,7 @@ type Timeouts struct {
 	// Unresolved is how long the request for a claim that is gone is repeated though only
 	// an administrator can find out about its volume.
 	Unresolved time.Duration
-	// Denial is the time between two denials of the driver that count, if an earlier call
+	// Denial is the time between two failures of the driver that count, if an earlier call
 	// was open.
 	RepeatedFailure time.Duration
 	// Rescan is when the journal is read again: a Lease that the leader before was still

@@ -10,9 +10,9 @@
 //	what is known of a claim               where                  after a restart
 //	claim, class, PersistentVolume         caches, live reads     the same
 //	entry, request, superseded requests    journal, claimRecord   inherited
-//	created volume, its handle             claimRecord            asked for again
+//	created volume, its handle             claimRecord            requested again
 //	volume being discarded, its handle     journal, claimRecord   inherited
-//	unfit node, denial, why unresolved     claimRecord            found out again
+//	unfit node, failure, why unresolved    claimRecord            found out again
 //
 // Invariants of the shell, beside those of package provision:
 //
@@ -23,7 +23,7 @@
 //  3. The live read of a claim before CreateVolume is left out only if the claim came by
 //     the watch and neither a call, an entry nor a PersistentVolume is known of it.
 //  4. A claim is gone only if a live read says so; the caches of claims and volumes have
-//     the driver's own ones ([Names]), and may be late.
+//     the driver's own ones ([Names]), and may be stale.
 //  5. Every pass ends in success, an error, a planned retry, or in a state that an event
 //     changes; a pass has a bounded number of steps.
 //  6. Credentials are not remembered between calls. Values of a secret that a

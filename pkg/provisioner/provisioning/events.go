@@ -43,7 +43,7 @@ func (c *Controller) reportSuccess(o *observation) {
 	c.Reporter.Report(o.claim, controller.NormalEvent(provisioningSucceeded, "Successfully provisioned volume "+o.name))
 }
 
-// reportFailure returns the error, so that the claim is tried again.
+// reportFailure returns the error, so that the claim is retried.
 func (c *Controller) reportFailure(o *observation, err error) error {
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningFailed, err.Error()))
 	return err
@@ -61,7 +61,7 @@ func (c *Controller) reportUnwritten(ctx context.Context, o *observation, s prov
 // reportUnresolved names the driver whose answer is missing.
 func (c *Controller) reportUnresolved(o *observation, err error) error {
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningUnresolved, fmt.Sprintf(
-		"The driver %s has not answered whether it created volume %s, which nobody wants any more; the request is repeated: %v",
+		"The driver %s has not answered whether it created volume %s, which no claim wants any more; the request is repeated: %v",
 		c.Backend.Name(), o.name, err)))
 	return err
 }

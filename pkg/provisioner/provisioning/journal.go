@@ -166,7 +166,7 @@ func (c *Controller) Approve(ctx context.Context, entry journal.Entry) {
 	c.inherit(ctx, []journal.Entry{entry})
 }
 
-// claimFrom returns what the entry says of its claim.
+// claimFrom returns the claim as far as the entry knows it.
 func claimFrom(entry journal.Entry) *v1.PersistentVolumeClaim {
 	class := entry.Volume.Spec.StorageClassName
 	claim := &v1.PersistentVolumeClaim{
@@ -274,7 +274,7 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*obse
 	return o.next(o.claim), nil
 }
 
-// removeEntry removes the entry, and what is known of the call that it stands for.
+// removeEntry removes the entry, and forgets the call that the entry stands for.
 func (c *Controller) removeEntry(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
 	if s.Creation == provision.Created { // its volume is recorded, or its claim bound
@@ -320,7 +320,7 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	return nil, nil
 }
 
-// RemoveEntry removes the entry of the claim that the volume was made for. It returns nil
+// RemoveEntry removes the entry of the claim that the volume was created for. It returns nil
 // if there is none: nothing of the volume may be deleted before. The caller has the
 // lock of the volume's name.
 func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolume) error {

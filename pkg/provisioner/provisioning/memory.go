@@ -36,12 +36,12 @@ type claimRecord struct {
 	entry      provision.Entry
 	stored     *plan
 	superseded []journal.Request
-	// untrusted says why an inherited entry proves nothing of what happened since, "" if it
-	// does.
+	// untrusted is why an inherited entry proves nothing of what happened since, "" for a
+	// trusted entry.
 	untrusted string
 	// resumed: the entry is still among the unresolved ones.
 	resumed bool
-	// bypass says why calls for the claim have no entry, "" if they have.
+	// bypass is why calls for the claim have no entry, "" if they have one.
 	bypass string
 	// claim is as it was at the last request, should it vanish.
 	claim *v1.PersistentVolumeClaim
@@ -51,7 +51,7 @@ type claimRecord struct {
 	node         string
 	alternatives int
 	// volume is the created volume that is not recorded yet; handle is its handle, shown
-	// the same for logs and events; unusable says why it cannot be recorded.
+	// the same for logs and events; unusable is why it cannot serve the claim.
 	volume                  *v1.PersistentVolume
 	handle, shown, unusable string
 	// unfit is a node that is gone or full.
@@ -69,7 +69,7 @@ type claimRecord struct {
 	volumeEvents int
 	// openedAt is since when the last request is open.
 	openedAt time.Time
-	// failedAt is when the driver denied the volume first, unresolvedAt since when only
+	// failedAt is when the driver first reported that there is no volume, unresolvedAt since when only
 	// an administrator can find out about it, and unresolved why.
 	failedAt, unresolvedAt time.Time
 	unresolved             string

@@ -58,7 +58,7 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 	return o.afterCall(provision.NoCause, nil), nil
 }
 
-// noteAnswer notes what the answer of a call says, unless a PersistentVolume of the claim
+// noteAnswer notes the result of a call, unless a PersistentVolume of the claim
 // was seen during the call: the volume may have been deleted with it already, and the
 // call is repeated. It returns false then.
 func (c *Controller) noteAnswer(ctx context.Context, o *observation, change func(*claimRecord)) bool {
@@ -83,13 +83,13 @@ func (o *observation) afterCall(cause provision.Cause, err error) *observation {
 
 // checkHandle refuses a volume of which nothing can be deleted: one without a
 // handle, or with the handle of another volume.
-func (c *Controller) checkHandle(made backend.Answer, o *observation) *backend.Failure {
-	if made.Handle == "" {
+func (c *Controller) checkHandle(answer backend.Answer, o *observation) *backend.Failure {
+	if answer.Handle == "" {
 		return badHandle("the driver returned no volume handle")
 	}
-	others := slices.DeleteFunc(c.Deletion.Naming(made.Volume), func(name string) bool { return name == o.name })
-	if len(others) > 0 || !c.memory.reserve(c.Deletion.HandleOf(made.Volume), o.claim.UID) {
-		return badHandle(fmt.Sprintf("the driver returned the volume handle %q, which another volume has", made.Shown))
+	others := slices.DeleteFunc(c.Deletion.Naming(answer.Volume), func(name string) bool { return name == o.name })
+	if len(others) > 0 || !c.memory.reserve(c.Deletion.HandleOf(answer.Volume), o.claim.UID) {
+		return badHandle(fmt.Sprintf("the driver returned the volume handle %q, which another volume has", answer.Shown))
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func badHandle(reason string) *backend.Failure {
 	return &backend.Failure{Err: errors.New(reason), Outcome: provision.Uncertain, Unresolved: reason + ", which does not say whether there is a volume"}
 }
 
-// failed notes what a failed call says.
+// failed notes a failed call.
 func (c *Controller) failed(ctx context.Context, o *observation, s provision.State, failed *backend.Failure) *observation {
 	before := o.record
 	creation := provision.After(failed.Outcome, before.creation, !before.failedAt.IsZero() && time.Since(before.failedAt) >= c.Timeouts.RepeatedFailure)
@@ -129,7 +129,7 @@ func (c *Controller) failed(ctx context.Context, o *observation, s provision.Sta
 	return o.afterCall(cause, err)
 }
 
-// noteRepeatedFailure notes when the driver denied the volume first.
+// noteRepeatedFailure notes when the driver first reported that there is no volume.
 func (r *claimRecord) noteRepeatedFailure(creation provision.Creation) {
 	switch {
 	case creation != provision.FailedOnce:
@@ -160,7 +160,7 @@ func (c *Controller) sentence(o *observation, err error, hopeless bool) error {
 	return fmt.Errorf("failed to provision volume with StorageClass %q: %w", storage.ClaimClass(o.claim), err)
 }
 
-// save creates the PersistentVolume. One of its name is looked at live: it may be the
+// save creates the PersistentVolume. An existing one of that name is read live: it may be the
 // same one, whose creation seemed to fail.
 func (c *Controller) save(ctx context.Context, o *observation) (*observation, error) {
 	changed := false
@@ -241,7 +241,7 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 }
 
 // isRecorded reports whether a PersistentVolume has the disk, or a claim names the
-// volume. Both are read live from all there are: the disk may hold data then.
+// volume. All volumes and claims are read live: a recorded disk may hold data.
 func (c *Controller) isRecorded(ctx context.Context, o *observation) (bool, error) {
 	r := o.record
 	if len(c.Deletion.Naming(r.volume)) > 0 || o.volume != nil && c.Deletion.SameDisk(r.volume, o.volume) {

@@ -51,7 +51,7 @@ func (c *Controller) concerns(old, claim *v1.PersistentVolumeClaim) bool {
 	case old == nil:
 		return true
 	}
-	return !maps.Equal(old.Annotations, claim.Annotations) || // names of secrets can be made of them
+	return !maps.Equal(old.Annotations, claim.Annotations) || // names of secrets can be built from annotations
 		old.Spec.VolumeName != claim.Spec.VolumeName ||
 		attributesOf(old) != attributesOf(claim) ||
 		(old.DeletionTimestamp == nil) != (claim.DeletionTimestamp == nil)
