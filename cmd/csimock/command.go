@@ -13,7 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// flags are the command line of the program as it was typed.
+// flags are the flags of the program.
 type flags struct {
 	endpoint   string
 	capacity   string
@@ -25,7 +25,7 @@ type flags struct {
 	config     csimock.Config
 }
 
-// newCommand returns the command; it runs until its context is done.
+// newCommand returns the command, which runs until its context ends.
 func newCommand() *cobra.Command {
 	var f flags
 	command := &cobra.Command{
@@ -50,22 +50,22 @@ func (f *flags) register(command *cobra.Command) {
 	set := command.Flags()
 	set.StringVar(&f.endpoint, "endpoint", "", "socket to serve on: a path, unix:PATH or unix:///PATH (required)")
 	set.StringVar(&f.config.Name, "driver-name", csimock.DefaultName, "name that the driver reports")
-	set.StringVar(&f.config.StateFile, "state-file", "", "file that keeps the volumes across restarts (default: none, they are lost)")
-	set.StringVar(&f.capacity, "capacity", "1Ti", "size of the pool that volumes are made from")
+	set.StringVar(&f.config.StateFile, "state-file", "", "file that keeps the volumes across restarts (default: none, volumes are lost)")
+	set.StringVar(&f.capacity, "capacity", "1Ti", "size of the storage pool")
 	set.StringSliceVar(&f.with, "with", nil, "capabilities to switch on, of "+strings.Join(csimock.CapabilityNames(), ", ")+" (default: all but topology, publish and snapshot-topology are on)")
 	set.StringSliceVar(&f.without, "without", nil, "capabilities to switch off; their calls return Unimplemented")
-	set.StringArrayVar(&f.topologies, "topology", nil, "KEY=VALUE[,KEY=VALUE] of a place where volumes can be; repeat it for more places, the first is that of this node (needs --with topology)")
+	set.StringArrayVar(&f.topologies, "topology", nil, "topology of volumes as KEY=VALUE[,KEY=VALUE]; repeat the flag for more topologies, the first is that of this node (needs --with topology)")
 	set.StringVar(&f.config.NodeID, "node-id", csimock.DefaultNodeID, "ID of the node whose Node service this is")
 	set.StringSliceVar(&f.config.OtherNodes, "other-nodes", nil, "IDs of further nodes that volumes can be published to")
-	set.Int64Var(&f.config.MaxVolumesPerNode, "max-volumes-per-node", 0, "how many volumes can be published to one node (default: no limit)")
-	set.StringSliceVar(&f.config.MutableParameters, "mutable-parameters", []string{"iops", "throughput"}, "parameters that volumes can be modified with")
-	set.StringToStringVar(&f.config.Secrets, "secrets", nil, "KEY=VALUE that every request which can carry secrets must carry, or be refused (default: none)")
+	set.Int64Var(&f.config.MaxVolumesPerNode, "max-volumes-per-node", 0, "maximum number of volumes published to one node (default: no limit)")
+	set.StringSliceVar(&f.config.MutableParameters, "mutable-parameters", []string{"iops", "throughput"}, "mutable parameters of volumes")
+	set.StringToStringVar(&f.config.Secrets, "secrets", nil, "secrets, as KEY=VALUE, required in every request with a field for secrets (default: none)")
 	set.StringVar(&f.config.CallLog, "call-log", "", "file to append one JSON line per finished call to")
 	set.StringVar(&f.faults, "faults", "", "YAML or JSON file with a list of faults: method, volume, code, times, latency, hang, disconnect, after, response")
 	set.StringVar(&f.health, "health", "", "YAML or JSON file with a list of health conditions: volume (none is the storage backend), status, reason, message")
 }
 
-// run serves the driver until the context of the command is done.
+// run serves the driver until the context of the command ends.
 func (f *flags) run(command *cobra.Command) error {
 	config, err := f.parse()
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *flags) run(command *cobra.Command) error {
 	return server.Wait()
 }
 
-// announce writes the line that says that clients can connect.
+// announce writes the line that tells that clients can connect.
 func announce(out io.Writer, name, endpoint string) error {
 	if _, err := fmt.Fprintf(out, "csimock: driver %s serving on %s\n", name, endpoint); err != nil {
 		return fmt.Errorf("announce driver: %w", err)
@@ -89,7 +89,7 @@ func announce(out io.Writer, name, endpoint string) error {
 	return nil
 }
 
-// parse turns the command line into a configuration.
+// parse returns the configuration of the flags.
 func (f *flags) parse() (csimock.Config, error) {
 	config := f.config
 	if f.endpoint == "" {
@@ -100,7 +100,7 @@ func (f *flags) parse() (csimock.Config, error) {
 		return config, fmt.Errorf("read --capacity %q: %w", f.capacity, err)
 	}
 	if config.Capacity = capacity.Value(); config.Capacity <= 0 {
-		return config, fmt.Errorf("--capacity %q must be more than nothing", f.capacity)
+		return config, fmt.Errorf("--capacity %q must be greater than zero", f.capacity)
 	}
 	if config.Capabilities, err = f.capabilities(); err != nil {
 		return config, err
@@ -125,8 +125,7 @@ func (f *flags) load(config *csimock.Config) error {
 	return err
 }
 
-// capabilities returns the default set with those of --with on and those of
-// --without off.
+// capabilities returns the default capabilities with --with on and --without off.
 func (f *flags) capabilities() (csimock.Capabilities, error) {
 	on, err := csimock.ParseCapabilities(f.with)
 	if err != nil {

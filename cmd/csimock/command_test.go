@@ -16,7 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// parsed returns the configuration that the arguments mean.
+// parsed returns the configuration of the arguments.
 func parsed(t *testing.T, args ...string) csimock.Config {
 	t.Helper()
 	var f flags
@@ -33,7 +33,7 @@ func parsed(t *testing.T, args ...string) csimock.Config {
 	return config
 }
 
-func TestFlagsMakeTheConfiguration(t *testing.T) {
+func TestFlagsSetConfiguration(t *testing.T) {
 	faults := filepath.Join(t.TempDir(), "faults.yaml")
 	if err := os.WriteFile(faults, []byte("[{method: Probe, code: Internal}]"), 0o600); err != nil {
 		t.Fatal(err)
@@ -59,13 +59,13 @@ func TestFlagsMakeTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestDefaultsAreThoseOfTheLibrary(t *testing.T) {
+func TestDefaultsOfFlags(t *testing.T) {
 	got := parsed(t)
 	if got.Capacity != csimock.DefaultCapacity || got.Name != csimock.DefaultName || got.NodeID != csimock.DefaultNodeID {
-		t.Errorf("the defaults are %+v", got)
+		t.Errorf("defaults: %+v", got)
 	}
 	if !maps.Equal(got.Capabilities, csimock.DefaultCapabilities()) {
-		t.Errorf("the default capabilities are %v", slices.Sorted(maps.Keys(got.Capabilities)))
+		t.Errorf("default capabilities: %v", slices.Sorted(maps.Keys(got.Capabilities)))
 	}
 }
 
@@ -80,19 +80,19 @@ func TestCommandLineIsRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		"without an endpoint":             {nil, "--endpoint is required"},
-		"with a typo in a flag":           {[]string{socket, "--driver-nam=x"}, "there is no flag --driver-nam; csimock --help lists all"},
-		"with an argument":                {[]string{socket, "serve"}, `unknown command "serve"`},
-		"with an unknown capability":      {[]string{socket, "--without=clone"}, `read --without: unknown capability "clone", known are create-delete`},
-		"with a wrong wish":               {[]string{socket, "--with=fly"}, `read --with: unknown capability "fly"`},
-		"with a capacity of no number":    {[]string{socket, "--capacity=much"}, `read --capacity "much"`},
-		"with no capacity":                {[]string{socket, "--capacity=0"}, "more than nothing"},
-		"with a topology without a value": {[]string{socket, "--with=topology", "--topology=zone"}, "must be KEY=VALUE"},
-		"with a topology that is off":     {[]string{socket, "--topology=zone=a"}, "the capability topology is off"},
-		"with faults that are not there":  {[]string{socket, "--faults=/nowhere"}, "read faults: open /nowhere"},
-		"with health that is not there":   {[]string{socket, "--health=/nowhere"}, "read health: open /nowhere"},
-		"with a corrupt state file":       {[]string{socket, "--state-file=" + corrupt}, corrupt},
-		"with a name that is none":        {[]string{socket, "--driver-name=a b"}, `driver name "a b"`},
+		"no endpoint":                 {nil, "--endpoint is required"},
+		"typo in a flag":              {[]string{socket, "--driver-nam=x"}, "there is no flag --driver-nam; csimock --help lists all"},
+		"argument":                    {[]string{socket, "serve"}, `unknown command "serve"`},
+		"unknown capability off":      {[]string{socket, "--without=clone"}, `read --without: unknown capability "clone", known are create-delete`},
+		"unknown capability on":       {[]string{socket, "--with=fly"}, `read --with: unknown capability "fly"`},
+		"capacity is no number":       {[]string{socket, "--capacity=much"}, `read --capacity "much"`},
+		"zero capacity":               {[]string{socket, "--capacity=0"}, "greater than zero"},
+		"topology without value":      {[]string{socket, "--with=topology", "--topology=zone"}, "must be KEY=VALUE"},
+		"topology without capability": {[]string{socket, "--topology=zone=a"}, "the capability topology is off"},
+		"missing faults file":         {[]string{socket, "--faults=/nowhere"}, "read faults: open /nowhere"},
+		"missing health file":         {[]string{socket, "--health=/nowhere"}, "read health: open /nowhere"},
+		"corrupt state file":          {[]string{socket, "--state-file=" + corrupt}, corrupt},
+		"invalid name":                {[]string{socket, "--driver-name=a b"}, `driver name "a b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			command := newCommand()
@@ -106,17 +106,17 @@ func TestCommandLineIsRefused(t *testing.T) {
 	}
 }
 
-// brokenPipe is an output that nobody reads any more.
+// brokenPipe is an output without a reader.
 type brokenPipe struct{}
 
 // Write fails.
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func TestDriverEndsWhenItCannotSayThatItServes(t *testing.T) {
+func TestDriverStopsWithoutOutput(t *testing.T) {
 	command := newCommand()
 	command.SetArgs([]string{"--endpoint=" + filepath.Join(t.TempDir(), "csi.sock")})
 	command.SetOut(brokenPipe{})
 	if err := command.ExecuteContext(context.Background()); err == nil {
-		t.Error("the driver serves without saying so")
+		t.Error("the driver serves without output")
 	}
 }

@@ -1,5 +1,5 @@
-// Command csimock serves an in-memory CSI driver on a unix socket, for tests,
-// demos and CI. The driver itself is pkg/csimock.
+// Command csimock serves an in-memory CSI driver on a unix socket, for tests, demos and CI.
+// The driver is in pkg/csimock.
 package main
 
 import (

@@ -18,8 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// asProgram is the environment variable that makes this test binary be the
-// program.
+// asProgram is the environment variable with which the test binary runs the program.
 const asProgram = "CSIMOCK_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -36,8 +35,7 @@ type program struct {
 	csi.ControllerClient
 }
 
-// launch starts the program on a socket in the directory, and waits until it
-// says that it serves.
+// launch starts the program on a socket in the directory, and waits until it serves.
 func launch(t *testing.T, directory string, args ...string) program {
 	t.Helper()
 	socket := filepath.Join(directory, "csi.sock")
@@ -53,7 +51,7 @@ func launch(t *testing.T, directory string, args ...string) program {
 	}
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if want := "csimock: driver " + csimock.DefaultName + " serving on " + socket + "\n"; line != want {
-		t.Fatalf("the program says %q (%v), want %q", line, err, want)
+		t.Fatalf("output %q (%v), want %q", line, err, want)
 	}
 	connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -74,13 +72,13 @@ func (p program) end(t *testing.T, signal os.Signal) {
 	}
 }
 
-// oneVolume asks for a volume.
+// oneVolume creates a volume.
 var oneVolume = &csi.CreateVolumeRequest{Name: "one", VolumeCapabilities: []*csi.VolumeCapability{{
 	AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
 	AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 }}}
 
-func TestProgramKeepsItsVolumesAcrossARestart(t *testing.T) {
+func TestProgramKeepsVolumesAcrossRestart(t *testing.T) {
 	directory := t.TempDir()
 	args := []string{"--state-file", filepath.Join(directory, "state.json"), "--call-log", filepath.Join(directory, "calls.jsonl")}
 	first := launch(t, directory, args...)
@@ -104,7 +102,7 @@ func TestProgramKeepsItsVolumesAcrossARestart(t *testing.T) {
 	}
 }
 
-func TestProgramEndsAlthoughACallHangs(t *testing.T) {
+func TestProgramStopsDuringHangingCall(t *testing.T) {
 	directory := t.TempDir()
 	faults, state := filepath.Join(directory, "faults.yaml"), filepath.Join(directory, "state.json")
 	if err := os.WriteFile(faults, []byte("- {method: CreateVolume, hang: true, after: true}"), 0o600); err != nil {

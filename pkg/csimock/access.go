@@ -9,33 +9,32 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The two ways to use a volume, as Access.Type names them.
+// Values of Access.Type.
 const (
 	Mount = "mount"
 	Block = "block"
 )
 
-// Access is one way to use a volume: a CSI volume capability without its mount
-// flags, which may be sensitive.
+// Access is a CSI volume capability without its mount flags, which may be sensitive.
 type Access struct {
 	// Type is Mount or Block.
 	Type string `json:"type"`
 	// Mode is the name of the CSI access mode, such as SINGLE_NODE_WRITER.
 	Mode string `json:"mode"`
-	// FSType is the file system asked for; empty leaves the choice to the driver.
+	// FSType is the requested file system; empty for the driver's default.
 	FSType string `json:"fsType,omitempty"`
 }
 
-// singleNodeWriters are the access modes that stand for one node that writes:
-// CSI wants the first to be accepted wherever one of the others is.
+// singleNodeWriters are the access modes for one writing node. CSI requires that the first
+// is accepted wherever one of the others is.
 var singleNodeWriters = []string{
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER.String(),
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER.String(),
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER.String(),
 }
 
-// parseAccess reads a volume capability; it is InvalidArgument if something is
-// missing or belongs to a capability that is off.
+// parseAccess reads a volume capability. A missing field, or a field of a capability that
+// is off, is InvalidArgument.
 func parseAccess(on Capabilities, capability *csi.VolumeCapability) (Access, error) {
 	access := Access{Mode: capability.GetAccessMode().GetMode().String()}
 	switch {
@@ -69,7 +68,7 @@ func checkMode(on Capabilities, mode csi.VolumeCapability_AccessMode_Mode) error
 	return nil
 }
 
-// parseAccesses reads the volume capabilities of a request, one at least.
+// parseAccesses reads the volume capabilities of a request, at least one.
 func parseAccesses(on Capabilities, capabilities []*csi.VolumeCapability) ([]Access, error) {
 	if len(capabilities) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "volume_capabilities is required")
@@ -85,7 +84,7 @@ func parseAccesses(on Capabilities, capabilities []*csi.VolumeCapability) ([]Acc
 	return accesses, nil
 }
 
-// serves reports whether a volume made for a can be used as wanted.
+// serves reports whether a volume with access a can be used with the wanted access.
 func (a Access) serves(wanted Access) bool {
 	if a.Type != wanted.Type {
 		return false
@@ -94,7 +93,7 @@ func (a Access) serves(wanted Access) bool {
 		slices.Contains(singleNodeWriters, a.Mode) && slices.Contains(singleNodeWriters, wanted.Mode)
 }
 
-// multiNode reports whether the volume may be at several nodes at a time.
+// multiNode reports whether the volume may be published to several nodes.
 func (a Access) multiNode() bool {
 	return strings.HasPrefix(a.Mode, "MULTI_NODE_")
 }
@@ -104,8 +103,7 @@ func (a Access) singleWriterOfMany() bool {
 	return a.Mode == csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER.String()
 }
 
-// multiTarget reports whether the volume may be at several target paths of one
-// node at a time.
+// multiTarget reports whether the volume may have several target paths on one node.
 func (a Access) multiTarget() bool {
 	return a.multiNode() || a.Mode == csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER.String()
 }

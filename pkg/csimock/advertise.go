@@ -2,7 +2,7 @@ package csimock
 
 import "github.com/container-storage-interface/spec/lib/go/csi"
 
-// gates gives, for each method that can be off, the capabilities it needs.
+// gates lists the capabilities that each method needs.
 var gates = map[string][]Capability{
 	"CreateVolume":                   {CreateDelete},
 	"DeleteVolume":                   {CreateDelete},
@@ -31,14 +31,14 @@ var gates = map[string][]Capability{
 	"NodeExpandVolume":               {Expansion},
 }
 
-// advertisement is one capability in the words of CSI, T being the enum of the
-// service, and what must be on for the driver to advertise it.
+// advertisement is a CSI capability, with T the enum of the service, and the capabilities
+// of this package that it needs.
 type advertisement[T any] struct {
 	kind  T
 	needs []Capability
 }
 
-// pluginServices is what GetPluginCapabilities can advertise.
+// pluginServices lists the advertisements of GetPluginCapabilities.
 var pluginServices = []advertisement[csi.PluginCapability_Service_Type]{
 	{csi.PluginCapability_Service_CONTROLLER_SERVICE, nil},
 	{csi.PluginCapability_Service_GROUP_CONTROLLER_SERVICE, []Capability{GroupSnapshots}},
@@ -46,7 +46,7 @@ var pluginServices = []advertisement[csi.PluginCapability_Service_Type]{
 	{csi.PluginCapability_Service_SNAPSHOT_ACCESSIBILITY_CONSTRAINTS, []Capability{SnapshotTopology}},
 }
 
-// controllerRPCs is what ControllerGetCapabilities can advertise.
+// controllerRPCs lists the advertisements of ControllerGetCapabilities.
 var controllerRPCs = []advertisement[csi.ControllerServiceCapability_RPC_Type]{
 	{csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, []Capability{CreateDelete}},
 	{csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME, []Capability{Publish}},
@@ -66,7 +66,7 @@ var controllerRPCs = []advertisement[csi.ControllerServiceCapability_RPC_Type]{
 	{csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER, []Capability{SingleWriter}},
 }
 
-// nodeRPCs is what NodeGetCapabilities can advertise.
+// nodeRPCs lists the advertisements of NodeGetCapabilities.
 var nodeRPCs = []advertisement[csi.NodeServiceCapability_RPC_Type]{
 	{csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME, []Capability{Stage}},
 	{csi.NodeServiceCapability_RPC_GET_VOLUME_STATS, []Capability{Stats}},
@@ -77,8 +77,7 @@ var nodeRPCs = []advertisement[csi.NodeServiceCapability_RPC_Type]{
 	{csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP, []Capability{MountGroup}},
 }
 
-// advertised turns the advertisements whose needs are met into the message C
-// of one service.
+// advertised returns the advertisements whose needs are on, as messages C of one service.
 func advertised[T, C any](on Capabilities, all []advertisement[T], message func(T) C) []C {
 	var messages []C
 	for _, a := range all {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// keptCalls is how many calls a driver remembers at least.
+// keptCalls is the minimum number of calls that a driver keeps in memory.
 const keptCalls = 1 << 16
 
 // Call is one finished call, and one line of the call log.
@@ -23,19 +23,19 @@ type Call struct {
 	Time time.Time `json:"time"`
 	// Method is the short name of the RPC, such as CreateVolume.
 	Method string `json:"method"`
-	// Volume is the ID of the volume in the request or, for CreateVolume, in
-	// the answer; empty if there is none.
+	// Volume is the volume ID in the request or, for CreateVolume, in the response; empty
+	// for none.
 	Volume string `json:"volume,omitempty"`
-	// Snapshot is the ID of the snapshot in the request or, for CreateSnapshot,
-	// in the answer; empty if there is none.
+	// Snapshot is the snapshot ID in the request or, for CreateSnapshot, in the response;
+	// empty for none.
 	Snapshot string `json:"snapshot,omitempty"`
-	// Name is the name the request asked for, if it has one.
+	// Name is the requested name, empty for none.
 	Name string `json:"name,omitempty"`
-	// Code is the name of the gRPC code of the answer, as codes.Code gives it.
+	// Code is the name of the gRPC code of the response, as codes.Code spells it.
 	Code string `json:"code"`
-	// Volumes is how many volumes there were when the call finished.
+	// Volumes is the number of volumes when the call finished.
 	Volumes int `json:"volumes"`
-	// DurationMS is how long the call took, in milliseconds.
+	// DurationMS is the duration of the call in milliseconds.
 	DurationMS int64 `json:"duration_ms"`
 }
 
@@ -44,10 +44,10 @@ type callLog struct {
 	mu    sync.Mutex
 	seq   uint64
 	calls []Call
-	file  *os.File // nil is none
+	file  *os.File // nil for none
 }
 
-// openCallLog opens the file that calls are appended to; an empty path is none.
+// openCallLog opens the call log for appending; an empty path is no file.
 func openCallLog(path string) (*callLog, error) {
 	if path == "" {
 		return &callLog{}, nil
@@ -59,8 +59,8 @@ func openCallLog(path string) (*callLog, error) {
 	return &callLog{file: file}, nil
 }
 
-// append gives a call its place in the order and writes it down. volumes is
-// asked for the number of volumes at that place.
+// append assigns the next sequence number to a call and writes the call. volumes returns
+// the number of volumes.
 func (l *callLog) append(call Call, volumes func() int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +103,7 @@ func (l *callLog) close() error {
 	return l.file.Close()
 }
 
-// ReadCalls reads the calls in a call log file. A last line that is still
-// being written is left out.
+// ReadCalls reads a call log file. An incomplete last line is ignored.
 func ReadCalls(path string) ([]Call, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -2,7 +2,7 @@ package csimock
 
 import "testing"
 
-func TestCallsAreForgottenAtLast(t *testing.T) {
+func TestOldCallsAreForgotten(t *testing.T) {
 	var log callLog
 	const calls = 2*keptCalls + 1
 	for range calls {

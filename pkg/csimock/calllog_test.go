@@ -54,8 +54,8 @@ func TestCallLogHasEveryCallInOrder(t *testing.T) {
 	}
 }
 
-// Whoever has an answer finds its line, with the count that goes with it.
-func TestCallIsLoggedBeforeItsAnswer(t *testing.T) {
+// A client with a response finds the line of the call and its count of volumes.
+func TestCallIsLoggedBeforeItsResponse(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "calls.jsonl")
 	_, driver := start(t, csimock.Config{CallLog: file})
 	var calls errgroup.Group
@@ -85,7 +85,7 @@ func TestCallIsLoggedBeforeItsAnswer(t *testing.T) {
 	}
 }
 
-func TestNothingSecretIsWrittenDown(t *testing.T) {
+func TestSecretsAreNotStored(t *testing.T) {
 	directory := t.TempDir()
 	_, driver := start(t, csimock.Config{CallLog: filepath.Join(directory, "calls.jsonl"), StateFile: filepath.Join(directory, "state.json")})
 	request := volumeRequest("one")
@@ -111,9 +111,9 @@ func TestReadCalls(t *testing.T) {
 		calls   int
 		fails   bool
 	}{
-		"leaves out a line in the making": {"{\"seq\":1}\n{\"seq\":2", 1, false},
-		"refuses a line that is no call":  {"{\"seq\":1}\nhello\n", 0, true},
-		"finds nothing in an empty file":  {"", 0, false},
+		"incomplete last line": {"{\"seq\":1}\n{\"seq\":2", 1, false},
+		"line without JSON":    {"{\"seq\":1}\nhello\n", 0, true},
+		"empty file":           {"", 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "calls.jsonl")

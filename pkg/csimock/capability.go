@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Capability is one ability of the driver that can be switched off. A
-// capability that is off is not advertised and its RPCs return Unimplemented.
+// Capability is a part of the driver that can be switched off. The driver does not
+// advertise a capability that is off, and its RPCs return Unimplemented.
 type Capability string
 
 // The capabilities, under the names that ParseCapabilities understands.
@@ -19,12 +19,12 @@ const (
 	List Capability = "list"
 	// Capacity is GetCapacity.
 	Capacity Capability = "capacity"
-	// Snapshots is CreateSnapshot and DeleteSnapshot, and volumes made from a
-	// snapshot. It needs CreateDelete.
+	// Snapshots is CreateSnapshot, DeleteSnapshot and volumes restored from snapshots. It
+	// needs CreateDelete.
 	Snapshots Capability = "snapshots"
 	// GroupSnapshots is the GroupController service. It needs Snapshots.
 	GroupSnapshots Capability = "group-snapshots"
-	// Clones is volumes made from another volume. It needs CreateDelete.
+	// Clones is volumes cloned from another volume. It needs CreateDelete.
 	Clones Capability = "clones"
 	// Expansion is ControllerExpandVolume and NodeExpandVolume, online.
 	Expansion Capability = "expansion"
@@ -34,8 +34,8 @@ const (
 	Publish Capability = "publish"
 	// Topology is accessibility requirements, and the topology of the node.
 	Topology Capability = "topology"
-	// SnapshotTopology is accessibility requirements of snapshots, and volumes
-	// only where their source snapshot is usable. It needs Snapshots and Topology.
+	// SnapshotTopology is accessibility requirements of snapshots. Restored volumes then
+	// have the topology of their snapshot. It needs Snapshots and Topology.
 	SnapshotTopology Capability = "snapshot-topology"
 	// Get is ControllerGetVolume, and GetSnapshot if Snapshots is on too.
 	Get Capability = "get"
@@ -53,13 +53,13 @@ const (
 	MountGroup Capability = "mount-group"
 )
 
-// knownCapabilities lists every capability, in the order of their help text.
+// knownCapabilities lists every capability in the order of the help text.
 var knownCapabilities = []Capability{
 	CreateDelete, List, Capacity, Snapshots, GroupSnapshots, Clones, Expansion, Modify,
 	Publish, Topology, SnapshotTopology, Get, Health, Stage, Stats, SingleWriter, MountGroup,
 }
 
-// prerequisites gives the capabilities without which another is off as well.
+// prerequisites lists the capabilities that a capability needs: without them it is off.
 var prerequisites = map[Capability][]Capability{
 	Snapshots:        {CreateDelete},
 	GroupSnapshots:   {Snapshots},
@@ -67,8 +67,7 @@ var prerequisites = map[Capability][]Capability{
 	Clones:           {CreateDelete},
 }
 
-// Capabilities is a set of capabilities. Its methods return new sets and leave
-// the receiver as it is.
+// Capabilities is a set of capabilities. Its methods do not change the receiver.
 type Capabilities map[Capability]struct{}
 
 // AllCapabilities returns the set with every capability on.
@@ -77,8 +76,8 @@ func AllCapabilities() Capabilities {
 }
 
 // DefaultCapabilities returns every capability except Topology, Publish and
-// SnapshotTopology, which ask their caller for more: a node plugin on each
-// node, an attacher, and a caller that knows this alpha feature.
+// SnapshotTopology: these need a node plugin on each node, an attacher, and a client of the
+// alpha feature.
 func DefaultCapabilities() Capabilities {
 	return AllCapabilities().Without(Topology, Publish, SnapshotTopology)
 }
@@ -102,7 +101,7 @@ func (s Capabilities) Without(off ...Capability) Capabilities {
 	return changed
 }
 
-// Has reports whether c is on, and everything that it needs too.
+// Has reports whether c and its prerequisites are on.
 func (s Capabilities) Has(c Capability) bool {
 	if _, on := s[c]; !on {
 		return false
@@ -115,7 +114,7 @@ func (s Capabilities) hasAll(needed []Capability) bool {
 	return !slices.ContainsFunc(needed, func(c Capability) bool { return !s.Has(c) })
 }
 
-// validate refuses a set with a capability that does not exist.
+// validate refuses unknown capabilities.
 func (s Capabilities) validate() error {
 	names := make([]string, 0, len(s))
 	for c := range s {
@@ -135,8 +134,8 @@ func CapabilityNames() []string {
 	return names
 }
 
-// ParseCapabilities turns names into capabilities. An unknown name is an error
-// that lists the known ones.
+// ParseCapabilities returns the capabilities with the names. The error for an unknown name
+// lists the known names.
 func ParseCapabilities(names []string) ([]Capability, error) {
 	parsed := make([]Capability, 0, len(names))
 	for _, name := range names {

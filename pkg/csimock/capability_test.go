@@ -41,8 +41,8 @@ func advertisedNames(t *testing.T, driver clients) []string {
 	return names
 }
 
-// switches gives, for each capability, what is no longer advertised and which
-// calls are no longer implemented when it alone is off.
+// switches lists, for each capability that is switched off, the CSI capabilities that are
+// not advertised and the calls that are not implemented.
 var switches = map[csimock.Capability]struct {
 	advertised []string
 	methods    []string
@@ -99,7 +99,7 @@ var switches = map[csimock.Capability]struct {
 	csimock.MountGroup:   {[]string{"node VOLUME_MOUNT_GROUP"}, nil},
 }
 
-func TestCapabilityThatIsOffIsNotThere(t *testing.T) {
+func TestCapabilityOffIsUnimplemented(t *testing.T) {
 	_, complete := start(t, csimock.Config{Capabilities: csimock.AllCapabilities()})
 	all := advertisedNames(t, complete)
 	for _, name := range csimock.CapabilityNames() {
@@ -125,19 +125,19 @@ func TestCapabilityThatIsOffIsNotThere(t *testing.T) {
 	}
 }
 
-func TestRequestForWhatIsOffIsRefused(t *testing.T) {
+func TestRequestWithCapabilityOffIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		off    csimock.Capability
 		change func(*csi.CreateVolumeRequest)
 	}{
 		"mutable parameters":    {csimock.Modify, func(r *csi.CreateVolumeRequest) { r.MutableParameters = map[string]string{"iops": "1"} }},
-		"a source snapshot":     {csimock.Snapshots, func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = fromSnapshot("snap-1") }},
-		"a source volume":       {csimock.Clones, func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = fromVolume("vol-1") }},
+		"source snapshot":       {csimock.Snapshots, func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = fromSnapshot("snap-1") }},
+		"source volume":         {csimock.Clones, func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = fromVolume("vol-1") }},
 		"topology requirements": {csimock.Topology, func(r *csi.CreateVolumeRequest) { r.AccessibilityRequirements = requisite("a") }},
-		"a mode for many writers": {csimock.SingleWriter, func(r *csi.CreateVolumeRequest) {
+		"access mode for several writers": {csimock.SingleWriter, func(r *csi.CreateVolumeRequest) {
 			r.VolumeCapabilities[0].AccessMode.Mode = csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
 		}},
-		"a mount group": {csimock.MountGroup, func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].GetMount().VolumeMountGroup = "1000" }},
+		"mount group": {csimock.MountGroup, func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].GetMount().VolumeMountGroup = "1000" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, csimock.Config{Capabilities: csimock.AllCapabilities().Without(tc.off)})
@@ -149,7 +149,7 @@ func TestRequestForWhatIsOffIsRefused(t *testing.T) {
 	}
 }
 
-func TestDefaultLeavesOutTopologyAndPublish(t *testing.T) {
+func TestDefaultCapabilities(t *testing.T) {
 	_, complete := start(t, csimock.Config{Capabilities: csimock.AllCapabilities()})
 	_, usual := start(t, csimock.Config{})
 	missing := slices.DeleteFunc(advertisedNames(t, complete), func(name string) bool {
@@ -163,7 +163,7 @@ func TestDefaultLeavesOutTopologyAndPublish(t *testing.T) {
 	}
 }
 
-func TestParseCapabilitiesNamesTheKnownOnes(t *testing.T) {
+func TestParseCapabilities(t *testing.T) {
 	_, err := csimock.ParseCapabilities([]string{"list", "clone"})
 	if err == nil || !strings.Contains(err.Error(), `"clone"`) || !strings.Contains(err.Error(), "clones") {
 		t.Errorf("the error is %v", err)

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// catalog holds records by ID and by name. Everything but sorted takes
-// constant time.
+// catalog holds records by ID and by name.
 type catalog[T interface{ record() *Record }] struct {
 	byID   map[string]T
 	byName map[string]T
@@ -17,7 +16,7 @@ func newCatalog[T interface{ record() *Record }]() catalog[T] {
 	return catalog[T]{byID: map[string]T{}, byName: map[string]T{}}
 }
 
-// add puts a record in; one without a name is found by its ID only.
+// add adds a record. A record without a name is found by ID only.
 func (c catalog[T]) add(item T) {
 	c.byID[item.record().ID] = item
 	if name := item.record().Name; name != "" {
@@ -25,7 +24,7 @@ func (c catalog[T]) add(item T) {
 	}
 }
 
-// remove takes a record out.
+// remove removes a record.
 func (c catalog[T]) remove(item T) {
 	delete(c.byID, item.record().ID)
 	delete(c.byName, item.record().Name)

@@ -16,8 +16,8 @@ const (
 	maxMapBytes    = 4 << 10
 )
 
-// checkText requires a string of at most maxStringBytes that has no control
-// characters, as CSI asks of names and identifiers.
+// checkText requires a name or identifier as CSI defines it: at most maxStringBytes, no
+// control characters.
 func checkText(field, value string) error {
 	if value == "" {
 		return status.Errorf(codes.InvalidArgument, "%s is required", field)
@@ -25,21 +25,21 @@ func checkText(field, value string) error {
 	return checkOptionalText(field, value, maxStringBytes)
 }
 
-// checkOptionalText is checkText for a field that may be empty, with the
-// field's own limit in bytes.
+// checkOptionalText is checkText for a field that may be empty, with the limit of the field
+// in bytes.
 func checkOptionalText(field, value string, limit int) error {
 	if len(value) > limit {
 		return status.Errorf(codes.InvalidArgument, "%s has %d bytes, at most %d are allowed", field, len(value), limit)
 	}
-	if strings.ContainsFunc(value, banned) {
+	if strings.ContainsFunc(value, isForbidden) {
 		return status.Errorf(codes.InvalidArgument, "%s contains a control character", field)
 	}
 	return nil
 }
 
-// banned reports whether CSI bans the character from names: the control
-// characters other than tab, line feed and carriage return.
-func banned(r rune) bool {
+// isForbidden reports whether CSI forbids the character in names: control characters other
+// than tab, line feed and carriage return.
+func isForbidden(r rune) bool {
 	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r <= 0x9f
 }
 
@@ -84,8 +84,7 @@ func checkMap(field string, values map[string]string) error {
 	return nil
 }
 
-// checkMutable refuses mutable parameters that no volume of this driver has,
-// or that have no value.
+// checkMutable refuses unknown mutable parameters and empty values.
 func (d *Driver) checkMutable(parameters map[string]string) error {
 	if len(parameters) > 0 && !d.config.Capabilities.Has(Modify) {
 		return status.Error(codes.InvalidArgument, "mutable_parameters is set, but the driver does not have MODIFY_VOLUME")
@@ -101,7 +100,7 @@ func (d *Driver) checkMutable(parameters map[string]string) error {
 	return checkMap("mutable_parameters", parameters)
 }
 
-// checkRange refuses a capacity range that is no range; nil is none and fine.
+// checkRange refuses an invalid capacity range. A nil range is valid.
 func checkRange(wanted *csi.CapacityRange) error {
 	required, limit := wanted.GetRequiredBytes(), wanted.GetLimitBytes()
 	switch {
@@ -117,8 +116,8 @@ func checkRange(wanted *csi.CapacityRange) error {
 	return nil
 }
 
-// checkSecrets refuses a request that could carry secrets and lacks those that the
-// driver wants. It never says what it got.
+// checkSecrets refuses a request with a field for secrets that lacks a required secret. The
+// error never contains received values.
 func (d *Driver) checkSecrets(request any) error {
 	secret, ok := request.(interface{ GetSecrets() map[string]string })
 	if !ok {

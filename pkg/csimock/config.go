@@ -6,7 +6,7 @@ import (
 	"regexp"
 )
 
-// The values that stand in for the fields of a Config left empty.
+// Defaults of empty fields of Config.
 const (
 	DefaultName     = "csimock.exeunt.io"
 	DefaultNodeID   = "csimock-node"
@@ -30,38 +30,35 @@ type Config struct {
 	// MaxVolumesPerNode limits how many volumes can be published to one node;
 	// 0 is no limit.
 	MaxVolumesPerNode int64
-	// Capabilities is what the driver can do; nil is DefaultCapabilities().
+	// Capabilities are the capabilities of the driver; nil for DefaultCapabilities().
 	Capabilities Capabilities
 	// Capacity is the size of the pool in bytes; DefaultCapacity if 0.
 	Capacity int64
-	// Topologies are the places the driver can put a volume in, each a map of
-	// segments. The first is that of this node. With Topology on and none
-	// given, there is one place, {"csimock/zone": "local"}.
+	// Topologies are the topologies of volumes, each a map of segments. The first is the
+	// topology of this node. The default with Topology on is {"csimock/zone": "local"}.
 	Topologies []map[string]string
-	// MutableParameters are the keys that volumes can be modified with;
-	// "iops" and "throughput" if empty.
+	// MutableParameters are the keys that ControllerModifyVolume accepts; "iops" and
+	// "throughput" if empty.
 	MutableParameters []string
-	// Secrets are what every request that can carry secrets must carry; none if empty.
+	// Secrets are required in every request with a field for secrets; empty requires none.
 	Secrets map[string]string
-	// StateFile keeps the volumes across restarts; empty keeps them in memory
-	// only.
+	// StateFile keeps the volumes across restarts; empty for memory only.
 	StateFile string
-	// CallLog is a file that one JSON line per finished call is appended to;
-	// empty is none.
+	// CallLog is a file with one JSON line per finished call; empty for none.
 	CallLog string
-	// Faults are in force from the start.
+	// Faults apply from the start.
 	Faults []Fault
-	// Health are conditions that are added at the start and, if the volume does
-	// not exist yet, when it is created by its name.
+	// Health are conditions of the storage backend and of volumes. A condition of a volume
+	// that does not exist yet applies once a volume with the name is created.
 	Health []HealthEntry
-	// Struck, if set, is called as a fault begins to strike.
-	Struck func(Fault)
-	// Answered, if set, is called when a call is finished and logged, before its
-	// answer leaves.
-	Answered func(Call)
+	// FaultApplied, if set, is called when a fault starts to apply to a call.
+	FaultApplied func(Fault)
+	// CallFinished, if set, is called when a call is finished and logged, before the
+	// response is sent.
+	CallFinished func(Call)
 }
 
-// withDefaults returns the configuration with its empty fields filled in.
+// withDefaults returns the configuration with defaults for empty fields.
 func (c Config) withDefaults() Config {
 	if c.Name == "" {
 		c.Name = DefaultName
@@ -84,7 +81,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate refuses what CSI does not allow a driver to say about itself.
+// validate refuses values that CSI does not allow a driver to report.
 func (c Config) validate() error {
 	if !driverName.MatchString(c.Name) {
 		return fmt.Errorf("driver name %q must be 1 to 63 letters, digits, dashes and dots, with a letter or digit at both ends", c.Name)

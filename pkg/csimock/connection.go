@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// connections are those that clients have to the driver.
+// connections are the open connections of clients.
 type connections struct {
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
 }
 
-// drop closes all of them, as a network that fails would.
+// drop closes all connections, like a failing network.
 func (c *connections) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for connection := range c.open {
-		_ = connection.Close() // whoever serves it notices
+		_ = connection.Close() // the server sees the error
 	}
 	clear(c.open)
 }
@@ -36,7 +36,7 @@ func (c *connections) remove(connection net.Conn) {
 	delete(c.open, connection)
 }
 
-// countingListener knows the connections that it has accepted.
+// countingListener records its open connections.
 type countingListener struct {
 	net.Listener
 	open *connections
@@ -53,7 +53,7 @@ func (l *countingListener) Accept() (net.Conn, error) {
 	return connection, nil
 }
 
-// countedConnection is forgotten when it is closed.
+// countedConnection is a connection that is removed from the record when it is closed.
 type countedConnection struct {
 	net.Conn
 	open *connections

@@ -16,22 +16,22 @@ type controllerServer struct {
 	*Driver
 }
 
-// ControllerGetCapabilities returns what the Controller service can do.
+// ControllerGetCapabilities returns the capabilities of the Controller service.
 func (s *controllerServer) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	return &csi.ControllerGetCapabilitiesResponse{
 		Capabilities: advertised(s.config.Capabilities, controllerRPCs, controllerRPC),
 	}, nil
 }
 
-// controllerRPC is an RPC as a controller capability.
+// controllerRPC returns an RPC as a controller capability.
 func controllerRPC(kind csi.ControllerServiceCapability_RPC_Type) *csi.ControllerServiceCapability {
 	return &csi.ControllerServiceCapability{Type: &csi.ControllerServiceCapability_Rpc{
 		Rpc: &csi.ControllerServiceCapability_RPC{Type: kind},
 	}}
 }
 
-// GetCapacity returns what is left of the pool, nothing for a topology that
-// the driver does not serve.
+// GetCapacity returns the available capacity of the pool, 0 for a topology that the driver
+// does not serve.
 func (s *controllerServer) GetCapacity(_ context.Context, request *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	if err := s.checkGetCapacity(request); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *controllerServer) GetCapacity(_ context.Context, request *csi.GetCapaci
 	return &csi.GetCapacityResponse{AvailableCapacity: s.available()}, nil
 }
 
-// checkGetCapacity refuses a request that is not well formed.
+// checkGetCapacity refuses an invalid request.
 func (s *controllerServer) checkGetCapacity(request *csi.GetCapacityRequest) error {
 	if request.GetAccessibleTopology() != nil && !s.config.Capabilities.Has(Topology) {
 		return status.Error(codes.InvalidArgument, "accessible_topology is set, but the driver does not have VOLUME_ACCESSIBILITY_CONSTRAINTS")
@@ -57,14 +57,14 @@ func (s *controllerServer) checkGetCapacity(request *csi.GetCapacityRequest) err
 	return checkMap("parameters", request.GetParameters())
 }
 
-// available returns what is left of the pool in bytes; the store is locked.
-// Nothing is left if the pool was made smaller than the volumes it holds.
+// available returns the available capacity of the pool in bytes, 0 if the pool is smaller
+// than its volumes. The store is locked.
 func (d *Driver) available() int64 {
 	return max(0, d.config.Capacity-d.store.used)
 }
 
-// ValidateVolumeCapabilities confirms what the volume can do, or says what
-// does not fit.
+// ValidateVolumeCapabilities confirms the capabilities of a volume, or returns the reason
+// why they do not match.
 func (s *controllerServer) ValidateVolumeCapabilities(_ context.Context, request *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	if err := checkText("volume_id", request.GetVolumeId()); err != nil {
 		return nil, err
@@ -90,22 +90,20 @@ func (s *controllerServer) ValidateVolumeCapabilities(_ context.Context, request
 	}}, nil
 }
 
-// mismatch says in which way the volume is not what the request describes; it
-// is empty if the volume is.
+// mismatch returns how the volume differs from the request, "" if it does not.
 func mismatch(volume *Volume, wanted []Access, request *csi.ValidateVolumeCapabilitiesRequest) string {
 	switch {
 	case slices.ContainsFunc(wanted, func(a Access) bool { return !volume.serves(a) }):
-		return "the volume was not made for one of the volume capabilities"
+		return "the volume was not created for one of the volume capabilities"
 	case len(request.GetParameters()) > 0 && !maps.Equal(request.GetParameters(), volume.Parameters):
-		return "the volume was made with other parameters"
+		return "the volume was created with other parameters"
 	case !within(volume.Mutable, request.GetMutableParameters()):
 		return "the volume has other mutable parameters"
 	}
 	return ""
 }
 
-// volume returns a volume by its ID, NotFound if there is none; the store is
-// locked.
+// volume returns a volume by ID, or NotFound. The store is locked.
 func (d *Driver) volume(id string) (*Volume, error) {
 	volume, found := d.store.volumes.byID[id]
 	if !found {

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ControllerExpandVolume makes a volume larger, in use or not. The file system
-// of a mounted volume is then for NodeExpandVolume.
+// ControllerExpandVolume expands a volume, also in use. NodeExpandVolume expands the file
+// system of a mounted volume.
 func (s *controllerServer) ControllerExpandVolume(_ context.Context, request *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
 	if err := checkExpand(request); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (s *controllerServer) ControllerExpandVolume(_ context.Context, request *cs
 	}, nil
 }
 
-// checkExpand refuses a request that is not well formed.
+// checkExpand refuses an invalid request.
 func checkExpand(request *csi.ControllerExpandVolumeRequest) error {
 	if err := checkText("volume_id", request.GetVolumeId()); err != nil {
 		return err
@@ -44,8 +44,7 @@ func checkExpand(request *csi.ControllerExpandVolumeRequest) error {
 	return checkRange(request.GetCapacityRange())
 }
 
-// checkUse refuses, with the given code, an optional volume capability that
-// the volume was not made for.
+// checkUse returns the code for an optional volume capability that the volume lacks.
 func (d *Driver) checkUse(volume *Volume, capability *csi.VolumeCapability, code codes.Code) error {
 	if capability == nil {
 		return nil
@@ -57,17 +56,16 @@ func (d *Driver) checkUse(volume *Volume, capability *csi.VolumeCapability, code
 	return checkServes(volume, access, code)
 }
 
-// checkServes refuses, with the given code, a use that the volume was not made
-// for.
+// checkServes returns the code for an access that the volume lacks.
 func checkServes(volume *Volume, access Access, code codes.Code) error {
 	if !volume.serves(access) {
-		return status.Errorf(code, "volume %q was not made for access type %s with access mode %s", volume.ID, access.Type, access.Mode)
+		return status.Errorf(code, "volume %q was not created for access type %s with access mode %s", volume.ID, access.Type, access.Mode)
 	}
 	return nil
 }
 
-// ControllerModifyVolume changes the mutable parameters that the request names
-// and leaves the others.
+// ControllerModifyVolume changes the mutable parameters in the request and keeps the
+// others.
 func (s *controllerServer) ControllerModifyVolume(_ context.Context, request *csi.ControllerModifyVolumeRequest) (*csi.ControllerModifyVolumeResponse, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),
@@ -90,7 +88,7 @@ func (s *controllerServer) ControllerModifyVolume(_ context.Context, request *cs
 	return &csi.ControllerModifyVolumeResponse{}, nil
 }
 
-// ControllerGetVolume returns a volume and the nodes it is published to.
+// ControllerGetVolume returns a volume and the nodes that it is published to.
 func (s *controllerServer) ControllerGetVolume(_ context.Context, request *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
 	if err := checkText("volume_id", request.GetVolumeId()); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ControllerPublishVolume makes a volume available at a node.
+// ControllerPublishVolume publishes a volume to a node.
 func (s *controllerServer) ControllerPublishVolume(_ context.Context, request *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
 	wanted, err := s.checkPublish(request)
 	if err != nil {
@@ -30,8 +30,7 @@ func (s *controllerServer) ControllerPublishVolume(_ context.Context, request *c
 	return &csi.ControllerPublishVolumeResponse{PublishContext: map[string]string{"node": request.GetNodeId()}}, nil
 }
 
-// checkPublish refuses a request that is not well formed, and returns how the
-// volume shall be published.
+// checkPublish refuses an invalid request and returns the requested publication.
 func (s *controllerServer) checkPublish(request *csi.ControllerPublishVolumeRequest) (Publication, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),
@@ -44,7 +43,7 @@ func (s *controllerServer) checkPublish(request *csi.ControllerPublishVolumeRequ
 	return Publication{Access: access, ReadOnly: request.GetReadonly()}, err
 }
 
-// publish publishes the volume to the node unless it is already. The store is
+// publish publishes the volume to the node, if it is not published there. The store is
 // locked.
 func (d *Driver) publish(volume *Volume, node string, wanted Publication) error {
 	if existing, published := volume.Published[node]; published {
@@ -68,8 +67,7 @@ func (d *Driver) publish(volume *Volume, node string, wanted Publication) error 
 	return nil
 }
 
-// sharesWith reports whether a volume can be published in both ways, at two
-// nodes.
+// sharesWith reports whether a volume can have both publications on two nodes.
 func (p Publication) sharesWith(other Publication) bool {
 	if !p.multiNode() || !other.multiNode() {
 		return false
@@ -78,8 +76,8 @@ func (p Publication) sharesWith(other Publication) bool {
 	return !limited || p.ReadOnly || other.ReadOnly
 }
 
-// ControllerUnpublishVolume takes a volume away from one node or, if none is
-// named, from all. A volume that is not there, or does not exist, is fine.
+// ControllerUnpublishVolume unpublishes a volume from one node, without a node ID from all
+// nodes. A missing or unpublished volume is a success.
 func (s *controllerServer) ControllerUnpublishVolume(_ context.Context, request *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// CreateSnapshot takes a snapshot of a volume, or finds the one it took before
-// for the same name.
+// CreateSnapshot creates a snapshot of a volume, or returns the existing snapshot with the
+// name.
 func (s *controllerServer) CreateSnapshot(_ context.Context, request *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	if err := cmp.Or(
 		checkText("name", request.GetName()),
@@ -50,8 +50,7 @@ func (s *controllerServer) CreateSnapshot(_ context.Context, request *csi.Create
 	return &csi.CreateSnapshotResponse{Snapshot: s.describeSnapshot(snapshot)}, nil
 }
 
-// sameSnapshot returns AlreadyExists if the snapshot is not what the request,
-// for the same name, asks for.
+// sameSnapshot returns AlreadyExists if the existing snapshot differs from the request.
 func sameSnapshot(existing *Snapshot, request *csi.CreateSnapshotRequest) error {
 	switch {
 	case existing.Volume != request.GetSourceVolumeId():
@@ -62,9 +61,8 @@ func sameSnapshot(existing *Snapshot, request *csi.CreateSnapshotRequest) error 
 	return nil
 }
 
-// snapshotTopology returns where a new snapshot is usable from: where the
-// requirement asks for, without one where the source volume is. It is nil if
-// snapshots are usable from everywhere.
+// snapshotTopology returns the topology of a new snapshot: the required topology, or that
+// of the source volume, nil for every node.
 func (d *Driver) snapshotTopology(source *Volume, wanted *csi.TopologyRequirement) (map[string]string, error) {
 	if !d.config.Capabilities.Has(SnapshotTopology) {
 		return nil, nil
@@ -72,11 +70,10 @@ func (d *Driver) snapshotTopology(source *Volume, wanted *csi.TopologyRequiremen
 	if wanted == nil {
 		return maps.Clone(source.Topology), nil
 	}
-	return chooseTopology(d.config.Topologies, wanted)
+	return selectTopology(d.config.Topologies, wanted)
 }
 
-// DeleteSnapshot deletes a snapshot that stands alone; one that does not exist
-// is deleted already.
+// DeleteSnapshot deletes a snapshot without a group. A missing snapshot is a success.
 func (s *controllerServer) DeleteSnapshot(_ context.Context, request *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	if err := checkText("snapshot_id", request.GetSnapshotId()); err != nil {
 		return nil, err
@@ -94,7 +91,7 @@ func (s *controllerServer) DeleteSnapshot(_ context.Context, request *csi.Delete
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
-// GetSnapshot returns a snapshot, one in a group too.
+// GetSnapshot returns a snapshot, with or without a group.
 func (s *controllerServer) GetSnapshot(_ context.Context, request *csi.GetSnapshotRequest) (*csi.GetSnapshotResponse, error) {
 	if err := checkText("snapshot_id", request.GetSnapshotId()); err != nil {
 		return nil, err
@@ -108,7 +105,7 @@ func (s *controllerServer) GetSnapshot(_ context.Context, request *csi.GetSnapsh
 	return &csi.GetSnapshotResponse{Snapshot: s.describeSnapshot(snapshot)}, nil
 }
 
-// describeSnapshot returns a snapshot as CSI sees it.
+// describeSnapshot returns the CSI message of a snapshot.
 func (d *Driver) describeSnapshot(s *Snapshot) *csi.Snapshot {
 	described := &csi.Snapshot{
 		SnapshotId:      s.ID,

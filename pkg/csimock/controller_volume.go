@@ -10,8 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// CreateVolume makes a volume, or finds the one it made before for the same
-// name.
+// CreateVolume creates a volume, or returns the existing volume with the name.
 func (s *controllerServer) CreateVolume(_ context.Context, request *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	wanted, err := s.checkCreateVolume(request)
 	if err != nil {
@@ -33,8 +32,8 @@ func (s *controllerServer) CreateVolume(_ context.Context, request *csi.CreateVo
 	return &csi.CreateVolumeResponse{Volume: s.describe(volume)}, nil
 }
 
-// checkCreateVolume refuses a request that is not well formed or asks for
-// capabilities that are off, and returns what the volume shall be used for.
+// checkCreateVolume refuses an invalid request and capabilities that are off, and returns
+// the requested accesses.
 func (s *controllerServer) checkCreateVolume(request *csi.CreateVolumeRequest) ([]Access, error) {
 	if err := cmp.Or(
 		checkText("name", request.GetName()),
@@ -49,7 +48,7 @@ func (s *controllerServer) checkCreateVolume(request *csi.CreateVolumeRequest) (
 	return parseAccesses(s.config.Capabilities, request.GetVolumeCapabilities())
 }
 
-// checkSource refuses a source that the driver cannot make volumes from.
+// checkSource refuses a content source that the driver does not support.
 func (s *controllerServer) checkSource(source *csi.VolumeContentSource) error {
 	switch {
 	case source == nil:
@@ -68,8 +67,7 @@ func (s *controllerServer) checkSource(source *csi.VolumeContentSource) error {
 	return status.Error(codes.InvalidArgument, "volume_content_source must be a snapshot or a volume")
 }
 
-// checkTopology refuses requirements that say nothing, or that are set while the
-// capability for them is off.
+// checkTopology refuses empty requirements, and requirements without the capability.
 func (s *controllerServer) checkTopology(wanted *csi.TopologyRequirement, needed Capability) error {
 	switch {
 	case wanted == nil:
@@ -82,8 +80,7 @@ func (s *controllerServer) checkTopology(wanted *csi.TopologyRequirement, needed
 	return nil
 }
 
-// compatible returns AlreadyExists if the volume is not what the request, for
-// the same name, asks for.
+// compatible returns AlreadyExists if the existing volume differs from the request.
 func compatible(existing *Volume, request *csi.CreateVolumeRequest, wanted []Access) error {
 	difference := ""
 	limit := request.GetCapacityRange().GetLimitBytes()
@@ -110,19 +107,18 @@ func compatible(existing *Volume, request *csi.CreateVolumeRequest, wanted []Acc
 	return status.Errorf(codes.AlreadyExists, "volume %q already exists with different %s", request.GetName(), difference)
 }
 
-// newVolume returns the volume that the request describes, not yet in the
-// store.
+// newVolume returns the requested volume, without adding it to the store.
 func (s *controllerServer) newVolume(request *csi.CreateVolumeRequest, wanted []Access) (*Volume, error) {
 	source := sourceOf(request.GetVolumeContentSource())
 	least, err := s.sourceSize(source)
 	if err != nil {
 		return nil, err
 	}
-	capacity, err := s.chooseCapacity(request.GetCapacityRange(), least)
+	capacity, err := s.newCapacity(request.GetCapacityRange(), least)
 	if err != nil {
 		return nil, err
 	}
-	topology, err := chooseTopology(s.topologiesFor(source), request.GetAccessibilityRequirements())
+	topology, err := selectTopology(s.topologiesFor(source), request.GetAccessibilityRequirements())
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +134,7 @@ func (s *controllerServer) newVolume(request *csi.CreateVolumeRequest, wanted []
 	}, nil
 }
 
-// sourceOf returns the source that a request names.
+// sourceOf returns the content source of a request.
 func sourceOf(source *csi.VolumeContentSource) Source {
 	return Source{
 		Snapshot: source.GetSnapshot().GetSnapshotId(),
@@ -146,8 +142,8 @@ func sourceOf(source *csi.VolumeContentSource) Source {
 	}
 }
 
-// sourceSize returns the least size in bytes of a volume made from the source,
-// 0 without one, and NotFound if it does not exist.
+// sourceSize returns the minimum size in bytes of a volume with the source, 0 without a
+// source, and NotFound for a missing source.
 func (s *controllerServer) sourceSize(source Source) (int64, error) {
 	switch {
 	case source.Snapshot != "":
@@ -166,8 +162,8 @@ func (s *controllerServer) sourceSize(source Source) (int64, error) {
 	return 0, nil
 }
 
-// topologiesFor returns where a volume made from the source can be: in one of
-// the driver's own topologies, or where its source snapshot is usable.
+// topologiesFor returns the possible topologies of a volume with the source: those of the
+// driver, or the topology of the source snapshot.
 func (s *controllerServer) topologiesFor(source Source) []map[string]string {
 	snapshot, found := s.store.snapshots.byID[source.Snapshot]
 	if !found || len(snapshot.Topology) == 0 || !s.config.Capabilities.Has(SnapshotTopology) {
@@ -176,8 +172,7 @@ func (s *controllerServer) topologiesFor(source Source) []map[string]string {
 	return []map[string]string{snapshot.Topology}
 }
 
-// DeleteVolume deletes a volume that nobody uses; one that does not exist is
-// deleted already.
+// DeleteVolume deletes a volume that is not in use. A missing volume is a success.
 func (s *controllerServer) DeleteVolume(_ context.Context, request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	id := s.aliases.resolve(request.GetVolumeId())
 	if err := checkText("volume_id", id); err != nil {
@@ -197,7 +192,7 @@ func (s *controllerServer) DeleteVolume(_ context.Context, request *csi.DeleteVo
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-// describe returns a volume as CSI sees it.
+// describe returns the CSI message of a volume.
 func (d *Driver) describe(v *Volume) *csi.Volume {
 	described := &csi.Volume{
 		VolumeId:      v.ID,

@@ -2,11 +2,10 @@ package csimock
 
 import "fmt"
 
-// Driver is a CSI driver. All its methods may be called at any time, from any
-// number of goroutines.
+// Driver is a CSI driver. It is safe for concurrent use.
 type Driver struct {
 	config Config
-	nodes  map[string]struct{} // those that volumes can be published to
+	nodes  map[string]struct{} // nodes that volumes can be published to
 	store  *store
 	state  *stateFile
 	faults script
@@ -17,9 +16,8 @@ type Driver struct {
 	connections connections
 }
 
-// New returns a driver that serves nobody yet, with the volumes that its state
-// file holds. It fails if the configuration is not valid, or if the state file
-// or the call log cannot be used.
+// New returns a driver that does not serve yet, with the volumes of its state file. It
+// fails if the configuration, the state file or the call log cannot be used.
 func New(config Config) (*Driver, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -53,15 +51,15 @@ func New(config Config) (*Driver, error) {
 // Name returns the name that the driver reports.
 func (d *Driver) Name() string { return d.config.Name }
 
-// Inject adds faults behind those in force. The first that fits a call and has
-// times left strikes. It refuses unknown methods and faults without effect.
+// Inject appends faults. The first fault that matches a call applies to the call. Unknown
+// methods and faults without effect are refused.
 func (d *Driver) Inject(faults ...Fault) error { return d.faults.add(faults) }
 
-// ClearFaults ends all faults for the calls that begin from now on.
+// ClearFaults removes all faults. Calls in progress keep theirs.
 func (d *Driver) ClearFaults() { d.faults.clear() }
 
-// Calls returns the finished calls, oldest first. Of more than 131072 calls,
-// only the last 65536 or more are still known.
+// Calls returns the finished calls, oldest first. The driver keeps at least the last 65536
+// calls.
 func (d *Driver) Calls() []Call { return d.calls.all() }
 
 // Volumes returns a copy of all volumes, oldest first.
@@ -88,7 +86,7 @@ func (d *Driver) Snapshots() []Snapshot {
 	return snapshots
 }
 
-// Close closes the call log. Calls after it fail if there is one.
+// Close closes the call log. With a call log, later calls fail.
 func (d *Driver) Close() error {
 	if err := d.calls.close(); err != nil {
 		return fmt.Errorf("close call log: %w", err)
@@ -96,7 +94,7 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// countVolumes returns how many volumes there are.
+// countVolumes returns the number of volumes.
 func (d *Driver) countVolumes() int {
 	d.store.Lock()
 	defer d.store.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// A driver that makes a volume but says that it did not, once.
+// The driver creates a volume, but the first call fails.
 func Example() {
 	directory, err := os.MkdirTemp("", "csimock")
 	if err != nil {

@@ -14,41 +14,38 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Fault is what goes wrong with the next calls of a method: a delay, then a
-// hang, then a failure, each if asked for.
+// Fault is a scripted fault of a method. Several effects apply in the order of delay, hang,
+// and failure or wrong response.
 type Fault struct {
 	// Method is the short name of an RPC, such as DeleteVolume.
 	Method string
-	// Volume is the ID or the name of a volume, or the ID of a snapshot; only
-	// calls about it are struck. Empty is every call of the method.
+	// Volume restricts the fault to calls with this volume ID, volume name or snapshot ID;
+	// empty for every call of the method.
 	Volume string
-	// Code is what the call fails with; codes.OK lets it go on.
+	// Code is the error code of the call; codes.OK for no error.
 	Code codes.Code
-	// Times is how many calls are struck; 0 is every call from now on.
+	// Times is the number of calls that the fault applies to; 0 for every call.
 	Times int
-	// Latency delays the call, or until its caller gives up.
+	// Latency delays the call, at most until its context ends.
 	Latency time.Duration
-	// Hang keeps the call until its caller gives up or the driver stops.
+	// Hang blocks the call until its context ends or the driver stops.
 	Hang bool
-	// Disconnect closes all connections to the driver, so that the caller gets no
-	// answer at all.
+	// Disconnect closes all connections, so that the caller gets no response.
 	Disconnect bool
-	// After lets the fault strike when the work is done and saved: the caller
-	// sees a failure of something that happened.
+	// After applies the fault after the handler: the call has its effect, but fails.
 	After bool
 	// Response is an error in the response to a CreateVolume that succeeds.
 	Response WrongResponse
 }
 
-// errStopping is the answer to the calls that the end of the driver interrupts.
+// errStopping is the error of calls that are interrupted when the driver stops.
 var errStopping = status.Error(codes.Unavailable, "the driver is stopping")
 
-// errCut is the answer to a call whose caller gets none: its connection is closed.
-var errCut = status.Error(codes.Unavailable, "scripted loss of connection")
+// errDisconnected is the logged error of a call whose connection was closed.
+var errDisconnected = status.Error(codes.Unavailable, "scripted loss of connection")
 
-// Methods returns the short names of all RPCs of the driver, which are those
-// that a Fault can strike.
-func Methods() []string {
+// methods returns the short names of all RPCs of the driver.
+func methods() []string {
 	var names []string
 	for _, service := range services {
 		for _, method := range service.Methods {
@@ -63,10 +60,10 @@ var services = []grpc.ServiceDesc{
 	csi.Identity_ServiceDesc, csi.Controller_ServiceDesc, csi.GroupController_ServiceDesc, csi.Node_ServiceDesc,
 }
 
-// validate refuses a fault that could never strike or has no effect.
+// validate refuses a fault that can never apply or has no effect.
 func (f Fault) validate() error {
 	switch {
-	case !slices.Contains(Methods(), f.Method):
+	case !slices.Contains(methods(), f.Method):
 		return fmt.Errorf("unknown method %q, a known one is DeleteVolume", f.Method)
 	case f.Times < 0:
 		return fmt.Errorf("times must not be negative, got %d", f.Times)
@@ -82,10 +79,11 @@ func (f Fault) validate() error {
 	return nil
 }
 
-// strike lets a fault happen to a call; nil means that the call goes on.
-func (d *Driver) strike(ctx context.Context, f Fault) error {
-	if d.config.Struck != nil {
-		d.config.Struck(f)
+// apply applies a fault to a call and returns the error of the call, nil if the call
+// continues.
+func (d *Driver) apply(ctx context.Context, f Fault) error {
+	if d.config.FaultApplied != nil {
+		d.config.FaultApplied(f)
 	}
 	if err := wait(ctx, f.Latency); err != nil {
 		return err
@@ -96,15 +94,14 @@ func (d *Driver) strike(ctx context.Context, f Fault) error {
 	}
 	switch {
 	case f.Disconnect:
-		return errCut
+		return errDisconnected
 	case f.Code != codes.OK:
 		return status.Errorf(f.Code, "scripted fault on %s", f.Method)
 	}
 	return nil
 }
 
-// wait returns nil after the given time, or earlier with the reason why the
-// call is over.
+// wait returns nil after the latency, or an error if the context ends earlier.
 func wait(ctx context.Context, latency time.Duration) error {
 	if latency == 0 {
 		return nil
@@ -119,7 +116,7 @@ func wait(ctx context.Context, latency time.Duration) error {
 	}
 }
 
-// interruption returns the status of a call whose context is done.
+// interruption returns the status of a call whose context ended.
 func interruption(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), errStopping) {
 		return errStopping
@@ -127,18 +124,18 @@ func interruption(ctx context.Context) error {
 	return status.FromContextError(ctx.Err()).Err()
 }
 
-// concerns says whether a request is about the fault's volume or snapshot.
-func (f Fault) concerns(request any) bool {
+// matches reports whether a request has the fault's volume or snapshot.
+func (f Fault) matches(request any) bool {
 	return f.Volume == "" || slices.Contains([]string{volumeOf(request, nil), snapshotOf(request, nil), nameOf(request)}, f.Volume)
 }
 
-// script is the list of faults in force.
+// script is the list of faults.
 type script struct {
 	mu     sync.Mutex
 	faults []Fault
 }
 
-// add appends faults, all of them or, if one is refused, none.
+// add appends all faults, or none if one is refused.
 func (s *script) add(faults []Fault) error {
 	for i, f := range faults {
 		if err := f.validate(); err != nil {
@@ -151,18 +148,18 @@ func (s *script) add(faults []Fault) error {
 	return nil
 }
 
-// clear ends all faults for the calls that begin from now on.
+// clear removes all faults.
 func (s *script) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = nil
 }
 
-// take returns the first fault on the call and counts the call against it.
+// take returns the first fault that matches the call and counts the call.
 func (s *script) take(method string, request any) (Fault, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.faults, func(f Fault) bool { return f.Method == method && f.concerns(request) })
+	i := slices.IndexFunc(s.faults, func(f Fault) bool { return f.Method == method && f.matches(request) })
 	if i < 0 {
 		return Fault{}, false
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-func TestFaultsStrikeInOrder(t *testing.T) {
+func TestFaultsApplyInOrder(t *testing.T) {
 	server, driver := start(t, csimock.Config{})
 	if err := server.Inject(
 		csimock.Fault{Method: "CreateVolume", Code: codes.Unavailable, Times: 2},
@@ -39,7 +39,7 @@ func TestFaultsStrikeInOrder(t *testing.T) {
 	deleteVolume(t, driver, server.Volumes()[0].ID)
 }
 
-func TestFaultAfterwardsHidesWhatHappened(t *testing.T) {
+func TestFaultAfterTheHandler(t *testing.T) {
 	server, driver := start(t, csimock.Config{Faults: []csimock.Fault{{Method: "CreateVolume", Code: codes.Unavailable, Times: 1, After: true}}})
 	_, err := driver.CreateVolume(t.Context(), volumeRequest("one"))
 	expectCode(t, err, codes.Unavailable)
@@ -55,8 +55,7 @@ func TestFaultAfterwardsHidesWhatHappened(t *testing.T) {
 	}
 }
 
-// hang lets a call hang on the driver after its work is done, and returns the
-// channel that its error will come through.
+// hang starts a call that hangs after the handler, and returns the channel of its error.
 func hang(ctx context.Context, t *testing.T, server *csimock.Server, driver clients) <-chan error {
 	t.Helper()
 	if err := server.Inject(csimock.Fault{Method: "CreateVolume", Hang: true, After: true}); err != nil {
@@ -71,7 +70,7 @@ func hang(ctx context.Context, t *testing.T, server *csimock.Server, driver clie
 	return ended
 }
 
-func TestHangEndsWithItsCaller(t *testing.T) {
+func TestHangEndsWithItsCall(t *testing.T) {
 	server, driver := start(t, csimock.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -96,8 +95,8 @@ func TestLatencyDelaysTheCall(t *testing.T) {
 		want     codes.Code
 		took     time.Duration
 	}{
-		"of a caller who waits":       {time.Hour, codes.OK, time.Minute},
-		"until its caller has enough": {time.Second, codes.DeadlineExceeded, time.Second},
+		"patient caller":         {time.Hour, codes.OK, time.Minute},
+		"caller with a deadline": {time.Second, codes.DeadlineExceeded, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -121,11 +120,11 @@ func TestLatencyDelaysTheCall(t *testing.T) {
 
 func TestInjectRefuses(t *testing.T) {
 	for name, fault := range map[string]csimock.Fault{
-		"a method that does not exist": {Method: "DestroyVolume", Code: codes.Internal},
-		"negative times":               {Method: "Probe", Code: codes.Internal, Times: -1},
-		"negative latency":             {Method: "Probe", Latency: -1},
-		"a code that does not exist":   {Method: "Probe", Code: 99},
-		"a fault without effect":       {Method: "Probe", Times: 3},
+		"unknown method":       {Method: "DestroyVolume", Code: codes.Internal},
+		"negative times":       {Method: "Probe", Code: codes.Internal, Times: -1},
+		"negative latency":     {Method: "Probe", Latency: -1},
+		"unknown code":         {Method: "Probe", Code: 99},
+		"fault without effect": {Method: "Probe", Times: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			driver, err := csimock.New(csimock.Config{})
@@ -169,16 +168,16 @@ func TestLoadFaults(t *testing.T) {
 	}
 }
 
-func TestLoadFaultsNamesWhatIsWrong(t *testing.T) {
+func TestLoadFaultsNamesTheEntry(t *testing.T) {
 	for name, tc := range map[string]struct{ content, want string }{
-		"an unknown method":       {"[{method: Probe, code: Internal}, {method: Destroy, code: Internal}]", `entry 2: unknown method "Destroy"`},
-		"an unknown code":         {"[{method: Probe, code: Broken}]", `entry 1: unknown code "Broken"`},
-		"an unknown field":        {"[{method: Probe, cod: Internal}]", `entry 1: decode fault: json: unknown field "cod"`},
-		"a latency of no unit":    {"[{method: Probe, latency: '100'}]", "entry 1: read latency"},
-		"times of no number":      {"[{method: Probe, times: often}]", "entry 1: decode fault"},
-		"an entry without effect": {"[{method: Probe}]", "entry 1: fault on Probe has no effect"},
-		"no list":                 {"method: Probe", "want a list of faults"},
-		"no YAML":                 {"\t", "want a list of faults"},
+		"unknown method":        {"[{method: Probe, code: Internal}, {method: Destroy, code: Internal}]", `entry 2: unknown method "Destroy"`},
+		"unknown code":          {"[{method: Probe, code: Broken}]", `entry 1: unknown code "Broken"`},
+		"unknown field":         {"[{method: Probe, cod: Internal}]", `entry 1: decode fault: json: unknown field "cod"`},
+		"latency without unit":  {"[{method: Probe, latency: '100'}]", "entry 1: read latency"},
+		"times is not a number": {"[{method: Probe, times: often}]", "entry 1: decode fault"},
+		"entry without effect":  {"[{method: Probe}]", "entry 1: fault on Probe has no effect"},
+		"no list":               {"method: Probe", "want a list of faults"},
+		"no YAML":               {"\t", "want a list of faults"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := faultFile(t, tc.content)
@@ -208,7 +207,7 @@ func inMemory(t *testing.T, driver *csimock.Driver) clients {
 	return clientsOf(connection)
 }
 
-func TestAFaultOnOneVolumeLeavesOthersAlone(t *testing.T) {
+func TestFaultOfOneVolume(t *testing.T) {
 	server, driver := start(t, csimock.Config{})
 	id := create(t, driver, volumeRequest("one"))
 	if err := server.Inject(
@@ -225,12 +224,12 @@ func TestAFaultOnOneVolumeLeavesOthersAlone(t *testing.T) {
 	expectCode(t, err, codes.Internal)
 }
 
-func TestALostConnectionHidesWhatHappened(t *testing.T) {
+func TestDisconnectAfterTheHandler(t *testing.T) {
 	struck, answered := make(chan csimock.Fault, 1), make(chan csimock.Call, 2)
 	fault := csimock.Fault{Method: "CreateVolume", Disconnect: true, After: true, Times: 1}
 	server, driver := start(t, csimock.Config{
-		Faults: []csimock.Fault{fault},
-		Struck: func(f csimock.Fault) { struck <- f }, Answered: func(c csimock.Call) { answered <- c },
+		Faults:       []csimock.Fault{fault},
+		FaultApplied: func(f csimock.Fault) { struck <- f }, CallFinished: func(c csimock.Call) { answered <- c },
 	})
 	_, err := driver.CreateVolume(t.Context(), volumeRequest("one"))
 	expectCode(t, err, codes.Unavailable)

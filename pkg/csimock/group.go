@@ -19,8 +19,7 @@ type groupServer struct {
 	*Driver
 }
 
-// GroupControllerGetCapabilities returns what the GroupController service can
-// do.
+// GroupControllerGetCapabilities returns the capabilities of the GroupController service.
 func (*groupServer) GroupControllerGetCapabilities(context.Context, *csi.GroupControllerGetCapabilitiesRequest) (*csi.GroupControllerGetCapabilitiesResponse, error) {
 	return &csi.GroupControllerGetCapabilitiesResponse{Capabilities: []*csi.GroupControllerServiceCapability{{
 		Type: &csi.GroupControllerServiceCapability_Rpc{Rpc: &csi.GroupControllerServiceCapability_RPC{
@@ -29,8 +28,8 @@ func (*groupServer) GroupControllerGetCapabilities(context.Context, *csi.GroupCo
 	}}}, nil
 }
 
-// CreateVolumeGroupSnapshot takes snapshots of several volumes at one moment,
-// or finds the ones it took before for the same name.
+// CreateVolumeGroupSnapshot creates snapshots of several volumes at one moment, or returns
+// the existing group with the name.
 func (s *groupServer) CreateVolumeGroupSnapshot(_ context.Context, request *csi.CreateVolumeGroupSnapshotRequest) (*csi.CreateVolumeGroupSnapshotResponse, error) {
 	sources, err := checkCreateGroup(request)
 	if err != nil {
@@ -43,16 +42,15 @@ func (s *groupServer) CreateVolumeGroupSnapshot(_ context.Context, request *csi.
 		return nil, err
 	}
 	if group == nil {
-		if group, err = s.takeGroup(request, sources); err != nil {
+		if group, err = s.createGroup(request, sources); err != nil {
 			return nil, err
 		}
 	}
 	return &csi.CreateVolumeGroupSnapshotResponse{GroupSnapshot: s.describeGroup(group)}, nil
 }
 
-// findGroup returns the group taken before for the same name, nil if there is
-// none, AlreadyExists if it is not what the request asks for. The store is
-// locked.
+// findGroup returns the existing group with the name, nil for none, and AlreadyExists if
+// the group differs from the request. The store is locked.
 func (s *groupServer) findGroup(request *csi.CreateVolumeGroupSnapshotRequest, sources []string) (*Group, error) {
 	group, found := s.store.groups.byName[request.GetName()]
 	if !found {
@@ -64,8 +62,8 @@ func (s *groupServer) findGroup(request *csi.CreateVolumeGroupSnapshotRequest, s
 	return group, nil
 }
 
-// checkCreateGroup refuses a request that is not well formed, and returns the
-// IDs of its source volumes, sorted.
+// checkCreateGroup refuses an invalid request and returns the IDs of the source volumes,
+// sorted.
 func checkCreateGroup(request *csi.CreateVolumeGroupSnapshotRequest) ([]string, error) {
 	if err := cmp.Or(
 		checkText("name", request.GetName()),
@@ -88,9 +86,9 @@ func checkCreateGroup(request *csi.CreateVolumeGroupSnapshotRequest) ([]string, 
 	return sources, nil
 }
 
-// takeGroup takes a snapshot of each source, or of none if one does not exist.
-// The store is locked.
-func (s *groupServer) takeGroup(request *csi.CreateVolumeGroupSnapshotRequest, sources []string) (*Group, error) {
+// createGroup creates a snapshot of each source, or none if a source is missing. The store
+// is locked.
+func (s *groupServer) createGroup(request *csi.CreateVolumeGroupSnapshotRequest, sources []string) (*Group, error) {
 	volumes := make([]*Volume, 0, len(sources))
 	for _, id := range sources {
 		volume, err := s.volume(id)
@@ -138,8 +136,8 @@ func (s *groupServer) GetVolumeGroupSnapshot(_ context.Context, request *csi.Get
 	return &csi.GetVolumeGroupSnapshotResponse{GroupSnapshot: s.describeGroup(group)}, nil
 }
 
-// DeleteVolumeGroupSnapshot deletes a group and all snapshots in it; one that
-// does not exist is deleted already.
+// DeleteVolumeGroupSnapshot deletes a group and its snapshots. A missing group is a
+// success.
 func (s *groupServer) DeleteVolumeGroupSnapshot(_ context.Context, request *csi.DeleteVolumeGroupSnapshotRequest) (*csi.DeleteVolumeGroupSnapshotResponse, error) {
 	if err := checkText("group_snapshot_id", request.GetGroupSnapshotId()); err != nil {
 		return nil, err
@@ -157,7 +155,7 @@ func (s *groupServer) DeleteVolumeGroupSnapshot(_ context.Context, request *csi.
 	return &csi.DeleteVolumeGroupSnapshotResponse{}, nil
 }
 
-// checkMembers refuses a list that is not that of the snapshots in the group.
+// checkMembers refuses a list other than the snapshots of the group.
 func (g *Group) checkMembers(ids []string) error {
 	if !slices.Equal(slices.Sorted(slices.Values(ids)), slices.Sorted(slices.Values(g.Snapshots))) {
 		return status.Errorf(codes.InvalidArgument, "snapshot_ids does not list the %d snapshots of group %q", len(g.Snapshots), g.ID)
@@ -165,7 +163,7 @@ func (g *Group) checkMembers(ids []string) error {
 	return nil
 }
 
-// describeGroup returns a group as CSI sees it. The store is locked.
+// describeGroup returns the CSI message of a group. The store is locked.
 func (d *Driver) describeGroup(g *Group) *csi.VolumeGroupSnapshot {
 	described := &csi.VolumeGroupSnapshot{
 		GroupSnapshotId: g.ID,

@@ -11,19 +11,19 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// Condition is one adverse health condition of a volume or of the storage
-// backend. CSI allows no two with the same status and reason.
+// Condition is an adverse health condition of a volume or of the storage backend. CSI
+// requires that status and reason are unique.
 type Condition struct {
 	// Status is the name of a CSI VolumeHealthErrorType, such as DEGRADED, or
 	// of a StorageHealthErrorType, such as STORAGE_UNREACHABLE.
 	Status string `json:"status"`
 	// Reason is a word in CamelCase.
 	Reason string `json:"reason"`
-	// Message is for people; it may be empty.
+	// Message is a text for users; it may be empty.
 	Message string `json:"message,omitempty"`
 }
 
-// The conditions that the driver finds itself.
+// Conditions that the driver detects itself.
 var (
 	topologyNotServed = Condition{
 		Status: csi.VolumeHealthErrorType_INACCESSIBLE.String(), Reason: "TopologyNotServed",
@@ -42,8 +42,8 @@ var (
 // conditionReason is the format of a reason.
 var conditionReason = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
-// validateConditions refuses conditions that CSI does not allow. known are the
-// values of the enum that Status names; its value 0 is no status.
+// validateConditions refuses conditions that CSI does not allow. known is the enum of the
+// status; its value 0 is not a status.
 func validateConditions(conditions []Condition, known map[string]int32) error {
 	seen := map[Condition]bool{}
 	for _, c := range conditions {
@@ -61,13 +61,13 @@ func validateConditions(conditions []Condition, known map[string]int32) error {
 	return nil
 }
 
-// statuses returns the names in an enum but for that of value 0, sorted.
+// statuses returns the names of an enum except value 0, sorted.
 func statuses(known map[string]int32) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return known[name] == 0 })
 }
 
-// withCondition returns the conditions and one more, unless there is one with
-// its status and reason.
+// withCondition returns the conditions with one more, unless its status and reason exist
+// already.
 func withCondition(conditions []Condition, more Condition) []Condition {
 	if slices.ContainsFunc(conditions, func(c Condition) bool { return c.Status == more.Status && c.Reason == more.Reason }) {
 		return conditions
@@ -75,8 +75,8 @@ func withCondition(conditions []Condition, more Condition) []Condition {
 	return append(slices.Clone(conditions), more)
 }
 
-// SetVolumeHealth replaces the conditions of a volume, given by its ID or its
-// name, and saves them; without conditions the volume is healthy.
+// SetVolumeHealth replaces and saves the conditions of a volume, by volume ID or name. No
+// conditions means healthy.
 func (d *Driver) SetVolumeHealth(volume string, conditions ...Condition) error {
 	if err := validateConditions(conditions, csi.VolumeHealthErrorType_value); err != nil {
 		return fmt.Errorf("set health of volume %q: %w", volume, err)
@@ -87,7 +87,7 @@ func (d *Driver) SetVolumeHealth(volume string, conditions ...Condition) error {
 	return d.state.save(d.store)
 }
 
-// setVolumeHealth reports whether it found the volume.
+// setVolumeHealth returns false for a missing volume.
 func (d *Driver) setVolumeHealth(volume string, conditions []Condition) bool {
 	d.store.Lock()
 	defer d.store.Unlock()
@@ -100,8 +100,8 @@ func (d *Driver) setVolumeHealth(volume string, conditions []Condition) bool {
 	return true
 }
 
-// SetStorageHealth replaces the conditions of the storage backend as the node
-// sees it, and saves them; without conditions it is healthy.
+// SetStorageHealth replaces and saves the conditions of the storage backend on the node. No
+// conditions means healthy.
 func (d *Driver) SetStorageHealth(conditions ...Condition) error {
 	if err := validateConditions(conditions, csi.StorageHealthErrorType_value); err != nil {
 		return fmt.Errorf("set health of storage: %w", err)
@@ -113,8 +113,8 @@ func (d *Driver) SetStorageHealth(conditions ...Condition) error {
 	return d.state.save(d.store)
 }
 
-// controllerHealth returns the conditions of a volume as the controller sees
-// them. The store is locked.
+// controllerHealth returns the conditions of a volume that the controller reports. The
+// store is locked.
 func (d *Driver) controllerHealth(v *Volume) []Condition {
 	served := !d.config.Capabilities.Has(Topology) || len(v.Topology) == 0 || findTopology(d.config.Topologies, v.Topology) != nil
 	if served {
@@ -123,8 +123,7 @@ func (d *Driver) controllerHealth(v *Volume) []Condition {
 	return withCondition(v.Health, topologyNotServed)
 }
 
-// nodeHealth returns the conditions of a volume as the node sees them. The
-// store is locked.
+// nodeHealth returns the conditions of a volume that the node reports. The store is locked.
 func (d *Driver) nodeHealth(v *Volume) []Condition {
 	for path := range v.Targets {
 		if _, err := os.Lstat(path); err != nil {
@@ -143,7 +142,7 @@ func (d *Driver) storageHealth() []Condition {
 	return withCondition(d.store.health, poolOvercommitted)
 }
 
-// volumeHealth returns the conditions of a volume in the words of CSI.
+// volumeHealth returns the CSI message of the conditions of a volume.
 func volumeHealth(id string, conditions []Condition) *csi.VolumeHealth {
 	health := &csi.VolumeHealth{VolumeId: id}
 	for _, c := range conditions {
@@ -156,8 +155,7 @@ func volumeHealth(id string, conditions []Condition) *csi.VolumeHealth {
 	return health
 }
 
-// backendHealth returns the conditions of the storage backend in the words of
-// CSI.
+// backendHealth returns the CSI messages of the conditions of the storage backend.
 func backendHealth(conditions []Condition) []*csi.NodeGetStorageHealthResponse_StorageBackendHealth {
 	var health []*csi.NodeGetStorageHealthResponse_StorageBackendHealth
 	for _, c := range conditions {

@@ -8,8 +8,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// ControllerGetVolumeHealth returns the conditions of a volume, none if it is
-// healthy.
+// ControllerGetVolumeHealth returns the conditions of a volume.
 func (s *controllerServer) ControllerGetVolumeHealth(_ context.Context, request *csi.ControllerGetVolumeHealthRequest) (*csi.ControllerGetVolumeHealthResponse, error) {
 	if err := checkText("volume_id", request.GetVolumeId()); err != nil {
 		return nil, err
@@ -23,8 +22,7 @@ func (s *controllerServer) ControllerGetVolumeHealth(_ context.Context, request 
 	return &csi.ControllerGetVolumeHealthResponse{VolumeHealth: volumeHealth(volume.ID, s.controllerHealth(volume))}, nil
 }
 
-// ControllerListVolumeHealth returns a page of the volumes that are not
-// healthy, oldest first.
+// ControllerListVolumeHealth returns a page of the unhealthy volumes, oldest first.
 func (s *controllerServer) ControllerListVolumeHealth(_ context.Context, request *csi.ControllerListVolumeHealthRequest) (*csi.ControllerListVolumeHealthResponse, error) {
 	s.store.Lock()
 	defer s.store.Unlock()
@@ -41,8 +39,8 @@ func (s *controllerServer) ControllerListVolumeHealth(_ context.Context, request
 	return response, nil
 }
 
-// NodeGetVolumeHealth returns the conditions of a volume as the node sees them.
-// The volume need not be staged or published.
+// NodeGetVolumeHealth returns the conditions of a volume that the node reports. The volume
+// need not be staged or published.
 func (s *nodeServer) NodeGetVolumeHealth(_ context.Context, request *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),

@@ -9,10 +9,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// HealthEntry is a condition of a volume or, without one, of the storage
-// backend.
+// HealthEntry is a condition of a volume or, without a volume, of the storage backend.
 type HealthEntry struct {
-	// Volume is the ID or the name of a volume, which may be created later.
+	// Volume is the ID or name of a volume, which may be created later.
 	Volume string `json:"volume,omitempty"`
 	Condition
 }
@@ -25,8 +24,7 @@ type HealthEntry struct {
 //   - status: STORAGE_UNREACHABLE
 //     reason: NoPath
 //
-// with message as a further field. Anything in it that is not understood is an
-// error that names the file and the entry.
+// A further field is message. An error names the file and the entry.
 func LoadHealth(path string) ([]HealthEntry, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -58,8 +56,7 @@ func (e HealthEntry) validate() error {
 	return validateConditions([]Condition{e.Condition}, known)
 }
 
-// addHealth adds the configured conditions to the storage backend and to the
-// volumes that exist.
+// addHealth adds the configured conditions to the storage backend and to existing volumes.
 func (d *Driver) addHealth() {
 	for _, entry := range d.config.Health {
 		if entry.Volume == "" {
@@ -71,7 +68,7 @@ func (d *Driver) addHealth() {
 	d.store.version++
 }
 
-// healthOf returns the configured conditions of a volume by its name.
+// healthOf returns the configured conditions of the volume with the name.
 func (c Config) healthOf(name string) []Condition {
 	var conditions []Condition
 	for _, entry := range c.Health {

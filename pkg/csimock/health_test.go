@@ -114,7 +114,7 @@ func TestConfiguredHealthAppliesToLaterVolumes(t *testing.T) {
 	}
 }
 
-func TestDriverFindsConditionsItself(t *testing.T) {
+func TestDriverDetectsConditions(t *testing.T) {
 	config := everything()
 	config.StateFile = filepath.Join(t.TempDir(), "state.json")
 	server, driver := start(t, config)
@@ -172,19 +172,19 @@ func TestListingHealthOmitsHealthyVolumes(t *testing.T) {
 	expectCode(t, err, codes.InvalidArgument)
 }
 
-func TestHealthRequestIsRefused(t *testing.T) {
+func TestInvalidHealthRequestIsRefused(t *testing.T) {
 	_, driver := start(t, everything())
 	id := create(t, driver, volumeRequest("one"))
 	for name, tc := range map[string]struct {
 		request *csi.NodeGetVolumeHealthRequest
 		want    codes.Code
 	}{
-		"volume missing":              {&csi.NodeGetVolumeHealthRequest{VolumeId: "vol-9"}, codes.NotFound},
-		"no volume":                   {&csi.NodeGetVolumeHealthRequest{}, codes.InvalidArgument},
-		"relative publish path":       {&csi.NodeGetVolumeHealthRequest{VolumeId: id, VolumePublishPath: "x"}, codes.InvalidArgument},
-		"relative staging path":       {&csi.NodeGetVolumeHealthRequest{VolumeId: id, StagingTargetPath: "x"}, codes.InvalidArgument},
-		"paths where it is not":       {&csi.NodeGetVolumeHealthRequest{VolumeId: id, VolumePublishPath: "/x", StagingTargetPath: "/y"}, codes.OK},
-		"volume that is not anywhere": {&csi.NodeGetVolumeHealthRequest{VolumeId: id}, codes.OK},
+		"volume missing":          {&csi.NodeGetVolumeHealthRequest{VolumeId: "vol-9"}, codes.NotFound},
+		"no volume":               {&csi.NodeGetVolumeHealthRequest{}, codes.InvalidArgument},
+		"relative publish path":   {&csi.NodeGetVolumeHealthRequest{VolumeId: id, VolumePublishPath: "x"}, codes.InvalidArgument},
+		"relative staging path":   {&csi.NodeGetVolumeHealthRequest{VolumeId: id, StagingTargetPath: "x"}, codes.InvalidArgument},
+		"paths of another volume": {&csi.NodeGetVolumeHealthRequest{VolumeId: id, VolumePublishPath: "/x", StagingTargetPath: "/y"}, codes.OK},
+		"unused volume":           {&csi.NodeGetVolumeHealthRequest{VolumeId: id}, codes.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := driver.NodeGetVolumeHealth(t.Context(), tc.request)
@@ -229,7 +229,7 @@ func TestHealthCallsFailAsScripted(t *testing.T) {
 	}
 }
 
-func TestImpossibleConditionIsRefused(t *testing.T) {
+func TestInvalidConditionIsRefused(t *testing.T) {
 	server, driver := start(t, everything())
 	create(t, driver, volumeRequest("one"))
 	for want, err := range map[string]error{

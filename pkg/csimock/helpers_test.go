@@ -142,7 +142,7 @@ func fromVolume(id string) *csi.VolumeContentSource {
 	}}
 }
 
-// create makes a volume and returns its ID.
+// create creates a volume and returns its ID.
 func create(t testing.TB, driver clients, request *csi.CreateVolumeRequest) string {
 	t.Helper()
 	response, err := driver.CreateVolume(t.Context(), request)

@@ -21,7 +21,7 @@ func (s *identityServer) GetPluginInfo(context.Context, *csi.GetPluginInfoReques
 	return &csi.GetPluginInfoResponse{Name: s.config.Name, VendorVersion: vendorVersion}, nil
 }
 
-// GetPluginCapabilities returns what the driver as a whole can do.
+// GetPluginCapabilities returns the capabilities of the plugin.
 func (s *identityServer) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	capabilities := advertised(s.config.Capabilities, pluginServices, pluginService)
 	if s.config.Capabilities.Has(Expansion) {
@@ -30,19 +30,19 @@ func (s *identityServer) GetPluginCapabilities(context.Context, *csi.GetPluginCa
 	return &csi.GetPluginCapabilitiesResponse{Capabilities: capabilities}, nil
 }
 
-// Probe answers that the driver is ready; a fault on Probe makes it unhealthy.
+// Probe reports that the driver is ready. A fault on Probe makes it unhealthy.
 func (*identityServer) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }
 
-// pluginService is a service as a plugin capability.
+// pluginService returns a service as a plugin capability.
 func pluginService(kind csi.PluginCapability_Service_Type) *csi.PluginCapability {
 	return &csi.PluginCapability{Type: &csi.PluginCapability_Service_{
 		Service: &csi.PluginCapability_Service{Type: kind},
 	}}
 }
 
-// onlineExpansion is the plugin capability to expand volumes that are in use.
+// onlineExpansion returns the plugin capability to expand volumes in use.
 func onlineExpansion() *csi.PluginCapability {
 	return &csi.PluginCapability{Type: &csi.PluginCapability_VolumeExpansion_{
 		VolumeExpansion: &csi.PluginCapability_VolumeExpansion{Type: csi.PluginCapability_VolumeExpansion_ONLINE},

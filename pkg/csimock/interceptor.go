@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// intercept answers one call and logs it before the answer leaves. Once
-// serving is done, what still waits in a fault is interrupted.
+// intercept handles one call and logs the call before the response is sent. When serving
+// ends, calls that wait in a fault are interrupted.
 func (d *Driver) intercept(serving context.Context) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		began := time.Now()
@@ -21,7 +21,7 @@ func (d *Driver) intercept(serving context.Context) grpc.UnaryServerInterceptor 
 		defer cancel(nil)
 		defer context.AfterFunc(serving, func() { cancel(errStopping) })()
 		method := path.Base(info.FullMethod)
-		response, err := d.answer(ctx, method, request, handler)
+		response, err := d.handle(ctx, method, request, handler)
 		call := Call{
 			Time: time.Now(), Method: method, Code: status.Code(err).String(),
 			Volume: volumeOf(request, response), Snapshot: snapshotOf(request, response), Name: nameOf(request),
@@ -30,10 +30,10 @@ func (d *Driver) intercept(serving context.Context) grpc.UnaryServerInterceptor 
 		if logged := d.calls.append(call, d.countVolumes); logged != nil {
 			return nil, status.Error(codes.Internal, logged.Error())
 		}
-		if d.config.Answered != nil {
-			d.config.Answered(call)
+		if d.config.CallFinished != nil {
+			d.config.CallFinished(call)
 		}
-		if errors.Is(err, errCut) {
+		if errors.Is(err, errDisconnected) {
 			d.connections.drop()
 		}
 		if err != nil {
@@ -43,18 +43,18 @@ func (d *Driver) intercept(serving context.Context) grpc.UnaryServerInterceptor 
 	}
 }
 
-// answer runs the handler and the faults around it. A response that comes with
-// an error is for the log only.
-func (d *Driver) answer(ctx context.Context, method string, request any, handler grpc.UnaryHandler) (any, error) {
+// handle runs the handler and the faults before and after it. A response with an error is
+// for the log only.
+func (d *Driver) handle(ctx context.Context, method string, request any, handler grpc.UnaryHandler) (any, error) {
 	if !d.config.Capabilities.hasAll(gates[method]) {
 		return nil, status.Errorf(codes.Unimplemented, "%s is switched off, it needs the capabilities %v", method, gates[method])
 	}
 	if err := d.checkSecrets(request); err != nil {
 		return nil, err
 	}
-	fault, struck := d.faults.take(method, request)
-	if struck && !fault.After {
-		if err := d.strike(ctx, fault); err != nil {
+	fault, matched := d.faults.take(method, request)
+	if matched && !fault.After {
+		if err := d.apply(ctx, fault); err != nil {
 			return nil, err
 		}
 	}
@@ -62,16 +62,16 @@ func (d *Driver) answer(ctx context.Context, method string, request any, handler
 	if saved := d.state.save(d.store); saved != nil {
 		return response, status.Error(codes.Internal, saved.Error())
 	}
-	if err == nil && struck && fault.After {
-		err = d.strike(ctx, fault)
+	if err == nil && matched && fault.After {
+		err = d.apply(ctx, fault)
 	}
-	if err == nil && struck {
+	if err == nil && matched {
 		response = fault.Response.apply(response, d)
 	}
 	return response, err
 }
 
-// volumeOf returns the ID of the volume that a call is about, if it has one.
+// volumeOf returns the volume ID of a call, "" for none.
 func volumeOf(request, response any) string {
 	switch about := request.(type) {
 	case interface{ GetVolumeId() string }:
@@ -83,7 +83,7 @@ func volumeOf(request, response any) string {
 	return created.GetVolume().GetVolumeId()
 }
 
-// snapshotOf returns the ID of the snapshot that a call is about, if it has one.
+// snapshotOf returns the snapshot ID of a call, "" for none.
 func snapshotOf(request, response any) string {
 	if about, ok := request.(interface{ GetSnapshotId() string }); ok {
 		return about.GetSnapshotId()
@@ -92,7 +92,7 @@ func snapshotOf(request, response any) string {
 	return created.GetSnapshot().GetSnapshotId()
 }
 
-// nameOf returns the name that a request asks for, if it has one.
+// nameOf returns the requested name, "" for none.
 func nameOf(request any) string {
 	named, ok := request.(interface{ GetName() string })
 	if !ok {

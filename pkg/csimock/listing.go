@@ -11,18 +11,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// tokenPrefix begins the token of a page; the sequence of the last record of
-// the page before it follows.
+// tokenPrefix is the prefix of a page token. The sequence of the last record of the
+// previous page follows.
 const tokenPrefix = "after-"
 
-// window is the part of a listing that a request asks for.
+// window is the requested part of a listing.
 type window struct {
 	after uint64 // the sequence that the page comes after
 	limit int    // how many entries it may have; 0 is all
 }
 
-// parseWindow reads the paging of a request. last is the highest sequence that
-// a token can hold; every other token is Aborted, as CSI asks.
+// parseWindow reads the paging fields of a request. last is the highest sequence in a valid
+// token; CSI requires Aborted for every other token.
 func parseWindow(token string, limit int32, last uint64) (window, error) {
 	if limit < 0 {
 		return window{}, status.Errorf(codes.InvalidArgument, "max_entries must not be negative, got %d", limit)
@@ -38,9 +38,8 @@ func parseWindow(token string, limit int32, last uint64) (window, error) {
 	return window{after: after, limit: int(limit)}, nil
 }
 
-// page returns the records in the window, and the token of the page behind it,
-// empty if that one is empty. The records are sorted. A page does not shift
-// when records before it come or go.
+// page returns the records in the window and the token of the next page, empty if the next
+// page is empty. Changes before the window do not shift the page.
 func page[T interface{ record() *Record }](sorted []T, w window) ([]T, string) {
 	start := slices.IndexFunc(sorted, func(item T) bool { return item.record().Sequence > w.after })
 	if start < 0 {
@@ -75,8 +74,7 @@ func (s *controllerServer) ListVolumes(_ context.Context, request *csi.ListVolum
 	return response, nil
 }
 
-// ListSnapshots returns a page of all snapshots, oldest first, or of those
-// that match.
+// ListSnapshots returns a page of all matching snapshots, oldest first.
 func (s *controllerServer) ListSnapshots(_ context.Context, request *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	s.store.Lock()
 	defer s.store.Unlock()
@@ -95,7 +93,7 @@ func (s *controllerServer) ListSnapshots(_ context.Context, request *csi.ListSna
 	return response, nil
 }
 
-// matches reports whether the snapshot is one that the request asks for.
+// matches reports whether the snapshot matches the request.
 func (s *Snapshot) matches(request *csi.ListSnapshotsRequest) bool {
 	id, source := request.GetSnapshotId(), request.GetSourceVolumeId()
 	return (id == "" || id == s.ID) && (source == "" || source == s.Volume)

@@ -49,9 +49,9 @@ func TestPagesHoldEveryVolumeOnce(t *testing.T) {
 	}
 }
 
-// This is what the one spec asks that csi-sanity has switched off: a token
-// survives that everything on its page goes, and later pages have the new.
-func TestPagesStayTrue(t *testing.T) {
+// csi-sanity has switched off the spec for this: a token survives the deletion of all
+// records on its page, and later pages contain new records.
+func TestPagesSurviveChanges(t *testing.T) {
 	_, driver := start(t, everything())
 	for i := range 3 {
 		create(t, driver, volumeRequest(fmt.Sprintf("volume-%d", i)))
@@ -77,11 +77,11 @@ func TestListSnapshotsFilters(t *testing.T) {
 		request *csi.ListSnapshotsRequest
 		want    []string
 	}{
-		"nothing in particular is all":         {&csi.ListSnapshotsRequest{}, []string{first, second, third}},
-		"a source volume is its snapshots":     {&csi.ListSnapshotsRequest{SourceVolumeId: one}, []string{first, second}},
-		"a snapshot is that one":               {&csi.ListSnapshotsRequest{SnapshotId: third}, []string{third}},
-		"a snapshot of another volume is none": {&csi.ListSnapshotsRequest{SnapshotId: third, SourceVolumeId: one}, nil},
-		"a page of a source volume is a part":  {&csi.ListSnapshotsRequest{SourceVolumeId: one, MaxEntries: 1}, []string{first}},
+		"no filter":                  {&csi.ListSnapshotsRequest{}, []string{first, second, third}},
+		"source volume":              {&csi.ListSnapshotsRequest{SourceVolumeId: one}, []string{first, second}},
+		"snapshot ID":                {&csi.ListSnapshotsRequest{SnapshotId: third}, []string{third}},
+		"snapshot of another volume": {&csi.ListSnapshotsRequest{SnapshotId: third, SourceVolumeId: one}, nil},
+		"page of a source volume":    {&csi.ListSnapshotsRequest{SourceVolumeId: one, MaxEntries: 1}, []string{first}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response, err := driver.ListSnapshots(t.Context(), tc.request)
@@ -102,10 +102,10 @@ func TestListVolumesRefuses(t *testing.T) {
 		request *csi.ListVolumesRequest
 		want    codes.Code
 	}{
-		"a token of something else":       {&csi.ListVolumesRequest{StartingToken: "tomorrow"}, codes.Aborted},
-		"a token with a sign in it":       {&csi.ListVolumesRequest{StartingToken: "after--1"}, codes.Aborted},
-		"a token it can never have given": {&csi.ListVolumesRequest{StartingToken: "after-99"}, codes.Aborted},
-		"a negative number of entries":    {&csi.ListVolumesRequest{MaxEntries: -1}, codes.InvalidArgument},
+		"foreign token":                 {&csi.ListVolumesRequest{StartingToken: "tomorrow"}, codes.Aborted},
+		"token with a sign":             {&csi.ListVolumesRequest{StartingToken: "after--1"}, codes.Aborted},
+		"token above the last sequence": {&csi.ListVolumesRequest{StartingToken: "after-99"}, codes.Aborted},
+		"negative limit":                {&csi.ListVolumesRequest{MaxEntries: -1}, codes.InvalidArgument},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())

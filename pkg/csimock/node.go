@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// inodes is how many inodes the file system of every volume has.
+// inodes is the number of inodes of every volume's file system.
 const inodes = 1 << 20
 
 // nodeServer is the Node service.
@@ -19,21 +19,21 @@ type nodeServer struct {
 	*Driver
 }
 
-// NodeGetCapabilities returns what the Node service can do.
+// NodeGetCapabilities returns the capabilities of the Node service.
 func (s *nodeServer) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	return &csi.NodeGetCapabilitiesResponse{
 		Capabilities: advertised(s.config.Capabilities, nodeRPCs, nodeRPC),
 	}, nil
 }
 
-// nodeRPC is an RPC as a node capability.
+// nodeRPC returns an RPC as a node capability.
 func nodeRPC(kind csi.NodeServiceCapability_RPC_Type) *csi.NodeServiceCapability {
 	return &csi.NodeServiceCapability{Type: &csi.NodeServiceCapability_Rpc{
 		Rpc: &csi.NodeServiceCapability_RPC{Type: kind},
 	}}
 }
 
-// NodeGetInfo returns who and where the node is.
+// NodeGetInfo returns the ID, volume limit and topology of the node.
 func (s *nodeServer) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
 	response := &csi.NodeGetInfoResponse{
 		NodeId:            s.config.NodeID,
@@ -45,8 +45,8 @@ func (s *nodeServer) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi
 	return response, nil
 }
 
-// NodeGetVolumeStats returns the usage of a volume that is staged or published
-// at the path. A volume is always empty: the driver stores no data.
+// NodeGetVolumeStats returns the usage of a volume that is staged or published at the path.
+// Volumes are always empty: the driver stores no data.
 func (s *nodeServer) NodeGetVolumeStats(_ context.Context, request *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	if err := checkVolumePath(request.GetVolumeId(), request.GetVolumePath()); err != nil {
 		return nil, err
@@ -64,8 +64,8 @@ func (s *nodeServer) NodeGetVolumeStats(_ context.Context, request *csi.NodeGetV
 	return &csi.NodeGetVolumeStatsResponse{Usage: usage}, nil
 }
 
-// NodeExpandVolume confirms that a volume staged or published at the path has
-// the capacity asked for, which ControllerExpandVolume gave it.
+// NodeExpandVolume confirms that a volume staged or published at the path has the requested
+// capacity, which ControllerExpandVolume has set.
 func (s *nodeServer) NodeExpandVolume(_ context.Context, request *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
 	if err := cmp.Or(
 		checkVolumePath(request.GetVolumeId(), request.GetVolumePath()),
@@ -89,8 +89,8 @@ func (s *nodeServer) NodeExpandVolume(_ context.Context, request *csi.NodeExpand
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: volume.Capacity}, nil
 }
 
-// checkVolumePath refuses a request without a volume or a path. Whether the
-// path is absolute does not matter: a volume is at no other.
+// checkVolumePath refuses a request without volume or path. Relative paths need no check:
+// no volume is staged or published at one.
 func checkVolumePath(id, path string) error {
 	if err := checkText("volume_id", id); err != nil {
 		return err
@@ -101,8 +101,8 @@ func checkVolumePath(id, path string) error {
 	return nil
 }
 
-// volumeAt returns a volume and how it is staged or published at the path,
-// NotFound if it is not. The store is locked.
+// volumeAt returns a volume and its access at the path, NotFound if the volume is neither
+// staged nor published there. The store is locked.
 func (d *Driver) volumeAt(id, path string) (*Volume, Access, error) {
 	volume, err := d.volume(id)
 	if err != nil {

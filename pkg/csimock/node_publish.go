@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// NodePublishVolume makes the target path of a volume: a directory, or a file
-// for a block volume.
+// NodePublishVolume creates the target path of a volume: a directory, or a file for a block
+// volume.
 func (s *nodeServer) NodePublishVolume(_ context.Context, request *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	wanted, err := s.checkNodePublish(request)
 	if err != nil {
@@ -35,8 +35,7 @@ func (s *nodeServer) NodePublishVolume(_ context.Context, request *csi.NodePubli
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// checkNodePublish refuses a request that is not well formed, and returns how
-// the volume shall be published.
+// checkNodePublish refuses an invalid request and returns the requested publication.
 func (s *nodeServer) checkNodePublish(request *csi.NodePublishVolumeRequest) (Publication, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),
@@ -50,8 +49,8 @@ func (s *nodeServer) checkNodePublish(request *csi.NodePublishVolumeRequest) (Pu
 	return Publication{Access: access, ReadOnly: request.GetReadonly()}, err
 }
 
-// checkReady refuses a volume that is not where it must be before it can be
-// published on the node: attached, and staged. The store is locked.
+// checkReady refuses a volume that is not attached, or not staged at the path. The store is
+// locked.
 func (d *Driver) checkReady(volume *Volume, staging string) error {
 	if err := d.checkAttached(volume); err != nil {
 		return err
@@ -60,7 +59,7 @@ func (d *Driver) checkReady(volume *Volume, staging string) error {
 		return nil
 	}
 	if staging == "" {
-		return status.Error(codes.FailedPrecondition, "staging_target_path is required, for the driver has STAGE_UNSTAGE_VOLUME")
+		return status.Error(codes.FailedPrecondition, "staging_target_path is required: the driver has STAGE_UNSTAGE_VOLUME")
 	}
 	if _, staged := volume.Staged[staging]; !staged {
 		return status.Errorf(codes.FailedPrecondition, "volume %q is not staged at %q", volume.ID, staging)
@@ -68,8 +67,8 @@ func (d *Driver) checkReady(volume *Volume, staging string) error {
 	return nil
 }
 
-// nodePublish publishes the volume at the path unless it is already. The store
-// is locked.
+// nodePublish publishes the volume at the path, if it is not published there. The store is
+// locked.
 func (d *Driver) nodePublish(volume *Volume, path string, wanted Publication) error {
 	if existing, published := volume.Targets[path]; published {
 		if existing != wanted {
@@ -85,33 +84,33 @@ func (d *Driver) nodePublish(volume *Volume, path string, wanted Publication) er
 			return status.Errorf(codes.FailedPrecondition, "volume %q is published at %q and cannot be at %q as well", volume.ID, other, path)
 		}
 	}
-	if err := makeTarget(path, wanted.Type); err != nil {
+	if err := createTarget(path, wanted.Type); err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	d.store.publishTarget(volume, path, wanted)
 	return nil
 }
 
-// makeTarget makes the target path of a volume with the given access type. An
-// empty directory or file that is already there will do.
-func makeTarget(path, accessType string) error {
+// createTarget creates the target path of a volume with the access type. An existing empty
+// directory or file is accepted.
+func createTarget(path, accessType string) error {
 	var err error
 	if accessType == Mount {
 		err = os.Mkdir(path, 0o750)
 	} else {
-		err = makeFile(path)
+		err = createFile(path)
 	}
-	if errors.Is(err, fs.ErrExist) && emptyTarget(path, accessType) {
+	if errors.Is(err, fs.ErrExist) && isEmptyTarget(path, accessType) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("make target path: %w", err)
+		return fmt.Errorf("create target path: %w", err)
 	}
 	return nil
 }
 
-// makeFile makes a file that does not exist yet.
-func makeFile(path string) error {
+// createFile creates a file that does not exist.
+func createFile(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o640)
 	if err != nil {
 		return err
@@ -119,9 +118,9 @@ func makeFile(path string) error {
 	return file.Close()
 }
 
-// emptyTarget reports whether the path is an empty directory or, for a block
+// isEmptyTarget reports whether the path is an empty directory or, for a block
 // volume, an empty file.
-func emptyTarget(path, accessType string) bool {
+func isEmptyTarget(path, accessType string) bool {
 	if accessType == Mount {
 		entries, err := os.ReadDir(path)
 		return err == nil && len(entries) == 0
@@ -130,8 +129,8 @@ func emptyTarget(path, accessType string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
-// NodeUnpublishVolume removes the target path of a volume with what is in it.
-// A path where the volume is not published is left alone.
+// NodeUnpublishVolume removes the target path of a volume with its contents. Other paths
+// are not touched.
 func (s *nodeServer) NodeUnpublishVolume(_ context.Context, request *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),

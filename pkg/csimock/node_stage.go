@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// NodeStageVolume records that a volume is staged at a path, which is an
-// existing directory and stays as it is.
+// NodeStageVolume records that a volume is staged at a path. The path is an existing
+// directory and is not changed.
 func (s *nodeServer) NodeStageVolume(_ context.Context, request *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	wanted, err := s.checkStage(request)
 	if err != nil {
@@ -29,8 +29,7 @@ func (s *nodeServer) NodeStageVolume(_ context.Context, request *csi.NodeStageVo
 	return &csi.NodeStageVolumeResponse{}, nil
 }
 
-// checkStage refuses a request that is not well formed, and returns how the
-// volume shall be staged.
+// checkStage refuses an invalid request and returns the requested access.
 func (s *nodeServer) checkStage(request *csi.NodeStageVolumeRequest) (Access, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),
@@ -43,8 +42,7 @@ func (s *nodeServer) checkStage(request *csi.NodeStageVolumeRequest) (Access, er
 	return parseAccess(s.config.Capabilities, request.GetVolumeCapability())
 }
 
-// stage stages the volume at the path unless it is already. The store is
-// locked.
+// stage stages the volume at the path, if it is not staged there. The store is locked.
 func (d *Driver) stage(volume *Volume, path string, wanted Access) error {
 	if existing, staged := volume.Staged[path]; staged {
 		if existing != wanted {
@@ -65,8 +63,8 @@ func (d *Driver) stage(volume *Volume, path string, wanted Access) error {
 	return nil
 }
 
-// checkAttached refuses a volume that the controller has not published to this
-// node, if it is the controller that publishes volumes.
+// checkAttached refuses a volume that the controller has not published to this node. It
+// applies with the capability Publish only.
 func (d *Driver) checkAttached(volume *Volume) error {
 	if _, published := volume.Published[d.config.NodeID]; !published && d.config.Capabilities.Has(Publish) {
 		return status.Errorf(codes.FailedPrecondition, "volume %q is not published to node %q by the controller", volume.ID, d.config.NodeID)
@@ -74,8 +72,8 @@ func (d *Driver) checkAttached(volume *Volume) error {
 	return nil
 }
 
-// NodeUnstageVolume records that a volume is no longer staged at a path. One
-// that is not staged there is fine, one that is still published is not.
+// NodeUnstageVolume records that a volume is no longer staged at a path. A volume that is
+// not staged there is a success; a published volume is refused.
 func (s *nodeServer) NodeUnstageVolume(_ context.Context, request *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),

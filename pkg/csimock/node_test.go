@@ -11,8 +11,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// staged makes a volume for all that the tests do with it, publishes it to the
-// node and stages it in a directory; it returns both.
+// staged creates a volume, publishes it to the node and stages it in a directory. It
+// returns volume ID and directory.
 func staged(t testing.TB, driver clients, how *csi.VolumeCapability) (id, staging string) {
 	t.Helper()
 	request := volumeRequest("one")
@@ -31,10 +31,10 @@ func staged(t testing.TB, driver clients, how *csi.VolumeCapability) (id, stagin
 	return id, staging
 }
 
-func TestNodePublishMakesTheTargetAndUnpublishRemovesIt(t *testing.T) {
+func TestTargetPathIsCreatedAndRemoved(t *testing.T) {
 	for name, how := range map[string]*csi.VolumeCapability{
-		"a directory for a mounted volume": single(),
-		"a file for a block volume":        raw(),
+		"directory for mount": single(),
+		"file for block":      raw(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())
@@ -67,10 +67,10 @@ func TestNodePublishVolumeAgain(t *testing.T) {
 		readOnly bool
 		want     codes.Code
 	}{
-		"at the same path is done already":             {single(), "first", false, codes.OK},
-		"at the same path but read-only is a conflict": {single(), "first", true, codes.AlreadyExists},
-		"at another path is refused for one writer":    {single(), "second", false, codes.FailedPrecondition},
-		"at another path is fine for many writers":     {sharing, "second", false, codes.OK},
+		"same path again":             {single(), "first", false, codes.OK},
+		"same path, read-only":        {single(), "first", true, codes.AlreadyExists},
+		"other path, one writer":      {single(), "second", false, codes.FailedPrecondition},
+		"other path, several writers": {sharing, "second", false, codes.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())
@@ -93,15 +93,15 @@ func TestNodePublishVolumeRefuses(t *testing.T) {
 		change func(*testing.T, *csi.NodePublishVolumeRequest)
 		want   codes.Code
 	}{
-		"a relative target":             {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.TargetPath = "target" }, codes.InvalidArgument},
-		"no staging path":               {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.StagingTargetPath = "" }, codes.FailedPrecondition},
-		"a path where it is not staged": {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.StagingTargetPath = "/nowhere" }, codes.FailedPrecondition},
-		"a use it was not made for":     {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.VolumeCapability = raw() }, codes.FailedPrecondition},
-		"a volume that does not exist":  {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.VolumeId = "vol-9" }, codes.NotFound},
-		"a target in a place that does not exist": {func(_ *testing.T, r *csi.NodePublishVolumeRequest) {
+		"relative target":            {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.TargetPath = "target" }, codes.InvalidArgument},
+		"no staging path":            {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.StagingTargetPath = "" }, codes.FailedPrecondition},
+		"path without staged volume": {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.StagingTargetPath = "/nowhere" }, codes.FailedPrecondition},
+		"other access type":          {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.VolumeCapability = raw() }, codes.FailedPrecondition},
+		"unknown volume":             {func(_ *testing.T, r *csi.NodePublishVolumeRequest) { r.VolumeId = "vol-9" }, codes.NotFound},
+		"target in a missing directory": {func(_ *testing.T, r *csi.NodePublishVolumeRequest) {
 			r.TargetPath = filepath.Join(r.TargetPath, "deeper")
 		}, codes.FailedPrecondition},
-		"a directory with something in it": {func(t *testing.T, r *csi.NodePublishVolumeRequest) {
+		"directory with content": {func(t *testing.T, r *csi.NodePublishVolumeRequest) {
 			if err := os.MkdirAll(filepath.Join(r.TargetPath, "precious"), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -127,11 +127,11 @@ func TestNodeStageVolumeRefuses(t *testing.T) {
 		request   *csi.NodeStageVolumeRequest
 		want      codes.Code
 	}{
-		"a volume that is not at the node": {false, &csi.NodeStageVolumeRequest{StagingTargetPath: directory, VolumeCapability: single()}, codes.FailedPrecondition},
-		"a path that is not a directory":   {true, &csi.NodeStageVolumeRequest{StagingTargetPath: "/nowhere", VolumeCapability: single()}, codes.FailedPrecondition},
-		"a use that it was not made for":   {true, &csi.NodeStageVolumeRequest{StagingTargetPath: directory, VolumeCapability: raw()}, codes.FailedPrecondition},
-		"a relative path":                  {true, &csi.NodeStageVolumeRequest{StagingTargetPath: "here", VolumeCapability: single()}, codes.InvalidArgument},
-		"a request without a capability":   {true, &csi.NodeStageVolumeRequest{StagingTargetPath: directory}, codes.InvalidArgument},
+		"unattached volume":            {false, &csi.NodeStageVolumeRequest{StagingTargetPath: directory, VolumeCapability: single()}, codes.FailedPrecondition},
+		"path is no directory":         {true, &csi.NodeStageVolumeRequest{StagingTargetPath: "/nowhere", VolumeCapability: single()}, codes.FailedPrecondition},
+		"other access type":            {true, &csi.NodeStageVolumeRequest{StagingTargetPath: directory, VolumeCapability: raw()}, codes.FailedPrecondition},
+		"relative path":                {true, &csi.NodeStageVolumeRequest{StagingTargetPath: "here", VolumeCapability: single()}, codes.InvalidArgument},
+		"request without a capability": {true, &csi.NodeStageVolumeRequest{StagingTargetPath: directory}, codes.InvalidArgument},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())
@@ -145,7 +145,7 @@ func TestNodeStageVolumeRefuses(t *testing.T) {
 	}
 }
 
-func TestVolumeIsUnstagedLast(t *testing.T) {
+func TestPublishedVolumeIsNotUnstaged(t *testing.T) {
 	_, driver := start(t, everything())
 	id, staging := staged(t, driver, single())
 	target := filepath.Join(t.TempDir(), "target")
@@ -164,7 +164,7 @@ func TestVolumeIsUnstagedLast(t *testing.T) {
 	}
 }
 
-func TestUnpublishLeavesOtherPathsAlone(t *testing.T) {
+func TestUnpublishKeepsOtherPaths(t *testing.T) {
 	_, driver := start(t, everything())
 	id, _ := staged(t, driver, single())
 	precious := t.TempDir()
@@ -175,7 +175,7 @@ func TestUnpublishLeavesOtherPathsAlone(t *testing.T) {
 	}
 }
 
-func TestStatsAndExpansionNeedTheVolumeAtThePath(t *testing.T) {
+func TestStatsAndExpansionNeedThePath(t *testing.T) {
 	_, driver := start(t, everything())
 	id, staging := staged(t, driver, single())
 	stats, err := driver.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: id, VolumePath: staging})

@@ -28,19 +28,19 @@ func TestControllerPublishVolume(t *testing.T) {
 		calls attempts
 		want  codes.Code
 	}{
-		"to a node is done":                            {attempts{at(here, single(), false)}, codes.OK},
-		"again is done already":                        {attempts{at(here, single(), false), at(here, single(), false)}, codes.OK},
-		"again but read-only is a conflict":            {attempts{at(here, single(), false), at(here, single(), true)}, codes.AlreadyExists},
-		"to a node that does not exist is refused":     {attempts{at("nowhere", single(), false)}, codes.NotFound},
-		"to a node without an ID is refused":           {attempts{at("", single(), false)}, codes.InvalidArgument},
-		"without a capability is refused":              {attempts{at(here, nil, false)}, codes.InvalidArgument},
-		"in a way it was not made for is refused":      {attempts{at(here, raw(), false)}, codes.InvalidArgument},
-		"to a second node is refused for one writer":   {attempts{at(here, single(), false), at(there, single(), false)}, codes.FailedPrecondition},
-		"to a second node is fine for readers":         {attempts{at(here, readers, true), at(there, readers, true)}, codes.OK},
-		"to a second node is fine for many writers":    {attempts{at(here, writers, false), at(there, writers, false)}, codes.OK},
-		"to a second writer is refused for one writer": {attempts{at(here, oneWriter, false), at(there, oneWriter, false)}, codes.FailedPrecondition},
-		"to a reader beside the one writer is fine":    {attempts{at(here, oneWriter, false), at(there, oneWriter, true)}, codes.OK},
-		"to many beside a single node is refused":      {attempts{at(here, single(), false), at(there, writers, false)}, codes.FailedPrecondition},
+		"one node":                             {attempts{at(here, single(), false)}, codes.OK},
+		"same node again":                      {attempts{at(here, single(), false), at(here, single(), false)}, codes.OK},
+		"same node, read-only":                 {attempts{at(here, single(), false), at(here, single(), true)}, codes.AlreadyExists},
+		"unknown node":                         {attempts{at("nowhere", single(), false)}, codes.NotFound},
+		"empty node ID":                        {attempts{at("", single(), false)}, codes.InvalidArgument},
+		"no capability":                        {attempts{at(here, nil, false)}, codes.InvalidArgument},
+		"other access type":                    {attempts{at(here, raw(), false)}, codes.InvalidArgument},
+		"second node, one writer":              {attempts{at(here, single(), false), at(there, single(), false)}, codes.FailedPrecondition},
+		"second node, readers":                 {attempts{at(here, readers, true), at(there, readers, true)}, codes.OK},
+		"second node, several writers":         {attempts{at(here, writers, false), at(there, writers, false)}, codes.OK},
+		"second writer, single writer of many": {attempts{at(here, oneWriter, false), at(there, oneWriter, false)}, codes.FailedPrecondition},
+		"reader beside the single writer":      {attempts{at(here, oneWriter, false), at(there, oneWriter, true)}, codes.OK},
+		"multi-node beside single-node":        {attempts{at(here, single(), false), at(there, writers, false)}, codes.FailedPrecondition},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())
@@ -73,7 +73,7 @@ func TestPublishedVolumeIsNotDeleted(t *testing.T) {
 	}
 }
 
-func TestUnpublishIsFineForWhatIsNotThere(t *testing.T) {
+func TestUnpublishOfMissingVolumeSucceeds(t *testing.T) {
 	_, driver := start(t, everything())
 	id := create(t, driver, volumeRequest("one"))
 	for _, request := range []*csi.ControllerUnpublishVolumeRequest{
@@ -84,7 +84,7 @@ func TestUnpublishIsFineForWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestNodeTakesNoMoreVolumesThanItsLimit(t *testing.T) {
+func TestVolumeLimitOfNode(t *testing.T) {
 	config := everything()
 	config.MaxVolumesPerNode = 1
 	_, driver := start(t, config)

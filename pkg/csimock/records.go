@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Record is what volumes, snapshots and groups have in common.
+// Record is the common part of volumes, snapshots and groups.
 type Record struct {
-	// ID is the handle the driver gave.
+	// ID is the handle assigned by the driver.
 	ID string `json:"id"`
-	// Name is the one the caller asked for; empty for a snapshot in a group.
+	// Name is the requested name; empty for a snapshot in a group.
 	Name string `json:"name,omitempty"`
-	// Sequence orders records by their creation and is never used twice.
+	// Sequence orders records by creation and is unique.
 	Sequence uint64 `json:"sequence"`
 }
 
-// record gives the catalog access to the Record inside a larger type.
+// record returns the record embedded in a larger type.
 func (r *Record) record() *Record { return r }
 
 // Volume is one volume of the driver.
@@ -24,27 +24,27 @@ type Volume struct {
 	Record
 	// Capacity is the size in bytes.
 	Capacity int64 `json:"capacity"`
-	// Access is what the volume was made for.
+	// Access lists the volume capabilities of the creation.
 	Access []Access `json:"access"`
-	// Parameters are those of its creation.
+	// Parameters are the parameters of the creation.
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// Mutable are its mutable parameters as they are now.
+	// Mutable are the current mutable parameters.
 	Mutable map[string]string `json:"mutable,omitempty"`
-	// Source is what the volume was made from; the zero value is nothing.
+	// Source is the content source; the zero value is none.
 	Source Source `json:"source,omitzero"`
-	// Topology is where the volume is accessible from; nil is everywhere.
+	// Topology is the accessible topology of the volume; nil for every node.
 	Topology map[string]string `json:"topology,omitempty"`
-	// Published is where the controller published the volume, by node ID.
+	// Published has the nodes that the controller published the volume to, by node ID.
 	Published map[string]Publication `json:"published,omitempty"`
-	// Staged is where the node staged the volume, by staging path.
+	// Staged has the staging paths of the node.
 	Staged map[string]Access `json:"staged,omitempty"`
-	// Targets is where the node published the volume, by target path.
+	// Targets has the target paths of the node.
 	Targets map[string]Publication `json:"targets,omitempty"`
-	// Health are its conditions; empty is healthy.
+	// Health are the conditions of the volume; empty for healthy.
 	Health []Condition `json:"health,omitempty"`
 }
 
-// Source is the content a volume began with: a snapshot's, or another volume's.
+// Source is the content source of a volume: a snapshot or another volume.
 type Source struct {
 	Snapshot string `json:"snapshot,omitempty"`
 	Volume   string `json:"volume,omitempty"`
@@ -59,15 +59,15 @@ type Publication struct {
 // Snapshot is one snapshot of a volume, ready to use as soon as it exists.
 type Snapshot struct {
 	Record
-	// Volume is the ID of the source volume, which may be gone by now.
+	// Volume is the ID of the source volume, which may be deleted.
 	Volume string `json:"volume"`
-	// Group is the ID of the group it was taken with; empty if it stands alone.
+	// Group is the ID of the snapshot's group; empty for none.
 	Group string `json:"group,omitempty"`
-	// Topology is where the snapshot is usable from; nil is everywhere.
+	// Topology is the accessible topology of the snapshot; nil for every node.
 	Topology map[string]string `json:"topology,omitempty"`
 	// Size is the capacity of the source volume in bytes.
 	Size int64 `json:"size"`
-	// Created is when the snapshot was taken.
+	// Created is the creation time.
 	Created time.Time `json:"created"`
 }
 
@@ -78,13 +78,13 @@ type Group struct {
 	Volumes []string `json:"volumes"`
 	// Snapshots are the IDs of the snapshots, in the order of Volumes.
 	Snapshots []string `json:"snapshots"`
-	// Parameters are those of its creation.
+	// Parameters are the parameters of the creation.
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// Created is when the snapshots were taken.
+	// Created is the creation time of the snapshots.
 	Created time.Time `json:"created"`
 }
 
-// clone returns a copy that shares nothing with the original.
+// clone returns a deep copy.
 func (v *Volume) clone() Volume {
 	c := *v
 	c.Access = slices.Clone(v.Access)
@@ -98,7 +98,7 @@ func (v *Volume) clone() Volume {
 	return c
 }
 
-// clone returns a copy that shares nothing with the original.
+// clone returns a deep copy.
 func (s *Snapshot) clone() Snapshot {
 	c := *s
 	c.Topology = maps.Clone(s.Topology)
@@ -115,7 +115,7 @@ func (v *Volume) nodes() []string {
 	return slices.Sorted(maps.Keys(v.Published))
 }
 
-// serves reports whether the volume can be used as wanted.
+// serves reports whether the volume can be used with the access.
 func (v *Volume) serves(wanted Access) bool {
 	return slices.ContainsFunc(v.Access, func(a Access) bool { return a.serves(wanted) })
 }

@@ -21,9 +21,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// sanitySocket is the environment variable that makes this test binary run
-// csi-sanity against the driver on the socket, and nothing else. Ginkgo runs
-// a suite once per process only, and not at all with -count.
+// sanitySocket is the environment variable with the socket of a driver: the test binary
+// then runs csi-sanity only. Ginkgo runs a suite once per process, and never with -count.
 const sanitySocket = "CSIMOCK_SANITY_SOCKET"
 
 func TestMain(m *testing.M) {
@@ -38,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 // The one pending spec is switched off in the source of csi-test itself.
-// TestPagesStayTrue covers what it would ask.
+// TestPagesSurviveChanges covers its case.
 func TestSanity(t *testing.T) {
 	directory := t.TempDir()
 	socket, report := filepath.Join(directory, "csi.sock"), filepath.Join(directory, "report.json")
@@ -94,10 +93,9 @@ func runSanity(socket string) bool {
 	return ginkgo.RunSpecs(silent{}, "csi-sanity")
 }
 
-// sizeCaching makes a received message comparable to one that was sent. The spec
-// for the topology of a snapshot compares the two with reflect.DeepEqual, which
-// sees the sizes that marshaling caches in a message: it fails for every driver
-// that returns a topology.
+// sizeCaching caches the size in received messages as marshaling does in sent messages. The
+// spec for the topology of a snapshot compares both with reflect.DeepEqual, which sees the
+// cached sizes, and would fail for every driver with topology.
 type sizeCaching struct{ encoding.CodecV2 }
 
 // Unmarshal reads a message and marshals it once.
@@ -113,7 +111,7 @@ func (c sizeCaching) Unmarshal(data mem.BufferSlice, into any) error {
 	return nil
 }
 
-// silent is told about failures, which RunSpecs reports as well.
+// silent ignores failures, which RunSpecs reports as well.
 type silent struct{}
 
 // Fail does nothing.

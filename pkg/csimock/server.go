@@ -14,15 +14,15 @@ import (
 	"google.golang.org/grpc"
 )
 
-// grace is how long Serve lets the calls in progress finish.
+// grace is the time that Serve gives calls in progress to finish.
 const grace = 3 * time.Second
 
-// maxSocketPath is how many bytes Linux allows in the path of a unix socket.
+// maxSocketPath is the maximum length in bytes of the path of a unix socket on Linux.
 const maxSocketPath = 107
 
-// SocketPath returns the path in an endpoint: a plain path, unix:path or
+// socketPath returns the path in an endpoint: a plain path, unix:path or
 // unix:///path.
-func SocketPath(endpoint string) (string, error) {
+func socketPath(endpoint string) (string, error) {
 	path, found := strings.CutPrefix(endpoint, "unix://")
 	if !found {
 		path = strings.TrimPrefix(endpoint, "unix:")
@@ -36,11 +36,11 @@ func SocketPath(endpoint string) (string, error) {
 	return path, nil
 }
 
-// Listen opens the unix socket of an endpoint. It removes a socket that nobody
-// serves any more, and refuses one that somebody serves or a file that is no
-// socket. Closing the listener removes the socket.
+// Listen opens the unix socket of an endpoint. It replaces a stale socket, and refuses a
+// socket with a server and a file that is not a socket. Closing the listener removes the
+// socket.
 func Listen(endpoint string) (net.Listener, error) {
-	path, err := SocketPath(endpoint)
+	path, err := socketPath(endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -54,14 +54,14 @@ func Listen(endpoint string) (net.Listener, error) {
 	return listener, nil
 }
 
-// removeStaleSocket removes what an earlier server left at the path.
+// removeStaleSocket removes the socket of an earlier server.
 func removeStaleSocket(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at socket: %w", err)
+		return fmt.Errorf("read socket: %w", err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("%s exists and is not a socket", path)
@@ -75,9 +75,8 @@ func removeStaleSocket(path string) error {
 	return nil
 }
 
-// Serve answers calls on the listener until ctx is done, and closes it. It
-// then interrupts the faults that hang, gives the calls in progress three
-// seconds to finish, and returns nil.
+// Serve serves calls until ctx ends, and closes the listener. Calls that wait in a fault
+// are then interrupted, and other calls have three seconds to finish.
 func (d *Driver) Serve(ctx context.Context, listener net.Listener) error {
 	server := grpc.NewServer(grpc.UnaryInterceptor(d.intercept(ctx)))
 	csi.RegisterIdentityServer(server, &identityServer{Driver: d})
@@ -91,7 +90,7 @@ func (d *Driver) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// stop ends the server, within grace even if a call does not finish.
+// stop stops the server, after grace also with calls in progress.
 func stop(server *grpc.Server) {
 	defer time.AfterFunc(grace, server.Stop).Stop()
 	server.GracefulStop()
@@ -105,8 +104,8 @@ type Server struct {
 	err    error // set before done is closed
 }
 
-// Start makes a driver and serves it on the socket until ctx is done or Stop
-// is called. Clients can connect as soon as it returns.
+// Start creates a driver and serves the socket until ctx ends or Stop is called. Clients
+// can connect when Start returns.
 func Start(ctx context.Context, config Config, socket string) (*Server, error) {
 	driver, err := New(config)
 	if err != nil {
@@ -125,14 +124,14 @@ func Start(ctx context.Context, config Config, socket string) (*Server, error) {
 	return s, nil
 }
 
-// Stop ends the server, waits for that and returns what went wrong. It may be
-// called more than once.
+// Stop stops the server, waits for its end and returns its error. Stop may be called more
+// than once.
 func (s *Server) Stop() error {
 	s.cancel()
 	return s.Wait()
 }
 
-// Wait waits until the server has ended and returns what went wrong.
+// Wait waits for the end of the server and returns its error.
 func (s *Server) Wait() error {
 	<-s.done
 	return s.err

@@ -14,19 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-func TestSocketPath(t *testing.T) {
-	for endpoint, want := range map[string]string{
-		"/run/csi.sock": "/run/csi.sock", "unix:///run/csi.sock": "/run/csi.sock", "unix:/run/csi.sock": "/run/csi.sock",
-		"csi.sock": "csi.sock", "unix:csi.sock": "csi.sock", "": "", "unix://": "", "tcp://localhost:1": "",
-	} {
-		got, err := csimock.SocketPath(endpoint)
-		if got != want || (err != nil) != (want == "") {
-			t.Errorf("SocketPath(%q) = %q (%v), want %q", endpoint, got, err, want)
-		}
-	}
-}
-
-func TestListenReplacesASocketThatNobodyServes(t *testing.T) {
+func TestListenReplacesStaleSocket(t *testing.T) {
 	socket := filepath.Join(shortDir(t), "csi.sock")
 	left, err := net.Listen("unix", socket)
 	if err != nil {
@@ -60,11 +48,11 @@ func TestListenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct{ endpoint, want string }{
-		"a socket that somebody serves": {served, "served by another program"},
-		"a file that is no socket":      {file, "is not a socket"},
-		"a path in no directory":        {filepath.Join(directory, "no", "csi.sock"), "no such file or directory"},
-		"a path too long for a socket":  {filepath.Join(directory, strings.Repeat("s", 108)), "at most 107 are allowed"},
-		"an endpoint of another kind":   {"tcp://localhost:1", "must be a path"},
+		"socket with a server": {served, "served by another program"},
+		"regular file":         {file, "is not a socket"},
+		"missing directory":    {filepath.Join(directory, "no", "csi.sock"), "no such file or directory"},
+		"path too long":        {filepath.Join(directory, strings.Repeat("s", 108)), "at most 107 are allowed"},
+		"TCP endpoint":         {"tcp://localhost:1", "must be a path"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := csimock.Listen(tc.endpoint); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -77,7 +65,7 @@ func TestListenRefuses(t *testing.T) {
 	}
 }
 
-func TestServerEndsWithItsContext(t *testing.T) {
+func TestServerStopsWithItsContext(t *testing.T) {
 	socket := filepath.Join(shortDir(t), "csi.sock")
 	ctx, cancel := context.WithCancel(t.Context())
 	server, err := csimock.Start(ctx, csimock.Config{}, socket)

@@ -73,11 +73,11 @@ func TestCreateSnapshotRefuses(t *testing.T) {
 		request *csi.CreateSnapshotRequest
 		want    codes.Code
 	}{
-		"a volume that does not exist":    {&csi.CreateSnapshotRequest{Name: "new", SourceVolumeId: "vol-9"}, codes.NotFound},
-		"a name taken by another volume":  {&csi.CreateSnapshotRequest{Name: "taken", SourceVolumeId: "vol-9"}, codes.AlreadyExists},
-		"a request without a name":        {&csi.CreateSnapshotRequest{SourceVolumeId: "vol-9"}, codes.InvalidArgument},
-		"a request without a volume":      {&csi.CreateSnapshotRequest{Name: "new"}, codes.InvalidArgument},
-		"a name with a control character": {&csi.CreateSnapshotRequest{Name: "\x01", SourceVolumeId: "vol-9"}, codes.InvalidArgument},
+		"unknown volume":                       {&csi.CreateSnapshotRequest{Name: "new", SourceVolumeId: "vol-9"}, codes.NotFound},
+		"name of a snapshot of another volume": {&csi.CreateSnapshotRequest{Name: "taken", SourceVolumeId: "vol-9"}, codes.AlreadyExists},
+		"request without a name":               {&csi.CreateSnapshotRequest{SourceVolumeId: "vol-9"}, codes.InvalidArgument},
+		"request without a volume":             {&csi.CreateSnapshotRequest{Name: "new"}, codes.InvalidArgument},
+		"name with a control character":        {&csi.CreateSnapshotRequest{Name: "\x01", SourceVolumeId: "vol-9"}, codes.InvalidArgument},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())
@@ -110,7 +110,7 @@ func members(group *csi.VolumeGroupSnapshot) []string {
 	return ids
 }
 
-func TestGroupIsDeletedAsAWhole(t *testing.T) {
+func TestGroupIsDeletedWithItsSnapshots(t *testing.T) {
 	server, driver := start(t, everything())
 	_, group := takeGroup(t, driver)
 	_, err := driver.DeleteSnapshot(t.Context(), &csi.DeleteSnapshotRequest{SnapshotId: members(group)[0]})
@@ -128,7 +128,7 @@ func TestGroupIsDeletedAsAWhole(t *testing.T) {
 	}
 }
 
-func TestGroupIsTakenOnce(t *testing.T) {
+func TestCreateGroupIsIdempotent(t *testing.T) {
 	server, driver := start(t, everything())
 	request, group := takeGroup(t, driver)
 	request.SourceVolumeIds[0], request.SourceVolumeIds[1] = request.SourceVolumeIds[1], request.SourceVolumeIds[0]
@@ -155,11 +155,11 @@ func TestCreateVolumeGroupSnapshotRefuses(t *testing.T) {
 		want   codes.Code
 	}{
 		"no volumes":                      {func(r *csi.CreateVolumeGroupSnapshotRequest) { r.SourceVolumeIds = nil }, codes.InvalidArgument},
-		"a volume without an ID":          {func(r *csi.CreateVolumeGroupSnapshotRequest) { r.SourceVolumeIds[0] = "" }, codes.InvalidArgument},
-		"a volume twice":                  {func(r *csi.CreateVolumeGroupSnapshotRequest) { r.SourceVolumeIds[0] = r.SourceVolumeIds[1] }, codes.InvalidArgument},
-		"other volumes for a name in use": {func(r *csi.CreateVolumeGroupSnapshotRequest) { r.SourceVolumeIds = r.SourceVolumeIds[:1] }, codes.AlreadyExists},
-		"other parameters for that name":  {func(r *csi.CreateVolumeGroupSnapshotRequest) { r.Parameters = map[string]string{"a": "b"} }, codes.AlreadyExists},
-		"a volume that does not exist":    {func(r *csi.CreateVolumeGroupSnapshotRequest) { r.Name, r.SourceVolumeIds[0] = "new", "vol-9" }, codes.NotFound},
+		"volume without an ID":            {func(r *csi.CreateVolumeGroupSnapshotRequest) { r.SourceVolumeIds[0] = "" }, codes.InvalidArgument},
+		"duplicate volume":                {func(r *csi.CreateVolumeGroupSnapshotRequest) { r.SourceVolumeIds[0] = r.SourceVolumeIds[1] }, codes.InvalidArgument},
+		"other volumes, existing name":    {func(r *csi.CreateVolumeGroupSnapshotRequest) { r.SourceVolumeIds = r.SourceVolumeIds[:1] }, codes.AlreadyExists},
+		"other parameters, existing name": {func(r *csi.CreateVolumeGroupSnapshotRequest) { r.Parameters = map[string]string{"a": "b"} }, codes.AlreadyExists},
+		"unknown volume":                  {func(r *csi.CreateVolumeGroupSnapshotRequest) { r.Name, r.SourceVolumeIds[0] = "new", "vol-9" }, codes.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, driver := start(t, everything())

@@ -27,18 +27,18 @@ type document struct {
 	Health    []Condition `json:"health,omitempty"`
 }
 
-// stateFile keeps a store on disk. It survives the end of the process, not that
-// of the machine: it is not synced.
+// stateFile keeps a store on disk. It survives a crash of the process, not of the machine:
+// the file is not synced.
 type stateFile struct {
-	path   string // empty keeps nothing
+	path   string // empty for no file
 	driver string
 
 	mu    sync.Mutex
 	saved uint64 // the version of the store in the file
 }
 
-// load returns the store in the file, or an empty one if there is no file. It
-// never changes a file that it cannot understand.
+// load returns the store in the file, an empty store without a file. A file that cannot be
+// decoded is left unchanged.
 func (f *stateFile) load() (*store, error) {
 	if f.path == "" {
 		return newStore(), nil
@@ -57,8 +57,7 @@ func (f *stateFile) load() (*store, error) {
 	return loaded, nil
 }
 
-// save brings the file up to date with the store. Calls that come together
-// share one write.
+// save writes the store to the file if it changed. Concurrent calls share one write.
 func (f *stateFile) save(s *store) error {
 	if f.path == "" {
 		return nil
@@ -76,8 +75,8 @@ func (f *stateFile) save(s *store) error {
 	return nil
 }
 
-// encode returns the version of the store and, unless that is the saved one,
-// its content for the state file.
+// encode returns the version of the store and, if it differs from the saved version, the
+// content of the state file.
 func (s *store) encode(driver string, saved uint64) (uint64, []byte, error) {
 	s.Lock()
 	defer s.Unlock()
@@ -120,10 +119,10 @@ func decodeState(data []byte, driver string) (*store, error) {
 	return s, s.fill(content)
 }
 
-// fill puts the records of a state file into an empty store.
+// fill adds the records of a state file to an empty store.
 func (s *store) fill(content document) error {
 	for _, v := range content.Volumes {
-		if err := admit(s.volumes, v, s.sequence); err != nil {
+		if err := checkRecord(s.volumes, v, s.sequence); err != nil {
 			return err
 		}
 		if v.Capacity < 0 {
@@ -135,13 +134,13 @@ func (s *store) fill(content document) error {
 		s.addVolume(v)
 	}
 	for _, snapshot := range content.Snapshots {
-		if err := admit(s.snapshots, snapshot, s.sequence); err != nil {
+		if err := checkRecord(s.snapshots, snapshot, s.sequence); err != nil {
 			return err
 		}
 		s.snapshots.add(snapshot)
 	}
 	for _, group := range content.Groups {
-		if err := admit(s.groups, group, s.sequence); err != nil {
+		if err := checkRecord(s.groups, group, s.sequence); err != nil {
 			return err
 		}
 		s.groups.add(group)
@@ -153,7 +152,7 @@ func (s *store) fill(content document) error {
 	return s.checkGroups()
 }
 
-// checkGroups refuses a group whose snapshots are not all there.
+// checkGroups refuses a group with missing snapshots.
 func (s *store) checkGroups() error {
 	for _, group := range s.groups.byID {
 		for _, id := range group.Snapshots {
@@ -165,9 +164,9 @@ func (s *store) checkGroups() error {
 	return nil
 }
 
-// admit refuses a record that the driver cannot have written: null, without an
-// ID, newer than the last sequence, or there twice.
-func admit[T interface {
+// checkRecord refuses a record that the driver cannot have written: null, without an ID,
+// with a sequence above the last one, or a duplicate.
+func checkRecord[T interface {
 	comparable
 	record() *Record
 }](c catalog[T], item T, last uint64) error {
@@ -182,13 +181,12 @@ func admit[T interface {
 	case r.ID == "" || r.Sequence == 0 || r.Sequence > last:
 		return fmt.Errorf("record %q has sequence %d of %d", r.ID, r.Sequence, last)
 	case sameID || sameName:
-		return fmt.Errorf("record %q named %q is there twice", r.ID, r.Name)
+		return fmt.Errorf("record %q named %q is a duplicate", r.ID, r.Name)
 	}
 	return nil
 }
 
-// replaceFile puts data in the place of the file in one step: whoever reads
-// the path sees the old content or the new, never a part.
+// replaceFile replaces the file atomically: readers see the old or the new content.
 func replaceFile(path string, data []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-func TestRestartForgetsNothing(t *testing.T) {
+func TestRestartKeepsState(t *testing.T) {
 	config := everything()
 	config.StateFile = filepath.Join(t.TempDir(), "state.json")
 	server, driver := start(t, config)
@@ -49,7 +49,7 @@ func TestRestartForgetsNothing(t *testing.T) {
 	expectCode(t, err, codes.OK)
 }
 
-func TestIDIsNotUsedAgainAfterARestart(t *testing.T) {
+func TestIDsStayUniqueAfterRestart(t *testing.T) {
 	config := csimock.Config{StateFile: filepath.Join(t.TempDir(), "state.json")}
 	server, driver := start(t, config)
 	first := create(t, driver, volumeRequest("one"))
@@ -65,7 +65,7 @@ func TestIDIsNotUsedAgainAfterARestart(t *testing.T) {
 }
 
 // What a driver has confirmed is in the file, however many calls come at once.
-func TestStateIsSavedBeforeTheAnswer(t *testing.T) {
+func TestStateIsSavedBeforeTheResponse(t *testing.T) {
 	config := csimock.Config{StateFile: filepath.Join(t.TempDir(), "state.json")}
 	_, driver := start(t, config)
 	var calls errgroup.Group
@@ -94,19 +94,19 @@ func TestCorruptStateFileIsRefusedAndKept(t *testing.T) {
 	const volume = `{"id": "vol-1", "name": "one", "sequence": 1, "capacity": 1, "access": []}`
 	const driver = `"version": 1, "driver": "csimock.exeunt.io", "sequence": 1`
 	for name, content := range map[string]string{
-		"that is empty":                      "",
-		"that is cut off":                    `{"version": 1, "volu`,
-		"with something behind the document": `{` + driver + `} {}`,
-		"of another format":                  `{"version": 2, "driver": "csimock.exeunt.io"}`,
-		"of another driver":                  `{"version": 1, "driver": "another"}`,
-		"with a field of a later version":    `{` + driver + `, "mirrors": []}`,
-		"with a volume twice":                `{` + driver + `, "volumes": [` + volume + `, ` + volume + `]}`,
-		"with a volume of the future":        `{` + driver + `, "volumes": [{"id": "vol-9", "sequence": 9}]}`,
-		"with a volume of less than nothing": `{` + driver + `, "volumes": [{"id": "vol-1", "sequence": 1, "capacity": -1}]}`,
-		"with a volume that is null":         `{` + driver + `, "volumes": [null]}`,
-		"with a snapshot without an ID":      `{` + driver + `, "snapshots": [{"sequence": 1}]}`,
-		"with a group twice":                 `{` + driver + `, "groups": [{"id": "g", "sequence": 1}, {"id": "g", "sequence": 1}]}`,
-		"with a group that lacks a snapshot": `{` + driver + `, "groups": [{"id": "g", "sequence": 1, "snapshots": ["s"]}]}`,
+		"empty":                          "",
+		"truncated":                      `{"version": 1, "volu`,
+		"second document":                `{` + driver + `} {}`,
+		"other version":                  `{"version": 2, "driver": "csimock.exeunt.io"}`,
+		"other driver":                   `{"version": 1, "driver": "another"}`,
+		"unknown field":                  `{` + driver + `, "mirrors": []}`,
+		"duplicate volume":               `{` + driver + `, "volumes": [` + volume + `, ` + volume + `]}`,
+		"volume above the last sequence": `{` + driver + `, "volumes": [{"id": "vol-9", "sequence": 9}]}`,
+		"negative capacity":              `{` + driver + `, "volumes": [{"id": "vol-1", "sequence": 1, "capacity": -1}]}`,
+		"null volume":                    `{` + driver + `, "volumes": [null]}`,
+		"snapshot without ID":            `{` + driver + `, "snapshots": [{"sequence": 1}]}`,
+		"duplicate group":                `{` + driver + `, "groups": [{"id": "g", "sequence": 1}, {"id": "g", "sequence": 1}]}`,
+		"group without its snapshot":     `{` + driver + `, "groups": [{"id": "g", "sequence": 1, "snapshots": ["s"]}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "state.json")
@@ -124,7 +124,7 @@ func TestCorruptStateFileIsRefusedAndKept(t *testing.T) {
 	}
 }
 
-func TestStateFileThatCannotBeWritten(t *testing.T) {
+func TestUnwritableStateFile(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "gone")
 	if err := os.Mkdir(directory, 0o700); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestStateFileThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-func TestStateFileInNoDirectoryIsRefusedAtTheStart(t *testing.T) {
+func TestStateFileWithoutDirectoryIsRefused(t *testing.T) {
 	if _, err := csimock.New(csimock.Config{StateFile: "/nowhere/state.json"}); err == nil {
 		t.Error("New made a driver that cannot save its state")
 	}

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// store is everything the driver remembers. The lock is held by the handlers,
-// from their first look to their last change, so that each call is atomic.
+// store is the state of the driver. Handlers hold the lock from the first read to the last
+// change, so that each call is atomic.
 type store struct {
 	sync.Mutex
-	// version counts changes, so that the state file knows when it is behind.
+	// version counts changes; the state file compares it with the saved version.
 	version uint64
-	// sequence is the last one given to a record.
+	// sequence is the sequence of the newest record.
 	sequence  uint64
 	volumes   catalog[*Volume]
 	snapshots catalog[*Snapshot]
@@ -37,9 +37,8 @@ func newStore() *store {
 	}
 }
 
-// newRecord returns the record of something new. Its ID begins with kind and
-// holds the sequence, which makes it unique in this store, and random digits,
-// which keep it apart from the IDs of an earlier store that was lost.
+// newRecord returns a new record. Its ID has the kind, the sequence, which is unique in
+// this store, and random digits, which differ from the IDs of a lost store.
 func (s *store) newRecord(kind, name string) Record {
 	s.sequence++
 	var random [4]byte
@@ -51,7 +50,7 @@ func (s *store) newRecord(kind, name string) Record {
 	}
 }
 
-// addVolume puts a volume in and takes its capacity from the pool.
+// addVolume adds a volume and takes its capacity from the pool.
 func (s *store) addVolume(v *Volume) {
 	s.volumes.add(v)
 	s.used += v.Capacity
@@ -61,7 +60,7 @@ func (s *store) addVolume(v *Volume) {
 	s.version++
 }
 
-// removeVolume takes a volume out and gives its capacity back.
+// removeVolume removes a volume and returns its capacity to the pool.
 func (s *store) removeVolume(v *Volume) {
 	s.volumes.remove(v)
 	s.used -= v.Capacity
@@ -75,8 +74,7 @@ func (s *store) resizeVolume(v *Volume, capacity int64) {
 	s.version++
 }
 
-// findVolume returns the volume with the given ID or else with the given name,
-// nil if there is none.
+// findVolume returns the volume with the ID or name, nil for none.
 func (s *store) findVolume(volume string) *Volume {
 	if found, known := s.volumes.byID[volume]; known {
 		return found
@@ -91,15 +89,14 @@ func (s *store) publishVolume(v *Volume, node string, p Publication) {
 	s.version++
 }
 
-// unpublishVolume records that the volume is no longer published to a node
-// that it was published to.
+// unpublishVolume records that the volume is no longer published to the node.
 func (s *store) unpublishVolume(v *Volume, node string) {
 	delete(v.Published, node)
 	s.attached[node]--
 	s.version++
 }
 
-// modifyVolume sets mutable parameters and leaves those not named.
+// modifyVolume sets mutable parameters and keeps the others.
 func (s *store) modifyVolume(v *Volume, parameters map[string]string) {
 	for key, value := range parameters {
 		put(&v.Mutable, key, value)
@@ -132,25 +129,25 @@ func (s *store) unpublishTarget(v *Volume, path string) {
 	s.version++
 }
 
-// addSnapshot puts a snapshot in.
+// addSnapshot adds a snapshot.
 func (s *store) addSnapshot(snapshot *Snapshot) {
 	s.snapshots.add(snapshot)
 	s.version++
 }
 
-// removeSnapshot takes a snapshot out.
+// removeSnapshot removes a snapshot.
 func (s *store) removeSnapshot(snapshot *Snapshot) {
 	s.snapshots.remove(snapshot)
 	s.version++
 }
 
-// addGroup puts a group in whose snapshots are in already.
+// addGroup adds a group. Its snapshots are added before.
 func (s *store) addGroup(g *Group) {
 	s.groups.add(g)
 	s.version++
 }
 
-// removeGroup takes a group out, with all its snapshots.
+// removeGroup removes a group and its snapshots.
 func (s *store) removeGroup(g *Group) {
 	for _, id := range g.Snapshots {
 		s.snapshots.remove(s.snapshots.byID[id])
@@ -159,7 +156,7 @@ func (s *store) removeGroup(g *Group) {
 	s.version++
 }
 
-// put sets a key of a map that may not exist yet.
+// put sets a key of a map that may be nil.
 func put[V any](m *map[string]V, key string, value V) {
 	if *m == nil {
 		*m = map[string]V{}

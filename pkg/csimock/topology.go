@@ -53,8 +53,7 @@ func validateSegment(key, value string) error {
 	return nil
 }
 
-// within reports whether a place with the given segments is inside the part of
-// the world that wanted describes.
+// within reports whether the segments include all wanted segments.
 func within(segments, wanted map[string]string) bool {
 	for key, value := range wanted {
 		if own, known := segments[key]; !known || own != value {
@@ -64,11 +63,11 @@ func within(segments, wanted map[string]string) bool {
 	return true
 }
 
-// chooseTopology returns the place for a new volume: the first preferred one
-// that the driver serves, else the first requisite one, else, if nothing is
-// requisite, the first of its own. It fails with ResourceExhausted when the
-// driver serves none of the requisite places.
-func chooseTopology(own []map[string]string, wanted *csi.TopologyRequirement) (map[string]string, error) {
+// selectTopology returns the topology of a new volume: the first preferred topology that
+// the driver serves, else the first requisite one, else, without requisite topologies, the
+// driver's first. If the driver serves no requisite topology, the error is
+// ResourceExhausted.
+func selectTopology(own []map[string]string, wanted *csi.TopologyRequirement) (map[string]string, error) {
 	if len(own) == 0 {
 		return nil, nil
 	}
@@ -85,8 +84,7 @@ func chooseTopology(own []map[string]string, wanted *csi.TopologyRequirement) (m
 	return maps.Clone(own[0]), nil
 }
 
-// findTopology returns the first of the driver's own topologies that lies
-// within wanted, nil if there is none.
+// findTopology returns the driver's first topology with the wanted segments, nil for none.
 func findTopology(own []map[string]string, wanted map[string]string) map[string]string {
 	for _, segments := range own {
 		if within(segments, wanted) {
@@ -96,8 +94,8 @@ func findTopology(own []map[string]string, wanted map[string]string) map[string]
 	return nil
 }
 
-// accessibleFrom reports whether a volume in the place given by segments meets
-// the requirement; without requisite topologies every place does.
+// accessibleFrom reports whether a volume with the segments meets the requirement. Without
+// requisite topologies every volume does.
 func accessibleFrom(segments map[string]string, wanted *csi.TopologyRequirement) bool {
 	for _, candidate := range wanted.GetRequisite() {
 		if within(segments, candidate.GetSegments()) {

@@ -24,19 +24,19 @@ func requisite(names ...string) *csi.TopologyRequirement {
 	return &csi.TopologyRequirement{Requisite: zones(names...)}
 }
 
-func TestVolumeIsPlaced(t *testing.T) {
+func TestTopologyOfNewVolume(t *testing.T) {
 	for name, tc := range map[string]struct {
 		wanted *csi.TopologyRequirement
 		code   codes.Code
 		zone   string
 	}{
-		"in the first zone when nothing is asked":       {nil, codes.OK, "a"},
-		"in the requisite zone":                         {requisite("b"), codes.OK, "b"},
-		"in a requisite zone that the driver serves":    {requisite("c", "b"), codes.OK, "b"},
-		"nowhere when no requisite zone is served":      {requisite("c"), codes.ResourceExhausted, ""},
-		"in the preferred one of the requisite zones":   {&csi.TopologyRequirement{Requisite: zones("a", "b"), Preferred: zones("b", "a")}, codes.OK, "b"},
-		"in the next when the preferred is not served":  {&csi.TopologyRequirement{Requisite: zones("c", "b"), Preferred: zones("c", "b")}, codes.OK, "b"},
-		"in the first zone when only a wish is not met": {&csi.TopologyRequirement{Preferred: zones("c")}, codes.OK, "a"},
+		"no requirement":                            {nil, codes.OK, "a"},
+		"requisite zone":                            {requisite("b"), codes.OK, "b"},
+		"requisite zones, one served":               {requisite("c", "b"), codes.OK, "b"},
+		"requisite zones, none served":              {requisite("c"), codes.ResourceExhausted, ""},
+		"preferred zone":                            {&csi.TopologyRequirement{Requisite: zones("a", "b"), Preferred: zones("b", "a")}, codes.OK, "b"},
+		"preferred zone not served":                 {&csi.TopologyRequirement{Requisite: zones("c", "b"), Preferred: zones("c", "b")}, codes.OK, "b"},
+		"preferred zone not served, none requisite": {&csi.TopologyRequirement{Preferred: zones("c")}, codes.OK, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())
@@ -57,13 +57,13 @@ func TestSnapshotTopology(t *testing.T) {
 		code   codes.Code
 		zone   string
 	}{
-		"is that of the volume by default":   {nil, codes.OK, "b"},
-		"is the requisite zone":              {requisite("a"), codes.OK, "a"},
-		"is the preferred requisite zone":    {&csi.TopologyRequirement{Requisite: zones("a", "b"), Preferred: zones("b", "a")}, codes.OK, "b"},
-		"is refused in a zone not served":    {requisite("c"), codes.ResourceExhausted, ""},
-		"is refused for empty requirements":  {&csi.TopologyRequirement{}, codes.InvalidArgument, ""},
-		"is the first one for a mere wish":   {&csi.TopologyRequirement{Preferred: zones("c")}, codes.OK, "a"},
-		"is the first requisite that exists": {requisite("c", "b"), codes.OK, "b"},
+		"no requirement":                            {nil, codes.OK, "b"},
+		"requisite zone":                            {requisite("a"), codes.OK, "a"},
+		"preferred zone":                            {&csi.TopologyRequirement{Requisite: zones("a", "b"), Preferred: zones("b", "a")}, codes.OK, "b"},
+		"requisite zone not served":                 {requisite("c"), codes.ResourceExhausted, ""},
+		"empty requirement":                         {&csi.TopologyRequirement{}, codes.InvalidArgument, ""},
+		"preferred zone not served, none requisite": {&csi.TopologyRequirement{Preferred: zones("c")}, codes.OK, "a"},
+		"requisite zones, one served":               {requisite("c", "b"), codes.OK, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())
@@ -78,7 +78,7 @@ func TestSnapshotTopology(t *testing.T) {
 	}
 }
 
-// createIn makes a volume in a zone and returns its ID.
+// createIn creates a volume in a zone and returns its ID.
 func createIn(t *testing.T, driver clients, zone string) string {
 	t.Helper()
 	request := volumeRequest("source")
@@ -116,7 +116,7 @@ func TestSnapshotKeepsItsTopology(t *testing.T) {
 	expectZone(t, list.GetEntries()[0].GetSnapshot().GetAccessibleTopology(), "b")
 }
 
-func TestRestoredVolumeHasTheTopologyOfItsSnapshot(t *testing.T) {
+func TestRestoredVolumeHasSnapshotTopology(t *testing.T) {
 	_, driver := start(t, everything())
 	snapshot := takeSnapshot(t, driver, "snapshot", createIn(t, driver, "b"))
 	request := volumeRequest("restored")
@@ -132,7 +132,7 @@ func TestRestoredVolumeHasTheTopologyOfItsSnapshot(t *testing.T) {
 	}
 }
 
-func TestSnapshotTopologyThatIsOffIsUnused(t *testing.T) {
+func TestSnapshotTopologyOffIsIgnored(t *testing.T) {
 	config := everything()
 	config.Capabilities = csimock.AllCapabilities().Without(csimock.SnapshotTopology)
 	_, driver := start(t, config)
@@ -148,7 +148,7 @@ func TestSnapshotTopologyThatIsOffIsUnused(t *testing.T) {
 	create(t, driver, request)
 }
 
-func TestCapacityOfAZoneThatIsNotServedIsNothing(t *testing.T) {
+func TestCapacityOfUnservedZoneIsZero(t *testing.T) {
 	_, driver := start(t, everything())
 	for zone, want := range map[string]int64{"a": 10 * gib, "c": 0} {
 		response, err := driver.GetCapacity(t.Context(), &csi.GetCapacityRequest{AccessibleTopology: zones(zone)[0]})
@@ -168,21 +168,21 @@ func TestNodeReportsItsTopology(t *testing.T) {
 	}
 }
 
-func TestNewRefusesAConfiguration(t *testing.T) {
+func TestInvalidConfigurationIsRefused(t *testing.T) {
 	all := csimock.AllCapabilities()
 	for name, config := range map[string]csimock.Config{
-		"with a name that is no name":         {Name: "no name"},
-		"with an empty other node":            {OtherNodes: []string{""}},
-		"with a negative limit of volumes":    {MaxVolumesPerNode: -1},
-		"with a negative capacity":            {Capacity: -1},
-		"with an unknown capability":          {Capabilities: csimock.Capabilities{"fly": {}}},
-		"with a topology but no capability":   {Topologies: []map[string]string{{"zone": "a"}}},
-		"with a topology without segments":    {Capabilities: all, Topologies: []map[string]string{{}}},
-		"with a topology key that is no key":  {Capabilities: all, Topologies: []map[string]string{{"/zone": "a"}}},
-		"with a topology value of nothing":    {Capabilities: all, Topologies: []map[string]string{{"zone": ""}}},
-		"with two keys that differ in case":   {Capabilities: all, Topologies: []map[string]string{{"zone": "a", "Zone": "a"}}},
-		"with a fault on an unknown method":   {Faults: []csimock.Fault{{Method: "Destroy", Code: codes.Internal}}},
-		"with a call log that is a directory": {CallLog: t.TempDir()},
+		"invalid name":                {Name: "no name"},
+		"empty other node":            {OtherNodes: []string{""}},
+		"negative volume limit":       {MaxVolumesPerNode: -1},
+		"negative capacity":           {Capacity: -1},
+		"unknown capability":          {Capabilities: csimock.Capabilities{"fly": {}}},
+		"topology without capability": {Topologies: []map[string]string{{"zone": "a"}}},
+		"topology without segments":   {Capabilities: all, Topologies: []map[string]string{{}}},
+		"invalid topology key":        {Capabilities: all, Topologies: []map[string]string{{"/zone": "a"}}},
+		"empty topology value":        {Capabilities: all, Topologies: []map[string]string{{"zone": ""}}},
+		"keys that differ in case":    {Capabilities: all, Topologies: []map[string]string{{"zone": "a", "Zone": "a"}}},
+		"fault of unknown method":     {Faults: []csimock.Fault{{Method: "Destroy", Code: codes.Internal}}},
+		"call log is a directory":     {CallLog: t.TempDir()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := csimock.New(config); err == nil {

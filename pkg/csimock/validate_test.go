@@ -17,10 +17,10 @@ func TestValidateVolumeCapabilities(t *testing.T) {
 		change func(*csi.ValidateVolumeCapabilitiesRequest)
 		why    string // in the message; empty if the answer is a confirmation
 	}{
-		"confirms what the volume was made for": {func(*csi.ValidateVolumeCapabilitiesRequest) {}, ""},
-		"denies another way to use it":          {func(r *csi.ValidateVolumeCapabilitiesRequest) { r.VolumeCapabilities[0] = raw() }, "volume capabilities"},
-		"denies other parameters":               {func(r *csi.ValidateVolumeCapabilitiesRequest) { r.Parameters["tier"] = "iron" }, "parameters"},
-		"denies other mutable parameters":       {func(r *csi.ValidateVolumeCapabilitiesRequest) { r.MutableParameters["iops"] = "2" }, "mutable parameters"},
+		"same access":              {func(*csi.ValidateVolumeCapabilitiesRequest) {}, ""},
+		"other access":             {func(r *csi.ValidateVolumeCapabilitiesRequest) { r.VolumeCapabilities[0] = raw() }, "volume capabilities"},
+		"other parameters":         {func(r *csi.ValidateVolumeCapabilitiesRequest) { r.Parameters["tier"] = "iron" }, "parameters"},
+		"other mutable parameters": {func(r *csi.ValidateVolumeCapabilitiesRequest) { r.MutableParameters["iops"] = "2" }, "mutable parameters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())
@@ -44,9 +44,9 @@ func TestValidateVolumeCapabilities(t *testing.T) {
 
 func TestGetCapacityRefuses(t *testing.T) {
 	for name, request := range map[string]*csi.GetCapacityRequest{
-		"a topology without the capability": {AccessibleTopology: zones("a")[0]},
-		"a capability that is none":         {VolumeCapabilities: []*csi.VolumeCapability{{}}},
-		"parameters of more than 4 KiB":     {Parameters: map[string]string{"k": strings.Repeat("v", 4096)}},
+		"topology without the capability": {AccessibleTopology: zones("a")[0]},
+		"empty capability":                {VolumeCapabilities: []*csi.VolumeCapability{{}}},
+		"parameters above 4 KiB":          {Parameters: map[string]string{"k": strings.Repeat("v", 4096)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, csimock.Config{})
@@ -57,7 +57,7 @@ func TestGetCapacityRefuses(t *testing.T) {
 }
 
 // A driver that neither attaches nor stages publishes on the node right away.
-func TestSimplestDriverPublishesAtOnce(t *testing.T) {
+func TestPublishWithoutAttachAndStage(t *testing.T) {
 	_, driver := start(t, csimock.Config{Capabilities: csimock.Capabilities{}.With(csimock.CreateDelete)})
 	request := volumeRequest("one")
 	request.VolumeCapabilities = append(request.VolumeCapabilities, raw())
@@ -67,9 +67,9 @@ func TestSimplestDriverPublishesAtOnce(t *testing.T) {
 		content string
 		want    codes.Code
 	}{
-		"in an empty file that is there":   {raw(), "", codes.OK},
-		"but not over a file with content": {raw(), "precious", codes.FailedPrecondition},
-		"nor as a directory over a file":   {single(), "", codes.FailedPrecondition},
+		"existing empty file":        {raw(), "", codes.OK},
+		"existing file with content": {raw(), "precious", codes.FailedPrecondition},
+		"directory over a file":      {single(), "", codes.FailedPrecondition},
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := filepath.Join(t.TempDir(), "target")
@@ -87,7 +87,7 @@ func TestSimplestDriverPublishesAtOnce(t *testing.T) {
 	}
 }
 
-func TestExpansionTellsWhetherTheNodeMustFollow(t *testing.T) {
+func TestExpansionReportsNodeExpansion(t *testing.T) {
 	_, driver := start(t, everything())
 	request := volumeRequest("one")
 	request.VolumeCapabilities = append(request.VolumeCapabilities, raw())

@@ -27,24 +27,24 @@ func TestCreateVolumeRefuses(t *testing.T) {
 		change func(*csi.CreateVolumeRequest)
 		want   codes.Code
 	}{
-		"a request without a name":               {func(r *csi.CreateVolumeRequest) { r.Name = "" }, codes.InvalidArgument},
-		"a name of 129 bytes":                    {func(r *csi.CreateVolumeRequest) { r.Name = strings.Repeat("n", 129) }, codes.InvalidArgument},
-		"a name with a bell in it":               {func(r *csi.CreateVolumeRequest) { r.Name = "ring\a" }, codes.InvalidArgument},
-		"a request without capabilities":         {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities = nil }, codes.InvalidArgument},
-		"a capability without an access type":    {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessType = nil }, codes.InvalidArgument},
-		"a capability without an access mode":    {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessMode = nil }, codes.InvalidArgument},
-		"an access mode that nobody knows":       {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessMode.Mode = 99 }, codes.InvalidArgument},
-		"a negative capacity":                    {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = -1 }, codes.InvalidArgument},
-		"an empty capacity range":                {func(r *csi.CreateVolumeRequest) { r.CapacityRange = &csi.CapacityRange{} }, codes.InvalidArgument},
-		"a limit below what is required":         {func(r *csi.CreateVolumeRequest) { r.CapacityRange.LimitBytes = 1 }, codes.InvalidArgument},
-		"a volume larger than the pool":          {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = 11 * gib }, codes.OutOfRange},
-		"a volume larger than what is left":      {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = 10 * gib }, codes.ResourceExhausted},
-		"parameters of more than 4 KiB":          {func(r *csi.CreateVolumeRequest) { r.Parameters = map[string]string{"k": strings.Repeat("v", 4096)} }, codes.InvalidArgument},
-		"a mutable parameter it does not have":   {func(r *csi.CreateVolumeRequest) { r.MutableParameters = map[string]string{"size": "large"} }, codes.InvalidArgument},
-		"a mutable parameter without a value":    {func(r *csi.CreateVolumeRequest) { r.MutableParameters = map[string]string{"iops": ""} }, codes.InvalidArgument},
-		"a source of no kind":                    {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} }, codes.InvalidArgument},
-		"a source snapshot that is not there":    {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = fromSnapshot("snap-9") }, codes.NotFound},
-		"a source volume that is not there":      {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = fromVolume("vol-9") }, codes.NotFound},
+		"request without a name":                 {func(r *csi.CreateVolumeRequest) { r.Name = "" }, codes.InvalidArgument},
+		"name of 129 bytes":                      {func(r *csi.CreateVolumeRequest) { r.Name = strings.Repeat("n", 129) }, codes.InvalidArgument},
+		"name with a bell character":             {func(r *csi.CreateVolumeRequest) { r.Name = "ring\a" }, codes.InvalidArgument},
+		"request without capabilities":           {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities = nil }, codes.InvalidArgument},
+		"capability without an access type":      {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessType = nil }, codes.InvalidArgument},
+		"capability without an access mode":      {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessMode = nil }, codes.InvalidArgument},
+		"unknown access mode":                    {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessMode.Mode = 99 }, codes.InvalidArgument},
+		"negative capacity":                      {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = -1 }, codes.InvalidArgument},
+		"empty capacity range":                   {func(r *csi.CreateVolumeRequest) { r.CapacityRange = &csi.CapacityRange{} }, codes.InvalidArgument},
+		"limit below required capacity":          {func(r *csi.CreateVolumeRequest) { r.CapacityRange.LimitBytes = 1 }, codes.InvalidArgument},
+		"volume above the pool":                  {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = 11 * gib }, codes.OutOfRange},
+		"volume above available capacity":        {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = 10 * gib }, codes.ResourceExhausted},
+		"parameters above 4 KiB":                 {func(r *csi.CreateVolumeRequest) { r.Parameters = map[string]string{"k": strings.Repeat("v", 4096)} }, codes.InvalidArgument},
+		"unknown mutable parameter":              {func(r *csi.CreateVolumeRequest) { r.MutableParameters = map[string]string{"size": "large"} }, codes.InvalidArgument},
+		"mutable parameter without a value":      {func(r *csi.CreateVolumeRequest) { r.MutableParameters = map[string]string{"iops": ""} }, codes.InvalidArgument},
+		"source without kind":                    {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} }, codes.InvalidArgument},
+		"missing source snapshot":                {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = fromSnapshot("snap-9") }, codes.NotFound},
+		"missing source volume":                  {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = fromVolume("vol-9") }, codes.NotFound},
 		"topology requirements that say nothing": {func(r *csi.CreateVolumeRequest) { r.AccessibilityRequirements = &csi.TopologyRequirement{} }, codes.InvalidArgument},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCreateVolumeAgain(t *testing.T) {
 	}
 }
 
-func TestVolumeFromSourceIsNeverSmaller(t *testing.T) {
+func TestVolumeIsNotSmallerThanSource(t *testing.T) {
 	_, driver := start(t, everything())
 	source := volumeRequest("source")
 	source.CapacityRange.RequiredBytes = 2 * gib
@@ -109,10 +109,10 @@ func TestVolumeFromSourceIsNeverSmaller(t *testing.T) {
 		size   int64
 	}{
 		"without a capacity it is as large as its source": {nil, codes.OK, 2 * gib},
-		"it can be larger":              {&csi.CapacityRange{RequiredBytes: 3 * gib}, codes.OK, 3 * gib},
-		"a smaller one is refused":      {&csi.CapacityRange{RequiredBytes: gib}, codes.OutOfRange, 0},
-		"a limit below it is refused":   {&csi.CapacityRange{LimitBytes: gib}, codes.OutOfRange, 0},
-		"a limit above it is no target": {&csi.CapacityRange{LimitBytes: 3 * gib}, codes.OK, 2 * gib},
+		"it can be larger":            {&csi.CapacityRange{RequiredBytes: 3 * gib}, codes.OK, 3 * gib},
+		"smaller one is refused":      {&csi.CapacityRange{RequiredBytes: gib}, codes.OutOfRange, 0},
+		"limit below it is refused":   {&csi.CapacityRange{LimitBytes: gib}, codes.OutOfRange, 0},
+		"limit above it is no target": {&csi.CapacityRange{LimitBytes: 3 * gib}, codes.OK, 2 * gib},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := volumeRequest("copy")
@@ -129,7 +129,7 @@ func TestVolumeFromSourceIsNeverSmaller(t *testing.T) {
 	}
 }
 
-func TestPoolGetsTheCapacityBack(t *testing.T) {
+func TestDeletionReturnsCapacity(t *testing.T) {
 	_, driver := start(t, everything())
 	left := func() int64 {
 		response, err := driver.GetCapacity(t.Context(), &csi.GetCapacityRequest{})
@@ -195,7 +195,7 @@ func TestExpandVolume(t *testing.T) {
 	}
 }
 
-func TestModifyVolumeLeavesOtherParameters(t *testing.T) {
+func TestModifyVolumeKeepsOtherParameters(t *testing.T) {
 	server, driver := start(t, everything())
 	request := volumeRequest("one")
 	request.MutableParameters = map[string]string{"iops": "1", "throughput": "1"}
@@ -210,7 +210,7 @@ func TestModifyVolumeLeavesOtherParameters(t *testing.T) {
 }
 
 // Hundreds of calls at a time must neither share an ID nor lose a volume.
-func TestManyCallsAtATime(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) {
 	server, driver := start(t, csimock.Config{})
 	const count = 400
 	ids := make([]string, count)
@@ -242,7 +242,7 @@ func TestManyCallsAtATime(t *testing.T) {
 	}
 }
 
-// deleteVolume deletes a volume that nobody uses.
+// deleteVolume deletes a volume that is not in use.
 func deleteVolume(t testing.TB, driver clients, id string) {
 	t.Helper()
 	if _, err := driver.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {

@@ -64,7 +64,7 @@ func NewScriptedDriver(s *Session, restarts bool) *ScriptedDriver {
 	d := &ScriptedDriver{Session: s, Socket: filepath.Join(dir, "csi.sock"), restarts: restarts, latches: map[string]chan struct{}{}, faulty: map[string]int{}}
 	d.Config = csimock.Config{
 		Name: s.Namespace + ".example.com", StateFile: filepath.Join(dir, "volumes"),
-		Struck: d.struck, Answered: d.answered,
+		FaultApplied: d.struck, CallFinished: d.answered,
 	}
 	d.Server, err = csimock.Start(s.T.Context(), d.Config, d.Socket)
 	s.Must(err, "start driver")
