@@ -20,21 +20,21 @@ import (
 //go:embed testdata/csi-provisioner.flags
 var upstreamFlags string
 
-// differs are the flags whose default is another one here, and why.
+// differs lists the flags with another default than upstream, with the reason.
 var differs = map[string]string{
-	"kube-api-qps":   "fairness is left to the API server, unless a limit is asked for",
+	"kube-api-qps":   "no limit by default: the API server has priority and fairness",
 	"kube-api-burst": "as --kube-api-qps; where one is set, the other is upstream's",
 }
 
-// elsewhere are flags that program.Main adds to all programs.
-var elsewhere = map[string]bool{"version": true}
+// addedByMain lists the flags that program.Main adds to all programs.
+var addedByMain = map[string]bool{"version": true}
 
-func TestEveryFlagOfCSIProvisionerIsServedWithItsDefaultOrRefusedWithAReason(t *testing.T) {
+func TestUpstreamFlagsAreServedOrRefused(t *testing.T) {
 	flags := flagsOf(t)
 	for _, row := range upstreamRows() {
 		flag := flags.Lookup(row.name)
 		switch {
-		case elsewhere[row.name]:
+		case addedByMain[row.name]:
 			continue
 		case flag == nil:
 			t.Errorf("--%s is neither served nor refused", row.name)
@@ -42,7 +42,7 @@ func TestEveryFlagOfCSIProvisionerIsServedWithItsDefaultOrRefusedWithAReason(t *
 		}
 		if why, refused := program.RefusalReason(flag); refused {
 			if len(why) < 40 {
-				t.Errorf("--%s is refused without saying why: %q", row.name, why)
+				t.Errorf("--%s is refused without a reason: %q", row.name, why)
 			}
 			continue
 		}
@@ -53,10 +53,10 @@ func TestEveryFlagOfCSIProvisionerIsServedWithItsDefaultOrRefusedWithAReason(t *
 	}
 }
 
-// flagRow finds a flag, upstream's default, what becomes of it here, and the remark.
+// flagRow matches a row of the table: flag, upstream's default, status here, remark.
 var flagRow = regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| (?:`(.*)`)? ?\\| ([^|]+) \\| ?(.*?) ?\\|$")
 
-func TestTheTableInTheDocumentsIsThatOfTheProgram(t *testing.T) {
+func TestDocumentedFlagsMatchTheProgram(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "flags.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +70,8 @@ func TestTheTableInTheDocumentsIsThatOfTheProgram(t *testing.T) {
 		if i >= len(rows) || row[1] != rows[i].name || row[2] != rows[i].value {
 			t.Fatalf("row %d of the table is --%s with default %q, which csi-provisioner does not list there", i+1, row[1], row[2])
 		}
-		if want := becomes(flags, row[1]); row[3] != want {
-			t.Errorf("--%s: the table says %q, and it is %q", row[1], row[3], want)
+		if want := statusOf(flags, row[1]); row[3] != want {
+			t.Errorf("--%s: the table has %q, want %q", row[1], row[3], want)
 		}
 		if _, differs := differs[row[1]]; (differs || strings.HasPrefix(row[3], "refused")) && row[4] == "" {
 			t.Errorf("--%s differs without a remark", row[1])
@@ -79,8 +79,9 @@ func TestTheTableInTheDocumentsIsThatOfTheProgram(t *testing.T) {
 	}
 }
 
-func becomes(flags *pflag.FlagSet, name string) string {
-	if elsewhere[name] {
+// statusOf returns the status of an upstream flag in this program.
+func statusOf(flags *pflag.FlagSet, name string) string {
+	if addedByMain[name] {
 		return "served"
 	}
 	flag := flags.Lookup(name)
@@ -96,39 +97,39 @@ func becomes(flags *pflag.FlagSet, name string) string {
 	return "served"
 }
 
-func TestFlagsThatCannotBeServedAreRefusedWithASentenceThatNamesThem(t *testing.T) {
+func TestInvalidFlagsAreRefusedByName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args string
 		env  map[string]string
 		want string
 	}{
-		"two names of one flag":             {"--http-endpoint=:1 --metrics-address=:2", nil, "--metrics-address"},
-		"profiles nowhere":                  {"--enable-pprof", nil, "--http-endpoint"},
-		"a lease shorter than its renewal":  {"--leader-election --leader-election-lease-duration=5s", nil, "--leader-election-lease-duration"},
-		"a lease too short to end work in":  {"--leader-election --leader-election-renew-deadline=12s", nil, "--leader-election-lease-duration"},
-		"a renewal shorter than a try":      {"--leader-election --leader-election-retry-period=9s", nil, "--leader-election-renew-deadline"},
-		"nobody lets clones go":             {"--cloning-protection-threads=0", nil, "--cloning-protection-threads"},
-		"a sweep before the last one":       {"--snapshot-orphan-sweep-interval=-1s", nil, "--snapshot-orphan-sweep-interval"},
-		"capacity nowhere":                  {"--enable-capacity", nil, "NAMESPACE"},
-		"capacity of nobody":                {"--enable-capacity", map[string]string{"NAMESPACE": "ns"}, "POD_NAME"},
-		"capacity never asked for":          {"--enable-capacity --capacity-poll-interval=0", map[string]string{"NAMESPACE": "ns", "POD_NAME": "pod"}, "--capacity-poll-interval"},
-		"capacity without workers":          {"--enable-capacity --capacity-threads=0", map[string]string{"NAMESPACE": "ns", "POD_NAME": "pod"}, "--capacity-threads"},
-		"the provisioner of which node":     {"--node-deployment", nil, "NODE_NAME"},
-		"a delay before now":                {"--node-deployment --node-deployment-base-delay=-1s", map[string]string{"NODE_NAME": "node"}, "--node-deployment-base-delay"},
-		"a retry at once":                   {"--retry-interval-start=0", nil, "--retry-interval-start"},
-		"a class ignored":                   {"--feature-gates=VolumeAttributesClass=false", nil, "VolumeAttributesClass=false is refused"},
-		"other namespaces":                  {"--feature-gates=CrossNamespaceVolumeDataSource=true", nil, "CrossNamespaceVolumeDataSource=true is refused"},
-		"a lease kept":                      {"--feature-gates=ReleaseLeaderElectionOnExit=false", nil, "ReleaseLeaderElectionOnExit=false is refused"},
-		"a gate of API servers":             {"--feature-gates=APIServerIdentity=true", nil, "known:"},
-		"a path of metrics that is no path": {"--metrics-path=metrics", nil, "--metrics-path"},
-		"metrics where health is":           {"--metrics-path=/healthz", nil, "--metrics-path=/healthz is taken"},
-		"metrics where the lease is":        {"--leader-election --metrics-path=/healthz/leader-election", nil, "is taken"},
-		"metrics where profiles are":        {"--http-endpoint=:1 --enable-pprof --metrics-path=/debug/pprof/", nil, "is taken"},
-		"metrics where a profile is":        {"--http-endpoint=:1 --enable-pprof --metrics-path=/debug/pprof/trace", nil, "is taken"},
-		"metrics at a wildcard":             {"--metrics-path=/{", nil, "--metrics-path"},
-		"metrics at a tab":                  {"--metrics-path=/a%09b", nil, "--metrics-path"},
-		"metrics at a path never asked for": {"--metrics-path=/a//b", nil, "--metrics-path"},
-		"metrics above the root":            {"--metrics-path=/../b", nil, "--metrics-path"},
+		"both names of one flag":                 {"--http-endpoint=:1 --metrics-address=:2", nil, "--metrics-address"},
+		"profiles without endpoint":              {"--enable-pprof", nil, "--http-endpoint"},
+		"lease shorter than renewal":             {"--leader-election --leader-election-lease-duration=5s", nil, "--leader-election-lease-duration"},
+		"lease too short to stop in":             {"--leader-election --leader-election-renew-deadline=12s", nil, "--leader-election-lease-duration"},
+		"renewal shorter than retry":             {"--leader-election --leader-election-retry-period=9s", nil, "--leader-election-renew-deadline"},
+		"no cloning workers":                     {"--cloning-protection-threads=0", nil, "--cloning-protection-threads"},
+		"negative sweep interval":                {"--snapshot-orphan-sweep-interval=-1s", nil, "--snapshot-orphan-sweep-interval"},
+		"capacity without namespace":             {"--enable-capacity", nil, "NAMESPACE"},
+		"capacity without pod":                   {"--enable-capacity", map[string]string{"NAMESPACE": "ns"}, "POD_NAME"},
+		"capacity without poll interval":         {"--enable-capacity --capacity-poll-interval=0", map[string]string{"NAMESPACE": "ns", "POD_NAME": "pod"}, "--capacity-poll-interval"},
+		"capacity without workers":               {"--enable-capacity --capacity-threads=0", map[string]string{"NAMESPACE": "ns", "POD_NAME": "pod"}, "--capacity-threads"},
+		"node deployment without node":           {"--node-deployment", nil, "NODE_NAME"},
+		"negative delay":                         {"--node-deployment --node-deployment-base-delay=-1s", map[string]string{"NODE_NAME": "node"}, "--node-deployment-base-delay"},
+		"zero backoff":                           {"--retry-interval-start=0", nil, "--retry-interval-start"},
+		"gate VolumeAttributesClass off":         {"--feature-gates=VolumeAttributesClass=false", nil, "VolumeAttributesClass=false is refused"},
+		"gate CrossNamespaceVolumeDataSource on": {"--feature-gates=CrossNamespaceVolumeDataSource=true", nil, "CrossNamespaceVolumeDataSource=true is refused"},
+		"gate ReleaseLeaderElectionOnExit off":   {"--feature-gates=ReleaseLeaderElectionOnExit=false", nil, "ReleaseLeaderElectionOnExit=false is refused"},
+		"unknown gate":                           {"--feature-gates=APIServerIdentity=true", nil, "known:"},
+		"metrics path without slash":             {"--metrics-path=metrics", nil, "--metrics-path"},
+		"metrics path of health":                 {"--metrics-path=/healthz", nil, "--metrics-path=/healthz is the path of health"},
+		"metrics path of the lease":              {"--leader-election --metrics-path=/healthz/leader-election", nil, "is the path of health or a profile"},
+		"metrics path of profiles":               {"--http-endpoint=:1 --enable-pprof --metrics-path=/debug/pprof/", nil, "is the path of health or a profile"},
+		"metrics path of a profile":              {"--http-endpoint=:1 --enable-pprof --metrics-path=/debug/pprof/trace", nil, "is the path of health or a profile"},
+		"metrics path with wildcard":             {"--metrics-path=/{", nil, "--metrics-path"},
+		"metrics path with a tab":                {"--metrics-path=/a%09b", nil, "--metrics-path"},
+		"metrics path that is not clean":         {"--metrics-path=/a//b", nil, "--metrics-path"},
+		"metrics path above the root":            {"--metrics-path=/../b", nil, "--metrics-path"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, variable := range []string{"NAMESPACE", "POD_NAME", "NODE_NAME"} {
@@ -142,7 +143,7 @@ func TestFlagsThatCannotBeServedAreRefusedWithASentenceThatNamesThem(t *testing.
 	}
 }
 
-func TestWhatChartsSayIsTaken(t *testing.T) {
+func TestFlagsOfChartsAreAccepted(t *testing.T) {
 	for _, variable := range []string{"NAMESPACE", "POD_NAME", "NODE_NAME"} {
 		t.Setenv(variable, "some")
 	}
@@ -169,7 +170,7 @@ func TestWhatChartsSayIsTaken(t *testing.T) {
 	}
 }
 
-func TestTheKubeconfigOfTheEnvironmentCountsWithoutAFlag(t *testing.T) {
+func TestKubeconfigOfEnvironment(t *testing.T) {
 	t.Setenv("KUBECONFIG", "of-environment")
 	for args, want := range map[string]string{"": "of-environment", "--kubeconfig=of-flag": "of-flag"} {
 		work, flags := parsed(t, strings.Fields(args)...)
@@ -188,7 +189,7 @@ func TestLabelsAreReadAndRefused(t *testing.T) {
 	}
 	for _, text := range []string{"", "a", "a:b:c", "a b:c", ":b", "a:b c"} {
 		if err := (labelFlag{}).Set(text); err == nil {
-			t.Errorf("%q is taken", text)
+			t.Errorf("%q is accepted", text)
 		}
 	}
 }
@@ -215,7 +216,7 @@ func upstreamRows() []upstreamRow {
 	return rows
 }
 
-// shown is a default as --help shows it: empty for a zero value.
+// shown returns a default as --help shows it: empty for a zero value.
 func shown(value string) string {
 	switch value {
 	case "false", "0", "0s", "[]", "map[]", "<nil>":
@@ -250,7 +251,7 @@ func complete(t *testing.T, args ...string) error {
 	return completed(t, work)
 }
 
-// completed checks the flags of one of several programs in one process.
+// completed checks the flags. Several programs in one process need a logging reset.
 func completed(t *testing.T, work program.Runner) error {
 	t.Helper()
 	if err := logsapi.ResetForTest(nil); err != nil {

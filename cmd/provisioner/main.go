@@ -1,6 +1,6 @@
-// The program provisioner makes volumes for claims with one CSI driver and deletes
-// them when their reclaim policy says so. It stands beside the driver, in the
-// place of the csi-provisioner sidecar.
+// Command provisioner creates volumes for claims with one CSI driver and deletes volumes as
+// their reclaim policy requires. It runs beside the driver and replaces the sidecar
+// csi-provisioner. This package holds flags and wiring only.
 package main
 
 import (
@@ -20,19 +20,19 @@ import (
 func main() {
 	program.Main(&cobra.Command{
 		Use:   "provisioner",
-		Short: "Make and delete volumes with one CSI driver",
-		Long: "provisioner makes volumes for PersistentVolumeClaims with the CSI driver that answers at\n" +
-			"--csi-address, and deletes them when their reclaim policy says so, whichever of volume and\n" +
-			"claim is deleted first. It takes the place of the csi-provisioner sidecar.",
-		Args: overlook,
+		Short: "Create and delete volumes with one CSI driver",
+		Long: "provisioner creates volumes for PersistentVolumeClaims with the CSI driver at --csi-address,\n" +
+			"and deletes volumes as their reclaim policy requires, in either order of deletion of volume\n" +
+			"and claim. It replaces the sidecar csi-provisioner.",
+		Args: ignoreArguments,
 	}, newOptions)
 }
 
-// overlook takes arguments that are no flags: csi-provisioner does, and charts leave
-// some behind, such as the second half of "--leader-election true".
-func overlook(_ *cobra.Command, args []string) error {
+// ignoreArguments accepts arguments that are not flags, as csi-provisioner does: charts
+// contain some, such as the second half of "--leader-election true".
+func ignoreArguments(_ *cobra.Command, args []string) error {
 	if stray := strings.Join(args, " "); strings.TrimSpace(stray) != "" {
-		klog.Background().Info("Arguments that are no flags have no effect; a value belongs to its flag by =", "arguments", stray)
+		klog.Background().Info("Ignoring arguments that are not flags; write a flag and its value as --flag=value", "arguments", stray)
 	}
 	return nil
 }

@@ -15,12 +15,12 @@ import (
 // options are the flags of the program.
 type options struct {
 	*program.Options
-	// csiAddress is the driver's socket; timeout bounds one call, driverWait the
-	// time until its first answer.
+	// csiAddress is the socket of the driver, timeout the deadline of one call, driverWait
+	// the longest time until the first answer.
 	csiAddress          string
 	timeout, driverWait time.Duration
 	workers             int
-	// retryStart and retryMax bound the time between two tries of one object.
+	// retryStart and retryMax are the bounds of the backoff of one object.
 	retryStart, retryMax time.Duration
 
 	volumes   provisioningOptions
@@ -33,10 +33,10 @@ type options struct {
 	journal   journalOptions
 }
 
-// topic is a part of the program that has flags of its own.
+// topic is a group of flags.
 type topic interface {
 	addFlags(flags *pflag.FlagSet)
-	// check returns an error that names the flag at fault.
+	// check returns an error that names the invalid flag.
 	check() error
 }
 
@@ -73,11 +73,11 @@ func newOptions() (program.Runner, error) {
 func (o *options) AddFlags(flags *pflag.FlagSet) {
 	o.Options.AddFlags(flags)
 	flags.StringVar(&o.csiAddress, "csi-address", o.csiAddress, "path of the CSI driver's socket")
-	flags.DurationVar(&o.timeout, "timeout", o.timeout, "longest time for one call of the driver")
+	flags.DurationVar(&o.timeout, "timeout", o.timeout, "deadline of one call to the driver")
 	flags.DurationVar(&o.driverWait, "driver-wait", o.driverWait, "longest time to wait for the driver's first answer; 0 waits for ever")
-	flags.IntVar(&o.workers, "worker-threads", o.workers, "claims, and volumes, that are worked on at once")
-	flags.DurationVar(&o.retryStart, "retry-interval-start", o.retryStart, "time until the first retry of what failed; it doubles from there on, up to --retry-interval-max")
-	flags.DurationVar(&o.retryMax, "retry-interval-max", o.retryMax, "longest time between two tries")
+	flags.IntVar(&o.workers, "worker-threads", o.workers, "number of workers that create volumes, and number of workers that delete volumes")
+	flags.DurationVar(&o.retryStart, "retry-interval-start", o.retryStart, "initial backoff of a failed claim or volume; doubles with each failure, up to --retry-interval-max")
+	flags.DurationVar(&o.retryMax, "retry-interval-max", o.retryMax, "maximum backoff of a failed claim or volume")
 	addAutomaxprocs(flags)
 	for _, topic := range o.topics() {
 		topic.addFlags(flags)

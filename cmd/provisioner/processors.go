@@ -8,12 +8,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// automaxprocs is the flag that upstream's library keeps among those of package flag.
+// automaxprocs is a flag that upstream's library registers with package flag.
 const automaxprocs = "automaxprocs"
 
-// addAutomaxprocs registers the flag that has the number of threads follow the CPU
-// quota of the container, rounded down, as upstream does. Without it, the Go runtime
-// follows the quota too, but rounds up, and keeps two at least.
+// addAutomaxprocs registers the flag that sets GOMAXPROCS to the CPU quota of the container,
+// rounded down, as upstream does. The Go runtime rounds up, to at least 2.
 func addAutomaxprocs(flags *pflag.FlagSet) {
 	if flag.Lookup(automaxprocs) == nil {
 		standardflags.AddAutomaxprocs(klog.Infof)

@@ -23,16 +23,15 @@ import (
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
-// garbage is how much the heap may grow, in percent, until it is collected. What this
-// program keeps is little beside what it throws away while its caches are filled:
-// the objects of all other drivers. At Go's default, 100, its peak is 12 MB higher.
-const garbage = 50
+// gcPercent is the default GOGC. During cache sync the program discards the objects of all
+// other drivers: at Go's default of 100, its peak memory is 12 MB higher.
+const gcPercent = 50
 
-// Run works until the context ends, the driver has become another one, or another
-// process has taken over the journal.
+// Run runs the program until the context ends, the driver changes, or another process takes
+// over the journal.
 func (o *options) Run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
+		debug.SetGCPercent(gcPercent)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -47,7 +46,7 @@ func (o *options) Run(ctx context.Context) error {
 	return err
 }
 
-// work ends with the context, which end ends with an error.
+// work runs the program until the context ends; end cancels the context with an error.
 func (o *options) work(ctx context.Context, end func(error)) error {
 	calls := csi.NewMetrics()
 	counts := librarymetrics.New("controller")
@@ -70,7 +69,7 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	case err != nil:
 		return err
 	case !driver.CreatesVolumes():
-		return fmt.Errorf("driver %s at %s has no capability CREATE_DELETE_VOLUME, so there is nothing to provision with it", driver.Name(), o.csiAddress)
+		return fmt.Errorf("driver %s at %s has no capability CREATE_DELETE_VOLUME, so it cannot provision volumes", driver.Name(), o.csiAddress)
 	}
 	if !clients.WaitForAPIServer(ctx) {
 		return nil
@@ -89,8 +88,8 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	return w.run(ctx, watchdog)
 }
 
-// unlessStopped returns the error, or nil if the program was stopped: requests that are
-// under way fail then.
+// unlessStopped returns the error, or nil if the program was stopped: stopping fails open
+// requests.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -98,8 +97,8 @@ func unlessStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// run fills the caches, so that a standby takes over at once, and works while it
-// leads, until the context ends.
+// run syncs the caches, on standby too so that a takeover is fast, and runs the controllers
+// while this process leads.
 func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdaptor) error {
 	watching, stopWatching := context.WithCancel(ctx)
 	w.factory.StartWithContext(watching)

@@ -22,19 +22,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// servingOptions say what is served over HTTP, and where.
+// servingOptions are the flags of the HTTP endpoint.
 type servingOptions struct {
-	// endpoint and deprecated are two flags for one address; empty serves nothing.
+	// endpoint and deprecated are two flags for one address; empty for no endpoint.
 	endpoint, deprecated string
 	metricsPath          string
 	profile              bool
 }
 
 func (o *servingOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.endpoint, "http-endpoint", o.endpoint, "address, such as :8080, that serves metrics and health; empty for none")
+	flags.StringVar(&o.endpoint, "http-endpoint", o.endpoint, "address of metrics and health, such as :8080; empty for none")
 	flags.StringVar(&o.deprecated, "metrics-address", o.deprecated, "deprecated: the former name of --http-endpoint")
-	flags.StringVar(&o.metricsPath, "metrics-path", o.metricsPath, "path of the metrics at --http-endpoint")
-	flags.BoolVar(&o.profile, "enable-pprof", o.profile, "serve profiles of the program at --http-endpoint, below /debug/pprof/")
+	flags.StringVar(&o.metricsPath, "metrics-path", o.metricsPath, "path of metrics at --http-endpoint")
+	flags.BoolVar(&o.profile, "enable-pprof", o.profile, "serve profiles at --http-endpoint, below /debug/pprof/")
 }
 
 func (o *servingOptions) check() error {
@@ -42,37 +42,37 @@ func (o *servingOptions) check() error {
 	case o.endpoint != "" && o.deprecated != "":
 		return errors.New("only one of --http-endpoint and --metrics-address can be given: they are two names of one flag")
 	case o.profile && o.address() == "":
-		return errors.New("--enable-pprof needs --http-endpoint, the address that the profiles are served at")
+		return errors.New("--enable-pprof needs --http-endpoint, the address of the profiles")
 	case len(o.metricsPath) == 0 || o.metricsPath[0] != '/':
 		return errors.New("--metrics-path must begin with /")
-	case slices.Contains(taken, o.metricsPath):
-		return fmt.Errorf("--metrics-path=%s is taken: health or a profile is served there; give another path, such as /metrics", o.metricsPath)
-	case !plain.MatchString(o.metricsPath) || o.metricsPath != "/" && path.Clean(o.metricsPath) != strings.TrimSuffix(o.metricsPath, "/"):
-		return fmt.Errorf("--metrics-path=%q is no path that can be served; give one of letters, digits and -._~ between slashes, such as /metrics", o.metricsPath)
+	case slices.Contains(reservedPaths, o.metricsPath):
+		return fmt.Errorf("--metrics-path=%s is the path of health or a profile; give another path, such as /metrics", o.metricsPath)
+	case !plainPath.MatchString(o.metricsPath) || o.metricsPath != "/" && path.Clean(o.metricsPath) != strings.TrimSuffix(o.metricsPath, "/"):
+		return fmt.Errorf("--metrics-path=%q cannot be served; give a path of letters, digits and -._~ between slashes, such as /metrics", o.metricsPath)
 	}
 	return nil
 }
 
-// Paths at which something else than metrics is served.
+// Paths other than that of metrics.
 const (
 	health      = "/healthz"
 	healthLease = "/healthz/leader-election"
 	profiles    = "/debug/pprof/"
 )
 
-// taken are all of them, whether they are asked for or not: which paths there are
-// shall not depend on other flags.
-var taken = []string{health, healthLease, profiles, profiles + "cmdline", profiles + "profile", profiles + "symbol", profiles + "trace"}
+// reservedPaths are all paths that --metrics-path must not be. They do not depend on other
+// flags.
+var reservedPaths = []string{health, healthLease, profiles, profiles + "cmdline", profiles + "profile", profiles + "symbol", profiles + "trace"}
 
-// plain is a path without what a pattern of http.ServeMux has a meaning for.
-var plain = regexp.MustCompile(`^(/[A-Za-z0-9._~$&'()*+,;=:@!-]+)*/?$`)
+// plainPath matches paths without the special characters of http.ServeMux patterns.
+var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._~$&'()*+,;=:@!-]+)*/?$`)
 
 func (o *servingOptions) address() string {
 	return o.endpoint + o.deprecated // check allows one of them
 }
 
-// serve answers for metrics and health at --http-endpoint until the context ends,
-// whether this process leads or not.
+// serve serves metrics and health at --http-endpoint until the context ends, on the leader
+// and on standby.
 func serve(ctx context.Context, options *options, watchdog *leaderelection.HealthzAdaptor, calls metrics.CSIMetricsManager, own []prometheus.Collector) error {
 	address := options.serving.address()
 	if address == "" {
@@ -99,8 +99,8 @@ func serve(ctx context.Context, options *options, watchdog *leaderelection.Healt
 	return nil
 }
 
-// metricsHandler serves the metrics of calls to the driver, those of the library and the
-// program's own. As upstream's, it counts the requests that it serves (promhttp_*).
+// metricsHandler serves the metrics of driver calls, of the libraries and of this program. As
+// upstream's handler, it counts its requests (promhttp_*).
 func metricsHandler(calls metrics.CSIMetricsManager, own []prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(own...)
@@ -108,8 +108,7 @@ func metricsHandler(calls metrics.CSIMetricsManager, own []prometheus.Collector)
 	return promhttp.InstrumentMetricHandler(registry, promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 }
 
-// handleHealth says that the process lives and, where there is an election, that
-// it does not go on with a lease that it failed to renew.
+// handleHealth serves the health of the process and, with leader election, of its lease.
 func handleHealth(mux *http.ServeMux, options *options, watchdog *leaderelection.HealthzAdaptor) {
 	mux.HandleFunc(health, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	if !options.election.enabled {

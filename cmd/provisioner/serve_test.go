@@ -8,9 +8,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// Every path of up to five of these characters that the flag takes can be served
-// beside everything else; http.ServeMux panics over what it cannot.
-func TestEveryPathOfMetricsThatIsTakenCanBeServedBesideHealthAndProfiles(t *testing.T) {
+// http.ServeMux panics for a pattern that it cannot serve.
+func TestEveryAcceptedMetricsPathIsServed(t *testing.T) {
 	paths, longest := []string{"/healthz", "/healthz/", "/healthz/leader-election", "/metrics", "/debug/pprof", "/debug/pprof/"}, []string{"/"}
 	for range 4 {
 		var longer []string
@@ -21,24 +20,25 @@ func TestEveryPathOfMetricsThatIsTakenCanBeServedBesideHealthAndProfiles(t *test
 		}
 		paths, longest = append(paths, longest...), longer
 	}
-	taken := 0
+	accepted := 0
 	for _, path := range append(paths, longest...) {
 		options := servingOptions{metricsPath: path}
 		if options.check() != nil {
 			continue
 		}
-		taken++
+		accepted++
 		if reason := panicOf(path); reason != nil {
-			t.Errorf("--metrics-path=%s is taken, and then: %v", path, reason)
+			t.Errorf("--metrics-path=%s is accepted, but: %v", path, reason)
 		}
 	}
-	if taken < 10 || slices.ContainsFunc([]string{"/metrics", "/", "/a/b", "/a.b/", "/debug/pprof/other"}, func(path string) bool {
+	if accepted < 10 || slices.ContainsFunc([]string{"/metrics", "/", "/a/b", "/a.b/", "/debug/pprof/other"}, func(path string) bool {
 		return (&servingOptions{metricsPath: path}).check() != nil
 	}) {
-		t.Errorf("%d paths are taken, and some that could be served are not", taken)
+		t.Errorf("%d paths are accepted, and some valid paths are refused", accepted)
 	}
 }
 
+// panicOf returns the panic of serving metrics at the path, nil for none.
 func panicOf(path string) (reason any) {
 	defer func() { reason = recover() }()
 	mux := http.NewServeMux()

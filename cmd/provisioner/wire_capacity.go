@@ -23,27 +23,27 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-// capacityOptions say whether and how CSIStorageCapacity objects are kept.
+// capacityOptions are the flags of CSIStorageCapacity objects.
 type capacityOptions struct {
 	enabled, immediate bool
 	interval           time.Duration
-	// ownerLevel is how far above the pod the owner of the objects is; below 0
-	// there is none.
+	// ownerLevel is the number of controller references from the pod to the owner of the
+	// objects; negative for no owner.
 	ownerLevel int
 	workers    uint
-	// qps and burst bound the requests to the API server.
+	// qps and burst are the rate limits of requests to the API server.
 	qps   float32
 	burst int
 }
 
 func (o *capacityOptions) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.enabled, "enable-capacity", o.enabled, "publish in CSIStorageCapacity objects how much the driver has left")
-	flags.BoolVar(&o.immediate, "capacity-for-immediate-binding", o.immediate, "publish it for classes of immediate binding too, which the scheduler does not need")
-	flags.DurationVar(&o.interval, "capacity-poll-interval", o.interval, "time after which the driver is asked again how much is left")
-	flags.IntVar(&o.ownerLevel, "capacity-ownerref-level", o.ownerLevel, "what owns the objects: -1 nothing, 0 the pod (POD_NAME in NAMESPACE), 1 what controls the pod, 2 what controls that")
-	flags.UintVar(&o.workers, "capacity-threads", o.workers, "CSIStorageCapacity objects that are worked on at once")
-	flags.Float32Var(&o.qps, "kube-api-capacity-qps", o.qps, "most requests per second to the API server about capacity")
-	flags.IntVar(&o.burst, "kube-api-capacity-burst", o.burst, "most requests at once to the API server about capacity")
+	flags.BoolVar(&o.enabled, "enable-capacity", o.enabled, "publish the capacity of the driver in CSIStorageCapacity objects")
+	flags.BoolVar(&o.immediate, "capacity-for-immediate-binding", o.immediate, "publish capacity for classes with Immediate binding too, which the scheduler does not need")
+	flags.DurationVar(&o.interval, "capacity-poll-interval", o.interval, "time between two polls of the driver's capacity")
+	flags.IntVar(&o.ownerLevel, "capacity-ownerref-level", o.ownerLevel, "owner of the objects: -1 none, 0 the pod (POD_NAME in NAMESPACE), 1 the controller of the pod, 2 the controller of that controller")
+	flags.UintVar(&o.workers, "capacity-threads", o.workers, "number of workers for CSIStorageCapacity objects")
+	flags.Float32Var(&o.qps, "kube-api-capacity-qps", o.qps, "rate limit of capacity requests to the API server, per second")
+	flags.IntVar(&o.burst, "kube-api-capacity-burst", o.burst, "burst of capacity requests to the API server")
 }
 
 func (o *capacityOptions) check() error {
@@ -57,14 +57,14 @@ func (o *capacityOptions) check() error {
 	case o.burst < 0:
 		return errors.New("--kube-api-capacity-burst must not be negative")
 	case os.Getenv("NAMESPACE") == "":
-		return errors.New("--enable-capacity needs the environment variable NAMESPACE, in which CSIStorageCapacity objects are kept")
+		return errors.New("--enable-capacity needs the environment variable NAMESPACE, the namespace of CSIStorageCapacity objects")
 	case o.ownerLevel >= 0 && os.Getenv("POD_NAME") == "":
-		return errors.New("--enable-capacity needs the environment variable POD_NAME to find the owner of CSIStorageCapacity objects; --capacity-ownerref-level=-1 does without one")
+		return errors.New("--enable-capacity needs the environment variable POD_NAME to find the owner of CSIStorageCapacity objects; --capacity-ownerref-level=-1 needs no owner")
 	}
 	return nil
 }
 
-// wireCapacity makes the controller that publishes how much is left.
+// wireCapacity creates the controller that publishes capacity.
 func (w *wiring) wireCapacity(ctx context.Context) error {
 	options := w.options.capacity
 	if !options.enabled {
@@ -94,7 +94,7 @@ func (w *wiring) wireCapacity(ctx context.Context) error {
 		return err
 	}
 	w.runOnTerm(func(ctx context.Context) error {
-		legacyregistry.CustomMustRegister(capacity.NewCollector(w.capacity)) // that of the leader, who alone has objects
+		legacyregistry.CustomMustRegister(capacity.NewCollector(w.capacity)) // on the leader only, which has the objects
 		return w.capacity.Watch(ctx)
 	}, func(ctx context.Context) { w.capacity.Run(ctx, int(options.workers)) })
 	return nil
@@ -122,7 +122,7 @@ func (w *wiring) capacityManager(ctx context.Context, config *rest.Config) (doma
 	return manager, nil
 }
 
-// segments are the parts of the cluster that the objects tell apart.
+// segments returns the topology segments of the objects.
 func (w *wiring) segments() (capacity.Segments, error) {
 	if w.options.node.enabled {
 		return capacity.Local(topology.SegmentOf(w.topology)), nil

@@ -9,24 +9,23 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
 )
 
-// cloningOptions say how claims that others are cloned from are let go.
+// cloningOptions are the flags of the protection of cloned claims.
 type cloningOptions struct {
 	workers uint
 }
 
 func (o *cloningOptions) addFlags(flags *pflag.FlagSet) {
-	flags.UintVar(&o.workers, "cloning-protection-threads", o.workers, "claims, that others are cloned from, that are let go at once")
+	flags.UintVar(&o.workers, "cloning-protection-threads", o.workers, "number of workers that remove the cloning-protection finalizer")
 }
 
 func (o *cloningOptions) check() error {
 	if o.workers < 1 {
-		return errors.New("--cloning-protection-threads must be at least 1: nobody else lets claims go that were cloned")
+		return errors.New("--cloning-protection-threads must be at least 1: no other program removes the cloning-protection finalizer")
 	}
 	return nil
 }
 
-// wireCloning makes the controller that lets claims go which were cloned. A driver
-// that clones nothing needs none.
+// wireCloning creates the controller that protects cloned claims, if the driver can clone.
 func (w *wiring) wireCloning() error {
 	if !w.driver.Clones() {
 		return nil

@@ -12,14 +12,14 @@ import (
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
-// journalOptions say how journal entries are worked on.
+// journalOptions are the flags of the journal.
 type journalOptions struct {
 	unresolvedAfter time.Duration
 }
 
 func (o *journalOptions) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.unresolvedAfter, "journal-unresolved-after", o.unresolvedAfter,
-		"how long CreateVolume is repeated for a deleted claim though only an administrator can find out about its volume; then the journal entry is listed by exeunt journal list")
+		"how long CreateVolume is repeated for a deleted claim whose outcome only an administrator can determine; then exeunt journal list shows the journal entry")
 }
 
 func (o *journalOptions) check() error {

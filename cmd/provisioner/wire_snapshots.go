@@ -14,13 +14,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
 )
 
-// snapshotOptions say how snapshots that volumes are made from are let go.
+// snapshotOptions are the flags of the protection of snapshots.
 type snapshotOptions struct {
 	interval time.Duration
 }
 
 func (o *snapshotOptions) addFlags(flags *pflag.FlagSet) {
-	flags.DurationVar(&o.interval, "snapshot-orphan-sweep-interval", o.interval, "time between two searches for snapshots that were left protected as the source of a volume; 0 searches never")
+	flags.DurationVar(&o.interval, "snapshot-orphan-sweep-interval", o.interval, "time between two sweeps that remove the finalizer of snapshots no volume is restored from any more; 0 for no sweep")
 }
 
 func (o *snapshotOptions) check() error {
@@ -30,8 +30,7 @@ func (o *snapshotOptions) check() error {
 	return nil
 }
 
-// wireSnapshots makes the controller that protects snapshots. A driver that makes
-// no snapshots needs none.
+// wireSnapshots creates the controller that protects snapshots, if the driver has snapshots.
 func (w *wiring) wireSnapshots() error {
 	if !w.driver.Snapshots() {
 		return nil
@@ -56,8 +55,7 @@ func (w *wiring) wireSnapshots() error {
 	return nil
 }
 
-// snapshotClient reads and updates whole snapshots; custom resources know nothing but
-// JSON.
+// snapshotClient returns the client of VolumeSnapshots. Custom resources support JSON only.
 func (w *wiring) snapshotClient() (snapshotclient.Interface, error) {
 	config := rest.CopyConfig(w.clients.Config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON

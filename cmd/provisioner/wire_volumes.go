@@ -17,7 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
-// wireVolumes makes the engine that creates and deletes volumes.
+// wireVolumes creates the engine that creates and deletes volumes.
 func (w *wiring) wireVolumes(ctx context.Context) error {
 	reporter := controller.NewReporter(w.recorder)
 	attachments, err := w.attachments()
@@ -67,7 +67,7 @@ func (w *wiring) translator() migration.Translator {
 	return migration.New().For(w.driver.Name())
 }
 
-// failed has capacity looked at again where a volume could not be made.
+// failed returns the function that refreshes capacity after a failed CreateVolume.
 func (w *wiring) failed() func(class string) {
 	if w.capacity == nil {
 		return nil
@@ -75,19 +75,19 @@ func (w *wiring) failed() func(class string) {
 	return w.capacity.Refresh
 }
 
-// serves says whether classes and volumes of the provisioner are this program's:
-// its driver's, or those of the in-tree plugin that the driver serves.
+// serves reports whether this program serves the provisioner: its driver, or the in-tree
+// plugin that the driver replaced.
 func (w *wiring) serves(provisioner string) bool {
 	return provisioner == w.names.Driver || slices.Contains(w.names.Migrated, provisioner)
 }
 
-// volumeName is the name of the volume made for a claim, here and in the storage system.
+// volumeName returns the name of the claim's volume, in Kubernetes and in the storage system.
 func (w *wiring) volumeName(claim *v1.PersistentVolumeClaim) string {
 	return provision.VolumeName(w.options.volumes.settings, claim.UID)
 }
 
-// attachments is the informer of VolumeAttachments, nil for a driver that does
-// not publish volumes: then nothing is ever attached by it.
+// attachments returns the informer of VolumeAttachments, nil for a driver that does not
+// publish volumes.
 func (w *wiring) attachments() (cache.SharedIndexInformer, error) {
 	if !w.driver.Publishes() {
 		return nil, nil

@@ -18,15 +18,15 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
 )
 
-// wiring is what the controllers of the program stand on, and the controllers
-// themselves. Each topic that has a file wire_TOPIC.go adds its own.
+// wiring holds the controllers of the program and what they share. Each file wire_TOPIC.go
+// adds the controllers of one topic.
 type wiring struct {
 	options *options
 	clients *program.Clients
 	driver  *csi.Driver
 	names   provisioning.Names
 	factory informers.SharedInformerFactory
-	// streamed says whether a claim of that version came by a watch.
+	// streamed reports whether the version of a claim came from a watch, not from a list.
 	streamed func(version string) bool
 	recorder record.EventRecorder
 	counts   librarymetrics.Metrics
@@ -36,17 +36,16 @@ type wiring struct {
 	// end ends the process with an error.
 	end  func(error)
 	host string
-	// clones protects claims that are cloned; nil for a driver that clones nothing.
+	// clones protects claims that are cloned; nil for a driver without cloning.
 	clones *cloning.Controller
-	// snapshots protects snapshots that volumes are made from; nil for a driver
-	// that makes none.
+	// snapshots protects snapshots that volumes are restored from; nil for a driver without
+	// snapshots.
 	snapshots *snapshots.Controller
-	// capacity publishes how much is left; nil without --enable-capacity.
+	// capacity publishes CSIStorageCapacity objects; nil without --enable-capacity.
 	capacity *capacity.Controller
-	// topology is where the node is that is served, with --node-deployment.
+	// topology is the topology of the served node with --node-deployment.
 	topology map[string]string
-	// work are the controllers: each works until the context ends, while this
-	// process leads.
+	// work has the Run functions of the controllers, for the time that this process leads.
 	work []func(context.Context)
 }
 
@@ -72,7 +71,7 @@ func newWiring(options *options, clients *program.Clients, driver *csi.Driver) *
 	return &wiring{options: options, clients: clients, driver: driver, names: names, factory: factory, streamed: streamed}
 }
 
-// wire makes the controllers and registers them with the caches.
+// wire creates the controllers and registers their event handlers.
 func (w *wiring) wire(ctx context.Context) error {
 	if err := w.wireNode(ctx); err != nil {
 		return err
