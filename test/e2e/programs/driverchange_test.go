@@ -41,7 +41,7 @@ func TestProvisionerEndsWhenDriverCapabilitiesChange(t *testing.T) {
 
 			s.Must(driver.Stop(s.Ctx), "stop driver")
 			driver = startDriverAt(s, socket, name)
-			s.AwaitLog(sidecar, "the driver is what it was")
+			s.AwaitLog(sidecar, "the driver has not changed")
 
 			s.Must(driver.Stop(s.Ctx), "stop driver")
 			startDriverAt(s, socket, name, change)
