@@ -95,10 +95,13 @@ func compare(a, b map[string]string) int {
 
 // distinct returns each segment once, in the order of compare.
 func distinct(segments []Segment) []Segment {
-	slices.Sort(segments)
-	segments = slices.Compact(segments)
-	slices.SortFunc(segments, func(a, b Segment) int { return compare(a.Labels(), b.Labels()) })
-	return segments
+	labels := make(map[Segment]map[string]string, len(segments))
+	for _, segment := range segments {
+		if _, found := labels[segment]; !found {
+			labels[segment] = segment.Labels()
+		}
+	}
+	return slices.SortedFunc(maps.Keys(labels), func(a, b Segment) int { return compare(labels[a], labels[b]) })
 }
 
 // allowedSegments returns the segments that the allowed topologies of a storage class
