@@ -22,6 +22,9 @@ const (
 // sharedCluster is the cluster of one setup. The first user starts it, the last user
 // stops it.
 type sharedCluster struct {
+	start func(testing.TB) *Cluster
+	stop  func(*Cluster, testing.TB)
+
 	mu      sync.Mutex
 	users   int
 	running *Cluster
@@ -36,7 +39,10 @@ func sharedBySetup(setup Setup) *sharedCluster {
 	sharedMu.Lock()
 	defer sharedMu.Unlock()
 	if shared[setup] == nil {
-		shared[setup] = &sharedCluster{}
+		shared[setup] = &sharedCluster{
+			start: func(t testing.TB) *Cluster { t.Helper(); return mustStart(t, setup) },
+			stop:  (*Cluster).finish,
+		}
 	}
 	return shared[setup]
 }
@@ -61,7 +67,7 @@ func Parallel(t *testing.T, setups ...Setup) {
 func Join(t *testing.T, setup Setup, options ...Option) *Session {
 	t.Helper()
 	Parallel(t, setup)
-	return NewSession(t, sharedBySetup(setup).start(t, setup), options...)
+	return NewSession(t, sharedBySetup(setup).get(t), options...)
 }
 
 // Own returns a session in a cluster that no other test uses.
@@ -89,19 +95,19 @@ func (c *sharedCluster) removeUser(t testing.TB) {
 	defer c.mu.Unlock()
 	c.users--
 	if c.users == 0 && c.running != nil {
-		c.running.finish(t)
+		c.stop(c.running, t)
 		c.running = nil
 	}
 }
 
-// start returns the running cluster. The lock is held meanwhile, so that the other
-// users of the setup wait and those of other setups do not.
-func (c *sharedCluster) start(t testing.TB, setup Setup) *Cluster {
+// get returns the running cluster. It holds the lock while the cluster starts, so that the
+// other users of the setup wait and those of other setups do not.
+func (c *sharedCluster) get(t testing.TB) *Cluster {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running == nil {
-		c.running = mustStart(t, setup)
+		c.running = c.start(t)
 	}
 	return c.running
 }
