@@ -36,8 +36,8 @@ func BenchmarkJournal(b *testing.B) {
 		claims  int
 		every   time.Duration
 	}{
-		{"at-once/driver-0s", 0, benchmarkCrowd, 0},
-		{"at-once/driver-2s", 2 * time.Second, benchmarkCrowd, 0},
+		{"at-once/driver-0s", 0, claimCount, 0},
+		{"at-once/driver-2s", 2 * time.Second, claimCount, 0},
 		{"10-per-second/driver-0s", 0, 200, 100 * time.Millisecond},
 	} {
 		b.Run(load.name, func(b *testing.B) {

@@ -26,28 +26,28 @@ func BenchmarkOursAndUpstream(b *testing.B) {
 			for b.Loop() {
 				s := harness.NewSession(b, c)
 				start := time.Now()
-				inParallel(s, benchmarkCrowd, func(i int) error {
+				inParallel(s, claimCount, func(i int) error {
 					_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(s.Ctx, s.NewClaim(fmt.Sprint("claim-", i), harness.DeleteClass), metav1.CreateOptions{})
 					return err
 				})
-				volumes := s.AwaitManyBound(benchmarkCrowd)
-				b.ReportMetric(benchmarkCrowd/time.Since(start).Seconds(), "bound/s")
+				volumes := s.AwaitManyBound(claimCount)
+				b.ReportMetric(claimCount/time.Since(start).Seconds(), "bound/s")
 				start = time.Now()
-				inParallel(s, benchmarkCrowd, func(i int) error {
+				inParallel(s, claimCount, func(i int) error {
 					return s.Client.CoreV1().PersistentVolumes().Delete(s.Ctx, volumes[i], metav1.DeleteOptions{})
 				})
-				inParallel(s, benchmarkCrowd, func(i int) error {
+				inParallel(s, claimCount, func(i int) error {
 					return s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Delete(s.Ctx, fmt.Sprint("claim-", i), metav1.DeleteOptions{})
 				})
 				s.AwaitManyGone(volumes)
-				b.ReportMetric(benchmarkCrowd/time.Since(start).Seconds(), "reclaimed/s")
+				b.ReportMetric(claimCount/time.Since(start).Seconds(), "reclaimed/s")
 			}
 		})
 	}
 }
 
-// benchmarkCrowd is the number of volumes of a round.
-const benchmarkCrowd = 1000
+// claimCount is the number of volumes of a round.
+const claimCount = 1000
 
 // inParallel calls f for every number below size, 64 at once.
 func inParallel(s *harness.Session, size int, f func(i int) error) {

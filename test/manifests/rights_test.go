@@ -172,7 +172,7 @@ func TestRightsAreGrantedToNamedDrivers(t *testing.T) {
 	for _, object := range objects {
 		switch {
 		case object.GetName() == "provisioner" && object.GetKind() == "ServiceAccount":
-			t.Error("there is a service account that nobody uses")
+			t.Error("there is an unused service account")
 		case object.GetName() == "exeunt:provisioner" && object.GetKind() == "Role":
 			roles[object.GetNamespace()] = true
 		}

@@ -84,8 +84,7 @@ func TestSwapFindsImageOfAMirror(t *testing.T) {
 	}
 }
 
-// Whoever forgets to name the driver's service account must not grant its rights to
-// some other.
+// A swap without the driver's service account must not grant rights to another account.
 func TestServerRejectsSwapWithoutServiceAccount(t *testing.T) {
 	server := startServer(t)
 	swapped := swapWithout(t, driver(t))

@@ -52,7 +52,7 @@ func awaitNoPod(s *harness.Session, pod *v1.Pod) {
 func releaseForRecycling(s *harness.Session, source v1.PersistentVolumeSource) *v1.PersistentVolume {
 	s.T.Helper()
 	s.Must(sandbox.Apply(s.Ctx, s.Plane.RESTConfig(), deploy.Recycler), "apply the rights to recycle")
-	volume := s.CreateVolume("scrubbed", v1.PersistentVolumeReclaimRecycle, func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeSource = source })
+	volume := s.CreateVolume("recycled", v1.PersistentVolumeReclaimRecycle, func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeSource = source })
 	s.CreateClaim("claim", s.Namespace)
 	s.AwaitBound("claim")
 	s.DeleteClaim("claim")
@@ -78,8 +78,8 @@ func TestRecycledVolumeCanBeClaimedAgain(t *testing.T) {
 			s := harness.Join(t, harness.Setup{})
 			volume := releaseForRecycling(s, source(s))
 			first := awaitRecycler(s, volume, "")
-			if scrubbed := first.Spec.Volumes[0].VolumeSource; (scrubbed.HostPath == nil) != (volume.Spec.HostPath == nil) || (scrubbed.NFS == nil) != (volume.Spec.NFS == nil) {
-				t.Errorf("the pod mounts %+v", scrubbed)
+			if recycled := first.Spec.Volumes[0].VolumeSource; (recycled.HostPath == nil) != (volume.Spec.HostPath == nil) || (recycled.NFS == nil) != (volume.Spec.NFS == nil) {
+				t.Errorf("the pod mounts %+v", recycled)
 			}
 			createPodEvent(s, first, "the image is being pulled")
 			endPod(s, first, v1.PodSucceeded, "")
@@ -119,7 +119,7 @@ func TestFailedRecyclerPodIsReportedAndRetried(t *testing.T) {
 func TestForeignSucceededPodIsNoRecyclerPod(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	forged, err := s.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(s.Ctx, &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: plugin.RecyclerPrefix + s.Namespace + "-scrubbed"},
+		ObjectMeta: metav1.ObjectMeta{Name: plugin.RecyclerPrefix + s.Namespace + "-recycled"},
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "none"}}},
 	}, metav1.CreateOptions{})
 	s.Must(err, "create pod")

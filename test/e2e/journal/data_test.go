@@ -64,14 +64,14 @@ func TestDiskOfBoundClaimWithoutVolumeStays(t *testing.T) {
 			j.stop()
 			removeObject(j.Session, volume.Name)
 			j.edit(func(l *coordinationv1.Lease) { l.Annotations[key] = text })
-			asked := j.called("CreateVolume")
+			before := j.called("CreateVolume")
 			j.start()
 			if message := j.AwaitEvent(claim, "VolumeVanished"); !strings.Contains(message, volume.Name) {
 				t.Errorf("the event does not name the volume: %s", message)
 			}
 			j.awaitEntries(journal.KindActive, 0)
 			j.passDriver(1)
-			if calls := j.called("CreateVolume") - asked; calls != 1 {
+			if calls := j.called("CreateVolume") - before; calls != 1 {
 				t.Errorf("CreateVolume was called %d times for the claim", calls-1)
 			}
 			if _, stays := j.mock.Volumes()[harness.Handle(volume)]; !stays {
@@ -186,7 +186,7 @@ func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 	for _, claim := range []string{"deleted", "unclassed", "restored"} {
 		j.DeleteClaim(claim)
 	}
-	asked := j.called("CreateVolume")
+	before := j.called("CreateVolume")
 	j.start()
 	for _, claim := range []string{"bound", "lost", "pending", "refused"} {
 		j.AwaitClaim(claim, "has no old finalizer", func(c *v1.PersistentVolumeClaim) bool { return !finalizer.Has(c.Finalizers, finalizer.Provisioning) })
@@ -194,7 +194,7 @@ func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 	for _, claim := range []string{"deleted", "unclassed", "restored"} {
 		j.AwaitClaimGone(claim)
 	}
-	if calls := j.called("CreateVolume") - asked; calls > 20 {
+	if calls := j.called("CreateVolume") - before; calls > 20 {
 		t.Errorf("CreateVolume was called %d times before the finalizers were removed", calls)
 	}
 	j.mock.Server.ClearFaults()

@@ -105,7 +105,7 @@ func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 	claim := j.abandon("claim")
 	j.kill()
 	j.mock.Server.ClearFaults()
-	asked := j.called("CreateVolume")
+	before := j.called("CreateVolume")
 	j.expireLeader(1)
 	for range 2 { // also after another crash
 		j.start()
@@ -124,8 +124,8 @@ func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 		j.kill()
 		j.expireLeader(0)
 	}
-	if calls := j.called("CreateVolume"); calls != asked+2 {
-		t.Errorf("CreateVolume was called %d times for the claim", calls-asked-2)
+	if calls := j.called("CreateVolume"); calls != before+2 {
+		t.Errorf("CreateVolume was called %d times for the claim", calls-before-2)
 	}
 	if len(j.entries(journal.KindActive)) != 0 {
 		t.Errorf("the entry is still active: %+v", j.entries(journal.KindActive))
@@ -137,8 +137,8 @@ func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 	j.awaitEntries(journal.KindUnresolved, 0)
 	j.awaitEntries(journal.KindActive, 0)
 	j.AwaitVolumeGone("pvc-" + string(claim.UID))
-	if calls := j.called("CreateVolume"); calls != asked+3 {
-		t.Errorf("the approved request was sent %d times, want once", calls-asked-2)
+	if calls := j.called("CreateVolume"); calls != before+3 {
+		t.Errorf("the approved request was sent %d times, want once", calls-before-2)
 	}
 	j.Until("no entry is counted as unresolved", func() bool {
 		text, _ := j.HTTPGet(j.sidecar, "/metrics")

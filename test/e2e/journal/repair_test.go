@@ -95,7 +95,7 @@ func TestEntryWithoutCustodyIsUnresolved(t *testing.T) {
 			claim := j.abandon("claim")
 			j.kill()
 			j.mock.Server.ClearFaults()
-			asked := j.called("CreateVolume")
+			before := j.called("CreateVolume")
 			j.edit(func(l *coordinationv1.Lease) {
 				delete(l.Annotations, journal.CustodyAnnotation)
 				if name != "custody removed" {
@@ -109,7 +109,7 @@ func TestEntryWithoutCustodyIsUnresolved(t *testing.T) {
 			}
 			j.awaitEntries(journal.KindActive, 0)
 			j.expectVolumes(1)
-			if calls := j.called("CreateVolume") - asked + j.called("DeleteVolume"); calls != 0 {
+			if calls := j.called("CreateVolume") - before + j.called("DeleteVolume"); calls != 0 {
 				t.Errorf("the driver was called %d times", calls)
 			}
 			j.approve(claim.UID)

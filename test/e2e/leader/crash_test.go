@@ -16,37 +16,37 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// multitude is the number of claims to bind, and of volumes to reclaim, while the leader
+// claimCount is the number of claims to bind, and of volumes to reclaim, while the leader
 // is killed.
-const multitude = 500
+const claimCount = 500
 
 func TestLeaderCrashDuringBindingAndReclaimLosesNothing(t *testing.T) {
 	s := harness.Join(t, harness.Setup{LeaderElection: true, ShortLease: true}, harness.Within(5*harness.Timeout))
 	history := s.RecordHistory()
-	createMany(s, "old", multitude)
-	history.AwaitBound("old", multitude)
+	createMany(s, "old", claimCount)
+	history.AwaitBound("old", claimCount)
 	old := history.Volumes("old")
 
 	var load errgroup.Group
-	load.Go(func() error { createMany(s, "new", multitude); return nil })
+	load.Go(func() error { createMany(s, "new", claimCount); return nil })
 	load.Go(func() error { return deleteMany(s, "old", old) })
-	history.AwaitBound("new", multitude/10)
+	history.AwaitBound("new", claimCount/10)
 	leader := s.Leader()
 	s.Must(leader.Kill(), "kill the leader")
 	bound, gone := len(history.Volumes("new")), history.Gone(old)
 	s.Must(load.Wait(), "load the cluster")
-	t.Logf("killed %s with %d of %d claims bound and %d of %d volumes reclaimed", leader.Name(), bound, multitude, gone, multitude)
-	if bound == multitude || gone == multitude {
+	t.Logf("killed %s with %d of %d claims bound and %d of %d volumes reclaimed", leader.Name(), bound, claimCount, gone, claimCount)
+	if bound == claimCount || gone == claimCount {
 		t.Error("the leader was killed too late to show anything")
 	}
 
-	history.AwaitBound("new", multitude)
+	history.AwaitBound("new", claimCount)
 	s.AwaitManyGone(slices.Collect(maps.Values(old)))
 	if again := s.Leader(); again.Name() == leader.Name() {
 		t.Errorf("%s leads, although it was killed", again.Name())
 	}
 	history.ExpectNoRebinding()
-	expectPairs(s, multitude)
+	expectPairs(s, claimCount)
 	expectNoLeak(s)
 }
 

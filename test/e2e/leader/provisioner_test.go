@@ -73,7 +73,7 @@ func giveLeaseAway(s *harness.Session) {
 		if err != nil {
 			return err
 		}
-		lease.Spec.HolderIdentity = ptr.To("somebody else")
+		lease.Spec.HolderIdentity = ptr.To("another holder")
 		lease.Spec.LeaseDurationSeconds = ptr.To[int32](3600)
 		_, err = leases.Update(s.Ctx, lease, metav1.UpdateOptions{})
 		return err

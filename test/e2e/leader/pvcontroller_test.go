@@ -30,7 +30,7 @@ func expectToStopWithoutLease(s *harness.Session, leader *sandbox.Process) {
 	leases := s.Client.CoordinationV1().Leases(metav1.NamespaceSystem)
 	lease, err := leases.Get(s.Ctx, "pv-controller", metav1.GetOptions{})
 	s.Must(err, "read lease")
-	lease.Spec.HolderIdentity = ptr.To("somebody else")
+	lease.Spec.HolderIdentity = ptr.To("another holder")
 	lease.Spec.LeaseDurationSeconds = ptr.To[int32](3600)
 	_, err = leases.Update(s.Ctx, lease, metav1.UpdateOptions{})
 	s.Must(err, "take the lease")

@@ -68,7 +68,7 @@ func TestMetricsRequireAuthorization(t *testing.T) {
 func startStandby(s *harness.Session) (*sandbox.Process, string) {
 	s.T.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "standby"}, Spec: coordinationv1.LeaseSpec{
-		HolderIdentity:       ptr.To("somebody else"),
+		HolderIdentity:       ptr.To("another holder"),
 		LeaseDurationSeconds: ptr.To[int32](3600),
 		AcquireTime:          ptr.To(metav1.NowMicro()),
 		RenewTime:            ptr.To(metav1.NowMicro()),

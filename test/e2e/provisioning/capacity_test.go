@@ -59,7 +59,7 @@ func TestCapacityObjectsFollowDriverClassesAndNodes(t *testing.T) {
 	_, err := capacities(s).Patch(s.Ctx, objects[1].Name, types.MergePatchType, []byte(`{"capacity":"7","maximumVolumeSize":"5"}`), metav1.PatchOptions{})
 	s.Must(err, "change object")
 	deleted, changed := objects[0], objects[1]
-	objects = s.AwaitCapacity("what somebody else changed is put right", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib))
+	objects = s.AwaitCapacity("the changed object is restored", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib))
 	if objects[0].UID == deleted.UID || objects[1].UID != changed.UID {
 		t.Error("the deleted object was not created again, or the changed object was replaced")
 	}

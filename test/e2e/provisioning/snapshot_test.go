@@ -43,5 +43,5 @@ func TestSnapshotIsRestoredWhenReady(t *testing.T) {
 		now, err := client.SnapshotV1().VolumeSnapshots(s.Namespace).Get(ctx, snapshot.Name, metav1.GetOptions{})
 		return err == nil && !finalizer.Has(now.Finalizers, finalizer.SnapshotSource), err
 	})
-	s.Must(err, "wait until the snapshot is let go of")
+	s.Must(err, "wait until the snapshot has no source finalizer")
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// crowd is the number of claims.
-const crowd = 200
+// claimCount is the number of claims.
+const claimCount = 200
 
 func TestManyVolumesAreEachDeletedOnce(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	for i := range crowd {
+	for i := range claimCount {
 		s.CreateClaim(fmt.Sprintf("claim-%d", i), harness.DeleteClass)
 	}
-	volumes := volumesOf(s, s.AwaitManyBound(crowd))
+	volumes := volumesOf(s, s.AwaitManyBound(claimCount))
 	for _, volume := range volumes {
 		s.DeleteVolume(volume.Name)
 	}

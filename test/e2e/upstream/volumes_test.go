@@ -31,8 +31,8 @@ func besideUpstream(s *harness.Session, name, driver, provisioner string) *harne
 	return &harness.Session{Cluster: &own, T: s.T, Ctx: s.Ctx, Namespace: s.Namespace}
 }
 
-// portrait returns a volume as text, without names and handles.
-func portrait(s *harness.Session, claim string) string {
+// describeVolume returns a volume as text, without names and handles.
+func describeVolume(s *harness.Session, claim string) string {
 	s.T.Helper()
 	volume := s.AwaitBound(claim)
 	made := s.StoredVolume(volume)
@@ -90,7 +90,7 @@ func TestVolumesMatchUpstream(t *testing.T) {
 		}
 	}
 	for name := range cases {
-		if diff := cmp.Diff(portrait(sessions[1], name), portrait(sessions[0], name)); diff != "" {
+		if diff := cmp.Diff(describeVolume(sessions[1], name), describeVolume(sessions[0], name)); diff != "" {
 			t.Errorf("%s: upstream's volume, and ours:\n%s", name, diff)
 		}
 	}
