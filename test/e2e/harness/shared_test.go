@@ -24,7 +24,7 @@ func TestSharedClusterStopsWithLastUser(t *testing.T) {
 	}
 	c.addUser()
 	c.addUser()
-	if c.get(t) != c.get(t) {
+	if first, second := c.get(t), c.get(t); first != second {
 		t.Error("two users got different clusters")
 	}
 	expect("two users have joined", 1, 0)
