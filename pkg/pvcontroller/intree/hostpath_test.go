@@ -32,7 +32,7 @@ func request(change ...func(*intree.Request)) intree.Request {
 	return r
 }
 
-func TestAHostPathVolumeIsProvisionedWrittenAndDeleted(t *testing.T) {
+func TestHostPathVolumeIsProvisionedAndDeleted(t *testing.T) {
 	plugin := &intree.HostPath{Root: t.TempDir(), Provisions: true}
 	made, err := plugin.Describe(request())
 	if err != nil {
@@ -75,14 +75,14 @@ func TestAHostPathVolumeIsProvisionedWrittenAndDeleted(t *testing.T) {
 	}
 }
 
-func TestHostPathRefusesWhatItCannotProvision(t *testing.T) {
+func TestHostPathRefusesUnsupportedRequests(t *testing.T) {
 	block, retain := v1.PersistentVolumeBlock, v1.PersistentVolumeReclaimRetain
 	plugin := &intree.HostPath{Root: t.TempDir(), Provisions: true}
 	for name, change := range map[string]func(*intree.Request){
-		"block volumes":                 func(r *intree.Request) { r.Claim.Spec.VolumeMode = &block },
-		"mount options":                 func(r *intree.Request) { r.Class.MountOptions = []string{"ro"} },
-		"a data source":                 func(r *intree.Request) { r.Claim.Spec.DataSource = &v1.TypedLocalObjectReference{} },
-		"a data source of another kind": func(r *intree.Request) { r.Claim.Spec.DataSourceRef = &v1.TypedObjectReference{} },
+		"block volumes":         func(r *intree.Request) { r.Claim.Spec.VolumeMode = &block },
+		"mount options":         func(r *intree.Request) { r.Class.MountOptions = []string{"ro"} },
+		"data source":           func(r *intree.Request) { r.Claim.Spec.DataSource = &v1.TypedLocalObjectReference{} },
+		"data source reference": func(r *intree.Request) { r.Claim.Spec.DataSourceRef = &v1.TypedObjectReference{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if made, err := plugin.Describe(request(change)); err == nil {
@@ -120,22 +120,22 @@ func TestHostPathDeletesOnlyBelowItsRoot(t *testing.T) {
 	}
 	plugin := &intree.HostPath{Root: root, Provisions: true}
 	for name, path := range map[string]string{
-		"the root":                     root,
-		"the root with a slash":        root + "/",
-		"the root by a dot":            root + "/.",
-		"the directory of all volumes": root + "/hostpath_pv",
-		"elsewhere":                    outside + "/kept",
-		"a name that starts like it":   root + "-more/volume",
-		"backwards out of it":          root + "/../" + filepath.Base(outside) + "/kept",
-		"backwards within it":          root + "/volume/../hostpath_pv/other",
-		"doubled slashes":              root + "//volume",
-		"nothing":                      "",
-		"relative":                     "volume",
-		"the file system":              "/",
-		"a link out of it":             root + "/link",
-		"below a link out of it":       root + "/link/kept",
-		"a link within it":             root + "/within",
-		"below a link within it":       root + "/within/file",
+		"root":                             root,
+		"root with slash":                  root + "/",
+		"root with dot":                    root + "/.",
+		"directory of provisioned volumes": root + "/hostpath_pv",
+		"outside the root":                 outside + "/kept",
+		"name with the root as prefix":     root + "-more/volume",
+		"dots out of the root":             root + "/../" + filepath.Base(outside) + "/kept",
+		"dots within the root":             root + "/volume/../hostpath_pv/other",
+		"double slash":                     root + "//volume",
+		"empty":                            "",
+		"relative":                         "volume",
+		"file system":                      "/",
+		"link out of the root":             root + "/link",
+		"below a link out of the root":     root + "/link/kept",
+		"link within the root":             root + "/within",
+		"below a link within the root":     root + "/within/file",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := plugin.Delete(t.Context(), at(path)); err == nil {

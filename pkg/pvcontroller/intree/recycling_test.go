@@ -14,7 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 )
 
-func TestARecyclerPodScrubsItsVolumeInTime(t *testing.T) {
+func TestRecyclerPodHasDeadline(t *testing.T) {
 	template := intree.DefaultTemplate()
 	recycling := intree.Recycling{Template: template, MinimumTimeout: 60, TimeoutIncrement: 30}
 	for name, tc := range map[string]struct {
@@ -23,8 +23,8 @@ func TestARecyclerPodScrubsItsVolumeInTime(t *testing.T) {
 		capacity string
 		deadline int64
 	}{
-		"a small volume gets the least time":     {&intree.HostPath{Recycling: recycling}, at("/data"), "1Gi", 60},
-		"a large one the time for each whole Gi": {&intree.NFS{Recycling: recycling}, export("server", "/a"), "10.5Gi", 300},
+		"small volume": {&intree.HostPath{Recycling: recycling}, at("/data"), "1Gi", 60},
+		"large volume": {&intree.NFS{Recycling: recycling}, export("server", "/a"), "10.5Gi", 300},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.volume.Name, tc.volume.UID = "v", "u"
@@ -47,17 +47,17 @@ func TestARecyclerPodScrubsItsVolumeInTime(t *testing.T) {
 	}
 }
 
-func TestATemplateIsReadAndChecked(t *testing.T) {
+func TestLoadTemplate(t *testing.T) {
 	const good = "apiVersion: v1\nkind: Pod\nmetadata: {namespace: scrub}\nspec:\n  volumes: [{name: vol}]\n  containers: [{name: scrub, image: scrub}]\n"
 	for name, tc := range map[string]struct {
 		text, complaint string
 	}{
-		"good":          {good, ""},
-		"no volume":     {strings.Replace(good, "[{name: vol}]", "[]", 1), "no volume"},
-		"no container":  {strings.Replace(good, "[{name: scrub, image: scrub}]", "[]", 1), "no container"},
-		"another kind":  {"apiVersion: v1\nkind: ConfigMap\n", "not a Pod"},
-		"not an object": {"scrub", "decode"},
-		"an empty file": {"", "decode"},
+		"valid template": {good, ""},
+		"no volume":      {strings.Replace(good, "[{name: vol}]", "[]", 1), "no volume"},
+		"no container":   {strings.Replace(good, "[{name: scrub, image: scrub}]", "[]", 1), "no container"},
+		"another kind":   {"apiVersion: v1\nkind: ConfigMap\n", "not a Pod"},
+		"not an object":  {"scrub", "decode"},
+		"empty file":     {"", "decode"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "pod.yaml")
@@ -81,7 +81,7 @@ func TestATemplateIsReadAndChecked(t *testing.T) {
 	}
 }
 
-func TestRecyclerPodRunsWhereItsVolumeIs(t *testing.T) {
+func TestRecyclerPodHasNodeAffinityOfVolume(t *testing.T) {
 	volume := at("/data")
 	if pod := (&intree.HostPath{}).RecyclerPod(volume); pod.Spec.Affinity != nil {
 		t.Errorf("the pod of a volume of any node has %+v", pod.Spec.Affinity)
@@ -100,7 +100,7 @@ func TestRecyclerPodRunsWhereItsVolumeIs(t *testing.T) {
 	}
 }
 
-func TestRecyclerPodsAreMadeInNamespaceOfTemplate(t *testing.T) {
+func TestRecyclerPodHasNamespaceOfTemplate(t *testing.T) {
 	template := intree.DefaultTemplate()
 	template.Namespace = "scrubbing"
 	set := intree.NewSet(migration.New(), &intree.HostPath{Recycling: intree.Recycling{Template: template}}, &intree.NFS{})

@@ -41,20 +41,20 @@ func plugins(m migrations) *intree.Set {
 	return intree.NewSet(m, &intree.HostPath{Root: "/tmp"}, &intree.NFS{})
 }
 
-func TestAPluginIsFoundByNameOrBySource(t *testing.T) {
+func TestPluginIsFoundByNameOrSource(t *testing.T) {
 	set := plugins(nil)
 	for name, tc := range map[string]struct {
 		volume            *v1.PersistentVolume
 		deletes, recycles bool
 	}{
-		"static host path":                         {at("/tmp/a"), true, true},
-		"host path by its plugin":                  {by(intree.HostPathName, at("/tmp/a")), true, true},
-		"host path by a plugin that is not here":   {by("kubernetes.io/rbd", at("/tmp/a")), false, true},
-		"host path by an external provisioner":     {by("example.com/path", at("/tmp/a")), false, true},
-		"host path, provisioned by nobody by name": {by("", at("/tmp/a")), true, true},
-		"an export":                           {export("server", "/a"), false, true},
-		"a source that no plugin here knows":  {&v1.PersistentVolume{}, false, false},
-		"another source by the plugin's name": {by(intree.HostPathName, export("server", "/a")), true, true},
+		"static host path":                       {at("/tmp/a"), true, true},
+		"provisioned host path":                  {by(intree.HostPathName, at("/tmp/a")), true, true},
+		"host path of missing plugin":            {by("kubernetes.io/rbd", at("/tmp/a")), false, true},
+		"host path of external provisioner":      {by("example.com/path", at("/tmp/a")), false, true},
+		"host path with empty provisioner":       {by("", at("/tmp/a")), true, true},
+		"export":                                 {export("server", "/a"), false, true},
+		"source without plugin":                  {&v1.PersistentVolume{}, false, false},
+		"other source, provisioned by host-path": {by(intree.HostPathName, export("server", "/a")), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, deletes := set.DeleterFor(tc.volume); deletes != tc.deletes {
@@ -67,18 +67,18 @@ func TestAPluginIsFoundByNameOrBySource(t *testing.T) {
 	}
 }
 
-func TestWhoProvisionsForAClass(t *testing.T) {
+func TestProvisionerOfClass(t *testing.T) {
 	for name, tc := range map[string]struct {
 		migration   migrations
 		provisioner string
 		inTree      bool
 		external    string
 	}{
-		"a plugin here":                      {nil, intree.HostPathName, true, ""},
-		"a plugin here that is migrated":     {migrations{intree.HostPathName: "path.example.com"}, intree.HostPathName, false, "path.example.com"},
-		"a plugin here that only recycles":   {nil, intree.NFSName, false, ""},
-		"an in-tree name that nobody serves": {nil, "kubernetes.io/rbd", false, ""},
-		"an external name":                   {nil, "example.com", false, "example.com"},
+		"plugin":                      {nil, intree.HostPathName, true, ""},
+		"migrated plugin":             {migrations{intree.HostPathName: "path.example.com"}, intree.HostPathName, false, "path.example.com"},
+		"plugin that only recycles":   {nil, intree.NFSName, false, ""},
+		"in-tree name without plugin": {nil, "kubernetes.io/rbd", false, ""},
+		"external name":               {nil, "example.com", false, "example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := plugins(tc.migration)
@@ -99,12 +99,12 @@ func TestMigrationFollowsTheProvisionerOrTheSource(t *testing.T) {
 		volume *v1.PersistentVolume
 		want   string
 	}{
-		"on, provisioned":         {on, by(intree.HostPathName, at("/tmp/a")), "path.example.com"},
-		"on, static":              {on, at("/tmp/a"), "path.example.com"},
-		"on, of another plugin":   {on, export("server", "/a"), ""},
-		"on, by an external name": {on, by("example.com", at("/tmp/a")), ""},
-		"off, provisioned":        {plugins(nil), by(intree.HostPathName, at("/tmp/a")), ""},
-		"off, static":             {plugins(nil), at("/tmp/a"), ""},
+		"on, provisioned":   {on, by(intree.HostPathName, at("/tmp/a")), "path.example.com"},
+		"on, static":        {on, at("/tmp/a"), "path.example.com"},
+		"on, other plugin":  {on, export("server", "/a"), ""},
+		"on, external name": {on, by("example.com", at("/tmp/a")), ""},
+		"off, provisioned":  {plugins(nil), by(intree.HostPathName, at("/tmp/a")), ""},
+		"off, static":       {plugins(nil), at("/tmp/a"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if driver, migrated := tc.set.MigratedTo(tc.volume); driver != tc.want || migrated != (tc.want != "") {
@@ -114,22 +114,22 @@ func TestMigrationFollowsTheProvisionerOrTheSource(t *testing.T) {
 	}
 }
 
-func TestTheDataOfAVolumeContainsThatOfEveryVolumeBelowIt(t *testing.T) {
+func TestLocationContainsLocationsBelow(t *testing.T) {
 	set := plugins(nil)
 	for name, tc := range map[string]struct {
 		deleted, other *v1.PersistentVolume
 		harmed         bool
 	}{
-		"the same path":                {at("/tmp/a"), at("/tmp/a"), true},
-		"the same path in other words": {at("/tmp/a/"), at("/tmp//b/../a"), true},
-		"below it":                     {at("/tmp/a"), at("/tmp/a/b/c"), true},
-		"above it":                     {at("/tmp/a/b"), at("/tmp/a"), false},
-		"beside it":                    {at("/tmp/a"), at("/tmp/ab"), false},
-		"everything":                   {at("/"), at("/tmp/a"), true},
-		"the same export":              {export("server", "/a"), export("server", "/a/"), true},
-		"below the export":             {export("server", "/"), export("server", "/a"), true},
-		"another server":               {export("server", "/a"), export("other", "/a"), false},
-		"of another plugin":            {export("server", "/a"), at("/server/a"), false},
+		"same path":                      {at("/tmp/a"), at("/tmp/a"), true},
+		"same path, spelled differently": {at("/tmp/a/"), at("/tmp//b/../a"), true},
+		"below":                          {at("/tmp/a"), at("/tmp/a/b/c"), true},
+		"above":                          {at("/tmp/a/b"), at("/tmp/a"), false},
+		"beside":                         {at("/tmp/a"), at("/tmp/ab"), false},
+		"root of the file system":        {at("/"), at("/tmp/a"), true},
+		"same export":                    {export("server", "/a"), export("server", "/a/"), true},
+		"below the export":               {export("server", "/"), export("server", "/a"), true},
+		"another server":                 {export("server", "/a"), export("other", "/a"), false},
+		"other plugin":                   {export("server", "/a"), at("/server/a"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := slices.Contains(set.Places(tc.other), set.Location(tc.deleted)); got != tc.harmed {

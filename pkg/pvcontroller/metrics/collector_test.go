@@ -47,23 +47,23 @@ func TestCountVolumes(t *testing.T) {
 		total          map[volumeLabels]int
 		bound, unbound map[class]int
 	}{
-		"nothing": {},
-		"a volume is bound by its phase alone": {
+		"no objects": {},
+		"bound by phase": {
 			objects: []any{csi("fast", v1.VolumeBound), csi("fast", v1.VolumeReleased), csi("fast", v1.VolumeAvailable), csi("fast", "")},
 			total:   map[volumeLabels]int{{"N/A", "Filesystem"}: 4},
 			bound:   map[class]int{"fast": 1}, unbound: map[class]int{"fast": 3},
 		},
-		"classes and modes are told apart": {
+		"several classes and modes": {
 			objects: []any{csi("fast", v1.VolumeBound), csi("", v1.VolumeBound), csi("", v1.VolumeBound, block)},
 			total:   map[volumeLabels]int{{"N/A", "Filesystem"}: 2, {"N/A", "Block"}: 1},
 			bound:   map[class]int{"fast": 1, "": 2},
 		},
-		"a volume without a mode has a file system": {
+		"no mode": {
 			objects: []any{csi("", v1.VolumeBound, func(volume *v1.PersistentVolume) { volume.Spec.VolumeMode = nil })},
 			total:   map[volumeLabels]int{{"N/A", "Filesystem"}: 1},
 			bound:   map[class]int{"": 1},
 		},
-		"what is no volume does not count": {objects: []any{claim("ns", v1.ClaimBound), nil}},
+		"other objects": {objects: []any{claim("ns", v1.ClaimBound), nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			total, byClass := countVolumes(tc.objects)
@@ -97,12 +97,12 @@ func TestCountClaims(t *testing.T) {
 		objects        []any
 		bound, unbound map[claimLabels]int
 	}{
-		"nothing": {},
-		"a claim is bound by its phase alone": {
+		"no objects": {},
+		"bound by phase": {
 			objects: []any{claim("a", v1.ClaimBound), claim("a", v1.ClaimBound), claim("a", v1.ClaimPending), claim("a", v1.ClaimLost), claim("a", "")},
 			bound:   map[claimLabels]int{{"a", "fast", ""}: 2}, unbound: map[claimLabels]int{{"a", "fast", ""}: 3},
 		},
-		"namespaces, classes and attributes classes are told apart": {
+		"several namespaces and classes": {
 			objects: []any{
 				claim("a", v1.ClaimBound), claim("b", v1.ClaimBound), claim("b", v1.ClaimBound, beta),
 				claim("b", v1.ClaimBound, attributes), claim("b", v1.ClaimBound, classless),
@@ -111,7 +111,7 @@ func TestCountClaims(t *testing.T) {
 				{"a", "fast", ""}: 1, {"b", "fast", ""}: 1, {"b", "old", ""}: 1, {"b", "fast", "gold"}: 1, {"b", "", ""}: 1,
 			},
 		},
-		"what is no claim does not count": {objects: []any{csi("fast", v1.VolumeBound), nil}},
+		"other objects": {objects: []any{csi("fast", v1.VolumeBound), nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			counted := countClaims(tc.objects)
@@ -137,7 +137,7 @@ type fixed []any
 
 func (f fixed) List() []any { return f }
 
-func TestTheCollectorReportsTheNamesOfTheControllerManager(t *testing.T) {
+func TestCollectorHasUpstreamMetricNames(t *testing.T) {
 	registry := metrics.NewKubeRegistry()
 	collector := NewCollector(
 		fixed{csi("fast", v1.VolumeBound), csi("slow", v1.VolumeReleased)},

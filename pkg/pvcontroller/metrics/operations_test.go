@@ -11,7 +11,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 )
 
-func TestOperationsAreMeasuredUnderTheNamesOfUpstream(t *testing.T) {
+func TestOperationsHaveUpstreamMetricNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry, operations := metrics.NewKubeRegistry(), NewOperations()
 		if err := operations.Register(registry.Register); err != nil {

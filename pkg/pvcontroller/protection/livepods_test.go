@@ -26,7 +26,7 @@ func (l *lister) list(context.Context, string) ([]*v1.Pod, error) {
 	return []*v1.Pod{{}}, l.err
 }
 
-func TestAListNeverStartedBeforeTheCallerCame(t *testing.T) {
+func TestListStartsAfterCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lister{}
 		pods := newLivePods(l.list)
@@ -56,7 +56,7 @@ func TestAListNeverStartedBeforeTheCallerCame(t *testing.T) {
 	})
 }
 
-func TestAFailedListReachesEveryCallerAndTheNextOneListsAgain(t *testing.T) {
+func TestFailedListIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lister{err: errors.New("no")}
 		pods := newLivePods(l.list)
@@ -70,7 +70,7 @@ func TestAFailedListReachesEveryCallerAndTheNextOneListsAgain(t *testing.T) {
 	})
 }
 
-func TestACallerThatGivesUpIsNotHeld(t *testing.T) {
+func TestCanceledCallerReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := newLivePods((&lister{}).list)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

@@ -10,14 +10,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// The cache has not seen the annotations that others have written meanwhile.
-func TestAnnotationsUnknownToCacheAreKept(t *testing.T) {
-	volume := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+// Another component wrote annotations that the cache does not contain yet.
+func TestAnnotationsMissingInCacheAreKept(t *testing.T) {
+	volume := releasedVolume(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Annotations, v.Spec.ClaimRef = nil, nil
 		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "d"}}
 		v.Status.Phase = v1.VolumeAvailable
 	})
-	s := newStage(t, volume)
+	s := newFixture(t, volume)
 	live := volume.DeepCopy()
 	live.Annotations = map[string]string{"backup.example.com/id": "precious"}
 	live.ResourceVersion = "2"
@@ -31,9 +31,9 @@ func TestAnnotationsUnknownToCacheAreKept(t *testing.T) {
 	if !maps.Equal(now.Annotations, live.Annotations) {
 		t.Errorf("the annotations are %v, want %v", now.Annotations, live.Annotations)
 	}
-	s.follow()
+	s.updateCaches()
 	s.must(s.Reconcile(t.Context(), "v"))
-	s.follow()
+	s.updateCaches()
 	if now := s.Caches.Volume("v"); now.Annotations["backup.example.com/id"] != "precious" || now.Annotations[storage.AnnMigratedTo] == "" {
 		t.Errorf("the annotations are %v", now.Annotations)
 	}

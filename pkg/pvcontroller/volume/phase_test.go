@@ -21,17 +21,19 @@ func inPhase(phase v1.PersistentVolumePhase) func(*v1.PersistentVolume) {
 	return func(v *v1.PersistentVolume) { v.Status.Phase = phase }
 }
 
-func byHand(v *v1.PersistentVolume) { v.Annotations = map[string]string{"example.com/any": "thing"} }
+func createdByPerson(v *v1.PersistentVolume) {
+	v.Annotations = map[string]string{"example.com/any": "thing"}
+}
 
-// foundByController is a volume that a controller found for its claim.
+// foundByController adds the annotation of a volume that a controller chose.
 func foundByController(v *v1.PersistentVolume) { v.Annotations[storage.AnnBoundByController] = "yes" }
 
 func unclaimed(v *v1.PersistentVolume) { v.Spec.ClaimRef = nil }
 
 func reserved(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID = "" }
 
-// claimOfName is the claim that has the name the volume refers to; the volume knows
-// the UID "c".
+// claimOfName returns the claim with the name that the volume refers to. The volume refers
+// to the UID "c".
 func claimOfName(uid types.UID, volume string) *v1.PersistentVolumeClaim {
 	return &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: uid, ResourceVersion: "1"},
@@ -39,9 +41,8 @@ func claimOfName(uid types.UID, volume string) *v1.PersistentVolumeClaim {
 	}
 }
 
-// A case is one transition: the phase before stands in the volume, what is to be
-// expected is read from the API server after one look.
-func TestEveryPhaseOfAVolumeIsReachedForItsReasonOnly(t *testing.T) {
+// Each case is one transition: from the phase of the volume to the wanted phase.
+func TestVolumePhases(t *testing.T) {
 	const deletes, retains = v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain
 	pending, available, bound := inPhase(v1.VolumePending), inPhase(v1.VolumeAvailable), inPhase(v1.VolumeBound)
 	released, failed := inPhase(v1.VolumeReleased), inPhase(v1.VolumeFailed)
@@ -51,38 +52,38 @@ func TestEveryPhaseOfAVolumeIsReachedForItsReasonOnly(t *testing.T) {
 		phase  v1.PersistentVolumePhase
 		refers string // to "claim c", "claim" by name, or "" to none
 	}{
-		"new, and nobody claims it":            {over(retains, byHand, pending, unclaimed), nil, v1.VolumeAvailable, ""},
-		"new, without phase":                   {over(retains, byHand, inPhase(""), unclaimed), nil, v1.VolumeAvailable, ""},
-		"new, and reserved for a name":         {over(retains, byHand, pending, reserved), nil, v1.VolumeAvailable, "claim"},
-		"new, and its claim names it":          {over(deletes, pending), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
-		"new, and its claim never was":         {over(retains, byHand, pending), nil, v1.VolumeReleased, "claim c"},
-		"new, and its claim names nothing yet": {over(deletes, pending), claimOfName("c", ""), v1.VolumePending, "claim c"},
-		"available, and all is well":           {over(retains, byHand, available, unclaimed), nil, v1.VolumeAvailable, ""},
-		"available, and its claim names it":    {over(retains, byHand, available), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
-		"available, and its claim is gone":     {over(retains, byHand, available), nil, v1.VolumeReleased, "claim c"},
-		"bound, and all is well":               {over(deletes, bound), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
-		"bound, and its claim is gone":         {over(retains, bound), nil, v1.VolumeReleased, "claim c"},
-		"bound, and another has the name":      {over(retains, bound), claimOfName("d", "v"), v1.VolumeReleased, "claim c"},
-		"bound, and somebody took the reference": {
-			over(retains, byHand, bound, unclaimed), claimOfName("c", "v"), v1.VolumeAvailable, ""},
-		"bound, and its claim names another: given back to the name": {
-			over(retains, byHand, bound), claimOfName("c", "other"), v1.VolumeAvailable, "claim"},
-		"bound, and its claim names another: a controller's choice is taken back": {
-			over(retains, byHand, bound, foundByController), claimOfName("c", "other"), v1.VolumeAvailable, ""},
-		"bound, made for its claim, which names another": {
-			over(deletes, bound), claimOfName("c", "other"), v1.VolumeReleased, "claim c"},
-		"bound, made for its claim and kept, which names another": {
-			over(retains, bound), claimOfName("c", "other"), v1.VolumeAvailable, "claim"},
-		"released, and it stays so":           {over(retains, released), nil, v1.VolumeReleased, "claim c"},
-		"released, and the reference cleared": {over(retains, released, unclaimed), nil, v1.VolumeAvailable, ""},
-		"released, and the UID cleared":       {over(retains, released, reserved), nil, v1.VolumeAvailable, "claim"},
-		"released, and its claim is there":    {over(retains, released), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
-		"failed, and it stays so":             {over(retains, failed), nil, v1.VolumeFailed, "claim c"},
-		"failed, and the reference cleared":   {over(retains, failed, unclaimed), nil, v1.VolumeAvailable, ""},
-		"failed, and its claim is there":      {over(retains, failed), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+		"new, no claimRef":              {releasedVolume(retains, createdByPerson, pending, unclaimed), nil, v1.VolumeAvailable, ""},
+		"new, no phase":                 {releasedVolume(retains, createdByPerson, inPhase(""), unclaimed), nil, v1.VolumeAvailable, ""},
+		"new, reserved for name":        {releasedVolume(retains, createdByPerson, pending, reserved), nil, v1.VolumeAvailable, "claim"},
+		"new, claim names volume":       {releasedVolume(deletes, pending), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+		"new, claim never existed":      {releasedVolume(retains, createdByPerson, pending), nil, v1.VolumeReleased, "claim c"},
+		"new, claim names no volume":    {releasedVolume(deletes, pending), claimOfName("c", ""), v1.VolumePending, "claim c"},
+		"available":                     {releasedVolume(retains, createdByPerson, available, unclaimed), nil, v1.VolumeAvailable, ""},
+		"available, claim names volume": {releasedVolume(retains, createdByPerson, available), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+		"available, claim gone":         {releasedVolume(retains, createdByPerson, available), nil, v1.VolumeReleased, "claim c"},
+		"bound":                         {releasedVolume(deletes, bound), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+		"bound, claim gone":             {releasedVolume(retains, bound), nil, v1.VolumeReleased, "claim c"},
+		"bound, new claim of same name": {releasedVolume(retains, bound), claimOfName("d", "v"), v1.VolumeReleased, "claim c"},
+		"bound, claimRef cleared": {
+			releasedVolume(retains, createdByPerson, bound, unclaimed), claimOfName("c", "v"), v1.VolumeAvailable, ""},
+		"bound, claim names other, reserved by person": {
+			releasedVolume(retains, createdByPerson, bound), claimOfName("c", "other"), v1.VolumeAvailable, "claim"},
+		"bound, claim names other, chosen by controller": {
+			releasedVolume(retains, createdByPerson, bound, foundByController), claimOfName("c", "other"), v1.VolumeAvailable, ""},
+		"bound, provisioned, claim names other": {
+			releasedVolume(deletes, bound), claimOfName("c", "other"), v1.VolumeReleased, "claim c"},
+		"bound, provisioned with Retain, claim names other": {
+			releasedVolume(retains, bound), claimOfName("c", "other"), v1.VolumeAvailable, "claim"},
+		"released":                   {releasedVolume(retains, released), nil, v1.VolumeReleased, "claim c"},
+		"released, claimRef cleared": {releasedVolume(retains, released, unclaimed), nil, v1.VolumeAvailable, ""},
+		"released, UID cleared":      {releasedVolume(retains, released, reserved), nil, v1.VolumeAvailable, "claim"},
+		"released, claim exists":     {releasedVolume(retains, released), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+		"failed":                     {releasedVolume(retains, failed), nil, v1.VolumeFailed, "claim c"},
+		"failed, claimRef cleared":   {releasedVolume(retains, failed, unclaimed), nil, v1.VolumeAvailable, ""},
+		"failed, claim exists":       {releasedVolume(retains, failed), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			volume := look(t, tc.volume, tc.claim).Caches.Volume("v")
+			volume := reconcileOnce(t, tc.volume, tc.claim).Caches.Volume("v")
 			if volume.Status.Phase != tc.phase {
 				t.Errorf("the volume is %s, want %s", volume.Status.Phase, tc.phase)
 			}
@@ -100,40 +101,40 @@ func TestEveryPhaseOfAVolumeIsReachedForItsReasonOnly(t *testing.T) {
 	}
 }
 
-// look lets the controller look once at a volume and the claim of its name.
-func look(t *testing.T, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) *stage {
+// reconcileOnce reconciles a volume once, with the claim of its name.
+func reconcileOnce(t *testing.T, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) *fixture {
 	t.Helper()
 	objects := []runtime.Object{volume}
 	if claim != nil {
 		objects = append(objects, claim)
 	}
-	s := newStage(t, objects...)
+	s := newFixture(t, objects...)
 	if claim != nil {
 		s.must(s.Caches.Claims.GetStore().Add(claim))
 	}
 	s.must(s.Reconcile(context.Background(), "v"))
-	s.follow()
+	s.updateCaches()
 	s.must(s.Protect(context.Background(), "v"))
-	s.follow()
+	s.updateCaches()
 	return s
 }
 
-func TestAVolumeOfAnotherModeIsToldToBothUsers(t *testing.T) {
+func TestDifferentVolumeModesAreReportedOnBothObjects(t *testing.T) {
 	block := v1.PersistentVolumeBlock
 	claim := claimOfName("c", "")
 	claim.Spec.VolumeMode = &block
-	s := look(t, over(v1.PersistentVolumeReclaimRetain, byHand, inPhase(v1.VolumeAvailable)), claim)
+	s := reconcileOnce(t, releasedVolume(v1.PersistentVolumeReclaimRetain, createdByPerson, inPhase(v1.VolumeAvailable)), claim)
 	want := []string{`Warning VolumeMismatch: Cannot bind PersistentVolume to requested PersistentVolumeClaim "claim" due to incompatible volumeMode`, `Warning VolumeMismatch: Cannot bind PersistentVolume "v" to requested PersistentVolumeClaim due to incompatible volumeMode`}
 	if !slices.Equal(s.events.events, want) {
-		t.Errorf("told %q, want %q", s.events.events, want)
+		t.Errorf("events %q, want %q", s.events.events, want)
 	}
 	if phase := s.Caches.Volume("v").Status.Phase; phase != v1.VolumeAvailable {
 		t.Errorf("the volume is %s", phase)
 	}
 }
 
-// undo has the API server answer patches with the volume as it was.
-func (s *stage) undo(volume *v1.PersistentVolume) *int {
+// revertPatches makes the API server return the unchanged volume for every patch.
+func (s *fixture) revertPatches(volume *v1.PersistentVolume) *int {
 	patches := new(int)
 	s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		*patches++
@@ -142,11 +143,11 @@ func (s *stage) undo(volume *v1.PersistentVolume) *int {
 	return patches
 }
 
-func TestPassEndsThoughWebhookUndoesPhase(t *testing.T) {
-	volume := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.ClaimRef, v.Status.Phase = nil, v1.VolumePending })
-	s := newStage(t, volume)
-	patches := s.undo(volume)
+func TestReconcileEndsThoughWebhookRevertsPhase(t *testing.T) {
+	volume := releasedVolume(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.ClaimRef, v.Status.Phase = nil, v1.VolumePending })
+	s := newFixture(t, volume)
+	patches := s.revertPatches(volume)
 	if err := s.Reconcile(t.Context(), "v"); !errors.Is(err, controller.ErrTooManySteps) || *patches > controller.MaxSteps {
-		t.Errorf("%d patches in one pass, error %v", *patches, err)
+		t.Errorf("%d patches in one reconcile, error %v", *patches, err)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// terminating is a Released volume that is being deleted and carries pv-protection
-// only. Its static plugin could delete it, or its driver is asked to by the mark.
+// terminating returns a Released volume that is being deleted and whose only finalizer is
+// pv-protection.
 func terminating(change func(*v1.PersistentVolume)) *v1.PersistentVolume {
-	return over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+	return releasedVolume(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		now := metav1.Now()
 		v.DeletionTimestamp, v.Finalizers = &now, []string{string(finalizer.VolumeProtection)}
 		change(v)
@@ -33,25 +33,25 @@ func unboundClaim() *v1.PersistentVolumeClaim {
 	return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c"}}
 }
 
-// Nobody reclaims a volume whose claim exists, so that nobody would remove the
-// protection. A cache that lags behind the end of the claim is not believed.
-func TestProtectionGoesWhereNobodyReclaims(t *testing.T) {
+// A volume whose claim exists is not reclaimed, so pv-protection would stay for ever. The
+// claim is read from the API server, as the cache may be stale.
+func TestProtectionIsRemovedWithoutReclaim(t *testing.T) {
 	for name, tc := range map[string]struct {
 		volume       *v1.PersistentVolume
 		cached, live bool // the claim exists
-		goes         bool
+		removed      bool
 	}{
-		"static, its claim is unbound":                        {terminating(static), true, true, true},
-		"static, its claim is gone":                           {terminating(static), false, false, false},
-		"static, its claim is gone and cached":                {terminating(static), true, false, false},
-		"static, its claim is unknown to the cache":           {terminating(static), false, true, false},
-		"marked, its claim is gone":                           {terminating(pending), false, false, false},
-		"marked, its claim is gone and cached":                {terminating(pending), true, false, false},
-		"marked, made for the claim that was never bound":     {terminating(pending), true, true, false},
-		"provisioned for the claim that was never bound here": {terminating(func(*v1.PersistentVolume) {}), true, true, false},
+		"static, unbound claim":                     {terminating(static), true, true, true},
+		"static, claim gone":                        {terminating(static), false, false, false},
+		"static, claim gone but cached":             {terminating(static), true, false, false},
+		"static, claim not cached":                  {terminating(static), false, true, false},
+		"pending annotation, claim gone":            {terminating(pending), false, false, false},
+		"pending annotation, claim gone but cached": {terminating(pending), true, false, false},
+		"pending annotation, claim never bound":     {terminating(pending), true, true, false},
+		"in-tree plugin, claim never bound":         {terminating(func(*v1.PersistentVolume) {}), true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, tc.volume)
+			s := newFixture(t, tc.volume)
 			s.plugin.delete = nil // whoever calls it panics
 			claim := unboundClaim()
 			if tc.cached {
@@ -62,12 +62,12 @@ func TestProtectionGoesWhereNobodyReclaims(t *testing.T) {
 				s.must(err)
 			}
 			s.must(s.Reconcile(t.Context(), "v"))
-			s.follow()
+			s.updateCaches()
 			s.must(s.Protect(t.Context(), "v"))
-			s.follow()
+			s.updateCaches()
 			volume := s.Caches.Volume("v")
-			if got := volume == nil || !slices.Contains(volume.Finalizers, string(finalizer.VolumeProtection)); got != tc.goes {
-				t.Errorf("the protection is gone: %v, want %v", got, tc.goes)
+			if got := volume == nil || !slices.Contains(volume.Finalizers, string(finalizer.VolumeProtection)); got != tc.removed {
+				t.Errorf("pv-protection is removed: %v, want %v", got, tc.removed)
 			}
 		})
 	}

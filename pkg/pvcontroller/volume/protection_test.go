@@ -38,13 +38,13 @@ func added(t *testing.T, queue string) float64 {
 
 // deleting is an available volume that carries pv-protection.
 func deleting(phase v1.PersistentVolumePhase) *v1.PersistentVolume {
-	return over(v1.PersistentVolumeReclaimRetain, byHand, unclaimed, inPhase(phase), func(v *v1.PersistentVolume) {
+	return releasedVolume(v1.PersistentVolumeReclaimRetain, createdByPerson, unclaimed, inPhase(phase), func(v *v1.PersistentVolume) {
 		now := metav1.Now()
 		v.DeletionTimestamp, v.Finalizers = &now, []string{string(finalizer.VolumeProtection)}
 	})
 }
 
-func TestProtectionQueueMovesWhenVolumeIsDeleted(t *testing.T) {
+func TestDeletedVolumePassesProtectionQueue(t *testing.T) {
 	client := fake.NewClientset(deleting(v1.VolumeAvailable))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	caches, err := controller.NewCaches(factory)
@@ -56,7 +56,7 @@ func TestProtectionQueueMovesWhenVolumeIsDeleted(t *testing.T) {
 		patched <- string(action.(clienttesting.PatchAction).GetPatch())
 		return false, nil, nil
 	})
-	c, _ := newControllers(t, client, caches, &told{})
+	c, _ := newControllers(t, client, caches, &recorder{})
 	running, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	factory.StartWithContext(running)
@@ -80,32 +80,32 @@ func TestProtectionQueueMovesWhenVolumeIsDeleted(t *testing.T) {
 	}
 }
 
-func TestVolumeAwaitsPhaseBeforeProtectionGoes(t *testing.T) {
+func TestProtectionIsRemovedAfterPhase(t *testing.T) {
 	for name, tc := range map[string]struct {
-		volume *v1.PersistentVolume
-		claim  *v1.PersistentVolumeClaim
-		goes   bool
+		volume  *v1.PersistentVolume
+		claim   *v1.PersistentVolumeClaim
+		removed bool
 	}{
-		"nobody claims it":             {deleting(v1.VolumeAvailable), nil, true},
-		"its phase is behind":          {deleting(v1.VolumePending), nil, false},
-		"it is about to become Bound":  {claimedBy(deleting(v1.VolumeAvailable)), claimOfName("c", "v"), false},
-		"its claim was removed":        {claimedBy(deleting(v1.VolumeBound)), nil, false},
-		"released, and its claim gone": {claimedBy(deleting(v1.VolumeReleased)), nil, true},
+		"no claimRef":             {deleting(v1.VolumeAvailable), nil, true},
+		"phase not set":           {deleting(v1.VolumePending), nil, false},
+		"about to become Bound":   {claimedBy(deleting(v1.VolumeAvailable)), claimOfName("c", "v"), false},
+		"claim gone, phase Bound": {claimedBy(deleting(v1.VolumeBound)), nil, false},
+		"released":                {claimedBy(deleting(v1.VolumeReleased)), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := []runtime.Object{tc.volume}
 			if tc.claim != nil {
 				objects = append(objects, tc.claim)
 			}
-			s := newStage(t, objects...)
+			s := newFixture(t, objects...)
 			if tc.claim != nil {
 				s.must(s.Caches.Claims.GetStore().Add(tc.claim))
 			}
 			s.must(s.Protect(t.Context(), "v"))
-			s.follow()
+			s.updateCaches()
 			volume := s.Caches.Volume("v")
-			if got := volume == nil || !slices.Contains(volume.Finalizers, string(finalizer.VolumeProtection)); got != tc.goes {
-				t.Errorf("the protection is gone: %v, want %v", got, tc.goes)
+			if got := volume == nil || !slices.Contains(volume.Finalizers, string(finalizer.VolumeProtection)); got != tc.removed {
+				t.Errorf("pv-protection is removed: %v, want %v", got, tc.removed)
 			}
 		})
 	}

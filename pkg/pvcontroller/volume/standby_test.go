@@ -16,7 +16,7 @@ func TestStandbyEnqueuesNoVolume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _ := newControllers(t, fake.NewClientset(), caches, &told{})
+	c, _ := newControllers(t, fake.NewClientset(), caches, &recorder{})
 	before := added(t, "volumes")
 	factory.StartWithContext(t.Context())
 	factory.WaitForCacheSync(t.Context().Done())

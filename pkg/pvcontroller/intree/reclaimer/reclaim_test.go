@@ -29,9 +29,8 @@ func by(plugin string) func(*v1.PersistentVolume) {
 	return func(v *v1.PersistentVolume) { v.Annotations[storage.AnnDynamicallyProvisioned] = plugin }
 }
 
-// Each row is a phase that a volume gets when it is reclaimed, and the event that
-// its user reads.
-func TestWhatAUserReadsOfAVolumeThatIsReclaimed(t *testing.T) {
+// Each case is the phase of a volume after its reclaim, and the event about the volume.
+func TestReclaimSetsPhaseAndSendsEvent(t *testing.T) {
 	deletes, recycles := v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle
 	for name, tc := range map[string]struct {
 		volume *v1.PersistentVolume
@@ -39,17 +38,17 @@ func TestWhatAUserReadsOfAVolumeThatIsReclaimed(t *testing.T) {
 		phase  v1.PersistentVolumePhase // "" for a volume that is gone
 		event  string
 	}{
-		"the plugin deletes it":                 {over(deletes), nil, "", ""},
-		"the plugin fails":                      {over(deletes), errors.New("disk on fire"), v1.VolumeFailed, "Warning VolumeFailedDelete: disk on fire"},
-		"the plugin needs more time":            {over(deletes), fmt.Errorf("disk 7: %w", intree.ErrInUse), v1.VolumeReleased, "Normal VolumeDelete: disk 7"},
-		"no plugin is here":                     {over(deletes, by("kubernetes.io/rbd")), nil, v1.VolumeFailed, "Warning VolumeFailedDelete: no volume plugin matched"},
-		"a policy of tomorrow":                  {over("Shred"), nil, v1.VolumeFailed, "Warning VolumeUnknownReclaimPolicy: "},
-		"an external provisioner's":             {over(deletes, by("example.com")), nil, v1.VolumeReleased, ""},
-		"a volume that is kept":                 {over(v1.PersistentVolumeReclaimRetain), nil, v1.VolumeReleased, ""},
-		"nobody recycles a source unknown here": {over(recycles, func(v *v1.PersistentVolume) { v.Spec.HostPath = nil }), nil, v1.VolumeFailed, "Warning VolumeFailedRecycle: No recycler plugin"},
+		"plugin deletes":       {releasedVolume(deletes), nil, "", ""},
+		"plugin fails":         {releasedVolume(deletes), errors.New("disk on fire"), v1.VolumeFailed, "Warning VolumeFailedDelete: disk on fire"},
+		"volume in use":        {releasedVolume(deletes), fmt.Errorf("disk 7: %w", intree.ErrInUse), v1.VolumeReleased, "Normal VolumeDelete: disk 7"},
+		"no plugin":            {releasedVolume(deletes, by("kubernetes.io/rbd")), nil, v1.VolumeFailed, "Warning VolumeFailedDelete: no volume plugin matched"},
+		"unknown policy":       {releasedVolume("Shred"), nil, v1.VolumeFailed, "Warning VolumeUnknownReclaimPolicy: "},
+		"external provisioner": {releasedVolume(deletes, by("example.com")), nil, v1.VolumeReleased, ""},
+		"policy Retain":        {releasedVolume(v1.PersistentVolumeReclaimRetain), nil, v1.VolumeReleased, ""},
+		"no recycler":          {releasedVolume(recycles, func(v *v1.PersistentVolume) { v.Spec.HostPath = nil }), nil, v1.VolumeFailed, "Warning VolumeFailedRecycle: No recycler plugin"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, tc.volume)
+			s := newFixture(t, tc.volume)
 			s.plugin.delete = func(context.Context) error { return tc.answer }
 			volume := s.reclaim()
 			switch {
@@ -67,9 +66,9 @@ func TestWhatAUserReadsOfAVolumeThatIsReclaimed(t *testing.T) {
 	}
 }
 
-func TestAPluginThatFailsIsAskedAgainLaterHoweverOftenItsVolumeIsWoken(t *testing.T) {
+func TestFailedPluginIsRetriedWithBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, over(v1.PersistentVolumeReclaimDelete))
+		s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
 		defer s.shutDown()
 		start := time.Now()
 		var tries []time.Duration
@@ -94,9 +93,9 @@ func TestAPluginThatFailsIsAskedAgainLaterHoweverOftenItsVolumeIsWoken(t *testin
 	})
 }
 
-func TestTheTimeBetweenTwoTriesEndsGrowing(t *testing.T) {
+func TestBackoffHasMaximum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newFixture(t)
 		defer s.shutDown()
 		for range 100 {
 			s.backOff("u")
@@ -107,8 +106,8 @@ func TestTheTimeBetweenTwoTriesEndsGrowing(t *testing.T) {
 	})
 }
 
-func TestASuccessIsNotAskedForTwiceThoughTheWritesFail(t *testing.T) {
-	s := newStage(t, over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+func TestVolumeIsDeletedOnceThoughWritesFail(t *testing.T) {
+	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Finalizers = []string{string(finalizer.InTree), string(finalizer.VolumeProtection)}
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -126,34 +125,34 @@ func TestASuccessIsNotAskedForTwiceThoughTheWritesFail(t *testing.T) {
 	}
 }
 
-// denyDeletion has the API server refuse to delete PersistentVolumes while denied.
-func (s *stage) denyDeletion(denied *bool) {
+// denyDeletion makes the API server refuse to delete PersistentVolumes while denied.
+func (s *fixture) denyDeletion(denied *bool) {
 	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return *denied, nil, errors.New("denied by an admission webhook")
 	})
 }
 
-func TestNextClaimsDataIsDeletedToo(t *testing.T) {
-	s := newStage(t, over(v1.PersistentVolumeReclaimDelete))
+func TestDataOfNextClaimIsDeletedToo(t *testing.T) {
+	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
 	denied := true
 	s.denyDeletion(&denied)
 	if err := s.Reconcile(t.Context(), "v"); err == nil {
 		t.Error("a deletion that was denied is no error")
 	}
-	next := over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID, v.ResourceVersion = "next", "9" })
+	next := releasedVolume(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID, v.ResourceVersion = "next", "9" })
 	_, err := s.Client.CoreV1().PersistentVolumes().Update(t.Context(), next, metav1.UpdateOptions{})
 	s.must(err)
-	s.follow()
+	s.updateCaches()
 	denied = false
 	s.must(s.Reconcile(t.Context(), "v"))
-	s.follow()
+	s.updateCaches()
 	if calls := s.plugin.calls.Load(); calls != 2 || s.Caches.Volume("v") != nil {
 		t.Errorf("the plugin was called %d times, want twice; the volume: %v", calls, s.Caches.Volume("v"))
 	}
 }
 
-func TestDeletionOfObjectRestsOnVersion(t *testing.T) {
-	s := newStage(t, over(v1.PersistentVolumeReclaimDelete))
+func TestObjectDeletionRequiresObservedVersion(t *testing.T) {
+	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
 	var got *metav1.Preconditions
 	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		got = action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
@@ -167,16 +166,16 @@ func TestDeletionOfObjectRestsOnVersion(t *testing.T) {
 	}
 }
 
-func TestAPluginThatHangsDelaysNoPhase(t *testing.T) {
+func TestHangingPluginDelaysNoPhase(t *testing.T) {
 	volumes := []*v1.PersistentVolume{}
 	for i := range 3 * Workers {
-		volumes = append(volumes, over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+		volumes = append(volumes, releasedVolume(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 			v.Name = fmt.Sprintf("hangs-%d", i)
 			v.UID = types.UID(v.Name)
 			v.Spec.HostPath.Path = "/data/" + v.Name
 		}))
 	}
-	s := newStage(t)
+	s := newFixture(t)
 	for _, volume := range volumes {
 		_, err := s.Client.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{})
 		s.must(err)
@@ -187,7 +186,7 @@ func TestAPluginThatHangsDelaysNoPhase(t *testing.T) {
 		<-release
 		return nil
 	}
-	s.follow()
+	s.updateCaches()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan struct{})
@@ -206,7 +205,7 @@ func TestAPluginThatHangsDelaysNoPhase(t *testing.T) {
 	}
 	watcher, err := s.Client.CoreV1().PersistentVolumes().Watch(ctx, metav1.ListOptions{})
 	s.must(err)
-	fresh := over(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+	fresh := releasedVolume(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Name, v.UID, v.Spec.ClaimRef, v.Status.Phase = "new", "new", nil, v1.VolumePending
 	})
 	fresh, err = s.Client.CoreV1().PersistentVolumes().Create(ctx, fresh, metav1.CreateOptions{})
@@ -223,12 +222,12 @@ func TestAPluginThatHangsDelaysNoPhase(t *testing.T) {
 	<-ended
 }
 
-func TestNoPodOfTheClaimBeforeIsBelieved(t *testing.T) {
-	volume := over(v1.PersistentVolumeReclaimRecycle)
+func TestRecyclerPodOfFormerClaimIsReplaced(t *testing.T) {
+	volume := releasedVolume(v1.PersistentVolumeReclaimRecycle)
 	old := (&intree.HostPath{}).RecyclerPod(volume)
 	old.UID, old.Status.Phase = "old", v1.PodSucceeded
 	old.Annotations[plugin.RecyclerAnnotation] = "u/before"
-	s := newStage(t, volume, old)
+	s := newFixture(t, volume, old)
 	for range 3 { // the old one is removed, the new one started, and waited for
 		volume = s.reclaim()
 	}
@@ -243,7 +242,7 @@ func TestNoPodOfTheClaimBeforeIsBelieved(t *testing.T) {
 	pod.Status.Phase = v1.PodSucceeded
 	_, err = s.Client.CoreV1().Pods("default").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
 	s.must(err)
-	s.follow()
+	s.updateCaches()
 	if volume = s.reclaim(); volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != "" || volume.Status.Phase != v1.VolumeAvailable {
 		t.Errorf("the volume refers to %+v and is %s; a person had reserved it for the name", volume.Spec.ClaimRef, volume.Status.Phase)
 	}
@@ -252,8 +251,8 @@ func TestNoPodOfTheClaimBeforeIsBelieved(t *testing.T) {
 	}
 }
 
-func TestARecyclerPodIsStoppedWhenItsVolumeIsToBeKept(t *testing.T) {
-	s := newStage(t, over(v1.PersistentVolumeReclaimRecycle))
+func TestRetainDeletesRunningRecyclerPod(t *testing.T) {
+	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimRecycle))
 	s.reclaim()
 	pods := s.Client.CoreV1().Pods("default")
 	_, err := pods.Get(t.Context(), "recycler-for-v", metav1.GetOptions{})
@@ -262,19 +261,19 @@ func TestARecyclerPodIsStoppedWhenItsVolumeIsToBeKept(t *testing.T) {
 	volume.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain
 	_, err = s.Client.CoreV1().PersistentVolumes().Update(t.Context(), volume, metav1.UpdateOptions{})
 	s.must(err)
-	s.follow()
+	s.updateCaches()
 	s.reclaim()
 	if _, err := pods.Get(t.Context(), "recycler-for-v", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the recycler pod is still there: %v", err)
 	}
 }
 
-// The rights to recycle are granted apart from the others.
-func TestAVolumeThatMayNotBeRecycledSaysSoAndIsTriedAgain(t *testing.T) {
-	for name, verb := range map[string]string{"pods are not read": "get", "pods are not made": "create"} {
+// The rights to recycle are optional.
+func TestMissingRightsToRecycleAreReportedAndRetried(t *testing.T) {
+	for name, verb := range map[string]string{"read pods": "get", "create pods": "create"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, over(v1.PersistentVolumeReclaimRecycle))
+				s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimRecycle))
 				defer s.shutDown()
 				granted := false
 				s.Client.(*fake.Clientset).PrependReactor(verb, "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -297,14 +296,14 @@ func TestAVolumeThatMayNotBeRecycledSaysSoAndIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAVolumeWhoseClaimLivesIsNotFailedForWantOfARight(t *testing.T) {
+func TestMissingRightsDoNotFailClaimedVolume(t *testing.T) {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "v"}}
-	s := newStage(t, over(v1.PersistentVolumeReclaimRecycle), claim) // the cache lacks the claim
+	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimRecycle), claim) // the cache lacks the claim
 	s.Client.(*fake.Clientset).PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(v1.Resource("pods"), "recycler-for-v", errors.New("no right"))
 	})
 	s.must(s.Reconcile(t.Context(), "v"))
-	s.follow()
+	s.updateCaches()
 	if volume := s.Caches.Volume("v"); volume.Status.Phase != v1.VolumeReleased || len(s.events.events) > 0 {
 		t.Errorf("the volume is %s, events %v", volume.Status.Phase, s.events.events)
 	}

@@ -12,11 +12,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 )
 
-// The fake API knows of no field selectors: the events of the test are those of one
-// pod at a time.
-func TestWhatWasToldOfARecyclerPodIsToldOnceAndForgottenWithItsPod(t *testing.T) {
-	volume := over(v1.PersistentVolumeReclaimRecycle)
-	s := newStage(t, volume)
+// The fake API server ignores field selectors, so there are events of one pod at a time.
+func TestPodEventsAreRepeatedOnce(t *testing.T) {
+	volume := releasedVolume(v1.PersistentVolumeReclaimRecycle)
+	s := newFixture(t, volume)
 	defer s.shutDown()
 	for try := range 5 {
 		pod := (&intree.HostPath{}).RecyclerPod(volume)
@@ -41,6 +40,6 @@ func TestWhatWasToldOfARecyclerPodIsToldOnceAndForgottenWithItsPod(t *testing.T)
 		want = append(want, fmt.Sprintf("Normal RecyclerPod: Recycler pod: try %d", try))
 	}
 	if !slices.Equal(s.events.events, want) {
-		t.Errorf("told %q, want %q", s.events.events, want)
+		t.Errorf("events %q, want %q", s.events.events, want)
 	}
 }

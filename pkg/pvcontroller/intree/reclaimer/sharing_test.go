@@ -14,10 +14,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 )
 
-func TestFinishedPodOfTenantIsLeftAlone(t *testing.T) {
+func TestFinishedPodOfUserIsKept(t *testing.T) {
 	for namespace, removed := range map[string]bool{"tenant": false, metav1.NamespaceDefault: true} {
 		t.Run(namespace, func(t *testing.T) {
-			s := newStage(t, &v1.Pod{
+			s := newFixture(t, &v1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "recycler-for-nothing", UID: "p", Annotations: map[string]string{plugin.RecyclerAnnotation: "x"}},
 				Status:     v1.PodStatus{Phase: v1.PodSucceeded},
 			})
@@ -34,9 +34,9 @@ func TestFinishedPodOfTenantIsLeftAlone(t *testing.T) {
 	}
 }
 
-// pinned is a host-path volume that only the node reaches.
+// pinned returns a host-path volume that only the node reaches.
 func pinned(name, node string) *v1.PersistentVolume {
-	return over(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+	return releasedVolume(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Name, v.UID = name, "u-"+v.UID
 		if node != "" {
 			v.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
@@ -52,15 +52,15 @@ func TestPathsOnDifferentNodesAreNotShared(t *testing.T) {
 		here   string // the node of this program, "" if unknown
 		shared bool
 	}{
-		"another node":  {pinned("other", "b"), "", false},
-		"the same node": {pinned("other", "a"), "", true},
-		"any node":      {pinned("other", ""), "", true},
-		"another node, and the plugin works there":  {pinned("other", "b"), "b", true},
-		"another node, and the plugin works on a":   {pinned("other", "b"), "a", false},
-		"another node, and the plugin is elsewhere": {pinned("other", "b"), "c", false},
+		"another node":                        {pinned("other", "b"), "", false},
+		"the same node":                       {pinned("other", "a"), "", true},
+		"any node":                            {pinned("other", ""), "", true},
+		"another node, plugin runs there":     {pinned("other", "b"), "b", true},
+		"another node, plugin runs on a":      {pinned("other", "b"), "a", false},
+		"another node, plugin runs elsewhere": {pinned("other", "b"), "c", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, tc.other)
+			s := newFixture(t, tc.other)
 			s.plugin.HostPath = intree.HostPath{Node: tc.here}
 			if got := len(s.sharing(pinned("v", "a"))) > 0; got != tc.shared {
 				t.Errorf("shared: %v, want %v", got, tc.shared)

@@ -19,19 +19,19 @@ func using(name string) *v1.Pod {
 	}}}}
 }
 
-// The words are those that kube-controller-manager 1.36 has in the same event.
+// The key words are those of kube-controller-manager 1.36 in the same event.
 func TestVolumeEventsHaveUpstreamKeyWords(t *testing.T) {
 	const deletes, recycles = v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle
-	hostPath := over(deletes, static, func(v *v1.PersistentVolume) { v.Spec.HostPath.Path = "/data/v" })
+	hostPath := releasedVolume(deletes, static, func(v *v1.PersistentVolume) { v.Spec.HostPath.Path = "/data/v" })
 	unsafe := (&intree.HostPath{Root: "/tmp"}).Delete(t.Context(), hostPath)
 	for name, tc := range map[string]struct {
 		event event
 		words []string
 	}{
-		"unknown policy":         {failure(over("Shred"), plugin.UnknownPolicy), []string{"Warning VolumeUnknownReclaimPolicy", "Volume has unrecognized PersistentVolumeReclaimPolicy"}},
-		"no recycler":            {failure(over(recycles), plugin.NoPlugin), []string{"Warning VolumeFailedRecycle", "No recycler plugin found for the volume"}},
-		"no deleter by name":     {failure(over(deletes), plugin.NoPlugin), []string{"Warning VolumeFailedDelete", "no volume plugin matched name: " + diskName}},
-		"no deleter by source":   {failure(over(deletes, static), plugin.NoPlugin), []string{"Warning VolumeFailedDelete", `error getting deleter volume plugin for volume "v"`, "volume plugin matched"}},
+		"unknown policy":         {failure(releasedVolume("Shred"), plugin.UnknownPolicy), []string{"Warning VolumeUnknownReclaimPolicy", "Volume has unrecognized PersistentVolumeReclaimPolicy"}},
+		"no recycler":            {failure(releasedVolume(recycles), plugin.NoPlugin), []string{"Warning VolumeFailedRecycle", "No recycler plugin found for the volume"}},
+		"no deleter by name":     {failure(releasedVolume(deletes), plugin.NoPlugin), []string{"Warning VolumeFailedDelete", "no volume plugin matched name: " + diskName}},
+		"no deleter by source":   {failure(releasedVolume(deletes, static), plugin.NoPlugin), []string{"Warning VolumeFailedDelete", `error getting deleter volume plugin for volume "v"`, "volume plugin matched"}},
 		"path is not below /tmp": {deletionFailure(unsafe), []string{"Warning VolumeFailedDelete", "host_path deleter only supports /tmp/.+", "/data/v"}},
 		"recycler pod failed":    {recyclingFailure(podFailure("evicted")), []string{"Warning VolumeFailedRecycle", "Recycle failed: failed to recycle volume: evicted"}},
 		"recycler pod is silent": {recyclingFailure(podFailure("")), []string{"Warning VolumeFailedRecycle", "Recycle failed: failed to recycle volume: ", "pod failed, pod.Status.Message unknown"}},
@@ -51,11 +51,11 @@ func TestVolumeEventsHaveUpstreamKeyWords(t *testing.T) {
 	}
 }
 
-func TestUsedVolumeNamesPodsAsUpstream(t *testing.T) {
-	volume := over(v1.PersistentVolumeReclaimRecycle)
+func TestEventNamesPodsOfUsedVolume(t *testing.T) {
+	volume := releasedVolume(v1.PersistentVolumeReclaimRecycle)
 	finished := using("done")
 	finished.Status.Phase = v1.PodSucceeded
-	s := newStage(t, volume, using("b"), using("a"), finished)
+	s := newFixture(t, volume, using("b"), using("a"), finished)
 	s.reportWait(observation{volume: volume}, plugin.VolumeUsed)
 	if event := strings.Join(s.events.events, "; "); !strings.Contains(event, "Normal VolumeFailedRecycle: Volume is used by pods: ns/a,ns/b") {
 		t.Errorf("event %q", event)

@@ -20,22 +20,22 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// told keeps the events that were sent: type, reason and message.
-type told struct{ events []string }
+// recorder keeps the events that were sent: type, reason and message.
+type recorder struct{ events []string }
 
-func (r *told) Event(_ runtime.Object, kind, reason, message string) {
+func (r *recorder) Event(_ runtime.Object, kind, reason, message string) {
 	r.events = append(r.events, fmt.Sprintf("%s %s: %s", kind, reason, message))
 }
 
-func (r *told) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+func (r *recorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
-func (r *told) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+func (r *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
-// disk is a plugin whose deletions end as the test says.
+// disk is a plugin whose Delete calls the function of the test.
 type disk struct {
 	intree.HostPath
 	delete func(context.Context) error
@@ -51,24 +51,24 @@ func (d *disk) Delete(ctx context.Context, _ *v1.PersistentVolume) error {
 	return d.delete(ctx)
 }
 
-// stage is a controller whose caches know exactly the objects that its API server has,
+// fixture is a controller whose caches contain the objects of its API server,
 // and the controller of phases and pv-protection beside it.
-type stage struct {
+type fixture struct {
 	*Controller
 	phases *volume.Controller
 	t      *testing.T
 	plugin *disk
-	events *told
+	events *recorder
 }
 
-func newStage(t *testing.T, objects ...runtime.Object) *stage {
+func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
 	client := fake.NewClientset(objects...)
 	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(client, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{t: t, events: &told{}, plugin: &disk{delete: func(context.Context) error { return nil }}}
+	s := &fixture{t: t, events: &recorder{}, plugin: &disk{delete: func(context.Context) error { return nil }}}
 	versions, reporter := controller.NewVersions(), controller.NewReporter(s.events)
 	s.Controller, err = New(Config{
 		Client: client, Caches: caches, Versions: versions, Reporter: reporter,
@@ -78,20 +78,20 @@ func newStage(t *testing.T, objects ...runtime.Object) *stage {
 	s.phases = volume.New(volume.Config{
 		Client: client, Caches: caches, Versions: versions, Reporter: reporter, InTree: s.Controller, WakeClaim: func(string) {}, Honor: true,
 	})
-	s.follow()
+	s.updateCaches()
 	return s
 }
 
 // shutDown ends the goroutines of the queues.
-func (s *stage) shutDown() {
+func (s *fixture) shutDown() {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	s.Run(ended)
 	s.phases.Run(ended, 1)
 }
 
-// follow lets the caches follow the API server.
-func (s *stage) follow() {
+// updateCaches fills the caches from the API server.
+func (s *fixture) updateCaches() {
 	s.t.Helper()
 	ctx := context.Background()
 	volumes, volumesErr := s.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
@@ -109,25 +109,25 @@ func (s *stage) follow() {
 	s.must(s.Caches.Pods.GetStore().Replace(running, ""))
 }
 
-func (s *stage) must(err error) {
+func (s *fixture) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// reclaim looks at the volume once in each loop; it returns nil if it is gone.
-func (s *stage) reclaim() *v1.PersistentVolume {
+// reclaim reconciles the volume in every loop. It returns nil if the volume is gone.
+func (s *fixture) reclaim() *v1.PersistentVolume {
 	s.t.Helper()
-	for _, look := range []func(context.Context, string) error{s.phases.Reconcile, s.phases.Protect, s.Reconcile, s.phases.Reconcile, s.phases.Protect} {
-		s.must(look(context.Background(), "v"))
-		s.follow()
+	for _, reconcile := range []func(context.Context, string) error{s.phases.Reconcile, s.phases.Protect, s.Reconcile, s.phases.Reconcile, s.phases.Protect} {
+		s.must(reconcile(context.Background(), "v"))
+		s.updateCaches()
 	}
 	return s.Caches.Volume("v")
 }
 
-// over is a volume of the plugin whose claim is gone.
-func over(policy v1.PersistentVolumeReclaimPolicy, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
+// releasedVolume returns a Released volume of the plugin. The claim "claim" with UID "c" is gone.
+func releasedVolume(policy v1.PersistentVolumeReclaimPolicy, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u", ResourceVersion: "1", Annotations: map[string]string{storage.AnnDynamicallyProvisioned: diskName}},
 		Spec: v1.PersistentVolumeSpec{
