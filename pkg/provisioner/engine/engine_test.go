@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+)
+
+// newEngine returns an engine without a storage backend, which is never called.
+func newEngine(t *testing.T, off bool) *Engine {
+	t.Helper()
+	client := fake.NewClientset()
+	informers, streamed := NewInformers(client, provisioning.Names{Driver: "driver"})
+	core, reporter := informers.Core().V1(), controller.NewReporter(&record.FakeRecorder{})
+	backoff := controller.Backoff{Initial: time.Second, Max: time.Second}
+	e, err := New(Config{
+		Client: client, Workers: 1, End: func(error) {},
+		Journal: store.Config{Client: client, Journal: journal.Journal{Namespace: "ns", Driver: "driver"}, Off: off, Metrics: store.NewMetrics()},
+		Provisioning: provisioning.Config{
+			Client: client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
+			Classes: informers.Storage().V1().StorageClasses().Informer(), Streamed: streamed, Backoff: backoff, Reporter: reporter, Metrics: metrics.New("p"),
+			VolumeName: func(*v1.PersistentVolumeClaim) string { return "" },
+		},
+		Deletion: deletion.Config{Client: client, Volumes: core.PersistentVolumes().Informer(), Backoff: backoff, Reporter: reporter, Metrics: metrics.New("d")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// remaining is a term that lasts so long.
+type remaining time.Duration
+
+func (r remaining) Remaining() time.Duration { return time.Duration(r) }
+func (remaining) ID() controller.TermID {
+	return controller.TermID{LeaseUID: "lease", Transitions: 7}
+}
+
+func TestCallsNeedALastingTerm(t *testing.T) {
+	e := newEngine(t, false)
+	if e.Provisioning.Leading() {
+		t.Error("a call may begin before the term")
+	}
+	for term, want := range map[controller.Term]bool{
+		controller.UnlimitedTerm():         true,
+		remaining(program.StopReserve + 1): true,
+		remaining(program.StopReserve):     false,
+		remaining(-1):                      false,
+	} {
+		e.Begin(term)
+		if got := e.Provisioning.Leading(); got != want {
+			t.Errorf("%v remain: leading = %v, want %v", term.Remaining(), got, want)
+		}
+	}
+}
+
+func TestCustodyIsThatOfTheTerm(t *testing.T) {
+	e := newEngine(t, false)
+	e.Begin(remaining(time.Minute))
+	if got, want := e.store.Custody, (journal.Custody{LeaderLease: "lease", Transitions: 7}); got != want {
+		t.Errorf("custody = %v, want %v", got, want)
+	}
+}
+
+func TestGateOfTheJournal(t *testing.T) {
+	for _, off := range []bool{true, false} {
+		e := newEngine(t, off)
+		if e.Provisioning.Journaled == off || e.Provisioning.Journal == nil {
+			t.Errorf("off = %v: journaled = %v, journal = %v; earlier entries are finished in any case", off, e.Provisioning.Journaled, e.Provisioning.Journal)
+		}
+	}
+}
+
+func TestBothSidesShareLocksAndJournal(t *testing.T) {
+	e := newEngine(t, false)
+	if e.Provisioning.Locks == nil || e.Provisioning.Locks != e.Deletion.Locks {
+		t.Error("a volume could be created and deleted at once")
+	}
+	if e.Deletion.Settle == nil {
+		t.Error("a volume could be deleted before its journal entry is removed")
+	}
+}
+
+func TestMetricsOfUpstream(t *testing.T) {
+	if all := Collectors(metrics.New("controller")); len(all) != 6 {
+		t.Errorf("%d metrics, want 6", len(all))
+	}
+}
