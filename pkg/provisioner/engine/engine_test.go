@@ -88,7 +88,7 @@ func TestBothSidesShareLocksAndJournal(t *testing.T) {
 	if e.Provisioning.Locks == nil || e.Provisioning.Locks != e.Deletion.Locks {
 		t.Error("a volume could be created and deleted at once")
 	}
-	if e.Deletion.Settle == nil {
+	if e.Deletion.RemoveEntry == nil {
 		t.Error("a volume could be deleted before its journal entry is removed")
 	}
 }
