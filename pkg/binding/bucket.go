@@ -42,7 +42,7 @@ func newCandidate(volume *v1.PersistentVolume) *candidate {
 		key: bucketKey{
 			class:           storage.VolumeClass(volume),
 			attributesClass: ptr.Deref(volume.Spec.VolumeAttributesClassName, ""),
-			mode:            ptr.Deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem),
+			mode:            storage.ModeOf(volume.Spec.VolumeMode),
 		},
 		capacity:  *capacity(volume),
 		modes:     volume.Spec.AccessModes,
@@ -81,7 +81,7 @@ func newWaiter(claim *v1.PersistentVolumeClaim) (*waiter, error) {
 		key: bucketKey{
 			class:           storage.ClaimClass(claim),
 			attributesClass: ptr.Deref(claim.Spec.VolumeAttributesClassName, ""),
-			mode:            ptr.Deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem),
+			mode:            storage.ModeOf(claim.Spec.VolumeMode),
 		},
 		request: request(claim),
 		modes:   claim.Spec.AccessModes,

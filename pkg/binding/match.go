@@ -67,7 +67,7 @@ func isBetter(a, b *v1.PersistentVolume) bool {
 
 // SameMode reports whether volume and claim have the same volume mode.
 func SameMode(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
-	return ptr.Deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == ptr.Deref(claim.Spec.VolumeMode, v1.PersistentVolumeFilesystem)
+	return storage.ModeOf(volume.Spec.VolumeMode) == storage.ModeOf(claim.Spec.VolumeMode)
 }
 
 func sameAttributesClass(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {

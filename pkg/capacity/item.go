@@ -5,6 +5,7 @@ import (
 
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
@@ -38,6 +39,6 @@ func HasObjects(driver string, class *storagev1.StorageClass, immediate bool) bo
 	if class.Provisioner != driver {
 		return false
 	}
-	waits := class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	waits := storage.WaitsForFirstConsumer(class)
 	return waits || immediate
 }

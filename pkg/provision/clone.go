@@ -5,6 +5,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // FromClaim returns the content source of a clone. Source is the source claim, volume its
@@ -52,9 +53,9 @@ func cloneVolume(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentV
 		return notReady("claim in dataSource not bound or invalid: its volume %s is not bound to it", volume.Name)
 	case volume.Spec.CSI == nil || volume.Spec.CSI.Driver != driver:
 		return notReady("claim in dataSource not bound or invalid: its volume %s is not of driver %s", volume.Name, driver)
-	case modeOf(volume.Spec.VolumeMode) != modeOf(claim.Spec.VolumeMode) && claim.DeletionTimestamp == nil:
+	case storage.ModeOf(volume.Spec.VolumeMode) != storage.ModeOf(claim.Spec.VolumeMode) && claim.DeletionTimestamp == nil:
 		return notReady("source PVC and clone must have the same volume mode for cloning: volume %s has the mode %s, and the claim requests %s",
-			volume.Name, modeOf(volume.Spec.VolumeMode), modeOf(claim.Spec.VolumeMode))
+			volume.Name, storage.ModeOf(volume.Spec.VolumeMode), storage.ModeOf(claim.Spec.VolumeMode))
 	}
 	return nil
 }
@@ -63,11 +64,4 @@ func bound(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 	reference := volume.Spec.ClaimRef
 	return reference != nil && reference.UID == claim.UID && reference.Namespace == claim.Namespace &&
 		reference.Name == claim.Name && volume.Status.Phase == v1.VolumeBound
-}
-
-func modeOf(mode *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
-	if mode == nil {
-		return v1.PersistentVolumeFilesystem
-	}
-	return *mode
 }

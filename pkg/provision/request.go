@@ -3,6 +3,8 @@ package provision
 import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Request returns the CreateVolumeRequest without the credentials, or a
@@ -50,5 +52,5 @@ func capabilities(in Input, fsType string) []*csi.VolumeCapability {
 }
 
 func isBlock(claim *v1.PersistentVolumeClaim) bool {
-	return modeOf(claim.Spec.VolumeMode) == v1.PersistentVolumeBlock
+	return storage.ModeOf(claim.Spec.VolumeMode) == v1.PersistentVolumeBlock
 }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -67,4 +68,14 @@ func ClaimProvisioner(claim *v1.PersistentVolumeClaim) string {
 func IsDynamic(volume *v1.PersistentVolume) bool {
 	_, dynamic := volume.Annotations[AnnDynamicallyProvisioned]
 	return dynamic
+}
+
+// ModeOf returns a volume mode of the API, which is Filesystem by default.
+func ModeOf(mode *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
+	return ptr.Deref(mode, v1.PersistentVolumeFilesystem)
+}
+
+// WaitsForFirstConsumer reports whether the class delays binding until a pod uses the claim.
+func WaitsForFirstConsumer(class *storagev1.StorageClass) bool {
+	return ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
 }

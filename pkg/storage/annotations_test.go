@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -78,5 +79,28 @@ func TestIsDynamic(t *testing.T) {
 	}
 	if !storage.IsDynamic(annotations{storage.AnnDynamicallyProvisioned: "d"}.volume("")) {
 		t.Error("a provisioned volume is not dynamic")
+	}
+}
+
+func TestModeOf(t *testing.T) {
+	if got := storage.ModeOf(nil); got != v1.PersistentVolumeFilesystem {
+		t.Errorf("ModeOf(nil) = %v", got)
+	}
+	if got := storage.ModeOf(ptr.To(v1.PersistentVolumeBlock)); got != v1.PersistentVolumeBlock {
+		t.Errorf("ModeOf(Block) = %v", got)
+	}
+}
+
+func TestWaitsForFirstConsumer(t *testing.T) {
+	for mode, want := range map[storagev1.VolumeBindingMode]bool{
+		"": false, storagev1.VolumeBindingImmediate: false, storagev1.VolumeBindingWaitForFirstConsumer: true,
+	} {
+		class := &storagev1.StorageClass{}
+		if mode != "" {
+			class.VolumeBindingMode = &mode
+		}
+		if got := storage.WaitsForFirstConsumer(class); got != want {
+			t.Errorf("WaitsForFirstConsumer(%q) = %v, want %v", mode, got, want)
+		}
 	}
 }

@@ -214,7 +214,7 @@ func (c *Controller) servesClassOf(claim *v1.PersistentVolumeClaim) bool {
 
 func (c *Controller) delays(claim *v1.PersistentVolumeClaim) bool {
 	class := c.classOf(claim)
-	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	return class != nil && storage.WaitsForFirstConsumer(class)
 }
 
 func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.StorageClass {

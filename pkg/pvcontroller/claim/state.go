@@ -161,7 +161,7 @@ func (b *Observer) delaysBinding(claim *v1.PersistentVolumeClaim) bool {
 }
 
 func waitsForConsumer(class *storagev1.StorageClass) bool {
-	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	return storage.WaitsForFirstConsumer(class)
 }
 
 // defaultClass returns the name of the newest default class, of equal age the first by

@@ -53,7 +53,7 @@ func countVolumes(objects []any) (map[volumeLabels]int, tally[class]) {
 		if !ok {
 			continue
 		}
-		mode := ptr.Deref(volume.Spec.VolumeMode, v1.PersistentVolumeFilesystem)
+		mode := storage.ModeOf(volume.Spec.VolumeMode)
 		total[volumeLabels{plugin(volume), string(mode)}]++
 		byClass.add(class(volume.Spec.StorageClassName), volume.Status.Phase == v1.VolumeBound)
 	}
