@@ -32,7 +32,7 @@ func TestInvalidInputEndsProgramWithCause(t *testing.T) {
 		"pv-controller: gate without value":    {"pv-controller", []string{"--feature-gates=HonorPVReclaimPolicy"}, []string{"HonorPVReclaimPolicy"}},
 		"pv-controller: unreadable kubeconfig": {"pv-controller", []string{"--kubeconfig=/nowhere/config"}, []string{"/nowhere/config", "--kubeconfig"}},
 		"provisioner: unreadable kubeconfig":   {"provisioner", []string{"--kubeconfig=/nowhere/config", "--csi-address=" + c.Driver.Socket}, []string{"/nowhere/config", "--kubeconfig"}},
-		"pv-controller: misspelled flag":       {"pv-controller", []string{"--kubeconfg=x"}, []string{"--kubeconfg", "--kubeconfig?"}},
+		"pv-controller: misspelled flag":       {"pv-controller", []string{"--kubeconfg=x"}, []string{"--kubeconfg", "there is no flag --kubeconfg"}},
 		"pv-controller: flag of another loop":  {"pv-controller", []string{"--concurrent-gc-syncs", "5"}, []string{"--concurrent-gc-syncs", "garbage-collector-controller", "remove it here"}},
 		"pv-controller: unsupported flag":      {"pv-controller", []string{"--use-service-account-credentials"}, []string{"--use-service-account-credentials", "rbac.yaml"}},
 		"provisioner: missing socket":          {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=/nowhere/csi.sock", "--driver-wait=1s"}, []string{"/nowhere/csi.sock", "--csi-address"}},
