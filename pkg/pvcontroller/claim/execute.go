@@ -27,8 +27,7 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 	case binding.BindReservedVolume:
 		return c.bindVolume(ctx, o, pvwriter.ChosenByPerson)
 	case binding.SetVolumePhaseBound:
-		volume, err := c.volumes.SetPhase(ctx, o.volume, pvwriter.PhaseChange{Phase: v1.VolumeBound})
-		return c.wroteVolume(o, volume, err)
+		return c.setVolumePhaseBound(ctx, o)
 	case binding.BindClaim:
 		return c.writeClaim(ctx, o, bindClaim(o))
 	case binding.CompleteBinding:
@@ -42,9 +41,7 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 	case binding.ConfirmVolume:
 		return c.confirmVolume(ctx, o)
 	case binding.AssignClass:
-		_, err := c.writeClaim(ctx, o, patch.ForVersion(o.claim).Set("/spec/storageClassName", o.defaultClass))
-		countAssignment(err)
-		return nil, err
+		return nil, c.assignClass(ctx, o)
 	case binding.RequestVolume:
 		return c.writeClaim(ctx, o, requestVolume(o))
 	case binding.SetMigratedTo:
@@ -53,9 +50,21 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 		return c.writeClaim(ctx, o, finalizer.Edit(patch.For(o.claim), o.claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}}))
 	case binding.ProvisionVolume:
 		c.InTree.Enqueue(controller.Key(o.claim))
-	case binding.Wait:
+	default: // Wait
 	}
 	return nil, nil
+}
+
+// assignClass sets the default class, and counts the attempt.
+func (c *Controller) assignClass(ctx context.Context, o *observation) error {
+	_, err := c.writeClaim(ctx, o, patch.ForVersion(o.claim).Set("/spec/storageClassName", o.defaultClass))
+	countAssignment(err)
+	return err
+}
+
+func (c *Controller) setVolumePhaseBound(ctx context.Context, o *observation) (*observation, error) {
+	volume, err := c.volumes.SetPhase(ctx, o.volume, pvwriter.PhaseChange{Phase: v1.VolumeBound})
+	return c.wroteVolume(o, volume, err)
 }
 
 func (c *Controller) writeClaim(ctx context.Context, o *observation, change *patch.Patch, subresource ...string) (*observation, error) {
