@@ -28,7 +28,7 @@ func TestKeyIsLockedByOneWorkerAtATime(t *testing.T) {
 	}
 }
 
-func TestLockOfAnotherKeyDoesNotWait(t *testing.T) {
+func TestLockOfAnotherKeyDoesNotWait(_ *testing.T) {
 	var locks KeyLocks
 	defer locks.Lock("a")()
 	locks.Lock("b")()

@@ -158,14 +158,14 @@ func (o *secureOptions) staticTLS() (*tls.Config, error) {
 // certificate returns the certificate that the flags name, or a self-signed one.
 func (o *secureOptions) certificate(program string) (dynamiccertificates.CertKeyContentProvider, error) {
 	certFile, keyFile := o.certFile, o.keyFile
-	if certFile == "" && keyFile == "" {
-		if o.certDir == "" {
-			cert, key, err := o.selfSigned()
-			if err != nil {
-				return nil, err
-			}
-			return dynamiccertificates.NewStaticCertKeyContent("self-signed", cert, key)
+	switch generated := certFile == "" && keyFile == ""; {
+	case generated && o.certDir == "":
+		cert, key, err := o.selfSigned()
+		if err != nil {
+			return nil, err
 		}
+		return dynamiccertificates.NewStaticCertKeyContent("self-signed", cert, key)
+	case generated:
 		certFile, keyFile = filepath.Join(o.certDir, program+".crt"), filepath.Join(o.certDir, program+".key")
 		if err := o.writeSelfSigned(certFile, keyFile); err != nil {
 			return nil, err
