@@ -48,8 +48,8 @@
 // nor reported; it is tried again after the longest retry interval.
 //
 // Provision is called for a deleted claim only to find out about the volume of an
-// earlier call. That volume is recorded as a PersistentVolume and reclaimed by its
-// policy, as any other one.
+// earlier call. The volume is recorded as a PersistentVolume and reclaimed by its policy,
+// like any other volume.
 //
 // # Deletion
 //
@@ -67,17 +67,19 @@
 // # What a provisioner must guarantee
 //
 //   - Delete succeeds for a volume that no longer exists.
-//   - Provision is idempotent by PVName: called again with the same options it returns
-//     the volume that exists. A provisioner that creates a second volume instead says
-//     so with [Idempotent](false). After a crash in the middle of a call Provision is not called
-//     for that request again: its journal entry is kept for an administrator, "exeunt journal list" names
-//     the volume, and a claim that still waits is served by a new call.
-//   - Volumes have distinct sources, or the provisioner says [SharedSources](true).
-//   - The returned PersistentVolume has a source, a capacity and access modes; without,
-//     it is deleted by Delete and the claim is retried. The name is PVName.
+//   - Provision is idempotent by PVName: a second call with the same options returns the
+//     existing volume. A provisioner that would create a second volume needs the option
+//     [Idempotent](false): after a crash in the middle of a call Provision is not called for the
+//     request again. The journal entry is kept for an administrator, "exeunt journal list" names
+//     the volume, and a claim that still waits is served by a new call. The same holds for
+//     an unrecorded volume whose deletion a crash has interrupted. Without a crash
+//     ProvisioningInBackground is answered by another call in any case, as in v10.
+//   - Volumes have distinct sources, or the option [SharedSources](true) is set.
+//   - The returned PersistentVolume has a source, a capacity and access modes. Otherwise
+//     Delete is called for the volume, and the claim is retried. The name is PVName.
 //   - The options hold no secret: the journal stores class, claim and node of a call,
-//     without managedFields and the last applied configuration. Provision gets the node
-//     without images, conditions and attached volumes, at the first call too.
+//     without managedFields and the last applied configuration. The node has no images,
+//     conditions and attached volumes in any call.
 //
 // # Options of v10 that are absent
 //

@@ -72,7 +72,7 @@ func set(change func(*settings)) Option {
 	}
 }
 
-// Threadiness is how many claims, and how many volumes, are worked on at once. The
+// Threadiness is the number of claim workers, and the number of volume workers. The
 // default is 4, as in v10.
 func Threadiness(threadiness int) Option {
 	return func(s *settings) error {
@@ -111,17 +111,18 @@ func Journal(journal bool) Option {
 	return set(func(s *settings) { s.journal = journal })
 }
 
-// Idempotent says whether Provision, called again with the same PVName after a restart
-// of the process, returns the volume that exists. The default is true. If it does not,
-// the volume of a call that a crash has interrupted is listed by "exeunt journal list"
-// and Provision is not called for it again; a claim that still waits gets a new volume.
+// Idempotent tells whether a second call of Provision with the same PVName returns the
+// existing volume, also after a restart of the process. The default is true. With false,
+// a call that a crash has interrupted is not repeated: "exeunt journal list" names the
+// volume, and a claim that still waits gets a new volume.
 func Idempotent(idempotent bool) Option {
 	return set(func(s *settings) { s.idempotent = idempotent })
 }
 
-// SharedSources says whether Provision may return the same source for several volumes, as
-// one export that several claims share. The default is false: a second volume with the
-// same source is refused, and a volume is not deleted while another one has its source.
+// SharedSources tells whether Provision may return the same source for several volumes,
+// such as an export that several claims share. The default is false: a second volume with
+// the same source is refused, and a volume is not deleted while another volume has the
+// same source.
 func SharedSources(shared bool) Option {
 	return set(func(s *settings) { s.sharedSources = shared })
 }

@@ -22,13 +22,13 @@ import (
 
 // Times of the journal.
 const (
-	// commitInterval is the least time between two writes of the journal, strikeDelay
-	// how long a removal waits for company.
+	// commitInterval is the least time between two writes of the journal. removalDelay is
+	// how long the removal of an entry waits for other changes.
 	commitInterval = 50 * time.Millisecond
-	strikeDelay    = time.Second
-	// deniedFor is how long the right to write Leases must be missing until volumes are
+	removalDelay   = time.Second
+	// forbiddenFor is how long the right to write Leases must be missing until volumes are
 	// created without the journal.
-	deniedFor = time.Minute
+	forbiddenFor = time.Minute
 	// flushTime bounds the last write of the journal.
 	flushTime = time.Second
 )
@@ -43,7 +43,7 @@ type Config struct {
 	// them: journal, lock and the deletion side of the provisioning side.
 	Provisioning provisioning.Config
 	Deletion     deletion.Config
-	// Workers is how many claims, and how many volumes, are worked on at once.
+	// Workers is the number of claim workers, and the number of volume workers.
 	Workers int
 	// End ends the process with an error.
 	End func(error)
@@ -67,7 +67,7 @@ func New(config Config) (*Engine, error) {
 		return nil, err
 	}
 	e.Journal.Holder, e.Journal.Lost = holder, e.End
-	e.Journal.Interval, e.Journal.RemovalDelay, e.Journal.ForbiddenFor = commitInterval, strikeDelay, deniedFor
+	e.Journal.Interval, e.Journal.RemovalDelay, e.Journal.ForbiddenFor = commitInterval, removalDelay, forbiddenFor
 	e.store = store.New(e.Journal)
 	locks := &controller.KeyLocks{}
 	e.Deletion.Locks = locks
