@@ -101,10 +101,12 @@ test-manifests: build ## Test the manifests and the chart, also on the API serve
 .PHONY: e2e
 e2e: build build-upstream ## Run the end-to-end tests against a real API server
 	@echo "running the end-to-end tests"
-	@rm -f $(BIN)/differential.md
-	@EXEUNT_BIN=$(BIN) EXEUNT_TABLE=$(BIN)/differential.md go test -p 2 ./test/integration ./test/e2e/... -count=1 -timeout 60m
+	@rm -f $(BIN)/differential.md $(BIN)/library.md
+	@EXEUNT_BIN=$(BIN) EXEUNT_TABLE=$(BIN)/differential.md EXEUNT_LIBRARY_TABLE=$(BIN)/library.md go test -p 2 ./test/integration ./test/e2e/... -count=1 -timeout 60m
 	@echo "beside upstream's loops (docs/differences.md says which differences are intended, and why):"
 	@cat $(BIN)/differential.md
+	@echo "a provisioner on sig-storage-lib-external-provisioner v10, and on pkg/provisioner:"
+	@cat $(BIN)/library.md
 
 .PHONY: bench-memory
 bench-memory: build build-upstream ## Measure the memory of both programs, and of upstream's, with 50,000 volumes
