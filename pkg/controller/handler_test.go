@@ -64,6 +64,7 @@ func TestHandlersSeeDeletionsAfterRegistration(t *testing.T) {
 			}
 			synctest.Wait()
 		}
+		synctest.Wait() // the fake client loses changes before the watch begins
 		remove("before")
 		var added, deleted []string
 		err := controller.RegisterHandlers(t.Context(), controller.EventHandler{Informer: informer, Handler: controller.OnChange(
