@@ -158,7 +158,7 @@ func waitForRequest(s State, cause Cause) Waiting {
 	case s.Want == Unwanted:
 		return Waiting{Retry: WithBackoff, Report: ReportUnresolved, Count: true}
 	case cause == OtherProvisionerUnnamed:
-		return Waiting{Retry: Late, Count: true}
+		return Waiting{Retry: Late} // v10 counts no claim that ShouldProvision refuses
 	case cause == OtherProvisioner:
 		return Waiting{Retry: OnEvent, Report: ReportOtherProvisioner, Count: true}
 	}

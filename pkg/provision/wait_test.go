@@ -34,7 +34,7 @@ func TestWaitFor(t *testing.T) {
 		"request not built":             {State{Want: Wanted, Prepared: Refused}, RequestRefused, Pass{Cause: RequestFailed}, Waiting{Retry: WithBackoff, Report: ReportFailure, Count: true}},
 		"not built, claim gone":         {State{Want: Unwanted, Prepared: Refused}, RequestRefused, Pass{Cause: RequestFailed}, Waiting{Retry: WithBackoff, Report: ReportUnresolved, Count: true}},
 		"populator serves the claim":    {State{Want: Wanted, Prepared: Refused}, RequestRefused, Pass{Cause: OtherProvisioner}, Waiting{Report: ReportOtherProvisioner, Count: true}},
-		"claim is not qualified":        {State{Want: Wanted, Prepared: Refused}, RequestRefused, Pass{Cause: OtherProvisionerUnnamed}, Waiting{Retry: Late, Count: true}},
+		"claim is not qualified":        {State{Want: Wanted, Prepared: Refused}, RequestRefused, Pass{Cause: OtherProvisionerUnnamed}, Waiting{Retry: Late}},
 		"name conflict":                 {State{Want: Wanted, Record: storage.RecordConflict}, NameInUse, Pass{}, Waiting{Retry: WithBackoff, Report: ReportNameConflict, Count: true}},
 		"lease ends":                    {State{Want: Wanted}, LeaseEnding, Pass{}, Waiting{Retry: WithBackoff}},
 		"record not in the cache yet":   {State{Want: Wanted, Record: storage.RecordPresent}, VolumeRecorded, Pass{Unseen: true}, Waiting{Retry: OnceRecordIsMissed}},
