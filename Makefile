@@ -45,10 +45,12 @@ help: ## Show this list
 .PHONY: build
 build: programs controlplane ## Build all programs into bin/ (the first time about 8 minutes on two cores)
 
+# grpcnotrace leaves out gRPC's tracing pages, whose templates keep the linker from
+# dropping unused methods: the programs are a third smaller.
 .PHONY: programs
 programs: ## Build only our programs: pv-controller, provisioner, csimock, exeunt
 	@echo "building $(PROGRAMS) $(VERSION) (the first time about a minute)"
-	@$(GO_BUILD) -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
+	@$(GO_BUILD) -tags grpcnotrace -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
 
 .PHONY: controlplane
 controlplane: ## Build only the control plane for demos and tests
