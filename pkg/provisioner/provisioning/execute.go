@@ -30,7 +30,7 @@ func (c *Controller) execute(ctx context.Context, o *observation, s provision.St
 	case provision.Prepare:
 		return c.prepare(ctx, o, s)
 	case provision.UseStored:
-		return c.useStored(o), nil
+		return c.useStored(o, s), nil
 	case provision.ReadClaim:
 		return c.readClaim(ctx, o)
 	case provision.ReadBoth:
@@ -108,11 +108,14 @@ func causeOf(err error) provision.Cause {
 	return provision.OtherProvisioner
 }
 
-// useStored takes the last request, or a superseded one if the last does not fit the
-// volume.
-func (c *Controller) useStored(o *observation) *observation {
+// useStored takes the last request. A superseded request is tried where no call is open, or
+// an unwanted call is open for long: otherwise the time of the open call would begin again.
+func (c *Controller) useStored(o *observation, s provision.State) *observation {
 	after := *o
-	after.plan, after.cause, after.err = c.orAlternative(o.record.plan, o.record), provision.NoCause, nil
+	after.plan, after.cause, after.err = o.record.plan, provision.NoCause, nil
+	if !isOpen(s.Creation) || s.LongRequested && s.Want != provision.Wanted {
+		after.plan = c.orAlternative(o.record.plan, o.record)
+	}
 	return &after
 }
 

@@ -145,6 +145,20 @@ func TestDoubtfulRequestIsBuiltAgain(t *testing.T) {
 	f.expect(1, 1, 2, 0)
 }
 
+// An older request is tried once, because the last one does not fit the volume of the driver.
+func TestUnansweredOlderRequestIsNotRepeated(t *testing.T) {
+	f := newFlow(t)
+	f.inject(codes.Internal, false, 1)
+	f.step(true)
+	f.mend("pool", "mended")
+	for _, code := range []codes.Code{codes.AlreadyExists, codes.DeadlineExceeded} {
+		f.inject(code, false, 1)
+		f.step(true)
+	}
+	f.step(false)
+	f.expect(1, 1, 4, 0)
+}
+
 func TestOldFinalizerIsRemovedOnceClassIsCached(t *testing.T) {
 	f := newFlow(t, string(finalizer.Provisioning))
 	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations = nil })
