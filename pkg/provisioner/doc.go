@@ -61,8 +61,9 @@
 // volume is tried again after the longest retry interval.
 //
 // Delete is also called for a volume that was created but cannot be recorded: it is
-// unusable, or another volume has its name. The argument is the volume that Provision
-// returned, with the name of the claim's volume; the journal has it until Delete succeeds.
+// unusable, the API server refuses its PersistentVolume as invalid, or another volume has
+// its name. The argument is the volume that Provision returned, with the name of the
+// claim's volume; the journal has it until Delete succeeds.
 //
 // # What a provisioner must guarantee
 //
@@ -87,7 +88,8 @@
 //
 //	ResyncPeriod                                no resync: every wait ends with an event or a planned retry
 //	RateLimiter, ExponentialBackOffOnError      RetryInterval
-//	CreateProvisionedPV...                      the PersistentVolume is written until the API server takes it
+//	CreateProvisionedPV...                      the PersistentVolume is written until the API server takes it,
+//	                                            or refuses it as invalid
 //	FailedProvisionThreshold,
 //	FailedDeleteThreshold                       nothing is given up
 //	ClaimsInformer, VolumesInformer,

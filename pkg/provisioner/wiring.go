@@ -46,7 +46,7 @@ func (w *wiring) engine(end func(error)) (*engine.Engine, error) {
 			Off: !w.journal, Recorder: w.recorder, Metrics: w.journalMetrics,
 		},
 		Provisioning: provisioning.Config{
-			Client: w.client, Backend: w.storage, Honor: w.addFinalizer,
+			Client: w.client, Backend: w.storage, Honor: w.addFinalizer, DiscardRefused: true,
 			Claims: core.PersistentVolumeClaims().Informer(), Volumes: volumes, Classes: w.informers.Storage().V1().StorageClasses().Informer(),
 			Streamed: w.streamed, Serves: w.serves, Node: w.node, WatchedNode: w.watchedNode(), VolumeName: volumeName,
 			Reporter: reporter, Metrics: w.metrics, Backoff: backoff, Timeouts: w.timeouts(),

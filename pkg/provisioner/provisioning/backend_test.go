@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
@@ -161,5 +164,43 @@ func TestIgnoredClaimIsNeitherReportedNorRetried(t *testing.T) {
 	}
 	if d.calls != 1 {
 		t.Errorf("%d calls", d.calls)
+	}
+}
+
+// The API server would refuse the same PersistentVolume forever.
+func TestVolumeWithRefusedRecordIsDiscarded(t *testing.T) {
+	for name, alive := range map[string]bool{"claim lives": true, "claim deleted": false} {
+		t.Run(name, func(t *testing.T) {
+			f, d := newDirectoryFlow(t)
+			f.DiscardRefused = true
+			refusing := true
+			f.client.PrependReactor("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return refusing, nil, apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(), "pvc-uid", nil)
+			})
+			if !alive {
+				d.next = []*backend.Failure{{Err: errors.New("lost answer")}}
+				f.step(true)
+				f.vanish()
+				f.again(false)
+			} else {
+				f.step(true)
+				if events := f.reported(); !strings.Contains(events, "the API server refuses the PersistentVolume") {
+					t.Errorf("events: %s", events)
+				}
+			}
+			if discarded := len(f.mock.Calls()) > 0 && f.mock.Calls()[len(f.mock.Calls())-1].Method == "DeleteVolume"; !discarded {
+				t.Errorf("calls: %+v, want DeleteVolume at last", f.mock.Calls())
+			}
+			if refusing = false; alive {
+				f.step(false)
+			}
+			if left := f.entries(journal.KindActive); len(left) != 0 || d.calls != 2 {
+				t.Errorf("%d calls, entries: %+v", d.calls, left)
+			}
+			_, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
+			if recorded := err == nil; recorded != alive {
+				t.Errorf("recorded = %v, %v", recorded, err)
+			}
+		})
 	}
 }

@@ -61,6 +61,9 @@ type Config struct {
 	Deletion Deletion
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
+	// DiscardRefused: a created volume is discarded if the API server refuses its
+	// PersistentVolume as invalid. Otherwise the PersistentVolume is written again.
+	DiscardRefused bool
 	// Streamed reports whether a claim of that version came by a watch, and not by a
 	// list; nil if that is not known.
 	Streamed func(version string) bool

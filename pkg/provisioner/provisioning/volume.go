@@ -176,10 +176,22 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return c.readBoth(ctx, o)
+	case c.DiscardRefused && apierrors.IsInvalid(err):
+		return c.refused(o, err), nil
 	case err != nil:
 		return nil, c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err))
 	}
 	return c.saved(o), nil
+}
+
+// refused notes that the API server refuses the PersistentVolume of the created volume.
+func (c *Controller) refused(o *observation, reason error) *observation {
+	c.note(o, func(r *claimRecord) {
+		if r.volume != nil { // no event of the volume came meanwhile
+			r.unusable = fmt.Sprintf("the API server refuses the PersistentVolume: %v", reason)
+		}
+	})
+	return o.next(o.claim)
 }
 
 // acceptRecord notes that a PersistentVolume of the claim exists. If it stands for another
