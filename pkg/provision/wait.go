@@ -175,9 +175,7 @@ func waitAfterFailure(s State, cause Cause) Waiting {
 		return Waiting{Retry: WithBackoff, Report: ReportUnresolved}
 	case cause == VolumeDiscarded:
 		return Waiting{Retry: WithBackoff, Report: ReportFailure, Count: true}
-	case cause == CallIgnored && s.isSettled():
-		return Waiting{Retry: OnEvent}
-	case cause == CallInfeasible && s.isSettled():
+	case (cause == CallIgnored || cause == CallInfeasible) && s.isSettled():
 		return Waiting{Retry: Late}
 	}
 	return Waiting{Retry: WithBackoff}

@@ -26,7 +26,7 @@ func TestWaitFor(t *testing.T) {
 		"denied call of a gone claim":   {with(func(s *State) { s.Want, s.Creation = Unwanted, FailedOnce }), OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: OnceFailureCounts}},
 		"infeasible request":            {with(func(s *State) { s.Creation, s.Entry = Failed, NoEntry }), VolumeWanted, Pass{Cause: CallInfeasible}, Waiting{Retry: Late}},
 		"infeasible, earlier call open": {called, OutcomeUnknown, Pass{Cause: CallInfeasible}, Waiting{Retry: WithBackoff}},
-		"ignored claim":                 {with(func(s *State) { s.Creation, s.Entry = Failed, NoEntry }), VolumeWanted, Pass{Cause: CallIgnored}, Waiting{Retry: OnEvent}},
+		"ignored claim":                 {with(func(s *State) { s.Creation, s.Entry = Failed, NoEntry }), VolumeWanted, Pass{Cause: CallIgnored}, Waiting{Retry: Late}},
 		"ignored, earlier call open":    {called, OutcomeUnknown, Pass{Cause: CallIgnored}, Waiting{Retry: WithBackoff}},
 		"repeated call":                 {called, OutcomeUnknown, Pass{}, Waiting{Retry: Soon}},
 		"discarded volume":              {with(func(s *State) { s.Creation, s.Entry = Failed, NoEntry }), VolumeWanted, Pass{Cause: VolumeDiscarded}, Waiting{Retry: WithBackoff, Report: ReportFailure, Count: true}},

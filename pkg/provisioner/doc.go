@@ -42,8 +42,8 @@
 //
 // An error of a call whose context has ended, by ProvisionTimeout or because the process
 // ends, is ProvisioningInBackground, whatever the state says. An IgnoredError leaves the
-// claim to another provisioner: no event, and no retry until the claim or its class
-// changes. A nil volume with a nil error is an error that says nothing about the volume.
+// claim to another provisioner: no event, and a retry after the longest retry interval.
+// A nil volume with a nil error is an error that says nothing about the volume.
 // With a Qualifier, a claim for which ShouldProvision returns false is neither provisioned
 // nor reported; it is tried again after the longest retry interval.
 //

@@ -81,8 +81,8 @@ type Failure struct {
 	// NodeUnfit: the volume cannot be created for the selected node; the scheduler must
 	// select another one.
 	NodeUnfit bool
-	// Ignored: the provisioner leaves the claim to another provisioner. There is neither
-	// an event nor a retry.
+	// Ignored: the provisioner leaves the claim to another provisioner. There is no event;
+	// the claim is tried again after the longest backoff.
 	Ignored bool
 	// Unresolved is why repeating the request cannot tell whether there is a volume, "" if
 	// it may.

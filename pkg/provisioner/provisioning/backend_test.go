@@ -155,7 +155,7 @@ func TestUnsentFirstRequestLeavesNoEntry(t *testing.T) {
 	}
 }
 
-func TestIgnoredClaimIsNeitherReportedNorRetried(t *testing.T) {
+func TestIgnoredClaimIsNotReported(t *testing.T) {
 	f, d := newDirectoryFlow(t)
 	d.next = []*backend.Failure{{Err: errors.New("ignored"), Outcome: provision.NoVolume, Ignored: true}}
 	f.step(false)
