@@ -57,6 +57,18 @@ func TestVanishedVolumeIsCreatedAgain(t *testing.T) {
 	f.expect(1, 1, anyNumber, 0)
 }
 
+func TestFailedWriteOfSecondPersistentVolumeIsRetried(t *testing.T) {
+	f := newFlow(t)
+	f.step(false)
+	f.cached(1)
+	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
+	f.cached(2)
+	f.fail("create", "persistentvolumes", false)
+	f.step(true)
+	f.step(false)
+	f.expect(1, 1, 2, 0)
+}
+
 // The leader before created a Lease of the journal when this one had read all of them.
 func TestLateEntryIsReadAfterFailedTry(t *testing.T) {
 	f := newFlow(t)

@@ -166,7 +166,7 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	changed := false
 	c.note(o, func(r *claimRecord) {
 		if changed = r.volume == nil; !changed { // an event of the volume came a moment ago
-			r.seen = false
+			r.saved, r.seen = false, false
 		}
 	})
 	if changed {
