@@ -2,7 +2,6 @@ package serving
 
 import (
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -87,19 +86,4 @@ func TestEmptyRequestHeadersAreRefused(t *testing.T) {
 	if err := parsed(t, "--requestheader-uid-headers=x-remote-uid", "--secure-port=1").Complete(""); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestPanicIsAnsweredWithAnError(t *testing.T) {
-	answer := httptest.NewRecorder()
-	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	withPanicRecovery(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("bad handler") })).ServeHTTP(answer, request)
-	if answer.Code != http.StatusInternalServerError {
-		t.Errorf("status %d", answer.Code)
-	}
-	defer func() {
-		if err, ok := recover().(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-			t.Errorf("recovered %v, want the abort to reach the server", err)
-		}
-	}()
-	withPanicRecovery(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })).ServeHTTP(answer, request)
 }

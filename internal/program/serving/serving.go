@@ -7,7 +7,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -99,17 +98,18 @@ func (o *Options) server(ctx context.Context, checks Checks) (*http.Server, erro
 	}, nil
 }
 
-// errorLog logs the errors of the server; failed handshakes only at a high verbosity,
-// because any port scan causes them.
+// errorLog logs the errors of the server and the panics of its handlers; failed handshakes
+// only at a high verbosity, because any port scan causes them.
 type errorLog struct{}
 
 // Write logs one error.
 func (errorLog) Write(line []byte) (int, error) {
-	level := klog.Level(0)
-	if strings.Contains(string(line), "TLS handshake error") {
-		level = 5
+	text := strings.TrimSpace(string(line))
+	if strings.Contains(text, "TLS handshake error") {
+		klog.V(5).Info(text)
+	} else {
+		klog.Error(text)
 	}
-	klog.V(level).Info(strings.TrimSpace(string(line)))
 	return len(line), nil
 }
 
@@ -128,26 +128,7 @@ func (o *Options) protect(handler http.Handler, authentication *authenticatorfac
 	handler = filters.WithAuthorization(handler, authorizer, scheme.Codecs)
 	handler = filters.WithAuthentication(handler, authenticator, unauthorized, nil, authentication.RequestHeaderConfig)
 	handler = filters.WithRequestInfo(handler, &request.RequestInfoFactory{})
-	handler = filters.WithCacheControl(handler)
-	return withPanicRecovery(handler), nil
-}
-
-// withPanicRecovery answers a panic of the handler with an error and logs it.
-func withPanicRecovery(handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			cause := recover()
-			if cause == nil {
-				return
-			}
-			if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-				panic(cause) // the server closes the connection
-			}
-			klog.FromContext(r.Context()).Error(nil, "Handler panicked", "path", r.URL.Path, "panic", cause, "stack", string(debug.Stack()))
-			http.Error(w, "internal server error", http.StatusInternalServerError)
-		}()
-		handler.ServeHTTP(w, r)
-	})
+	return filters.WithCacheControl(handler), nil
 }
 
 // handler returns the handler of all paths, without authentication.

@@ -24,24 +24,31 @@ type endpoint struct {
 // serve serves the checks with the flags until the test ends.
 func serve(t *testing.T, checks Checks, flags ...string) *endpoint {
 	t.Helper()
+	s, stop := serveUntilStop(t, reviewer(t), checks, append(flags, "--authentication-skip-lookup=true")...)
+	t.Cleanup(stop)
+	return s
+}
+
+// serveUntilStop serves the checks with the flags and reviews of the API server until stop
+// is called.
+func serveUntilStop(t *testing.T, apiServer string, checks Checks, flags ...string) (s *endpoint, stop func()) {
+	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := parsed(t, append(flags, "--secure-port=1", "--authentication-skip-lookup=true")...)
+	options := parsed(t, append(flags, "--secure-port=1")...)
 	options.secure.listener = listener // replaces the port
-	if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
+	if err := options.Complete(kubeconfig(t, apiServer)); err != nil {
 		t.Fatal(err)
 	}
-	stop, err := options.Serve(checks)
-	if err != nil {
+	if stop, err = options.Serve(checks); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(stop)
 	// The server has a self-signed certificate.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &endpoint{t, "https://" + listener.Addr().String(), &http.Client{Transport: transport}}
+	return &endpoint{t, "https://" + listener.Addr().String(), &http.Client{Transport: transport}}, stop
 }
 
 func parsed(t *testing.T, flags ...string) *Options {

@@ -1,0 +1,42 @@
+package serving
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+func TestPanicCutsTheResponse(t *testing.T) {
+	options := parsed(t, "--secure-port=1", "--authentication-skip-lookup=true", "--authorization-always-allow-paths=/metrics")
+	if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
+		t.Fatal(err)
+	}
+	authentication, _, err := options.authentication.config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := options.protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := io.WriteString(w, "the first metrics\n"); err != nil {
+			t.Error(err)
+		}
+		panic("bad metric")
+	}), authentication)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := server.Client().Do(request)
+	if err != nil {
+		return
+	}
+	defer func() { _ = response.Body.Close() }()
+	if body, err := io.ReadAll(response.Body); err == nil {
+		t.Errorf("status %d and a complete response %q after a panic", response.StatusCode, body)
+	}
+}
