@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
+
+	"k8s.io/apiserver/pkg/server/healthz"
 )
 
 func TestPanicCutsTheResponse(t *testing.T) {
@@ -39,4 +42,39 @@ func TestPanicCutsTheResponse(t *testing.T) {
 	if body, err := io.ReadAll(response.Body); err == nil {
 		t.Errorf("status %d and a complete response %q after a panic", response.StatusCode, body)
 	}
+}
+
+func TestStopCutsOffRequests(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	blocked := healthz.NamedCheck("blocked", func(*http.Request) error {
+		close(started)
+		<-release
+		return nil
+	})
+	s, stop := serveUntilStop(t, reviewer(t), Checks{Live: []healthz.HealthChecker{blocked}}, "--authentication-skip-lookup=true")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/livez", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() {
+		response, err := s.client.Do(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		ended <- err
+	}()
+	<-started
+	stop()
+	timer := time.NewTimer(10 * time.Second)
+	defer timer.Stop()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("a blocked request is answered")
+		}
+	case <-timer.C:
+		t.Error("a request goes on after the stop")
+	}
+	close(release)
 }

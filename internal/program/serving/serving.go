@@ -63,7 +63,9 @@ func (o *Options) Serve(checks Checks) (stop func(), err error) {
 		defer cancel()
 		draining, stopDraining := context.WithTimeout(ctx, drainTimeout)
 		defer stopDraining()
-		_ = server.Shutdown(draining) // requests that take longer are cut off
+		if server.Shutdown(draining) != nil {
+			_ = server.Close() // cuts off the requests that take longer
+		}
 		<-ended
 	}, nil
 }
