@@ -80,3 +80,27 @@ func TestAttachedVolumeGetsNormalEvent(t *testing.T) {
 		})
 	}
 }
+
+// The volume names no provisioner, so the unbound claim may still be bound to the volume.
+func TestVolumeWithoutProvisionerNameIsKept(t *testing.T) {
+	volume, driver := released("pv"), &shredder{}
+	volume.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "", "pv.kubernetes.io/migrated-to": fuzzobj.Driver}
+	volume.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data", UID: "claim"}}
+	client := fake.NewClientset(volume, claim)
+	c, err := New(Config{
+		Client: client, Volumes: informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer(),
+		Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver}, Honor: true,
+		Reporter: controller.NewReporter(record.NewFakeRecorder(10)), Metrics: metrics.New("unnamed"), Locks: &controller.KeyLocks{},
+		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
+	})
+	if err == nil {
+		err = c.Volumes.GetStore().Add(volume)
+	}
+	if err == nil {
+		err = c.Reconcile(t.Context(), volume.Name)
+	}
+	if err != nil || len(driver.deleted) > 0 {
+		t.Errorf("deleted %v, want no deletion; %v", driver.deleted, err)
+	}
+}
