@@ -76,7 +76,7 @@ func (s *storage) Create(ctx context.Context, call backend.Call) (backend.Answer
 	}
 	ctx, cancel := bounded(ctx, s.provisionTimeout)
 	defer cancel()
-	volume, state, err := s.provisioner.Provision(ctx, planned.options())
+	volume, state, err := s.callProvision(ctx, planned.options())
 	switch {
 	case err != nil:
 		return backend.Answer{}, failureOf(state, err, ctx.Err() != nil)
@@ -86,10 +86,13 @@ func (s *storage) Create(ctx context.Context, call backend.Call) (backend.Answer
 	return s.answer(volume, planned.volume), nil
 }
 
-// answer returns the volume under the name of the claim's volume.
+// answer returns the volume under the name of the claim's volume. Fields that the API
+// server sets are dropped: it refuses new objects that have them.
 func (s *storage) answer(volume *v1.PersistentVolume, name string) backend.Answer {
 	volume = volume.DeepCopy()
-	volume.Name = name
+	volume.ObjectMeta = metav1.ObjectMeta{
+		Name: name, Labels: volume.Labels, Annotations: volume.Annotations, Finalizers: volume.Finalizers, OwnerReferences: volume.OwnerReferences,
+	}
 	policy := &volume.Spec.PersistentVolumeReclaimPolicy
 	*policy = cmp.Or(*policy, v1.PersistentVolumeReclaimRetain) // the API server's default
 	handle := s.HandleOf(volume)

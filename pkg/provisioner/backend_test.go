@@ -3,6 +3,7 @@ package provisioner
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -380,5 +381,44 @@ func TestShortenedEntryKeepsTheVolume(t *testing.T) {
 	}
 	if _, failure := s.Create(t.Context(), backend.Call{Request: restored}); failure == nil {
 		t.Error("a request without a claim was sent")
+	}
+}
+
+func TestServerSetFieldsAreDropped(t *testing.T) {
+	own := testVolume()
+	own.ResourceVersion, own.UID, own.GenerateName, own.DeletionTimestamp = "7", "2", "pvc-", &metav1.Time{Time: time.Unix(1, 0)}
+	own.Labels, own.Annotations, own.Finalizers = map[string]string{"a": "b"}, map[string]string{"c": "d"}, []string{"example.com/own"}
+	answer, failure := provisionOnce(t.Context(), t, newStorage(&scripted{volume: own}))
+	if failure != nil {
+		t.Fatal(failure.Err)
+	}
+	got := answer.Volume.ObjectMeta
+	if got.ResourceVersion != "" || got.UID != "" || got.GenerateName != "" || got.DeletionTimestamp != nil {
+		t.Errorf("metadata = %+v, which the API server refuses for a new object", got)
+	}
+	if got.Labels["a"] != "b" || got.Annotations["c"] != "d" || !slices.Equal(got.Finalizers, own.Finalizers) {
+		t.Errorf("metadata = %+v, want the provisioner's labels, annotations and finalizers", got)
+	}
+}
+
+// panicking is a provisioner with a defect.
+type panicking struct{ scripted }
+
+func (*panicking) Provision(context.Context, controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+	panic("defect")
+}
+
+func (*panicking) Delete(context.Context, *v1.PersistentVolume) error { panic("defect") }
+
+func TestPanicIsAFailedCall(t *testing.T) {
+	s := newStorage(&panicking{})
+	if _, failure := provisionOnce(t.Context(), t, s); failure == nil || failure.Outcome != provision.Unanswered || !strings.Contains(failure.Err.Error(), "defect") {
+		t.Errorf("Provision: failure = %+v, want %v", failure, provision.Unanswered)
+	}
+	if err := s.Delete(t.Context(), testVolume()); err == nil || !strings.Contains(err.Error(), "defect") {
+		t.Errorf("Delete: error = %v", err)
+	}
+	if err := s.Discard(t.Context(), testVolume(), "handle"); err == nil || !strings.Contains(err.Error(), "defect") {
+		t.Errorf("Discard: error = %v", err)
 	}
 }

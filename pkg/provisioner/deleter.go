@@ -55,7 +55,7 @@ func (s *storage) Delete(ctx context.Context, volume *v1.PersistentVolume) error
 	if guard, ok := s.provisioner.(controller.DeletionGuard); ok && !guard.ShouldDelete(ctx, volume.DeepCopy()) {
 		return &backend.Ignored{Reason: "ShouldDelete is false"}
 	}
-	err := s.provisioner.Delete(ctx, volume.DeepCopy())
+	err := s.callDelete(ctx, volume)
 	var ignored *controller.IgnoredError
 	if errors.As(err, &ignored) {
 		return &backend.Ignored{Reason: ignored.Reason}
@@ -68,7 +68,7 @@ func (s *storage) Delete(ctx context.Context, volume *v1.PersistentVolume) error
 func (s *storage) Discard(ctx context.Context, volume *v1.PersistentVolume, _ string) error {
 	ctx, cancel := bounded(ctx, s.deletionTimeout)
 	defer cancel()
-	if err := s.provisioner.Delete(ctx, volume.DeepCopy()); err != nil {
+	if err := s.callDelete(ctx, volume); err != nil {
 		return fmt.Errorf("delete the unrecorded volume: %w", err)
 	}
 	return nil

@@ -1,0 +1,33 @@
+package provisioner
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
+)
+
+// callProvision calls Provision. A panic is an error that does not tell whether there is a
+// volume.
+func (s *storage) callProvision(ctx context.Context, options controller.ProvisionOptions) (_ *v1.PersistentVolume, _ controller.ProvisioningState, err error) {
+	defer failOnPanic(ctx, "Provision", &err)
+	return s.provisioner.Provision(ctx, options)
+}
+
+// callDelete calls Delete.
+func (s *storage) callDelete(ctx context.Context, volume *v1.PersistentVolume) (err error) {
+	defer failOnPanic(ctx, "Delete", &err)
+	return s.provisioner.Delete(ctx, volume.DeepCopy())
+}
+
+// failOnPanic makes a panic of the provisioner an error: the other claims and volumes are
+// served on, and the user of this one reads the reason.
+func failOnPanic(ctx context.Context, method string, err *error) {
+	if cause := recover(); cause != nil {
+		klog.FromContext(ctx).Error(nil, "The provisioner panicked", "method", method, "panic", cause, "stack", string(debug.Stack()))
+		*err = fmt.Errorf("%s panicked: %v", method, cause)
+	}
+}
