@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/http2"
 )
 
 func TestSelfSignedCertificateIsKeptInCertDir(t *testing.T) {
@@ -43,6 +45,32 @@ func TestProtocolFollowsHTTP2Flag(t *testing.T) {
 		}
 		if err := connection.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestStreamsOfOneConnectionAreLimited(t *testing.T) {
+	for flag, want := range map[string]uint32{"--http2-max-streams-per-connection=7": 7, "--http2-max-streams-per-connection=0": defaultStreams} {
+		s := serve(t, Checks{}, flag)
+		config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
+		connection, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "https://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = connection.Close() })
+		if _, err := connection.Write([]byte(http2.ClientPreface)); err != nil {
+			t.Fatal(err)
+		}
+		frame, err := http2.NewFramer(connection, connection).ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings, ok := frame.(*http2.SettingsFrame)
+		if !ok {
+			t.Fatalf("%s: the server starts with %v, want its settings", flag, frame)
+		}
+		if got, ok := settings.Value(http2.SettingMaxConcurrentStreams); !ok || got != want {
+			t.Errorf("%s: %d streams, want %d", flag, got, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http2"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -85,19 +86,26 @@ func (o *Options) server(ctx context.Context, checks Checks) (*http.Server, erro
 	if err != nil {
 		return nil, err
 	}
+	server := &http.Server{
+		Handler: handler, TLSConfig: tlsConfig, Protocols: new(http.Protocols),
+		IdleTimeout: idleTimeout, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog:    log.New(errorLog{}, "", 0),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	server.Protocols.SetHTTP1(true)
+	if o.secure.noHTTP2 {
+		return server, nil
+	}
+	server.Protocols.SetHTTP2(true)
 	streams := defaultStreams
 	if o.secure.maxStreams > 0 {
 		streams = o.secure.maxStreams
 	}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(!o.secure.noHTTP2)
-	return &http.Server{
-		Handler: handler, TLSConfig: tlsConfig, Protocols: protocols, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: streams},
-		IdleTimeout: idleTimeout, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog:    log.New(errorLog{}, "", 0),
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}, nil
+	// The server would refuse --tls-cipher-suites only when it serves.
+	if err := http2.ConfigureServer(server, &http2.Server{MaxConcurrentStreams: uint32(streams)}); err != nil {
+		return nil, fmt.Errorf("set up HTTP/2 for --%s: %w", portFlag, err)
+	}
+	return server, nil
 }
 
 // errorLog logs the errors of the server and the panics of its handlers; failed handshakes
