@@ -21,6 +21,11 @@ func (s *endpoint) as(cert tls.Certificate, header string) *endpoint {
 	return &endpoint{t: s.t, url: s.url, client: &http.Client{Transport: withHeader{transport, header}}}
 }
 
+// withUser returns the endpoint for requests without a client certificate that name a user.
+func (s *endpoint) withUser(user string) *endpoint {
+	return &endpoint{t: s.t, url: s.url, client: &http.Client{Transport: withHeader{s.client.Transport, user}}}
+}
+
 // withHeader sets the header X-Remote-User of each request.
 type withHeader struct {
 	http.RoundTripper
@@ -85,5 +90,38 @@ func TestEmptyRequestHeadersAreRefused(t *testing.T) {
 	}
 	if err := parsed(t, "--requestheader-uid-headers=x-remote-uid", "--secure-port=1").Complete(""); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestHandlersSeeNoCredentials(t *testing.T) {
+	options := parsed(t, "--secure-port=1", "--authentication-skip-lookup=true", "--requestheader-client-ca-file="+newAuthority(t).file(), "--requestheader-username-headers=X-Proxy-User")
+	if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
+		t.Fatal(err)
+	}
+	authentication, _, err := options.authentication.config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	credentials := []string{"Authorization", "X-Proxy-User", "X-Remote-User", "X-Remote-Group", "X-Remote-Uid", "X-Remote-Extra-Scopes"}
+	served := false
+	handler, err := options.protect(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		served = true
+		for _, name := range credentials {
+			if value := r.Header.Get(name); value != "" {
+				t.Errorf("the handler sees %s: %s", name, value)
+			}
+		}
+	}), authentication)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+	for _, name := range credentials {
+		request.Header.Set(name, "visitor")
+	}
+	request.Header.Set("Authorization", "Bearer "+reader)
+	handler.ServeHTTP(httptest.NewRecorder(), request)
+	if !served {
+		t.Error("the request is refused")
 	}
 }

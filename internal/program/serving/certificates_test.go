@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -9,10 +10,14 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // authority is a CA that signs client certificates.
@@ -52,10 +57,14 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 func (a *authority) file() string {
 	a.t.Helper()
 	file := filepath.Join(a.t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(a.pem()), 0o600); err != nil {
 		a.t.Fatal(err)
 	}
 	return file
+}
+
+func (a *authority) pem() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
 }
 
 // client returns a client certificate with the common name.
@@ -71,4 +80,65 @@ func (a *authority) client(name string) tls.Certificate {
 		a.t.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// eventually waits until a request is answered with the status.
+func (s *endpoint) eventually(path string, status int) {
+	s.t.Helper()
+	got := 0
+	err := wait.PollUntilContextTimeout(s.t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		got, _ = s.get(path, "")
+		return got == status, nil
+	})
+	if err != nil {
+		s.t.Errorf("%s answers %d, want %d", path, got, status)
+	}
+}
+
+func TestReplacedClientCAIsFollowed(t *testing.T) {
+	before, after := newAuthority(t), newAuthority(t)
+	file := before.file()
+	s := serve(t, Checks{}, "--client-ca-file="+file)
+	s.as(before.client(reader), "").expect("/metrics", http.StatusOK)
+	if err := os.WriteFile(file, []byte(after.pem()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.as(after.client(reader), "").eventually("/metrics", http.StatusOK)
+	s.as(before.client(reader), "").expect("/metrics", http.StatusUnauthorized)
+}
+
+func TestReplacedCertificateIsServed(t *testing.T) {
+	dir := t.TempDir()
+	options := parsed(t, "--secure-port=1", "--cert-dir="+dir)
+	cert, key := filepath.Join(dir, "program.crt"), filepath.Join(dir, "program.key")
+	if err := options.secure.writeSelfSigned(cert, key); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, Checks{}, "--tls-cert-file="+cert, "--tls-private-key-file="+key)
+	first := s.certificate()
+	for _, file := range []string{cert, key} {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := options.secure.writeSelfSigned(cert, key); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		return !s.certificate().Equal(first), nil
+	})
+	if err != nil {
+		t.Error("the replaced certificate is not served")
+	}
+}
+
+// certificate returns the certificate that a new connection is served with.
+func (s *endpoint) certificate() *x509.Certificate {
+	s.t.Helper()
+	connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "https://"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0]
 }

@@ -10,6 +10,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -21,7 +23,34 @@ const reader = "reader"
 // "forged" is the name of its user.
 func reviewer(t *testing.T) string {
 	t.Helper()
+	return apiServer(t, http.NewServeMux())
+}
+
+// publisher serves reviews and the published CAs and request headers.
+func publisher(t *testing.T, published map[string]string) string {
+	t.Helper()
+	const path = "GET /api/v1/namespaces/" + publishedNamespace + "/configmaps"
+	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: publishedNamespace, Name: publishedName, ResourceVersion: "1"}, Data: published}
 	paths := http.NewServeMux()
+	paths.HandleFunc(path+"/"+publishedName, func(w http.ResponseWriter, _ *http.Request) { answer(t, w, configMap) })
+	paths.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("sendInitialEvents") != "" {
+			w.WriteHeader(http.StatusUnprocessableEntity) // the client lists instead
+			return
+		}
+		if r.URL.Query().Get("watch") == "" {
+			answer(t, w, corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []corev1.ConfigMap{configMap}})
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	return apiServer(t, paths)
+}
+
+func apiServer(t *testing.T, paths *http.ServeMux) string {
+	t.Helper()
 	paths.HandleFunc("POST /apis/authentication.k8s.io/v1/tokenreviews", review(t, func(review *authenticationv1.TokenReview) {
 		review.Status.Authenticated = review.Spec.Token != "forged"
 		review.Status.User.Username = review.Spec.Token
@@ -31,6 +60,7 @@ func reviewer(t *testing.T) string {
 	}))
 	server := httptest.NewServer(paths)
 	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections) // ends watches
 	return server.URL
 }
 
@@ -41,10 +71,14 @@ func review[T any](t *testing.T, decide func(*T)) http.HandlerFunc {
 			t.Errorf("read review: %v", err)
 		}
 		decide(asked)
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(asked); err != nil {
-			t.Errorf("answer review: %v", err)
-		}
+		answer(t, w, asked)
+	}
+}
+
+func answer(t *testing.T, w http.ResponseWriter, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(object); err != nil {
+		t.Errorf("answer request: %v", err)
 	}
 }
 
