@@ -87,11 +87,11 @@ func (f *journalFlags) newFinishCommand(streams genericiooptions.IOStreams) *cob
 			if f.timeout <= 0 {
 				return errors.New("--timeout must be longer than 0")
 			}
-			ending, err := f.ending(streams)
+			resolver, err := f.resolver(streams)
 			if err != nil {
 				return err
 			}
-			return ending.Finish(command.Context(), uids(claims))
+			return resolver.Finish(command.Context(), uids(claims))
 		},
 	}
 	command.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long to wait for the provisioner to take the entries")
@@ -107,11 +107,11 @@ func (f *journalFlags) newDropCommand(streams genericiooptions.IOStreams) *cobra
 			"name to look for there, and asks first unless a PersistentVolume records the volume.",
 		Args: atLeastOneClaim,
 		RunE: func(command *cobra.Command, claims []string) error {
-			ending, err := f.ending(streams)
+			resolver, err := f.resolver(streams)
 			if err != nil {
 				return err
 			}
-			return ending.Drop(command.Context(), uids(claims))
+			return resolver.Drop(command.Context(), uids(claims))
 		},
 	}
 	command.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
@@ -146,9 +146,9 @@ func (f *journalFlags) client() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-func (f *journalFlags) ending(streams genericiooptions.IOStreams) (journalctl.Ending, error) {
+func (f *journalFlags) resolver(streams genericiooptions.IOStreams) (journalctl.Resolver, error) {
 	client, err := f.client()
-	return journalctl.Ending{
+	return journalctl.Resolver{
 		Client: client, Namespace: *f.config.Namespace, Out: streams.Out, In: terminal(streams.In), Yes: f.yes, Timeout: f.timeout,
 	}, err
 }

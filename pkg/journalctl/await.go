@@ -16,14 +16,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// await waits until the provisioner has taken a marked entry.
-func (e Ending) await(ctx context.Context, item Item) error {
+// await waits until the provisioner takes over an entry with a requested finish.
+func (r Resolver) await(ctx context.Context, item entryItem) error {
 	refusal := ""
 	deleted := func(store cache.Store) (bool, error) {
 		_, there, err := store.GetByKey(item.Lease.String())
 		return !there, err
 	}
-	_, err := watchtools.UntilWithSync(ctx, e.source(item.Lease), &coordinationv1.Lease{}, deleted, func(event watch.Event) (bool, error) {
+	_, err := watchtools.UntilWithSync(ctx, r.leaseSource(item.Lease), &coordinationv1.Lease{}, deleted, func(event watch.Event) (bool, error) {
 		lease, is := event.Object.(*coordinationv1.Lease)
 		if !is || lease.Name != item.Lease.Name {
 			return false, nil
@@ -40,7 +40,7 @@ func (e Ending) await(ctx context.Context, item Item) error {
 	})
 	switch {
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return fmt.Errorf("no provisioner of %s has taken the entry of claim UID %s within %v; it stays marked, and is taken as soon as one leads: see kubectl get leases and the provisioner's log in namespace %s", item.Driver, item.ClaimUID, e.Timeout, item.Lease.Namespace)
+		return fmt.Errorf("no provisioner of %s has taken the entry of claim UID %s within %v; the request to finish the entry stays in the Lease, and the next leader acts on it: see kubectl get leases and the provisioner's log in namespace %s", item.Driver, item.ClaimUID, r.Timeout, item.Lease.Namespace)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
@@ -48,13 +48,13 @@ func (e Ending) await(ctx context.Context, item Item) error {
 	case refusal != "":
 		return fmt.Errorf("the provisioner of %s could not finish the entry of claim UID %s, which is unresolved again: %s", item.Driver, item.ClaimUID, refusal)
 	}
-	e.say("The provisioner of %s has taken the entry of claim UID %s.", item.Driver, item.ClaimUID)
+	r.print("The provisioner of %s has taken the entry of claim UID %s.", item.Driver, item.ClaimUID)
 	return nil
 }
 
-// source lists and watches one Lease.
-func (e Ending) source(lease Reference) cache.ListerWatcher {
-	leases := e.Client.CoordinationV1().Leases(lease.Namespace)
+// leaseSource lists and watches one Lease.
+func (r Resolver) leaseSource(lease reference) cache.ListerWatcher {
+	leases := r.Client.CoordinationV1().Leases(lease.Namespace)
 	selected := fields.OneTermEqualSelector(metav1.ObjectNameField, lease.Name).String()
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -65,5 +65,5 @@ func (e Ending) source(lease Reference) cache.ListerWatcher {
 			options.FieldSelector = selected
 			return leases.Watch(ctx, options)
 		},
-	}, e.Client)
+	}, r.Client)
 }

@@ -1,41 +1,48 @@
 package journalctl
 
 import (
+	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Action is what the administrator wants.
-type Action int
+// command is the command that the administrator runs on an unresolved entry.
+type command int
 
 const (
-	// Finish: repeat the request and record the volume.
-	Finish Action = iota
-	// Drop: forget the entry.
-	Drop
+	// finish repeats the request and records the volume.
+	finish command = iota
+	// drop removes the entry.
+	drop
 )
 
-// Verdict is whether the action may be carried out.
-type Verdict int
+// String returns the name of the command.
+func (c command) String() string { return enum.Name(c, "finish", "drop") }
+
+// verdict is the result of the check of a command.
+type verdict int
 
 const (
-	// Refuse: it would do harm, or nothing.
-	Refuse Verdict = iota
-	// Confirm: a volume may be left behind in the storage system.
-	Confirm
-	// Proceed: it is safe.
-	Proceed
+	// refuse: the command is useless or does harm.
+	refuse verdict = iota
+	// confirm: a volume may be left behind in the storage system; the administrator must agree.
+	confirm
+	// proceed: the command is safe.
+	proceed
 )
 
-// Decide returns whether the action may be carried out on an unresolved entry whose claim
-// is, or was, bound to the volume of the entry, or not.
-func Decide(action Action, bound bool, volume storage.Record) Verdict {
+// String returns the name of the verdict.
+func (v verdict) String() string { return enum.Name(v, "refuse", "confirm", "proceed") }
+
+// decide checks a command on an unresolved entry. Bound: the claim of the entry is, or was,
+// bound to the volume of the entry.
+func decide(c command, bound bool, volume storage.Record) verdict {
 	switch {
-	case action == Drop && volume == storage.RecordPresent:
-		return Proceed
-	case action == Drop:
-		return Confirm
+	case c == drop && volume == storage.RecordPresent:
+		return proceed
+	case c == drop:
+		return confirm
 	case volume != storage.RecordAbsent || bound:
-		return Refuse
+		return refuse
 	}
-	return Proceed
+	return proceed
 }

@@ -1,10 +1,10 @@
-// Package journalctl shows the provisioning journal of a cluster and ends unresolved
-// entries: the logic of "exeunt journal".
+// Package journalctl lists the provisioning journals of a cluster, and finishes or drops
+// unresolved entries. The command "exeunt journal" calls it.
 //
-//	List    reads all journal Leases, of every provisioner of the cluster
-//	Finish  marks an entry; its provisioner repeats the request and records the volume
-//	Drop    removes an entry; its volume, if there is one, is no longer known to any program
+//	List    reads the journal Leases of all provisioners
+//	Finish  requests in the Lease that the provisioner repeats the request and records the volume
+//	Drop    removes an entry; afterwards no program knows a volume that the request created
 //
-// Only unresolved entries can be ended, only by claim UID, and only after a live look
-// at the claim and the PersistentVolume ([Decide]).
+// Finish and Drop accept only unresolved entries, named by claim UID, and read the claim and
+// the PersistentVolume live first (decide.go).
 package journalctl

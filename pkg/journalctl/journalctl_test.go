@@ -1,4 +1,4 @@
-package journalctl_test
+package journalctl
 
 import (
 	"bytes"
@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	. "github.com/exeunt-io/exeunt/pkg/journalctl"
 )
 
 const (
@@ -70,19 +69,19 @@ const unresolvedName = "csi.example.com-unresolved-0"
 func newCluster(t *testing.T, objects ...runtime.Object) *fake.Clientset {
 	t.Helper()
 	j := journal.Journal{Namespace: "storage", Driver: "csi.example.com"}
-	working := j.Lease(journal.KindActive, 0, "pod", journal.Custody{}, texts(t,
+	requested := j.Lease(journal.KindActive, 0, "pod", journal.Custody{}, texts(t,
 		newEntry(active, func(*journal.Entry) {}),
 		newEntry(discarded, func(e *journal.Entry) { e.State, e.Handle = journal.Discarding, "vol-2" })))
-	working.Labels = nil // as anybody can do
+	requested.Labels = nil // any user can remove labels
 	encoded := texts(t, newEntry(unresolved, isUnresolved), newEntry(second, isUnresolved))
 	encoded[broken] = "?"
 	unresolved := j.Lease(journal.KindUnresolved, 0, "pod", journal.Custody{}, encoded)
 	other := journal.Journal{Namespace: "other", Driver: "other.example.com", Node: "node-7"}.Lease(journal.KindActive, 0, "pod", journal.Custody{}, texts(t, newEntry("6", func(*journal.Entry) {})))
 	leader := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com", Labels: map[string]string{journal.KindLabel: "active"}}}
-	return fake.NewClientset(append([]runtime.Object{working, unresolved, other, leader}, objects...)...)
+	return fake.NewClientset(append([]runtime.Object{requested, unresolved, other, leader}, objects...)...)
 }
 
-func list(t *testing.T, client *fake.Clientset, namespace string) Journals {
+func list(t *testing.T, client *fake.Clientset, namespace string) EntryList {
 	t.Helper()
 	found, err := List(t.Context(), client, namespace)
 	if err != nil {
@@ -93,12 +92,12 @@ func list(t *testing.T, client *fake.Clientset, namespace string) Journals {
 
 func TestListFindsAllJournals(t *testing.T) {
 	client := newCluster(t)
-	states := map[types.UID]State{}
+	states := map[types.UID]entryState{}
 	found := list(t, client, "")
 	for _, item := range found.Items {
 		states[item.ClaimUID] = item.State
 	}
-	want := map[types.UID]State{active: Requested, discarded: Discarding, unresolved: Unresolved, second: Unresolved, broken: Unreadable, "6": Requested}
+	want := map[types.UID]entryState{active: stateRequested, discarded: stateDiscarding, unresolved: stateUnresolved, second: stateUnresolved, broken: stateUnreadable, "6": stateRequested}
 	if len(states) != len(want) {
 		t.Errorf("states = %v", states)
 	}
@@ -148,15 +147,15 @@ func TestListIsPrinted(t *testing.T) {
 			}
 		}
 	}
-	empty := Journals{}
+	empty := EntryList{}
 	table.Reset()
 	if err := empty.Print(&table, "", since); err != nil || table.String() != "No journal entries found.\n" {
 		t.Errorf("empty: %q, %v", table.String(), err)
 	}
 }
 
-func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
-	found := Journals{Items: []Item{{State: Unresolved, Reason: "\x1b[2Jgone\nforged line\u009b"}}}
+func TestControlCharactersAreNotPrinted(t *testing.T) {
+	found := EntryList{Items: []entryItem{{State: stateUnresolved, Reason: "\x1b[2Jgone\nforged line\u009b"}}}
 	var out bytes.Buffer
 	if err := found.Print(&out, "", since); err != nil || strings.ContainsAny(out.String(), "\x1b\u009b") || strings.Count(out.String(), "\n") != 2 {
 		t.Errorf("printed %q, %v", out.String(), err)
@@ -179,13 +178,13 @@ func newVolume(claim types.UID) *v1.PersistentVolume {
 
 const volumeName = "pvc-" + string(unresolved)
 
-// end runs the action and returns what it prints.
-func end(ctx context.Context, client *fake.Clientset, action Action, input io.Reader, yes bool, claims ...types.UID) (string, error) {
+// end runs the command and returns its output.
+func end(ctx context.Context, client *fake.Clientset, c command, input io.Reader, yes bool, claims ...types.UID) (string, error) {
 	var out bytes.Buffer
-	ending := Ending{Client: client, Out: &out, In: input, Yes: yes, Timeout: time.Second}
-	run := ending.Finish
-	if action == Drop {
-		run = ending.Drop
+	resolver := Resolver{Client: client, Out: &out, In: input, Yes: yes, Timeout: time.Second}
+	run := resolver.Finish
+	if c == drop {
+		run = resolver.Drop
 	}
 	err := run(ctx, claims)
 	return out.String(), err
@@ -200,7 +199,7 @@ func patched(client *fake.Clientset) bool {
 	return false
 }
 
-func TestEntriesThatCannotBeEndedAreRefused(t *testing.T) {
+func TestRefusedCommandChangesNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claims  []types.UID
 		objects []runtime.Object
@@ -208,37 +207,37 @@ func TestEntriesThatCannotBeEndedAreRefused(t *testing.T) {
 		drop    bool
 		want    string
 	}{
-		"active":                  {claims: []types.UID{active}, finish: true, drop: true, want: "wait"},
-		"being discarded":         {claims: []types.UID{discarded}, finish: true, drop: true, want: "discarding"},
-		"unknown":                 {claims: []types.UID{"unknown"}, finish: true, drop: true, want: "unknown"},
-		"unreadable":              {claims: []types.UID{broken}, finish: true, drop: true, want: "kubectl annotate"},
-		"one of two":              {claims: []types.UID{unresolved, active}, finish: true, drop: true, want: "wait"},
-		"bound to the volume":     {claims: []types.UID{unresolved}, objects: []runtime.Object{newClaim(unresolved, v1.ClaimBound, volumeName)}, finish: true, want: "is bound to the volume"},
-		"lost":                    {claims: []types.UID{unresolved}, objects: []runtime.Object{newClaim(unresolved, v1.ClaimLost, volumeName)}, finish: true, want: "drop the entry"},
-		"recorded":                {claims: []types.UID{unresolved}, objects: []runtime.Object{newVolume(unresolved)}, finish: true, want: "records the volume"},
-		"a volume of the name":    {claims: []types.UID{unresolved}, objects: []runtime.Object{newVolume("another")}, finish: true, want: "does not refer to the claim"},
-		"no answer and no --yes":  {claims: []types.UID{unresolved}, drop: true, want: "--yes"},
-		"bound, and not recorded": {claims: []types.UID{unresolved}, objects: []runtime.Object{newClaim(unresolved, v1.ClaimBound, volumeName)}, drop: true, want: volumeName},
+		"requested":                  {claims: []types.UID{active}, finish: true, drop: true, want: "wait"},
+		"being discarded":            {claims: []types.UID{discarded}, finish: true, drop: true, want: "discarding"},
+		"unknown claim":              {claims: []types.UID{"unknown"}, finish: true, drop: true, want: "unknown"},
+		"unreadable":                 {claims: []types.UID{broken}, finish: true, drop: true, want: "kubectl annotate"},
+		"one of two requested":       {claims: []types.UID{unresolved, active}, finish: true, drop: true, want: "wait"},
+		"claim bound":                {claims: []types.UID{unresolved}, objects: []runtime.Object{newClaim(unresolved, v1.ClaimBound, volumeName)}, finish: true, want: "is bound to the volume"},
+		"claim lost":                 {claims: []types.UID{unresolved}, objects: []runtime.Object{newClaim(unresolved, v1.ClaimLost, volumeName)}, finish: true, want: "drop the entry"},
+		"volume recorded":            {claims: []types.UID{unresolved}, objects: []runtime.Object{newVolume(unresolved)}, finish: true, want: "records the volume"},
+		"name conflict":              {claims: []types.UID{unresolved}, objects: []runtime.Object{newVolume("another")}, finish: true, want: "does not refer to the claim"},
+		"neither terminal nor --yes": {claims: []types.UID{unresolved}, drop: true, want: "--yes"},
+		"bound, not recorded":        {claims: []types.UID{unresolved}, objects: []runtime.Object{newClaim(unresolved, v1.ClaimBound, volumeName)}, drop: true, want: volumeName},
 	} {
-		for action, is := range map[Action]bool{Finish: tc.finish, Drop: tc.drop} {
-			if !is {
+		for c, applies := range map[command]bool{finish: tc.finish, drop: tc.drop} {
+			if !applies {
 				continue
 			}
 			t.Run(name, func(t *testing.T) {
 				client := newCluster(t, tc.objects...)
-				_, err := end(t.Context(), client, action, nil, false, tc.claims...)
+				_, err := end(t.Context(), client, c, nil, false, tc.claims...)
 				if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 					t.Errorf("error = %v, want %q in one line", err, tc.want)
 				}
 				if patched(client) {
-					t.Error("something was changed")
+					t.Error("an object was changed")
 				}
 			})
 		}
 	}
 }
 
-func left(t *testing.T, client *fake.Clientset) map[types.UID]journal.Entry {
+func remaining(t *testing.T, client *fake.Clientset) map[types.UID]journal.Entry {
 	t.Helper()
 	lease, err := client.CoordinationV1().Leases("storage").Get(t.Context(), unresolvedName, metav1.GetOptions{})
 	if err != nil {
@@ -259,30 +258,30 @@ func TestEntryIsDropped(t *testing.T) {
 		yes     bool
 		want    bool
 	}{
-		"the volume is recorded": {objects: []runtime.Object{newVolume(unresolved)}, want: true},
-		"with --yes":             {yes: true, want: true},
-		"after the answer y":     {answer: "y\n", want: true},
-		"after the answer Yes":   {answer: " Yes \n", want: true},
-		"not after n":            {answer: "n\n"},
-		"not after nothing":      {answer: "\n"},
-		"not at the end":         {answer: ""},
-		"not after half a line":  {answer: "y"},
+		"volume recorded":          {objects: []runtime.Object{newVolume(unresolved)}, want: true},
+		"with --yes":               {yes: true, want: true},
+		"answer y":                 {answer: "y\n", want: true},
+		"answer Yes":               {answer: " Yes \n", want: true},
+		"answer n":                 {answer: "n\n"},
+		"empty answer":             {answer: "\n"},
+		"end of input":             {answer: ""},
+		"answer without a newline": {answer: "y"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := newCluster(t, tc.objects...)
-			_, err := end(t.Context(), client, Drop, strings.NewReader(tc.answer), tc.yes, unresolved)
-			if _, there := left(t, client)[unresolved]; there == tc.want || (err == nil) != tc.want {
+			_, err := end(t.Context(), client, drop, strings.NewReader(tc.answer), tc.yes, unresolved)
+			if _, there := remaining(t, client)[unresolved]; there == tc.want || (err == nil) != tc.want {
 				t.Errorf("error %v, entry is there: %v", err, there)
 			}
-			if _, there := left(t, client)[second]; !there {
+			if _, there := remaining(t, client)[second]; !there {
 				t.Error("another entry is gone")
 			}
 		})
 	}
 }
 
-func TestChangedEntryIsLeftAsItIs(t *testing.T) {
-	for _, action := range []Action{Finish, Drop} {
+func TestConcurrentlyChangedEntryIsKept(t *testing.T) {
+	for _, c := range []command{finish, drop} {
 		client := newCluster(t)
 		client.PrependReactor("patch", "leases", func(patch clienttesting.Action) (bool, runtime.Object, error) {
 			if got := string(patch.(clienttesting.PatchAction).GetPatch()); !strings.Contains(got, `"op":"test"`) {
@@ -290,31 +289,31 @@ func TestChangedEntryIsLeftAsItIs(t *testing.T) {
 			}
 			return true, nil, apierrors.NewInvalid(coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind(), unresolvedName, nil)
 		})
-		if _, err := end(t.Context(), client, action, nil, true, unresolved); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
-			t.Errorf("action %v: %v", action, err)
+		if _, err := end(t.Context(), client, c, nil, true, unresolved); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+			t.Errorf("%v: %v", c, err)
 		}
 	}
 }
 
-func TestFinishWaitsForTheProvisioner(t *testing.T) {
+func TestFinishWaitsForProvisioner(t *testing.T) {
 	for name, tc := range map[string]struct {
 		provisioner func(*testing.T, *fake.Clientset, *coordinationv1.Lease)
 		want        string
 	}{
-		"that takes the entry": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
+		"takes over the entry": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
 			delete(lease.Annotations, journal.EntryPrefix+string(unresolved))
 			update(t, client, lease)
 		}, ""},
-		"that deletes the Lease": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
+		"deletes the Lease": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
 			if err := client.CoordinationV1().Leases("storage").Delete(t.Context(), lease.Name, metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		}, ""},
-		"that fails again": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
+		"fails again": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
 			lease.Annotations[journal.EntryPrefix+string(unresolved)] = texts(t, newEntry(unresolved, isUnresolved))[unresolved]
 			update(t, client, lease)
 		}, "unresolved again: the secret is gone"},
-		"that does not run": {func(*testing.T, *fake.Clientset, *coordinationv1.Lease) {}, "no provisioner of csi.example.com"},
+		"does not run": {func(*testing.T, *fake.Clientset, *coordinationv1.Lease) {}, "no provisioner of csi.example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := newCluster(t)
@@ -326,12 +325,12 @@ func TestFinishWaitsForTheProvisioner(t *testing.T) {
 				go tc.provisioner(t, client, lease.(*coordinationv1.Lease).DeepCopy())
 				return false, nil, nil
 			})
-			_, err := end(t.Context(), client, Finish, nil, false, unresolved)
+			_, err := end(t.Context(), client, finish, nil, false, unresolved)
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("error = %v, want %q", err, tc.want)
 			}
-			if tc.want != "" && strings.HasPrefix(tc.want, "no") && !left(t, client)[unresolved].Unresolved.Finish {
-				t.Error("the entry is not marked")
+			if tc.want != "" && strings.HasPrefix(tc.want, "no") && !remaining(t, client)[unresolved].Unresolved.Finish {
+				t.Error("finish is not requested in the entry")
 			}
 		})
 	}

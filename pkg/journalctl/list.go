@@ -15,69 +15,71 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// State is what an item of the list stands for.
-type State string
+// entryState is the state of an entry.
+type entryState string
 
 const (
-	// Requested: the provisioner calls CreateVolume, or is about to.
-	Requested State = "requested"
-	// Discarding: the provisioner calls DeleteVolume for a volume that serves no claim.
-	Discarding State = "discarding"
-	// Unresolved: only an administrator can end the entry.
-	Unresolved State = "unresolved"
-	// Unreadable: the annotation is no entry of a known format.
-	Unreadable State = "unreadable"
+	// stateRequested: the provisioner calls CreateVolume now or soon.
+	stateRequested entryState = "requested"
+	// stateDiscarding: the provisioner calls DeleteVolume for an unused volume.
+	stateDiscarding entryState = "discarding"
+	// stateUnresolved: only an administrator can finish or drop the entry.
+	stateUnresolved entryState = "unresolved"
+	// stateUnreadable: the annotation is not an entry of a known format.
+	stateUnreadable entryState = "unreadable"
 )
 
-// Item is one entry of a journal.
-type Item struct {
-	State    State     `json:"state"`
-	Driver   string    `json:"driver"`
-	Node     string    `json:"node,omitempty"`
-	Lease    Reference `json:"lease"`
-	Claim    Reference `json:"claim"`
-	ClaimUID types.UID `json:"claimUID"`
-	Volume   string    `json:"volumeName,omitempty"`
-	Reason   string    `json:"reason,omitempty"`
-	// Since is when the entry became unresolved.
+// entryItem is one entry of a journal, as the list prints it.
+type entryItem struct {
+	State    entryState `json:"state"`
+	Driver   string     `json:"driver"`
+	Node     string     `json:"node,omitempty"`
+	Lease    reference  `json:"lease"`
+	Claim    reference  `json:"claim"`
+	ClaimUID types.UID  `json:"claimUID"`
+	Volume   string     `json:"volumeName,omitempty"`
+	Reason   string     `json:"reason,omitempty"`
+	// Since is the time when the entry became unresolved.
 	Since *metav1.Time `json:"since,omitempty"`
-	// Finish: "finish" was requested, and no provisioner has taken the entry yet.
+	// Finish: the administrator ran "finish", and no provisioner has taken over the entry yet.
 	Finish bool `json:"finish,omitempty"`
-	// Entry is the decoded entry, which has no secrets; nil if it is unreadable.
+	// Entry is the decoded entry, without secrets; nil if the annotation is unreadable.
 	Entry *journal.Entry `json:"entry,omitempty"`
 
-	unresolved bool
-	text       string
+	// inUnresolvedLease: the entry is in a Lease for unresolved entries.
+	inUnresolvedLease bool
+	// text is the encoded entry.
+	text string
 }
 
-// Reference names an object of a namespace.
-type Reference struct {
+// reference is the namespace and name of an object.
+type reference struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
 // String returns namespace/name.
-func (r Reference) String() string { return r.Namespace + "/" + r.Name }
+func (r reference) String() string { return r.Namespace + "/" + r.Name }
 
-// Journals are the entries of a cluster.
-type Journals struct {
-	Items []Item `json:"items"`
-	// Ignored are Leases with the label of a journal that are not part of one.
-	Ignored []Reference `json:"ignoredLeases,omitempty"`
+// EntryList has the entries of all journals of a cluster.
+type EntryList struct {
+	Items []entryItem `json:"items"`
+	// Ignored are Leases that have the label of a journal without its name and owner.
+	Ignored []reference `json:"ignoredLeases,omitempty"`
 }
 
-// pageSize is how many Leases are read at a time.
+// pageSize is the number of Leases in one list request.
 const pageSize = 500
 
 // List reads the entries of all journals in the namespace, "" for all namespaces.
-// Labels do not count: any user can remove them.
-func List(ctx context.Context, client kubernetes.Interface, namespace string) (Journals, error) {
-	found := Journals{Items: []Item{}}
+// Leases without the label count too: any user can remove labels.
+func List(ctx context.Context, client kubernetes.Interface, namespace string) (EntryList, error) {
+	found := EntryList{Items: []entryItem{}}
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		page, err := client.CoordinationV1().Leases(namespace).List(ctx, options)
 		if err != nil {
-			return Journals{}, fmt.Errorf("list Leases: %w", err)
+			return EntryList{}, fmt.Errorf("list Leases: %w", err)
 		}
 		for i := range page.Items {
 			found.add(&page.Items[i])
@@ -86,66 +88,68 @@ func List(ctx context.Context, client kubernetes.Interface, namespace string) (J
 			break
 		}
 	}
-	slices.SortFunc(found.Items, func(a, b Item) int {
+	slices.SortFunc(found.Items, func(a, b entryItem) int {
 		return cmp.Or(cmp.Compare(a.Lease.String(), b.Lease.String()), cmp.Compare(a.ClaimUID, b.ClaimUID))
 	})
 	return found, nil
 }
 
-func (j *Journals) add(lease *coordinationv1.Lease) {
-	owner, kind, _, is := journal.Find(lease)
-	if !is {
+// add adds the entries of the Lease.
+func (l *EntryList) add(lease *coordinationv1.Lease) {
+	owner, kind, _, isJournal := journal.Find(lease)
+	if !isJournal {
 		if _, labeled := lease.Labels[journal.KindLabel]; labeled {
-			j.Ignored = append(j.Ignored, Reference{lease.Namespace, lease.Name})
+			l.Ignored = append(l.Ignored, reference{lease.Namespace, lease.Name})
 		}
 		return
 	}
 	for uid, text := range journal.Encoded(lease) {
-		item := Item{
-			State: Unreadable, Driver: owner.Driver, Node: owner.Node,
-			Lease: Reference{lease.Namespace, lease.Name}, ClaimUID: uid, unresolved: kind == journal.KindUnresolved, text: text,
+		item := entryItem{
+			State: stateUnreadable, Driver: owner.Driver, Node: owner.Node,
+			Lease: reference{lease.Namespace, lease.Name}, ClaimUID: uid, inUnresolvedLease: kind == journal.KindUnresolved, text: text,
 		}
 		if entry, err := journal.Decode(uid, text); err != nil {
 			item.Reason = err.Error()
 		} else {
-			item.describe(entry)
+			item.setEntry(entry)
 		}
-		j.Items = append(j.Items, item)
+		l.Items = append(l.Items, item)
 	}
 }
 
-func (i *Item) describe(entry journal.Entry) {
+// setEntry sets the fields that are read from the decoded entry.
+func (i *entryItem) setEntry(entry journal.Entry) {
 	i.Entry = &entry
-	i.Claim, i.Volume = Reference{entry.Namespace, entry.Name}, entry.VolumeName()
+	i.Claim, i.Volume = reference{entry.Namespace, entry.Name}, entry.VolumeName()
 	if i.Node == "" {
 		i.Node = entry.Node
 	}
 	switch {
-	case i.unresolved:
-		i.State = Unresolved
+	case i.inUnresolvedLease:
+		i.State = stateUnresolved
 	case entry.State == journal.Discarding:
-		i.State = Discarding
+		i.State = stateDiscarding
 	default:
-		i.State = Requested
+		i.State = stateRequested
 	}
-	if unresolved := entry.Unresolved; i.unresolved && unresolved != nil {
+	if unresolved := entry.Unresolved; i.inUnresolvedLease && unresolved != nil {
 		since := metav1.NewTime(time.Unix(unresolved.Since, 0))
 		i.Reason, i.Since, i.Finish = unresolved.Reason, &since, unresolved.Finish
 	}
 }
 
-// unresolved returns the entries of the claim, all of which are unresolved, or an
-// error that says why they cannot be ended.
-func (j *Journals) unresolved(claim types.UID) ([]Item, error) {
-	var found []Item
-	for _, item := range j.Items {
+// unresolvedEntries returns the entries of the claim. If one of these entries is not
+// unresolved or not readable, the error tells the administrator the next step.
+func (l *EntryList) unresolvedEntries(claim types.UID) ([]entryItem, error) {
+	var found []entryItem
+	for _, item := range l.Items {
 		if item.ClaimUID != claim {
 			continue
 		}
 		switch {
-		case !item.unresolved:
+		case !item.inUnresolvedLease:
 			return nil, fmt.Errorf("claim UID %s: its entry in Lease %s is not unresolved but %s: the provisioner of %s ends it by itself, so wait and look at its log", claim, item.Lease, item.State, item.Driver)
-		case item.State == Unreadable:
+		case item.State == stateUnreadable:
 			return nil, fmt.Errorf("claim UID %s: its entry in Lease %s is unreadable, so its volume is not known: find that out by other means, then remove the annotation %s%s with kubectl annotate", claim, item.Lease, journal.EntryPrefix, claim)
 		}
 		found = append(found, item)

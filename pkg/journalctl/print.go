@@ -12,34 +12,34 @@ import (
 )
 
 // Print writes the list in the format: "", "json" or "yaml".
-func (j *Journals) Print(out io.Writer, format string, now time.Time) error {
+func (l *EntryList) Print(out io.Writer, format string, now time.Time) error {
 	switch format {
 	case "json":
-		text, err := json.MarshalIndent(j, "", "  ")
+		text, err := json.MarshalIndent(l, "", "  ")
 		if err != nil {
 			return fmt.Errorf("encode entries: %w", err)
 		}
 		_, err = fmt.Fprintln(out, string(text))
 		return err
 	case "yaml":
-		text, err := yaml.Marshal(j)
+		text, err := yaml.Marshal(l)
 		if err != nil {
 			return fmt.Errorf("encode entries: %w", err)
 		}
 		_, err = out.Write(text)
 		return err
 	}
-	return j.printTable(out, now)
+	return l.printTable(out, now)
 }
 
-func (j *Journals) printTable(out io.Writer, now time.Time) error {
-	if len(j.Items) == 0 {
+func (l *EntryList) printTable(out io.Writer, now time.Time) error {
+	if len(l.Items) == 0 {
 		_, err := fmt.Fprintln(out, "No journal entries found.")
 		return err
 	}
 	table := printers.GetNewTabWriter(out)
 	fmt.Fprintln(table, "STATE\tDRIVER\tNODE\tCLAIM\tCLAIM UID\tVOLUME\tAGE\tREASON")
-	for _, item := range j.Items {
+	for _, item := range l.Items {
 		state, claim, age := string(item.State), "", ""
 		if item.Finish {
 			state += ", to be finished"

@@ -12,51 +12,51 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// sight is what was read live of an entry's claim and volume.
-type sight struct {
+// liveObjects is the state of an entry's claim and PersistentVolume after a live read.
+type liveObjects struct {
 	claim storage.ClaimRelation
 	// bound: the claim is Bound or Lost and names the volume.
 	bound  bool
 	volume storage.Record
 }
 
-// look reads the claim and the PersistentVolume of an entry.
-func look(ctx context.Context, client kubernetes.Interface, item Item) (sight, error) {
+// readLive reads the claim and the PersistentVolume of an entry from the API server.
+func readLive(ctx context.Context, client kubernetes.Interface, item entryItem) (liveObjects, error) {
 	claim, err := client.CoreV1().PersistentVolumeClaims(item.Claim.Namespace).Get(ctx, item.Claim.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return sight{}, fmt.Errorf("read claim %s, nothing was changed: %w", item.Claim, err)
+		return liveObjects{}, fmt.Errorf("read claim %s, nothing was changed: %w", item.Claim, err)
 	}
 	if err != nil {
 		claim = nil
 	}
-	seen := sight{claim: storage.ClaimWithUID(claim, item.ClaimUID, item.Volume)}
-	seen.bound = seen.claim == storage.ClaimBound && (claim.Status.Phase == v1.ClaimBound || claim.Status.Phase == v1.ClaimLost)
+	live := liveObjects{claim: storage.ClaimWithUID(claim, item.ClaimUID, item.Volume)}
+	live.bound = live.claim == storage.ClaimBound && (claim.Status.Phase == v1.ClaimBound || claim.Status.Phase == v1.ClaimLost)
 	volume, err := client.CoreV1().PersistentVolumes().Get(ctx, item.Volume, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		volume = nil
 	case err != nil:
-		return sight{}, fmt.Errorf("read PersistentVolume %s, nothing was changed: %w", item.Volume, err)
+		return liveObjects{}, fmt.Errorf("read PersistentVolume %s, nothing was changed: %w", item.Volume, err)
 	}
-	seen.volume = storage.RecordOf(volume, item.ClaimUID)
-	return seen, nil
+	live.volume = storage.RecordOf(volume, item.ClaimUID)
+	return live, nil
 }
 
-// describe returns what was read, as a sentence.
-func (s sight) describe(item Item) string {
+// describe returns the state of both objects as a sentence.
+func (l liveObjects) describe(item entryItem) string {
 	claim := "claim %s with UID %s exists and wants the volume"
 	switch {
-	case s.claim == storage.ClaimGone:
+	case l.claim == storage.ClaimGone:
 		claim = "claim %s with UID %s is gone"
-	case s.claim == storage.ClaimElsewhere:
+	case l.claim == storage.ClaimElsewhere:
 		claim = "claim %s with UID %s exists and names another volume"
-	case s.bound:
+	case l.bound:
 		claim = "claim %s with UID %s is bound to the volume"
 	}
 	volume := map[storage.Record]string{
 		storage.RecordAbsent:   "PersistentVolume %s does not exist",
 		storage.RecordPresent:  "PersistentVolume %s records the volume",
 		storage.RecordConflict: "PersistentVolume %s exists but does not refer to the claim",
-	}[s.volume]
+	}[l.volume]
 	return fmt.Sprintf(claim+", and "+volume, item.Claim, item.ClaimUID, item.Volume)
 }

@@ -1,0 +1,184 @@
+package journalctl
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+)
+
+// Resolver finishes or drops unresolved entries.
+type Resolver struct {
+	Client kubernetes.Interface
+	// Namespace is the namespace of the Leases, "" for all namespaces.
+	Namespace string
+	Out       io.Writer
+	// In is the terminal that answers questions, nil if there is none.
+	In io.Reader
+	// Yes answers all questions with yes.
+	Yes bool
+	// Timeout bounds the time that Finish waits for the provisioner.
+	Timeout time.Duration
+}
+
+// Finish requests in each Lease that the provisioner finishes the entry, and waits until
+// the provisioners have taken over the entries. If one entry is refused, no Lease changes.
+func (r Resolver) Finish(ctx context.Context, claims []types.UID) error {
+	items, err := r.check(ctx, finish, claims)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		if err := r.requestFinish(ctx, item); err != nil {
+			return err
+		}
+		r.print("The entry of claim UID %s will be finished: the provisioner of %s repeats the request for volume %s.", item.ClaimUID, item.Driver, item.Volume)
+	}
+	ctx, stop := context.WithTimeout(ctx, r.Timeout)
+	defer stop()
+	var errs []error
+	for _, item := range items {
+		errs = append(errs, r.await(ctx, item))
+	}
+	return errors.Join(errs...)
+}
+
+// Drop removes the entries of the claims. If one entry is refused, no Lease changes.
+func (r Resolver) Drop(ctx context.Context, claims []types.UID) error {
+	items, err := r.check(ctx, drop, claims)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		if err := r.patch(ctx, item, map[string]any{"op": "remove", "path": item.annotationPath()}); err != nil {
+			return err
+		}
+		r.print("The entry of claim UID %s is removed from Lease %s.", item.ClaimUID, item.Lease)
+	}
+	return nil
+}
+
+// check returns the entries of the claims if the command is allowed on all of them.
+func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]entryItem, error) {
+	found, err := List(ctx, r.Client, r.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var all, unconfirmed []entryItem
+	for _, claim := range claims {
+		items, err := found.unresolvedEntries(claim)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			live, err := readLive(ctx, r.Client, item)
+			if err != nil {
+				return nil, err
+			}
+			result := decide(c, live.bound, live.volume)
+			if result == refuse {
+				return nil, fmt.Errorf("%s: there is nothing to finish, so nothing was changed; drop the entry in Lease %s instead", live.describe(item), item.Lease)
+			}
+			r.print("%s.", capitalized(live.describe(item)))
+			if result == confirm {
+				unconfirmed = append(unconfirmed, item)
+			}
+			all = append(all, item)
+		}
+	}
+	return all, r.askToRemove(unconfirmed)
+}
+
+// print prints a line without control characters: a Lease must not control the terminal.
+func (r Resolver) print(format string, values ...any) {
+	fmt.Fprintln(r.Out, printable(fmt.Sprintf(format, values...)))
+}
+
+func capitalized(sentence string) string { return strings.ToUpper(sentence[:1]) + sentence[1:] }
+
+// askToRemove asks the administrator before entries are removed whose volumes may exist.
+func (r Resolver) askToRemove(items []entryItem) error {
+	if len(items) == 0 {
+		return nil
+	}
+	names := make([]string, len(items))
+	for i, item := range items {
+		names[i] = item.Volume
+		r.print("A volume may be left behind: look for %s in the storage system of %s%s.", item.Volume, item.Driver, item.handleSuffix())
+	}
+	switch {
+	case r.Yes:
+		return nil
+	case r.In == nil:
+		return fmt.Errorf("nothing was changed: there is no terminal to ask, and without its entry nobody knows of volume %s any more; use --yes to remove it all the same", strings.Join(names, ", "))
+	}
+	fmt.Fprint(r.Out, "Remove the entry all the same? [y/N] ")
+	answer, err := bufio.NewReader(r.In).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); err == nil && (answer == "y" || answer == "yes") {
+		return nil
+	}
+	return errors.New("nothing was changed: the answer was not y")
+}
+
+// handleSuffix returns ", handle X" for a question, "" for an entry without a handle.
+func (i entryItem) handleSuffix() string {
+	if i.Entry.Handle == "" {
+		return ""
+	}
+	return fmt.Sprintf(", handle %s", i.Entry.Handle)
+}
+
+// annotationPath is the path of the entry's annotation in a JSON patch.
+func (i entryItem) annotationPath() string {
+	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(journal.EntryPrefix+string(i.ClaimUID))
+}
+
+// requestFinish sets Unresolved.Finish in the entry, for the provisioner.
+func (r Resolver) requestFinish(ctx context.Context, item entryItem) error {
+	if item.Finish {
+		return nil
+	}
+	entry := *item.Entry
+	unresolved := journal.Unresolved{Since: time.Now().Unix()}
+	if entry.Unresolved != nil {
+		unresolved = *entry.Unresolved
+	}
+	unresolved.Finish = true
+	entry.Unresolved = &unresolved
+	text, err := journal.Encode(entry)
+	if err != nil {
+		return err
+	}
+	return r.patch(ctx, item, map[string]any{"op": "replace", "path": item.annotationPath(), "value": text})
+}
+
+// patch changes the Lease, unless the entry has changed since the list was read.
+func (r Resolver) patch(ctx context.Context, item entryItem, change map[string]any) error {
+	body, err := json.Marshal([]map[string]any{{"op": "test", "path": item.annotationPath(), "value": item.text}, change})
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	var patched *coordinationv1.Lease
+	patched, err = r.Client.CoordinationV1().Leases(item.Lease.Namespace).Patch(ctx, item.Lease.Name, types.JSONPatchType, body, metav1.PatchOptions{})
+	switch {
+	case apierrors.IsInvalid(err) || apierrors.IsNotFound(err):
+		return fmt.Errorf("the entry of claim UID %s in Lease %s has changed meanwhile and was left as it is: list the entries and try again", item.ClaimUID, item.Lease)
+	case err != nil:
+		return fmt.Errorf("change the entry of claim UID %s in Lease %s: %w", item.ClaimUID, item.Lease, err)
+	case patched == nil:
+		return fmt.Errorf("change the entry of claim UID %s in Lease %s: empty answer", item.ClaimUID, item.Lease)
+	}
+	return nil
+}
