@@ -1,4 +1,4 @@
-// Package fuzzobj makes API objects from bytes, for fuzz targets: valid objects, and objects
-// that today's API server rejects, for an older one may have stored them. Equal bytes make
-// equal objects.
+// Package fuzzobj generates API objects from bytes, for fuzz targets: valid objects, and objects
+// that the API server rejects today, because an older API server may have stored them.
+// Equal bytes generate equal objects.
 package fuzzobj

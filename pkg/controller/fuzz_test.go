@@ -27,86 +27,86 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 )
 
-// world is a fake API server without validation, and the reconcilers of the pv-controller
+// fakeCluster is a fake API server without validation, and the reconcilers of the pv-controller
 // with caches that the test fills.
-type world struct {
+type fakeCluster struct {
 	t         *testing.T
 	client    *fake.Clientset
 	caches    *controller.Caches
 	reconcile []func(context.Context) error
 }
 
-func newWorld(t *testing.T, objects []runtime.Object, honor bool) *world {
+func newFakeCluster(t *testing.T, objects []runtime.Object, honor bool) *fakeCluster {
 	t.Helper()
-	w := &world{t: t, client: fake.NewClientset(objects...)}
-	w.client.PrependReactor("create", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	cluster := &fakeCluster{t: t, client: fake.NewClientset(objects...)}
+	cluster.client.PrependReactor("create", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		volume := action.(clienttesting.CreateAction).GetObject().(*v1.PersistentVolume)
 		volume.UID, volume.ResourceVersion, volume.Status.Phase = types.UID("of "+volume.Name), "1", v1.VolumePending
 		return false, nil, nil
 	})
 	var err error
-	if w.caches, err = controller.NewCaches(informers.NewSharedInformerFactory(w.client, 0)); err != nil {
+	if cluster.caches, err = controller.NewCaches(informers.NewSharedInformerFactory(cluster.client, 0)); err != nil {
 		t.Fatal(err)
 	}
 	recycling := intree.Recycling{Template: intree.DefaultTemplate(), MinimumTimeout: 60, TimeoutIncrement: 30}
 	plugins := intree.NewSet(migration.New(),
 		&intree.HostPath{Root: t.TempDir(), Provisions: true, Recycling: recycling}, &intree.NFS{Recycling: recycling})
 	c, err := pvcontroller.New(pvcontroller.Config{
-		Clients: pvcontroller.OneClient(w.client), Caches: w.caches, Reporter: controller.NewReporter(&record.FakeRecorder{}),
+		Clients: pvcontroller.OneClient(cluster.client), Caches: cluster.caches, Reporter: controller.NewReporter(&record.FakeRecorder{}),
 		Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: honor,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range fuzzobj.Claims {
-		w.reconcile = append(w.reconcile,
+		cluster.reconcile = append(cluster.reconcile,
 			func(ctx context.Context) error { return c.Claims.Reconcile(ctx, key) },
 			func(ctx context.Context) error { return c.Provisioner.Reconcile(ctx, key) },
 			func(ctx context.Context) error { return c.Protection.Reconcile(ctx, key) })
 	}
 	for _, name := range fuzzobj.Volumes {
-		w.reconcile = append(w.reconcile,
+		cluster.reconcile = append(cluster.reconcile,
 			func(ctx context.Context) error { return c.Volumes.Reconcile(ctx, name) },
 			func(ctx context.Context) error { return c.Reclaimer.Reconcile(ctx, name) })
 	}
-	return w
+	return cluster
 }
 
-// show fills the caches with the objects.
-func (w *world) show(objects ...runtime.Object) {
-	w.t.Helper()
-	byStore := map[cache.SharedIndexInformer][]any{w.caches.Claims: nil, w.caches.Volumes: nil, w.caches.Classes: nil, w.caches.Pods: nil}
+// setCaches fills the caches with the objects.
+func (cluster *fakeCluster) setCaches(objects ...runtime.Object) {
+	cluster.t.Helper()
+	byStore := map[cache.SharedIndexInformer][]any{cluster.caches.Claims: nil, cluster.caches.Volumes: nil, cluster.caches.Classes: nil, cluster.caches.Pods: nil}
 	for _, object := range objects {
-		informer := w.informer(object)
+		informer := cluster.informer(object)
 		byStore[informer] = append(byStore[informer], object.DeepCopyObject())
 	}
 	for informer, list := range byStore {
 		if err := informer.GetStore().Replace(list, ""); err != nil {
-			w.t.Fatal(err)
+			cluster.t.Fatal(err)
 		}
 	}
 }
 
-func (w *world) informer(object runtime.Object) cache.SharedIndexInformer {
+func (cluster *fakeCluster) informer(object runtime.Object) cache.SharedIndexInformer {
 	switch object.(type) {
 	case *v1.PersistentVolumeClaim:
-		return w.caches.Claims
+		return cluster.caches.Claims
 	case *v1.PersistentVolume:
-		return w.caches.Volumes
+		return cluster.caches.Volumes
 	case *storagev1.StorageClass:
-		return w.caches.Classes
+		return cluster.caches.Classes
 	}
-	return w.caches.Pods
+	return cluster.caches.Pods
 }
 
-// live returns the claims and volumes of the API server.
-func (w *world) live() (claims map[string]*v1.PersistentVolumeClaim, volumes map[string]*v1.PersistentVolume) {
-	w.t.Helper()
+// apiObjects returns the claims and volumes of the API server.
+func (cluster *fakeCluster) apiObjects() (claims map[string]*v1.PersistentVolumeClaim, volumes map[string]*v1.PersistentVolume) {
+	cluster.t.Helper()
 	claims, volumes = map[string]*v1.PersistentVolumeClaim{}, map[string]*v1.PersistentVolume{}
-	claimList, claimsErr := w.client.CoreV1().PersistentVolumeClaims(fuzzobj.Namespace).List(w.t.Context(), metav1.ListOptions{})
-	volumeList, volumesErr := w.client.CoreV1().PersistentVolumes().List(w.t.Context(), metav1.ListOptions{})
+	claimList, claimsErr := cluster.client.CoreV1().PersistentVolumeClaims(fuzzobj.Namespace).List(cluster.t.Context(), metav1.ListOptions{})
+	volumeList, volumesErr := cluster.client.CoreV1().PersistentVolumes().List(cluster.t.Context(), metav1.ListOptions{})
 	if err := errors.Join(claimsErr, volumesErr); err != nil {
-		w.t.Fatal(err)
+		cluster.t.Fatal(err)
 	}
 	for i := range claimList.Items {
 		claims[controller.Key(&claimList.Items[i])] = &claimList.Items[i]
@@ -117,11 +117,11 @@ func (w *world) live() (claims map[string]*v1.PersistentVolumeClaim, volumes map
 	return claims, volumes
 }
 
-// catchUp fills the caches with the current claims and volumes, and the rest unchanged.
-func (w *world) catchUp(rest []runtime.Object) {
-	w.t.Helper()
+// syncCaches fills the caches with the current claims and volumes, and the rest unchanged.
+func (cluster *fakeCluster) syncCaches(rest []runtime.Object) {
+	cluster.t.Helper()
 	var now []runtime.Object
-	claims, volumes := w.live()
+	claims, volumes := cluster.apiObjects()
 	for _, c := range claims {
 		now = append(now, c)
 	}
@@ -129,22 +129,22 @@ func (w *world) catchUp(rest []runtime.Object) {
 		now = append(now, v)
 	}
 	for _, object := range rest {
-		if informer := w.informer(object); informer != w.caches.Claims && informer != w.caches.Volumes {
+		if informer := cluster.informer(object); informer != cluster.caches.Claims && informer != cluster.caches.Volumes {
 			now = append(now, object)
 		}
 	}
-	w.show(now...)
+	cluster.setCaches(now...)
 }
 
 // writes counts the writing requests since the last call.
-func (w *world) writes() int {
+func (cluster *fakeCluster) writes() int {
 	count := 0
-	for _, action := range w.client.Actions() {
+	for _, action := range cluster.client.Actions() {
 		if _, patched := action.(clienttesting.PatchAction); patched || action.GetVerb() == "delete" || action.GetVerb() == "create" {
 			count++
 		}
 	}
-	w.client.ClearActions()
+	cluster.client.ClearActions()
 	return count
 }
 
@@ -162,19 +162,19 @@ func FuzzReconcilersSettle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		honor := d.Below(2) == 0
-		objects := d.World()
-		w := newWorld(t, objects, honor)
+		objects := d.Objects()
+		cluster := newFakeCluster(t, objects, honor)
 		const most = 8
 		for round := range most + 1 {
-			before, beforeVolumes := w.live()
-			for _, reconcile := range w.reconcile {
-				w.catchUp(objects)
+			before, beforeVolumes := cluster.apiObjects()
+			for _, reconcile := range cluster.reconcile {
+				cluster.syncCaches(objects)
 				err := reconcile(t.Context()) // the loop would retry with backoff
-				if writes := w.writes(); writes > 6 {
+				if writes := cluster.writes(); writes > 6 {
 					t.Fatalf("%d writes in one reconcile, error %v", writes, err)
 				}
 			}
-			after, afterVolumes := w.live()
+			after, afterVolumes := cluster.apiObjects()
 			diff := cmp.Diff(before, after) + cmp.Diff(beforeVolumes, afterVolumes)
 			if diff == "" {
 				return
@@ -194,20 +194,20 @@ func FuzzStaleCachesReleaseNothing(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		honor := d.Below(2) == 0
-		objects := d.World()
+		objects := d.Objects()
 		bindPair(d, objects)
-		w := newWorld(t, objects, honor)
-		w.show(wrongCache(d, objects)...)
-		claimsBefore, volumesBefore := w.live()
-		for _, reconcile := range w.reconcile {
+		cluster := newFakeCluster(t, objects, honor)
+		cluster.setCaches(wrongCache(d, objects)...)
+		claimsBefore, volumesBefore := cluster.apiObjects()
+		for _, reconcile := range cluster.reconcile {
 			_ = reconcile(t.Context()) // a write based on a wrong cache fails, as it should
 		}
-		claims, volumes := w.live()
+		claims, volumes := cluster.apiObjects()
 		for name, volume := range volumes {
 			expectBoundVolumeKept(t, volumesBefore[name], volume, claims)
 		}
 		for key, claim := range claims {
-			expectClaimKept(t, claimsBefore[key], claim, w.pods())
+			expectClaimKept(t, claimsBefore[key], claim, cluster.pods())
 		}
 	})
 }
@@ -293,11 +293,11 @@ func expectClaimKept(t *testing.T, before, now *v1.PersistentVolumeClaim, pods [
 	}
 }
 
-func (w *world) pods() []v1.Pod {
-	w.t.Helper()
-	pods, err := w.client.CoreV1().Pods(fuzzobj.Namespace).List(w.t.Context(), metav1.ListOptions{})
+func (cluster *fakeCluster) pods() []v1.Pod {
+	cluster.t.Helper()
+	pods, err := cluster.client.CoreV1().Pods(fuzzobj.Namespace).List(cluster.t.Context(), metav1.ListOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		cluster.t.Fatal(err)
 	}
 	return pods.Items
 }

@@ -47,10 +47,10 @@ func FuzzStaleCacheDeletesNoData(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		honor := d.Below(4) > 0
-		truth := d.World()
+		truth := d.Objects()
 		lies := truth
 		if d.Below(3) > 0 {
-			lies = d.World()
+			lies = d.Objects()
 		}
 		ripen(d, lies)
 		client := fake.NewClientset(truth...)

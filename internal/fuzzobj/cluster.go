@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Keys of the claims and names of the volumes of a world.
+// Keys of the claims and names of the volumes in Objects.
 var (
 	Claims  = []string{Namespace + "/p0", Namespace + "/p1"}
 	Volumes = []string{"v0", "v1", "v2"}
 )
 
-// World returns some of these claims and volumes, and classes and pods.
-func (d *Dice) World() []runtime.Object {
+// Objects returns some of these claims and volumes, some classes and perhaps a pod.
+func (d *Dice) Objects() []runtime.Object {
 	var objects []runtime.Object
 	maybe := func(object runtime.Object) {
 		if d.Below(5) > 0 {
