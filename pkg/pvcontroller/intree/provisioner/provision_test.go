@@ -50,7 +50,7 @@ func TestProvisioningByPluginIsReportedOnClaim(t *testing.T) {
 			if tc.fails {
 				plugin = failing{plugin.(*intree.HostPath)}
 			}
-			s := newStage(t, plugin, tc.class, newClaim())
+			s := newFixture(t, plugin, tc.class, newClaim())
 			if tc.refused {
 				s.client.PrependReactor("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, apierrors.NewForbidden(v1.Resource("persistentvolumes"), "v", errors.New("by policy"))
@@ -102,7 +102,7 @@ func TestCrashWhileProvisioningLeaksNoDirectory(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				root, crash := t.TempDir(), crash
 				crash.HostPath = &intree.HostPath{Root: root, Provisions: true}
-				s := newStage(t, &crash, hostPathClass(), newClaim())
+				s := newFixture(t, &crash, hostPathClass(), newClaim())
 				s.reconcile()
 				if err := s.provision(); !errors.Is(err, errCrash) {
 					t.Fatalf("Reconcile returns %v", err)
@@ -131,7 +131,7 @@ func TestCrashWhileProvisioningLeaksNoDirectory(t *testing.T) {
 }
 
 // expectReclaimed deletes the claim and wants the volume and its directory deleted.
-func (s *stage) expectReclaimed(root string) {
+func (s *fixture) expectReclaimed(root string) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	s.must(s.client.CoreV1().PersistentVolumeClaims("ns").Delete(ctx, "claim", metav1.DeleteOptions{}))
@@ -153,7 +153,7 @@ func (s *stage) expectReclaimed(root string) {
 
 func TestPluginVolumeThatDoesNotFitIsReportedOnce(t *testing.T) {
 	gold := "gold" // a VolumeAttributesClass, which the plugin does not know
-	s := newStage(t, &intree.HostPath{Root: t.TempDir(), Provisions: true}, hostPathClass(),
+	s := newFixture(t, &intree.HostPath{Root: t.TempDir(), Provisions: true}, hostPathClass(),
 		newClaim(func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &gold }))
 	for range 3 {
 		s.reconcile()
@@ -168,7 +168,7 @@ func TestPluginVolumeThatDoesNotFitIsReportedOnce(t *testing.T) {
 }
 
 func TestVolumeOfAnotherClaimIsNotProvisioned(t *testing.T) {
-	s := newStage(t, &intree.HostPath{Root: t.TempDir(), Provisions: true}, hostPathClass(), newClaim())
+	s := newFixture(t, &intree.HostPath{Root: t.TempDir(), Provisions: true}, hostPathClass(), newClaim())
 	s.reconcile()
 	other := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-claim"}}
 	_, err := s.client.CoreV1().PersistentVolumes().Create(t.Context(), other, metav1.CreateOptions{})
@@ -182,7 +182,7 @@ func TestVolumeOfAnotherClaimIsNotProvisioned(t *testing.T) {
 }
 
 func TestProvisioningIsMeasuredUntilClaimIsBound(t *testing.T) {
-	s := newStage(t, &intree.HostPath{Root: t.TempDir(), Provisions: true}, hostPathClass(withMountOptions), newClaim())
+	s := newFixture(t, &intree.HostPath{Root: t.TempDir(), Provisions: true}, hostPathClass(withMountOptions), newClaim())
 	registry := metrics.NewKubeRegistry()
 	s.must(s.operations.Register(registry.Register))
 	s.reconcile()
@@ -232,7 +232,7 @@ func TestInTreeProvisioningEventsHaveUpstreamKeyWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			metav1.SetMetaDataAnnotation(&tc.claim.ObjectMeta, storage.AnnStorageProvisioner, intree.HostPathName)
-			s := newStage(t, tc.plugin, tc.class, tc.claim)
+			s := newFixture(t, tc.plugin, tc.class, tc.claim)
 			_ = s.provision()
 			event := strings.Join(s.events.events, "; ")
 			for _, words := range tc.words {

@@ -38,9 +38,9 @@ func (r *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, k
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
-// stage is the pv-controller with one in-tree plugin, a storage class of the plugin and a
+// fixture is the pv-controller with one in-tree plugin, a storage class of the plugin and a
 // claim of the class. The caches know the objects of the API server.
-type stage struct {
+type fixture struct {
 	*pvcontroller.Controllers
 	t          *testing.T
 	client     *fake.Clientset
@@ -49,9 +49,9 @@ type stage struct {
 	events     *recorder
 }
 
-func newStage(t *testing.T, plugin intree.Plugin, class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim) *stage {
+func newFixture(t *testing.T, plugin intree.Plugin, class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim) *fixture {
 	t.Helper()
-	s := &stage{t: t, client: fake.NewClientset(class, claim), operations: operations.NewOperations(), events: &recorder{}}
+	s := &fixture{t: t, client: fake.NewClientset(class, claim), operations: operations.NewOperations(), events: &recorder{}}
 	s.client.PrependReactor("create", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		volume := action.(clienttesting.CreateAction).GetObject().(*v1.PersistentVolume)
 		volume.UID, volume.ResourceVersion, volume.Status.Phase = types.UID(volume.Name), "1", v1.VolumePending
@@ -69,7 +69,7 @@ func newStage(t *testing.T, plugin intree.Plugin, class *storagev1.StorageClass,
 	return s
 }
 
-func (s *stage) must(err error) {
+func (s *fixture) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
@@ -77,7 +77,7 @@ func (s *stage) must(err error) {
 }
 
 // reconcile reconciles the claim once and updates the caches.
-func (s *stage) reconcile() *v1.PersistentVolumeClaim {
+func (s *fixture) reconcile() *v1.PersistentVolumeClaim {
 	s.t.Helper()
 	ctx := context.Background()
 	s.must(s.Claims.Reconcile(ctx, "ns/claim"))
@@ -93,7 +93,7 @@ func (s *stage) reconcile() *v1.PersistentVolumeClaim {
 }
 
 // provision runs the in-tree provisioner once.
-func (s *stage) provision() error {
+func (s *fixture) provision() error {
 	return s.Provisioner.Reconcile(s.t.Context(), "ns/claim")
 }
 
