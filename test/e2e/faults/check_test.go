@@ -89,7 +89,7 @@ func (c *table) expectFull(t *testing.T) {
 }
 
 // cell runs one column and records its faulty calls.
-func (r *rig) cell(column string, run func()) {
+func (r *faultTest) cell(column string, run func()) {
 	r.T.Helper()
 	before := r.driver.FaultyCalls()
 	failed := true
@@ -117,10 +117,10 @@ func (r *rig) cell(column string, run func()) {
 	r.cells.set(r.name(), column, fmt.Sprintf("%d (%d)", calls, unresolved), len(methods), unresolved)
 }
 
-func (r *rig) name() string { return r.callFault.name }
+func (r *faultTest) name() string { return r.callFault.name }
 
 // unresolvedOf counts the unresolved entries of the claims of one column.
-func (r *rig) unresolvedOf(column string) int {
+func (r *faultTest) unresolvedOf(column string) int {
 	r.T.Helper()
 	count := 0
 	for _, entry := range r.driver.JournalEntries(journal.KindUnresolved) {
@@ -131,8 +131,8 @@ func (r *rig) unresolvedOf(column string) int {
 	return count
 }
 
-// known returns the PersistentVolumes of the driver, by handle.
-func (r *rig) known() map[string]string {
+// persistentVolumes returns the PersistentVolumes of the driver, by handle.
+func (r *faultTest) persistentVolumes() map[string]string {
 	r.T.Helper()
 	list, err := r.Client.CoreV1().PersistentVolumes().List(r.Ctx, metav1.ListOptions{})
 	r.Must(err, "list volumes")
@@ -145,10 +145,10 @@ func (r *rig) known() map[string]string {
 	return known
 }
 
-// forgotten returns the names of the driver's volumes that neither a PersistentVolume nor
+// leaked returns the names of the driver's volumes that neither a PersistentVolume nor
 // the journal has. The order of the reads matters: the PersistentVolume is created before
 // the entry is removed, and deleted after the volume.
-func (r *rig) forgotten() []string {
+func (r *faultTest) leaked() []string {
 	r.T.Helper()
 	stored := r.driver.Volumes()
 	logged := sets.New[string]()
@@ -157,36 +157,36 @@ func (r *rig) forgotten() []string {
 			logged.Insert(entry.VolumeName())
 		}
 	}
-	known, still := r.known(), r.driver.Volumes()
-	forgotten := []string{}
+	known, still := r.persistentVolumes(), r.driver.Volumes()
+	leaked := []string{}
 	for handle, name := range stored {
 		if known[handle] == "" && still[handle] != "" && !logged.Has(name) && !r.unlogged.Has(types.UID(strings.TrimPrefix(name, "pvc-"))) {
-			forgotten = append(forgotten, name)
+			leaked = append(leaked, name)
 		}
 	}
-	return forgotten
+	return leaked
 }
 
-// expectNothingForgotten fails the test if a volume is forgotten. It may run at any time.
-func (r *rig) expectNothingForgotten() {
+// expectNoLeak fails the test if the driver has a leaked volume. It may run at any time.
+func (r *faultTest) expectNoLeak() {
 	r.T.Helper()
-	if forgotten := r.forgotten(); len(forgotten) > 0 {
-		r.T.Errorf("neither a PersistentVolume nor the journal has the driver's volumes %v", forgotten)
+	if leaked := r.leaked(); len(leaked) > 0 {
+		r.T.Errorf("neither a PersistentVolume nor the journal has the driver's volumes %v", leaked)
 	}
 }
 
-// settle waits until kept claims are bound and dropped claims deleted, the journal has
+// awaitConsistent waits until kept claims are bound and dropped claims deleted, the journal has
 // unresolved entries only, and driver, API and journal have the same volumes.
-func (r *rig) settle(c claimSet) {
+func (r *faultTest) awaitConsistent(c claimSet) {
 	r.T.Helper()
 	r.AwaitBound(c.kept.Name)
-	r.AwaitVolumeGone(c.doomed.Name)
+	r.AwaitVolumeGone(c.victimVolume.Name)
 	r.awaitNoDifference()
 	r.claims.ExpectNoFinalizer(r.T)
 	r.driver.ForgetSeen()
 }
 
-func (r *rig) awaitNoDifference() {
+func (r *faultTest) awaitNoDifference() {
 	r.T.Helper()
 	var difference string
 	err := wait.PollUntilContextTimeout(r.Ctx, 50*time.Millisecond, 2*harness.DeletionLimit, true, func(context.Context) (bool, error) {
@@ -199,7 +199,7 @@ func (r *rig) awaitNoDifference() {
 }
 
 // difference describes how driver, API and journal differ, "" for no difference.
-func (r *rig) difference() string {
+func (r *faultTest) difference() string {
 	r.T.Helper()
 	if active := r.driver.JournalEntries(journal.KindActive); len(active) > 0 {
 		return fmt.Sprintf("%d journal entries are not finished, one of claim %s", len(active), active[0].Name)
@@ -211,7 +211,7 @@ func (r *rig) difference() string {
 		}
 		logged.Insert(entry.VolumeName())
 	}
-	stored, known := r.driver.Volumes(), r.known()
+	stored, known := r.driver.Volumes(), r.persistentVolumes()
 	for handle, name := range known {
 		if stored[handle] != name {
 			return "the driver does not have " + name
@@ -219,14 +219,14 @@ func (r *rig) difference() string {
 	}
 	for handle, name := range stored {
 		if known[handle] == "" && !logged.Has(name) {
-			return "nothing knows the driver's volume " + name
+			return "neither a PersistentVolume nor the journal has the volume " + name
 		}
 	}
 	return ""
 }
 
-// drop deletes a claim whose volume is being created.
-func (r *rig) drop(c claimSet) {
+// deleteDropped deletes a claim whose volume is being created.
+func (r *faultTest) deleteDropped(c claimSet) {
 	r.T.Helper()
 	deleted := time.Now()
 	r.Must(r.Client.CoreV1().PersistentVolumeClaims(c.dropped.Namespace).Delete(r.Ctx, c.dropped.Name, metav1.DeleteOptions{}), "delete claim")
@@ -234,14 +234,14 @@ func (r *rig) drop(c claimSet) {
 }
 
 // expectGone checks that the claim is deleted as fast as with upstream.
-func (r *rig) expectGone(claim *v1.PersistentVolumeClaim, deleted time.Time) {
+func (r *faultTest) expectGone(claim *v1.PersistentVolumeClaim, deleted time.Time) {
 	r.T.Helper()
 	harness.Await(r.Session, &v1.PersistentVolumeClaim{}, harness.ObjectName{Resource: "persistentvolumeclaims", Namespace: claim.Namespace, Name: claim.Name}, "is gone",
 		func(_ *v1.PersistentVolumeClaim, exists bool) bool { return !exists })
 	r.expectTook(claim.Name, deleted)
 }
 
-func (r *rig) expectTook(what string, deleted time.Time) {
+func (r *faultTest) expectTook(what string, deleted time.Time) {
 	r.T.Helper()
 	took := time.Since(deleted)
 	if r.cells != nil {

@@ -12,7 +12,7 @@ import (
 // The deletion of a namespace deletes both at once, and the process that requested the
 // clone may have ended.
 func TestCloneAndSourceDeletedTogetherDoNotDeadlock(t *testing.T) {
-	r := newRig(harness.Join(t, harness.Setup{}, harness.Within(rigTimeout)), callFault{fault: csimock.Fault{Code: codes.Unavailable, After: true}})
+	r := newFaultTest(harness.Join(t, harness.Setup{}, harness.Within(rowTimeout)), callFault{fault: csimock.Fault{Code: codes.Unavailable, After: true}})
 	r.CreateClaim("origin", r.className("plain"))
 	origin := r.AwaitBound("origin")
 	clone := r.CreateClaim("clone", r.className("later"), harness.CloneOf("origin"))

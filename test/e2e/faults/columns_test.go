@@ -22,34 +22,34 @@ type column struct {
 	name string
 	// flags are further flags of the provisioner.
 	flags []string
-	// elsewhere puts the deleted claim into its own namespace.
-	elsewhere bool
+	// ownNamespace puts the deleted claim into its own namespace.
+	ownNamespace bool
 	// class changes the class of the claims.
-	class func(r *rig, class *storagev1.StorageClass)
-	// happens causes the event and deletes the claim.
-	happens func(r *rig, c claimSet)
+	class func(r *faultTest, class *storagev1.StorageClass)
+	// cause causes the event and deletes the claim.
+	cause func(r *faultTest, c claimSet)
 }
 
 func columns() []column {
 	return []column{
-		{name: "class too large", class: (*rig).makeTooLarge, happens: (*rig).dropUnlogged},
-		{name: "claim deleted", happens: (*rig).drop},
-		{name: "namespace deleted", elsewhere: true, class: (*rig).needSecret, happens: (*rig).dropNamespace, flags: []string{"--journal-unresolved-after=3s"}},
-		{name: "journal deleted", happens: (*rig).deleteJournal},
-		{name: "journal edited", happens: (*rig).editJournal},
-		{name: "leader replaced", flags: electionFlags, happens: (*rig).replaceLeader},
+		{name: "class too large", class: (*faultTest).makeTooLarge, cause: (*faultTest).deleteUnlogged},
+		{name: "claim deleted", cause: (*faultTest).deleteDropped},
+		{name: "namespace deleted", ownNamespace: true, class: (*faultTest).needSecret, cause: (*faultTest).deleteClaimNamespace, flags: []string{"--journal-unresolved-after=3s"}},
+		{name: "journal deleted", cause: (*faultTest).deleteJournal},
+		{name: "journal edited", cause: (*faultTest).editJournal},
+		{name: "leader replaced", flags: electionFlags, cause: (*faultTest).replaceLeader},
 	}
 }
 
 // electionFlags make a standby lead six seconds after the leader was killed.
 var electionFlags = []string{"--leader-election", "--leader-election-lease-duration=6s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms"}
 
-// strikeWhile makes the calls of a starting provisioner fail, and causes the event of the
+// runColumn makes the calls of a starting provisioner fail, and causes the event of the
 // column while CreateVolume and DeleteVolume calls are pending.
-func (r *rig) strikeWhile(col column) {
+func (r *faultTest) runColumn(col column) {
 	r.T.Helper()
 	namespace := r.Namespace
-	if col.elsewhere {
+	if col.ownNamespace {
 		namespace = r.NewSecretNamespace("gone")
 		r.CreateSecret(r.Namespace)
 	}
@@ -58,19 +58,19 @@ func (r *rig) strikeWhile(col column) {
 	r.Args = append([]string{"--timeout=2s"}, col.flags...)
 	r.driver.Pause()
 	r.inject(0, append(c.targets(), processCalls()...)...)
-	r.play(c, col.name, func(class *storagev1.StorageClass) {
+	r.startCalls(c, col.name, func(class *storagev1.StorageClass) {
 		if col.class != nil {
 			col.class(r, class)
 		}
 	})
 	r.Start()
-	r.await("struck", processCalls()...)
-	r.await("struck", c.targets()...)
-	col.happens(r, c)
-	r.expectNothingForgotten()
+	r.await("faulted", processCalls()...)
+	r.await("faulted", c.targets()...)
+	col.cause(r, c)
+	r.expectNoLeak()
 	r.driver.Resume()
 	r.await("answered", c.targets()...)
-	r.settle(c)
+	r.awaitConsistent(c)
 	if len(col.flags) > 0 {
 		if r.standby != nil {
 			r.standby.Stop()
@@ -83,7 +83,7 @@ func (r *rig) strikeWhile(col column) {
 
 // makeTooLarge changes the class so that its entries exceed journal.MaxEncoded bytes:
 // parameters and mount options are each near the 4 KiB limit of CSI and incompressible.
-func (r *rig) makeTooLarge(class *storagev1.StorageClass) {
+func (r *faultTest) makeTooLarge(class *storagev1.StorageClass) {
 	random := rand.New(rand.NewPCG(1, uint64(r.number)))
 	text := func(length int) string {
 		printable := make([]byte, length)
@@ -96,8 +96,8 @@ func (r *rig) makeTooLarge(class *storagev1.StorageClass) {
 	class.MountOptions = []string{text(4000)}
 }
 
-// dropUnlogged checks that the claims are served without entries, and with events.
-func (r *rig) dropUnlogged(c claimSet) {
+// deleteUnlogged checks that the claims are served without entries, and with events.
+func (r *faultTest) deleteUnlogged(c claimSet) {
 	r.T.Helper()
 	r.unlogged.Insert(c.dropped.UID, c.kept.UID)
 	for _, claim := range []*v1.PersistentVolumeClaim{c.dropped, c.kept} {
@@ -106,34 +106,34 @@ func (r *rig) dropUnlogged(c claimSet) {
 	if entries := r.driver.JournalEntries(journal.KindActive); len(entries) > 0 {
 		r.T.Errorf("the journal has %d entries, want none for a too large class", len(entries))
 	}
-	r.drop(c)
+	r.deleteDropped(c)
 }
 
 // needSecret adds a secret in the claim's namespace to the class parameters.
-func (r *rig) needSecret(class *storagev1.StorageClass) {
+func (r *faultTest) needSecret(class *storagev1.StorageClass) {
 	class.Parameters = map[string]string{
 		"csi.storage.k8s.io/provisioner-secret-name":      "credentials",
 		"csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}",
 	}
 }
 
-// dropNamespace deletes the namespace of the claim, the secret first, as the namespace
+// deleteClaimNamespace deletes the namespace of the claim, the secret first, as the namespace
 // controller may do. It does not run here.
-func (r *rig) dropNamespace(c claimSet) {
+func (r *faultTest) deleteClaimNamespace(c claimSet) {
 	r.T.Helper()
 	r.awaitEntries(c.dropped.UID, c.kept.UID)
 	r.unresolved.Insert(c.dropped.UID)
 	deleted := time.Now()
 	r.DeleteNamespace(c.dropped.Namespace)
 	r.DeleteSecret(c.dropped.Namespace)
-	r.drop(c)
+	r.deleteDropped(c)
 	r.FinalizeNamespace(c.dropped.Namespace)
 	harness.Await(r.Session, &v1.Namespace{}, harness.ObjectName{Resource: "namespaces", Namespace: "", Name: c.dropped.Namespace}, "is gone", func(_ *v1.Namespace, exists bool) bool { return !exists })
 	r.expectTook(c.dropped.Namespace, deleted)
 }
 
 // awaitEntries waits until the journal has entries of the claims.
-func (r *rig) awaitEntries(claims ...types.UID) {
+func (r *faultTest) awaitEntries(claims ...types.UID) {
 	r.T.Helper()
 	var missing []types.UID
 	err := wait.PollUntilContextTimeout(r.Ctx, 20*time.Millisecond, harness.DeletionLimit, true, func(context.Context) (bool, error) {
@@ -155,7 +155,7 @@ func (r *rig) awaitEntries(claims ...types.UID) {
 }
 
 // activeLeases returns the names of the journal's Leases.
-func (r *rig) activeLeases() []string {
+func (r *faultTest) activeLeases() []string {
 	r.T.Helper()
 	j := journal.Journal{Namespace: deploy.Namespace, Driver: r.driver.Config.Name}
 	leases, err := r.Client.CoordinationV1().Leases(j.Namespace).List(r.Ctx, metav1.ListOptions{})
@@ -174,17 +174,17 @@ func (r *rig) activeLeases() []string {
 
 // deleteJournal deletes the journal's Leases, and kills the provisioner once it has written
 // them again.
-func (r *rig) deleteJournal(c claimSet) {
+func (r *faultTest) deleteJournal(c claimSet) {
 	r.T.Helper()
 	r.awaitEntries(c.dropped.UID, c.kept.UID)
 	for _, name := range r.activeLeases() {
 		r.Must(r.Client.CoordinationV1().Leases(deploy.Namespace).Delete(r.Ctx, name, metav1.DeleteOptions{}), "delete lease")
 	}
-	r.repaired(c)
+	r.awaitRepair(c)
 }
 
 // editJournal removes the entries, and nothing else, from the journal's Leases.
-func (r *rig) editJournal(c claimSet) {
+func (r *faultTest) editJournal(c claimSet) {
 	r.T.Helper()
 	r.awaitEntries(c.dropped.UID, c.kept.UID)
 	leases := r.Client.CoordinationV1().Leases(deploy.Namespace)
@@ -201,21 +201,21 @@ func (r *rig) editJournal(c claimSet) {
 			return err
 		}), "edit lease")
 	}
-	r.repaired(c)
+	r.awaitRepair(c)
 }
 
-// repaired waits until the entries, which the next provisioner needs, are written again.
-func (r *rig) repaired(c claimSet) {
+// awaitRepair waits until the entries, which the next provisioner needs, are written again.
+func (r *faultTest) awaitRepair(c claimSet) {
 	r.T.Helper()
 	r.awaitEntries(c.dropped.UID, c.kept.UID)
-	r.drop(c)
+	r.deleteDropped(c)
 	r.Kill()
 	r.Start()
 }
 
 // replaceLeader makes a standby take over and serve the claims while calls of the old
 // leader are pending. Old leaders are killed and stopped in turns.
-func (r *rig) replaceLeader(c claimSet) {
+func (r *faultTest) replaceLeader(c claimSet) {
 	r.T.Helper()
 	r.awaitEntries(c.dropped.UID, c.kept.UID)
 	standby := &harness.Supervisor{Session: r.Session, Socket: r.driver.Socket, Name: r.Namespace + "-standby", Args: r.Args}
@@ -225,19 +225,19 @@ func (r *rig) replaceLeader(c claimSet) {
 	if standby.HasLogged(`"Working"`) {
 		r.T.Error("both replicas lead")
 	}
-	r.drop(c)
+	r.deleteDropped(c)
 	if r.number%2 == 0 {
 		r.Kill()
 	} else {
 		r.Stop()
 	}
-	r.expectNothingForgotten()
+	r.expectNoLeak()
 	r.awaitLogOf(standby, `"Working"`)
 	r.AwaitBound(c.kept.Name)
 	r.standby = standby
 }
 
-func (r *rig) awaitLogOf(k *harness.Supervisor, text string) {
+func (r *faultTest) awaitLogOf(k *harness.Supervisor, text string) {
 	r.T.Helper()
 	err := wait.PollUntilContextTimeout(r.Ctx, 20*time.Millisecond, 3*harness.DeletionLimit, true, func(context.Context) (bool, error) { return k.HasLogged(text), nil })
 	if err != nil {

@@ -47,8 +47,8 @@ func callFaults() []callFault {
 // rowsAtOnce is the number of rows that run at the same time. Rows mostly wait.
 const rowsAtOnce = 5
 
-// rigTimeout bounds a row.
-const rigTimeout = 6 * harness.Timeout
+// rowTimeout bounds a row.
+const rowTimeout = 6 * harness.Timeout
 
 // TestFaultMatrixLosesNoVolume causes every fault in every method while the provisioner is
 // killed, and while claim, namespace, leader, journal or class change. Every kept claim
@@ -62,16 +62,16 @@ func TestFaultMatrixLosesNoVolume(t *testing.T) {
 	for i, b := range callFaults() {
 		rows.Go(func() error {
 			t.Run(b.name, func(t *testing.T) {
-				r := newRig(harness.NewSession(t, c, harness.Within(rigTimeout)), b)
+				r := newFaultTest(harness.NewSession(t, c, harness.Within(rowTimeout)), b)
 				r.number, r.cells = i, cells
 				for _, moment := range moments {
-					r.cell(moment, func() { r.strike(moment) })
+					r.cell(moment, func() { r.runMoment(moment) })
 				}
 				for _, c := range columns() {
-					r.cell(c.name, func() { r.strikeWhile(c) })
+					r.cell(c.name, func() { r.runColumn(c) })
 				}
 				r.Stop()
-				r.expectNothingForgotten()
+				r.expectNoLeak()
 			})
 			return nil
 		})
@@ -81,8 +81,8 @@ func TestFaultMatrixLosesNoVolume(t *testing.T) {
 	cells.expectFull(t)
 }
 
-// rig is a driver in this process and a provisioner process that restarts when it ends.
-type rig struct {
+// faultTest is a driver in this process and a provisioner process that restarts when it ends.
+type faultTest struct {
 	*harness.Session
 	callFault
 	harness.Supervisor
@@ -98,10 +98,10 @@ type rig struct {
 	unresolved, unlogged sets.Set[types.UID]
 }
 
-// newRig starts driver and provisioner; flags are flags of the provisioner.
-func newRig(s *harness.Session, b callFault, flags ...string) *rig {
+// newFaultTest starts driver and provisioner; flags are flags of the provisioner.
+func newFaultTest(s *harness.Session, b callFault, flags ...string) *faultTest {
 	s.T.Helper()
-	r := &rig{Session: s, callFault: b, driver: harness.NewScriptedDriver(s, b.restarts), claims: s.WatchClaims(),
+	r := &faultTest{Session: s, callFault: b, driver: harness.NewScriptedDriver(s, b.restarts), claims: s.WatchClaims(),
 		unresolved: sets.New[types.UID](), unlogged: sets.New[types.UID]()}
 	r.Supervisor = harness.Supervisor{Session: s, Socket: r.driver.Socket, Args: flags}
 	r.GrantSecrets()
@@ -111,11 +111,11 @@ func newRig(s *harness.Session, b callFault, flags ...string) *rig {
 	return r
 }
 
-func (r *rig) className(name string) string {
+func (r *faultTest) className(name string) string {
 	return r.Namespace + "-" + strings.ReplaceAll(name, " ", "-")
 }
 
-func (r *rig) createClass(name string, change ...func(*storagev1.StorageClass)) {
+func (r *faultTest) createClass(name string, change ...func(*storagev1.StorageClass)) {
 	r.T.Helper()
 	class := harness.NewClass(r.className(name), r.driver.Config.Name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
 	for _, f := range change {
@@ -127,18 +127,18 @@ func (r *rig) createClass(name string, change ...func(*storagev1.StorageClass)) 
 // claimSet has the claims of one moment.
 type claimSet struct {
 	kept, dropped, victim *v1.PersistentVolumeClaim
-	// doomed is the volume of victim.
-	doomed *v1.PersistentVolume
+	// victimVolume is the volume of victim.
+	victimVolume *v1.PersistentVolume
 }
 
 // createClaims creates the claims. The claims kept and dropped wait for their class;
 // dropped is in the namespace.
-func (r *rig) createClaims(moment, namespace string) claimSet {
+func (r *faultTest) createClaims(moment, namespace string) claimSet {
 	r.T.Helper()
 	var c claimSet
 	name := strings.ReplaceAll(moment, " ", "-")
 	c.victim = r.CreateClaim("victim-"+name, r.className("plain"))
-	c.doomed = r.AwaitBound(c.victim.Name)
+	c.victimVolume = r.AwaitBound(c.victim.Name)
 	c.kept = r.CreateClaim("kept-"+name, r.className(moment))
 	dropped := r.NewClaim("dropped-"+name, r.className(moment))
 	dropped.Namespace = namespace
@@ -153,7 +153,7 @@ func (c claimSet) targets() []harness.Call {
 	return []harness.Call{
 		{Method: "CreateVolume", Volume: "pvc-" + string(c.kept.UID)},
 		{Method: "CreateVolume", Volume: "pvc-" + string(c.dropped.UID)},
-		{Method: "DeleteVolume", Volume: harness.Handle(c.doomed)},
+		{Method: "DeleteVolume", Volume: harness.Handle(c.victimVolume)},
 	}
 }
 
@@ -162,59 +162,59 @@ func processCalls() []harness.Call {
 	return []harness.Call{{Method: "Probe"}, {Method: "ControllerGetCapabilities"}}
 }
 
-func (r *rig) strike(moment string) {
+func (r *faultTest) runMoment(moment string) {
 	r.T.Helper()
 	c := r.createClaims(moment, r.Namespace)
 	switch moment {
 	case "before":
 		r.Kill()
 		r.inject(0, append(c.targets(), processCalls()...)...)
-		r.play(c, moment)
+		r.startCalls(c, moment)
 		r.Start()
-		r.await("struck", c.targets()...)
-		r.drop(c)
-		r.await("struck", processCalls()...)
+		r.await("faulted", c.targets()...)
+		r.deleteDropped(c)
+		r.await("faulted", processCalls()...)
 	case "during":
-		r.killedOnceSeen(c, moment, "struck", time.Hour)
+		r.killOnceSeen(c, moment, "faulted", time.Hour)
 	case "after":
-		r.killedOnceSeen(c, moment, "answered", 0)
+		r.killOnceSeen(c, moment, "answered", 0)
 	}
-	r.settle(c)
+	r.awaitConsistent(c)
 }
 
-// play creates the class, so that the claims are served, and deletes victim.
-func (r *rig) play(c claimSet, moment string, change ...func(*storagev1.StorageClass)) {
+// startCalls creates the class, so that the claims are served, and deletes victim.
+func (r *faultTest) startCalls(c claimSet, moment string, change ...func(*storagev1.StorageClass)) {
 	r.T.Helper()
 	r.createClass(moment, change...)
 	r.DeleteClaim(c.victim.Name)
 }
 
-// killedOnceSeen kills the provisioner once all calls for the claims have reached the
-// stage, and again once each of its first calls has. The dropped claim is deleted just
+// killOnceSeen kills the provisioner once all calls for the claims have reached the
+// given progress, and again once each of its first calls has. The dropped claim is deleted just
 // before the kill, while no other provisioner runs.
-func (r *rig) killedOnceSeen(c claimSet, moment, seen string, latency time.Duration) {
+func (r *faultTest) killOnceSeen(c claimSet, moment, seen string, latency time.Duration) {
 	r.T.Helper()
 	r.inject(latency, c.targets()...)
-	r.play(c, moment)
+	r.startCalls(c, moment)
 	r.await(seen, c.targets()...)
 	deleted := time.Now()
 	r.DeleteClaim(c.dropped.Name)
 	r.Kill()
 	r.expectGone(c.dropped, deleted)
-	r.expectNothingForgotten()
+	r.expectNoLeak()
 	for _, call := range processCalls() {
 		r.driver.ForgetSeen()
 		r.inject(latency, call)
 		r.Start()
 		r.await(seen, call)
 		r.Kill()
-		r.expectNothingForgotten()
+		r.expectNoLeak()
 	}
 	r.Start()
 }
 
 // inject gives each call one fault. The latency keeps the call pending.
-func (r *rig) inject(latency time.Duration, targets ...harness.Call) {
+func (r *faultTest) inject(latency time.Duration, targets ...harness.Call) {
 	r.T.Helper()
 	faults := make([]csimock.Fault, 0, len(targets))
 	for _, t := range targets {
@@ -225,7 +225,7 @@ func (r *rig) inject(latency time.Duration, targets ...harness.Call) {
 	r.Must(r.driver.Inject(faults), "inject faults")
 }
 
-func (r *rig) await(seen string, targets ...harness.Call) {
+func (r *faultTest) await(seen string, targets ...harness.Call) {
 	r.T.Helper()
 	for _, t := range targets {
 		select {
@@ -238,19 +238,19 @@ func (r *rig) await(seen string, targets ...harness.Call) {
 
 // TestFaultMatrixFindsLeakWithoutJournal shows that the matrix can fail.
 func TestFaultMatrixFindsLeakWithoutJournal(t *testing.T) {
-	r := newRig(harness.Join(t, harness.Setup{}, harness.Within(rigTimeout)), callFault{name: "does it, then fails", fault: csimock.Fault{Code: codes.Internal, After: true}},
+	r := newFaultTest(harness.Join(t, harness.Setup{}, harness.Within(rowTimeout)), callFault{name: "does it, then fails", fault: csimock.Fault{Code: codes.Internal, After: true}},
 		"--feature-gates=ProvisioningJournal=false")
 	c := r.createClaims("during", r.Namespace)
 	r.inject(time.Hour, c.targets()...)
-	r.play(c, "during")
-	r.await("struck", c.targets()...)
+	r.startCalls(c, "during")
+	r.await("faulted", c.targets()...)
 	r.DeleteClaim(c.dropped.Name)
 	r.Kill()
 	r.Start()
 	r.AwaitBound(c.kept.Name)
 	r.AwaitClaimGone(c.dropped.Name)
-	r.AwaitVolumeGone(c.doomed.Name)
-	if forgotten := r.forgotten(); len(forgotten) != 1 || forgotten[0] != "pvc-"+string(c.dropped.UID) {
-		t.Errorf("no object refers to %v, want the volume of the deleted claim only", forgotten)
+	r.AwaitVolumeGone(c.victimVolume.Name)
+	if leaked := r.leaked(); len(leaked) != 1 || leaked[0] != "pvc-"+string(c.dropped.UID) {
+		t.Errorf("leaked %v, want the volume of the deleted claim only", leaked)
 	}
 }

@@ -48,7 +48,7 @@ type ScriptedDriver struct {
 	Server   *csimock.Server
 	restart  sync.WaitGroup
 	pending  []csimock.Fault
-	latches  map[string]chan struct{}
+	seen     map[string]chan struct{}
 	stopping bool
 	// faulty counts the calls with a fault, by method.
 	faulty map[string]int
@@ -61,10 +61,10 @@ func NewScriptedDriver(s *Session, restarts bool) *ScriptedDriver {
 	s.T.Helper()
 	dir, err := os.MkdirTemp("", "csi-")
 	s.Must(err, "make directory")
-	d := &ScriptedDriver{Session: s, Socket: filepath.Join(dir, "csi.sock"), restarts: restarts, latches: map[string]chan struct{}{}, faulty: map[string]int{}}
+	d := &ScriptedDriver{Session: s, Socket: filepath.Join(dir, "csi.sock"), restarts: restarts, seen: map[string]chan struct{}{}, faulty: map[string]int{}}
 	d.Config = csimock.Config{
 		Name: s.Namespace + ".example.com", StateFile: filepath.Join(dir, "volumes"),
-		FaultApplied: d.struck, CallFinished: d.answered,
+		FaultApplied: d.recordFault, CallFinished: d.answered,
 	}
 	d.Server, err = csimock.Start(s.T.Context(), d.Config, d.Socket)
 	s.Must(err, "start driver")
@@ -88,8 +88,8 @@ func (d *ScriptedDriver) Inject(faults []csimock.Fault) error {
 	return d.Server.Inject(faults...)
 }
 
-func (d *ScriptedDriver) struck(f csimock.Fault) {
-	d.hit("struck", Call{f.Method, f.Volume})
+func (d *ScriptedDriver) recordFault(f csimock.Fault) {
+	d.recordProgress("faulted", Call{f.Method, f.Volume})
 	d.mu.Lock()
 	d.faulty[f.Method]++
 	paused := d.paused
@@ -152,34 +152,34 @@ func (d *ScriptedDriver) startAgain() {
 
 func (d *ScriptedDriver) answered(call csimock.Call) {
 	for _, about := range []string{call.Name, call.Volume, ""} {
-		d.hit("answered", Call{call.Method, about})
+		d.recordProgress("answered", Call{call.Method, about})
 	}
 }
 
-// Seen returns a channel that is closed once the call has reached the stage, "struck" by
-// a fault or "answered", since the last ForgetSeen.
-func (d *ScriptedDriver) Seen(stage string, call Call) <-chan struct{} {
+// Seen returns a channel that is closed once the call has made the given progress
+// since the last ForgetSeen: "faulted" once the fault applies, "answered" once it returned.
+func (d *ScriptedDriver) Seen(progress string, call Call) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.latchOf(stage, call)
+	return d.channelOf(progress, call)
 }
 
-func (d *ScriptedDriver) latchOf(stage string, call Call) chan struct{} {
-	key := stage + " " + call.Method + " " + call.Volume
-	if d.latches[key] == nil {
-		d.latches[key] = make(chan struct{})
+func (d *ScriptedDriver) channelOf(progress string, call Call) chan struct{} {
+	key := progress + " " + call.Method + " " + call.Volume
+	if d.seen[key] == nil {
+		d.seen[key] = make(chan struct{})
 	}
-	return d.latches[key]
+	return d.seen[key]
 }
 
-func (d *ScriptedDriver) hit(stage string, call Call) {
+func (d *ScriptedDriver) recordProgress(progress string, call Call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	latch := d.latchOf(stage, call)
+	channel := d.channelOf(progress, call)
 	select {
-	case <-latch:
+	case <-channel:
 	default:
-		close(latch)
+		close(channel)
 	}
 }
 
@@ -187,7 +187,7 @@ func (d *ScriptedDriver) hit(stage string, call Call) {
 func (d *ScriptedDriver) ForgetSeen() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.latches = map[string]chan struct{}{}
+	d.seen = map[string]chan struct{}{}
 }
 
 // Volumes returns the names of the stored volumes, by handle.
