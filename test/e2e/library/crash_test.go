@@ -23,25 +23,25 @@ const (
 func volumeOf(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) }
 
 // killAfterProvision kills the provisioner as soon as the volume of a new claim exists.
-func (s *scene) killAfterProvision() *v1.PersistentVolumeClaim {
+func (s *fixture) killAfterProvision() *v1.PersistentVolumeClaim {
 	s.T.Helper()
-	s.on(func(c call) ending {
+	s.setReaction(func(c call) result {
 		if c.method == provisioned {
 			s.kill()
 		}
 		return succeeds
 	})
 	claim := s.CreateClaim("claim", s.name)
-	s.awaitEnd()
-	s.heal()
+	s.awaitExit()
+	s.succeed()
 	if left := s.leaked(); len(left) != 1 {
 		s.T.Fatalf("directories without a PersistentVolume: %v, want one", left)
 	}
 	return claim
 }
 
-// awaitEnd waits until the provisioner's process has ended.
-func (s *scene) awaitEnd() {
+// awaitExit waits until the provisioner's process has ended.
+func (s *fixture) awaitExit() {
 	s.T.Helper()
 	select {
 	case <-s.process.Done():
@@ -50,8 +50,8 @@ func (s *scene) awaitEnd() {
 	}
 }
 
-// concludeLeak wants no claim, no PersistentVolume, and a leaked volume only with v10.
-func (s *scene) concludeLeak(topic string, leaks bool) {
+// expectLeak expects no claim, no PersistentVolume, and a leaked volume only with v10.
+func (s *fixture) expectLeak(topic string, leaks bool) {
 	s.T.Helper()
 	if !leaks {
 		s.Until("nothing is leaked", func() bool { return len(s.leaked()) == 0 })
@@ -72,12 +72,12 @@ func TestKillBeforeVolumeIsRecorded(t *testing.T) {
 	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			s := enter(t, on)
+			s := startFixture(t, on)
 			claim := s.killAfterProvision()
 			s.DeleteClaim(claim.Name)
 			s.AwaitClaimGone(claim.Name)
 			s.start()
-			s.concludeLeak(killed, on.forgets())
+			s.expectLeak(killed, on.leaksOnRestart())
 		})
 	}
 }
@@ -86,21 +86,21 @@ func TestKillBeforeVolumeOfLivingClaimIsRecorded(t *testing.T) {
 	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			s := enter(t, on)
+			s := startFixture(t, on)
 			claim := s.killAfterProvision()
 			s.start()
 			s.AwaitBound(claim.Name)
 			s.DeleteClaim(claim.Name)
 			s.AwaitClaimGone(claim.Name)
-			s.concludeLeak(killedAlive, false)
+			s.expectLeak(killedAlive, false)
 		})
 	}
 }
 
 // loseAnswer creates a claim whose volume exists though no answer came.
-func (s *scene) loseAnswer() *v1.PersistentVolumeClaim {
+func (s *fixture) loseAnswer() *v1.PersistentVolumeClaim {
 	s.T.Helper()
-	s.end(provisioned, answerLost)
+	s.setResult(provisioned, answerLost)
 	claim := s.CreateClaim("claim", s.name)
 	s.Until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
 	s.DeleteClaim(claim.Name)
@@ -112,12 +112,12 @@ func TestLostAnswerOfDeletedClaim(t *testing.T) {
 	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			s := enter(t, on)
+			s := startFixture(t, on)
 			s.loseAnswer()
 			s.stop()
-			s.heal()
+			s.succeed()
 			s.start()
-			s.concludeLeak(lost, on.forgets())
+			s.expectLeak(lost, on.leaksOnRestart())
 		})
 	}
 }
@@ -126,10 +126,10 @@ func TestLostAnswerOfDeletedClaimWithoutRestart(t *testing.T) {
 	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			s := enter(t, on)
+			s := startFixture(t, on)
 			s.loseAnswer()
-			s.heal()
-			s.concludeLeak(lostNoRestart, false)
+			s.succeed()
+			s.expectLeak(lostNoRestart, false)
 		})
 	}
 }
@@ -140,20 +140,20 @@ func TestAnswerLostManyTimes(t *testing.T) {
 	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			s := enter(t, on)
+			s := startFixture(t, on)
 			claim := s.loseAnswer()
 			s.Until("Provision was called 16 times", func() bool { return s.count(provisioned, volumeOf(claim)) >= 16 })
-			if on.forgets() {
+			if on.leaksOnRestart() {
 				s.Until("v10 gives up", func() bool { return s.logged("Giving up syncing claim") })
 			}
-			s.heal()
-			s.concludeLeak(lostOften, on.forgets())
+			s.succeed()
+			s.expectLeak(lostOften, on.leaksOnRestart())
 		})
 	}
 }
 
 // logged reports whether the provisioner's process has logged the text.
-func (s *scene) logged(text string) bool {
+func (s *fixture) logged(text string) bool {
 	s.T.Helper()
 	log, err := os.ReadFile(s.process.LogFile())
 	s.Must(err, "read log")

@@ -39,7 +39,7 @@ func TestExampleProgramOnBothControllers(t *testing.T) {
 	t.Run("group", func(t *testing.T) {
 		for _, runsOn := range []string{"v10", "exeunt"} {
 			t.Run(runsOn, func(t *testing.T) {
-				s := prepare(t, engine(runsOn))
+				s := newFixture(t, engine(runsOn))
 				port := s.startExample(program, runsOn)
 				claim := s.CreateClaim("claim", s.name)
 				volume := s.AwaitBound(claim.Name)
@@ -67,7 +67,7 @@ func TestExampleProgramOnBothControllers(t *testing.T) {
 }
 
 // startExample starts the example and returns the port of its metrics.
-func (s *scene) startExample(program, runsOn string) int {
+func (s *fixture) startExample(program, runsOn string) int {
 	s.T.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	s.Must(err, "find a free port")
@@ -89,7 +89,7 @@ var metricName = regexp.MustCompile(`(?m)^# TYPE (controller_\w+) `)
 
 // metricNames returns the names of the metrics of claims and volumes, without those of
 // failures: v10 fails to delete a PersistentVolume that its stale cache still has.
-func (s *scene) metricNames(port int) []string {
+func (s *fixture) metricNames(port int) []string {
 	s.T.Helper()
 	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port), nil)
 	s.Must(err, "make request")

@@ -21,7 +21,7 @@ import (
 )
 
 // entries are the journal entries of the kind.
-func (s *scene) entries(kind journal.Kind) []journal.Entry {
+func (s *fixture) entries(kind journal.Kind) []journal.Entry {
 	s.T.Helper()
 	of := journal.Journal{Namespace: account, Driver: s.name}
 	list, err := s.Client.CoordinationV1().Leases(of.Namespace).List(s.Ctx, metav1.ListOptions{})
@@ -39,8 +39,8 @@ func (s *scene) entries(kind journal.Kind) []journal.Entry {
 	return all
 }
 
-// expectSettled wants an empty journal.
-func (s *scene) expectSettled() {
+// expectEmptyJournal expects an empty journal.
+func (s *fixture) expectEmptyJournal() {
 	s.T.Helper()
 	s.Until("the journal is empty", func() bool { return len(s.entries(journal.KindActive)) == 0 })
 	if unresolved := s.entries(journal.KindUnresolved); len(unresolved) > 0 {
@@ -49,7 +49,7 @@ func (s *scene) expectSettled() {
 }
 
 func TestNextLeaderFinishesTheCall(t *testing.T) {
-	s := enter(t, exeunt, func(how *settings) { how.Elected = true })
+	s := startFixture(t, exeunt, func(how *settings) { how.Elected = true })
 	claim := s.killAfterProvision()
 	s.DeleteClaim(claim.Name)
 	s.AwaitClaimGone(claim.Name)
@@ -57,14 +57,14 @@ func TestNextLeaderFinishesTheCall(t *testing.T) {
 	s.start()
 	s.Until("nothing is leaked", func() bool { return len(s.leaked()) == 0 })
 	s.AwaitVolumeGone(volumeOf(claim))
-	s.expectSettled()
+	s.expectEmptyJournal()
 	if calls := s.count(deleted, volumeOf(claim)); calls != 1 {
 		t.Errorf("Delete was called %d times, want once", calls)
 	}
 }
 
 // expireLease ends the leader lease of a process that was killed.
-func (s *scene) expireLease() {
+func (s *fixture) expireLease() {
 	s.T.Helper()
 	leases := s.Client.CoordinationV1().Leases(account)
 	lease, err := leases.Get(s.Ctx, s.name, metav1.GetOptions{})
@@ -75,23 +75,23 @@ func (s *scene) expireLease() {
 }
 
 func TestEntryOutlivesOnlyOpenCalls(t *testing.T) {
-	s := enter(t, exeunt)
-	s.end(provisioned, answerLost)
+	s := startFixture(t, exeunt)
+	s.setResult(provisioned, answerLost)
 	claim := s.CreateClaim("claim", s.name)
 	s.Until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
 	if entries := s.entries(journal.KindActive); len(entries) != 1 || entries[0].UID != claim.UID {
 		t.Errorf("entries while the call is open: %+v, want that of the claim", entries)
 	}
-	s.heal()
+	s.succeed()
 	s.AwaitBound(claim.Name)
-	s.expectSettled()
+	s.expectEmptyJournal()
 }
 
 func TestNonIdempotentCallIsNotRepeated(t *testing.T) {
 	harness.Parallel(t, withoutProvisioner)
 	for name, alive := range map[string]bool{"claim deleted": false, "claim lives": true} {
 		t.Run(name, func(t *testing.T) {
-			s := enter(t, exeunt, func(how *settings) { how.NonIdempotent = true })
+			s := startFixture(t, exeunt, func(how *settings) { how.NonIdempotent = true })
 			claim := s.killAfterProvision()
 			if !alive {
 				s.DeleteClaim(claim.Name)
@@ -121,7 +121,7 @@ func TestNonIdempotentCallIsNotRepeated(t *testing.T) {
 }
 
 // journalCommand runs "exeunt journal" as the administrator.
-func (s *scene) journalCommand(args ...string) string {
+func (s *fixture) journalCommand(args ...string) string {
 	s.T.Helper()
 	program, err := harness.Binaries().Path("exeunt")
 	s.Must(err, "find exeunt")
@@ -134,7 +134,7 @@ func (s *scene) journalCommand(args ...string) string {
 
 // Another process takes the lease, as when this one was cut off from the API server.
 func TestLostLeaseEndsTheProcess(t *testing.T) {
-	s := enter(t, exeunt, func(how *settings) { how.Elected = true })
+	s := startFixture(t, exeunt, func(how *settings) { how.Elected = true })
 	s.AwaitBound(s.CreateClaim("claim", s.name).Name)
 	leases := s.Client.CoordinationV1().Leases(account)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -145,7 +145,7 @@ func TestLostLeaseEndsTheProcess(t *testing.T) {
 		return err
 	})
 	s.Must(err, "take the leader lease")
-	s.awaitEnd()
+	s.awaitExit()
 	if err := s.process.Err(); err == nil || !strings.Contains(err.Error(), "the leader lease was lost") {
 		t.Errorf("the process ended with %v", err)
 	}
@@ -153,32 +153,32 @@ func TestLostLeaseEndsTheProcess(t *testing.T) {
 
 // The volume cannot be recorded. The process is killed while it deletes the volume.
 func TestUnusableVolumeIsDeletedAfterCrash(t *testing.T) {
-	s := enter(t, exeunt)
-	s.on(func(c call) ending {
+	s := startFixture(t, exeunt)
+	s.setReaction(func(c call) result {
 		if c.method == deleting {
 			s.kill()
 		}
 		return incomplete
 	})
 	claim := s.CreateClaim("claim", s.name)
-	s.awaitEnd()
+	s.awaitExit()
 	if entries := s.entries(journal.KindActive); len(entries) != 1 || entries[0].State != journal.Discarding {
 		t.Errorf("entries: %+v, want one that is %s", entries, journal.Discarding)
 	}
 	s.DeleteClaim(claim.Name)
 	s.AwaitClaimGone(claim.Name)
-	s.heal()
+	s.succeed()
 	s.start()
 	s.Until("nothing is leaked", func() bool { return len(s.leaked()) == 0 })
-	s.expectSettled()
+	s.expectEmptyJournal()
 }
 
 func TestUnusableVolumeIsCreatedAnew(t *testing.T) {
-	s := enter(t, exeunt)
-	s.end(provisioned, incomplete)
+	s := startFixture(t, exeunt)
+	s.setResult(provisioned, incomplete)
 	claim := s.CreateClaim("claim", s.name)
 	s.Until("the volume is deleted", func() bool { return s.count(deleted, volumeOf(claim)) > 0 })
-	s.heal()
+	s.succeed()
 	volume := s.AwaitBound(claim.Name)
 	if !s.stored(directory(volume)) {
 		t.Error("the volume of the claim does not exist")
@@ -186,21 +186,21 @@ func TestUnusableVolumeIsCreatedAnew(t *testing.T) {
 }
 
 func TestGuardsAreAsked(t *testing.T) {
-	s := enter(t, exeunt, func(how *settings) { how.Guarded = true })
-	s.end(shouldProvision, declined)
+	s := startFixture(t, exeunt, func(how *settings) { how.Guarded = true })
+	s.setResult(shouldProvision, declined)
 	claim := s.CreateClaim("claim", s.name)
 	s.Until("ShouldProvision was asked twice", func() bool { return s.count(shouldProvision, volumeOf(claim)) > 1 })
 	if calls := s.count(provisioned, volumeOf(claim)); calls > 0 {
 		t.Errorf("Provision was called %d times for an unqualified claim", calls)
 	}
-	s.end(shouldDelete, declined)
+	s.setResult(shouldDelete, declined)
 	volume := s.AwaitBound(claim.Name)
 	s.DeleteClaim(claim.Name)
 	s.Until("ShouldDelete was asked twice", func() bool { return s.count(shouldDelete, volume.Name) > 1 })
 	if calls := s.count(deleting, volume.Name); calls > 0 {
 		t.Errorf("Delete was called %d times for a guarded volume", calls)
 	}
-	s.heal()
+	s.succeed()
 	s.AwaitVolumeGone(volume.Name)
 	if s.stored(directory(volume)) {
 		t.Error("the volume is left behind")
@@ -208,17 +208,17 @@ func TestGuardsAreAsked(t *testing.T) {
 }
 
 func TestEventsOfFailures(t *testing.T) {
-	s := enter(t, exeunt)
-	s.end(provisioned, answerLost)
+	s := startFixture(t, exeunt)
+	s.setResult(provisioned, answerLost)
 	claim := s.CreateClaim("claim", s.name)
 	s.awaitEvent(claim, "ProvisioningFailed", "the storage system did not answer in time")
-	s.heal()
+	s.succeed()
 	volume := s.AwaitBound(claim.Name)
 	s.awaitEvent(claim, "ProvisioningSucceeded", volume.Name)
-	s.end(deleting, fails)
+	s.setResult(deleting, fails)
 	s.DeleteClaim(claim.Name)
 	s.awaitEvent(volume, "VolumeFailedDelete", "the directory is busy")
-	s.heal()
+	s.succeed()
 	s.AwaitVolumeGone(volume.Name)
 }
 
@@ -227,8 +227,8 @@ func TestFullNodeIsGivenUp(t *testing.T) {
 	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			s := enter(t, on)
-			s.end(provisioned, unfitNode)
+			s := startFixture(t, on)
+			s.setResult(provisioned, unfitNode)
 			class := s.name + "-wait"
 			s.createClass(class, remove, storagev1.VolumeBindingWaitForFirstConsumer)
 			node, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, metav1.CreateOptions{})
@@ -243,7 +243,7 @@ func TestFullNodeIsGivenUp(t *testing.T) {
 				return now.Annotations[storage.AnnSelectedNode] == ""
 			})
 			s.awaitEvent(claim, "ProvisioningFailed", "the node is full")
-			s.heal()
+			s.succeed()
 			s.selectNode(claim.Name, node.Name)
 			s.AwaitBound(claim.Name)
 		})
@@ -251,7 +251,7 @@ func TestFullNodeIsGivenUp(t *testing.T) {
 }
 
 // selectNode selects a node as the scheduler does.
-func (s *scene) selectNode(claim, node string) {
+func (s *fixture) selectNode(claim, node string) {
 	s.T.Helper()
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, storage.AnnSelectedNode, node)
 	_, err := s.Client.CoreV1().PersistentVolumeClaims(s.name).Patch(s.Ctx, claim, types.MergePatchType, body, metav1.PatchOptions{})
@@ -259,7 +259,7 @@ func (s *scene) selectNode(claim, node string) {
 }
 
 func TestBlockVolumeIsRefused(t *testing.T) {
-	s := enter(t, exeunt)
+	s := startFixture(t, exeunt)
 	claim := s.NewClaim("claim", s.name)
 	claim.Spec.VolumeMode = ptr.To(v1.PersistentVolumeBlock)
 	claim, err := s.Client.CoreV1().PersistentVolumeClaims(s.name).Create(s.Ctx, claim, metav1.CreateOptions{})
@@ -271,7 +271,7 @@ func TestBlockVolumeIsRefused(t *testing.T) {
 }
 
 // awaitEvent waits for an event of the object whose message has the text.
-func (s *scene) awaitEvent(object metav1.Object, reason, text string) {
+func (s *fixture) awaitEvent(object metav1.Object, reason, text string) {
 	s.T.Helper()
 	s.Until("there is an event "+reason+" with "+text, func() bool {
 		list, err := s.Client.CoreV1().Events(metav1.NamespaceAll).List(s.Ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})

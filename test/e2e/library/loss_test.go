@@ -24,9 +24,9 @@ func TestLateWatchOfRetainedVolume(t *testing.T) {
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
 			var proxy *lateWatch
-			s := prepare(t, on)
-			proxy, s.how.Kubeconfig = s.newLateWatch()
-			s.end(deleting, fails)
+			s := newFixture(t, on)
+			proxy, s.settings.Kubeconfig = s.newLateWatch()
+			s.setResult(deleting, fails)
 			s.start()
 			claim := s.CreateClaim("claim", s.name)
 			volume := s.AwaitBound(claim.Name)
@@ -34,16 +34,16 @@ func TestLateWatchOfRetainedVolume(t *testing.T) {
 			s.Until("Delete fails", func() bool { return s.count(deleting, volume.Name) > 0 })
 			proxy.hold()
 			s.SetPolicy(volume.Name, keep)
-			if on.forgets() {
+			if on.leaksOnRestart() {
 				calls := s.count(deleting, volume.Name) // one may be under way
 				s.Until("Delete is retried", func() bool { return s.count(deleting, volume.Name) > calls+1 })
-				s.heal()
+				s.succeed()
 				s.Until("the data is lost", func() bool { return s.count(deleted, volume.Name) > 0 })
 				s.record(retainedLate, "**data lost**")
 				return
 			}
 			s.AwaitVolume(volume.Name, "has no finalizer", func(v *v1.PersistentVolume) bool { return !slices.Contains(v.Finalizers, external) })
-			s.heal()
+			s.succeed()
 			if !s.stored(directory(volume)) || s.count(deleted, volume.Name) > 0 {
 				t.Error("the data of a volume with policy Retain is lost")
 			}
@@ -57,9 +57,9 @@ func TestTakenNameOfVolume(t *testing.T) {
 	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			s := enter(t, on)
+			s := startFixture(t, on)
 			var once sync.Once
-			s.on(func(c call) ending {
+			s.setReaction(func(c call) result {
 				if c.method == provisioned {
 					once.Do(func() { s.takeName(c.volume) })
 				}
@@ -67,19 +67,19 @@ func TestTakenNameOfVolume(t *testing.T) {
 			})
 			claim := s.CreateClaim("claim", s.name)
 			s.Until("Provision was called", func() bool { return s.count(provisioned, volumeOf(claim)) > 0 })
-			if !on.forgets() {
+			if !on.leaksOnRestart() {
 				s.Until("the volume is deleted", func() bool { return s.count(deleted, volumeOf(claim)) > 0 })
 			}
 			s.passQueues()
 			s.DeleteClaim(claim.Name)
 			s.AwaitClaimGone(claim.Name)
-			s.concludeLeak(nameTaken, on.forgets())
+			s.expectLeak(nameTaken, on.leaksOnRestart())
 		})
 	}
 }
 
 // takeName creates a PersistentVolume of somebody else.
-func (s *scene) takeName(name string) {
+func (s *fixture) takeName(name string) {
 	volume := s.NewVolume(name, keep, s.inDirectory("/nowhere"))
 	volume.Name = name
 	if _, err := s.Client.CoreV1().PersistentVolumes().Create(s.Ctx, volume, metav1.CreateOptions{}); err != nil {

@@ -60,12 +60,12 @@ const (
 	exeunt engine = "exeunt"
 )
 
-// engines are all engines that the cases are played on.
+// engines are all tested engines.
 var engines = []engine{v10Default, v10, exeunt}
 
-// forgets reports whether the engine knows nothing after a restart of a volume whose
+// leaksOnRestart reports whether the engine, after a restart, leaks an unrecorded volume whose
 // claim is gone.
-func (e engine) forgets() bool { return e == v10 || e == v10Default }
+func (e engine) leaksOnRestart() bool { return e == v10 || e == v10Default }
 
 // provision is the provisioner's process.
 func provision(text string) error {
@@ -102,23 +102,23 @@ func provision(text string) error {
 	return fmt.Errorf("unknown engine %q", how.Engine)
 }
 
-// ending is how a call of the provisioner ends.
-type ending string
+// result is the result of a call of the provisioner.
+type result string
 
 const (
-	succeeds ending = ""
-	// answerLost: the volume exists, and nobody knows.
-	answerLost ending = "answer lost"
+	succeeds result = ""
+	// answerLost: the volume was created, and the call returns an error.
+	answerLost result = "answer lost"
 	// unfitNode: the volume cannot be created for the selected node.
-	unfitNode ending = "unfit node"
+	unfitNode result = "unfit node"
 	// incomplete: the returned PersistentVolume has no capacity.
-	incomplete ending = "incomplete"
-	fails      ending = "fails"
-	// declined: the object is not to be served now.
-	declined ending = "declined"
+	incomplete result = "incomplete"
+	fails      result = "fails"
+	// declined: the guard does not allow the call now.
+	declined result = "declined"
 )
 
-// Methods that the test is asked about.
+// Calls that the provisioner reports to the test.
 const (
 	// provisioned: the directory exists, and Provision has not returned.
 	provisioned = "Provision"
@@ -194,8 +194,8 @@ func (p *guardedProvisioner) ShouldDelete(ctx context.Context, volume *v1.Persis
 	return err == nil && end == succeeds
 }
 
-// ask tells the test about the call and returns how the call ends.
-func (p *hookedProvisioner) ask(ctx context.Context, method, volume string) (ending, error) {
+// ask reports the call to the test, and returns the result that the test wants.
+func (p *hookedProvisioner) ask(ctx context.Context, method, volume string) (result, error) {
 	question := p.hooks + "?" + url.Values{"method": {method}, "volume": {volume}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, question, bytes.NewReader(nil))
 	if err != nil {
@@ -207,5 +207,5 @@ func (p *hookedProvisioner) ask(ctx context.Context, method, volume string) (end
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(response.Body)
-	return ending(answer), err
+	return result(answer), err
 }

@@ -24,7 +24,7 @@ type lateWatch struct {
 
 // newLateWatch returns a proxy and the kubeconfig of its client, who has the rights of the
 // provisioner's service account.
-func (s *scene) newLateWatch() (*lateWatch, string) {
+func (s *fixture) newLateWatch() (*lateWatch, string) {
 	s.T.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
 	s.Must(err, "load kubeconfig")

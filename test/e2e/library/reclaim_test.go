@@ -17,10 +17,10 @@ const (
 	remove   = v1.PersistentVolumeReclaimDelete
 )
 
-// journey is one of the ten cases.
-type journey struct{ harness.ReclaimCase }
+// reclaimCase is one of the ten cases.
+type reclaimCase struct{ harness.ReclaimCase }
 
-var journeys = []journey{
+var reclaimCases = []reclaimCase{
 	{harness.ReclaimCase{Static: false, Policy: remove, Order: harness.ClaimOnly}},
 	{harness.ReclaimCase{Static: false, Policy: remove, Order: harness.VolumeThenClaim}},
 	{harness.ReclaimCase{Static: true, Policy: remove, Order: harness.ClaimOnly}},
@@ -34,29 +34,29 @@ var journeys = []journey{
 }
 
 // deletes reports whether the policy at the end is Delete.
-func (j journey) deletes() bool { return j.IsReclaimed(true) }
+func (j reclaimCase) deletes() bool { return j.IsReclaimed(true) }
 
 // leaks reports whether the engine leaves the volume behind: without the finalizer nothing
 // keeps a PersistentVolume that is deleted before its claim.
-func (j journey) leaks(on engine) bool {
+func (j reclaimCase) leaks(on engine) bool {
 	return on == v10Default && j.deletes() && j.Order == harness.VolumeThenClaim
 }
 
 func TestReclaimPolicyInEveryOrder(t *testing.T) {
 	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
-		for _, j := range journeys {
+		for _, j := range reclaimCases {
 			t.Run(fmt.Sprintf("%s/%s", on, j), func(t *testing.T) {
-				s := enter(t, on)
-				volume := s.travel(j)
-				s.conclude(j, volume)
+				s := startFixture(t, on)
+				volume := s.runCase(j)
+				s.expectReclaimed(j, volume)
 			})
 		}
 	}
 }
 
-// travel takes one volume along its journey until its object is gone.
-func (s *scene) travel(j journey) *v1.PersistentVolume {
+// runCase binds and deletes one volume in the order of the case.
+func (s *fixture) runCase(j reclaimCase) *v1.PersistentVolume {
 	s.T.Helper()
 	volume := s.bind(j)
 	s.awaitFinalizer(volume.Name, j.Policy)
@@ -81,7 +81,7 @@ func (s *scene) travel(j journey) *v1.PersistentVolume {
 }
 
 // bind returns the volume of a claim named "claim".
-func (s *scene) bind(j journey) *v1.PersistentVolume {
+func (s *fixture) bind(j reclaimCase) *v1.PersistentVolume {
 	s.T.Helper()
 	class := s.name
 	switch {
@@ -95,7 +95,7 @@ func (s *scene) bind(j journey) *v1.PersistentVolume {
 }
 
 // awaitFinalizer waits until the volume has the finalizer that the policy asks for.
-func (s *scene) awaitFinalizer(volume string, policy v1.PersistentVolumeReclaimPolicy) {
+func (s *fixture) awaitFinalizer(volume string, policy v1.PersistentVolumeReclaimPolicy) {
 	s.T.Helper()
 	if s.engine == v10Default {
 		return
@@ -105,8 +105,8 @@ func (s *scene) awaitFinalizer(volume string, policy v1.PersistentVolumeReclaimP
 	})
 }
 
-// conclude compares the storage system with what the policy says.
-func (s *scene) conclude(j journey, volume *v1.PersistentVolume) {
+// expectReclaimed compares the storage system with the reclaim policy.
+func (s *fixture) expectReclaimed(j reclaimCase, volume *v1.PersistentVolume) {
 	s.T.Helper()
 	s.passQueues()
 	stored, deletions := s.stored(directory(volume)), s.count(deleted, volume.Name)
@@ -128,13 +128,13 @@ func (s *scene) conclude(j journey, volume *v1.PersistentVolume) {
 
 // deletesOnce reports whether the engine calls Delete once for each volume. v10 calls it
 // again when its cache is stale.
-func (s *scene) deletesOnce() bool { return s.engine != v10 && s.engine != v10Default }
+func (s *fixture) deletesOnce() bool { return s.engine != v10 && s.engine != v10Default }
 
 func TestFinalizerIsInFirstWrite(t *testing.T) {
 	harness.Parallel(t, withoutProvisioner)
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
-			s := enter(t, on)
+			s := startFixture(t, on)
 			watcher, err := s.Client.CoreV1().PersistentVolumes().Watch(s.Ctx, metav1.ListOptions{})
 			s.Must(err, "watch volumes")
 			defer watcher.Stop()

@@ -28,7 +28,7 @@ type table struct {
 var results table
 
 // record logs and keeps one line.
-func (s *scene) record(topic, left string) {
+func (s *fixture) record(topic, left string) {
 	s.T.Helper()
 	s.T.Logf("| %s | %s | %s |", topic, s.engine, left)
 	results.mu.Lock()

@@ -23,15 +23,15 @@ import (
 // that the tests start.
 var withoutProvisioner = harness.Setup{NoProvisioner: true}
 
-// scene is one test: a provisioner, a directory and two classes of its own.
-type scene struct {
+// fixture has the objects of one test: a provisioner, a directory and two classes of its own.
+type fixture struct {
 	*harness.Session
 	// name is that of the provisioner, the namespace and the class with policy Delete.
 	name    string
 	baseDir string
 	engine  engine
 	// how are the settings of the process.
-	how settings
+	settings settings
 	// kubeconfig is that of the provisioner's service account.
 	kubeconfig string
 	server     *httptest.Server
@@ -40,34 +40,34 @@ type scene struct {
 
 	mu    sync.Mutex
 	calls []call
-	react func(call) ending
+	react func(call) result
 }
 
 // call is one finished call of the provisioner.
 type call struct{ method, volume string }
 
-// enter starts a provisioner on the engine; change may alter its settings.
-func enter(t *testing.T, on engine, change ...func(*settings)) *scene {
+// startFixture starts a provisioner on the engine; change may alter its settings.
+func startFixture(t *testing.T, on engine, change ...func(*settings)) *fixture {
 	t.Helper()
-	s := prepare(t, on)
+	s := newFixture(t, on)
 	for _, f := range change {
-		f(&s.how)
+		f(&s.settings)
 	}
 	s.start()
 	return s
 }
 
-// prepare makes what a provisioner on the engine needs, in a cluster without one.
-func prepare(t *testing.T, on engine) *scene {
+// newFixture creates the objects that a provisioner on the engine needs, without the provisioner.
+func newFixture(t *testing.T, on engine) *fixture {
 	t.Helper()
-	s := &scene{Session: harness.Join(t, withoutProvisioner), engine: on, baseDir: t.TempDir()}
+	s := &fixture{Session: harness.Join(t, withoutProvisioner), engine: on, baseDir: t.TempDir()}
 	s.name, s.kubeconfig = s.Namespace, identityIn(s.Session)
-	s.heal()
+	s.succeed()
 	s.server = httptest.NewServer(http.HandlerFunc(s.answer))
 	t.Cleanup(s.server.Close)
 	s.createClass(s.name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
 	s.createClass(s.retained(), v1.PersistentVolumeReclaimRetain, storagev1.VolumeBindingImmediate)
-	s.how = settings{Engine: on, Name: s.name, BaseDir: s.baseDir, Kubeconfig: s.kubeconfig, Hooks: s.server.URL}
+	s.settings = settings{Engine: on, Name: s.name, BaseDir: s.baseDir, Kubeconfig: s.kubeconfig, Hooks: s.server.URL}
 	t.Cleanup(func() {
 		if s.process != nil {
 			_ = s.process.Kill()
@@ -76,16 +76,16 @@ func prepare(t *testing.T, on engine) *scene {
 	return s
 }
 
-func (s *scene) createClass(name string, policy v1.PersistentVolumeReclaimPolicy, mode storagev1.VolumeBindingMode) {
+func (s *fixture) createClass(name string, policy v1.PersistentVolumeReclaimPolicy, mode storagev1.VolumeBindingMode) {
 	s.T.Helper()
 	s.CreateStorageClass(harness.NewClass(name, s.name, policy, mode))
 }
 
 // retained is the class with policy Retain.
-func (s *scene) retained() string { return s.name + "-retain" }
+func (s *fixture) retained() string { return s.name + "-retain" }
 
 // answer is called by the provisioner after each call of the storage system.
-func (s *scene) answer(w http.ResponseWriter, r *http.Request) {
+func (s *fixture) answer(w http.ResponseWriter, r *http.Request) {
 	now := call{r.URL.Query().Get("method"), r.URL.Query().Get("volume")}
 	s.mu.Lock()
 	s.calls = append(s.calls, now)
@@ -94,28 +94,28 @@ func (s *scene) answer(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprint(w, string(react(now)))
 }
 
-// on sets what is answered from now on.
-func (s *scene) on(react func(call) ending) {
+// setReaction sets the function that returns the results of later calls.
+func (s *fixture) setReaction(react func(call) result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.react = react
 }
 
-// end has calls of the method end so, and all others succeed.
-func (s *scene) end(method string, so ending) {
-	s.on(func(c call) ending {
+// setResult gives calls of the method the result. All other calls succeed.
+func (s *fixture) setResult(method string, r result) {
+	s.setReaction(func(c call) result {
 		if c.method == method {
-			return so
+			return r
 		}
 		return succeeds
 	})
 }
 
-// heal has all calls succeed.
-func (s *scene) heal() { s.end("", succeeds) }
+// succeed makes all calls succeed.
+func (s *fixture) succeed() { s.setResult("", succeeds) }
 
 // count returns how often the method was called for the volume.
-func (s *scene) count(method, volume string) int {
+func (s *fixture) count(method, volume string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	count := 0
@@ -128,9 +128,9 @@ func (s *scene) count(method, volume string) int {
 }
 
 // start starts the provisioner's process.
-func (s *scene) start() {
+func (s *fixture) start() {
 	s.T.Helper()
-	text, err := json.Marshal(s.how)
+	text, err := json.Marshal(s.settings)
 	s.Must(err, "write settings")
 	s.runs++
 	program, err := os.Executable()
@@ -143,7 +143,7 @@ func (s *scene) start() {
 }
 
 // kill ends the provisioner as a crash does.
-func (s *scene) kill() {
+func (s *fixture) kill() {
 	s.T.Helper()
 	if err := s.process.Kill(); err != nil {
 		s.T.Errorf("kill provisioner: %v", err)
@@ -151,13 +151,13 @@ func (s *scene) kill() {
 }
 
 // stop ends the provisioner as a rollout does.
-func (s *scene) stop() {
+func (s *fixture) stop() {
 	s.T.Helper()
 	s.Must(s.process.Stop(s.Ctx), "stop provisioner")
 }
 
 // createVolume creates a static volume with a directory in a class of its own.
-func (s *scene) createVolume(policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
+func (s *fixture) createVolume(policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
 	s.T.Helper()
 	path := filepath.Join(s.baseDir, "static")
 	s.Must(os.Mkdir(path, 0o700), "make directory")
@@ -165,7 +165,7 @@ func (s *scene) createVolume(policy v1.PersistentVolumeReclaimPolicy) *v1.Persis
 }
 
 // inDirectory gives a static volume the directory, and a class that no other claim names.
-func (s *scene) inDirectory(path string) func(*v1.PersistentVolume) {
+func (s *fixture) inDirectory(path string) func(*v1.PersistentVolume) {
 	return func(v *v1.PersistentVolume) {
 		v.Spec.StorageClassName = s.name + "-static"
 		v.Spec.CSI.Driver, v.Spec.CSI.VolumeHandle = s.name, path
@@ -173,18 +173,18 @@ func (s *scene) inDirectory(path string) func(*v1.PersistentVolume) {
 }
 
 // passQueues sends another claim through all queues, from its creation until its volume
-// is deleted: what was decided before is carried out by then.
-func (s *scene) passQueues() {
+// is deleted. All earlier objects are reconciled by then.
+func (s *fixture) passQueues() {
 	s.T.Helper()
-	s.CreateClaim("marker", s.name)
-	volume := s.AwaitBound("marker")
-	s.DeleteClaim("marker")
+	s.CreateClaim("probe", s.name)
+	volume := s.AwaitBound("probe")
+	s.DeleteClaim("probe")
 	s.AwaitVolumeGone(volume.Name)
-	s.AwaitClaimGone("marker")
+	s.AwaitClaimGone("probe")
 }
 
 // stored reports whether the storage system has the volume.
-func (s *scene) stored(directory string) bool {
+func (s *fixture) stored(directory string) bool {
 	s.T.Helper()
 	_, err := os.Stat(directory)
 	if err != nil && !os.IsNotExist(err) {
@@ -193,8 +193,8 @@ func (s *scene) stored(directory string) bool {
 	return err == nil
 }
 
-// recorded returns the directories that PersistentVolumes of the provisioner have.
-func (s *scene) recorded() []string {
+// recorded returns the directories of all PersistentVolumes.
+func (s *fixture) recorded() []string {
 	s.T.Helper()
 	list, err := s.Client.CoreV1().PersistentVolumes().List(s.Ctx, metav1.ListOptions{})
 	s.Must(err, "list volumes")
@@ -206,7 +206,7 @@ func (s *scene) recorded() []string {
 }
 
 // leaked returns the directories that no PersistentVolume has.
-func (s *scene) leaked() []string {
+func (s *fixture) leaked() []string {
 	s.T.Helper()
 	entries, err := os.ReadDir(s.baseDir)
 	s.Must(err, "list directories")
