@@ -27,16 +27,16 @@ const perPhase = 100
 // those with an unresolved entry and those that upstream leaked.
 func TestSwapToUpstreamAndBackLosesNoVolume(t *testing.T) {
 	t.Parallel()
-	w := newSwap(t)
-	w.phaseOfOurs()
-	w.phaseOfUpstream()
-	w.phaseOfOursAgain()
-	w.expectExactOrphans()
-	w.report()
+	r := newReplacement(t)
+	r.runOurs()
+	r.runUpstream()
+	r.runOursAgain()
+	r.expectExplainedOrphans()
+	r.report()
 }
 
-// swap is a driver whose provisioner is replaced.
-type swap struct {
+// replacement is a driver whose provisioner is replaced.
+type replacement struct {
 	*harness.Session
 	driver *harness.ScriptedDriver
 	claims *harness.ClaimWatch
@@ -60,20 +60,20 @@ type swap struct {
 	unresolved []journal.Entry
 }
 
-func newSwap(t *testing.T) *swap {
+func newReplacement(t *testing.T) *replacement {
 	t.Helper()
 	s := harness.Own(t, harness.Setup{NoPrograms: true}, harness.Within(4*harness.Timeout))
-	w := &swap{Session: s, driver: harness.NewScriptedDriver(s, false), claims: s.WatchClaims(),
+	r := &replacement{Session: s, driver: harness.NewScriptedDriver(s, false), claims: s.WatchClaims(),
 		deleted: map[string]time.Time{}, slowest: map[string]time.Duration{}, protected: map[string]string{}}
 	s.Must(s.GrantUpstream(s.Ctx), "grant upstream's rights")
 	for name, policy := range map[string]v1.PersistentVolumeReclaimPolicy{
 		"delete": v1.PersistentVolumeReclaimDelete, "retain": v1.PersistentVolumeReclaimRetain,
 	} {
-		class := harness.NewClass(s.Namespace+"-"+name, w.driver.Config.Name, policy, storagev1.VolumeBindingImmediate)
+		class := harness.NewClass(s.Namespace+"-"+name, r.driver.Config.Name, policy, storagev1.VolumeBindingImmediate)
 		s.CreateStorageClass(class)
 	}
 	t.Cleanup(func() {
-		for _, process := range []*sandbox.Process{w.controller, w.sidecar} {
+		for _, process := range []*sandbox.Process{r.controller, r.sidecar} {
 			if process == nil {
 				continue
 			}
@@ -83,7 +83,7 @@ func newSwap(t *testing.T) *swap {
 			}
 		}
 	})
-	return w
+	return r
 }
 
 // sidecarFlags are the flags of both provisioners. The lease of a killed one expires soon.
@@ -93,26 +93,26 @@ var sidecarFlags = []string{
 	"--timeout=2s", "--retry-interval-start=100ms", "--retry-interval-max=1s", "--feature-gates=ReleaseLeaderElectionOnExit=true",
 }
 
-func (w *swap) sidecarOf(name string) sandbox.Controller {
+func (r *replacement) sidecarOf(name string) sandbox.Controller {
 	return sandbox.Controller{Name: name, HonorReclaimPolicy: true, Args: sidecarFlags, Env: []string{"NAMESPACE=" + deploy.Namespace}}
 }
 
-func (w *swap) startOurs(name string) {
-	w.T.Helper()
+func (r *replacement) startOurs(name string) {
+	r.T.Helper()
 	var err error
-	w.controller, err = w.Plane.StartPVController(w.Ctx, sandbox.Controller{Name: "loops-" + name, HonorReclaimPolicy: true})
-	w.Must(err, "start pv-controller")
-	w.sidecar, err = w.Plane.StartProvisioner(w.Ctx, &sandbox.Driver{Socket: w.driver.Socket}, w.sidecarOf("sidecar-"+name))
-	w.Must(err, "start provisioner")
+	r.controller, err = r.Plane.StartPVController(r.Ctx, sandbox.Controller{Name: "loops-" + name, HonorReclaimPolicy: true})
+	r.Must(err, "start pv-controller")
+	r.sidecar, err = r.Plane.StartProvisioner(r.Ctx, &sandbox.Driver{Socket: r.driver.Socket}, r.sidecarOf("sidecar-"+name))
+	r.Must(err, "start provisioner")
 }
 
-func (w *swap) startUpstream(name string) {
-	w.T.Helper()
+func (r *replacement) startUpstream(name string) {
+	r.T.Helper()
 	var err error
-	w.controller, err = w.Plane.StartUpstreamLoops(w.Ctx, sandbox.Controller{Name: "loops-" + name})
-	w.Must(err, "start upstream's loops")
-	w.sidecar, err = w.Plane.StartUpstreamProvisioner(w.Ctx, &sandbox.Driver{Socket: w.driver.Socket}, w.sidecarOf("sidecar-"+name))
-	w.Must(err, "start upstream's sidecar")
+	r.controller, err = r.Plane.StartUpstreamLoops(r.Ctx, sandbox.Controller{Name: "loops-" + name})
+	r.Must(err, "start upstream's loops")
+	r.sidecar, err = r.Plane.StartUpstreamProvisioner(r.Ctx, &sandbox.Driver{Socket: r.driver.Socket}, r.sidecarOf("sidecar-"+name))
+	r.Must(err, "start upstream's sidecar")
 }
 
 // frequentFaults apply to any call of the method.
@@ -130,99 +130,99 @@ func frequentFaults() []csimock.Fault {
 // lostConnection is for our provisioner only; it ends upstream's sidecar.
 var lostConnection = csimock.Fault{Method: "CreateVolume", Disconnect: true, After: true, Times: 2}
 
-// unanswered creates claims, before any program runs, whose CreateVolume calls hang. With
+// createHanging creates claims, before any program runs, whose CreateVolume calls hang. With
 // after, the volume is created before the call hangs.
-func (w *swap) unanswered(phase string, from, to int, after bool) []string {
-	w.T.Helper()
-	created := w.create(phase, from, to)
+func (r *replacement) createHanging(phase string, from, to int, after bool) []string {
+	r.T.Helper()
+	created := r.create(phase, from, to)
 	var hanging []csimock.Fault
 	for _, name := range created {
-		hanging = append(hanging, csimock.Fault{Method: "CreateVolume", Volume: w.volumeOf(name), Hang: true, After: after})
+		hanging = append(hanging, csimock.Fault{Method: "CreateVolume", Volume: r.volumeOf(name), Hang: true, After: after})
 	}
-	w.Must(w.driver.Inject(hanging), "inject faults")
+	r.Must(r.driver.Inject(hanging), "inject faults")
 	return created
 }
 
-// phaseOfOurs ends with SIGKILL.
-func (w *swap) phaseOfOurs() {
-	w.T.Helper()
-	created := w.unanswered("a", 0, 10, true)
-	w.unanswered("a", 10, 13, false)
-	w.Must(w.driver.Inject(append(frequentFaults(), lostConnection)), "inject faults")
-	w.startOurs("first")
+// runOurs ends with SIGKILL.
+func (r *replacement) runOurs() {
+	r.T.Helper()
+	created := r.createHanging("a", 0, 10, true)
+	r.createHanging("a", 10, 13, false)
+	r.Must(r.driver.Inject(append(frequentFaults(), lostConnection)), "inject faults")
+	r.startOurs("first")
 	for _, name := range created {
-		w.awaitStored(name)
+		r.awaitStored(name)
 	}
-	w.delete(claimNames("a", 0, 3)...)
-	w.delete("a-10")
-	w.load("a", 13)
-	w.awaitAllGone("ours")
+	r.delete(claimNames("a", 0, 3)...)
+	r.delete("a-10")
+	r.load("a", 13)
+	r.awaitAllGone("ours")
 	pending := claimNames("a", perPhase-20, perPhase)
-	w.Must(w.createAll(pending), "create claims")
-	w.Must(w.sidecar.Kill(), "kill provisioner")
-	w.Must(w.controller.Stop(w.Ctx), "stop pv-controller")
-	w.inherited = w.driver.JournalEntries(journal.KindActive)
-	w.driver.Server.ClearFaults()
-	w.expectInherited(claimNames("a", 0, 13))
+	r.Must(r.createAll(pending), "create claims")
+	r.Must(r.sidecar.Kill(), "kill provisioner")
+	r.Must(r.controller.Stop(r.Ctx), "stop pv-controller")
+	r.inherited = r.driver.JournalEntries(journal.KindActive)
+	r.driver.Server.ClearFaults()
+	r.expectInherited(claimNames("a", 0, 13))
 }
 
 // load creates the claims of the phase from the number on, without the last 20. It deletes
 // some claims while Pending and some once Bound.
-func (w *swap) load(phase string, from int) {
-	w.T.Helper()
-	w.create(phase, from, 30)
-	w.delete(claimNames(phase, from, 30)...)
-	w.create(phase, 30, perPhase-20)
+func (r *replacement) load(phase string, from int) {
+	r.T.Helper()
+	r.create(phase, from, 30)
+	r.delete(claimNames(phase, from, 30)...)
+	r.create(phase, 30, perPhase-20)
 	bound := claimNames(phase, 30, perPhase-20)
-	w.awaitAllBound(bound)
-	w.mayGo(claimNames(phase, 30, 45)...)
-	w.delete(claimNames(phase, 30, 45)...)
+	r.awaitAllBound(bound)
+	r.expectReclaimed(claimNames(phase, 30, 45)...)
+	r.delete(claimNames(phase, 30, 45)...)
 }
 
-// phaseOfUpstream ends with SIGTERM.
-func (w *swap) phaseOfUpstream() {
-	w.T.Helper()
-	began := len(w.driver.Server.Calls())
-	created := w.unanswered("b", 0, 5, true)
-	w.Must(w.driver.Inject(frequentFaults()), "inject faults")
-	w.startUpstream("upstream")
-	w.awaitAllBound(append(append(claimNames("a", 3, 10), claimNames("a", 11, 13)...), claimNames("a", perPhase-20, perPhase)...))
-	pod := w.CreatePod("a-8")
-	w.mayGo("a-5", "a-6")
-	w.delete("a-5", "a-6")
-	w.keep(true, "a-3", "a-4")
-	w.keep(false, "a-7")
-	w.keep(true, claimNames("a", 65, 70)...)
-	w.keep(false, claimNames("a", 60, 65)...)
-	w.load("b", 5)
-	w.keep(true, claimNames("b", 50, 55)...)
+// runUpstream ends with SIGTERM.
+func (r *replacement) runUpstream() {
+	r.T.Helper()
+	began := len(r.driver.Server.Calls())
+	created := r.createHanging("b", 0, 5, true)
+	r.Must(r.driver.Inject(frequentFaults()), "inject faults")
+	r.startUpstream("upstream")
+	r.awaitAllBound(append(append(claimNames("a", 3, 10), claimNames("a", 11, 13)...), claimNames("a", perPhase-20, perPhase)...))
+	pod := r.CreatePod("a-8")
+	r.expectReclaimed("a-5", "a-6")
+	r.delete("a-5", "a-6")
+	r.retain(true, "a-3", "a-4")
+	r.retain(false, "a-7")
+	r.retain(true, claimNames("a", 65, 70)...)
+	r.retain(false, claimNames("a", 60, 65)...)
+	r.load("b", 5)
+	r.retain(true, claimNames("b", 50, 55)...)
 	for _, name := range created {
-		w.awaitStored(name)
+		r.awaitStored(name)
 	}
-	w.delete(claimNames("b", 0, 3)...)
-	w.awaitAllGone("upstream")
-	w.Must(w.createAll(claimNames("b", perPhase-20, perPhase)), "create claims")
-	_ = w.sidecar.Stop(w.Ctx) // csi-provisioner ends with an error when it loses its lease
-	w.Must(w.controller.Stop(w.Ctx), "stop upstream's loops")
-	w.driver.Server.ClearFaults()
-	w.findLeaks(began)
-	w.Must(w.Client.CoreV1().Pods(w.Namespace).Delete(w.Ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod")
+	r.delete(claimNames("b", 0, 3)...)
+	r.awaitAllGone("upstream")
+	r.Must(r.createAll(claimNames("b", perPhase-20, perPhase)), "create claims")
+	_ = r.sidecar.Stop(r.Ctx) // csi-provisioner ends with an error when it loses its lease
+	r.Must(r.controller.Stop(r.Ctx), "stop upstream's loops")
+	r.driver.Server.ClearFaults()
+	r.findLeaks(began)
+	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod")
 }
 
-func (w *swap) phaseOfOursAgain() {
-	w.T.Helper()
-	w.foresee()
-	w.Must(w.driver.Inject(append(frequentFaults(), lostConnection)), "inject faults")
-	w.startOurs("again")
-	w.load("c", 0)
-	w.Must(w.createAll(claimNames("c", perPhase-20, perPhase)), "create claims")
-	w.mayGo(claimNames("b", 55, 60)...)
-	w.mayGo("a-8")
-	w.delete(claimNames("b", 55, 60)...)
-	w.delete("a-8")
-	w.awaitAllGone("ours again")
-	w.awaitQuiet()
-	w.claims.ExpectNoFinalizer(w.T)
+func (r *replacement) runOursAgain() {
+	r.T.Helper()
+	r.recordExpectations()
+	r.Must(r.driver.Inject(append(frequentFaults(), lostConnection)), "inject faults")
+	r.startOurs("again")
+	r.load("c", 0)
+	r.Must(r.createAll(claimNames("c", perPhase-20, perPhase)), "create claims")
+	r.expectReclaimed(claimNames("b", 55, 60)...)
+	r.expectReclaimed("a-8")
+	r.delete(claimNames("b", 55, 60)...)
+	r.delete("a-8")
+	r.awaitAllGone("ours again")
+	r.awaitFinished()
+	r.claims.ExpectNoFinalizer(r.T)
 }
 
 // claimNames returns the names of claims of a phase.
