@@ -45,15 +45,15 @@ func TestOursMatchesUpstream(t *testing.T) {
 	}
 }
 
-// compare plays a scenario on both sides at once. A difference may still disappear, so the
+// compare runs a scenario on both sides at once. A difference may still disappear, so the
 // outcomes are compared until only the intended differences are left.
 func (s *scenario) compare(t *testing.T, intended []difference) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
-	plays, err := s.playAll(ctx)
+	runs, err := s.runOnBothSides(ctx)
 	if s.Alone {
-		defer s.leave(ctx, t, plays)
+		defer s.deleteClaims(ctx, t, runs)
 	}
 	if err != nil {
 		results.add(s, failed)
@@ -62,12 +62,12 @@ func (s *scenario) compare(t *testing.T, intended []difference) {
 	reconsidered := time.After(reconsidering)
 	var found []difference
 	for again := time.NewTicker(100 * time.Millisecond); ; {
-		found = slices.DeleteFunc(compare(plays[0].outcome(), plays[1].outcome()), func(d difference) bool {
+		found = slices.DeleteFunc(compare(runs[0].outcome(), runs[1].outcome()), func(d difference) bool {
 			return slices.Contains(s.Races, d.What)
 		})
 		if slices.Equal(found, intended) {
 			results.add(s, outcomeOf(intended))
-			results.show(plays[0].outcome(), plays[1].outcome())
+			results.show(runs[0].outcome(), runs[1].outcome())
 			again.Stop()
 			return
 		}
@@ -80,13 +80,13 @@ func (s *scenario) compare(t *testing.T, intended []difference) {
 	}
 }
 
-// playAll plays the scenario on both sides, ours first in the result.
-func (s *scenario) playAll(ctx context.Context) ([]*play, error) {
+// runOnBothSides runs the scenario on both sides, ours first in the result.
+func (s *scenario) runOnBothSides(ctx context.Context) ([]*scenarioRun, error) {
 	first := ours
 	if s.Gate == "off" {
 		first = oursOff
 	}
-	plays, errs := make([]*play, 2), make([]error, 2)
+	runs, errs := make([]*scenarioRun, 2), make([]error, 2)
 	var running sync.WaitGroup
 	for i, start := range []func() (*side, error){first, upstream} {
 		running.Go(func() {
@@ -95,22 +95,22 @@ func (s *scenario) playAll(ctx context.Context) ([]*play, error) {
 				errs[i] = fmt.Errorf("start side %s: %w", side.name, err)
 				return
 			}
-			plays[i] = &play{side: side, scenario: s, created: map[string]types.UID{}}
-			errs[i] = plays[i].perform(ctx)
+			runs[i] = &scenarioRun{side: side, scenario: s, created: map[string]types.UID{}}
+			errs[i] = runs[i].run(ctx)
 		})
 	}
 	running.Wait()
-	return plays, errors.Join(errs...)
+	return runs, errors.Join(errs...)
 }
 
-// leave cleans up both sides for the next scenario that is alone.
-func (s *scenario) leave(ctx context.Context, t *testing.T, plays []*play) {
+// deleteClaims cleans up both sides for the next scenario that is alone.
+func (s *scenario) deleteClaims(ctx context.Context, t *testing.T, runs []*scenarioRun) {
 	t.Helper()
-	for _, p := range plays {
-		if p == nil {
+	for _, r := range runs {
+		if r == nil {
 			continue
 		}
-		if err := p.leave(ctx); err != nil {
+		if err := r.deleteClaims(ctx); err != nil {
 			t.Error(err)
 		}
 	}

@@ -14,7 +14,7 @@
 //
 // The kinds are claim, volume, class, attributesclass, pod and node; "volume of C"
 // is the one that was provisioned for the claim C or that it names. In the text,
-// ${scene} is the scenario's namespace and the prefix of its other names, ${name}
+// ${namespace} is the scenario's namespace and the prefix of its other names, ${name}
 // the name of the object itself, ${driver} the CSI driver, ${dir} a directory for
 // host paths, ${uid KIND NAME} and ${name KIND NAME} are those of another object.
 // A scenario that is "alone" changes shared objects, such as default classes. With "gate:

@@ -35,8 +35,8 @@ var (
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // outcome returns the final state of the scenario's objects.
-func (p *play) outcome() outcome {
-	names := p.names()
+func (r *scenarioRun) outcome() outcome {
+	names := r.names()
 	var replace []string
 	for one, name := range names {
 		replace = append(replace, string(one.object.GetUID()), "UID of "+name)
@@ -44,7 +44,7 @@ func (p *play) outcome() outcome {
 			replace = append(replace, handle, "HANDLE of "+name)
 		}
 	}
-	replace = append(replace, p.scene+"-", "", p.scene, "SCENE", p.dir, "DIR")
+	replace = append(replace, r.namespace+"-", "", r.namespace, "NAMESPACE", r.dir, "DIR")
 	hide := strings.NewReplacer(replace...)
 	result := outcome{}
 	for one, name := range names {
@@ -70,19 +70,19 @@ func (p *play) outcome() outcome {
 
 // names returns comparable names of the scenario's claims and volumes: the claim instead of
 // a generated name, and a number for a later object of the same name.
-func (p *play) names() map[*life]string {
+func (r *scenarioRun) names() map[*life]string {
 	names := map[*life]string{}
-	for _, one := range p.recorder.all() {
+	for _, one := range r.recorder.all() {
 		object := one.object
 		name := object.GetName()
 		claimNamespace, _, _ := unstructured.NestedString(object.Object, "spec", "claimRef", "namespace")
 		switch {
-		case one.kind == "claim" && object.GetNamespace() == p.scene:
-		case one.kind == "volume" && strings.HasPrefix(name, p.scene+"-"):
-			name = strings.TrimPrefix(name, p.scene+"-")
-		case one.kind == "volume" && claimNamespace == p.scene:
+		case one.kind == "claim" && object.GetNamespace() == r.namespace:
+		case one.kind == "volume" && strings.HasPrefix(name, r.namespace+"-"):
+			name = strings.TrimPrefix(name, r.namespace+"-")
+		case one.kind == "volume" && claimNamespace == r.namespace:
 			claim, _, _ := unstructured.NestedString(object.Object, "spec", "claimRef", "name")
-			if owner := p.recorder.byUID(types.UID(strings.TrimPrefix(name, "pvc-"))); owner != nil && owner.number > 1 {
+			if owner := r.recorder.byUID(types.UID(strings.TrimPrefix(name, "pvc-"))); owner != nil && owner.number > 1 {
 				claim = fmt.Sprintf("%s#%d", claim, owner.number)
 			}
 			name = "of " + claim

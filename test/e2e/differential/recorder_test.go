@@ -48,14 +48,14 @@ type life struct {
 	events map[string][]string // messages, by type and reason
 }
 
-// place is kind, namespace and name of an object.
-type place struct{ kind, namespace, name string }
+// objectKey is kind, namespace and name of an object.
+type objectKey struct{ kind, namespace, name string }
 
 // recorder records the objects and events of a cluster. Callers do not change the results.
 type recorder struct {
 	mu      sync.Mutex
 	lives   map[types.UID]*life
-	places  map[place]types.UID // of the latest object
+	latest  map[objectKey]types.UID // of the latest object
 	early   map[types.UID]map[string][]string
 	changed chan struct{} // closed on every change
 	stop    context.CancelFunc
@@ -65,7 +65,7 @@ func startRecorder(ctx context.Context, client dynamic.Interface) (*recorder, er
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &recorder{
 		lives:   map[types.UID]*life{},
-		places:  map[place]types.UID{},
+		latest:  map[objectKey]types.UID{},
 		early:   map[types.UID]map[string][]string{},
 		changed: make(chan struct{}),
 		stop:    stop,
@@ -123,13 +123,13 @@ func (r *recorder) lifeOf(kind string, object *unstructured.Unstructured) *life 
 	if one != nil {
 		return one
 	}
-	at := place{kind, object.GetNamespace(), object.GetName()}
+	at := objectKey{kind, object.GetNamespace(), object.GetName()}
 	one = &life{kind: kind, number: 1, events: map[string][]string{}}
-	if before := r.lives[r.places[at]]; before != nil {
+	if before := r.lives[r.latest[at]]; before != nil {
 		one.number = before.number + 1
 	}
 	maps.Copy(one.events, r.early[object.GetUID()])
-	r.lives[object.GetUID()], r.places[at] = one, object.GetUID()
+	r.lives[object.GetUID()], r.latest[at] = one, object.GetUID()
 	return one
 }
 
@@ -167,11 +167,11 @@ func (r *recorder) tell() {
 	r.changed = make(chan struct{})
 }
 
-// at returns the latest object at a place, nil if there was none.
-func (r *recorder) at(where place) *life {
+// at returns the latest object with the key, nil if there was none.
+func (r *recorder) at(key objectKey) *life {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return copied(r.lives[r.places[where]])
+	return copied(r.lives[r.latest[key]])
 }
 
 // byUID returns an object, nil if no watch has reported it.

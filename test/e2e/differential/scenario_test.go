@@ -23,8 +23,8 @@ type scenario struct {
 	Races []string
 	Steps []step
 
-	// topic is the name of the file, scene the namespace.
-	topic, scene string
+	// topic is the name of the file, namespace the namespace.
+	topic, namespace string
 }
 
 // step is a line of a scenario.
@@ -83,7 +83,7 @@ func scenarios() ([]*scenario, error) {
 		}
 		for i, one := range found {
 			one.topic = strings.TrimSuffix(filepath.Base(file), ".yaml")
-			one.scene = fmt.Sprintf("scene-%d-%d", number+1, i+1)
+			one.namespace = fmt.Sprintf("namespace-%d-%d", number+1, i+1)
 		}
 		all = append(all, found...)
 	}

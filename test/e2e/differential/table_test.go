@@ -31,9 +31,9 @@ func outcomeOf(intended []difference) verdict {
 
 // tally has the results of the scenarios, by topic.
 type tally struct {
-	mu     sync.Mutex
-	topics map[string]*[verdicts]int
-	scenes []string // of equal scenarios with the gate on
+	mu         sync.Mutex
+	topics     map[string]*[verdicts]int
+	namespaces []string // of equal scenarios with the gate on
 	// shown has the events and phase changes that both sides have shown for the same
 	// object in the same scenario.
 	shown map[string]bool
@@ -41,11 +41,11 @@ type tally struct {
 
 var results = tally{topics: map[string]*[verdicts]int{}, shown: map[string]bool{}}
 
-// endedEqual reports whether the scenario of the scene is equal.
-func (t *tally) endedEqual(scene string) bool {
+// endedEqual reports whether the scenario of the namespace is equal.
+func (t *tally) endedEqual(namespace string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Contains(t.scenes, scene)
+	return slices.Contains(t.namespaces, namespace)
 }
 
 func (t *tally) add(s *scenario, v verdict) {
@@ -56,7 +56,7 @@ func (t *tally) add(s *scenario, v verdict) {
 	}
 	t.topics[s.topic][v]++
 	if v == equal && s.Gate == "" {
-		t.scenes = append(t.scenes, s.scene)
+		t.namespaces = append(t.namespaces, s.namespace)
 	}
 }
 

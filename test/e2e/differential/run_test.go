@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// play is a scenario on a side.
-type play struct {
+// scenarioRun is the run of a scenario on one side.
+type scenarioRun struct {
 	*side
 	*scenario
 	// created has the UIDs of the latest objects of the scenario, by kind and name.
@@ -25,77 +25,77 @@ type play struct {
 }
 
 // verbs has the implementation of each verb.
-var verbs map[string]func(p *play, ctx context.Context, step step) error
+var verbs map[string]func(r *scenarioRun, ctx context.Context, step step) error
 
 func init() {
-	verbs = map[string]func(p *play, ctx context.Context, step step) error{
-		"create": (*play).create,
-		"patch":  (*play).patch,
-		"status": (*play).patch,
-		"delete": (*play).remove,
-		"await":  (*play).awaitObject,
-		"event":  (*play).awaitEvent,
-		"settle": (*play).settle,
+	verbs = map[string]func(r *scenarioRun, ctx context.Context, step step) error{
+		"create": (*scenarioRun).create,
+		"patch":  (*scenarioRun).patch,
+		"status": (*scenarioRun).patch,
+		"delete": (*scenarioRun).remove,
+		"await":  (*scenarioRun).awaitObject,
+		"event":  (*scenarioRun).awaitEvent,
+		"settle": (*scenarioRun).settle,
 	}
 }
 
-// perform executes all steps and then settles.
-func (p *play) perform(ctx context.Context) error {
-	namespaces := p.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+// run executes all steps, and returns once both queues are empty.
+func (r *scenarioRun) run(ctx context.Context) error {
+	namespaces := r.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	namespace := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": p.scene},
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.namespace},
 	}}
 	if _, err := namespaces.Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("%s: create namespace: %w", p.name, err)
+		return fmt.Errorf("%s: create namespace: %w", r.name, err)
 	}
-	for number, step := range p.Steps {
-		if err := p.take(ctx, step); err != nil {
-			return fmt.Errorf("%s: step %d, %s: %w", p.name, number+1, step.text, err)
+	for number, step := range r.Steps {
+		if err := r.runStep(ctx, step); err != nil {
+			return fmt.Errorf("%s: step %d, %s: %w", r.name, number+1, step.text, err)
 		}
 	}
-	if err := p.settle(ctx, step{}); err != nil {
-		return fmt.Errorf("%s: let everything settle: %w", p.name, err)
+	if err := r.settle(ctx, step{}); err != nil {
+		return fmt.Errorf("%s: let everything settle: %w", r.name, err)
 	}
 	return nil
 }
 
-func (p *play) take(ctx context.Context, s step) error {
+func (r *scenarioRun) runStep(ctx context.Context, s step) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return verbs[s.verb](p, ctx, s)
+	return verbs[s.verb](r, ctx, s)
 }
 
-func (p *play) resource(kind, namespace string) dynamic.ResourceInterface {
+func (r *scenarioRun) resource(kind, namespace string) dynamic.ResourceInterface {
 	if namespace == "" {
-		return p.client.Resource(resources[kind])
+		return r.client.Resource(resources[kind])
 	}
-	return p.client.Resource(resources[kind]).Namespace(namespace)
+	return r.client.Resource(resources[kind]).Namespace(namespace)
 }
 
 // create creates an object from the defaults of its kind and the changes of the step.
-func (p *play) create(ctx context.Context, s step) error {
-	namespace, name := p.where(s.kind, s.name)
+func (r *scenarioRun) create(ctx context.Context, s step) error {
+	namespace, name := r.namespacedName(s.kind, s.name)
 	var defaults map[string]json.RawMessage
 	if err := load("testdata/defaults.yaml", &defaults); err != nil {
 		return err
 	}
-	object, err := p.decode(string(defaults[s.kind]), name)
+	object, err := r.decode(string(defaults[s.kind]), name)
 	if err != nil {
 		return err
 	}
-	changes, err := p.decode(s.value, name)
+	changes, err := r.decode(s.value, name)
 	if err != nil {
 		return err
 	}
 	object = merged(object, changes)
-	made := &unstructured.Unstructured{Object: object}
-	made.SetName(name)
-	made.SetNamespace(namespace)
-	now, err := p.resource(s.kind, namespace).Create(ctx, made, metav1.CreateOptions{})
+	created := &unstructured.Unstructured{Object: object}
+	created.SetName(name)
+	created.SetNamespace(namespace)
+	now, err := r.resource(s.kind, namespace).Create(ctx, created, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	p.created[s.kind+" "+s.name] = now.GetUID()
+	r.created[s.kind+" "+s.name] = now.GetUID()
 	return nil
 }
 
@@ -118,21 +118,21 @@ func merged(object, changes map[string]any) map[string]any {
 	return object
 }
 
-func (p *play) patch(ctx context.Context, s step) error {
-	namespace, name := p.where(s.kind, s.name)
-	body := p.expand(s.value, name)
+func (r *scenarioRun) patch(ctx context.Context, s step) error {
+	namespace, name := r.namespacedName(s.kind, s.name)
+	body := r.expand(s.value, name)
 	var subresources []string
 	if s.verb == "status" {
 		subresources, body = []string{"status"}, `{"status":`+body+`}`
 	}
-	_, err := p.resource(s.kind, namespace).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, subresources...)
+	_, err := r.resource(s.kind, namespace).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, subresources...)
 	return err
 }
 
 // remove deletes an object, pods without a grace period, as there is no kubelet, unless the
 // step sets one.
-func (p *play) remove(ctx context.Context, s step) error {
-	namespace, name := p.where(s.kind, s.name)
+func (r *scenarioRun) remove(ctx context.Context, s step) error {
+	namespace, name := r.namespacedName(s.kind, s.name)
 	options := metav1.DeleteOptions{}
 	if s.kind == "pod" || s.kind == "recycler" {
 		options.GracePeriodSeconds = new(int64)
@@ -142,27 +142,27 @@ func (p *play) remove(ctx context.Context, s step) error {
 			return err
 		}
 	}
-	return p.resource(s.kind, namespace).Delete(ctx, name, options)
+	return r.resource(s.kind, namespace).Delete(ctx, name, options)
 }
 
 // awaitObject waits until the object has the phase, is deleted, or contains the values of
 // the step.
-func (p *play) awaitObject(ctx context.Context, s step) error {
+func (r *scenarioRun) awaitObject(ctx context.Context, s step) error {
 	var phase string
 	if err := json.Unmarshal([]byte(s.value), &phase); err != nil {
 		phase = ""
 	}
 	wanted := map[string]any{"status": map[string]any{"phase": phase}}
 	var last *life
-	err := p.recorder.await(ctx, func() bool {
-		last = p.object(s.kind, s.name)
+	err := r.recorder.await(ctx, func() bool {
+		last = r.object(s.kind, s.name)
 		switch {
 		case phase == "gone":
 			return last != nil && last.gone
 		case last == nil || last.gone:
 			return false
 		case phase == "":
-			text := p.expand(s.value, last.object.GetName())
+			text := r.expand(s.value, last.object.GetName())
 			if wanted = nil; json.Unmarshal([]byte(text), &wanted) != nil {
 				return false
 			}
@@ -173,20 +173,20 @@ func (p *play) awaitObject(ctx context.Context, s step) error {
 		return fmt.Errorf("it was not met: %w; last seen: %s", err, last)
 	}
 	if s.kind == "volume" && phase == "Available" && !strings.HasPrefix(s.name, probePrefix) {
-		return p.passVolume(ctx)
+		return r.passVolume(ctx)
 	}
 	return nil
 }
 
-func (p *play) awaitEvent(ctx context.Context, s step) error {
+func (r *scenarioRun) awaitEvent(ctx context.Context, s step) error {
 	var reason string
 	if err := json.Unmarshal([]byte(s.value), &reason); err != nil {
 		return err
 	}
 	var last *life
-	err := p.recorder.await(ctx, func() bool {
-		last = p.object(s.kind, s.name)
-		return last != nil && last.said(reason)
+	err := r.recorder.await(ctx, func() bool {
+		last = r.object(s.kind, s.name)
+		return last != nil && last.hasEvent(reason)
 	})
 	if err != nil {
 		return fmt.Errorf("it did not come: %w; last seen: %s", err, last)
@@ -194,8 +194,8 @@ func (p *play) awaitEvent(ctx context.Context, s step) error {
 	return nil
 }
 
-// said reports whether there was an event with the reason.
-func (l *life) said(reason string) bool {
+// hasEvent reports whether there was an event with the reason.
+func (l *life) hasEvent(reason string) bool {
 	_, normal := l.events[v1.EventTypeNormal+" "+reason]
 	_, warning := l.events[v1.EventTypeWarning+" "+reason]
 	return normal || warning
@@ -239,23 +239,23 @@ func containsAny(list []any, wanted any) bool {
 // passVolume returns once the controller has an Available volume in its cache, so that the
 // next claim finds it. Upstream has one worker for volumes: it has finished the volume when
 // it starts another.
-func (p *play) passVolume(ctx context.Context) error {
-	p.probes++
-	mark := fmt.Sprintf("%s%d", probePrefix, p.probes)
-	return p.takeAll(ctx,
-		`{"create volume `+mark+`": {"spec": {"storageClassName": "`+p.scene+`-`+mark+`"}}}`,
-		`{"await volume `+mark+`": "Available"}`,
-		`{"delete volume `+mark+`": null}`,
+func (r *scenarioRun) passVolume(ctx context.Context) error {
+	r.probes++
+	probe := fmt.Sprintf("%s%d", probePrefix, r.probes)
+	return r.runSteps(ctx,
+		`{"create volume `+probe+`": {"spec": {"storageClassName": "`+r.namespace+`-`+probe+`"}}}`,
+		`{"await volume `+probe+`": "Available"}`,
+		`{"delete volume `+probe+`": null}`,
 	)
 }
 
 // settle returns once both sides have reconciled all earlier objects: a waiting claim binds
 // to a later volume, which upstream does only in its resync, after both queues.
-func (p *play) settle(ctx context.Context, _ step) error {
-	p.probes++
-	probe := fmt.Sprintf("%s%d", probePrefix, p.probes)
-	class := p.scene + "-" + probe
-	return p.takeAll(ctx,
+func (r *scenarioRun) settle(ctx context.Context, _ step) error {
+	r.probes++
+	probe := fmt.Sprintf("%s%d", probePrefix, r.probes)
+	class := r.namespace + "-" + probe
+	return r.runSteps(ctx,
 		`{"create claim `+probe+`": {"spec": {"storageClassName": "`+class+`"}}}`,
 		`{"event claim `+probe+`": "ProvisioningFailed"}`,
 		`{"create volume `+probe+`": {"spec": {"storageClassName": "`+class+`"}}}`,
@@ -267,13 +267,13 @@ func (p *play) settle(ctx context.Context, _ step) error {
 	)
 }
 
-func (p *play) takeAll(ctx context.Context, steps ...string) error {
+func (r *scenarioRun) runSteps(ctx context.Context, steps ...string) error {
 	for _, text := range steps {
 		var s step
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			return err
 		}
-		if err := verbs[s.verb](p, ctx, s); err != nil {
+		if err := verbs[s.verb](r, ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", s.text, err)
 		}
 	}
@@ -283,16 +283,16 @@ func (p *play) takeAll(ctx context.Context, steps ...string) error {
 // probePrefix is the name prefix of the objects of settle.
 const probePrefix = "probe-"
 
-// leave deletes the claims of a scenario that changed shared objects, so that they do not
+// deleteClaims deletes the claims of a scenario that changed shared objects, so that they do not
 // affect other scenarios.
-func (p *play) leave(ctx context.Context) error {
-	claims := p.resource("claim", p.scene)
+func (r *scenarioRun) deleteClaims(ctx context.Context) error {
+	claims := r.resource("claim", r.namespace)
 	if err := claims.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		return fmt.Errorf("%s: delete claims: %w", p.name, err)
+		return fmt.Errorf("%s: delete claims: %w", r.name, err)
 	}
-	return p.recorder.await(ctx, func() bool {
-		for _, one := range p.recorder.all() {
-			if one.kind == "claim" && one.object.GetNamespace() == p.scene && !one.gone {
+	return r.recorder.await(ctx, func() bool {
+		for _, one := range r.recorder.all() {
+			if one.kind == "claim" && one.object.GetNamespace() == r.namespace && !one.gone {
 				return false
 			}
 		}
