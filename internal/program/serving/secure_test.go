@@ -98,6 +98,30 @@ func TestUnusableTLSFlagsAreNamed(t *testing.T) {
 	}
 }
 
+// Go's server refuses such cipher suites for HTTP/2 only when it begins to serve.
+func TestCipherSuitesWithoutHTTP2AreRefused(t *testing.T) {
+	const strong, required = "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", ",TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
+	for name, tc := range map[string]struct {
+		flags   []string
+		refused bool
+	}{
+		"required suite missing":     {flags: []string{strong}, refused: true},
+		"required suite given":       {flags: []string{strong + required}},
+		"HTTP/1.1 only":              {flags: []string{strong, "--disable-http2-serving"}},
+		"TLS 1.3 ignores the suites": {flags: []string{strong, "--tls-min-version=VersionTLS13"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parsed(t, tc.flags...).secure.staticTLS()
+			if (err != nil) != tc.refused {
+				t.Fatalf("error %v, want refused: %v", err, tc.refused)
+			}
+			if err != nil && (!strings.Contains(err.Error(), "--tls-cipher-suites") || !strings.Contains(err.Error(), "--disable-http2-serving")) {
+				t.Errorf("error %v, want one that names the flags", err)
+			}
+		})
+	}
+}
+
 func TestSharedPortIsBoundTwice(t *testing.T) {
 	first := parsed(t, "--bind-address=127.0.0.1", "--permit-port-sharing", "--permit-address-sharing")
 	listener, err := first.secure.listen(t.Context())
