@@ -9,7 +9,7 @@ import (
 // progress is what the controller remembers about a volume that still exists.
 type progress struct {
 	// deleted names the volume and the claim whose data the plugin deleted, in the form
-	// of [reclaim.RecyclerMark].
+	// of [plugin.DataID].
 	deleted string
 	// objectDeleted: the PersistentVolume was deleted.
 	objectDeleted bool
