@@ -1,10 +1,12 @@
 package provisioner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
@@ -24,7 +26,11 @@ func (s *storage) HandleOf(volume *v1.PersistentVolume) string {
 	return sourceOf(volume)
 }
 
-// sourceOf returns the same text for sources that mean the same disk.
+// defaultPool is the pool of RBD volumes that name none.
+const defaultPool = "rbd"
+
+// sourceOf returns the same text for sources that mean the same disk, whether the API
+// server has set its defaults or not.
 func sourceOf(volume *v1.PersistentVolume) string {
 	source := volume.Spec.PersistentVolumeSource
 	switch {
@@ -34,9 +40,17 @@ func sourceOf(volume *v1.PersistentVolume) string {
 		return "hostPath:" + disk.HostPath(volume)
 	case source.NFS != nil:
 		return "nfs:" + disk.NFS(volume)
+	case source.ISCSI != nil:
+		return fmt.Sprintf("iscsi:%s/%s/%d", source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun)
+	case source.RBD != nil:
+		return fmt.Sprintf("rbd:%s/%s/%s", strings.Join(source.RBD.CephMonitors, ","), cmp.Or(source.RBD.RBDPool, defaultPool), source.RBD.RBDImage)
+	case source.AzureDisk != nil:
+		return "azureDisk:" + source.AzureDisk.DataDiskURI
+	case source.ScaleIO != nil:
+		return fmt.Sprintf("scaleIO:%s/%s/%s", source.ScaleIO.Gateway, source.ScaleIO.System, source.ScaleIO.VolumeName)
 	}
-	text, err := json.Marshal(source)
-	if err != nil { // Kubernetes objects always have a JSON form
+	text, err := json.Marshal(source) // the API server has no defaults for other sources
+	if err != nil {                   // Kubernetes objects always have a JSON form
 		panic(err)
 	}
 	return string(text)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
@@ -121,6 +122,44 @@ func TestSourcesOfOneDiskAreTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := newStorage(&scripted{}).Same(tc.a, tc.b); got != tc.same {
 				t.Errorf("same = %v, want %v", got, tc.same)
+			}
+		})
+	}
+}
+
+// The API server sets fields of these sources that the provisioner leaves empty.
+func TestDefaultedSourceIsTheSame(t *testing.T) {
+	for name, tc := range map[string]struct{ returned, stored, other v1.PersistentVolumeSource }{
+		"iSCSI": {
+			v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{TargetPortal: "p", IQN: "i", Lun: 1}},
+			v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{TargetPortal: "p", IQN: "i", Lun: 1, ISCSIInterface: "default"}},
+			v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{TargetPortal: "p", IQN: "i", Lun: 2}},
+		},
+		"RBD": {
+			v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{CephMonitors: []string{"m"}, RBDImage: "i"}},
+			v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{CephMonitors: []string{"m"}, RBDImage: "i", RBDPool: "rbd", RadosUser: "admin", Keyring: "/etc/ceph/keyring"}},
+			v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{CephMonitors: []string{"m"}, RBDImage: "i", RBDPool: "ssd"}},
+		},
+		"Azure disk": {
+			v1.PersistentVolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{DiskName: "n", DataDiskURI: "u"}},
+			v1.PersistentVolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{DiskName: "n", DataDiskURI: "u", FSType: ptr.To("ext4"), ReadOnly: ptr.To(false)}},
+			v1.PersistentVolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{DiskName: "n", DataDiskURI: "w"}},
+		},
+		"ScaleIO": {
+			v1.PersistentVolumeSource{ScaleIO: &v1.ScaleIOPersistentVolumeSource{Gateway: "g", System: "s", VolumeName: "v"}},
+			v1.PersistentVolumeSource{ScaleIO: &v1.ScaleIOPersistentVolumeSource{Gateway: "g", System: "s", VolumeName: "v", StorageMode: "ThinProvisioned", FSType: "xfs"}},
+			v1.PersistentVolumeSource{ScaleIO: &v1.ScaleIOPersistentVolumeSource{Gateway: "g", System: "s", VolumeName: "w"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			handle := func(source v1.PersistentVolumeSource) string {
+				return newStorage(&scripted{}).HandleOf(&v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: source}})
+			}
+			if handle(tc.returned) != handle(tc.stored) {
+				t.Errorf("handles %s and %s of one disk", handle(tc.returned), handle(tc.stored))
+			}
+			if handle(tc.returned) == handle(tc.other) {
+				t.Errorf("handle %s of two disks", handle(tc.other))
 			}
 		})
 	}
