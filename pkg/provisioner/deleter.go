@@ -13,17 +13,32 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/disk"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 var _ backend.Deleter = (*storage)(nil)
 
-// HandleOf returns what identifies the volume's disk: its source, and its name too if
-// volumes may share their source.
+// HandleOf returns what identifies the volume's disk: its source, the nodes of a directory
+// on nodes, and the volume's name too if volumes may share their source.
 func (s *storage) HandleOf(volume *v1.PersistentVolume) string {
+	handle := s.key(volume)
+	if affinity := volume.Spec.NodeAffinity; isOnNodes(volume) && affinity != nil {
+		handle += " " + jsonOf(affinity)
+	}
+	return handle
+}
+
+// key returns the text that volumes with one disk have in common.
+func (s *storage) key(volume *v1.PersistentVolume) string {
 	if s.sharedSources {
 		return volume.Name + " " + sourceOf(volume)
 	}
 	return sourceOf(volume)
+}
+
+// isOnNodes reports whether the volume is a directory, which each node has its own of.
+func isOnNodes(volume *v1.PersistentVolume) bool {
+	return volume.Spec.HostPath != nil || volume.Spec.Local != nil
 }
 
 // defaultPool is the pool of RBD volumes that name none.
@@ -49,18 +64,25 @@ func sourceOf(volume *v1.PersistentVolume) string {
 	case source.ScaleIO != nil:
 		return fmt.Sprintf("scaleIO:%s/%s/%s", source.ScaleIO.Gateway, source.ScaleIO.System, source.ScaleIO.VolumeName)
 	}
-	text, err := json.Marshal(source) // the API server has no defaults for other sources
-	if err != nil {                   // Kubernetes objects always have a JSON form
+	return jsonOf(source) // the API server has no defaults for other sources
+}
+
+func jsonOf(part any) string {
+	text, err := json.Marshal(part)
+	if err != nil { // Kubernetes objects always have a JSON form
 		panic(err)
 	}
 	return string(text)
 }
 
 // Keys returns the index key of the volume's disk.
-func (s *storage) Keys(volume *v1.PersistentVolume) []string { return []string{s.HandleOf(volume)} }
+func (s *storage) Keys(volume *v1.PersistentVolume) []string { return []string{s.key(volume)} }
 
-// Same reports whether the two volumes stand for one disk.
-func (s *storage) Same(a, b *v1.PersistentVolume) bool { return s.HandleOf(a) == s.HandleOf(b) }
+// Same reports whether the two volumes stand for one disk. A directory of one node is
+// another disk than that of another node.
+func (s *storage) Same(a, b *v1.PersistentVolume) bool {
+	return s.key(a) == s.key(b) && !(isOnNodes(a) && topology.Disjoint(a.Spec.NodeAffinity, b.Spec.NodeAffinity))
+}
 
 // Delete calls Delete of the provisioner, unless its DeletionGuard forbids that.
 func (s *storage) Delete(ctx context.Context, volume *v1.PersistentVolume) error {

@@ -3,6 +3,7 @@ package provisioner
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -160,6 +161,48 @@ func TestDefaultedSourceIsTheSame(t *testing.T) {
 			}
 			if handle(tc.returned) == handle(tc.other) {
 				t.Errorf("handle %s of two disks", handle(tc.other))
+			}
+		})
+	}
+}
+
+func TestDirectoriesOfSeparateNodesAreTwoDisks(t *testing.T) {
+	local := v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: "/x"}}
+	host := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/x"}}
+	export := v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: "a", Path: "/x"}}
+	volume := func(source v1.PersistentVolumeSource, node string) *v1.PersistentVolume {
+		volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: source}}
+		if node != "" {
+			volume.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{node}}},
+			}}}}
+		}
+		return volume
+	}
+	for name, tc := range map[string]struct {
+		source v1.PersistentVolumeSource
+		a, b   string // the nodes, "" for all
+		same   bool
+	}{
+		"local, one node":           {local, "a", "a", true},
+		"local, two nodes":          {local, "a", "b", false},
+		"host path, one node":       {host, "a", "a", true},
+		"host path, two nodes":      {host, "a", "b", false},
+		"host path, unknown node":   {host, "a", "", true},
+		"host path, unknown nodes":  {host, "", "", true},
+		"NFS from two nodes":        {export, "a", "b", true},
+		"NFS from one and any node": {export, "a", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, a, b := newStorage(&scripted{}), volume(tc.source, tc.a), volume(tc.source, tc.b)
+			if got := s.Same(a, b); got != tc.same {
+				t.Errorf("same = %v, want %v", got, tc.same)
+			}
+			if tc.same && !slices.Equal(s.Keys(a), s.Keys(b)) {
+				t.Errorf("keys %v and %v: the index does not find the other volume", s.Keys(a), s.Keys(b))
+			}
+			if !tc.same && s.HandleOf(a) == s.HandleOf(b) {
+				t.Errorf("one handle %s of two disks: only one of them could be created at a time", s.HandleOf(a))
 			}
 		})
 	}

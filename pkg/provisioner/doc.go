@@ -76,7 +76,8 @@
 //     the volume, and a claim that still waits is served by a new call. The same holds for
 //     an unrecorded volume whose deletion a crash has interrupted. Without a crash
 //     ProvisioningInBackground is answered by another call in any case, as in v10.
-//   - Volumes have distinct sources, or the option [SharedSources](true) is set.
+//   - Volumes have distinct sources, or the option [SharedSources](true) is set. Host paths
+//     and local volumes of different nodes are distinct by their node affinity.
 //   - The returned PersistentVolume has a source, a capacity and access modes. Otherwise
 //     Delete is called for the volume, and the claim is retried. The name is PVName.
 //   - The options hold no secret: the journal stores class, claim and node of a call,
