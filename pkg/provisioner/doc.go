@@ -102,10 +102,16 @@
 //
 // # Rights
 //
-// Beside those that v10 needs: patch on PersistentVolumeClaims, for claims that are
-// rescheduled; list, watch, get, create, update and delete on Leases in the namespace of
-// the leader lease, for the journal. Without the right to Leases volumes are created
-// without journal entries after a minute, with the event JournalForbidden and a metric.
+// Beside those that v10 needs without AddFinalizer:
+//
+//   - patch on PersistentVolumes, for the finalizer. Without, volumes are deleted in the
+//     storage system, their PersistentVolumes remain, with the event VolumeFailedDelete;
+//   - get on PersistentVolumes and PersistentVolumeClaims, for live reads;
+//   - patch on PersistentVolumeClaims, for claims that are rescheduled;
+//   - list, watch, get, create, update and delete on Leases in the namespace of the leader
+//     lease, for the journal. Without, volumes are created without journal entries after a
+//     minute, with the event JournalForbidden and a metric.
+//
 // See examples/hostpath-provisioner/deploy. The journal writes up to 20 times a second:
 // the client's QPS should not be lower than 50.
 package provisioner
