@@ -18,21 +18,18 @@ import (
 )
 
 // serve answers for metrics at MetricsPort until the context ends, whether this process
-// leads or not. As v10, it serves the metrics of the default registry, too.
+// leads or not. As v10, it serves the metrics of the default registry and the handlers of
+// [http.DefaultServeMux], too.
 func (c *ProvisionController) serve(ctx context.Context, journal *store.Metrics) error {
 	if c.metricsPort == 0 {
 		return nil
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(append(engine.Collectors(c.metrics), journal.Collectors()...)...)
-	mux := http.NewServeMux()
-	mux.Handle(c.metricsPath, promhttp.HandlerFor(prometheus.Gatherers{registry, prometheus.DefaultGatherer}, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	address := net.JoinHostPort(c.metricsAddress, strconv.Itoa(int(c.metricsPort)))
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listen at MetricsAddress and MetricsPort %s: %w", address, err)
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: c.handler(journal), ReadHeaderTimeout: 10 * time.Second}
 	klog.FromContext(ctx).Info("Serving metrics", "address", listener.Addr().String(), "path", c.metricsPath)
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
@@ -41,4 +38,16 @@ func (c *ProvisionController) serve(ctx context.Context, journal *store.Metrics)
 		}
 	}()
 	return nil
+}
+
+// handler answers for metrics, and lets the program's own handlers answer for other paths.
+func (c *ProvisionController) handler(journal *store.Metrics) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(append(engine.Collectors(c.metrics), journal.Collectors()...)...)
+	mux := http.NewServeMux()
+	mux.Handle(c.metricsPath, promhttp.HandlerFor(prometheus.Gatherers{registry, prometheus.DefaultGatherer}, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+	if c.metricsPath != "/" {
+		mux.Handle("/", http.DefaultServeMux)
+	}
+	return mux
 }
