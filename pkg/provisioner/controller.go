@@ -59,7 +59,9 @@ func (c *ProvisionController) HasRun() bool { return c.hasRun.Load() }
 // Run creates and deletes volumes until the context ends, which is no error. It returns
 // an error if an option is invalid, if the lease was lost, or if another process has
 // taken over the journal: nothing is written after that, and the process should end.
-// Run is called once.
+// After the end of the context, calls that are under way have 3s until their own context
+// ends. Run waits for them, and keeps the lease: a call that ignores its context delays
+// both. v10 exits at once. Run is called once.
 func (c *ProvisionController) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, c.logger)
 	err := c.run(ctx)

@@ -25,6 +25,7 @@
 //	Delete again while the cache is stale               Delete once for each volume
 //	claims and volumes of all provisioners in memory    only its own
 //	a PersistentVolume of the same name is success      only if it names the claim
+//	exits once the context ends                         Run returns when the calls that are under way have ended
 //	a panic of the provisioner ends the process         the call has failed: event, stack in the log, retry
 //
 // # States of a failed call
