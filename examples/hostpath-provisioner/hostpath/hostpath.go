@@ -29,6 +29,9 @@ func (p *Provisioner) Provision(_ context.Context, options controller.ProvisionO
 	if err := os.Mkdir(directory, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, controller.ProvisioningFinished, fmt.Errorf("make directory: %w", err)
 	}
+	if err := os.Chmod(directory, 0o777); err != nil { // the umask has no say
+		return nil, controller.ProvisioningInBackground, fmt.Errorf("let all users write to the directory: %w", err)
+	}
 	return &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: options.PVName},
 		Spec: v1.PersistentVolumeSpec{

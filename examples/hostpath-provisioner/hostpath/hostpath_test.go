@@ -40,6 +40,18 @@ func TestProvisionIsIdempotentByName(t *testing.T) {
 	}
 }
 
+func TestPodsOfAllUsersMayWrite(t *testing.T) {
+	p := &hostpath.Provisioner{BaseDir: t.TempDir()}
+	volume, _, err := p.Provision(t.Context(), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(volume.Spec.HostPath.Path)
+	if err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
 func TestDeleteIsIdempotent(t *testing.T) {
 	p := &hostpath.Provisioner{BaseDir: t.TempDir()}
 	volume, _, err := p.Provision(t.Context(), options())
