@@ -18,12 +18,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Names are those by which claims and volumes are known to be the driver's. The
-// caches have no others: a cluster has many drivers, and each of them a provisioner.
+// Names are the driver names that select the claims and volumes of the caches. The caches
+// leave out the objects of other drivers.
 type Names struct {
-	// Driver is its own name.
+	// Driver is the name of the driver.
 	Driver string
-	// Migrated are the names of the in-tree plugins that it replaces.
+	// Migrated are the names of the in-tree plugins that the driver replaces.
 	Migrated []string
 	// PluginOf returns the name of the in-tree plugin of a volume's source, "" for
 	// none. It may be nil if the driver replaces no plugin.
@@ -34,11 +34,10 @@ func (n Names) include(name string) bool {
 	return name != "" && (name == n.Driver || slices.Contains(n.Migrated, name))
 }
 
-// ownsClaim reports whether this provisioner may have to act for the claim.
-// Who shall provision is written on the claim itself; its class alone does not
-// count. That can be changed while a volume is being made, so a claim that is held
-// is kept by all. The sources of clones, and who needs them, are the affair of all
-// drivers together.
+// ownsClaim reports whether the claim belongs into the cache. The annotations of the claim
+// name the provisioner; the class does not count. Annotations can change during
+// CreateVolume, so every provisioner caches claims with an old provisioning finalizer.
+// Every provisioner also caches the sources of clones and the claims that need them.
 func (n Names) ownsClaim(claim *v1.PersistentVolumeClaim) bool {
 	return n.include(claim.Annotations[storage.AnnStorageProvisioner]) ||
 		n.include(claim.Annotations[storage.AnnBetaStorageProvisioner]) ||
@@ -48,8 +47,8 @@ func (n Names) ownsClaim(claim *v1.PersistentVolumeClaim) bool {
 		protection.NeededSource(claim).Kind != storage.SourceNone
 }
 
-// ownsVolume reports whether this provisioner may have to act for the volume, or must not: a volume that is another's to reclaim can have a handle of the
-// driver's nevertheless, or the same disk in terms of the plugin.
+// ownsVolume reports whether the volume belongs into the cache: volumes of the driver, and
+// volumes of another provisioner that may have a disk of the driver.
 func (n Names) ownsVolume(volume *v1.PersistentVolume) bool {
 	if volume.Spec.CSI != nil && volume.Spec.CSI.Driver == n.Driver {
 		return true
@@ -58,8 +57,8 @@ func (n Names) ownsVolume(volume *v1.PersistentVolume) bool {
 		len(n.Migrated) > 0 && volume.Spec.CSI == nil && n.include(n.PluginOf(volume))
 }
 
-// NewClaims returns the informer of the driver's claims. CameByWatch is that of
-// [controller.NewFilteredListWatch].
+// NewClaims returns the informer of the driver's claims; see [controller.NewFilteredListWatch]
+// for cameByWatch.
 func NewClaims(client kubernetes.Interface, names Names) (claims cache.SharedIndexInformer, cameByWatch func(version string) bool) {
 	all := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
 	filtered, cameByWatch := controller.NewFilteredListWatch(&cache.ListWatch{
@@ -74,7 +73,7 @@ func NewClaims(client kubernetes.Interface, names Names) (claims cache.SharedInd
 	return cache.NewSharedIndexInformer(filtered, &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), cameByWatch
 }
 
-// NewVolumes makes the informer of the volumes that concern the driver.
+// NewVolumes returns the informer of the driver's volumes.
 func NewVolumes(client kubernetes.Interface, names Names) cache.SharedIndexInformer {
 	all := client.CoreV1().PersistentVolumes()
 	filtered, _ := controller.NewFilteredListWatch(&cache.ListWatch{
@@ -89,8 +88,8 @@ func NewVolumes(client kubernetes.Interface, names Names) cache.SharedIndexInfor
 	return cache.NewSharedIndexInformer(filtered, &v1.PersistentVolume{}, 0, cache.Indexers{})
 }
 
-// TrimAttachment is a transform that keeps name, volume and node of a VolumeAttachment. The
-// attachments of other drivers stay in the cache, in case they attach a volume of this one.
+// TrimAttachment is an informer transform. It keeps the name, attacher, volume and node of
+// a VolumeAttachment, for every attacher: another one can attach a volume of this driver.
 func TrimAttachment(object any) (any, error) {
 	attachment, ok := object.(*storagev1.VolumeAttachment)
 	if !ok {

@@ -17,42 +17,42 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 )
 
-// Deletion is the volume side.
+// Deletion is the part of the deletion loop that the claim loop calls.
 type Deletion interface {
-	// HandleOf returns the volume's handle, "" if the volume is not the driver's.
+	// HandleOf returns the volume's handle, "" for a volume of another driver.
 	HandleOf(volume *v1.PersistentVolume) string
 	// SameDisk reports whether two volumes have one disk.
 	SameDisk(a, b *v1.PersistentVolume) bool
-	// Naming returns the names of the PersistentVolumes that have the volume's disk.
+	// Naming returns the names of the cached PersistentVolumes with the volume's disk.
 	Naming(volume *v1.PersistentVolume) []string
-	// Discard deletes the disk that no PersistentVolume records, by the handle that the
-	// driver returned.
+	// Discard deletes a disk without a PersistentVolume, by the handle from the driver's
+	// response.
 	Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error
 }
 
-// Timeouts bounds how long an unclear volume is waited for.
+// Timeouts are the waiting times of requests with an unknown outcome.
 type Timeouts struct {
-	// Unresolved is how long the request for a claim that is gone is repeated though only
-	// an administrator can find out about its volume.
+	// Unresolved bounds the time for repeated requests of a deleted claim, if only an
+	// administrator can find out whether the volume exists.
 	Unresolved time.Duration
-	// Denial is the time between two failures of the driver that count, if an earlier call
-	// was open.
+	// RepeatedFailure is the time between two failures. The second failure proves that no
+	// volume exists, even if the outcome of an earlier call is unknown.
 	RepeatedFailure time.Duration
-	// Rescan is when the journal is read again: a Lease that the leader before was still
-	// creating appears until then.
+	// Rescan is the time until the second read of the journal. It finds a Lease that the
+	// previous leader created after the first read.
 	Rescan time.Duration
-	// Unseen is how long a PersistentVolume that this process wrote may be missing in the
-	// cache until it counts as gone.
+	// Unseen is the time until a PersistentVolume counts as gone if this process wrote it
+	// and the cache does not have it.
 	Unseen time.Duration
 }
 
-// DefaultTimeouts is what journal entries are worked on with by default.
+// DefaultTimeouts are the timeouts of a Config without timeouts.
 var DefaultTimeouts = Timeouts{Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute}
 
-// Config is what the reconciler works with.
+// Config configures the controller.
 type Config struct {
 	Client kubernetes.Interface
-	// Claims, Volumes and Classes are those of the cluster.
+	// Claims, Volumes and Classes are the informers of the driver's objects.
 	Claims, Volumes, Classes cache.SharedIndexInformer
 	// Attributes are the VolumeAttributesClasses of the cluster, nil if it has none.
 	Attributes cache.SharedIndexInformer
@@ -64,21 +64,20 @@ type Config struct {
 	// DiscardRefused: a created volume is discarded if the API server refuses its
 	// PersistentVolume as invalid. Otherwise the PersistentVolume is written again.
 	DiscardRefused bool
-	// Streamed reports whether a claim of that version came by a watch, and not by a
-	// list; nil if that is not known.
+	// Streamed reports whether the version of a claim came by a watch event, not by a list;
+	// nil for unknown.
 	Streamed func(version string) bool
-	// Serves reports whether classes and volumes of the provisioner are served here: the
-	// driver's, and those of the in-tree plugin that it replaces.
+	// Serves reports whether the provisioner name is the driver or an in-tree plugin that
+	// the driver replaces.
 	Serves func(provisioner string) bool
-	// ServedBy returns who serves a claim; nil if this process serves all of them.
+	// ServedBy returns which process serves a claim; nil if this process serves all claims.
 	ServedBy func(claim *v1.PersistentVolumeClaim) provision.Server
 	// Node reads a selected node live.
 	Node func(ctx context.Context, name string) (*v1.Node, error)
-	// WatchedNode returns a selected node from the cache, nil if it is not there; nil if
-	// no nodes are watched.
+	// WatchedNode returns a node from the cache, nil for a node that is not cached. The
+	// function is nil without a cache of nodes.
 	WatchedNode func(name string) *v1.Node
-	// Failed gets the class of each volume that the driver failed to create; it may be
-	// nil.
+	// Failed is called with the class after each failed CreateVolume call; it may be nil.
 	Failed func(class string)
 	// VolumeName returns the name of a claim's volume.
 	VolumeName func(claim *v1.PersistentVolumeClaim) string
@@ -86,17 +85,16 @@ type Config struct {
 	Locks    *controller.KeyLocks
 	Reporter *controller.Reporter
 	Metrics  metrics.Metrics
-	// Backoff bounds the time between two tries for a claim.
+	// Backoff bounds the time between two retries of a claim.
 	Backoff controller.Backoff
-	// Journal has the entries of earlier processes, too; nil for none at all.
+	// Journal has the entries of this process and of earlier ones; nil for no journal.
 	Journal Journal
 	// Journaled is the gate ProvisioningJournal: calls need a durable entry.
 	Journaled bool
-	// Bypassed is called for each volume that is created without an entry, with the
-	// reason; it may be nil.
+	// Bypassed is called with the reason for each call without an entry; it may be nil.
 	Bypassed func(reason string)
-	// Leading reports whether the lease is valid for longer than a call takes to begin;
-	// nil without leader election.
+	// Leading reports whether the leader lease is valid long enough to begin a call; nil
+	// without leader election.
 	Leading  func() bool
 	Timeouts Timeouts
 }
@@ -127,14 +125,14 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Run creates volumes with so many workers until the context ends. Watch and Start
-// have succeeded.
+// Run creates volumes with the number of workers until the context ends. The caller must
+// have called Watch and Start successfully.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
-// Reconcile observes one claim and its volume and takes step after step until there
-// is nothing left to do but wait.
+// Reconcile observes one claim and its volume, and executes actions until the decision is
+// to wait.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	claim, _ := c.claimOf(key)
 	if claim == nil {

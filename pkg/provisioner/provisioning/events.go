@@ -13,8 +13,8 @@ import (
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
-// Event reasons, as in csi-provisioner: scripts and alerts match them. The messages
-// have the key words of its messages, which words_test.go lists.
+// Event reasons of csi-provisioner: scripts and alerts match them. The messages keep
+// upstream's key words (words_test.go).
 const (
 	provisioning              = "Provisioning"
 	provisioningSucceeded     = "ProvisioningSucceeded"
@@ -22,14 +22,14 @@ const (
 	provisioningCleanupFailed = "ProvisioningCleanupFailed"
 )
 
-// Reasons of ours: upstream forgets such a volume, or has no journal.
+// Event reasons without a counterpart in csi-provisioner.
 const (
 	provisioningUnresolved = "ProvisioningUnresolved"
 	provisioningUnlogged   = "ProvisioningWithoutJournal"
 	volumeVanished         = "VolumeVanished"
 )
 
-// bypassTooLarge is why a call has no journal entry.
+// Reasons for a call without a journal entry.
 const (
 	bypassTooLarge  = "TooLarge"
 	bypassForbidden = "Forbidden"
@@ -49,8 +49,8 @@ func (c *Controller) reportFailure(o *observation, err error) error {
 	return err
 }
 
-// reportUnwritten reports a claim whose call waits for its journal entry. The end of this
-// process's term is no failure.
+// reportUnwritten reports that a call waits for its journal entry. The end of this process's
+// leadership is not reported.
 func (c *Controller) reportUnwritten(ctx context.Context, o *observation, s provision.State, err error) error {
 	if ctx.Err() != nil || errors.Is(err, store.ErrLost) || s.Want != provision.Wanted {
 		return err
@@ -58,7 +58,7 @@ func (c *Controller) reportUnwritten(ctx context.Context, o *observation, s prov
 	return c.reportFailure(o, fmt.Errorf("the driver is not called without a journal entry: %w", err))
 }
 
-// reportUnresolved names the driver whose answer is missing.
+// reportUnresolved reports that the driver has not answered a call for an unwanted volume.
 func (c *Controller) reportUnresolved(o *observation, err error) error {
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningUnresolved, fmt.Sprintf(
 		"The driver %s has not answered whether it created volume %s, which no claim wants any more; the request is repeated: %v",
@@ -84,8 +84,8 @@ func (c *Controller) reportLeftAlone(o *observation) {
 		"The driver returned the volume handle %q for the claim, but a PersistentVolume or a claim names its volume already; the volume is left alone", r.shown)))
 }
 
-// reportVanished reports a claim that is bound to a volume without an object. The cache
-// may be stale.
+// reportVanished reports a bound claim whose PersistentVolume no longer exists. The volume
+// is read live: the cache may be stale.
 func (c *Controller) reportVanished(ctx context.Context, o *observation) error {
 	volume, err := controller.ReadLive(ctx, "volume", o.name, c.Client.CoreV1().PersistentVolumes().Get)
 	if err != nil || volume != nil {
@@ -102,14 +102,15 @@ func (c *Controller) reportTooLarge(o *observation, err error) {
 		"Volume %s is created without a journal entry and may be left behind if the provisioner ends during the call: %v", o.name, err)))
 }
 
-// reportGivenUp reports a claim of an earlier version that nothing can be found out about.
+// reportGivenUp reports a claim with the finalizer of an earlier version whose request
+// cannot be built again.
 func (c *Controller) reportGivenUp(o *observation) {
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningUnresolved, fmt.Sprintf(
 		"An earlier version of the provisioner may have created volume %s for the claim, which cannot be found out: %v. Look for a volume of that name in the storage system", o.name, o.err)))
 }
 
-// bypassed counts a call without a journal entry.
-func (c *Controller) bypassed(r claimRecord) {
+// countBypass counts a call without a journal entry.
+func (c *Controller) countBypass(r claimRecord) {
 	switch {
 	case c.Bypassed == nil:
 	case r.bypass != "":
@@ -119,10 +120,10 @@ func (c *Controller) bypassed(r claimRecord) {
 	}
 }
 
-// count counts a pass over an unbound claim, as csi-provisioner does: also one of a
-// claim that is being deleted or gone, or whose failure is not retried. A pass that
-// finds the volume recorded is no failure here, other than there.
-func (c *Controller) count(o *observation, err error) {
+// countPass counts a pass over an unbound claim. As in csi-provisioner, passes over deleted
+// claims and failures without a retry count. Unlike there, a pass that finds the
+// PersistentVolume already created is not a failure.
+func (c *Controller) countPass(o *observation, err error) {
 	if err != nil && o.claim.Spec.VolumeName != "" {
 		return
 	}
@@ -130,18 +131,18 @@ func (c *Controller) count(o *observation, err error) {
 	if o.claim.Spec.DataSource != nil {
 		source = o.claim.Spec.DataSource.Kind
 	}
-	class := c.label(o)
+	class := c.classLabel(o)
 	if err != nil {
 		c.Metrics.PersistentVolumeClaimProvisionFailedTotal.WithLabelValues(class, source).Inc()
 		return
 	}
 	c.Metrics.PersistentVolumeClaimProvisionTotal.WithLabelValues(class, source).Inc()
-	c.Metrics.PersistentVolumeClaimProvisionDurationSeconds.WithLabelValues(class, source).Observe(since(o.began))
+	c.Metrics.PersistentVolumeClaimProvisionDurationSeconds.WithLabelValues(class, source).Observe(secondsSince(o.began))
 }
 
-// label is the claim's class if there is, or was, such a class: what anybody may write
-// into a claim must not become a series of its own.
-func (c *Controller) label(o *observation) string {
+// classLabel returns the claim's class for a metric, "" for a class that never existed:
+// users must not create series with invented class names.
+func (c *Controller) classLabel(o *observation) string {
 	name := ptr.Deref(o.claim.Spec.StorageClassName, "")
 	if o.plan != nil && o.plan.class == name {
 		return name

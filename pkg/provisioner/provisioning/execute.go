@@ -18,13 +18,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// errLeaseEnding: the driver is not called so shortly before another process may lead.
+// errLeaseEnding: the leader lease ends too soon for a call.
 var errLeaseEnding = errors.New("the leader lease ends soon and was not renewed; the driver is not called")
 
 var errNodeGone = errors.New("the selected node no longer exists")
 
-// execute carries out one action and returns what is known afterwards, or nil if
-// nothing is left to be done now.
+// execute executes one action and returns the next observation, nil if the pass ends.
 func (c *Controller) execute(ctx context.Context, o *observation, s provision.State, decision provision.Decision) (*observation, error) {
 	switch decision.Action {
 	case provision.Prepare:
@@ -54,7 +53,7 @@ func (c *Controller) execute(ctx context.Context, o *observation, s provision.St
 	}
 }
 
-// executeOnJournal carries out an action on the claim's journal entry.
+// executeOnJournal executes an action on the claim's journal entry.
 func (c *Controller) executeOnJournal(ctx context.Context, o *observation, s provision.State, decision provision.Decision) (*observation, error) {
 	switch decision.Action {
 	case provision.Adopt:
@@ -72,12 +71,12 @@ func (c *Controller) executeOnJournal(ctx context.Context, o *observation, s pro
 	}
 }
 
-// note changes what is known of the claim.
-func (c *Controller) note(o *observation, change func(*claimRecord)) {
-	c.memory.note(o.subject(), o.name, change)
+// updateRecord changes the record of the claim.
+func (c *Controller) updateRecord(o *observation, change func(*claimRecord)) {
+	c.memory.update(o.subject(), o.name, change)
 }
 
-// prepare builds the request. A selected node that is none for the volume is given up.
+// prepare builds the request. An unsuitable selected node is recorded as unfit.
 func (c *Controller) prepare(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	planned, err := c.buildPlan(ctx, o, s)
 	after := *o
@@ -85,18 +84,18 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 	case err == nil:
 		after.plan, after.cause, after.err = c.orOlderPlan(o, planned), provision.NoCause, nil
 	case errors.Is(err, errNodeGone):
-		c.count(o, err)
+		c.countPass(o, err)
 	case provision.GivesUpNode(s, isUnsuitable(err)):
-		c.note(o, func(r *claimRecord) { r.unfit = o.claim.Annotations[storage.AnnSelectedNode] })
-		c.count(o, err)
-		_ = c.reportFailure(o, c.sentence(o, err, false)) // the reason of the next step
+		c.updateRecord(o, func(r *claimRecord) { r.unfit = o.claim.Annotations[storage.AnnSelectedNode] })
+		c.countPass(o, err)
+		_ = c.reportFailure(o, c.userError(o, err, false)) // the next step reports the reason
 	default:
 		after.cause, after.err = causeOf(err), err
 	}
 	return &after, nil
 }
 
-// causeOf returns the cause that an error of Prepare is.
+// causeOf returns the cause for an error of Prepare.
 func causeOf(err error) provision.Cause {
 	var other *provision.LeftToOther
 	switch {
@@ -108,8 +107,8 @@ func causeOf(err error) provision.Cause {
 	return provision.OtherProvisioner
 }
 
-// useStored takes the last request. A superseded request is tried where no call is open, or
-// an unwanted call is open for long: otherwise the time of the open call would begin again.
+// useStored plans the last request again. It plans a superseded request only if no call is
+// open, or if an unwanted call is open for long: each change of the request restarts openedAt.
 func (c *Controller) useStored(o *observation, s provision.State) *observation {
 	after := *o
 	after.plan, after.cause, after.err = o.record.plan, provision.NoCause, nil
@@ -119,8 +118,8 @@ func (c *Controller) useStored(o *observation, s provision.State) *observation {
 	return &after
 }
 
-// orOlderPlan returns the new plan, or the next superseded one if the new plan is the one
-// that does not fit the volume.
+// orOlderPlan returns the new plan, or a superseded one if the new plan repeats a request
+// with a doubtful outcome.
 func (c *Controller) orOlderPlan(o *observation, built *plan) *plan {
 	if o.record.creation == provision.Doubtful && built.equals(o.record.stored) {
 		return c.orAlternative(built, o.record)
@@ -128,8 +127,8 @@ func (c *Controller) orOlderPlan(o *observation, built *plan) *plan {
 	return built
 }
 
-// buildPlan builds the plan with the selected node as it is now. It returns errNodeGone if
-// that node is gone and the claim wants a volume. The cleanup of a volume needs no node.
+// buildPlan builds the plan for the current selected node. It returns errNodeGone if the
+// node is gone and the claim wants a volume. Cleanup works without the node.
 func (c *Controller) buildPlan(ctx context.Context, o *observation, s provision.State) (*plan, error) {
 	if c.serverOf(o) == provision.NoProcess {
 		return nil, errors.New("no node is selected for the claim")
@@ -169,10 +168,9 @@ func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node)
 	return &plan{request: request, volume: volume, selected: o.claim.Annotations[storage.AnnSelectedNode], class: class.Name}, nil
 }
 
-// planForWatched builds the first request for a claim with the selected node as it was
-// watched, which saves a live read. It returns nil if the live node is needed: where a
-// live read of the claim is needed too, and where the request cannot be built, which
-// may be for labels that the cache does not have yet.
+// planForWatched builds the first request for a claim with the cached node, which saves a
+// live read. It returns nil if the node must be read live: if the claim must be too, or if
+// the request cannot be built, perhaps because the cached node lacks new labels.
 func (c *Controller) planForWatched(ctx context.Context, o *observation, s provision.State) *plan {
 	name := o.claim.Annotations[storage.AnnSelectedNode]
 	if name == "" || s.Want != provision.Wanted || c.WatchedNode == nil || !c.isFresh(o) {
@@ -190,7 +188,7 @@ func (c *Controller) planForWatched(ctx context.Context, o *observation, s provi
 }
 
 // selectedNode returns the node that the scheduler selected, nil if none is selected. A
-// node that is gone is noted as unfit, and the error is errNodeGone.
+// deleted node is recorded as unfit, and the error is errNodeGone.
 func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node, error) {
 	name := o.claim.Annotations[storage.AnnSelectedNode]
 	if name == "" {
@@ -199,7 +197,7 @@ func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node
 	node, err := c.Node(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.note(o, func(r *claimRecord) { r.unfit = name })
+		c.updateRecord(o, func(r *claimRecord) { r.unfit = name })
 		return nil, c.reportFailure(o, fmt.Errorf("nodes %q not found: %w", name, errNodeGone))
 	case err != nil:
 		return nil, fmt.Errorf("failed to get target node: read node %s: %w", name, err)
@@ -232,7 +230,7 @@ func (c *Controller) readClaim(ctx context.Context, o *observation) (*observatio
 	return after, nil
 }
 
-// readBoth reads the volume of the claim's name too.
+// readBoth reads the claim and the PersistentVolume with the claim's volume name.
 func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation, error) {
 	after, err := c.readClaim(ctx, o)
 	if err != nil {
@@ -242,7 +240,7 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	if err != nil {
 		return nil, err
 	}
-	c.note(o, func(r *claimRecord) { r.nameConflict = storage.RecordOf(volume, o.claim.UID) == storage.RecordConflict })
+	c.updateRecord(o, func(r *claimRecord) { r.nameConflict = storage.RecordOf(volume, o.claim.UID) == storage.RecordConflict })
 	after.volume, after.read = volume, provision.BothRead
 	return after, nil
 }
@@ -267,7 +265,8 @@ func (c *Controller) removeOldFinalizer(ctx context.Context, o *observation) (*o
 	return after, nil
 }
 
-// reschedule has the scheduler select another node, unless it has already.
+// reschedule removes the selected node from the claim, so that the scheduler selects again.
+// The patch fails if the scheduler has already selected another node.
 func (c *Controller) reschedule(ctx context.Context, o *observation) (*observation, error) {
 	path := "/metadata/annotations/" + patch.Escape(storage.AnnSelectedNode)
 	change := patch.For(o.claim).Test(path, o.claim.Annotations[storage.AnnSelectedNode]).Remove(path)
@@ -279,6 +278,6 @@ func (c *Controller) reschedule(ctx context.Context, o *observation) (*observati
 		return nil, err
 	}
 	klog.FromContext(ctx).V(2).Info("The scheduler selects another node for the claim", "unfit", o.claim.Annotations[storage.AnnSelectedNode])
-	c.note(o, func(r *claimRecord) { r.unfit = "" })
+	c.updateRecord(o, func(r *claimRecord) { r.unfit = "" })
 	return o.next(claim), nil
 }

@@ -165,7 +165,7 @@ func TestOldFinalizerIsRemovedOnceClassIsCached(t *testing.T) {
 	f.remove()
 	class := f.Classes.GetStore().List()
 	f.must(f.Classes.GetStore().Replace(nil, ""))
-	if !f.concerns(nil, f.now()) {
+	if !f.needsReconcile(nil, f.now()) {
 		t.Error("the claim is ignored, since its class is not in the cache yet")
 	}
 	f.must(f.Reconcile(t.Context(), flowClaim))
@@ -249,7 +249,7 @@ func TestInfeasibleRequestWaitsForChange(t *testing.T) {
 	}
 	changed := f.now().DeepCopy()
 	changed.Annotations["team"] = "storage"
-	if !f.concerns(f.now(), changed) {
+	if !f.needsReconcile(f.now(), changed) {
 		t.Error("an annotation of the claim does not have it tried again")
 	}
 	f.step(false)
@@ -261,7 +261,7 @@ func TestDeletedClaimWithoutACallIsForgotten(t *testing.T) {
 	f.remove()
 	f.step(false)
 	f.expect(0, 0, 0, 0)
-	if _, known := f.memory.of("uid"); known {
+	if _, known := f.memory.lookup("uid"); known {
 		t.Error("the claim is still remembered")
 	}
 }

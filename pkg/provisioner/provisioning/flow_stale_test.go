@@ -31,7 +31,7 @@ func TestUncachedClaimIsServed(t *testing.T) {
 func (f *flow) cached(events int) {
 	f.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {
-		if r, _ := f.memory.of("uid"); r.volumeEvents >= events {
+		if r, _ := f.memory.lookup("uid"); r.volumeEvents >= events {
 			return
 		}
 		if time.Now().After(end) {
@@ -47,10 +47,10 @@ func TestVanishedVolumeIsCreatedAgain(t *testing.T) {
 	f.cached(1)
 	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
 	f.cached(2)
-	f.memory.note(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.seen = false }) // the watch has seen neither event
+	f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.seen = false }) // the watch has seen neither event
 	f.step(false)
 	f.expect(1, 0, 1, 0)
-	f.memory.note(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.savedAt = r.savedAt.Add(-time.Hour) })
+	f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.savedAt = r.savedAt.Add(-time.Hour) })
 	for range 3 { // the event of its end may come during the call, which is repeated then
 		f.step(false)
 	}
@@ -87,7 +87,7 @@ func TestLateEntryIsReadAfterFailedTry(t *testing.T) {
 	f.Timeouts.Rescan = time.Millisecond
 	f.rescan(t.Context())
 	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
-		if r, _ := f.memory.of("uid"); r.entry == provision.Inherited {
+		if r, _ := f.memory.lookup("uid"); r.entry == provision.Inherited {
 			return
 		}
 		if time.Now().After(end) {

@@ -100,7 +100,7 @@ func TestChangedAttributesClassWakesClaim(t *testing.T) {
 	f := newFlow(t)
 	changed := f.now().DeepCopy()
 	changed.Spec.VolumeAttributesClassName = ptr.To("fast")
-	if !f.concerns(f.now(), changed) {
+	if !f.needsReconcile(f.now(), changed) {
 		t.Error("the claim is not tried again")
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Journal has an entry for each CreateVolume call whose outcome is not recorded yet.
+// Journal stores an entry for each CreateVolume call until the outcome is recorded.
 type Journal interface {
 	Start(ctx context.Context) ([]journal.Entry, error)
 	TakeOver(ctx context.Context) ([]journal.Entry, error)
@@ -32,12 +32,12 @@ type Journal interface {
 	Resume(ctx context.Context, entry journal.Entry) (journal.Entry, error)
 	RemoveUnresolved(ctx context.Context, claim types.UID) error
 	Unresolved() []journal.Entry
-	// Forbidden reports whether an error means that the right to write has been missing for
-	// some time.
+	// Forbidden reports whether the error means a lasting lack of permission.
 	Forbidden(ctx context.Context, err error) bool
 }
 
-// Start takes over the journal. No claim is served and no volume reclaimed before.
+// Start takes over the journal. It must return before claims are reconciled and volumes
+// deleted.
 func (c *Controller) Start(ctx context.Context) error {
 	if c.Journal == nil {
 		return nil
@@ -60,7 +60,7 @@ func (c *Controller) rescanLater(ctx context.Context) {
 	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
-// rescan finds a Lease that the leader before was still creating.
+// rescan reads Leases that the previous leader created after Start had listed them.
 func (c *Controller) rescan(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
@@ -74,9 +74,9 @@ func (c *Controller) rescan(ctx context.Context) {
 	c.inherit(ctx, entries)
 }
 
-// inherit takes note of entries of earlier processes and has their claims reconciled.
-// An entry whose volume has not the name of the claim's volume is forged, or was
-// written with other flags: no call is made for it.
+// inherit records the entries of earlier processes and enqueues their claims. An entry with
+// another volume name than the claim's is forged, or was written with other flags: it leads
+// to no call.
 func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
 	unresolved := map[types.UID]bool{} // after a crash between the two writes of MoveToUnresolved
 	for _, entry := range c.Journal.Unresolved() {
@@ -93,13 +93,13 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
 			continue
 		}
 		s := subject{uid: entry.UID, key: keyOf(controller.Key(claim), entry.UID)}
-		c.memory.note(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, planned, unresolved[entry.UID]) })
+		c.memory.update(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, planned, unresolved[entry.UID]) })
 		c.loop.Enqueue(s.key)
 	}
 }
 
-// rejectEntry gives an entry that cannot be acted upon to the administrator. For an
-// approved entry the journal may be writing, and must not be called.
+// rejectEntry moves an unusable entry to the unresolved ones. For an approved entry it only
+// logs: the journal may hold its lock during the approval.
 func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim *v1.PersistentVolumeClaim, reason error) {
 	logger := klog.FromContext(ctx).WithValues("claim", klog.KObj(claim), "volume", entry.VolumeName())
 	if entry.Unresolved != nil {
@@ -111,14 +111,15 @@ func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim
 	}
 }
 
-// Why no call may be made for a claim that is gone.
+// Reasons against a call for a deleted claim.
 const (
 	ledByAnother = "another program was the leader after the volume was requested"
 	mayBeKept    = "a user may have removed its PersistentVolume to keep the volume: none that was created with HonorPVReclaimPolicy off has a finalizer that prevents that"
 )
 
-// untrusted returns why an inherited entry proves nothing of what happened since, "" if it
-// does. No other program led, and a PersistentVolume with the finalizer is still there.
+// untrusted returns why an inherited entry cannot be trusted, "" for a trusted entry. An
+// entry is trusted if no other program led since, and if the finalizer would have kept a
+// PersistentVolume.
 func untrusted(entry journal.Entry) string {
 	volume, approved := entry.Volume, entry.Unresolved != nil
 	unprotected := volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete && !finalizer.Has(volume.Finalizers, finalizer.External)
@@ -131,10 +132,10 @@ func untrusted(entry journal.Entry) string {
 	return ""
 }
 
-// discardedBefore is why an inherited volume is unusable.
+// discardedBefore is the reason why an inherited volume is unusable.
 const discardedBefore = "an earlier process was discarding the volume when it ended"
 
-// inherit notes an entry, unless this process knows better.
+// inherit records an inherited entry, unless this process has newer facts.
 func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, planned *plan, unresolved bool) {
 	if r.entry != provision.NoEntry || r.creation != provision.NotRequested {
 		r.resumed = r.resumed || entry.Unresolved != nil
@@ -147,7 +148,7 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	if entry.State == journal.Discarding {
 		r.entry += provision.InheritedDiscarding - provision.Inherited
 		if r.volume, r.handle, r.shown = entry.Volume, entry.Handle, entry.Handle; entry.Secret != nil {
-			r.shown = "of " + entry.VolumeName() // a driver may repeat the secret in it
+			r.shown = "of " + entry.VolumeName() // the handle may contain the secret
 		}
 		r.unusable = discardedBefore
 	}
@@ -156,8 +157,8 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	r.resumed = unresolved || entry.Unresolved != nil
 }
 
-// Approve has an unresolved entry finished that the administrator wants finished. A
-// secret that was restored has another UID: the administrator answers for it.
+// Approve resumes an unresolved entry after "exeunt journal finish". A restored secret has
+// another UID, so the UID is not compared: the administrator has approved the secret.
 func (c *Controller) Approve(ctx context.Context, entry journal.Entry) {
 	entry.CustodyBroken = false
 	if entry.Secret != nil {
@@ -166,7 +167,7 @@ func (c *Controller) Approve(ctx context.Context, entry journal.Entry) {
 	c.inherit(ctx, []journal.Entry{entry})
 }
 
-// claimFrom returns the claim as far as the entry knows it.
+// claimFrom returns a claim with the fields that the entry stores.
 func claimFrom(entry journal.Entry) *v1.PersistentVolumeClaim {
 	class := entry.Volume.Spec.StorageClassName
 	claim := &v1.PersistentVolumeClaim{
@@ -181,7 +182,7 @@ func claimFrom(entry journal.Entry) *v1.PersistentVolumeClaim {
 	return claim
 }
 
-// entryFor returns the entry of the request that is to be sent.
+// entryFor returns the journal entry for the next request.
 func (c *Controller) entryFor(o *observation, r claimRecord, p *plan) journal.Entry {
 	entry := journal.Entry{
 		UID: o.claim.UID, Namespace: o.claim.Namespace, Name: o.claim.Name, Node: p.selected,
@@ -194,8 +195,7 @@ func (c *Controller) entryFor(o *observation, r claimRecord, p *plan) journal.En
 	return entry
 }
 
-// superseded adds a request that was never answered. Of many, the first and the last
-// are kept.
+// superseded adds an unanswered request. Only the first and the last one are kept.
 func (c *Controller) superseded(before []journal.Request, latest *plan) []journal.Request {
 	for _, stored := range before {
 		if known, err := c.Backend.Restore(stored, nil); err == nil && latest.request.Equal(known) {
@@ -220,26 +220,26 @@ func (c *Controller) adopt(ctx context.Context, o *observation) (*observation, e
 			return nil, err
 		}
 	}
-	c.note(o, func(r *claimRecord) {
+	c.updateRecord(o, func(r *claimRecord) {
 		r.resumed, r.openedAt = false, time.Now()
 		r.entry, r.creation = provision.Adopted(r.entry)
 	})
 	return o.next(o.claim), nil
 }
 
-// writeEntry makes the entry of the request durable. One that is too large is done
-// without.
+// writeEntry makes the entry of the request durable. A request that is too large for the
+// journal is sent without an entry.
 func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	r := o.record
 	entry := c.entryFor(o, r, o.plan)
 	err := c.Journal.Write(ctx, entry)
 	if errors.Is(err, journal.ErrTooLarge) {
 		c.reportTooLarge(o, err)
-		c.note(o, func(r *claimRecord) { r.bypass = bypassTooLarge })
+		c.updateRecord(o, func(r *claimRecord) { r.bypass = bypassTooLarge })
 		return o, nil
 	}
 	if err != nil {
-		c.note(o, func(r *claimRecord) { // whether it was written is not known
+		c.updateRecord(o, func(r *claimRecord) { // the outcome of the write is unknown
 			if r.claim = o.claim; r.entry == provision.NoEntry {
 				r.entry = provision.Outdated
 			}
@@ -249,7 +249,7 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 		}
 		return nil, c.reportUnwritten(ctx, o, s, err)
 	}
-	c.note(o, func(r *claimRecord) {
+	c.updateRecord(o, func(r *claimRecord) {
 		r.entry, r.stored, r.superseded, r.claim = provision.Durable, o.plan.withoutCredentials(), entry.Superseded, o.claim
 		if s.OldFinalizer && r.creation == provision.NotRequested {
 			r.creation, r.plan, r.node, r.openedAt = provision.Requested, o.plan.withoutCredentials(), o.plan.selected, time.Now()
@@ -258,7 +258,7 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 	return o, nil
 }
 
-// writeDiscarding makes durable that the created volume is being discarded.
+// writeDiscarding writes the state Discarding and the volume handle into the entry.
 func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*observation, error) {
 	r := o.record
 	entry := c.entryFor(o, r, r.plan)
@@ -270,14 +270,14 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*obse
 	if err != nil {
 		return nil, err
 	}
-	c.note(o, func(r *claimRecord) { r.entry = provision.Discarding })
+	c.updateRecord(o, func(r *claimRecord) { r.entry = provision.Discarding })
 	return o.next(o.claim), nil
 }
 
-// removeEntry removes the entry, and forgets the call that the entry stands for.
+// removeEntry removes the entry, and forgets the call of the entry.
 func (c *Controller) removeEntry(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
-	if s.Creation == provision.Created { // its volume is recorded, or its claim bound
+	if s.Creation == provision.Created { // the volume is recorded, or the claim is bound
 		c.reportLeftAlone(o)
 	}
 	if reason == provision.ClaimBoundOrLost && s.Record != storage.RecordPresent {
@@ -292,7 +292,7 @@ func (c *Controller) removeEntry(ctx context.Context, o *observation, s provisio
 	}
 	c.Journal.Remove(o.claim.UID)
 	c.releaseHandle(r)
-	c.note(o, func(r *claimRecord) {
+	c.updateRecord(o, func(r *claimRecord) {
 		r.forgetEntry()
 		r.forgetVolume()
 	})
@@ -301,7 +301,7 @@ func (c *Controller) removeEntry(ctx context.Context, o *observation, s provisio
 	return &after, nil
 }
 
-// moveToUnresolved gives the entry to the administrator.
+// moveToUnresolved moves the entry to the unresolved ones, for the administrator.
 func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
 	entry := c.entryFor(o, r, cmp.Or(r.stored, r.plan))
@@ -316,13 +316,12 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 		return nil, err
 	}
 	c.memory.forget(o.claim.UID, o.name)
-	c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial) // a claim that is alive is served anew
+	c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial) // a living claim is served again
 	return nil, nil
 }
 
-// RemoveEntry removes the entry of the claim that the volume was created for. It returns nil
-// if there is none: nothing of the volume may be deleted before. The caller has the
-// lock of the volume's name.
+// RemoveEntry removes the journal entry of the volume's claim; nil means that no entry is
+// left, and that the volume may be deleted. The caller holds the lock of the volume name.
 func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolume) error {
 	if volume.Spec.ClaimRef == nil || c.Journal == nil {
 		return nil
@@ -334,9 +333,9 @@ func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolum
 	if err := c.Journal.RemoveNow(ctx, claim.UID); err != nil {
 		return err
 	}
-	if _, known := c.memory.of(claim.UID); known {
+	if _, known := c.memory.lookup(claim.UID); known {
 		s := subject{uid: claim.UID, key: keyOf(controller.ClaimKey(volume), claim.UID)}
-		c.memory.note(s, volume.Name, func(r *claimRecord) {
+		c.memory.update(s, volume.Name, func(r *claimRecord) {
 			r.recorded = true
 			r.forgetEntry()
 			r.forgetVolume()

@@ -15,11 +15,10 @@ import (
 // errFound ends a live list early.
 var errFound = errors.New("found")
 
-// someObject reports whether some object of a live list, read page by page, is as
-// wanted.
-func someObject[T any](ctx context.Context, list pager.ListPageFunc, wanted func(T) bool) (bool, error) {
+// anyObject reports whether an object of a live list, read page by page, matches.
+func anyObject[T any](ctx context.Context, list pager.ListPageFunc, matches func(T) bool) (bool, error) {
 	err := pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		if typed, ok := object.(T); ok && wanted(typed) {
+		if typed, ok := object.(T); ok && matches(typed) {
 			return errFound
 		}
 		return nil
@@ -30,16 +29,16 @@ func someObject[T any](ctx context.Context, list pager.ListPageFunc, wanted func
 	return err != nil, nil
 }
 
-// someVolume reports whether some PersistentVolume, read live, is as wanted.
-func someVolume(ctx context.Context, client kubernetes.Interface, wanted func(*v1.PersistentVolume) bool) (bool, error) {
-	return someObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+// anyVolume reports whether a PersistentVolume, read live, matches.
+func anyVolume(ctx context.Context, client kubernetes.Interface, matches func(*v1.PersistentVolume) bool) (bool, error) {
+	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return client.CoreV1().PersistentVolumes().List(ctx, options)
-	}, wanted)
+	}, matches)
 }
 
-// someClaim reports whether some claim, read live, is as wanted.
-func someClaim(ctx context.Context, client kubernetes.Interface, wanted func(*v1.PersistentVolumeClaim) bool) (bool, error) {
-	return someObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+// anyClaim reports whether a claim, read live, matches.
+func anyClaim(ctx context.Context, client kubernetes.Interface, matches func(*v1.PersistentVolumeClaim) bool) (bool, error) {
+	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, options)
-	}, wanted)
+	}, matches)
 }

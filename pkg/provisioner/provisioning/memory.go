@@ -11,14 +11,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// memory is what is known of claims and their volumes beyond the API server, by the
-// claim's UID. What a restart must not forget is in the journal, too.
+// memory has a record per claim UID, with facts that the API server does not have. The
+// journal has the facts that must survive a restart.
 type memory struct {
 	mu      sync.Mutex
 	records map[types.UID]claimRecord
-	// subjects are claims by the name of their volume.
+	// subjects has the claim of each volume name.
 	subjects map[string]subject
-	// handles are claims by the handle of a volume that the cache does not have yet.
+	// handles has the claim UID of each volume handle that the cache does not have yet.
 	handles map[string]types.UID
 }
 
@@ -28,49 +28,49 @@ type subject struct {
 	key string
 }
 
-// claimRecord is what is known of one claim.
+// claimRecord has the facts about one claim.
 type claimRecord struct {
 	creation provision.Creation
-	// entry is what the journal has, stored the request of a durable entry. Superseded
-	// are earlier requests that were never answered.
+	// entry is the state of the journal entry; stored is the request of a durable entry;
+	// superseded are earlier, unanswered requests.
 	entry      provision.Entry
 	stored     *plan
 	superseded []journal.Request
-	// untrusted is why an inherited entry proves nothing of what happened since, "" for a
-	// trusted entry.
+	// untrusted is the reason why an inherited entry cannot be trusted, "" for a trusted entry.
 	untrusted string
-	// resumed: the entry is still among the unresolved ones.
+	// resumed: a Lease for unresolved entries still has the entry.
 	resumed bool
-	// bypass is why calls for the claim have no entry, "" if they have one.
+	// bypass is the reason for calls without an entry, "" for calls with an entry.
 	bypass string
-	// claim is as it was at the last request, should it vanish.
+	// claim is the claim at the time of the last request, for use after its deletion.
 	claim *v1.PersistentVolumeClaim
-	// plan is the last request, node its selected node. Alternatives counts the tries
-	// with superseded requests.
+	// plan is the last request; node is the selected node of the request; alternatives
+	// counts the calls with superseded requests.
 	plan         *plan
 	node         string
 	alternatives int
-	// volume is the created volume that is not recorded yet; handle is its handle, shown
-	// the same for logs and events; unusable is why it cannot serve the claim.
+	// volume is the created volume without a PersistentVolume; handle is the volume handle;
+	// shown is the handle in logs and events, without secrets; unusable is the reason why
+	// the claim cannot use the volume.
 	volume                  *v1.PersistentVolume
 	handle, shown, unusable string
-	// unfit is a node that is gone or full.
+	// unfit is a node without room for the volume, or a deleted node.
 	unfit string
-	// nameConflict: another volume has the name.
+	// nameConflict: a PersistentVolume with the volume name does not refer to the claim.
 	nameConflict bool
-	// requested: this process called the driver. Recorded: a PersistentVolume of the
-	// claim's own name was written or seen.
+	// requested: this process called the driver; recorded: this process wrote the
+	// PersistentVolume, or an event showed it.
 	requested, recorded bool
-	// saved: this process wrote the PersistentVolume, at savedAt; seen: the cache has it, or
-	// had it.
+	// saved: this process wrote the PersistentVolume, at savedAt; seen: an event showed a
+	// PersistentVolume with the volume name.
 	saved, seen bool
 	savedAt     time.Time
-	// volumeEvents counts events of a PersistentVolume of the claim's own name.
+	// volumeEvents counts the events of the claim's PersistentVolume.
 	volumeEvents int
-	// openedAt is since when the last request is open.
+	// openedAt is the time since which the outcome of the last request is unknown.
 	openedAt time.Time
-	// failedAt is when the driver first reported that there is no volume, unresolvedAt since when only
-	// an administrator can find out about it, and unresolved why.
+	// failedAt is the time of the first failure that denies a volume. Since unresolvedAt,
+	// only an administrator can find out whether a volume exists; unresolved is the reason.
 	failedAt, unresolvedAt time.Time
 	unresolved             string
 }
@@ -79,27 +79,27 @@ func newMemory() *memory {
 	return &memory{records: map[types.UID]claimRecord{}, subjects: map[string]subject{}, handles: map[string]types.UID{}}
 }
 
-func (m *memory) of(claim types.UID) (claimRecord, bool) {
+func (m *memory) lookup(claim types.UID) (claimRecord, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, known := m.records[claim]
 	return r, known
 }
 
-// forgetVolume notes that no volume is unrecorded any more.
+// forgetVolume resets the facts about the request and the created volume.
 func (r *claimRecord) forgetVolume() {
 	r.creation = provision.NotRequested
 	r.volume, r.plan, r.unusable, r.handle, r.shown = nil, nil, "", "", ""
 	r.unresolved, r.unresolvedAt, r.failedAt, r.alternatives = "", time.Time{}, time.Time{}, 0
 }
 
-// forgetEntry notes that the journal has no entry any more.
+// forgetEntry resets the facts about the journal entry.
 func (r *claimRecord) forgetEntry() {
 	r.entry, r.stored, r.superseded, r.resumed = provision.NoEntry, nil, nil, false
 }
 
-// note changes what is known of the claim.
-func (m *memory) note(s subject, volume string, change func(*claimRecord)) {
+// update changes the record of the claim.
+func (m *memory) update(s subject, volume string, change func(*claimRecord)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.records[s.uid]
@@ -116,8 +116,8 @@ func (m *memory) forget(claim types.UID, volume string) {
 	}
 }
 
-// reserve returns false if another claim has a volume with the handle that the
-// cache of volumes does not have yet.
+// reserve reserves the volume handle for the claim until the cache has the volume. It
+// returns false if the handle is reserved for another claim.
 func (m *memory) reserve(handle string, claim types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,11 +135,11 @@ func (m *memory) release(handle string) {
 	delete(m.handles, handle)
 }
 
-// saw records an event of the PersistentVolume with the name, whose claimRef has the
-// UID. It returns the key of the claim with that volume name, "" if there is no record
-// of it, and whether the claim must be reconciled. A created volume that is not saved
-// yet counts as open again: the event may be of its PersistentVolume, already deleted.
-func (m *memory) saw(volume string, claim types.UID) (key string, work bool) {
+// recordVolumeEvent records an event of a PersistentVolume, by its name and the UID of its
+// claimRef. It returns the key of the claim with the volume name, "" without a record, and
+// whether the claim must be reconciled. The outcome of a created, unsaved volume becomes
+// unknown: the event may show that its PersistentVolume came and went.
+func (m *memory) recordVolumeEvent(volume string, claim types.UID) (key string, work bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s, known := m.subjects[volume]

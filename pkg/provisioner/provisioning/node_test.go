@@ -83,7 +83,7 @@ func TestRepeatedRequestReadsTheNodeLive(t *testing.T) {
 		return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
 	}
 	claim, _ := c.claimOf("ns/claim/uid")
-	c.memory.note(subject{uid: claim.UID, key: "ns/claim/uid"}, "pvc-uid", func(r *claimRecord) { r.requested = true })
+	c.memory.update(subject{uid: claim.UID, key: "ns/claim/uid"}, "pvc-uid", func(r *claimRecord) { r.requested = true })
 	if err := c.Reconcile(t.Context(), "ns/claim/uid"); err != nil {
 		t.Fatal(err)
 	}

@@ -14,25 +14,24 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// observation is a claim and what this pass has found out. The objects are never
-// changed.
+// observation has the claim and the facts of this pass. The objects are read-only.
 type observation struct {
 	claim *v1.PersistentVolumeClaim
-	// gone: the claim no longer exists; it is as it was at the last request.
+	// gone: the claim no longer exists; claim is the claim at the time of the last request.
 	gone bool
-	// name is the name of the claim's volume, volume what was read under it.
+	// name is the claim's volume name; volume is the PersistentVolume after a live read.
 	name   string
 	volume *v1.PersistentVolume
 	read   provision.Read
-	// record is what was remembered of the claim when the step began.
+	// record is the claim's record at the begin of the step.
 	record claimRecord
-	// nodeRead: the selected node was read live after the claim, or none is selected.
+	// nodeRead: the selected node, if any, was read live after the claim.
 	nodeRead bool
-	// plan is the request, nil if it was not built or cannot be.
+	// plan is the request, nil if it is not built yet or cannot be built.
 	plan *plan
 	// called: the driver was called in this pass.
 	called bool
-	// cause is what kept the pass from providing the volume, err its error.
+	// cause is the cause of a failed pass; err is its error.
 	cause provision.Cause
 	err   error
 	began time.Time
@@ -42,31 +41,31 @@ func (o *observation) subject() subject {
 	return subject{uid: o.claim.UID, key: keyOf(controller.Key(o.claim), o.claim.UID)}
 }
 
-// keyOf is the key of a claim in the queue. A claim of the same name with another UID
-// is another claim.
+// keyOf returns the workqueue key of a claim. The UID distinguishes claims that had the same
+// name.
 func keyOf(claim string, uid types.UID) string {
 	return claim + "/" + string(uid)
 }
 
-// claimOf returns the claim with the key from the cache, or from memory if it is
-// gone, or nil.
+// claimOf returns the claim of the key from the cache, else from memory (gone), else nil.
 func (c *Controller) claimOf(key string) (claim *v1.PersistentVolumeClaim, gone bool) {
 	i := strings.LastIndex(key, "/")
 	name, uid := key[:i], types.UID(key[i+1:])
 	if claim := controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, name); claim != nil && claim.UID == uid {
 		return claim, false
 	}
-	r, _ := c.memory.of(uid)
+	r, _ := c.memory.lookup(uid)
 	return r.claim, true
 }
 
-// observe returns nil if the claim is gone and nothing is known of it.
+// observe returns nil for an unknown claim, and for a claim of another provisioner without
+// a record.
 func (c *Controller) observe(key string) (*observation, error) {
 	claim, gone := c.claimOf(key)
 	if claim == nil {
 		return nil, nil
 	}
-	r, known := c.memory.of(claim.UID)
+	r, known := c.memory.lookup(claim.UID)
 	if !known && !c.serves(claim) && (!hasOrphanedFinalizer(claim) || !c.servesClassOf(claim)) {
 		return nil, nil
 	}
@@ -80,8 +79,8 @@ func (c *Controller) observe(key string) (*observation, error) {
 	return o, nil
 }
 
-// isFresh reports whether a live read of the claim would say nothing new: its version
-// came by the watch, and neither a call nor a PersistentVolume is known.
+// isFresh reports whether a live read of the claim is unnecessary: the claim came by a watch
+// event, and it has no earlier call, no entry and no PersistentVolume.
 func (c *Controller) isFresh(o *observation) bool {
 	r := o.record
 	return !o.gone && c.Streamed != nil && c.Streamed(o.claim.ResourceVersion) &&
@@ -89,13 +88,14 @@ func (c *Controller) isFresh(o *observation) bool {
 		controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name) == nil
 }
 
-// isLongRequested reports whether a request has been open for so long that a living claim's
-// may be built again. The entry keeps the old one, too.
+// isLongRequested reports whether the outcome of a request has been unknown for so long that
+// a new request may be built. The entry keeps the old request too.
 func (c *Controller) isLongRequested(r claimRecord) bool {
 	return r.creation == provision.Requested && r.entry == provision.Durable && time.Since(r.openedAt) >= c.Timeouts.RepeatedFailure
 }
 
-// serverOf returns who serves the claim. What was begun here ends here.
+// serverOf returns which process serves the claim. This process finishes its own requests,
+// even if another node is selected meanwhile.
 func (c *Controller) serverOf(o *observation) provision.Server {
 	r := o.record
 	if c.ServedBy == nil || r.plan != nil || r.volume != nil || r.entry != provision.NoEntry {
@@ -104,17 +104,16 @@ func (c *Controller) serverOf(o *observation) provision.Server {
 	return c.ServedBy(o.claim)
 }
 
-// next is the observation of the claim as it is after a step.
+// next returns the observation after a step: live reads must be repeated.
 func (o *observation) next(claim *v1.PersistentVolumeClaim) *observation {
 	after := *o
 	after.claim, after.volume, after.read, after.nodeRead = claim, nil, provision.Cached, false
 	return &after
 }
 
-// stateOf takes the snapshot of what is remembered, which the step works on, and returns
-// the state of the claim.
+// stateOf copies the claim's record into the observation, and returns the claim's state.
 func (c *Controller) stateOf(o *observation) provision.State {
-	o.record, _ = c.memory.of(o.claim.UID)
+	o.record, _ = c.memory.lookup(o.claim.UID)
 	r := o.record
 	s := provision.State{
 		Want:          c.wantOf(o),
@@ -151,7 +150,7 @@ func (o *observation) isRefused() bool {
 	return false
 }
 
-// entryOf returns what the journal has, compared with the request that is to be sent.
+// entryOf returns the state of the journal entry: Outdated if the plan has another request.
 func entryOf(o *observation) provision.Entry {
 	r := o.record
 	if r.entry == provision.Durable && o.plan != nil && !o.plan.alternative && !o.plan.equals(r.stored) {
@@ -176,33 +175,33 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 		return provision.Unserved
 	case node != "" && node == r.unfit:
 		return provision.Misplaced
-	case node == "" && c.delays(o.claim):
+	case node == "" && c.waitsForFirstConsumer(o.claim):
 		return provision.Unserved
 	}
 	return provision.Wanted
 }
 
-// isOpen reports whether there is, or may be, a volume for the node of the last request.
+// isOpen reports whether a volume may exist for the node of the last request.
 func isOpen(creation provision.Creation) bool {
 	return creation == provision.Requested || creation == provision.FailedOnce || creation == provision.Created
 }
 
-// concluded reports whether the claim is, or was, bound to the volume of its name.
+// isBoundOrLost reports whether the claim is, or was, bound to the volume.
 func isBoundOrLost(claim *v1.PersistentVolumeClaim, volume string) bool {
 	_, bound := claim.Annotations[storage.AnnBindCompleted]
 	return claim.Spec.VolumeName == volume && (bound || claim.Status.Phase == v1.ClaimBound || claim.Status.Phase == v1.ClaimLost)
 }
 
-// serves reports whether the claim names the driver as its provisioner, or an in-tree
-// plugin that the driver replaces, with the annotation migrated-to naming the driver.
+// serves reports whether the claim's provisioner is the driver, or an in-tree plugin with
+// the migrated-to annotation for the driver.
 func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
 	name, driver := storage.ClaimProvisioner(claim), c.Backend.Name()
 	return name == driver || c.Serves(name) && claim.Annotations[storage.AnnMigratedTo] == driver
 }
 
-// hasOrphanedFinalizer reports whether a deleted claim that names no provisioner waits for the
-// finalizer of an earlier version. Backup tools restore finalizers, but not the
-// annotation. The provisioner of its class removes the finalizer.
+// hasOrphanedFinalizer reports whether a deleted claim without a provisioner annotation has
+// the finalizer of an earlier version, as after a restore by a backup tool. The provisioner
+// of the claim's class removes the finalizer.
 func hasOrphanedFinalizer(claim *v1.PersistentVolumeClaim) bool {
 	return claim.DeletionTimestamp != nil && finalizer.Has(claim.Finalizers, finalizer.Provisioning) && storage.ClaimProvisioner(claim) == ""
 }
@@ -212,7 +211,7 @@ func (c *Controller) servesClassOf(claim *v1.PersistentVolumeClaim) bool {
 	return class != nil && c.Serves(class.Provisioner)
 }
 
-func (c *Controller) delays(claim *v1.PersistentVolumeClaim) bool {
+func (c *Controller) waitsForFirstConsumer(claim *v1.PersistentVolumeClaim) bool {
 	class := c.classOf(claim)
 	return class != nil && storage.WaitsForFirstConsumer(class)
 }
@@ -221,8 +220,8 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.Storage
 	return controller.Lookup[*storagev1.StorageClass](c.Classes, storage.ClaimClass(claim))
 }
 
-// recordOf prefers what was read live, then what this process wrote and the cache does
-// not have yet, then the cache.
+// recordOf returns whether a PersistentVolume records the claim's volume: by a live read,
+// else by the cache, else by the writes of this process.
 func (c *Controller) recordOf(o *observation) storage.Record {
 	r := o.record
 	if o.read == provision.BothRead {

@@ -7,31 +7,31 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 )
 
-// plan is one request and the PersistentVolume of its volume.
+// plan is a request and the PersistentVolume for the requested volume.
 type plan struct {
 	request backend.Request
-	// volume is the PersistentVolume as far as it is known before the call.
+	// volume is the PersistentVolume without the fields from the driver's response.
 	volume *v1.PersistentVolume
 	// selected is the selected node, "" for none; class is the name of the storage class.
 	selected, class string
-	// alternative: an earlier request for the volume, tried because the last one does not
-	// fit the volume that the storage system has.
+	// alternative: the request is a superseded one, sent because the existing volume does not
+	// match the last request.
 	alternative bool
 }
 
-// withoutCredentials returns the plan as it may be remembered.
+// withoutCredentials returns the plan without credentials, for the memory.
 func (p *plan) withoutCredentials() *plan {
 	without := *p
 	without.request = p.request.WithoutCredentials()
 	return &without
 }
 
-// equals reports whether both plans lead to the same volume.
+// equals reports whether both plans have the same request and reclaim policy.
 func (p *plan) equals(other *plan) bool {
 	return other != nil && p.request.Equal(other.request) && p.volume.Spec.PersistentVolumeReclaimPolicy == other.volume.Spec.PersistentVolumeReclaimPolicy
 }
 
-// secret returns the identity of the secret that the request is sent with, nil for none.
+// secret returns the identity of the request's secret, nil for a request without a secret.
 func (p *plan) secret() *journal.Secret {
 	_, secret := p.request.Stored()
 	return secret
@@ -43,15 +43,15 @@ func (p *plan) stored() journal.Request {
 	return request
 }
 
-// orAlternative returns the plan, or the plan with a superseded request if the number of
-// the try is that request's.
+// orAlternative returns the plan with the last or a superseded request, in turn, by the
+// number of mismatches so far.
 func (c *Controller) orAlternative(p *plan, r claimRecord) *plan {
 	number := r.alternatives % (len(r.superseded) + 1)
 	if number == 0 {
 		return p
 	}
 	request, err := c.Backend.Restore(r.superseded[number-1], p.secret())
-	if err != nil { // an entry with such a request is not inherited
+	if err != nil { // cannot happen: planFrom rejects such an entry
 		return p
 	}
 	other := *p
@@ -59,7 +59,7 @@ func (c *Controller) orAlternative(p *plan, r claimRecord) *plan {
 	return &other
 }
 
-// planFrom returns the plan that the entry was written for.
+// planFrom returns the plan of an inherited entry.
 func (c *Controller) planFrom(entry journal.Entry) (*plan, error) {
 	request, err := c.Backend.Restore(entry.Request, entry.Secret)
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// create calls the driver and notes what is known of the volume since.
+// create calls the driver and records the result.
 func (c *Controller) create(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	if s.Want == provision.Wanted {
 		c.reportStart(o)
 	}
 	if !s.Journaled {
-		c.bypassed(o.record)
+		c.countBypass(o.record)
 	}
-	c.note(o, func(r *claimRecord) {
+	c.updateRecord(o, func(r *claimRecord) {
 		if r.creation != provision.Requested || !o.plan.equals(r.plan) {
 			r.openedAt = time.Now()
 		}
@@ -42,10 +42,10 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 		failed = c.checkHandle(answer, o)
 	}
 	if failed != nil {
-		return c.failed(ctx, o, s, failed), nil
+		return c.recordFailure(ctx, o, s, failed), nil
 	}
 	provision.AssignmentOf(o.plan.volume).ApplyTo(answer.Volume, c.Honor)
-	if !c.noteAnswer(ctx, o, func(r *claimRecord) {
+	if !c.recordResult(ctx, o, func(r *claimRecord) {
 		r.creation = provision.Created
 		r.volume, r.unusable, r.handle, r.shown = answer.Volume, answer.Unusable, answer.Handle, answer.Shown
 		if o.plan.alternative && s.Want == provision.Wanted {
@@ -58,12 +58,12 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 	return o.afterCall(provision.NoCause, nil), nil
 }
 
-// noteAnswer notes the result of a call, unless a PersistentVolume of the claim
-// was seen during the call: the volume may have been deleted with it already, and the
-// call is repeated. It returns false then.
-func (c *Controller) noteAnswer(ctx context.Context, o *observation, change func(*claimRecord)) bool {
+// recordResult records the result of a call. It returns false, and records nothing, if an
+// event of the claim's PersistentVolume came during the call: the volume may be deleted
+// already, so the call is repeated.
+func (c *Controller) recordResult(ctx context.Context, o *observation, change func(*claimRecord)) bool {
 	seen := false
-	c.note(o, func(r *claimRecord) {
+	c.updateRecord(o, func(r *claimRecord) {
 		if seen = r.volumeEvents != o.record.volumeEvents; !seen {
 			change(r)
 		}
@@ -74,15 +74,15 @@ func (c *Controller) noteAnswer(ctx context.Context, o *observation, change func
 	return !seen
 }
 
-// afterCall is the observation after the driver was called.
+// afterCall returns the observation after a call of the driver.
 func (o *observation) afterCall(cause provision.Cause, err error) *observation {
 	after := o.next(o.claim)
 	after.called, after.plan, after.cause, after.err = true, nil, cause, err
 	return after
 }
 
-// checkHandle refuses a volume of which nothing can be deleted: one without a
-// handle, or with the handle of another volume.
+// checkHandle refuses a volume without a handle, and a handle of another volume: such a
+// volume could never be deleted safely.
 func (c *Controller) checkHandle(answer backend.Answer, o *observation) *backend.Failure {
 	if answer.Handle == "" {
 		return badHandle("the driver returned no volume handle")
@@ -98,14 +98,14 @@ func badHandle(reason string) *backend.Failure {
 	return &backend.Failure{Err: errors.New(reason), Outcome: provision.Uncertain, Unresolved: reason + ", which does not say whether there is a volume"}
 }
 
-// failed notes a failed call.
-func (c *Controller) failed(ctx context.Context, o *observation, s provision.State, failed *backend.Failure) *observation {
+// recordFailure records a failed call.
+func (c *Controller) recordFailure(ctx context.Context, o *observation, s provision.State, failed *backend.Failure) *observation {
 	before := o.record
 	creation := provision.After(failed.Outcome, before.creation, !before.failedAt.IsZero() && time.Since(before.failedAt) >= c.Timeouts.RepeatedFailure)
-	if !c.noteAnswer(ctx, o, func(r *claimRecord) {
+	if !c.recordResult(ctx, o, func(r *claimRecord) {
 		r.creation = creation
-		r.noteRepeatedFailure(creation)
-		r.noteUnresolved(cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, r.alternatives >= len(r.superseded))))
+		r.setFailedAt(creation)
+		r.setUnresolved(cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, r.alternatives >= len(r.superseded))))
 		if failed.Outcome == provision.Mismatch {
 			r.alternatives++
 		}
@@ -118,10 +118,10 @@ func (c *Controller) failed(ctx context.Context, o *observation, s provision.Sta
 	if c.Failed != nil {
 		c.Failed(storage.ClaimClass(o.claim))
 	}
-	c.count(o, failed.Err)
+	c.countPass(o, failed.Err)
 	cause, err := provision.CauseOf(failed.Infeasible, failed.Ignored, s.Want), failed.Err
 	if s.Want != provision.Unwanted && cause != provision.CallIgnored {
-		err = c.reportFailure(o, c.sentence(o, err, cause == provision.CallInfeasible))
+		err = c.reportFailure(o, c.userError(o, err, cause == provision.CallInfeasible))
 	}
 	if cause == provision.CallInfeasible {
 		klog.FromContext(ctx).Error(err, "The driver refuses the request, trying again later", "wait", c.Backoff.Max)
@@ -129,8 +129,8 @@ func (c *Controller) failed(ctx context.Context, o *observation, s provision.Sta
 	return o.afterCall(cause, err)
 }
 
-// noteRepeatedFailure notes when the driver first reported that there is no volume.
-func (r *claimRecord) noteRepeatedFailure(creation provision.Creation) {
+// setFailedAt sets the time of the first failure that denies a volume.
+func (r *claimRecord) setFailedAt(creation provision.Creation) {
 	switch {
 	case creation != provision.FailedOnce:
 		r.failedAt = time.Time{}
@@ -139,8 +139,9 @@ func (r *claimRecord) noteRepeatedFailure(creation provision.Creation) {
 	}
 }
 
-// noteUnresolved notes since when only an administrator can find out, "" for not.
-func (r *claimRecord) noteUnresolved(reason string) {
+// setUnresolved sets the reason why only an administrator can find out whether a volume
+// exists, and the time since then; "" resets both.
+func (r *claimRecord) setUnresolved(reason string) {
 	switch {
 	case reason == "":
 		r.unresolvedAt = time.Time{}
@@ -150,22 +151,22 @@ func (r *claimRecord) noteUnresolved(reason string) {
 	r.unresolved = reason
 }
 
-// sentence is what the user reads of an error of the driver, or of a request that
-// cannot be built.
-func (c *Controller) sentence(o *observation, err error, hopeless bool) error {
-	if hopeless {
+// userError returns the text of the event for a failed call, or for a request that cannot
+// be built.
+func (c *Controller) userError(o *observation, err error, infeasible bool) error {
+	if infeasible {
 		return fmt.Errorf("failed to provision volume with StorageClass %q: infeasible error, retries will be delayed (not tried again for %s unless class, node or annotations of the claim change): %w",
 			storage.ClaimClass(o.claim), c.Backoff.Max, err)
 	}
 	return fmt.Errorf("failed to provision volume with StorageClass %q: %w", storage.ClaimClass(o.claim), err)
 }
 
-// save creates the PersistentVolume. An existing one of that name is read live: it may be the
-// same one, whose creation seemed to fail.
+// save creates the PersistentVolume. An existing PersistentVolume with the name is read
+// live: it may come from an earlier write with a lost response.
 func (c *Controller) save(ctx context.Context, o *observation) (*observation, error) {
 	changed := false
-	c.note(o, func(r *claimRecord) {
-		if changed = r.volume == nil; !changed { // an event of the volume came a moment ago
+	c.updateRecord(o, func(r *claimRecord) {
+		if changed = r.volume == nil; !changed { // an event has reset the volume
 			r.saved, r.seen = false, false
 		}
 	})
@@ -181,12 +182,12 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	case err != nil:
 		return nil, c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err))
 	}
-	return c.saved(o), nil
+	return c.recordSaved(o), nil
 }
 
 // refused notes that the API server refuses the PersistentVolume of the created volume.
 func (c *Controller) refused(o *observation, reason error) *observation {
-	c.note(o, func(r *claimRecord) {
+	c.updateRecord(o, func(r *claimRecord) {
 		if r.volume != nil { // no event of the volume came meanwhile
 			r.unusable = fmt.Sprintf("the API server refuses the PersistentVolume: %v", reason)
 		}
@@ -194,8 +195,8 @@ func (c *Controller) refused(o *observation, reason error) *observation {
 	return o.next(o.claim)
 }
 
-// acceptRecord notes that a PersistentVolume of the claim exists. If it stands for another
-// disk, the created volume is left alone.
+// acceptRecord records that the claim's PersistentVolume exists already. If the
+// PersistentVolume has another disk, the created volume is left alone.
 func (c *Controller) acceptRecord(o *observation) *observation {
 	recorded := o.volume
 	if recorded == nil {
@@ -204,13 +205,13 @@ func (c *Controller) acceptRecord(o *observation) *observation {
 	if recorded != nil && !c.Deletion.SameDisk(o.record.volume, recorded) {
 		c.reportLeftAlone(o)
 	}
-	return c.saved(o)
+	return c.recordSaved(o)
 }
 
-// saved notes that the volume is recorded.
-func (c *Controller) saved(o *observation) *observation {
+// recordSaved records that the PersistentVolume exists, and reports the success.
+func (c *Controller) recordSaved(o *observation) *observation {
 	seen := false
-	c.note(o, func(r *claimRecord) {
+	c.updateRecord(o, func(r *claimRecord) {
 		seen = r.seen
 		r.forgetVolume()
 		r.saved, r.savedAt, r.recorded, r.nameConflict = true, time.Now(), true, false
@@ -218,15 +219,15 @@ func (c *Controller) saved(o *observation) *observation {
 	if seen {
 		c.memory.release(c.Deletion.HandleOf(o.record.volume))
 	}
-	c.count(o, nil)
+	c.countPass(o, nil)
 	c.reportSuccess(o)
 	after := o.next(o.claim)
 	after.plan = nil
 	return after
 }
 
-// discard deletes a volume that nothing records. Why it cannot be used is reported once
-// the claim waits.
+// discard deletes a volume without a PersistentVolume. The reason is reported when the
+// claim waits.
 func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
 	r := o.record
 	recorded, err := c.isRecorded(ctx, o)
@@ -242,7 +243,7 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 		klog.FromContext(ctx).V(2).Info("Unused volume deleted in the storage system", "volume", o.name, "handle", r.shown)
 	}
 	c.releaseHandle(r)
-	c.note(o, func(r *claimRecord) {
+	c.updateRecord(o, func(r *claimRecord) {
 		r.forgetVolume()
 		r.creation = provision.Failed
 	})
@@ -259,14 +260,14 @@ func (c *Controller) isRecorded(ctx context.Context, o *observation) (bool, erro
 	if len(c.Deletion.Naming(r.volume)) > 0 || o.volume != nil && c.Deletion.SameDisk(r.volume, o.volume) {
 		return true, nil
 	}
-	found, err := someVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool { return c.Deletion.SameDisk(r.volume, volume) })
+	found, err := anyVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool { return c.Deletion.SameDisk(r.volume, volume) })
 	if err != nil || found {
 		return found, err
 	}
-	return someClaim(ctx, c.Client, func(claim *v1.PersistentVolumeClaim) bool { return claim.Spec.VolumeName == o.name })
+	return anyClaim(ctx, c.Client, func(claim *v1.PersistentVolumeClaim) bool { return claim.Spec.VolumeName == o.name })
 }
 
-// releaseHandle ends the reservation of the handle of a volume that is settled.
+// releaseHandle ends the reservation of the created volume's handle.
 func (c *Controller) releaseHandle(r claimRecord) {
 	if r.volume != nil {
 		c.memory.release(c.Deletion.HandleOf(r.volume))

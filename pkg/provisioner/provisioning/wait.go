@@ -9,8 +9,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// wait reports what the claim waits for, and has it reconciled again. An error is
-// returned for a retry with backoff.
+// wait reports the reason of the wait, and plans the next pass. An error leads to a retry
+// with backoff.
 func (c *Controller) wait(o *observation, s provision.State, reason provision.Reason) error {
 	w := provision.WaitFor(s, reason, provision.Pass{
 		Cause: o.cause, Unseen: o.record.saved && !o.record.seen, Server: c.serverOf(o),
@@ -24,7 +24,7 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	default:
 	}
 	if w.Count {
-		c.count(o, err)
+		c.countPass(o, err)
 	}
 	err = c.reportWait(o, w.Report, err)
 	if w.Forget {
@@ -39,7 +39,7 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	return nil
 }
 
-// forget drops what is remembered of a claim for which nothing is left to be done.
+// forget removes the record of a finished claim.
 func (c *Controller) forget(o *observation) {
 	c.memory.forget(o.claim.UID, o.name)
 	if o.gone {
@@ -63,11 +63,11 @@ func (c *Controller) delay(o *observation, retry provision.Retry) time.Duration 
 	return 0
 }
 
-// reportWait makes the event, and returns the error as its user reads it.
+// reportWait emits the event, and returns the error with the text of the event.
 func (c *Controller) reportWait(o *observation, report provision.Report, err error) error {
 	switch report {
 	case provision.ReportFailure:
-		return c.reportFailure(o, c.causeSentence(o))
+		return c.reportFailure(o, c.causeError(o))
 	case provision.ReportNameConflict:
 		return c.reportFailure(o, err)
 	case provision.ReportUnresolved:
@@ -82,10 +82,10 @@ func (c *Controller) reportWait(o *observation, report provision.Report, err err
 	return err
 }
 
-// causeSentence returns the error of the pass as the user reads it.
-func (c *Controller) causeSentence(o *observation) error {
+// causeError returns the error of the pass with the text of the event.
+func (c *Controller) causeError(o *observation) error {
 	if o.cause == provision.VolumeDiscarded {
 		return o.err
 	}
-	return c.sentence(o, o.err, false)
+	return c.userError(o, o.err, false)
 }

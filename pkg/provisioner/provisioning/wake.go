@@ -9,7 +9,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Indexes of claims without a volume, by what they name.
+// Indexes of claims without a volume, by storage class and by attributes class.
 const (
 	byWaitedClass      = "waited-class"
 	byWaitedAttributes = "waited-attributes"
@@ -17,23 +17,22 @@ const (
 
 func (c *Controller) addIndexes() error {
 	return c.Claims.AddIndexers(cache.Indexers{
-		byWaitedClass:      c.waited(storage.ClaimClass),
-		byWaitedAttributes: c.waited(attributesOf),
+		byWaitedClass:      c.indexWaiting(storage.ClaimClass),
+		byWaitedAttributes: c.indexWaiting(attributesOf),
 	})
 }
 
-// classChanged enqueues the claims that name the class: they need not wait for their
-// next retry.
+// classChanged enqueues the claims of the class before their next retry.
 func (c *Controller) classChanged(_, class *storagev1.StorageClass) {
-	c.wake(byWaitedClass, class.Name)
+	c.enqueueByIndex(byWaitedClass, class.Name)
 }
 
 func (c *Controller) attributesChanged(_, class *storagev1.VolumeAttributesClass) {
-	c.wake(byWaitedAttributes, class.Name)
+	c.enqueueByIndex(byWaitedAttributes, class.Name)
 }
 
-// waited indexes the claims without a volume by what they name.
-func (c *Controller) waited(name func(*v1.PersistentVolumeClaim) string) cache.IndexFunc {
+// indexWaiting indexes the claims without a volume by the result of name.
+func (c *Controller) indexWaiting(name func(*v1.PersistentVolumeClaim) string) cache.IndexFunc {
 	return func(object any) ([]string, error) {
 		claim, ok := object.(*v1.PersistentVolumeClaim)
 		if !ok || claim.Spec.VolumeName != "" || !c.serves(claim) && !hasOrphanedFinalizer(claim) || name(claim) == "" {
@@ -43,9 +42,9 @@ func (c *Controller) waited(name func(*v1.PersistentVolumeClaim) string) cache.I
 	}
 }
 
-func (c *Controller) wake(index, name string) {
+func (c *Controller) enqueueByIndex(index, name string) {
 	waiting, err := c.Claims.GetIndexer().ByIndex(index, name)
-	if err != nil { // there is no such index
+	if err != nil { // no such index
 		return
 	}
 	for _, object := range waiting {

@@ -15,8 +15,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// Watch registers the event handlers, and returns once every claim that may need a
-// volume is enqueued.
+// Watch registers the event handlers, and returns after every claim without a volume is
+// enqueued.
 func (c *Controller) Watch(ctx context.Context) error {
 	handlers := []controller.EventHandler{
 		{Informer: c.Claims, Handler: controller.OnChange(c.claimChanged, c.claimGone)},
@@ -32,15 +32,15 @@ func (c *Controller) Watch(ctx context.Context) error {
 }
 
 func (c *Controller) claimChanged(old, claim *v1.PersistentVolumeClaim) {
-	if c.concerns(old, claim) {
+	if c.needsReconcile(old, claim) {
 		c.loop.Enqueue(keyOf(controller.Key(claim), claim.UID))
 	}
 }
 
-// concerns reports whether the change may lead to another decision. Changes that this
-// process writes itself do not: it knows them already.
-func (c *Controller) concerns(old, claim *v1.PersistentVolumeClaim) bool {
-	_, known := c.memory.of(claim.UID)
+// needsReconcile reports whether the change can lead to another decision. Changes by this
+// process itself do not.
+func (c *Controller) needsReconcile(old, claim *v1.PersistentVolumeClaim) bool {
+	_, known := c.memory.lookup(claim.UID)
 	switch {
 	case known && old == nil:
 		return true
@@ -60,7 +60,7 @@ func (c *Controller) concerns(old, claim *v1.PersistentVolumeClaim) bool {
 func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 	c.versions.Forget(claim.UID)
 	c.Reporter.Forget(claim.UID)
-	switch r, known := c.memory.of(claim.UID); {
+	switch r, known := c.memory.lookup(claim.UID); {
 	case known && r.claim != nil && (r.entry != provision.NoEntry || r.creation != provision.NotRequested && r.creation != provision.Failed):
 		c.loop.Enqueue(keyOf(controller.Key(claim), claim.UID))
 	case known:
@@ -69,28 +69,28 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 }
 
 func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
-	c.saw(volume)
+	c.recordVolumeEvent(volume)
 	c.memory.release(c.Deletion.HandleOf(volume))
 }
 
-// saw takes note of an event of the volume and returns the key of the claim whose
-// volume has the name, "" if nothing is known of it.
-func (c *Controller) saw(volume *v1.PersistentVolume) string {
+// recordVolumeEvent records an event of the volume and returns the key of the claim with
+// the volume name, "" without a record.
+func (c *Controller) recordVolumeEvent(volume *v1.PersistentVolume) string {
 	var claim types.UID
 	if ref := volume.Spec.ClaimRef; ref != nil {
 		claim = ref.UID
 	}
-	key, work := c.memory.saw(volume.Name, claim)
+	key, work := c.memory.recordVolumeEvent(volume.Name, claim)
 	if work {
 		c.loop.Enqueue(key)
 	}
 	return key
 }
 
-// volumeGone has a claim reconciled whose volume, or another volume of its name, went
-// away before it was bound.
+// volumeGone enqueues the claim of a deleted volume, and the claim whose volume name is free
+// again.
 func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
-	key := c.saw(volume)
+	key := c.recordVolumeEvent(volume)
 	if ref := volume.Spec.ClaimRef; key == "" && ref != nil && c.Serves(volume.Annotations[storage.AnnDynamicallyProvisioned]) {
 		key = keyOf(controller.ClaimKey(volume), ref.UID)
 	}
@@ -99,7 +99,7 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	}
 }
 
-// since is how long ago the start was, in seconds, for the metrics.
-func since(start time.Time) float64 {
+// secondsSince returns the seconds since the start, for the metrics.
+func secondsSince(start time.Time) float64 {
 	return time.Since(start).Seconds()
 }

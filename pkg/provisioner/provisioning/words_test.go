@@ -32,9 +32,9 @@ func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 	}{
 		"call begins": {f.reportStart, []string{"Normal Provisioning ", `External provisioner is provisioning volume for claim "ns/claim"`}},
 		"recorded":    {f.reportSuccess, []string{"Normal ProvisioningSucceeded ", "Successfully provisioned volume pvc-uid"}},
-		"driver fails": {func(o *observation) { _ = f.reportFailure(o, f.sentence(o, errors.New("full"), false)) },
+		"driver fails": {func(o *observation) { _ = f.reportFailure(o, f.userError(o, errors.New("full"), false)) },
 			[]string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": full`}},
-		"driver refuses": {func(o *observation) { _ = f.reportFailure(o, f.sentence(o, errors.New("bad"), true)) },
+		"driver refuses": {func(o *observation) { _ = f.reportFailure(o, f.userError(o, errors.New("bad"), true)) },
 			[]string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": `, "infeasible error", "etries will be delayed", "bad"}},
 		"request is refused": {func(o *observation) {
 			refuse(o, &provision.Refusal{Sentence: "no such mode"})
@@ -58,8 +58,8 @@ func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 		}, []string{"Warning ProvisioningFailed ", "failed to get target node", "timeout"}},
 		"object cannot be written": {func(o *observation) {
 			f.fail("create", "persistentvolumes", false)
-			f.note(o, func(r *claimRecord) { r.volume = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}} })
-			o.record, _ = f.memory.of("uid")
+			f.updateRecord(o, func(r *claimRecord) { r.volume = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}} })
+			o.record, _ = f.memory.lookup("uid")
 			_, _ = f.save(t.Context(), o)
 		}, []string{"Warning ProvisioningFailed ", "rror creating provisioned PV object for claim ns/claim: "}},
 		"cleanup fails": {func(o *observation) { _ = f.reportCleanupFailed(o, errors.New("busy")) },
