@@ -20,6 +20,7 @@ func TestEnumValuesHaveDistinctNames(t *testing.T) {
 		"Cause":    func(i int) fmt.Stringer { return Cause(i) },
 		"Retry":    func(i int) fmt.Stringer { return Retry(i) },
 		"Report":   func(i int) fmt.Stringer { return Report(i) },
+		"Server":   func(i int) fmt.Stringer { return Server(i) },
 	} {
 		names := map[string]bool{}
 		for i := 0; !strings.HasPrefix(value(i).String(), "invalid"); i++ {
