@@ -10,50 +10,52 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
+var claimCases = map[string]struct {
+	state ClaimState
+	want  ClaimDecision
+}{
+	"free volume gets the claimRef":                {ClaimState{Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
+	"volume of the claim becomes Bound":            {ClaimState{Volume: BoundToClaim, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
+	"claim gets the volume name":                   {ClaimState{Volume: BoundToClaim, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
+	"claim status becomes Bound":                   {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusPending}, ClaimDecision{SetStatusBound, Binding}},
+	"bound pair is complete":                       {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{Wait, IsBound}},
+	"reserved volume gets the UID":                 {ClaimState{Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
+	"named free volume gets the claimRef":          {ClaimState{Named: true, Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
+	"named volume does not exist":                  {ClaimState{Named: true, Status: StatusPending}, ClaimDecision{Wait, VolumeMissing}},
+	"named volume does not fit":                    {ClaimState{Named: true, Volume: Mismatched, Status: StatusPending}, ClaimDecision{Wait, VolumeMismatched}},
+	"named volume belongs to another claim":        {ClaimState{Named: true, Volume: BoundToOther, Status: StatusPending}, ClaimDecision{Wait, VolumeBoundToOther}},
+	"bound claim binds its free volume again":      {ClaimState{Completed: true, Named: true, Volume: Free, Status: StatusBound}, ClaimDecision{BindFreeVolume, Binding}},
+	"bound claim without volume name is Lost":      {ClaimState{Completed: true, Status: StatusBound}, ClaimDecision{SetStatusLost, ReferenceLost}},
+	"missing volume of a bound claim is confirmed": {ClaimState{Completed: true, Named: true, Status: StatusBound}, ClaimDecision{ConfirmVolume, VolumeLost}},
+	"bound claim without volume is Lost":           {ClaimState{Completed: true, Named: true, Status: StatusBound, Confirmed: true}, ClaimDecision{SetStatusLost, VolumeLost}},
+	"Lost claim stays Lost":                        {ClaimState{Completed: true, Named: true, Status: StatusLost}, ClaimDecision{Wait, VolumeLost}},
+	"bound claim of another's volume is Lost":      {ClaimState{Completed: true, Named: true, Volume: BoundToOther, Confirmed: true}, ClaimDecision{SetStatusLost, Misbound}},
+	"deleted claim gets no volume":                 {ClaimState{Deleting: true, Volume: Free, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
+	"deleted claim is not provisioned for":         {ClaimState{Deleting: true, Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
+	"deleted claim is bound to its volume":         {ClaimState{Deleting: true, Volume: BoundToClaim, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
+	"deleted claim gets no reserved volume":        {ClaimState{Deleting: true, Volume: Prebound, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
+	"no volume fits a claim without class":         {ClaimState{Status: StatusPending}, ClaimDecision{Wait, NothingFits}},
+	"default class is assigned":                    {ClaimState{Class: DefaultExists, Status: StatusPending}, ClaimDecision{AssignClass, DefaultClass}},
+	"class waits for the first consumer":           {ClaimState{Class: Delayed, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsConsumer}},
+	"reserved volume does not wait for consumer":   {ClaimState{Class: Delayed, Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
+	"class does not exist":                         {ClaimState{Class: NoSuchClass, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClassMissing}},
+	"class without provisioner":                    {ClaimState{Class: NoProvisioner, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ProvisionerMissing}},
+	"provisioner is requested":                     {ClaimState{Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsProvisioner}},
+	"requested provisioner is awaited":             {ClaimState{Class: Provisionable, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsProvisioner}},
+	"in-tree plugin is requested first":            {ClaimState{Class: ProvisionableHere, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsPlugin}},
+	"requested in-tree plugin provisions":          {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
+	"plugin finishes a recorded volume":            {ClaimState{Volume: BoundToClaim, Provisioning: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
+	"finished volume of a plugin is bound":         {ClaimState{Volume: BoundToClaim, Provisioning: true, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
+	"volume of a bound claim becomes Bound again":  {ClaimState{Volume: BoundToClaim, Provisioning: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetVolumePhaseBound, Binding}},
+	"deleted claim loses the old finalizer":        {ClaimState{OldFinalizer: true, Deleting: true, Status: StatusPending}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
+	"bound claim loses the old finalizer":          {ClaimState{OldFinalizer: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
+	"migrated-to is corrected first":               {ClaimState{MigratedToWrong: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetMigratedTo, PluginMigrated}},
+	"dynamic provisioning is disabled":             {ClaimState{Class: Provisionable, Status: StatusPending}, ClaimDecision{Wait, ProvisioningOff}},
+	"wrong status becomes Pending":                 {ClaimState{Status: OtherStatus}, ClaimDecision{SetStatusPending, NothingFits}},
+}
+
 func TestDecideClaim(t *testing.T) {
-	for name, tc := range map[string]struct {
-		state ClaimState
-		want  ClaimDecision
-	}{
-		"free volume gets the claimRef":                {ClaimState{Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
-		"volume of the claim becomes Bound":            {ClaimState{Volume: BoundToClaim, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
-		"claim gets the volume name":                   {ClaimState{Volume: BoundToClaim, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
-		"claim status becomes Bound":                   {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusPending}, ClaimDecision{SetStatusBound, Binding}},
-		"bound pair is complete":                       {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{Wait, IsBound}},
-		"reserved volume gets the UID":                 {ClaimState{Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
-		"named free volume gets the claimRef":          {ClaimState{Named: true, Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
-		"named volume does not exist":                  {ClaimState{Named: true, Status: StatusPending}, ClaimDecision{Wait, VolumeMissing}},
-		"named volume does not fit":                    {ClaimState{Named: true, Volume: Mismatched, Status: StatusPending}, ClaimDecision{Wait, VolumeMismatched}},
-		"named volume belongs to another claim":        {ClaimState{Named: true, Volume: BoundToOther, Status: StatusPending}, ClaimDecision{Wait, VolumeBoundToOther}},
-		"bound claim binds its free volume again":      {ClaimState{Completed: true, Named: true, Volume: Free, Status: StatusBound}, ClaimDecision{BindFreeVolume, Binding}},
-		"bound claim without volume name is Lost":      {ClaimState{Completed: true, Status: StatusBound}, ClaimDecision{SetStatusLost, ReferenceLost}},
-		"missing volume of a bound claim is confirmed": {ClaimState{Completed: true, Named: true, Status: StatusBound}, ClaimDecision{ConfirmVolume, VolumeLost}},
-		"bound claim without volume is Lost":           {ClaimState{Completed: true, Named: true, Status: StatusBound, Confirmed: true}, ClaimDecision{SetStatusLost, VolumeLost}},
-		"Lost claim stays Lost":                        {ClaimState{Completed: true, Named: true, Status: StatusLost}, ClaimDecision{Wait, VolumeLost}},
-		"bound claim of another's volume is Lost":      {ClaimState{Completed: true, Named: true, Volume: BoundToOther, Confirmed: true}, ClaimDecision{SetStatusLost, Misbound}},
-		"deleted claim gets no volume":                 {ClaimState{Deleting: true, Volume: Free, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
-		"deleted claim is not provisioned for":         {ClaimState{Deleting: true, Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
-		"deleted claim is bound to its volume":         {ClaimState{Deleting: true, Volume: BoundToClaim, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
-		"deleted claim gets no reserved volume":        {ClaimState{Deleting: true, Volume: Prebound, Status: StatusPending}, ClaimDecision{Wait, ClaimDeleting}},
-		"no volume fits a claim without class":         {ClaimState{Status: StatusPending}, ClaimDecision{Wait, NothingFits}},
-		"default class is assigned":                    {ClaimState{Class: DefaultExists, Status: StatusPending}, ClaimDecision{AssignClass, DefaultClass}},
-		"class waits for the first consumer":           {ClaimState{Class: Delayed, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsConsumer}},
-		"reserved volume does not wait for consumer":   {ClaimState{Class: Delayed, Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
-		"class does not exist":                         {ClaimState{Class: NoSuchClass, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ClassMissing}},
-		"class without provisioner":                    {ClaimState{Class: NoProvisioner, Dynamic: true, Status: StatusPending}, ClaimDecision{Wait, ProvisionerMissing}},
-		"provisioner is requested":                     {ClaimState{Class: Provisionable, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsProvisioner}},
-		"requested provisioner is awaited":             {ClaimState{Class: Provisionable, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{Wait, AwaitsProvisioner}},
-		"in-tree plugin is requested first":            {ClaimState{Class: ProvisionableHere, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsPlugin}},
-		"requested in-tree plugin provisions":          {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
-		"plugin finishes a recorded volume":            {ClaimState{Volume: BoundToClaim, Provisioning: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
-		"finished volume of a plugin is bound":         {ClaimState{Volume: BoundToClaim, Provisioning: true, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
-		"volume of a bound claim becomes Bound again":  {ClaimState{Volume: BoundToClaim, Provisioning: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetVolumePhaseBound, Binding}},
-		"deleted claim loses the old finalizer":        {ClaimState{OldFinalizer: true, Deleting: true, Status: StatusPending}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
-		"bound claim loses the old finalizer":          {ClaimState{OldFinalizer: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
-		"migrated-to is corrected first":               {ClaimState{MigratedToWrong: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetMigratedTo, PluginMigrated}},
-		"dynamic provisioning is disabled":             {ClaimState{Class: Provisionable, Status: StatusPending}, ClaimDecision{Wait, ProvisioningOff}},
-		"wrong status becomes Pending":                 {ClaimState{Status: OtherStatus}, ClaimDecision{SetStatusPending, NothingFits}},
-	} {
+	for name, tc := range claimCases {
 		t.Run(name, func(t *testing.T) {
 			if got := DecideClaim(tc.state); got != tc.want {
 				t.Errorf("DecideClaim(%+v) = %v, want %v", tc.state, got, tc.want)

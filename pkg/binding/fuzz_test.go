@@ -138,6 +138,29 @@ func different(modes []v1.PersistentVolumeAccessMode) int {
 	return len(slices.Compact(slices.Sorted(slices.Values(modes))))
 }
 
+// bindableVolume returns a fuzz volume. Three of four volumes are free and have no class.
+func bindableVolume(d *fuzzobj.Dice, name string) *v1.PersistentVolume {
+	volume := d.Volume(name)
+	if d.Below(4) > 0 {
+		volume.Spec.ClaimRef, volume.DeletionTimestamp, volume.Status.Phase = nil, nil, v1.VolumeAvailable
+		volume.Spec.VolumeMode, volume.Spec.VolumeAttributesClassName = nil, nil
+		volume.Spec.StorageClassName, volume.Annotations = "", nil
+	}
+	return volume
+}
+
+// bindableClaim returns a fuzz claim. Three of four claims have no class and at most one
+// access mode.
+func bindableClaim(d *fuzzobj.Dice, name string) *v1.PersistentVolumeClaim {
+	claim := d.Claim(name)
+	if d.Below(4) > 0 {
+		claim.Spec.VolumeMode, claim.Spec.VolumeAttributesClassName = nil, nil
+		claim.Spec.StorageClassName, claim.Annotations = nil, nil
+		claim.Spec.AccessModes = claim.Spec.AccessModes[:min(1, len(claim.Spec.AccessModes))]
+	}
+	return claim
+}
+
 func FuzzIndexEqualsSimpleTwin(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -149,12 +172,7 @@ func FuzzIndexEqualsSimpleTwin(f *testing.F) {
 			name := fmt.Sprint(d.Below(4))
 			switch d.Below(4) {
 			case 0:
-				volume := d.Volume("v" + name)
-				if d.Below(4) > 0 {
-					volume.Spec.ClaimRef, volume.DeletionTimestamp, volume.Status.Phase = nil, nil, v1.VolumeAvailable
-					volume.Spec.VolumeMode, volume.Spec.VolumeAttributesClassName = nil, nil
-					volume.Spec.StorageClassName, volume.Annotations = "", nil
-				}
+				volume := bindableVolume(d, "v"+name)
 				twin.put(volume)
 				x.Update(volume)
 			case 1:
@@ -166,12 +184,7 @@ func FuzzIndexEqualsSimpleTwin(f *testing.F) {
 				x.Cancel("ns/p" + name)
 			default:
 				delete(woken, "ns/p"+name)
-				claim := d.Claim("p" + name)
-				if d.Below(4) > 0 {
-					claim.Spec.VolumeMode, claim.Spec.VolumeAttributesClassName = nil, nil
-					claim.Spec.StorageClassName, claim.Annotations = nil, nil
-					claim.Spec.AccessModes = claim.Spec.AccessModes[:min(1, len(claim.Spec.AccessModes))]
-				}
+				claim := bindableClaim(d, "p"+name)
 				got, err := x.Reserve(claim)
 				if want := twin.take(claim); got != want || got != "" && err != nil {
 					t.Fatalf("Take returns %q, the twin %q, for %+v", got, want, claim)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 func freeVolume(name, size string, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
@@ -53,64 +54,64 @@ func labeled(key, value string) func(*v1.PersistentVolume) {
 	return func(volume *v1.PersistentVolume) { volume.Labels = map[string]string{key: value} }
 }
 
+var reserveCases = map[string]struct {
+	volumes []*v1.PersistentVolume
+	claim   *v1.PersistentVolumeClaim
+	want    string
+}{
+	"smallest sufficient volume": {
+		[]*v1.PersistentVolume{freeVolume("a", "10Gi"), freeVolume("b", "2Gi"), freeVolume("c", "1Gi")}, waitingClaim("c", "1500Mi"), "b"},
+	"first of equal volumes by name": {
+		[]*v1.PersistentVolume{freeVolume("b", "1Gi"), freeVolume("a", "1Gi")}, waitingClaim("c", "1Gi"), "a"},
+	"no sufficient volume": {
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi")}, waitingClaim("c", "2Gi"), ""},
+	"different class": {
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi", inClass("slow"))}, waitingClaim("c", "1Gi"), ""},
+	"class in beta annotation": {
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi", inClass("slow"))},
+		waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{v1.BetaStorageClassAnnotation: "slow"}
+		}), "a"},
+	"missing access mode": {
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", func(v *v1.PersistentVolume) {
+			v.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany, v1.ReadWriteOnce}
+		})},
+		waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
+			c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}
+		}), "b"},
+	"fewer access modes before less capacity": {
+		[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "5Gi")},
+		waitingClaim("c", "1Gi"), "one"},
+	"fewer access modes but too small": {
+		[]*v1.PersistentVolume{freeVolume("many", "3Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "1Gi")},
+		waitingClaim("c", "2Gi"), "many"},
+	"smallest of equal access modes": {
+		[]*v1.PersistentVolume{
+			freeVolume("a", "4Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("b", "2Gi", offering(v1.ReadOnlyMany, v1.ReadWriteOnce)),
+			freeVolume("c", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany, v1.ReadOnlyMany))},
+		waitingClaim("c", "1Gi"), "b"},
+	"access mode named twice": {
+		[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "2Gi", offering(v1.ReadWriteOnce, v1.ReadWriteOnce))},
+		waitingClaim("c", "1Gi"), "one"},
+	"different volume mode": {
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi")},
+		waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(v1.PersistentVolumeBlock) }), ""},
+	"different attributes class": {
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", func(v *v1.PersistentVolume) { v.Spec.VolumeAttributesClassName = ptr.To("gold") })},
+		waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = ptr.To("gold") }), "b"},
+	"selector": {
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", labeled("tier", "x"))},
+		waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
+			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "x"}}
+		}), "b"},
+	"volume being deleted": {
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi", func(v *v1.PersistentVolume) { v.DeletionTimestamp = &metav1.Time{} })}, waitingClaim("c", "1Gi"), ""},
+	"claimed volume": {
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi", func(v *v1.PersistentVolume) { v.Spec.ClaimRef = &v1.ObjectReference{} })}, waitingClaim("c", "1Gi"), ""},
+}
+
 func TestReserveReturnsBestVolume(t *testing.T) {
-	block := v1.PersistentVolumeBlock
-	gold := "gold"
-	for name, tc := range map[string]struct {
-		volumes []*v1.PersistentVolume
-		claim   *v1.PersistentVolumeClaim
-		want    string
-	}{
-		"smallest sufficient volume": {
-			[]*v1.PersistentVolume{freeVolume("a", "10Gi"), freeVolume("b", "2Gi"), freeVolume("c", "1Gi")}, waitingClaim("c", "1500Mi"), "b"},
-		"first of equal volumes by name": {
-			[]*v1.PersistentVolume{freeVolume("b", "1Gi"), freeVolume("a", "1Gi")}, waitingClaim("c", "1Gi"), "a"},
-		"no sufficient volume": {
-			[]*v1.PersistentVolume{freeVolume("a", "1Gi")}, waitingClaim("c", "2Gi"), ""},
-		"different class": {
-			[]*v1.PersistentVolume{freeVolume("a", "1Gi", inClass("slow"))}, waitingClaim("c", "1Gi"), ""},
-		"class in beta annotation": {
-			[]*v1.PersistentVolume{freeVolume("a", "1Gi", inClass("slow"))},
-			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
-				c.Annotations = map[string]string{v1.BetaStorageClassAnnotation: "slow"}
-			}), "a"},
-		"missing access mode": {
-			[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", func(v *v1.PersistentVolume) {
-				v.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany, v1.ReadWriteOnce}
-			})},
-			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
-				c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}
-			}), "b"},
-		"fewer access modes before less capacity": {
-			[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "5Gi")},
-			waitingClaim("c", "1Gi"), "one"},
-		"fewer access modes but too small": {
-			[]*v1.PersistentVolume{freeVolume("many", "3Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "1Gi")},
-			waitingClaim("c", "2Gi"), "many"},
-		"smallest of equal access modes": {
-			[]*v1.PersistentVolume{
-				freeVolume("a", "4Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("b", "2Gi", offering(v1.ReadOnlyMany, v1.ReadWriteOnce)),
-				freeVolume("c", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany, v1.ReadOnlyMany))},
-			waitingClaim("c", "1Gi"), "b"},
-		"access mode named twice": {
-			[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "2Gi", offering(v1.ReadWriteOnce, v1.ReadWriteOnce))},
-			waitingClaim("c", "1Gi"), "one"},
-		"different volume mode": {
-			[]*v1.PersistentVolume{freeVolume("a", "1Gi")},
-			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block }), ""},
-		"different attributes class": {
-			[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", func(v *v1.PersistentVolume) { v.Spec.VolumeAttributesClassName = &gold })},
-			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &gold }), "b"},
-		"selector": {
-			[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", labeled("tier", "x"))},
-			waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
-				c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "x"}}
-			}), "b"},
-		"volume being deleted": {
-			[]*v1.PersistentVolume{freeVolume("a", "1Gi", func(v *v1.PersistentVolume) { v.DeletionTimestamp = &metav1.Time{} })}, waitingClaim("c", "1Gi"), ""},
-		"claimed volume": {
-			[]*v1.PersistentVolume{freeVolume("a", "1Gi", func(v *v1.PersistentVolume) { v.Spec.ClaimRef = &v1.ObjectReference{} })}, waitingClaim("c", "1Gi"), ""},
-	} {
+	for name, tc := range reserveCases {
 		t.Run(name, func(t *testing.T) {
 			x := NewIndex(func(string) {})
 			for _, volume := range tc.volumes {
