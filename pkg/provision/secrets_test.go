@@ -33,58 +33,63 @@ func claimOf(annotations ...string) *v1.PersistentVolumeClaim {
 	return claim
 }
 
+func reference(namespace, name string) *v1.SecretReference {
+	return &v1.SecretReference{Namespace: namespace, Name: name}
+}
+
+// secretForEverything returns the secrets of a class that has one secret for every call.
+func secretForEverything(r *v1.SecretReference) provision.Secrets {
+	return provision.Secrets{Provisioner: r, ControllerModify: r, ControllerPublish: r, ControllerExpand: r, NodeStage: r, NodePublish: r, NodeExpand: r}
+}
+
+var secretsCases = map[string]struct {
+	class *storagev1.StorageClass
+	claim *v1.PersistentVolumeClaim
+	want  provision.Secrets
+}{
+	"none": {classOf("tier", "gold"), claimOf(), provision.Secrets{}},
+	"one for all": {
+		classOf(prefix+"secret-name", "s", prefix+"secret-namespace", "ns"), claimOf(), secretForEverything(reference("ns", "s")),
+	},
+	"one of its own each": {
+		classOf(prefix+"provisioner-secret-name", "p", prefix+"provisioner-secret-namespace", "ns",
+			prefix+"controller-publish-secret-name", "cp", prefix+"controller-publish-secret-namespace", "ns",
+			prefix+"node-stage-secret-name", "st", prefix+"node-stage-secret-namespace", "ns",
+			prefix+"node-publish-secret-name", "np", prefix+"node-publish-secret-namespace", "ns",
+			prefix+"controller-expand-secret-name", "ce", prefix+"controller-expand-secret-namespace", "ns",
+			prefix+"node-expand-secret-name", "ne", prefix+"node-expand-secret-namespace", "ns",
+			prefix+"controller-modify-secret-name", "cm", prefix+"controller-modify-secret-namespace", "ns"),
+		claimOf(),
+		provision.Secrets{
+			Provisioner: reference("ns", "p"), ControllerPublish: reference("ns", "cp"), NodeStage: reference("ns", "st"), NodePublish: reference("ns", "np"),
+			ControllerExpand: reference("ns", "ce"), NodeExpand: reference("ns", "ne"), ControllerModify: reference("ns", "cm"),
+		},
+	},
+	"the older names": {
+		classOf("csiProvisionerSecretName", "p", "csiProvisionerSecretNamespace", "ns", "csiControllerPublishSecretName", "cp", "csiControllerPublishSecretNamespace", "ns",
+			"csiNodeStageSecretName", "st", "csiNodeStageSecretNamespace", "ns", "csiNodePublishSecretName", "np", "csiNodePublishSecretNamespace", "ns"),
+		claimOf(),
+		provision.Secrets{Provisioner: reference("ns", "p"), ControllerPublish: reference("ns", "cp"), NodeStage: reference("ns", "st"), NodePublish: reference("ns", "np")},
+	},
+	"its own goes before the one for all": {
+		classOf(prefix+"secret-name", "s", prefix+"secret-namespace", "ns", prefix+"node-stage-secret-name", "st", prefix+"node-stage-secret-namespace", "other"),
+		claimOf(),
+		func() provision.Secrets {
+			s := secretForEverything(reference("ns", "s"))
+			s.NodeStage = reference("other", "st")
+			return s
+		}(),
+	},
+	"every token": {
+		classOf(prefix+"provisioner-secret-name", "${pv.name}.${pvc.namespace}.${pvc.name}.${pvc.annotations['example.com/key']}", prefix+"provisioner-secret-namespace", "${pvc.namespace}-${pv.name}"),
+		claimOf("example.com/key", "mine"),
+		provision.Secrets{Provisioner: reference("team-pvc-1", "pvc-1.team.data.mine")},
+	},
+	"the older prefix alone means nothing": {classOf("SecretName", "s", "SecretNamespace", "ns"), claimOf(), provision.Secrets{}},
+}
+
 func TestSecretsOf(t *testing.T) {
-	reference := func(namespace, name string) *v1.SecretReference {
-		return &v1.SecretReference{Namespace: namespace, Name: name}
-	}
-	every := func(r *v1.SecretReference) provision.Secrets {
-		return provision.Secrets{Provisioner: r, ControllerModify: r, ControllerPublish: r, ControllerExpand: r, NodeStage: r, NodePublish: r, NodeExpand: r}
-	}
-	for name, tc := range map[string]struct {
-		class *storagev1.StorageClass
-		claim *v1.PersistentVolumeClaim
-		want  provision.Secrets
-	}{
-		"none": {classOf("tier", "gold"), claimOf(), provision.Secrets{}},
-		"one for all": {
-			classOf(prefix+"secret-name", "s", prefix+"secret-namespace", "ns"), claimOf(), every(reference("ns", "s")),
-		},
-		"one of its own each": {
-			classOf(prefix+"provisioner-secret-name", "p", prefix+"provisioner-secret-namespace", "ns",
-				prefix+"controller-publish-secret-name", "cp", prefix+"controller-publish-secret-namespace", "ns",
-				prefix+"node-stage-secret-name", "st", prefix+"node-stage-secret-namespace", "ns",
-				prefix+"node-publish-secret-name", "np", prefix+"node-publish-secret-namespace", "ns",
-				prefix+"controller-expand-secret-name", "ce", prefix+"controller-expand-secret-namespace", "ns",
-				prefix+"node-expand-secret-name", "ne", prefix+"node-expand-secret-namespace", "ns",
-				prefix+"controller-modify-secret-name", "cm", prefix+"controller-modify-secret-namespace", "ns"),
-			claimOf(),
-			provision.Secrets{
-				Provisioner: reference("ns", "p"), ControllerPublish: reference("ns", "cp"), NodeStage: reference("ns", "st"), NodePublish: reference("ns", "np"),
-				ControllerExpand: reference("ns", "ce"), NodeExpand: reference("ns", "ne"), ControllerModify: reference("ns", "cm"),
-			},
-		},
-		"the older names": {
-			classOf("csiProvisionerSecretName", "p", "csiProvisionerSecretNamespace", "ns", "csiControllerPublishSecretName", "cp", "csiControllerPublishSecretNamespace", "ns",
-				"csiNodeStageSecretName", "st", "csiNodeStageSecretNamespace", "ns", "csiNodePublishSecretName", "np", "csiNodePublishSecretNamespace", "ns"),
-			claimOf(),
-			provision.Secrets{Provisioner: reference("ns", "p"), ControllerPublish: reference("ns", "cp"), NodeStage: reference("ns", "st"), NodePublish: reference("ns", "np")},
-		},
-		"its own goes before the one for all": {
-			classOf(prefix+"secret-name", "s", prefix+"secret-namespace", "ns", prefix+"node-stage-secret-name", "st", prefix+"node-stage-secret-namespace", "other"),
-			claimOf(),
-			func() provision.Secrets {
-				s := every(reference("ns", "s"))
-				s.NodeStage = reference("other", "st")
-				return s
-			}(),
-		},
-		"every token": {
-			classOf(prefix+"provisioner-secret-name", "${pv.name}.${pvc.namespace}.${pvc.name}.${pvc.annotations['example.com/key']}", prefix+"provisioner-secret-namespace", "${pvc.namespace}-${pv.name}"),
-			claimOf("example.com/key", "mine"),
-			provision.Secrets{Provisioner: reference("team-pvc-1", "pvc-1.team.data.mine")},
-		},
-		"the older prefix alone means nothing": {classOf("SecretName", "s", "SecretNamespace", "ns"), claimOf(), provision.Secrets{}},
-	} {
+	for name, tc := range secretsCases {
 		t.Run(name, func(t *testing.T) {
 			got, err := provision.SecretsOf(tc.class, tc.claim, "pvc-1")
 			if err != nil {

@@ -33,44 +33,47 @@ func newPair() *pair {
 	return p
 }
 
+var block, files = v1.PersistentVolumeBlock, v1.PersistentVolumeFilesystem
+
+var fromClaimCases = map[string]struct {
+	change func(*pair)
+	names  string
+}{
+	"as it should be":                     {func(*pair) {}, ""},
+	"a larger clone":                      {func(p *pair) { p.claim.Spec.Resources = requests("2Gi") }, ""},
+	"of another class of the same driver": {func(p *pair) { p.claim.Spec.StorageClassName = pointer("slow") }, ""},
+	"both block":                          {func(p *pair) { p.claim.Spec.VolumeMode, p.volume.Spec.VolumeMode = &block, &block }, ""},
+	"a file system said and unsaid":       {func(p *pair) { p.claim.Spec.VolumeMode = &files }, ""},
+	"no source":                           {func(p *pair) { p.source = nil }, "does not exist"},
+	"a source that goes":                  {func(p *pair) { p.source.DeletionTimestamp = &metav1.Time{} }, "being deleted"},
+	"a source that stays for its clones": {func(p *pair) {
+		p.source.DeletionTimestamp, p.source.Finalizers = &metav1.Time{}, []string{string(finalizer.CloneSource)}
+	}, ""},
+	"a clone that goes, of a source that is larger by now, lost, and going": {func(p *pair) {
+		p.claim.DeletionTimestamp, p.source.DeletionTimestamp = &metav1.Time{}, &metav1.Time{}
+		p.source.Status.Phase, p.source.Spec.Resources, p.volume.Status.Phase = v1.ClaimLost, requests("2Gi"), v1.VolumeReleased
+	}, ""},
+	"a clone that goes, of a source without a volume": {func(p *pair) { p.claim.DeletionTimestamp, p.volume = &metav1.Time{}, nil }, "does not exist"},
+	"a source that waits":                             {func(p *pair) { p.source.Status.Phase = v1.ClaimPending }, "status of Bound"},
+	"a source that lost its volume":                   {func(p *pair) { p.source.Status.Phase = v1.ClaimLost }, "status of Bound"},
+	"a source without a volume":                       {func(p *pair) { p.source.Spec.VolumeName = "" }, "status of Bound"},
+	"a source without a class":                        {func(p *pair) { p.source.Spec.StorageClassName = nil }, "storageclass"},
+	"a clone without a class":                         {func(p *pair) { p.claim.Spec.StorageClassName = nil }, "storageclass"},
+	"a smaller clone":                                 {func(p *pair) { p.claim.Spec.Resources = requests("1Mi") }, "1Mi"},
+	"no volume":                                       {func(p *pair) { p.volume = nil }, "does not exist"},
+	"a volume of nobody":                              {func(p *pair) { p.volume.Spec.ClaimRef = nil }, "not bound to it"},
+	"a volume of an earlier claim":                    {func(p *pair) { p.volume.Spec.ClaimRef.UID = "old" }, "not bound to it"},
+	"a volume of another namespace":                   {func(p *pair) { p.volume.Spec.ClaimRef.Namespace = "other" }, "not bound to it"},
+	"a volume of another claim":                       {func(p *pair) { p.volume.Spec.ClaimRef.Name = "other" }, "not bound to it"},
+	"a released volume":                               {func(p *pair) { p.volume.Status.Phase = v1.VolumeReleased }, "not bound to it"},
+	"a volume that is not CSI":                        {func(p *pair) { p.volume.Spec.CSI = nil }, "not of driver"},
+	"a volume of another driver":                      {func(p *pair) { p.volume.Spec.CSI.Driver = "other" }, "not of driver"},
+	"files to block":                                  {func(p *pair) { p.claim.Spec.VolumeMode = &block }, "Filesystem"},
+	"block to files":                                  {func(p *pair) { p.volume.Spec.VolumeMode = &block }, "Block"},
+}
+
 func TestFromClaim(t *testing.T) {
-	block, files := v1.PersistentVolumeBlock, v1.PersistentVolumeFilesystem
-	for name, tc := range map[string]struct {
-		change func(*pair)
-		names  string
-	}{
-		"as it should be":                     {func(*pair) {}, ""},
-		"a larger clone":                      {func(p *pair) { p.claim.Spec.Resources = requests("2Gi") }, ""},
-		"of another class of the same driver": {func(p *pair) { p.claim.Spec.StorageClassName = pointer("slow") }, ""},
-		"both block":                          {func(p *pair) { p.claim.Spec.VolumeMode, p.volume.Spec.VolumeMode = &block, &block }, ""},
-		"a file system said and unsaid":       {func(p *pair) { p.claim.Spec.VolumeMode = &files }, ""},
-		"no source":                           {func(p *pair) { p.source = nil }, "does not exist"},
-		"a source that goes":                  {func(p *pair) { p.source.DeletionTimestamp = &metav1.Time{} }, "being deleted"},
-		"a source that stays for its clones": {func(p *pair) {
-			p.source.DeletionTimestamp, p.source.Finalizers = &metav1.Time{}, []string{string(finalizer.CloneSource)}
-		}, ""},
-		"a clone that goes, of a source that is larger by now, lost, and going": {func(p *pair) {
-			p.claim.DeletionTimestamp, p.source.DeletionTimestamp = &metav1.Time{}, &metav1.Time{}
-			p.source.Status.Phase, p.source.Spec.Resources, p.volume.Status.Phase = v1.ClaimLost, requests("2Gi"), v1.VolumeReleased
-		}, ""},
-		"a clone that goes, of a source without a volume": {func(p *pair) { p.claim.DeletionTimestamp, p.volume = &metav1.Time{}, nil }, "does not exist"},
-		"a source that waits":                             {func(p *pair) { p.source.Status.Phase = v1.ClaimPending }, "status of Bound"},
-		"a source that lost its volume":                   {func(p *pair) { p.source.Status.Phase = v1.ClaimLost }, "status of Bound"},
-		"a source without a volume":                       {func(p *pair) { p.source.Spec.VolumeName = "" }, "status of Bound"},
-		"a source without a class":                        {func(p *pair) { p.source.Spec.StorageClassName = nil }, "storageclass"},
-		"a clone without a class":                         {func(p *pair) { p.claim.Spec.StorageClassName = nil }, "storageclass"},
-		"a smaller clone":                                 {func(p *pair) { p.claim.Spec.Resources = requests("1Mi") }, "1Mi"},
-		"no volume":                                       {func(p *pair) { p.volume = nil }, "does not exist"},
-		"a volume of nobody":                              {func(p *pair) { p.volume.Spec.ClaimRef = nil }, "not bound to it"},
-		"a volume of an earlier claim":                    {func(p *pair) { p.volume.Spec.ClaimRef.UID = "old" }, "not bound to it"},
-		"a volume of another namespace":                   {func(p *pair) { p.volume.Spec.ClaimRef.Namespace = "other" }, "not bound to it"},
-		"a volume of another claim":                       {func(p *pair) { p.volume.Spec.ClaimRef.Name = "other" }, "not bound to it"},
-		"a released volume":                               {func(p *pair) { p.volume.Status.Phase = v1.VolumeReleased }, "not bound to it"},
-		"a volume that is not CSI":                        {func(p *pair) { p.volume.Spec.CSI = nil }, "not of driver"},
-		"a volume of another driver":                      {func(p *pair) { p.volume.Spec.CSI.Driver = "other" }, "not of driver"},
-		"files to block":                                  {func(p *pair) { p.claim.Spec.VolumeMode = &block }, "Filesystem"},
-		"block to files":                                  {func(p *pair) { p.volume.Spec.VolumeMode = &block }, "Block"},
-	} {
+	for name, tc := range fromClaimCases {
 		t.Run(name, func(t *testing.T) {
 			p := newPair()
 			tc.change(p)
@@ -96,38 +99,39 @@ func newSnapshot() *provision.SnapshotState {
 	}
 }
 
+var fromSnapshotCases = map[string]struct {
+	change func(*provision.SnapshotState)
+	mode   *v1.PersistentVolumeMode
+	size   string
+	lax    bool
+	ends   bool // the claim is being deleted
+	names  string
+}{
+	"as it should be":                         {mode: &block},
+	"a larger volume":                         {mode: &block, size: "2Gi"},
+	"a size that nobody knows":                {mode: &block, size: "1", change: func(s *provision.SnapshotState) { s.RestoreSize = nil }},
+	"a mode that the claim does not name":     {},
+	"a mode that nobody knows":                {mode: &files, change: func(s *provision.SnapshotState) { s.Content.Mode = nil }},
+	"another mode, the guard off":             {mode: &files, lax: true},
+	"another mode, allowed":                   {mode: &files, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "true" }},
+	"going, but begun before":                 {mode: &block, change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
+	"another mode":                            {mode: &files, names: provision.AllowModeChange},
+	"another mode, forbidden":                 {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "false" }},
+	"another mode, allowed in nonsense":       {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "yes!" }},
+	"asked for to find out":                   {mode: &files, ends: true, size: "1Mi", change: func(s *provision.SnapshotState) { s.Deleting, s.Ready = true, false }},
+	"asked for to find out, without a handle": {ends: true, names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
+	"going":                                 {names: "being deleted", change: func(s *provision.SnapshotState) { s.Deleting = true }},
+	"not bound":                             {names: "not bound", change: func(s *provision.SnapshotState) { s.Content = nil }},
+	"a content of another":                  {names: "different snapshot", change: func(s *provision.SnapshotState) { s.Content.Mutual = false }},
+	"a content of another driver":           {names: "other", change: func(s *provision.SnapshotState) { s.Content.Driver = "other" }},
+	"not ready":                             {names: "not Ready", change: func(s *provision.SnapshotState) { s.Ready = false }},
+	"without a handle":                      {names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
+	"a smaller volume":                      {size: "1Mi", names: "1Gi"},
+	"a smaller volume, though begun before": {size: "1Mi", names: "1Gi", change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
+}
+
 func TestFromSnapshot(t *testing.T) {
-	block, files := v1.PersistentVolumeBlock, v1.PersistentVolumeFilesystem
-	for name, tc := range map[string]struct {
-		change func(*provision.SnapshotState)
-		mode   *v1.PersistentVolumeMode
-		size   string
-		lax    bool
-		ends   bool // the claim is being deleted
-		names  string
-	}{
-		"as it should be":                         {mode: &block},
-		"a larger volume":                         {mode: &block, size: "2Gi"},
-		"a size that nobody knows":                {mode: &block, size: "1", change: func(s *provision.SnapshotState) { s.RestoreSize = nil }},
-		"a mode that the claim does not name":     {},
-		"a mode that nobody knows":                {mode: &files, change: func(s *provision.SnapshotState) { s.Content.Mode = nil }},
-		"another mode, the guard off":             {mode: &files, lax: true},
-		"another mode, allowed":                   {mode: &files, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "true" }},
-		"going, but begun before":                 {mode: &block, change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
-		"another mode":                            {mode: &files, names: provision.AllowModeChange},
-		"another mode, forbidden":                 {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "false" }},
-		"another mode, allowed in nonsense":       {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "yes!" }},
-		"asked for to find out":                   {mode: &files, ends: true, size: "1Mi", change: func(s *provision.SnapshotState) { s.Deleting, s.Ready = true, false }},
-		"asked for to find out, without a handle": {ends: true, names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
-		"going":                                 {names: "being deleted", change: func(s *provision.SnapshotState) { s.Deleting = true }},
-		"not bound":                             {names: "not bound", change: func(s *provision.SnapshotState) { s.Content = nil }},
-		"a content of another":                  {names: "different snapshot", change: func(s *provision.SnapshotState) { s.Content.Mutual = false }},
-		"a content of another driver":           {names: "other", change: func(s *provision.SnapshotState) { s.Content.Driver = "other" }},
-		"not ready":                             {names: "not Ready", change: func(s *provision.SnapshotState) { s.Ready = false }},
-		"without a handle":                      {names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
-		"a smaller volume":                      {size: "1Mi", names: "1Gi"},
-		"a smaller volume, though begun before": {size: "1Mi", names: "1Gi", change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
-	} {
+	for name, tc := range fromSnapshotCases {
 		t.Run(name, func(t *testing.T) {
 			claim := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{VolumeMode: tc.mode, Resources: requests("1Gi")}}
 			if tc.ends {
