@@ -21,38 +21,40 @@ func whats(events []Event) []string {
 	return said
 }
 
+var dueCases = map[string]struct {
+	added   []Event
+	instant time.Time
+	due     []string
+	rest    []string
+}{
+	"nothing was added": {
+		instant: at(100),
+	},
+	"events are sorted by time, not arrival": {
+		added:   []Event{{What: "c", Time: at(30)}, {What: "a", Time: at(10)}, {What: "b", Time: at(20)}},
+		instant: at(100),
+		due:     []string{"a", "b", "c"},
+	},
+	"events of one time keep their order": {
+		added:   []Event{{What: "step", Time: at(10)}, {What: "write", Time: at(10)}, {What: "first", Time: at(0)}},
+		instant: at(100),
+		due:     []string{"first", "step", "write"},
+	},
+	"events that are not due wait": {
+		added:   []Event{{What: "late", Time: at(50)}, {What: "early", Time: at(49)}},
+		instant: at(50),
+		due:     []string{"early"},
+		rest:    []string{"late"},
+	},
+	"events before the run are dropped": {
+		added:   []Event{{What: "before", Time: at(-1)}, {What: "begin", Time: at(0)}},
+		instant: at(100),
+		due:     []string{"begin"},
+	},
+}
+
 func TestDueEventsAreSortedByTime(t *testing.T) {
-	for name, tc := range map[string]struct {
-		added   []Event
-		instant time.Time
-		due     []string
-		rest    []string
-	}{
-		"nothing was added": {
-			instant: at(100),
-		},
-		"events are sorted by time, not arrival": {
-			added:   []Event{{What: "c", Time: at(30)}, {What: "a", Time: at(10)}, {What: "b", Time: at(20)}},
-			instant: at(100),
-			due:     []string{"a", "b", "c"},
-		},
-		"events of one time keep their order": {
-			added:   []Event{{What: "step", Time: at(10)}, {What: "write", Time: at(10)}, {What: "first", Time: at(0)}},
-			instant: at(100),
-			due:     []string{"first", "step", "write"},
-		},
-		"events that are not due wait": {
-			added:   []Event{{What: "late", Time: at(50)}, {What: "early", Time: at(49)}},
-			instant: at(50),
-			due:     []string{"early"},
-			rest:    []string{"late"},
-		},
-		"events before the run are dropped": {
-			added:   []Event{{What: "before", Time: at(-1)}, {What: "begin", Time: at(0)}},
-			instant: at(100),
-			due:     []string{"begin"},
-		},
-	} {
+	for name, tc := range dueCases {
 		t.Run(name, func(t *testing.T) {
 			timeline := newTimeline(true, begun)
 			for _, event := range tc.added {
