@@ -70,6 +70,12 @@ func IsDynamic(volume *v1.PersistentVolume) bool {
 	return dynamic
 }
 
+// HasProvisioner reports whether the volume names its provisioner. Data is deleted for a
+// claim that never used the volume only then: an empty annotation names none.
+func HasProvisioner(volume *v1.PersistentVolume) bool {
+	return volume.Annotations[AnnDynamicallyProvisioned] != ""
+}
+
 // ModeOf returns a volume mode of the API, which is Filesystem by default.
 func ModeOf(mode *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
 	return ptr.Deref(mode, v1.PersistentVolumeFilesystem)

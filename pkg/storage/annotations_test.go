@@ -104,3 +104,18 @@ func TestWaitsForFirstConsumer(t *testing.T) {
 		}
 	}
 }
+
+func TestEmptyAnnotationNamesNoProvisioner(t *testing.T) {
+	for name, tc := range map[string]struct {
+		volume annotations
+		want   bool
+	}{
+		"absent": {annotations{}, false},
+		"empty":  {annotations{storage.AnnDynamicallyProvisioned: ""}, false},
+		"named":  {annotations{storage.AnnDynamicallyProvisioned: "d"}, true},
+	} {
+		if got := storage.HasProvisioner(tc.volume.volume("")); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 )
 
-func TestCipherSuitesWithoutHTTP2AreRefused(t *testing.T) {
+func TestServerWithoutHTTP2CipherSuiteIsRefused(t *testing.T) {
 	const suites = "--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"
 	for flag, refused := range map[string]bool{"--disable-http2-serving=false": true, "--disable-http2-serving": false, "--tls-min-version=VersionTLS13": false} {
 		options := parsed(t, "--secure-port=1", "--authentication-skip-lookup=true", suites, flag)

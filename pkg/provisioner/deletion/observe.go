@@ -28,7 +28,7 @@ func (c *Controller) stateOf(volume *v1.PersistentVolume, claim storage.ClaimRel
 	return external.State{
 		Honor:     c.Honor,
 		Owned:     c.owns(volume),
-		Dynamic:   volume.Annotations[storage.AnnDynamicallyProvisioned] != "", // a name, not only the annotation
+		Dynamic:   storage.HasProvisioner(volume),
 		Policy:    storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy),
 		Phase:     storage.PhaseOf(volume.Status.Phase),
 		Deleting:  volume.DeletionTimestamp != nil || progress.objectDeleted,

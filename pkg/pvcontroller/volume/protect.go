@@ -63,7 +63,7 @@ func (c *Controller) isSettled(volume *v1.PersistentVolume) bool {
 func (c *Controller) claimOfProtected(ctx context.Context, volume *v1.PersistentVolume) (storage.ClaimRelation, error) {
 	cached := storage.ClaimOf(volume, c.Caches.Claim(controller.ClaimKey(volume)))
 	ifGone := c.protectionState(volume, volume.Status.Phase, storage.ClaimGone)
-	if !ifGone.AwaitsReclaim || !ifGone.Deleting || reclaim.MayReclaim(cached, storage.IsDynamic(volume), true) {
+	if !ifGone.AwaitsReclaim || !ifGone.Deleting || reclaim.MayReclaim(cached, storage.HasProvisioner(volume), true) {
 		return cached, nil
 	}
 	claim, err := controller.LiveClaim(ctx, c.Client, volume)

@@ -39,7 +39,7 @@ func (c *Controller) AwaitsReclaim(volume *v1.PersistentVolume, phase v1.Persist
 		InTree:    finalizer.Has(volume.Finalizers, finalizer.InTree),
 		Status:    reclaim.StatusOf(volume),
 		Claim:     claim,
-		Dynamic:   storage.IsDynamic(volume),
+		Dynamic:   storage.HasProvisioner(volume),
 		Deleted:   c.memory.Get(volume.UID).deleted == plugin.DataID(volume),
 	})
 }

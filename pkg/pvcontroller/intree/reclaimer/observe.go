@@ -73,7 +73,7 @@ func (c *Controller) stateOf(o observation, confirmed bool) plugin.State {
 		CanRecycle: recycles,
 		Policy:     policyOf(volume),
 		Phase:      storage.PhaseOf(volume.Status.Phase),
-		Dynamic:    storage.IsDynamic(volume),
+		Dynamic:    storage.HasProvisioner(volume),
 		Deleting:   volume.DeletionTimestamp != nil || done.objectDeleted,
 		Protected:  external || finalizer.Has(volume.Finalizers, finalizer.InTree),
 		Claim:      storage.ClaimOf(volume, o.claim),
