@@ -89,6 +89,11 @@ func (o *secureOptions) tlsConfig(ctx context.Context, program string, clientCA 
 	if err != nil {
 		return nil, err
 	}
+	for _, suite := range o.cipherSuites {
+		if _, insecure := cliflag.InsecureTLSCiphers()[suite]; insecure {
+			klog.FromContext(ctx).Info("Cipher suite of --tls-cipher-suites is insecure", "suite", suite)
+		}
+	}
 	if clientCA != nil {
 		config.ClientAuth = tls.RequestClientCert
 	}

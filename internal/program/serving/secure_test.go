@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 )
 
 func TestSelfSignedCertificateIsKeptInCertDir(t *testing.T) {
@@ -83,6 +85,20 @@ func TestTLSFlagsAreApplied(t *testing.T) {
 	}
 	if config, err = parsed(t).secure.staticTLS(); err != nil || config.MinVersion != tls.VersionTLS12 {
 		t.Errorf("default configuration %+v, error %v", config, err)
+	}
+}
+
+func TestInsecureCipherSuiteIsLogged(t *testing.T) {
+	for suite, logged := range map[string]bool{"TLS_RSA_WITH_AES_128_CBC_SHA": true, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": false} {
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		options := parsed(t, "--tls-cipher-suites="+suite)
+		if _, err := options.secure.tlsConfig(klog.NewContext(t.Context(), logger), "program", nil); err != nil {
+			t.Fatal(err)
+		}
+		log := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+		if strings.Contains(log, suite) != logged {
+			t.Errorf("log %q, want one that names %s: %t", log, suite, logged)
+		}
 	}
 }
 
