@@ -105,7 +105,7 @@ func (o *secureOptions) tlsConfig(ctx context.Context, program string, clientCA 
 	if err != nil {
 		return nil, err
 	}
-	certs := dynamiccertificates.NewDynamicServingCertificateController(config, clientCA, cert, sni, nil)
+	certs := dynamiccertificates.NewDynamicServingCertificateController(config.Clone(), clientCA, cert, sni, nil)
 	providers := []dynamiccertificates.Notifier{cert}
 	for _, named := range sni {
 		providers = append(providers, named)
