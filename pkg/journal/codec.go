@@ -22,23 +22,23 @@ import (
 const (
 	// MaxEncoded is the greatest length of an encoded entry.
 	MaxEncoded = 8 << 10
-	// MaxReason is the greatest length of Unresolved.Reason; Encode cuts the rest off.
+	// MaxReason is the greatest length of Unresolved.Reason; Encode truncates a longer reason.
 	MaxReason = 512
-	// reserve is by how much an entry may exceed MaxEncoded once it is marked, so that
-	// an entry that could be written can be marked, too.
+	// reserve is added to MaxEncoded for entries with CustodyBroken or Unresolved set: every
+	// entry in a Lease must have space for these fields.
 	reserve = 2 << 10
-	// maxDecoded bounds what an entry expands to.
+	// maxDecoded is the greatest size of a decoded entry.
 	maxDecoded = 1 << 20
 )
 
-// ErrTooLarge: an entry does not fit into MaxEncoded bytes, even with its topology cut.
+// ErrTooLarge: the entry exceeds MaxEncoded bytes, even with a shortened topology.
 var ErrTooLarge = errors.New("the request is too large for the journal")
 
-// format is the first character of an encoded entry; it names the dictionary too.
+// format is the first character of an encoded entry: the version of encoding and dictionary.
 const format = "1"
 
-// dictionary holds what most entries have in common, so that they compress to a
-// few hundred bytes. It must never change: another one needs another format.
+// dictionary has the common text of entries, so that an entry compresses to a few hundred
+// bytes. The dictionary must never change: a new dictionary needs a new format.
 const dictionary = `"superseded":[{"topologyCut":true,"custodyBroken":true,"unresolved":{"reason":"","since":17,"finish":true}` +
 	`"cloneSource":"volumeContentSource":{"snapshot":{"snapshotId":"snap-"}}"volume":{"volumeId":"` +
 	`"mutableParameters":{"iops":"throughput":"local-path","SINGLE_NODE_MULTI_WRITER"MULTI_NODE_MULTI_WRITER"MULTI_NODE_READER_ONLY` +
@@ -67,9 +67,9 @@ var writers = sync.Pool{New: func() any {
 	return writer
 }}
 
-// Encode returns the entry as the value of an annotation. An entry that is too
-// large is encoded with the topology of its requests cut to one segment; if that does
-// not help either, the error is [ErrTooLarge].
+// Encode returns the entry as the value of an annotation. The topology of a large entry is
+// shortened to one segment per request. If the entry is still too large, the error is
+// [ErrTooLarge].
 func Encode(e Entry) (string, error) {
 	text, err := encode(e)
 	if errors.Is(err, ErrTooLarge) {
@@ -90,8 +90,8 @@ func withCutTopology(e Entry) Entry {
 	return e
 }
 
-// withFirstSegment returns the request with its first preferred, or else its first
-// requisite, segment as the only one.
+// withFirstSegment returns the request with one topology segment: the first preferred one,
+// else the first requisite one.
 func withFirstSegment(r Request) Request {
 	requirement := r.GetAccessibilityRequirements()
 	segments := slices.Concat(requirement.GetPreferred(), requirement.GetRequisite())
@@ -147,8 +147,8 @@ func compress(text []byte) (string, error) {
 	return format + base64.RawStdEncoding.EncodeToString(packed.Bytes()), nil
 }
 
-// Decode returns the entry of the claim from the value of its annotation. It accepts
-// nothing that Encode would refuse.
+// Decode returns the entry of the claim from the value of an annotation. It refuses the
+// same entries as Encode.
 func Decode(claim types.UID, text string) (Entry, error) {
 	e, err := decode(text)
 	if err != nil {
@@ -195,7 +195,7 @@ func decompress(text string) ([]byte, error) {
 	return plain, nil
 }
 
-// check returns why an entry cannot be acted upon.
+// check returns an error for an incomplete or contradictory entry.
 func check(e Entry) error {
 	requests := append([]Request{e.Request}, e.Superseded...)
 	switch {
@@ -219,7 +219,7 @@ func check(e Entry) error {
 	return nil
 }
 
-// isAmbiguous reports whether the request could be decoded as another one.
+// isAmbiguous reports whether the request has no kind or two kinds.
 func (r Request) isAmbiguous() bool {
 	return r.Payload != nil && (r.Payload.Kind == "" || r.CreateVolumeRequest != nil)
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-// longestHandle is in bytes. The CSI specification ("Size Limits") says 128, which
-// handles of drivers in wide use exceed: cloud disks are called by paths of up to
-// 300 bytes. A longer handle is an error of the driver.
+// longestHandle is the greatest length of a volume handle, in bytes. The CSI specification
+// ("Size Limits") allows 128 bytes, but widely used drivers return paths of up to 300.
 const longestHandle = 512
 
-// Unusable returns why the volume that the driver returned cannot be used, "" if it can.
+// Unusable returns the reason why the claim cannot use the returned volume, "" for a usable
+// volume.
 func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
 	required := request.GetCapacityRange().GetRequiredBytes()
 	switch id, size := volume.GetVolumeId(), volume.GetCapacityBytes(); {
@@ -27,7 +27,7 @@ func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
 	case size < 0 || size != 0 && size < required:
 		return fmt.Sprintf("created volume capacity %d less than requested capacity %d bytes", size, required)
 	}
-	if flaw := misfilled(request.GetVolumeContentSource(), volume.GetContentSource()); flaw != "" {
+	if flaw := wrongSource(request.GetVolumeContentSource(), volume.GetContentSource()); flaw != "" {
 		return flaw
 	}
 	return topology.Unusable(request.GetAccessibilityRequirements(), volume.GetAccessibleTopology())
@@ -37,9 +37,9 @@ func unprintable(r rune) bool {
 	return r < ' ' || r == 0x7f || r == '\uFFFD'
 }
 
-// misfilled returns why the content source of the volume is not the requested one. Only the
-// kind is compared: drivers spell identifiers in several ways.
-func misfilled(wanted, got *csi.VolumeContentSource) string {
+// wrongSource compares the kind of the content source with the requested kind, and returns
+// the difference, "" for none. Drivers spell identifiers in several ways.
+func wrongSource(wanted, got *csi.VolumeContentSource) string {
 	switch {
 	case wanted == nil:
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 )
 
-// The metrics have the names of csi-provisioner.
+// The names and labels of the metrics are those of csi-provisioner.
 var (
 	goalDesc = metrics.NewDesc("csistoragecapacities_desired_goal",
 		"Number of CSIStorageCapacity objects that should exist.", nil, nil, metrics.ALPHA, "")
@@ -17,7 +17,7 @@ var (
 		"Number of CSIStorageCapacity objects that exist and will be deleted.", nil, nil, metrics.ALPHA, "")
 )
 
-// Collector counts the objects of a controller on each scrape.
+// Collector counts the CSIStorageCapacity objects of a controller at each scrape.
 type Collector struct {
 	metrics.BaseStableCollector
 	controller *Controller

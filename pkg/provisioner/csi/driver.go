@@ -27,19 +27,20 @@ type Config struct {
 	Timeout time.Duration
 	// Wait is the longest time until the driver's first answer; 0 waits for ever.
 	Wait time.Duration
-	// Topology is the feature gate; if false, the driver counts as one without topology.
+	// Topology is the feature gate; if false, the topology capability is ignored.
 	Topology bool
 	// Metrics counts the calls.
 	Metrics *Metrics
-	// Migrated reports whether the driver replaced an in-tree plugin, so that the metrics
-	// label calls for migrated volumes; nil for never.
+	// Migrated reports whether the driver replaces an in-tree plugin. The metrics then label
+	// calls for migrated volumes. Nil means never.
 	Migrated func(driver string) bool
 	// Changed is called once, with an error of type [Changed], if the driver reports another
-	// identity or other capabilities after a lost connection; nil for no such check.
+	// name or other capabilities after a lost connection. Nil disables the check.
 	Changed func(error)
 }
 
-// Driver is a connection to a driver that has answered.
+// Driver is a connection to a CSI driver. [Connect] has read the driver's name and
+// capabilities.
 type Driver struct {
 	info
 	timeout    time.Duration
@@ -60,7 +61,7 @@ type info struct {
 	controller rpc.ControllerCapabilitySet
 }
 
-// errNoAnswer is the cause of a context whose wait for the driver ended.
+// errNoAnswer is the cause of the context's end after Config.Wait.
 var errNoAnswer = errors.New("the driver did not answer in time")
 
 // Connect waits until the driver answers and is ready. Its errors name the socket and the
@@ -129,7 +130,7 @@ func addressOf(address string) (string, error) {
 }
 
 // readInfo probes the driver and reads its name and capabilities. It calls named with the
-// name before it reads the capabilities.
+// driver's name before the calls for capabilities, so that the metrics have the name.
 func (d *Driver) readInfo(ctx context.Context, named func(driver string)) (info, error) {
 	if err := rpc.ProbeForever(ctx, d.connection, d.timeout); err != nil {
 		return info{}, err
@@ -217,8 +218,8 @@ func (d *Driver) HasSingleWriter() bool {
 	return d.controller[spec.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER]
 }
 
-// CreateVolume calls the driver. Errors are gRPC errors with secrets hidden; the code tells
-// whether the driver may still create the volume.
+// CreateVolume calls the driver. Errors are gRPC errors with secrets hidden; by the gRPC
+// code, the caller decides whether a volume may exist.
 func (d *Driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// hideInLogs returns a context whose logger hides the values of the secrets, in case the
-// driver repeats one in its response. The library strips the secrets of requests.
+// hideInLogs returns a context whose logger hides the values of the secrets: a response of
+// the driver may contain them. Upstream's library hides the secrets of requests.
 func hideInLogs(ctx context.Context, secrets map[string]string) context.Context {
 	logger := klog.FromContext(ctx)
 	if len(secrets) == 0 || logger.GetSink() == nil {
@@ -56,7 +56,7 @@ func (h hidingSink) values(given []any) []any {
 			shown[i] = Hide(value, h.secrets)
 		case error:
 			shown[i] = Hide(value.Error(), h.secrets)
-		case fmt.Stringer: // a request, whose handle may contain a secret
+		case fmt.Stringer: // a request; its volume handle may contain a secret
 			shown[i] = Hide(value.String(), h.secrets)
 		default:
 			shown[i] = value

@@ -12,9 +12,9 @@ import (
 	componentmetrics "k8s.io/component-base/metrics"
 )
 
-// Metrics counts the calls to a driver. The endpoint serves it before the driver has
-// answered, but its labels depend on the driver: upstream's library labels the calls for
-// migrated volumes if the driver replaced an in-tree plugin.
+// Metrics counts the calls of a driver. The metrics endpoint starts before the driver's
+// first response, but the labels depend on the driver: for a driver that replaces an in-tree
+// plugin, upstream's library labels the calls for migrated volumes.
 type Metrics struct {
 	current atomic.Pointer[metrics.CSIMetricsManager]
 	others  prometheus.Gatherers
@@ -22,7 +22,7 @@ type Metrics struct {
 
 var _ metrics.CSIMetricsManager = &Metrics{}
 
-// NewMetrics returns metrics for a driver that is not known yet.
+// NewMetrics returns metrics without a driver name; see SetDriverName.
 func NewMetrics() *Metrics {
 	m := &Metrics{}
 	m.reset("")
