@@ -7,29 +7,30 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// world is one claim, its volume, the journal, and a provisioner that decides by
-// Decide, ends at any point and forgets everything but the journal then.
+// world is a model of one claim, its volume, the journal and a provisioner. The provisioner
+// acts by Decide. It can crash at any point, and then remembers only the journal.
 type world struct {
-	// gone, bound: the claim. Bound stays true when the PersistentVolume vanishes (Lost).
+	// gone: the claim is deleted; bound: the claim is, or was, bound (Bound or Lost).
 	gone, bound bool
-	// stored: the storage system has the volume; working: it may create it later; data:
-	// somebody may have written to it.
+	// stored: the storage system has the volume; working: the storage system may still
+	// create the volume; data: the volume may have data.
 	stored, working, data bool
-	// recorded: the PersistentVolume exists; retained: its user keeps the volume.
+	// recorded: the PersistentVolume exists; retained: the user deleted the PersistentVolume
+	// and keeps the volume.
 	recorded, retained bool
-	// durable is the entry in the journal, broken its custody; apart: an administrator
-	// has the entry.
-	durable Entry
-	broken  bool
-	apart   bool
-	// creation, entry, prepared, unusable are the memory of the provisioner. It may have
-	// removed an entry that is durable still.
+	// durable is the entry in the journal; broken: another program led since the entry was
+	// written; unresolved: the entry is an unresolved one.
+	durable    Entry
+	broken     bool
+	unresolved bool
+	// creation, entry, prepared and unusable are the memory of the provisioner. An entry
+	// removed from memory may still be durable.
 	creation Creation
 	entry    Entry
 	prepared bool
 	unusable bool
-	// foreign: another program has led already.
-	foreign bool
+	// otherLed: another program has been the leader.
+	otherLed bool
 }
 
 func (w world) state() State {
@@ -52,8 +53,8 @@ func (w world) state() State {
 	return s
 }
 
-// decided is the next step. Live reads change nothing in the world.
-func (w world) decided() Action {
+// nextAction returns the next action that is not a read.
+func (w world) nextAction() Action {
 	s := w.state()
 	for {
 		switch d := Decide(s); d.Action {
@@ -69,8 +70,8 @@ func (w world) decided() Action {
 	}
 }
 
-// crash forgets what is not in the journal. The next leader reads that.
-func (w world) crash() world {
+// afterCrash returns the world after a crash and a new leader's read of the journal.
+func (w world) afterCrash() world {
 	w.creation, w.prepared, w.unusable, w.entry = NotRequested, false, false, NoEntry
 	switch {
 	case w.durable == Durable && w.broken:
@@ -85,12 +86,12 @@ func (w world) crash() world {
 	return w
 }
 
-// answers are the worlds after CreateVolume.
-func (w world) answers() []world {
+// afterCall returns the worlds after CreateVolume.
+func (w world) afterCall() []world {
 	created, lost, late, refused := w, w, w, w
 	created.stored, created.working, created.creation = true, false, Created
-	lost.stored, lost.working, lost.creation = true, false, Requested // it was done, and the answer got lost
-	late.working, late.creation = true, Requested                     // it timed out
+	lost.stored, lost.working, lost.creation = true, false, Requested // the response was lost
+	late.working, late.creation = true, Requested                     // timeout
 	unusable := created
 	unusable.unusable = true
 	all := []world{created, unusable, lost, late}
@@ -101,10 +102,10 @@ func (w world) answers() []world {
 	return all
 }
 
-// steps are the worlds after the provisioner's next step.
-func (w world) steps() []world {
+// afterAction returns the worlds after the provisioner's next action.
+func (w world) afterAction() []world {
 	next := w
-	switch w.decided() {
+	switch w.nextAction() {
 	case Prepare, UseStored:
 		next.prepared = true
 	case WriteEntry:
@@ -118,7 +119,7 @@ func (w world) steps() []world {
 			next.creation, next.unusable = Created, true
 		}
 	case Create:
-		return w.answers()
+		return w.afterCall()
 	case Save:
 		next.recorded, next.creation = true, NotRequested
 	case AcceptRecord:
@@ -129,7 +130,7 @@ func (w world) steps() []world {
 		next.entry, next.creation, next.prepared, next.unusable = NoEntry, NotRequested, false, false
 		return []world{next.flushed(), next}
 	case MoveToUnresolved:
-		next.durable, next.entry, next.creation, next.apart = NoEntry, NoEntry, NotRequested, true
+		next.durable, next.entry, next.creation, next.unresolved = NoEntry, NoEntry, NotRequested, true
 	case Wait, ReadClaim, ReadBoth, ReadNode, Reschedule, RemoveOldFinalizer:
 	}
 	if w.entry == NoEntry && next.entry == NoEntry {
@@ -138,14 +139,15 @@ func (w world) steps() []world {
 	return []world{next}
 }
 
-// flushed is the world in which the removal of the entry is durable.
+// flushed returns the world with a durable removal of the entry.
 func (w world) flushed() world {
 	w.durable, w.broken = NoEntry, false
 	return w
 }
 
-// users are the worlds after somebody else's step.
-func (w world) users() []world {
+// afterUsers returns the worlds after an action of a user, of another controller or of the
+// storage system.
+func (w world) afterUsers() []world {
 	var after []world
 	add := func(change func(*world)) {
 		next := w
@@ -159,11 +161,11 @@ func (w world) users() []world {
 		add(func(w *world) { w.bound, w.data = true, true })
 	}
 	if w.recorded && w.bound && (w.durable == NoEntry || w.broken) {
-		// Set to Retain, and the object deleted. Its finalizer stays until the entry is removed,
-		// unless another program leads.
+		// The user sets the policy Retain and deletes the PersistentVolume. Our finalizer keeps
+		// the object until the entry is removed, unless another program leads.
 		add(func(w *world) { w.recorded, w.retained = false, true })
 	}
-	if w.recorded && w.gone && w.durable == NoEntry { // reclaimed: nothing is deleted while there is an entry
+	if w.recorded && w.gone && w.durable == NoEntry { // reclaimed; an entry would prevent the deletion
 		add(func(w *world) { w.recorded, w.stored, w.data = false, false, false })
 	}
 	if w.working {
@@ -173,29 +175,30 @@ func (w world) users() []world {
 	return after
 }
 
-// others are the worlds after another program has led for a while, and ended.
-func (w world) others() []world {
-	if w.foreign {
+// afterOtherLeader returns the worlds after another program has led.
+func (w world) afterOtherLeader() []world {
+	if w.otherLed {
 		return nil
 	}
 	idle := w
-	idle.foreign, idle.broken = true, w.durable != NoEntry
-	all := []world{idle.crash()}
-	if !w.gone && !w.bound && !w.working { // it serves the claim, which is bound
+	idle.otherLed, idle.broken = true, w.durable != NoEntry
+	all := []world{idle.afterCrash()}
+	if !w.gone && !w.bound && !w.working { // the other program serves the claim, which becomes bound
 		served := idle
 		served.stored, served.recorded, served.bound, served.data = true, true, true, true
-		all = append(all, served.crash())
+		all = append(all, served.afterCrash())
 	}
 	return all
 }
 
-func (w world) all() []world {
-	after := append(w.steps(), w.crash())
-	for _, next := range w.steps() {
-		after = append(after, next.crash())
+// successors returns all worlds after one event.
+func (w world) successors() []world {
+	after := append(w.afterAction(), w.afterCrash())
+	for _, next := range w.afterAction() {
+		after = append(after, next.afterCrash())
 	}
-	after = append(after, w.users()...)
-	return append(after, w.others()...)
+	after = append(after, w.afterUsers()...)
+	return append(after, w.afterOtherLeader()...)
 }
 
 func reachable() map[world]bool {
@@ -206,7 +209,7 @@ func reachable() map[world]bool {
 		todo = todo[1:]
 		if !seen[w] {
 			seen[w] = true
-			todo = append(todo, w.all()...)
+			todo = append(todo, w.successors()...)
 		}
 	}
 	return seen
@@ -215,7 +218,7 @@ func reachable() map[world]bool {
 func TestNoVolumeIsForgotten(t *testing.T) {
 	worlds := reachable()
 	for w := range worlds {
-		known := w.recorded || w.retained || w.durable != NoEntry || w.apart || w.bound
+		known := w.recorded || w.retained || w.durable != NoEntry || w.unresolved || w.bound
 		if (w.stored || w.working) && !known {
 			t.Errorf("forgotten: %+v", w)
 		}
@@ -226,7 +229,7 @@ func TestNoVolumeIsForgotten(t *testing.T) {
 func TestVolumeWithDataIsNeverDiscarded(t *testing.T) {
 	discarded := 0
 	for w := range reachable() {
-		if w.decided() != Discard {
+		if w.nextAction() != Discard {
 			continue
 		}
 		if discarded++; w.data || w.recorded || w.durable != Discarding {
@@ -238,7 +241,7 @@ func TestVolumeWithDataIsNeverDiscarded(t *testing.T) {
 	}
 }
 
-// A volume that its user keeps must not get a PersistentVolume with the policy Delete.
+// A PersistentVolume with the policy Delete would destroy a volume that the user keeps.
 func TestRetainedVolumeIsNotRecordedAgain(t *testing.T) {
 	kept := 0
 	for w := range reachable() {
@@ -246,19 +249,19 @@ func TestRetainedVolumeIsNotRecordedAgain(t *testing.T) {
 			continue
 		}
 		kept++
-		if next := w.decided(); next == Adopt || next == Create || next == Save {
+		if next := w.nextAction(); next == Adopt || next == Create || next == Save {
 			t.Errorf("%v: %+v", next, w)
 		}
 	}
 	if kept == 0 {
-		t.Error("no user keeps a volume")
+		t.Error("no world has a retained volume")
 	}
 }
 
 func TestOnlyUnresolvedEntriesRemain(t *testing.T) {
 	for w := range reachable() {
 		for range 30 {
-			w = w.steps()[0] // the first answer is a volume
+			w = w.afterAction()[0] // the first result of a call is a volume
 		}
 		switch {
 		case w.durable != NoEntry:
@@ -269,12 +272,12 @@ func TestOnlyUnresolvedEntriesRemain(t *testing.T) {
 	}
 }
 
-// Without the entry the same world forgets: the tests above can fail.
+// This test shows that the model can lose a volume: the tests above can fail.
 func TestVolumeWithoutEntryIsForgotten(t *testing.T) {
-	w := world{prepared: true, entry: Durable} // remembered, and not durable
-	w = w.answers()[1].crash()
+	w := world{prepared: true, entry: Durable} // in memory only
+	w = w.afterCall()[1].afterCrash()
 	w.gone = true
-	if next := w.steps()[0]; next.recorded || !next.stored || next.durable != NoEntry {
-		t.Errorf("want a volume that nobody knows, got %+v", next)
+	if next := w.afterAction()[0]; next.recorded || !next.stored || next.durable != NoEntry {
+		t.Errorf("want a forgotten volume, got %+v", next)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func pointer[T any](value T) *T { return &value }
 
-// able is a driver that can do everything.
+// able is a driver with all capabilities.
 var able = provision.Driver{Name: "driver", Topology: true, Snapshots: true, Clones: true, Modifies: true}
 
 func source(group, kind, name string) *v1.TypedLocalObjectReference {
@@ -28,13 +28,13 @@ func TestNeedsOf(t *testing.T) {
 		spec v1.PersistentVolumeClaimSpec
 		want provision.Needs
 	}{
-		"nothing":                {v1.PersistentVolumeClaimSpec{}, provision.Needs{}},
-		"a snapshot":             {v1.PersistentVolumeClaimSpec{DataSource: source("snapshot.storage.k8s.io", "VolumeSnapshot", "s")}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceSnapshot, Name: "s"}}},
-		"a claim":                {v1.PersistentVolumeClaimSpec{DataSource: source("", "PersistentVolumeClaim", "c")}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
-		"a claim, without group": {v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
-		"the newer field alone":  {v1.PersistentVolumeClaimSpec{DataSourceRef: &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
-		"an attributes class":    {v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("gold")}, provision.Needs{AttributesClass: "gold"}},
-		"an empty one":           {v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("")}, provision.Needs{}},
+		"no needs":                         {v1.PersistentVolumeClaimSpec{}, provision.Needs{}},
+		"snapshot":                         {v1.PersistentVolumeClaimSpec{DataSource: source("snapshot.storage.k8s.io", "VolumeSnapshot", "s")}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceSnapshot, Name: "s"}}},
+		"claim":                            {v1.PersistentVolumeClaimSpec{DataSource: source("", "PersistentVolumeClaim", "c")}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
+		"claim without group":              {v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
+		"dataSourceRef without dataSource": {v1.PersistentVolumeClaimSpec{DataSourceRef: &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
+		"attributes class":                 {v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("gold")}, provision.Needs{AttributesClass: "gold"}},
+		"empty attributes class":           {v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("")}, provision.Needs{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := provision.NeedsOf(&v1.PersistentVolumeClaim{Spec: tc.spec}, classOf(), able, "pvc-1")
@@ -52,18 +52,18 @@ func TestUnservableClaimIsRefused(t *testing.T) {
 		driver provision.Driver
 		names  string
 	}{
-		"a selector":                      {spec: v1.PersistentVolumeClaimSpec{Selector: &metav1.LabelSelector{}}, driver: able, names: "elector"},
-		"a snapshot, and no capability":   {spec: v1.PersistentVolumeClaimSpec{DataSource: source("snapshot.storage.k8s.io", "VolumeSnapshot", "s")}, names: "CREATE_DELETE_SNAPSHOT"},
-		"a clone, and no capability":      {spec: v1.PersistentVolumeClaimSpec{DataSource: source("", "PersistentVolumeClaim", "c")}, names: "CLONE_VOLUME"},
-		"attributes, and no capability":   {spec: v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("gold")}, names: "MODIFY_VOLUME"},
-		"a snapshot of another API":       {spec: v1.PersistentVolumeClaimSpec{DataSource: source("example.com", "VolumeSnapshot", "s")}, driver: able, names: "example.com"},
-		"a data source without a name":    {spec: v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{}}, driver: able, names: "without a name"},
-		"a data source elsewhere":         {spec: v1.PersistentVolumeClaimSpec{DataSourceRef: &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c", Namespace: pointer("other")}}, driver: able, names: "other"},
-		"a parameter of tomorrow":         {class: classOf(prefix+"new", "x"), driver: able, names: prefix + "new"},
-		"the file system twice":           {class: classOf("fsType", "a", prefix+"fstype", "b"), driver: able, names: "both"},
-		"the file system twice, the same": {class: classOf("fstype", "a", "FsType", "a"), driver: able, names: "both"},
-		"a secret by half":                {class: classOf(prefix+"secret-name", "x"), driver: able, names: prefix + "secret-namespace"},
-		"a capacity of less than no":      {spec: v1.PersistentVolumeClaimSpec{Resources: requests("-1")}, driver: able, names: "negative"},
+		"selector":                         {spec: v1.PersistentVolumeClaimSpec{Selector: &metav1.LabelSelector{}}, driver: able, names: "elector"},
+		"snapshot without capability":      {spec: v1.PersistentVolumeClaimSpec{DataSource: source("snapshot.storage.k8s.io", "VolumeSnapshot", "s")}, names: "CREATE_DELETE_SNAPSHOT"},
+		"clone without capability":         {spec: v1.PersistentVolumeClaimSpec{DataSource: source("", "PersistentVolumeClaim", "c")}, names: "CLONE_VOLUME"},
+		"attributes without capability":    {spec: v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("gold")}, names: "MODIFY_VOLUME"},
+		"snapshot of another API group":    {spec: v1.PersistentVolumeClaimSpec{DataSource: source("example.com", "VolumeSnapshot", "s")}, driver: able, names: "example.com"},
+		"data source without a name":       {spec: v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{}}, driver: able, names: "without a name"},
+		"data source in another namespace": {spec: v1.PersistentVolumeClaimSpec{DataSourceRef: &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c", Namespace: pointer("other")}}, driver: able, names: "other"},
+		"unknown reserved parameter":       {class: classOf(prefix+"new", "x"), driver: able, names: prefix + "new"},
+		"file system twice":                {class: classOf("fsType", "a", prefix+"fstype", "b"), driver: able, names: "both"},
+		"same file system twice":           {class: classOf("fstype", "a", "FsType", "a"), driver: able, names: "both"},
+		"secret without namespace":         {class: classOf(prefix+"secret-name", "x"), driver: able, names: prefix + "secret-namespace"},
+		"negative capacity":                {spec: v1.PersistentVolumeClaimSpec{Resources: requests("-1")}, driver: able, names: "negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := tc.class
@@ -85,8 +85,8 @@ func requests(size string) v1.VolumeResourceRequirements {
 
 func TestOtherDataSourceIsLeftToItsPopulator(t *testing.T) {
 	for name, spec := range map[string]v1.PersistentVolumeClaimSpec{
-		"another kind":                  {DataSourceRef: &v1.TypedObjectReference{APIGroup: pointer("hello.example.com"), Kind: "Hello", Name: "h"}},
-		"a kind that is called a claim": {DataSourceRef: &v1.TypedObjectReference{APIGroup: pointer("example.com"), Kind: "PersistentVolumeClaim", Name: "h"}},
+		"other kind":                  {DataSourceRef: &v1.TypedObjectReference{APIGroup: pointer("hello.example.com"), Kind: "Hello", Name: "h"}},
+		"claim kind of another group": {DataSourceRef: &v1.TypedObjectReference{APIGroup: pointer("example.com"), Kind: "PersistentVolumeClaim", Name: "h"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := provision.NeedsOf(&v1.PersistentVolumeClaim{Spec: spec}, classOf(), able, "pvc-1")
@@ -103,7 +103,7 @@ func TestAttributes(t *testing.T) {
 	if got, err := provision.Attributes("fast", fast, "driver"); err != nil || got["iops"] != "9" {
 		t.Errorf("Attributes = %v, %v", got, err)
 	}
-	for name, class := range map[string]*storagev1.VolumeAttributesClass{"missing": nil, "another driver's": {DriverName: "other"}} {
+	for name, class := range map[string]*storagev1.VolumeAttributesClass{"missing": nil, "of another driver": {DriverName: "other"}} {
 		_, err := provision.Attributes("fast", class, "driver")
 		if expectNotYet(t, name, err); err != nil && !strings.Contains(err.Error(), "fast") {
 			t.Errorf("%s: the sentence does not name the class: %v", name, err)

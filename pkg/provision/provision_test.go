@@ -98,9 +98,9 @@ func TestVolumeName(t *testing.T) {
 		settings provision.Settings
 		want     string
 	}{
-		"the whole UID":              {provision.Settings{NamePrefix: "pvc", NameLength: -1}, "pvc-" + uid},
-		"a part, without dashes":     {provision.Settings{NamePrefix: "x", NameLength: 10}, "x-0123456789"},
-		"more than there is of them": {provision.Settings{NamePrefix: "x", NameLength: 99}, "x-0123456789abcdef0123456789abcdef"},
+		"whole UID":                    {provision.Settings{NamePrefix: "pvc", NameLength: -1}, "pvc-" + uid},
+		"shortened UID without dashes": {provision.Settings{NamePrefix: "x", NameLength: 10}, "x-0123456789"},
+		"length above the UID's":       {provision.Settings{NamePrefix: "x", NameLength: 99}, "x-0123456789abcdef0123456789abcdef"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := provision.VolumeName(tc.settings, uid); got != tc.want {
@@ -116,13 +116,13 @@ func TestReaderOnlyVolumeIsPublishedReadOnly(t *testing.T) {
 		modes []csi.VolumeCapability_AccessMode_Mode
 		want  bool
 	}{
-		"asked for":             {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}, true},
-		"not asked for":         {false, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}, false},
-		"somebody also writes":  {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}, false},
-		"somebody writes alone": {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}, false},
+		"read-only with flag":     {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}, true},
+		"read-only without flag":  {false, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}, false},
+		"reader and writer modes": {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}, false},
+		"writer mode":             {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			volume := made(t, input(func(w *provision.Input) { w.Settings.PublishReadOnly, w.AccessModes = tc.flag, tc.modes }), &csi.Volume{VolumeId: "h"})
+			volume := newVolume(t, input(func(w *provision.Input) { w.Settings.PublishReadOnly, w.AccessModes = tc.flag, tc.modes }), &csi.Volume{VolumeId: "h"})
 			if volume.Spec.CSI.ReadOnly != tc.want {
 				t.Errorf("ReadOnly = %v", volume.Spec.CSI.ReadOnly)
 			}
@@ -130,8 +130,8 @@ func TestReaderOnlyVolumeIsPublishedReadOnly(t *testing.T) {
 	}
 }
 
-// made returns the object of the volume that the driver returned.
-func made(t *testing.T, in provision.Input, volume *csi.Volume) *v1.PersistentVolume {
+// newVolume returns the PersistentVolume for the driver's response.
+func newVolume(t *testing.T, in provision.Input, volume *csi.Volume) *v1.PersistentVolume {
 	t.Helper()
 	request, err := provision.Request(in)
 	if err != nil {
@@ -145,7 +145,7 @@ func made(t *testing.T, in provision.Input, volume *csi.Volume) *v1.PersistentVo
 func TestVolumeNamesSecretsOfLaterCalls(t *testing.T) {
 	gold := "gold"
 	reference := func(name string) *v1.SecretReference { return &v1.SecretReference{Name: name, Namespace: "ns"} }
-	volume := made(t, input(func(w *provision.Input) {
+	volume := newVolume(t, input(func(w *provision.Input) {
 		w.Class.Provisioner = "kubernetes.io/old"
 		w.Claim.Spec.VolumeAttributesClassName = &gold
 		w.Settings.Identity = "me"
@@ -169,7 +169,7 @@ func TestVolumeNamesSecretsOfLaterCalls(t *testing.T) {
 }
 
 func TestVolumeWithoutSecretsHasEmptyDeletionAnnotations(t *testing.T) {
-	volume := made(t, input(), &csi.Volume{VolumeId: "h"})
+	volume := newVolume(t, input(), &csi.Volume{VolumeId: "h"})
 	want := map[string]string{"pv.kubernetes.io/provisioned-by": "driver", provision.DeletionSecretName: "", provision.DeletionSecretNamespace: ""}
 	if !maps.Equal(volume.Annotations, want) {
 		t.Errorf("annotations: %v, want %v", volume.Annotations, want)
@@ -198,13 +198,13 @@ func TestFirstWriteOfDeleteVolumeHasFinalizer(t *testing.T) {
 		honor  bool
 		want   bool
 	}{
-		"Delete":               {v1.PersistentVolumeReclaimDelete, true, true},
-		"Retain":               {v1.PersistentVolumeReclaimRetain, true, false},
-		"Delete, the gate off": {v1.PersistentVolumeReclaimDelete, false, false},
+		"Delete":                  {v1.PersistentVolumeReclaimDelete, true, true},
+		"Retain":                  {v1.PersistentVolumeReclaimRetain, true, false},
+		"Delete without the gate": {v1.PersistentVolumeReclaimDelete, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := input(func(w *provision.Input) { w.Class.ReclaimPolicy = &tc.policy })
-			volume := made(t, w, &csi.Volume{VolumeId: "h", CapacityBytes: 2 << 30})
+			volume := newVolume(t, w, &csi.Volume{VolumeId: "h", CapacityBytes: 2 << 30})
 			provision.AssignmentOf(volume).ApplyTo(volume, tc.honor)
 			if got := finalizer.Has(volume.Finalizers, finalizer.External); got != tc.want {
 				t.Errorf("finalizers %v, want External: %v", volume.Finalizers, tc.want)
@@ -218,11 +218,11 @@ func TestFirstWriteOfDeleteVolumeHasFinalizer(t *testing.T) {
 
 func TestNodeAffinityFollowsAccessibleTopology(t *testing.T) {
 	reachable := &csi.Volume{VolumeId: "h", AccessibleTopology: []*csi.Topology{{Segments: map[string]string{"zone": "a"}}}}
-	volume := made(t, input(func(w *provision.Input) { w.Driver.Topology = true }), reachable)
+	volume := newVolume(t, input(func(w *provision.Input) { w.Driver.Topology = true }), reachable)
 	if terms := volume.Spec.NodeAffinity.Required.NodeSelectorTerms; len(terms) != 1 || terms[0].MatchExpressions[0].Key != "zone" {
 		t.Errorf("terms: %+v", terms)
 	}
-	if got := made(t, input(), reachable).Spec.NodeAffinity; got != nil {
+	if got := newVolume(t, input(), reachable).Spec.NodeAffinity; got != nil {
 		t.Errorf("a driver without topology got the affinity %v", got)
 	}
 }

@@ -17,7 +17,7 @@ func fromVolume(id string) *csi.VolumeContentSource {
 	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: id}}}
 }
 
-func in(zone string) []*csi.Topology {
+func zoneTopology(zone string) []*csi.Topology {
 	return []*csi.Topology{{Segments: map[string]string{"zone": zone}}}
 }
 
@@ -27,24 +27,24 @@ func TestUnusableResponseIsDescribed(t *testing.T) {
 		volume  *csi.Volume
 		names   string
 	}{
-		"a good one":                         {nil, &csi.Volume{VolumeId: "h", CapacityBytes: 10}, ""},
-		"more than was asked for":            {nil, &csi.Volume{VolumeId: "h", CapacityBytes: 11}, ""},
-		"a driver without sizes":             {nil, &csi.Volume{VolumeId: "h"}, ""},
-		"the path of a cloud disk":           {nil, &csi.Volume{VolumeId: "/subscriptions/" + strings.Repeat("x", 250)}, ""},
-		"no volume at all":                   {nil, nil, "no volume handle"},
-		"no handle":                          {nil, &csi.Volume{CapacityBytes: 10}, "no volume handle"},
-		"a handle that is endless":           {nil, &csi.Volume{VolumeId: strings.Repeat("h", 513)}, "513 bytes"},
-		"a handle that cannot be printed":    {nil, &csi.Volume{VolumeId: "a\x00b"}, "control characters"},
-		"too small":                          {nil, &csi.Volume{VolumeId: "h", CapacityBytes: 9}, "capacity 9"},
-		"less than nothing":                  {nil, &csi.Volume{VolumeId: "h", CapacityBytes: -1}, "capacity -1"},
-		"restored":                           {&csi.CreateVolumeRequest{VolumeContentSource: fromSnapshot("s")}, &csi.Volume{VolumeId: "h", ContentSource: fromSnapshot("projects/p/s")}, ""},
-		"not restored":                       {&csi.CreateVolumeRequest{VolumeContentSource: fromSnapshot("s")}, &csi.Volume{VolumeId: "h"}, "snapshot"},
-		"cloned instead of restored":         {&csi.CreateVolumeRequest{VolumeContentSource: fromSnapshot("s")}, &csi.Volume{VolumeId: "h", ContentSource: fromVolume("s")}, "snapshot"},
-		"cloned":                             {&csi.CreateVolumeRequest{VolumeContentSource: fromVolume("v")}, &csi.Volume{VolumeId: "h", ContentSource: fromVolume("v")}, ""},
-		"not cloned":                         {&csi.CreateVolumeRequest{VolumeContentSource: fromVolume("v")}, &csi.Volume{VolumeId: "h"}, "source volume"},
-		"where it was asked for":             {&csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: in("a")}}, &csi.Volume{VolumeId: "h", AccessibleTopology: in("a")}, ""},
-		"elsewhere than where asked for":     {&csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: in("a")}}, &csi.Volume{VolumeId: "h", AccessibleTopology: in("b")}, "not reachable"},
-		"in a place that nobody can name so": {nil, &csi.Volume{VolumeId: "h", AccessibleTopology: in("?")}, "no label"},
+		"requested size":                    {nil, &csi.Volume{VolumeId: "h", CapacityBytes: 10}, ""},
+		"larger than requested":             {nil, &csi.Volume{VolumeId: "h", CapacityBytes: 11}, ""},
+		"no size":                           {nil, &csi.Volume{VolumeId: "h"}, ""},
+		"path of a cloud disk as handle":    {nil, &csi.Volume{VolumeId: "/subscriptions/" + strings.Repeat("x", 250)}, ""},
+		"no volume":                         {nil, nil, "no volume handle"},
+		"no handle":                         {nil, &csi.Volume{CapacityBytes: 10}, "no volume handle"},
+		"handle too long":                   {nil, &csi.Volume{VolumeId: strings.Repeat("h", 513)}, "513 bytes"},
+		"handle with control characters":    {nil, &csi.Volume{VolumeId: "a\x00b"}, "control characters"},
+		"smaller than requested":            {nil, &csi.Volume{VolumeId: "h", CapacityBytes: 9}, "capacity 9"},
+		"negative size":                     {nil, &csi.Volume{VolumeId: "h", CapacityBytes: -1}, "capacity -1"},
+		"snapshot restored":                 {&csi.CreateVolumeRequest{VolumeContentSource: fromSnapshot("s")}, &csi.Volume{VolumeId: "h", ContentSource: fromSnapshot("projects/p/s")}, ""},
+		"snapshot missing":                  {&csi.CreateVolumeRequest{VolumeContentSource: fromSnapshot("s")}, &csi.Volume{VolumeId: "h"}, "snapshot"},
+		"clone instead of snapshot":         {&csi.CreateVolumeRequest{VolumeContentSource: fromSnapshot("s")}, &csi.Volume{VolumeId: "h", ContentSource: fromVolume("s")}, "snapshot"},
+		"volume cloned":                     {&csi.CreateVolumeRequest{VolumeContentSource: fromVolume("v")}, &csi.Volume{VolumeId: "h", ContentSource: fromVolume("v")}, ""},
+		"clone source missing":              {&csi.CreateVolumeRequest{VolumeContentSource: fromVolume("v")}, &csi.Volume{VolumeId: "h"}, "source volume"},
+		"requested topology":                {&csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: zoneTopology("a")}}, &csi.Volume{VolumeId: "h", AccessibleTopology: zoneTopology("a")}, ""},
+		"other topology":                    {&csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: zoneTopology("a")}}, &csi.Volume{VolumeId: "h", AccessibleTopology: zoneTopology("b")}, "not reachable"},
+		"topology value invalid as a label": {nil, &csi.Volume{VolumeId: "h", AccessibleTopology: zoneTopology("?")}, "no label"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := tc.request
@@ -75,7 +75,7 @@ func FuzzHandle(f *testing.F) {
 			}
 			return
 		}
-		object := made(t, input(), volume)
+		object := newVolume(t, input(), volume)
 		if got := object.Spec.CSI.VolumeHandle; got != handle || strings.ToValidUTF8(got, "") != got {
 			t.Errorf("the handle %q became %q", handle, got)
 		}

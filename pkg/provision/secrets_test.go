@@ -47,11 +47,11 @@ var secretsCases = map[string]struct {
 	claim *v1.PersistentVolumeClaim
 	want  provision.Secrets
 }{
-	"none": {classOf("tier", "gold"), claimOf(), provision.Secrets{}},
-	"one for all": {
+	"no secrets": {classOf("tier", "gold"), claimOf(), provision.Secrets{}},
+	"default secret": {
 		classOf(prefix+"secret-name", "s", prefix+"secret-namespace", "ns"), claimOf(), secretForEverything(reference("ns", "s")),
 	},
-	"one of its own each": {
+	"one secret per call": {
 		classOf(prefix+"provisioner-secret-name", "p", prefix+"provisioner-secret-namespace", "ns",
 			prefix+"controller-publish-secret-name", "cp", prefix+"controller-publish-secret-namespace", "ns",
 			prefix+"node-stage-secret-name", "st", prefix+"node-stage-secret-namespace", "ns",
@@ -65,13 +65,13 @@ var secretsCases = map[string]struct {
 			ControllerExpand: reference("ns", "ce"), NodeExpand: reference("ns", "ne"), ControllerModify: reference("ns", "cm"),
 		},
 	},
-	"the older names": {
+	"old parameter names": {
 		classOf("csiProvisionerSecretName", "p", "csiProvisionerSecretNamespace", "ns", "csiControllerPublishSecretName", "cp", "csiControllerPublishSecretNamespace", "ns",
 			"csiNodeStageSecretName", "st", "csiNodeStageSecretNamespace", "ns", "csiNodePublishSecretName", "np", "csiNodePublishSecretNamespace", "ns"),
 		claimOf(),
 		provision.Secrets{Provisioner: reference("ns", "p"), ControllerPublish: reference("ns", "cp"), NodeStage: reference("ns", "st"), NodePublish: reference("ns", "np")},
 	},
-	"its own goes before the one for all": {
+	"specific secret precedes the default": {
 		classOf(prefix+"secret-name", "s", prefix+"secret-namespace", "ns", prefix+"node-stage-secret-name", "st", prefix+"node-stage-secret-namespace", "other"),
 		claimOf(),
 		func() provision.Secrets {
@@ -80,12 +80,12 @@ var secretsCases = map[string]struct {
 			return s
 		}(),
 	},
-	"every token": {
+	"all tokens": {
 		classOf(prefix+"provisioner-secret-name", "${pv.name}.${pvc.namespace}.${pvc.name}.${pvc.annotations['example.com/key']}", prefix+"provisioner-secret-namespace", "${pvc.namespace}-${pv.name}"),
 		claimOf("example.com/key", "mine"),
 		provision.Secrets{Provisioner: reference("team-pvc-1", "pvc-1.team.data.mine")},
 	},
-	"the older prefix alone means nothing": {classOf("SecretName", "s", "SecretNamespace", "ns"), claimOf(), provision.Secrets{}},
+	"default secret without prefix is ignored": {classOf("SecretName", "s", "SecretNamespace", "ns"), claimOf(), provision.Secrets{}},
 }
 
 func TestSecretsOf(t *testing.T) {
@@ -108,21 +108,21 @@ func TestInvalidSecretNameIsRefused(t *testing.T) {
 		parameters []string
 		names      string
 	}{
-		"a name without a namespace":        {[]string{name, "s"}, namespace},
-		"a namespace without a name":        {[]string{namespace, "s"}, name},
-		"an empty name":                     {[]string{name, "", namespace, "ns"}, name},
-		"twice":                             {[]string{name, "s", namespace, "ns", "csiNodeStageSecretName", "s"}, "csiNodeStageSecretName"},
-		"an unknown token":                  {[]string{name, "${pvc.uid}", namespace, "ns"}, "${pvc.uid}"},
-		"an annotation that is not there":   {[]string{name, "${pvc.annotations['a']}", namespace, "ns"}, "annotations"},
-		"the claim's name as the namespace": {[]string{name, "s", namespace, "${pvc.name}"}, "${pvc.name}"},
-		"an annotation as the namespace":    {[]string{name, "s", namespace, "${pvc.annotations['key']}"}, "annotations"},
-		"a token that does not end":         {[]string{name, "${pv.name", namespace, "ns"}, "does not begin"},
-		"a dollar sign alone":               {[]string{name, "a$", namespace, "ns"}, "does not begin"},
-		"a token without braces":            {[]string{name, "$pvc", namespace, "ns"}, "does not begin"},
-		"what is no name":                   {[]string{name, "A_B", namespace, "ns"}, "A_B"},
-		"what is no namespace":              {[]string{name, "s", namespace, "a.b"}, "a.b"},
-		"what becomes no name":              {[]string{name, "-${pvc.name}", namespace, "ns"}, "-data"},
-		"the one for all by half":           {[]string{prefix + "secret-name", "s"}, prefix + "secret-namespace"},
+		"name without namespace":           {[]string{name, "s"}, namespace},
+		"namespace without name":           {[]string{namespace, "s"}, name},
+		"empty name":                       {[]string{name, "", namespace, "ns"}, name},
+		"old and new name":                 {[]string{name, "s", namespace, "ns", "csiNodeStageSecretName", "s"}, "csiNodeStageSecretName"},
+		"unknown token":                    {[]string{name, "${pvc.uid}", namespace, "ns"}, "${pvc.uid}"},
+		"missing annotation":               {[]string{name, "${pvc.annotations['a']}", namespace, "ns"}, "annotations"},
+		"claim name as namespace":          {[]string{name, "s", namespace, "${pvc.name}"}, "${pvc.name}"},
+		"annotation as namespace":          {[]string{name, "s", namespace, "${pvc.annotations['key']}"}, "annotations"},
+		"unterminated token":               {[]string{name, "${pv.name", namespace, "ns"}, "does not begin"},
+		"single dollar sign":               {[]string{name, "a$", namespace, "ns"}, "does not begin"},
+		"token without braces":             {[]string{name, "$pvc", namespace, "ns"}, "does not begin"},
+		"invalid name":                     {[]string{name, "A_B", namespace, "ns"}, "A_B"},
+		"invalid namespace":                {[]string{name, "s", namespace, "a.b"}, "a.b"},
+		"invalid name after expansion":     {[]string{name, "-${pvc.name}", namespace, "ns"}, "-data"},
+		"default secret without namespace": {[]string{prefix + "secret-name", "s"}, prefix + "secret-namespace"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			_, err := provision.SecretsOf(classOf(tc.parameters...), claimOf("key", "value"), "pvc-1")

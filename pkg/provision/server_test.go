@@ -8,9 +8,9 @@ import (
 )
 
 func TestServerOf(t *testing.T) {
-	for chosen, want := range map[string]provision.Server{"": provision.NoProcess, "mine": provision.ThisProcess, "yours": provision.OtherProcess} {
-		if got := provision.ServerOf(chosen, "mine"); got != want {
-			t.Errorf("ServerOf(%q) = %v, want %v", chosen, got, want)
+	for selected, want := range map[string]provision.Server{"": provision.NoProcess, "mine": provision.ThisProcess, "yours": provision.OtherProcess} {
+		if got := provision.ServerOf(selected, "mine"); got != want {
+			t.Errorf("ServerOf(%q) = %v, want %v", selected, got, want)
 		}
 	}
 }

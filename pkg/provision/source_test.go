@@ -12,7 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// pair is a claim that wants to be a clone, and what it is cloned from.
+// pair is a claim for a clone, its source claim and the source volume.
 type pair struct {
 	claim, source *v1.PersistentVolumeClaim
 	volume        *v1.PersistentVolume
@@ -39,37 +39,37 @@ var fromClaimCases = map[string]struct {
 	change func(*pair)
 	names  string
 }{
-	"as it should be":                     {func(*pair) {}, ""},
-	"a larger clone":                      {func(p *pair) { p.claim.Spec.Resources = requests("2Gi") }, ""},
-	"of another class of the same driver": {func(p *pair) { p.claim.Spec.StorageClassName = pointer("slow") }, ""},
-	"both block":                          {func(p *pair) { p.claim.Spec.VolumeMode, p.volume.Spec.VolumeMode = &block, &block }, ""},
-	"a file system said and unsaid":       {func(p *pair) { p.claim.Spec.VolumeMode = &files }, ""},
-	"no source":                           {func(p *pair) { p.source = nil }, "does not exist"},
-	"a source that goes":                  {func(p *pair) { p.source.DeletionTimestamp = &metav1.Time{} }, "being deleted"},
-	"a source that stays for its clones": {func(p *pair) {
+	"matching clone":                   {func(*pair) {}, ""},
+	"larger clone":                     {func(p *pair) { p.claim.Spec.Resources = requests("2Gi") }, ""},
+	"other class of the same driver":   {func(p *pair) { p.claim.Spec.StorageClassName = pointer("slow") }, ""},
+	"both raw block":                   {func(p *pair) { p.claim.Spec.VolumeMode, p.volume.Spec.VolumeMode = &block, &block }, ""},
+	"explicit and default file system": {func(p *pair) { p.claim.Spec.VolumeMode = &files }, ""},
+	"missing source":                   {func(p *pair) { p.source = nil }, "does not exist"},
+	"source being deleted":             {func(p *pair) { p.source.DeletionTimestamp = &metav1.Time{} }, "being deleted"},
+	"protected source being deleted": {func(p *pair) {
 		p.source.DeletionTimestamp, p.source.Finalizers = &metav1.Time{}, []string{string(finalizer.CloneSource)}
 	}, ""},
-	"a clone that goes, of a source that is larger by now, lost, and going": {func(p *pair) {
+	"deleted clone skips checks of the source": {func(p *pair) {
 		p.claim.DeletionTimestamp, p.source.DeletionTimestamp = &metav1.Time{}, &metav1.Time{}
 		p.source.Status.Phase, p.source.Spec.Resources, p.volume.Status.Phase = v1.ClaimLost, requests("2Gi"), v1.VolumeReleased
 	}, ""},
-	"a clone that goes, of a source without a volume": {func(p *pair) { p.claim.DeletionTimestamp, p.volume = &metav1.Time{}, nil }, "does not exist"},
-	"a source that waits":                             {func(p *pair) { p.source.Status.Phase = v1.ClaimPending }, "status of Bound"},
-	"a source that lost its volume":                   {func(p *pair) { p.source.Status.Phase = v1.ClaimLost }, "status of Bound"},
-	"a source without a volume":                       {func(p *pair) { p.source.Spec.VolumeName = "" }, "status of Bound"},
-	"a source without a class":                        {func(p *pair) { p.source.Spec.StorageClassName = nil }, "storageclass"},
-	"a clone without a class":                         {func(p *pair) { p.claim.Spec.StorageClassName = nil }, "storageclass"},
-	"a smaller clone":                                 {func(p *pair) { p.claim.Spec.Resources = requests("1Mi") }, "1Mi"},
-	"no volume":                                       {func(p *pair) { p.volume = nil }, "does not exist"},
-	"a volume of nobody":                              {func(p *pair) { p.volume.Spec.ClaimRef = nil }, "not bound to it"},
-	"a volume of an earlier claim":                    {func(p *pair) { p.volume.Spec.ClaimRef.UID = "old" }, "not bound to it"},
-	"a volume of another namespace":                   {func(p *pair) { p.volume.Spec.ClaimRef.Namespace = "other" }, "not bound to it"},
-	"a volume of another claim":                       {func(p *pair) { p.volume.Spec.ClaimRef.Name = "other" }, "not bound to it"},
-	"a released volume":                               {func(p *pair) { p.volume.Status.Phase = v1.VolumeReleased }, "not bound to it"},
-	"a volume that is not CSI":                        {func(p *pair) { p.volume.Spec.CSI = nil }, "not of driver"},
-	"a volume of another driver":                      {func(p *pair) { p.volume.Spec.CSI.Driver = "other" }, "not of driver"},
-	"files to block":                                  {func(p *pair) { p.claim.Spec.VolumeMode = &block }, "Filesystem"},
-	"block to files":                                  {func(p *pair) { p.volume.Spec.VolumeMode = &block }, "Block"},
+	"deleted clone needs the source volume": {func(p *pair) { p.claim.DeletionTimestamp, p.volume = &metav1.Time{}, nil }, "does not exist"},
+	"source pending":                        {func(p *pair) { p.source.Status.Phase = v1.ClaimPending }, "status of Bound"},
+	"source lost":                           {func(p *pair) { p.source.Status.Phase = v1.ClaimLost }, "status of Bound"},
+	"source without volume name":            {func(p *pair) { p.source.Spec.VolumeName = "" }, "status of Bound"},
+	"source without a class":                {func(p *pair) { p.source.Spec.StorageClassName = nil }, "storageclass"},
+	"clone without a class":                 {func(p *pair) { p.claim.Spec.StorageClassName = nil }, "storageclass"},
+	"smaller clone":                         {func(p *pair) { p.claim.Spec.Resources = requests("1Mi") }, "1Mi"},
+	"missing volume":                        {func(p *pair) { p.volume = nil }, "does not exist"},
+	"volume without claimRef":               {func(p *pair) { p.volume.Spec.ClaimRef = nil }, "not bound to it"},
+	"volume of an earlier claim":            {func(p *pair) { p.volume.Spec.ClaimRef.UID = "old" }, "not bound to it"},
+	"volume of another namespace":           {func(p *pair) { p.volume.Spec.ClaimRef.Namespace = "other" }, "not bound to it"},
+	"volume of another claim":               {func(p *pair) { p.volume.Spec.ClaimRef.Name = "other" }, "not bound to it"},
+	"released volume":                       {func(p *pair) { p.volume.Status.Phase = v1.VolumeReleased }, "not bound to it"},
+	"volume without CSI source":             {func(p *pair) { p.volume.Spec.CSI = nil }, "not of driver"},
+	"volume of another driver":              {func(p *pair) { p.volume.Spec.CSI.Driver = "other" }, "not of driver"},
+	"file system source for block clone":    {func(p *pair) { p.claim.Spec.VolumeMode = &block }, "Filesystem"},
+	"block source for file system clone":    {func(p *pair) { p.volume.Spec.VolumeMode = &block }, "Block"},
 }
 
 func TestFromClaim(t *testing.T) {
@@ -107,27 +107,27 @@ var fromSnapshotCases = map[string]struct {
 	ends   bool // the claim is being deleted
 	names  string
 }{
-	"as it should be":                         {mode: &block},
-	"a larger volume":                         {mode: &block, size: "2Gi"},
-	"a size that nobody knows":                {mode: &block, size: "1", change: func(s *provision.SnapshotState) { s.RestoreSize = nil }},
-	"a mode that the claim does not name":     {},
-	"a mode that nobody knows":                {mode: &files, change: func(s *provision.SnapshotState) { s.Content.Mode = nil }},
-	"another mode, the guard off":             {mode: &files, lax: true},
-	"another mode, allowed":                   {mode: &files, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "true" }},
-	"going, but begun before":                 {mode: &block, change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
-	"another mode":                            {mode: &files, names: provision.AllowModeChange},
-	"another mode, forbidden":                 {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "false" }},
-	"another mode, allowed in nonsense":       {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "yes!" }},
-	"asked for to find out":                   {mode: &files, ends: true, size: "1Mi", change: func(s *provision.SnapshotState) { s.Deleting, s.Ready = true, false }},
-	"asked for to find out, without a handle": {ends: true, names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
-	"going":                                 {names: "being deleted", change: func(s *provision.SnapshotState) { s.Deleting = true }},
-	"not bound":                             {names: "not bound", change: func(s *provision.SnapshotState) { s.Content = nil }},
-	"a content of another":                  {names: "different snapshot", change: func(s *provision.SnapshotState) { s.Content.Mutual = false }},
-	"a content of another driver":           {names: "other", change: func(s *provision.SnapshotState) { s.Content.Driver = "other" }},
-	"not ready":                             {names: "not Ready", change: func(s *provision.SnapshotState) { s.Ready = false }},
-	"without a handle":                      {names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
-	"a smaller volume":                      {size: "1Mi", names: "1Gi"},
-	"a smaller volume, though begun before": {size: "1Mi", names: "1Gi", change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
+	"matching volume":                            {mode: &block},
+	"larger volume":                              {mode: &block, size: "2Gi"},
+	"unknown restore size":                       {mode: &block, size: "1", change: func(s *provision.SnapshotState) { s.RestoreSize = nil }},
+	"claim without a mode":                       {},
+	"unknown source mode":                        {mode: &files, change: func(s *provision.SnapshotState) { s.Content.Mode = nil }},
+	"other mode without the check":               {mode: &files, lax: true},
+	"other mode, allowed":                        {mode: &files, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "true" }},
+	"protected snapshot being deleted":           {mode: &block, change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
+	"other mode":                                 {mode: &files, names: provision.AllowModeChange},
+	"other mode, forbidden":                      {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "false" }},
+	"other mode, invalid permission":             {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "yes!" }},
+	"deleted claim skips checks of the snapshot": {mode: &files, ends: true, size: "1Mi", change: func(s *provision.SnapshotState) { s.Deleting, s.Ready = true, false }},
+	"deleted claim needs the snapshot handle":    {ends: true, names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
+	"snapshot being deleted":                     {names: "being deleted", change: func(s *provision.SnapshotState) { s.Deleting = true }},
+	"snapshot without content":                   {names: "not bound", change: func(s *provision.SnapshotState) { s.Content = nil }},
+	"content of another snapshot":                {names: "different snapshot", change: func(s *provision.SnapshotState) { s.Content.Mutual = false }},
+	"content of another driver":                  {names: "other", change: func(s *provision.SnapshotState) { s.Content.Driver = "other" }},
+	"snapshot not ready":                         {names: "not Ready", change: func(s *provision.SnapshotState) { s.Ready = false }},
+	"snapshot without handle":                    {names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
+	"smaller volume":                             {size: "1Mi", names: "1Gi"},
+	"smaller volume of protected snapshot":       {size: "1Mi", names: "1Gi", change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
 }
 
 func TestFromSnapshot(t *testing.T) {

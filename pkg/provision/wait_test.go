@@ -23,7 +23,7 @@ func TestWaitFor(t *testing.T) {
 	}{
 		"failed call":                   {called, OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: WithBackoff}},
 		"failed call of a gone claim":   {with(func(s *State) { s.Want = Unwanted }), OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: WithBackoff, Report: ReportUnresolved}},
-		"denied call of a gone claim":   {with(func(s *State) { s.Want, s.Creation = Unwanted, FailedOnce }), OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: OnceFailureCounts}},
+		"first failure of a gone claim": {with(func(s *State) { s.Want, s.Creation = Unwanted, FailedOnce }), OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: OnceFailureCounts}},
 		"infeasible request":            {with(func(s *State) { s.Creation, s.Entry = Failed, NoEntry }), VolumeWanted, Pass{Cause: CallInfeasible}, Waiting{Retry: Late}},
 		"infeasible, earlier call open": {called, OutcomeUnknown, Pass{Cause: CallInfeasible}, Waiting{Retry: WithBackoff}},
 		"ignored claim":                 {with(func(s *State) { s.Creation, s.Entry = Failed, NoEntry }), VolumeWanted, Pass{Cause: CallIgnored}, Waiting{Retry: Late}},
@@ -105,7 +105,7 @@ func TestUnresolvedOutcomes(t *testing.T) {
 	}
 }
 
-func TestCauseOfACall(t *testing.T) {
+func TestCauseOfCall(t *testing.T) {
 	for want := Unserved; want <= BoundOrLost; want++ {
 		for _, infeasible := range []bool{false, true} {
 			cause := CallFailed
