@@ -80,7 +80,7 @@ func (s *scenario) compare(t *testing.T, intended []difference) {
 	}
 }
 
-// runOnBothSides runs the scenario on both sides, ours first in the result.
+// runOnBothSides runs the scenario on both sides, and returns the run of ours first.
 func (s *scenario) runOnBothSides(ctx context.Context) ([]*scenarioRun, error) {
 	first := ours
 	if s.Gate == "off" {
@@ -103,7 +103,7 @@ func (s *scenario) runOnBothSides(ctx context.Context) ([]*scenarioRun, error) {
 	return runs, errors.Join(errs...)
 }
 
-// deleteClaims cleans up both sides for the next scenario that is alone.
+// deleteClaims cleans up both sides for the next scenario with Alone.
 func (s *scenario) deleteClaims(ctx context.Context, t *testing.T, runs []*scenarioRun) {
 	t.Helper()
 	for _, r := range runs {

@@ -22,8 +22,8 @@ func (r *scenarioRun) object(kind, name string) *life {
 	return r.recorder.at(objectKey{kind, namespace, full})
 }
 
-// namespacedName returns namespace and name of an object. Names of cluster-scoped objects begin with the name
-// of the namespace.
+// namespacedName returns namespace and name of an object. Names of cluster-scoped objects
+// begin with the name of the scenario's namespace.
 func (r *scenarioRun) namespacedName(kind, name string) (namespace, full string) {
 	switch claim, ofClaim := strings.CutPrefix(name, "of "); {
 	case kind == "claim", kind == "pod":

@@ -20,7 +20,7 @@ type scenarioRun struct {
 	*scenario
 	// created has the UIDs of the latest objects of the scenario, by kind and name.
 	created map[string]types.UID
-	// probes counts the calls of settle.
+	// probes counts the calls of awaitSync.
 	probes int
 }
 
@@ -35,7 +35,7 @@ func init() {
 		"delete": (*scenarioRun).remove,
 		"await":  (*scenarioRun).awaitObject,
 		"event":  (*scenarioRun).awaitEvent,
-		"settle": (*scenarioRun).settle,
+		"sync":   (*scenarioRun).awaitSync,
 	}
 }
 
@@ -53,8 +53,8 @@ func (r *scenarioRun) run(ctx context.Context) error {
 			return fmt.Errorf("%s: step %d, %s: %w", r.name, number+1, step.text, err)
 		}
 	}
-	if err := r.settle(ctx, step{}); err != nil {
-		return fmt.Errorf("%s: let everything settle: %w", r.name, err)
+	if err := r.awaitSync(ctx, step{}); err != nil {
+		return fmt.Errorf("%s: wait for all queues: %w", r.name, err)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (r *scenarioRun) awaitObject(ctx context.Context, s step) error {
 		return contains(last.object.Object, wanted)
 	})
 	if err != nil {
-		return fmt.Errorf("it was not met: %w; last seen: %s", err, last)
+		return fmt.Errorf("wait for the object: %w; last seen: %s", err, last)
 	}
 	if s.kind == "volume" && phase == "Available" && !strings.HasPrefix(s.name, probePrefix) {
 		return r.passVolume(ctx)
@@ -189,7 +189,7 @@ func (r *scenarioRun) awaitEvent(ctx context.Context, s step) error {
 		return last != nil && last.hasEvent(reason)
 	})
 	if err != nil {
-		return fmt.Errorf("it did not come: %w; last seen: %s", err, last)
+		return fmt.Errorf("wait for the event: %w; last seen: %s", err, last)
 	}
 	return nil
 }
@@ -237,8 +237,8 @@ func containsAny(list []any, wanted any) bool {
 }
 
 // passVolume returns once the controller has an Available volume in its cache, so that the
-// next claim finds it. Upstream has one worker for volumes: it has finished the volume when
-// it starts another.
+// next claim finds it. Upstream has one worker for volumes: a later Available volume
+// proves that the worker has finished this one.
 func (r *scenarioRun) passVolume(ctx context.Context) error {
 	r.probes++
 	probe := fmt.Sprintf("%s%d", probePrefix, r.probes)
@@ -249,9 +249,9 @@ func (r *scenarioRun) passVolume(ctx context.Context) error {
 	)
 }
 
-// settle returns once both sides have reconciled all earlier objects: a waiting claim binds
+// awaitSync returns once both sides have reconciled all earlier objects: a waiting claim binds
 // to a later volume, which upstream does only in its resync, after both queues.
-func (r *scenarioRun) settle(ctx context.Context, _ step) error {
+func (r *scenarioRun) awaitSync(ctx context.Context, _ step) error {
 	r.probes++
 	probe := fmt.Sprintf("%s%d", probePrefix, r.probes)
 	class := r.namespace + "-" + probe
@@ -280,7 +280,7 @@ func (r *scenarioRun) runSteps(ctx context.Context, steps ...string) error {
 	return nil
 }
 
-// probePrefix is the name prefix of the objects of settle.
+// probePrefix is the name prefix of the objects of awaitSync.
 const probePrefix = "probe-"
 
 // deleteClaims deletes the claims of a scenario that changed shared objects, so that they do not

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// scenario is a script for both sides.
+// scenario is a list of steps that run on both sides.
 type scenario struct {
 	Name string
 	// Alone: the scenario changes objects that all scenarios share.
@@ -23,7 +23,7 @@ type scenario struct {
 	Races []string
 	Steps []step
 
-	// topic is the name of the file, namespace the namespace.
+	// topic is the name of the file. namespace is also the prefix of cluster-scoped names.
 	topic, namespace string
 }
 
@@ -59,7 +59,7 @@ func (s *step) parse() error {
 	if _, known := verbs[s.verb]; !known {
 		return fmt.Errorf("step %q: there is no such verb", s.text)
 	}
-	if _, known := resources[s.kind]; !known && s.verb != "settle" {
+	if _, known := resources[s.kind]; !known && s.verb != "sync" {
 		return fmt.Errorf("step %q: there is no such kind", s.text)
 	}
 	if s.value == "null" {

@@ -41,7 +41,7 @@ func TestBothSidesShowEveryReasonAndPhase(t *testing.T) {
 	for _, what := range promised {
 		t.Run(what, func(t *testing.T) {
 			if !results.shown[what] {
-				t.Error("no scenario shows it on both sides")
+				t.Error("no scenario shows this on both sides")
 			}
 		})
 	}

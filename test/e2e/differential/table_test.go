@@ -41,7 +41,7 @@ type tally struct {
 
 var results = tally{topics: map[string]*[verdicts]int{}, shown: map[string]bool{}}
 
-// endedEqual reports whether the scenario of the namespace is equal.
+// endedEqual reports whether the scenario with the namespace had equal outcomes.
 func (t *tally) endedEqual(namespace string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +139,7 @@ func TestDocumentNamesEveryScenarioAndDifference(t *testing.T) {
 	}
 	have, err := os.ReadFile(document)
 	if err != nil || string(have) != want {
-		t.Errorf("%s is not what the scenarios say (%v); write it anew: EXEUNT_UPDATE=1 go test ./test/e2e/differential -run %s", document, err, t.Name())
+		t.Errorf("%s is out of date (%v); generate it: EXEUNT_UPDATE=1 go test ./test/e2e/differential -run %s", document, err, t.Name())
 	}
 }
 
@@ -176,8 +176,8 @@ func describe(all []*scenario, named *intended) string {
 const preamble = `# Compared with kube-controller-manager
 
 ` + "`make e2e`" + ` runs the scenarios in ` + "`test/e2e/differential/testdata/scenarios`" + ` with this pv-controller and with the
-three loops of the real kube-controller-manager v1.36.3. It compares the objects at the end, the phases on the way, the
-events and the key words of their messages (` + "`testdata/keywords.yaml`" + `). A difference that ` + "`testdata/differences.yaml`" + `
+three loops of the real kube-controller-manager v1.36.3. It compares the final objects, the phases in between, the events
+and the key words of their messages (` + "`testdata/keywords.yaml`" + `). A difference that ` + "`testdata/differences.yaml`" + `
 does not name fails the test, and so does a named difference that does not occur. This page is generated from these files;
 a test keeps it current.
 
