@@ -23,7 +23,7 @@
 //	gives up after 15 failures                          retries with backoff until there is an answer
 //	caches decide about deletion                        claim and volume are read live before Delete
 //	Delete again while the cache is stale               Delete once for each volume
-//	claims and volumes of all provisioners in memory    only its own
+//	claims and volumes of all provisioners in memory    only its own, and static volumes
 //	a PersistentVolume of the same name is success      only if it names the claim
 //	exits once the context ends                         Run returns when the calls that are under way have ended
 //	a panic of the provisioner ends the process         the call has failed: event, stack in the log, retry
@@ -56,11 +56,11 @@
 // # Deletion
 //
 // Delete is called for a released volume with policy Delete, after live reads of volume
-// and claim, while no other PersistentVolume has the same source. A nil error is
-// remembered: only the writes to the API server are retried. Any other error is an event
-// VolumeFailedDelete and retried with backoff, except an IgnoredError: no event. With a
-// DeletionGuard, Delete is not called while ShouldDelete returns false. In both cases the
-// volume is tried again after the longest retry interval.
+// and claim, while no other PersistentVolume of this provisioner, and no static one, has
+// the same source. A nil error is remembered: only the writes to the API server are
+// retried. Any other error is an event VolumeFailedDelete and retried with backoff, except
+// an IgnoredError: no event. With a DeletionGuard, Delete is not called while ShouldDelete
+// returns false. In both cases the volume is tried again after the longest retry interval.
 //
 // Delete is also called for a volume that was created but cannot be recorded: it is
 // unusable, the API server refuses its PersistentVolume as invalid, or another volume has
@@ -96,7 +96,7 @@
 //	FailedProvisionThreshold,
 //	FailedDeleteThreshold                       nothing is given up
 //	ClaimsInformer, VolumesInformer,
-//	ClassesInformer                             the caches hold the provisioner's own objects only
+//	ClassesInformer                             the caches hold no objects of other provisioners
 //	AdditionalProvisionerNames                  one controller for each name
 //
 // AddFinalizer is on by default. All other options have the defaults of v10.

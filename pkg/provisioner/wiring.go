@@ -28,9 +28,10 @@ type wiring struct {
 	journalMetrics *store.Metrics
 }
 
-// newWiring returns the caches: the provisioner's claims and volumes, and all classes.
+// newWiring returns the caches: the provisioner's claims and volumes, static volumes, and
+// all classes.
 func newWiring(c *ProvisionController, namespace string, recorder record.EventRecorder, journalMetrics *store.Metrics) *wiring {
-	factory, streamed := engine.NewInformers(c.client, provisioning.Names{Driver: c.storage.name})
+	factory, streamed := engine.NewInformers(c.client, provisioning.Names{Driver: c.storage.name, Static: true})
 	return &wiring{ProvisionController: c, namespace: namespace, informers: factory, streamed: streamed, recorder: recorder, journalMetrics: journalMetrics}
 }
 

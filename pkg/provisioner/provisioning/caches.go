@@ -28,6 +28,9 @@ type Names struct {
 	// PluginOf returns the name of the in-tree plugin of a volume's source, "" for
 	// none. It may be nil if the driver replaces no plugin.
 	PluginOf func(volume *v1.PersistentVolume) string
+	// Static: static volumes without a CSI source are cached too. They name no provisioner,
+	// and can have the disk of a provisioner that is no CSI driver.
+	Static bool
 }
 
 func (n Names) include(name string) bool {
@@ -51,6 +54,9 @@ func (n Names) ownsClaim(claim *v1.PersistentVolumeClaim) bool {
 // volumes of another provisioner that may have a disk of the driver.
 func (n Names) ownsVolume(volume *v1.PersistentVolume) bool {
 	if volume.Spec.CSI != nil && volume.Spec.CSI.Driver == n.Driver {
+		return true
+	}
+	if n.Static && volume.Spec.CSI == nil && !storage.IsDynamic(volume) {
 		return true
 	}
 	return external.Owns(n.Driver, volume) || n.include(volume.Annotations[storage.AnnDynamicallyProvisioned]) ||

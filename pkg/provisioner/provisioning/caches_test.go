@@ -104,6 +104,36 @@ func TestVolumesOfOtherDriversAreNotCached(t *testing.T) {
 	}
 }
 
+// A static volume names no provisioner and can have the directory of a provisioner's volume.
+func TestStaticVolumesAreCachedForALibrary(t *testing.T) {
+	for name, tc := range map[string]struct {
+		provisioner string // "" for a static volume
+		csi         string
+		kept        bool
+	}{
+		"static":                          {"", "", true},
+		"static, of a CSI driver":         {"", "theirs", false},
+		"dynamic, of another provisioner": {"theirs", "", false},
+		"dynamic":                         {"ours", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := &v1.PersistentVolume{}
+			if tc.provisioner != "" {
+				volume.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: tc.provisioner}
+			}
+			if tc.csi != "" {
+				volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: tc.csi}
+			}
+			if got := (Names{Driver: "ours", Static: true}).ownsVolume(volume); got != tc.kept {
+				t.Errorf("kept: %v, want %v", got, tc.kept)
+			}
+			if got := (Names{Driver: "ours"}).ownsVolume(volume); got != (tc.provisioner == "ours") {
+				t.Errorf("kept for a CSI driver: %v", got)
+			}
+		})
+	}
+}
+
 func TestAttachmentIsTrimmedToVolumeAndNode(t *testing.T) {
 	given := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", ResourceVersion: "7", Annotations: map[string]string{"much": "more"}},

@@ -270,6 +270,26 @@ func TestBlockVolumeIsRefused(t *testing.T) {
 	}
 }
 
+// An administrator saves the directory with a static volume, which names no provisioner.
+func TestDirectoryOfAStaticVolumeIsKept(t *testing.T) {
+	s := startFixture(t, exeunt)
+	volume := s.AwaitBound(s.CreateClaim("claim", s.name).Name)
+	saved := s.CreateVolume("saved", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+		v.Spec.StorageClassName = s.name + "-static"
+		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: directory(volume)}}
+	})
+	s.DeleteClaim("claim")
+	s.awaitEvent(volume, "VolumeHandleShared", saved.Name)
+	if !s.stored(directory(volume)) {
+		t.Error("the directory that the static volume has was deleted")
+	}
+	s.Must(s.Client.CoreV1().PersistentVolumes().Delete(s.Ctx, saved.Name, metav1.DeleteOptions{}), "delete the static volume")
+	s.AwaitVolumeGone(volume.Name)
+	if s.stored(directory(volume)) {
+		t.Error("the directory is left behind")
+	}
+}
+
 // awaitEvent waits for an event of the object whose message has the text.
 func (s *fixture) awaitEvent(object metav1.Object, reason, text string) {
 	s.T.Helper()
