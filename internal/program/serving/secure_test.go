@@ -91,7 +91,7 @@ func TestTLSFlagsAreApplied(t *testing.T) {
 func TestInsecureCipherSuiteIsLogged(t *testing.T) {
 	for suite, logged := range map[string]bool{"TLS_RSA_WITH_AES_128_CBC_SHA": true, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": false} {
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-		options := parsed(t, "--tls-cipher-suites="+suite)
+		options := parsed(t, "--tls-cipher-suites="+suite, "--disable-http2-serving")
 		if _, err := options.secure.tlsConfig(klog.NewContext(t.Context(), logger), "program", nil); err != nil {
 			t.Fatal(err)
 		}
