@@ -3,11 +3,9 @@ package serving
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -154,23 +152,12 @@ func (o *secureOptions) staticTLS() (*tls.Config, error) {
 			return nil, fmt.Errorf("use --tls-cipher-suites: %w", err)
 		}
 	}
-	if !o.noHTTP2 && !allowsHTTP2(config) {
-		return nil, errors.New("use --tls-cipher-suites: HTTP/2 requires TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; add one of them, or set --disable-http2-serving")
-	}
 	if len(o.curves) > 0 {
 		if config.CurvePreferences, err = cliflag.TLSCurvePreferences(o.curves); err != nil {
 			return nil, fmt.Errorf("use --tls-curve-preferences: %w", err)
 		}
 	}
 	return config, nil
-}
-
-// allowsHTTP2 reports whether Go's server serves HTTP/2 with the cipher suites, which TLS 1.3
-// ignores. The server itself checks them only after the start.
-func allowsHTTP2(config *tls.Config) bool {
-	return config.CipherSuites == nil || config.MinVersion >= tls.VersionTLS13 ||
-		slices.Contains(config.CipherSuites, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256) ||
-		slices.Contains(config.CipherSuites, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)
 }
 
 // certificate returns the certificate that the flags name, or a self-signed one.

@@ -127,7 +127,11 @@ func TestCipherSuitesWithoutHTTP2AreRefused(t *testing.T) {
 		"TLS 1.3 ignores the suites": {flags: []string{strong, "--tls-min-version=VersionTLS13"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := parsed(t, tc.flags...).secure.staticTLS()
+			options := parsed(t, append(tc.flags, "--secure-port=1", "--authentication-skip-lookup=true")...)
+			if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
+				t.Fatal(err)
+			}
+			_, err := options.server(t.Context(), Checks{})
 			if (err != nil) != tc.refused {
 				t.Fatalf("error %v, want refused: %v", err, tc.refused)
 			}

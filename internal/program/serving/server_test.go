@@ -10,19 +10,6 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 )
 
-func TestServerWithoutHTTP2CipherSuiteIsRefused(t *testing.T) {
-	const suites = "--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"
-	for flag, refused := range map[string]bool{"--disable-http2-serving=false": true, "--disable-http2-serving": false, "--tls-min-version=VersionTLS13": false} {
-		options := parsed(t, "--secure-port=1", "--authentication-skip-lookup=true", suites, flag)
-		if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := options.server(t.Context(), Checks{}); (err != nil) != refused {
-			t.Errorf("%s: error %v, want one: %t", flag, err, refused)
-		}
-	}
-}
-
 func TestPanicCutsTheResponse(t *testing.T) {
 	options := parsed(t, "--secure-port=1", "--authentication-skip-lookup=true", "--authorization-always-allow-paths=/metrics")
 	if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
