@@ -16,13 +16,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// Waits between two tries to write a Lease.
+// Backoff between two writes of a Lease.
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
 )
 
-// Run writes what changes until the context ends.
+// Run writes changes until the context ends.
 func (s *Store) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -47,7 +47,7 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// Flush writes every change that is not durable yet.
+// Flush writes all pending changes.
 func (s *Store) Flush(ctx context.Context) {
 	s.mu.Lock()
 	var changed []*lease
@@ -62,11 +62,11 @@ func (s *Store) Flush(ctx context.Context) {
 	}
 }
 
-// never is how long the writer sleeps if nothing changed; a change wakes it.
+// never is the sleep of a writer without changes; a change wakes the writer.
 const never = time.Hour
 
-// next returns the Lease with the earliest due time if that has come, or nil and the
-// time until then.
+// next returns the Lease with the earliest due time if the write is due, or nil and the time
+// until then.
 func (s *Store) next() (*lease, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Store) next() (*lease, time.Duration) {
 			first = l
 		}
 	}
-	if first == nil || s.lost != nil {
+	if first == nil || s.lostErr != nil {
 		return nil, never
 	}
 	due := first.due
@@ -89,11 +89,11 @@ func (s *Store) next() (*lease, time.Duration) {
 	return first, 0
 }
 
-// commit writes the Lease as it shall be now, and answers those who wait for it.
+// commit writes the wanted entries of the Lease, and sends the result to the waiters.
 func (s *Store) commit(ctx context.Context, l *lease) {
 	s.writer <- struct{}{}
 	s.mu.Lock()
-	change, waiters, entries, err := l.wanted, l.waiters, maps.Clone(l.entries), s.lost
+	change, waiters, entries, err := l.wanted, l.waiters, maps.Clone(l.entries), s.lostErr
 	l.waiters, l.due, l.writing = nil, time.Time{}, true
 	s.lastCommit = time.Now()
 	s.mu.Unlock()
@@ -105,47 +105,48 @@ func (s *Store) commit(ctx context.Context, l *lease) {
 	s.mu.Lock()
 	s.revert(l, entries, refusals)
 	if err == nil {
-		s.committed(l, change, written)
+		s.recordCommit(l, change, written)
 	} else {
-		s.retry(ctx, l, err)
+		s.scheduleRetry(ctx, l, err)
 	}
 	for _, w := range waiters {
-		w.result <- w.outcome(refusals, err)
+		w.result <- w.resultOf(refusals, err)
 	}
-	s.count()
+	s.updateGauges()
 	s.mu.Unlock()
 	<-s.writer
 	s.reportLost()
 }
 
-func (w waiter) outcome(refusals map[types.UID]error, err error) error {
+func (w waiter) resultOf(refusals map[types.UID]error, err error) error {
 	if refusal := refusals[w.claim]; w.put && refusal != nil {
 		return refusal
 	}
 	return err
 }
 
-// committed notes a write. Another writer may have changed the Lease since.
-func (s *Store) committed(l *lease, change int, written map[types.UID]string) {
+// recordCommit records a successful write. If an event during the write was unclear or newer
+// than the write, it schedules a repair.
+func (s *Store) recordCommit(l *lease, change int, written map[types.UID]string) {
 	l.writing, l.failures, l.durable, l.committed = false, 0, written, max(l.committed, change)
 	maps.DeleteFunc(s.removed, func(_ types.UID, r removal) bool { return r.lease == l && r.change <= l.committed })
-	if l.unsure || l.seen != "" && older(l.version, l.seen) {
-		s.repair(l)
+	if l.unsure || l.seen != "" && isOlder(l.version, l.seen) {
+		s.scheduleRepair(l)
 	}
 	l.unsure, l.seen = false, ""
 }
 
-// retry plans another try.
-func (s *Store) retry(ctx context.Context, l *lease, err error) {
+// scheduleRetry schedules another write with backoff.
+func (s *Store) scheduleRetry(ctx context.Context, l *lease, err error) {
 	l.writing, l.unsure, l.seen = false, false, ""
 	l.failures++
 	wait := min(firstRetry<<min(l.failures, 10), lastRetry)
-	s.plan(l, time.Now().Add(wait))
+	s.schedule(l, time.Now().Add(wait))
 	klog.FromContext(ctx).Error(err, "Writing the provisioning journal failed, trying again", "lease", s.Journal.LeaseName(journal.KindActive, l.number), "wait", wait)
 }
 
-// revert drops changes that were refused even in a write of their own: durable entries
-// stay. No call was made for the dropped ones.
+// revert drops the refused changes, so that the durable entries stay. No call was made for
+// the dropped entries.
 func (s *Store) revert(l *lease, tried map[types.UID]string, refusals map[types.UID]error) {
 	for claim := range refusals {
 		if l.entries[claim] != tried[claim] {
@@ -155,17 +156,17 @@ func (s *Store) revert(l *lease, tried map[types.UID]string, refusals map[types.
 		l.size += len(text) - len(l.entries[claim])
 		if l.entries[claim] = text; !durable {
 			delete(l.entries, claim)
-			delete(s.where, claim)
+			delete(s.leaseOf, claim)
 		}
 	}
 }
 
-// writeAccepted writes the entries. If the API server refuses them, it writes those
-// changes one by one that it accepts, and returns the entries that are durable then,
-// and why others are not. No entry that was durable is missing meanwhile.
+// writeAccepted writes the entries. If the API server refuses the write, the changes are
+// written one by one. It returns the durable entries and the errors of the refused changes.
+// Durable entries stay durable meanwhile.
 func (s *Store) writeAccepted(ctx context.Context, l *lease, entries map[types.UID]string) (map[types.UID]string, map[types.UID]error, error) {
 	err := s.write(ctx, l, entries)
-	if !refused(err) {
+	if !isRefused(err) {
 		return entries, nil, err
 	}
 	accepted, refusals, changed := maps.Clone(entries), map[types.UID]error{}, []types.UID{}
@@ -192,30 +193,30 @@ func (s *Store) writeAccepted(ctx context.Context, l *lease, entries map[types.U
 		switch {
 		case err == nil:
 			accepted = candidate
-		case refused(err):
+		case isRefused(err):
 			refusals[claim] = err
-		default: // this change and the rest are retried
+		default: // the remaining changes are retried
 			return nil, refusals, err
 		}
 	}
 	return accepted, refusals, nil
 }
 
-// refused reports whether the content of a write is the reason why it failed.
-func refused(err error) bool {
+// isRefused reports whether the API server refused the content of a write.
+func isRefused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsBadRequest(err)
 }
 
-// tries is how often one write is repeated after a conflict.
-const tries = 5
+// maxTries is the number of tries of one write after conflicts.
+const maxTries = 5
 
-// write creates or updates the Lease. A user who has edited or deleted the Lease is
-// overruled, unless it is another process that has taken over.
+// write creates or updates the Lease. It overwrites changes by users, but not a Lease that
+// another process has taken over.
 func (s *Store) write(ctx context.Context, l *lease, entries map[types.UID]string) error {
 	ctx, stop := context.WithTimeout(ctx, commitTimeout)
 	defer stop()
 	var err error
-	for range tries {
+	for range maxTries {
 		if err = s.put(ctx, l, entries); err == nil {
 			return nil
 		}
@@ -230,7 +231,7 @@ func (s *Store) write(ctx context.Context, l *lease, entries map[types.UID]strin
 }
 
 func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string) error {
-	object := s.Journal.Lease(journal.KindActive, l.number, s.Holder, s.term(), entries)
+	object := s.Journal.Lease(journal.KindActive, l.number, s.Holder, s.currentCustody(), entries)
 	var now *coordinationv1.Lease
 	var err error
 	if object.ResourceVersion = l.version; l.version == "" {
@@ -244,15 +245,15 @@ func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string)
 	s.mu.Lock()
 	l.version = now.ResourceVersion
 	s.mu.Unlock()
-	s.Metrics.committed(entries)
-	return stored(now, entries)
+	s.Metrics.countCommit(entries)
+	return checkStored(now, entries)
 }
 
-// stored returns an error if the API server has taken a write, and yet the entries
-// are not stored.
-func stored(now *coordinationv1.Lease, entries map[types.UID]string) error {
+// checkStored returns an error if the response to a successful write shows other entries, or
+// a Lease that is being deleted.
+func checkStored(now *coordinationv1.Lease, entries map[types.UID]string) error {
 	switch {
-	case now.DeletionTimestamp != nil: // the write took its finalizers, so it is gone
+	case now.DeletionTimestamp != nil: // the write removed the finalizers: the Lease is gone
 		return apierrors.NewConflict(coordinationv1.Resource("leases"), now.Name, errors.New("it is being deleted"))
 	case !maps.Equal(journal.Encoded(now), entries):
 		return fmt.Errorf("lease %s/%s: its entries were changed on admission", now.Namespace, now.Name)
@@ -260,8 +261,8 @@ func stored(now *coordinationv1.Lease, entries map[types.UID]string) error {
 	return nil
 }
 
-// term is the custody that is written now.
-func (s *Store) term() journal.Custody {
+// currentCustody returns the custody for a write at this time.
+func (s *Store) currentCustody() journal.Custody {
 	custody := s.Custody
 	if custody.LeaderLease == "" {
 		custody.Written = time.Now().Unix()
@@ -269,7 +270,7 @@ func (s *Store) term() journal.Custody {
 	return custody
 }
 
-// reread reads the version of a Lease that another writer has written.
+// reread reads the version of the Lease after a conflict.
 func (s *Store) reread(ctx context.Context, l *lease) error {
 	name := s.Journal.LeaseName(journal.KindActive, l.number)
 	object, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -282,47 +283,47 @@ func (s *Store) reread(ctx context.Context, l *lease) error {
 	switch {
 	case missing:
 		l.version = ""
-	case l.version == "" && s.unread(object):
+	case l.version == "" && s.isUnread(object):
 		l.number = s.freeNumber()
 		s.numbers[l.number] = true
 	case journal.HolderOf(object) != s.Holder && journal.HolderOf(object) != "":
-		return s.lose(fmt.Errorf("lease %s/%s is held by %s: %w", s.Journal.Namespace, name, journal.HolderOf(object), ErrLost))
+		return s.endJournal(fmt.Errorf("lease %s/%s is held by %s: %w", s.Journal.Namespace, name, journal.HolderOf(object), ErrLost))
 	default:
 		l.version = object.ResourceVersion
 	}
 	return nil
 }
 
-// unread reports whether a Lease that this process did not create may have entries
-// that are not known: it is not of this journal, nobody says who wrote it, or an
-// earlier leader did. The next TakeOver reads it.
-func (s *Store) unread(object *coordinationv1.Lease) bool {
+// isUnread reports whether a Lease may have entries that this process has not read: a Lease
+// of another owner, without a holder, or of an earlier leader. The next TakeOver reads the
+// Lease.
+func (s *Store) isUnread(object *coordinationv1.Lease) bool {
 	_, _, ours := s.Journal.KindOf(object)
-	return !ours || journal.HolderOf(object) == "" || journal.HolderOf(object) != s.Holder && custodyOf(object).Precedes(s.term())
+	return !ours || journal.HolderOf(object) == "" || journal.HolderOf(object) != s.Holder && custodyOf(object).Precedes(s.currentCustody())
 }
 
 func custodyOf(object *coordinationv1.Lease) journal.Custody {
 	return journal.ParseCustody(object.Annotations[journal.CustodyAnnotation])
 }
 
-// lose ends the journal and answers everybody who waits. The caller has the lock.
-func (s *Store) lose(err error) error {
-	if s.lost == nil {
-		s.lost = err
+// endJournal ends the journal and sends the error to all waiters. The caller holds the lock.
+func (s *Store) endJournal(err error) error {
+	if s.lostErr == nil {
+		s.lostErr = err
 	}
 	for _, l := range s.leases {
 		for _, w := range l.waiters {
-			w.result <- s.lost
+			w.result <- s.lostErr
 		}
 		l.waiters = nil
 	}
 	return err
 }
 
-// reportLost calls Lost once. The caller has no lock.
+// reportLost calls Lost once. The caller does not hold the lock.
 func (s *Store) reportLost() {
 	s.mu.Lock()
-	lost, first := s.lost, s.lost != nil && !s.reported
+	lost, first := s.lostErr, s.lostErr != nil && !s.reported
 	s.reported = s.reported || first
 	s.mu.Unlock()
 	if first && s.Lost != nil {

@@ -1,15 +1,16 @@
 // Package journal reads and writes the journal of the provisioner
-// (github.com/exeunt-io/exeunt/pkg/journal): the Leases that say which CreateVolume
-// calls may have created a volume that no PersistentVolume records.
+// (github.com/exeunt-io/exeunt/pkg/journal): Leases with an entry for each CreateVolume
+// call that may have created a volume without a PersistentVolume.
 //
-// One goroutine writes. Changes during a write go into the next write (group commit). A
-// write with a waiting caller begins at once unless there was one in the last interval;
-// removals wait up to a second for other changes.
+// One goroutine writes. The next write has all changes that came during a write (group
+// commit). A write with a waiting caller begins at once, or at the end of the interval since
+// the last write. Removals wait up to a second for other changes.
 //
-//	Start             reads all Leases, writes the own holder and term into each
-//	Write             returns once the entry is durable; only then the driver may be called
-//	Remove            removes an entry soon, RemoveNow before it returns
-//	MoveToUnresolved  moves an entry to the unresolved ones
+//	Start             reads all Leases and writes this process's holder and term into each
+//	Write             returns after the entry is durable; the caller then calls the driver
+//	Remove            removes an entry with the next write
+//	RemoveNow         removes an entry before it returns
+//	MoveToUnresolved  moves an entry into a Lease for unresolved entries
 //
-// A Lease that another process has taken over ends the journal: [ErrLost].
+// After another process has taken over a Lease, all calls return [ErrLost].
 package journal

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Metrics are those of the journal.
+// Metrics are the metrics of the journal.
 type Metrics struct {
 	commits, bytes             prometheus.Counter
 	entries, unresolved, since prometheus.Gauge
@@ -41,7 +41,8 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.commits, m.bytes, m.entries, m.unresolved, m.since, m.Bypassed}
 }
 
-func (m *Metrics) committed(entries map[types.UID]string) {
+// countCommit counts one write of a Lease.
+func (m *Metrics) countCommit(entries map[types.UID]string) {
 	size := 0
 	for _, text := range entries {
 		size += len(text)
@@ -50,9 +51,9 @@ func (m *Metrics) committed(entries map[types.UID]string) {
 	m.bytes.Add(float64(size))
 }
 
-// count updates the gauges. The caller has the lock.
-func (s *Store) count() {
-	s.Metrics.entries.Set(float64(len(s.where)))
+// updateGauges updates the gauges. The caller holds the lock.
+func (s *Store) updateGauges() {
+	s.Metrics.entries.Set(float64(len(s.leaseOf)))
 	count, oldest := 0, time.Time{}
 	for _, lease := range s.unresolved {
 		for _, entry := range lease.entries {

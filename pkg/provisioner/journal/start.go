@@ -19,14 +19,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// ErrForbidden: this process may not write Leases in its namespace.
+// ErrForbidden: this process has no permission to write Leases in its namespace.
 var ErrForbidden = errors.New("no right to write Leases for the provisioning journal")
 
-// verbs are what the journal needs to do with Leases.
+// verbs are the verbs that the journal needs for Leases.
 var verbs = []string{"list", "get", "create", "update"}
 
-// Start takes over the journal and returns the entries of earlier processes. It tries
-// until the context ends; [ErrForbidden] if the rights have been missing for a minute.
+// Start takes over the journal and returns the entries of earlier processes. It retries until
+// the context ends, or returns [ErrForbidden] if the permission is missing for ForbiddenFor.
 func (s *Store) Start(ctx context.Context) ([]journal.Entry, error) {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		entries, err := s.TakeOver(ctx)
@@ -48,8 +48,8 @@ func (s *Store) Start(ctx context.Context) ([]journal.Entry, error) {
 	}
 }
 
-// createFirst creates a Lease if there is none, so that a missing right is noticed
-// before the first claim comes.
+// createFirst creates and updates a first Lease, to find a missing permission before the
+// first claim.
 func (s *Store) createFirst(ctx context.Context) error {
 	s.mu.Lock()
 	if len(s.leases) > 0 {
@@ -59,18 +59,18 @@ func (s *Store) createFirst(ctx context.Context) error {
 	l := s.addLease(s.freeNumber())
 	l.inherited = true
 	s.mu.Unlock()
-	for range 2 { // to create and to update are two rights
+	for range 2 { // create and update are separate permissions
 		if err := s.write(ctx, l, l.entries); err != nil {
-			s.release(l)
+			s.dropLease(l)
 			return err
 		}
 	}
-	s.adopt(l, l.entries, nil)
+	s.addEntries(l, l.entries, nil)
 	return nil
 }
 
-// Forbidden reports whether the error of a request means that the right to write Leases
-// has been missing for ForbiddenFor, and emits an event then.
+// Forbidden reports whether a request failed because the permission to write Leases has been
+// missing for ForbiddenFor, and emits an event then.
 func (s *Store) Forbidden(ctx context.Context, err error) bool {
 	forbidden := apierrors.IsForbidden(err) && s.isForbidden(ctx)
 	s.mu.Lock()
@@ -89,8 +89,8 @@ func (s *Store) Forbidden(ctx context.Context, err error) bool {
 	return lasting
 }
 
-// isForbidden reports whether a right is missing, by the answer of the API server. A request can
-// be forbidden for other reasons, such as a quota.
+// isForbidden asks the API server whether a permission is missing. A request can also be
+// forbidden by a quota or an admission plugin.
 func (s *Store) isForbidden(ctx context.Context) bool {
 	for _, verb := range verbs {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -110,10 +110,10 @@ func (s *Store) warn(reason, message string) {
 	}
 }
 
-// TakeOver reads the Leases of the journal that are not known yet, writes the own
-// holder and term into each, and returns their entries. Those in broken custody say
-// so from that write on, should this process end before it acts on them. After an
-// error, the next call returns the entries of both.
+// TakeOver reads the new Leases of the journal, writes this process's holder and term into
+// each, and returns the entries. The same write sets CustodyBroken where another program
+// led in between, so that the fact survives a crash. After an error, the next call also
+// returns the entries of the failed call.
 func (s *Store) TakeOver(ctx context.Context) ([]journal.Entry, error) {
 	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Store) TakeOver(ctx context.Context) ([]journal.Entry, error) {
 		kind, number, ours := s.Journal.KindOf(&list.Items[i])
 		switch {
 		case ours && kind == journal.KindUnresolved:
-			s.sawUnresolved(&list.Items[i], false)
+			s.recordUnresolved(&list.Items[i], false)
 		case ours:
 			if err := s.takeOver(ctx, &list.Items[i], number); err != nil {
 				return nil, err
@@ -137,8 +137,8 @@ func (s *Store) TakeOver(ctx context.Context) ([]journal.Entry, error) {
 	return inherited, nil
 }
 
-// reserve returns a new Lease with the number, nil if the number is in use.
-func (s *Store) reserve(number int) *lease {
+// reserveLease adds a Lease with the number; nil if the number is in use.
+func (s *Store) reserveLease(number int) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slices.ContainsFunc(s.leases, func(l *lease) bool { return l.number == number }) {
@@ -149,19 +149,19 @@ func (s *Store) reserve(number int) *lease {
 	return l
 }
 
-// takeOver makes one Lease this process's own. A conflict means that its writer was
-// still at work: it is read again. If it was deleted, it is written again.
+// takeOver writes this process's holder into a Lease. After a conflict with the earlier
+// writer, it reads the Lease again. A deleted Lease is created again.
 func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, number int) (err error) {
-	l := s.reserve(number)
+	l := s.reserveLease(number)
 	if l == nil {
 		return nil
 	}
 	defer func() {
 		if err != nil {
-			s.release(l)
+			s.dropLease(l)
 		}
 	}()
-	for range tries {
+	for range maxTries {
 		texts, inherited, unreadable := s.inherit(object)
 		l.version = object.ResourceVersion
 		err = s.put(ctx, l, texts)
@@ -170,7 +170,7 @@ func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, numb
 			err = s.put(ctx, l, texts)
 		}
 		if err == nil {
-			s.adopt(l, texts, inherited)
+			s.addEntries(l, texts, inherited)
 			s.warnUnreadable(l, unreadable)
 			return nil
 		}
@@ -188,17 +188,17 @@ func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, numb
 	return fmt.Errorf("take over lease %s/%s: another process keeps writing it", object.Namespace, object.Name)
 }
 
-// release forgets a Lease that could not be taken over.
-func (s *Store) release(l *lease) {
+// dropLease drops a Lease after a failed take-over.
+func (s *Store) dropLease(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leases = slices.DeleteFunc(s.leases, func(other *lease) bool { return other == l })
 	delete(s.numbers, l.number)
 }
 
-// adopt adds the entries of a Lease that was taken over. Of two entries of one claim
-// one is removed: a request can be repeated, so it covers a volume to be discarded.
-func (s *Store) adopt(l *lease, texts map[types.UID]string, inherited []journal.Entry) {
+// addEntries adds the entries of a taken-over Lease. Of two entries of one claim it keeps
+// the requested one: a repeated request finds a volume that the other entry discards.
+func (s *Store) addEntries(l *lease, texts map[types.UID]string, inherited []journal.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.durable, l.inherited = maps.Clone(texts), false
@@ -208,16 +208,16 @@ func (s *Store) adopt(l *lease, texts map[types.UID]string, inherited []journal.
 	}
 	var duplicates []types.UID
 	for claim, text := range texts {
-		known := s.where[claim]
-		if known != nil && (!requested[claim] || !discarding(claim, known.entries[claim])) {
+		known := s.leaseOf[claim]
+		if known != nil && (!requested[claim] || !isDiscarding(claim, known.entries[claim])) {
 			duplicates = append(duplicates, claim)
 			l.wanted++
-			s.plan(l, time.Now().Add(s.RemovalDelay))
+			s.schedule(l, time.Now().Add(s.RemovalDelay))
 			continue
 		}
 		if known != nil {
 			s.remove(known, claim)
-			s.plan(known, time.Now().Add(s.RemovalDelay))
+			s.schedule(known, time.Now().Add(s.RemovalDelay))
 		}
 		s.set(l, claim, text)
 		l.committed++
@@ -227,10 +227,10 @@ func (s *Store) adopt(l *lease, texts map[types.UID]string, inherited []journal.
 			s.inherited = append(s.inherited, entry)
 		}
 	}
-	s.count()
+	s.updateGauges()
 }
 
-func discarding(claim types.UID, text string) bool {
+func isDiscarding(claim types.UID, text string) bool {
 	entry, err := journal.Decode(claim, text)
 	return err == nil && entry.State == journal.Discarding
 }
@@ -241,17 +241,17 @@ func (s *Store) warnUnreadable(l *lease, unreadable []types.UID) {
 	}
 }
 
-// inherit returns the texts to be written, the entries that can be read, and the
-// claims of the others, which are left as they are.
+// inherit returns the encoded entries for the take-over, the readable entries, and the claims
+// of unreadable entries. Unreadable entries stay unchanged.
 func (s *Store) inherit(object *coordinationv1.Lease) (texts map[types.UID]string, readable []journal.Entry, unreadable []types.UID) {
 	texts = journal.Encoded(object)
-	unbroken := journal.Unbroken(custodyOf(object), s.term())
+	unbroken := journal.Unbroken(custodyOf(object), s.currentCustody())
 	entries, unreadable := journal.Entries(object)
 	for _, entry := range entries {
 		if !unbroken && !entry.CustodyBroken {
 			entry.CustodyBroken = true
 			text, err := journal.Encode(entry)
-			if err != nil { // forged: compressed better than Encode does
+			if err != nil { // forged: Encode compresses less
 				unreadable = append(unreadable, entry.UID)
 				continue
 			}
@@ -262,7 +262,7 @@ func (s *Store) inherit(object *coordinationv1.Lease) (texts map[types.UID]strin
 	return texts, readable, unreadable
 }
 
-// Unresolved returns the entries that an administrator must end.
+// Unresolved returns the entries that only an administrator can finish or drop.
 func (s *Store) Unresolved() []journal.Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// MoveToUnresolved moves an entry to the unresolved ones. A crash in the middle leaves it in
-// both places, and the next leader does the same again.
+// MoveToUnresolved moves an entry into a Lease for unresolved entries. A crash can leave the
+// entry in both Leases; the next leader then repeats the move.
 func (s *Store) MoveToUnresolved(ctx context.Context, entry journal.Entry, reason string) error {
 	entry.Unresolved = &journal.Unresolved{Reason: reason, Since: time.Now().Unix()}
 	text, err := journal.Encode(entry)
@@ -35,8 +35,8 @@ func (s *Store) MoveToUnresolved(ctx context.Context, entry journal.Entry, reaso
 	return nil
 }
 
-// unresolvedLeases returns the unresolved Leases as they are now, in the order of their
-// numbers, which may have gaps, and the first number that is free.
+// unresolvedLeases reads the Leases with unresolved entries. It returns them ordered by
+// number, and the first free number. Numbers may have gaps.
 func (s *Store) unresolvedLeases(ctx context.Context) (found []*coordinationv1.Lease, free int, err error) {
 	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -57,7 +57,8 @@ func (s *Store) unresolvedLeases(ctx context.Context) (found []*coordinationv1.L
 	return found, free, nil
 }
 
-// changeUnresolved repeats a change of unresolved Leases after conflicts.
+// changeUnresolved changes Leases with unresolved entries, and repeats the change after
+// conflicts.
 func (s *Store) changeUnresolved(ctx context.Context, change func(found []*coordinationv1.Lease, free int) error) error {
 	select {
 	case s.unresolvedWriter <- struct{}{}:
@@ -66,9 +67,9 @@ func (s *Store) changeUnresolved(ctx context.Context, change func(found []*coord
 	}
 	defer func() { <-s.unresolvedWriter }()
 	var err error
-	for range tries {
+	for range maxTries {
 		s.mu.Lock()
-		lost := s.lost
+		lost := s.lostErr
 		s.mu.Unlock()
 		if lost != nil {
 			return lost
@@ -85,8 +86,8 @@ func (s *Store) changeUnresolved(ctx context.Context, change func(found []*coord
 	return err
 }
 
-// writeUnresolved adds the text to the unresolved Lease that has one of the claim
-// already, or else to the first with enough space for it.
+// writeUnresolved writes the encoded entry into the Lease with an unresolved entry of the
+// claim, else into the first Lease with enough space, else into a new Lease.
 func (s *Store) writeUnresolved(ctx context.Context, claim types.UID, text string) error {
 	return s.changeUnresolved(ctx, func(found []*coordinationv1.Lease, free int) error {
 		if target := leaseFor(found, claim, len(text)); target != nil {
@@ -94,14 +95,14 @@ func (s *Store) writeUnresolved(ctx context.Context, claim types.UID, text strin
 			texts[claim] = text
 			return s.updateUnresolved(ctx, target, texts)
 		}
-		object := s.Journal.Lease(journal.KindUnresolved, free, s.Holder, s.term(), map[types.UID]string{claim: text})
+		object := s.Journal.Lease(journal.KindUnresolved, free, s.Holder, s.currentCustody(), map[types.UID]string{claim: text})
 		now, err := s.Client.CoordinationV1().Leases(object.Namespace).Create(ctx, object, metav1.CreateOptions{})
-		return s.wroteUnresolved(now, journal.Encoded(object), err)
+		return s.checkUnresolvedWrite(now, journal.Encoded(object), err)
 	})
 }
 
-// leaseFor returns the Lease with an entry of the claim, or else the first with
-// enough space, or nil.
+// leaseFor returns the Lease with an entry of the claim, else the first Lease with enough
+// space, else nil.
 func leaseFor(found []*coordinationv1.Lease, claim types.UID, length int) *coordinationv1.Lease {
 	var target *coordinationv1.Lease
 	for _, object := range found {
@@ -118,18 +119,18 @@ func leaseFor(found []*coordinationv1.Lease, claim types.UID, length int) *coord
 
 func (s *Store) updateUnresolved(ctx context.Context, object *coordinationv1.Lease, texts map[types.UID]string) error {
 	_, number, _ := s.Journal.KindOf(object)
-	next := s.Journal.Lease(journal.KindUnresolved, number, s.Holder, s.term(), texts)
+	next := s.Journal.Lease(journal.KindUnresolved, number, s.Holder, s.currentCustody(), texts)
 	next.ResourceVersion = object.ResourceVersion
 	now, err := s.Client.CoordinationV1().Leases(next.Namespace).Update(ctx, next, metav1.UpdateOptions{})
-	return s.wroteUnresolved(now, texts, err)
+	return s.checkUnresolvedWrite(now, texts, err)
 }
 
-func (s *Store) wroteUnresolved(now *coordinationv1.Lease, texts map[types.UID]string, err error) error {
+func (s *Store) checkUnresolvedWrite(now *coordinationv1.Lease, texts map[types.UID]string, err error) error {
 	if err == nil {
-		err = stored(now, texts)
+		err = checkStored(now, texts)
 	}
 	if err == nil {
-		s.sawUnresolved(now, false)
+		s.recordUnresolved(now, false)
 	}
 	return err
 }
@@ -142,26 +143,26 @@ func size(texts map[types.UID]string) int {
 	return sum
 }
 
-// unresolvedLease is an unresolved Lease that was read.
+// unresolvedLease is the last known version of a Lease with unresolved entries.
 type unresolvedLease struct {
 	version string
 	entries []journal.Entry
 }
 
-// sawUnresolved takes note of a Lease of unresolved entries, and of those that the
-// administrator wants finished. An older version than the known one is ignored.
-func (s *Store) sawUnresolved(object *coordinationv1.Lease, deleted bool) {
+// recordUnresolved records a Lease with unresolved entries, and reports the entries that the
+// administrator has approved for finishing. It ignores older versions.
+func (s *Store) recordUnresolved(object *coordinationv1.Lease, deleted bool) {
 	entries, _ := journal.Entries(object)
 	if deleted {
 		entries = nil
 	}
 	s.mu.Lock()
-	if older(object.ResourceVersion, s.unresolved[object.Name].version) {
+	if isOlder(object.ResourceVersion, s.unresolved[object.Name].version) {
 		s.mu.Unlock()
 		return
 	}
 	s.unresolved[object.Name] = unresolvedLease{object.ResourceVersion, entries}
-	s.count()
+	s.updateGauges()
 	approved := s.approved
 	s.mu.Unlock()
 	for _, entry := range entries {
@@ -171,7 +172,7 @@ func (s *Store) sawUnresolved(object *coordinationv1.Lease, deleted bool) {
 	}
 }
 
-// Resume makes an unresolved entry that the administrator wants finished an active one.
+// Resume moves an approved entry from the unresolved Leases to an active Lease.
 func (s *Store) Resume(ctx context.Context, entry journal.Entry) (journal.Entry, error) {
 	entry.CustodyBroken, entry.Unresolved = false, nil
 	if err := s.Write(ctx, entry); err != nil {

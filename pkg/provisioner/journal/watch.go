@@ -15,8 +15,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// Watch undoes changes of other writers to the active Leases, and passes on the
-// unresolved entries that the administrator wants finished, until the context ends.
+// Watch undoes changes of other writers to the active Leases, and calls approved for each
+// unresolved entry that the administrator has approved for finishing, until the context ends.
 func (s *Store) Watch(ctx context.Context, approved func(journal.Entry)) error {
 	s.mu.Lock()
 	s.approved = approved
@@ -25,14 +25,14 @@ func (s *Store) Watch(ctx context.Context, approved func(journal.Entry)) error {
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = journal.KindLabel }))
 	informer := factory.Coordination().V1().Leases().Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { s.saw(object, false, false) },
-		UpdateFunc: func(_, object any) { s.saw(object, false, false) },
+		AddFunc:    func(object any) { s.handleEvent(object, false, false) },
+		UpdateFunc: func(_, object any) { s.handleEvent(object, false, false) },
 		DeleteFunc: func(object any) {
 			if stale, is := object.(cache.DeletedFinalStateUnknown); is {
-				s.saw(stale.Obj, true, true)
+				s.handleEvent(stale.Obj, true, true)
 				return
 			}
-			s.saw(object, true, false)
+			s.handleEvent(object, true, false)
 		},
 	})
 	if err != nil {
@@ -42,43 +42,43 @@ func (s *Store) Watch(ctx context.Context, approved func(journal.Entry)) error {
 	return nil
 }
 
-// saw takes note of a change; unsure, if the version is not that of the deletion.
-func (s *Store) saw(object any, deleted, unsure bool) {
+// handleEvent handles an event of a Lease. Unsure: the object of a deletion may be stale.
+func (s *Store) handleEvent(object any, deleted, unsure bool) {
 	changed, is := object.(*coordinationv1.Lease)
 	if !is {
 		return
 	}
 	if kind, _, ours := s.Journal.KindOf(changed); ours && kind == journal.KindUnresolved {
-		if unsure { // it may be there again
+		if unsure { // a Lease with this name may exist again
 			changed = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: changed.Name}}
 		}
-		s.sawUnresolved(changed, deleted)
+		s.recordUnresolved(changed, deleted)
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.leases {
 		if !l.inherited && changed.Name == s.Journal.LeaseName(journal.KindActive, l.number) {
-			s.sawActive(l, changed, deleted, unsure)
+			s.repairIfChanged(l, changed, deleted, unsure)
 		}
 	}
 }
 
-// sawActive has a Lease written again that another writer has changed. While a write
-// is under way, nothing is concluded before its end.
-func (s *Store) sawActive(l *lease, changed *coordinationv1.Lease, deleted, unsure bool) {
+// repairIfChanged schedules a repair after a change by another writer. Events during a write are
+// judged after the write.
+func (s *Store) repairIfChanged(l *lease, changed *coordinationv1.Lease, deleted, unsure bool) {
 	switch {
-	case !unsure && older(changed.ResourceVersion, l.version):
+	case !unsure && isOlder(changed.ResourceVersion, l.version):
 	case l.writing:
 		l.seen, l.unsure = changed.ResourceVersion, l.unsure || unsure
-	case l.wanted != l.committed: // the next write meets the change
-	case deleted || !s.asWritten(l, changed):
-		s.repair(l)
+	case l.wanted != l.committed: // the next write overwrites the change
+	case deleted || !s.isAsWritten(l, changed):
+		s.scheduleRepair(l)
 	}
 }
 
-// asWritten reports whether a Lease is as this process wrote it.
-func (s *Store) asWritten(l *lease, changed *coordinationv1.Lease) bool {
+// isAsWritten reports whether the Lease equals this process's last write.
+func (s *Store) isAsWritten(l *lease, changed *coordinationv1.Lease) bool {
 	_, _, ours := s.Journal.KindOf(changed)
 	custody, current := custodyOf(changed), s.Custody
 	if current.LeaderLease == "" {
@@ -88,14 +88,14 @@ func (s *Store) asWritten(l *lease, changed *coordinationv1.Lease) bool {
 		custody == current && maps.Equal(journal.Encoded(changed), l.entries)
 }
 
-// steady is how long a Lease must be unchanged for the next repair to be immediate.
-const steady = time.Minute
+// repairMemory is the time without repairs after which the next repair is immediate.
+const repairMemory = time.Minute
 
-// repair has the Lease written once more, with backoff against a writer that keeps
-// changing it.
-func (s *Store) repair(l *lease) {
+// scheduleRepair schedules another write of the Lease, with backoff against a writer that
+// changes the Lease repeatedly.
+func (s *Store) scheduleRepair(l *lease) {
 	now := time.Now()
-	if now.Sub(l.repaired) > steady {
+	if now.Sub(l.repaired) > repairMemory {
 		l.repairs = 0
 	}
 	due := now
@@ -105,11 +105,11 @@ func (s *Store) repair(l *lease) {
 	l.repairs++
 	l.repaired = now
 	l.wanted++
-	s.plan(l, due)
+	s.schedule(l, due)
 }
 
-// older reports whether version a precedes version b.
-func older(a, b string) bool {
+// isOlder reports whether version a precedes version b.
+func isOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
