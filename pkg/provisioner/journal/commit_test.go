@@ -35,11 +35,11 @@ func TestEntryIsDurableAfterWrite(t *testing.T) {
 		}
 		store.Remove(entry.UID)
 		if !store.Has(entry.UID) {
-			t.Error("the removal is not durable, and the journal has no entry")
+			t.Error("Has = false before the removal is durable")
 		}
 		<-time.After(2 * time.Second)
 		if left := api.entries(journal.KindActive); len(left) != 0 || store.Has(entry.UID) {
-			t.Errorf("left: %+v", left)
+			t.Errorf("remaining entries: %+v", left)
 		}
 	})
 }
@@ -56,7 +56,7 @@ func TestRemoveNowIsDurableWhenItReturns(t *testing.T) {
 			}
 			must(t, store.RemoveNow(t.Context(), newEntry(1).UID))
 			if left := api.entries(journal.KindActive); len(left) != 0 || store.Has(newEntry(1).UID) {
-				t.Errorf("left: %+v", left)
+				t.Errorf("remaining entries: %+v", left)
 			}
 		}
 		must(t, store.RemoveNow(t.Context(), "unknown"))
@@ -64,7 +64,7 @@ func TestRemoveNowIsDurableWhenItReturns(t *testing.T) {
 	})
 }
 
-func TestConcurrentEntriesShareAWrite(t *testing.T) {
+func TestConcurrentEntriesShareOneWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		api.latency = 3 * time.Millisecond
@@ -86,39 +86,39 @@ func TestConcurrentEntriesShareAWrite(t *testing.T) {
 	})
 }
 
-// invalid refuses Leases with a mark.
-func invalid(mark string) func(string, *coordinationv1.Lease) error {
+// refuseLeasesWith returns a hook that refuses Leases with the parameter.
+func refuseLeasesWith(mark string) func(string, *coordinationv1.Lease) error {
 	return func(_ string, lease *coordinationv1.Lease) error {
 		if lease == nil {
 			return nil
 		}
 		entries, _ := journal.Entries(lease)
-		if slices.ContainsFunc(entries, func(e journal.Entry) bool { return markOf(e) == mark }) {
+		if slices.ContainsFunc(entries, func(e journal.Entry) bool { return parameterOf(e) == mark }) {
 			return apierrors.NewInvalid(coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind(), lease.Name, nil)
 		}
 		return nil
 	}
 }
 
-func TestRefusedChangeKeepsTheDurableEntry(t *testing.T) {
+func TestRefusedChangeKeepsDurableEntry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 1))
 		run(t, store)
-		must(t, store.Write(t.Context(), marked(newEntry(1), "old")))
-		api.before = invalid("refused")
-		if err := store.Write(t.Context(), marked(newEntry(1), "refused")); !apierrors.IsInvalid(err) {
+		must(t, store.Write(t.Context(), withParameter(newEntry(1), "old")))
+		api.before = refuseLeasesWith("refused")
+		if err := store.Write(t.Context(), withParameter(newEntry(1), "refused")); !apierrors.IsInvalid(err) {
 			t.Errorf("error = %v, want Invalid", err)
 		}
 		<-time.After(time.Minute)
-		if got := api.entries(journal.KindActive)[newEntry(1).UID]; markOf(got) != "old" || !store.Has(newEntry(1).UID) {
+		if got := api.entries(journal.KindActive)[newEntry(1).UID]; parameterOf(got) != "old" || !store.Has(newEntry(1).UID) {
 			t.Errorf("entry = %+v, want the old one", got)
 		}
-		if err := store.Write(t.Context(), marked(newEntry(2), "refused")); !apierrors.IsInvalid(err) {
+		if err := store.Write(t.Context(), withParameter(newEntry(2), "refused")); !apierrors.IsInvalid(err) {
 			t.Errorf("error = %v, want Invalid", err)
 		}
 		if store.Has(newEntry(2).UID) {
-			t.Error("an entry that was refused is kept")
+			t.Error("the refused entry is still in the journal")
 		}
 	})
 }
@@ -140,10 +140,10 @@ func TestRefusedBatchIsSplit(t *testing.T) {
 		store := New(config(api, pod, 1))
 		run(t, store)
 		for number := range 4 {
-			must(t, store.Write(t.Context(), marked(newEntry(number), "old")))
+			must(t, store.Write(t.Context(), withParameter(newEntry(number), "old")))
 		}
 		must(t, store.Write(t.Context(), newEntry(9)))
-		api.before = invalid("refused")
+		api.before = refuseLeasesWith("refused")
 		missing := 0
 		api.written = func(lease *coordinationv1.Lease) {
 			for number := range 4 {
@@ -153,7 +153,7 @@ func TestRefusedBatchIsSplit(t *testing.T) {
 			}
 		}
 		store.Remove(newEntry(9).UID)
-		errs := writeAll(t, store, marked(newEntry(0), "new"), marked(newEntry(1), "refused"), marked(newEntry(2), "new"), marked(newEntry(5), "refused"), marked(newEntry(6), "new"))
+		errs := writeAll(t, store, withParameter(newEntry(0), "new"), withParameter(newEntry(1), "refused"), withParameter(newEntry(2), "new"), withParameter(newEntry(5), "refused"), withParameter(newEntry(6), "new"))
 		for i, wrong := range []bool{false, true, false, true, false} {
 			if apierrors.IsInvalid(errs[i]) != wrong || (errs[i] != nil) != wrong {
 				t.Errorf("entry %d: %v", i, errs[i])
@@ -164,7 +164,7 @@ func TestRefusedBatchIsSplit(t *testing.T) {
 		}
 		got := map[types.UID]string{}
 		for uid, entry := range api.entries(journal.KindActive) {
-			got[uid] = markOf(entry)
+			got[uid] = parameterOf(entry)
 		}
 		if !maps.Equal(got, want) || missing > 0 {
 			t.Errorf("entries = %v, want %v; missing meanwhile: %d", got, want, missing)
@@ -178,10 +178,10 @@ func TestRemovalDuringSplitIsFinal(t *testing.T) {
 		api.latency = 100 * time.Millisecond
 		store := New(config(api, pod, 1))
 		run(t, store)
-		api.before = invalid("refused")
+		api.before = refuseLeasesWith("refused")
 		done := make(chan []error)
 		go func() {
-			done <- writeAll(t, store, newEntry(1), newEntry(2), newEntry(3), marked(newEntry(4), "refused"))
+			done <- writeAll(t, store, newEntry(1), newEntry(2), newEntry(3), withParameter(newEntry(4), "refused"))
 		}()
 		<-time.After(250 * time.Millisecond) // the batch was refused, the split is under way
 		for number := range 4 {
@@ -190,12 +190,12 @@ func TestRemovalDuringSplitIsFinal(t *testing.T) {
 		<-done
 		<-time.After(time.Minute)
 		if left := api.entries(journal.KindActive); len(left) != 0 {
-			t.Errorf("entries came back: %v", slices.Collect(maps.Keys(left)))
+			t.Errorf("removed entries are stored again: %v", slices.Collect(maps.Keys(left)))
 		}
 	})
 }
 
-func TestUnknownWriteIsRepeatedOrUndone(t *testing.T) {
+func TestWriteWithUnknownOutcomeIsRepeatedOrUndone(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		for _, remove := range []bool{false, true} {
 			t.Run(fmt.Sprintf("applied %v, remove %v", applied, remove), func(t *testing.T) {
@@ -214,12 +214,12 @@ func TestUnknownWriteIsRepeatedOrUndone(t *testing.T) {
 					}
 					api.before, api.after = nil, nil
 					if remove {
-						must(t, store.RemoveNow(within(t, time.Minute), newEntry(1).UID))
+						must(t, store.RemoveNow(contextWithTimeout(t, time.Minute), newEntry(1).UID))
 					} else {
-						must(t, store.Write(within(t, time.Minute), newEntry(1)))
+						must(t, store.Write(contextWithTimeout(t, time.Minute), newEntry(1)))
 					}
 					if _, has := api.entries(journal.KindActive)[newEntry(1).UID]; has == remove {
-						t.Errorf("entry is there: %v", has)
+						t.Errorf("Has = %v", has)
 					}
 				})
 			})
@@ -227,17 +227,17 @@ func TestUnknownWriteIsRepeatedOrUndone(t *testing.T) {
 	}
 }
 
-func TestCanceledCallerDoesNotStopTheWrite(t *testing.T) {
+func TestCanceledCallerDoesNotStopWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		api.latency = time.Second
 		store := New(config(api, pod, 1))
 		run(t, store)
-		if err := store.Write(within(t, 100*time.Millisecond), newEntry(1)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := store.Write(contextWithTimeout(t, 100*time.Millisecond), newEntry(1)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error = %v", err)
 		}
 		if !store.Has(newEntry(1).UID) {
-			t.Error("the journal has forgotten an entry that may be durable")
+			t.Error("Has = false for an entry that may be durable")
 		}
 		<-time.After(5 * time.Second)
 		if len(api.entries(journal.KindActive)) != 1 {
@@ -246,7 +246,7 @@ func TestCanceledCallerDoesNotStopTheWrite(t *testing.T) {
 	})
 }
 
-func TestFlushBesideRunLosesNothing(t *testing.T) {
+func TestConcurrentFlushAndRunLoseNoEntry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 1))
@@ -314,47 +314,47 @@ func TestFlushWritesRemovalsAfterRunEnded(t *testing.T) {
 		store.Flush(t.Context())
 		must(t, <-late)
 		if left := api.entries(journal.KindActive); len(left) != 0 {
-			t.Errorf("left: %+v", left)
+			t.Errorf("remaining entries: %+v", left)
 		}
 	})
 }
 
-func large(number int) journal.Entry {
+func largeEntry(number int) journal.Entry {
 	var text strings.Builder
 	for i := range 700 {
 		fmt.Fprintf(&text, "%x", (uint64(i)+uint64(number)<<32+1)*0x9e3779b97f4a7c15)
 	}
-	return marked(newEntry(number), text.String()[:9<<10])
+	return withParameter(newEntry(number), text.String()[:9<<10])
 }
 
-func TestBusyLeaseDoesNotStarveAnother(t *testing.T) {
+func TestBusyLeaseDoesNotDelayOtherLeases(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		api.latency = 60 * time.Millisecond // longer than the interval
 		store := New(config(api, pod, 1))
 		run(t, store)
 		for number := range 10 {
-			must(t, store.Write(t.Context(), large(number)))
+			must(t, store.Write(t.Context(), largeEntry(number)))
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		var busy sync.WaitGroup
 		for worker := range 2 {
 			busy.Go(func() {
 				for round := 0; ctx.Err() == nil; round++ {
-					_ = store.Write(ctx, marked(newEntry(worker), fmt.Sprint(round)))
+					_ = store.Write(ctx, withParameter(newEntry(worker), fmt.Sprint(round)))
 				}
 			})
 		}
 		<-time.After(time.Second)
-		if err := store.Write(within(t, 2*time.Second), marked(newEntry(9), "new")); err != nil {
-			t.Errorf("an entry of a Lease beside a busy one: %v", err)
+		if err := store.Write(contextWithTimeout(t, 2*time.Second), withParameter(newEntry(9), "new")); err != nil {
+			t.Errorf("write to the other Lease: %v", err)
 		}
 		stop()
 		busy.Wait()
 	})
 }
 
-func TestRemovalIsForgottenUnderLoad(t *testing.T) {
+func TestRemovedEntryIsForgottenUnderLoad(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		api.latency = 10 * time.Millisecond
@@ -366,7 +366,7 @@ func TestRemovalIsForgottenUnderLoad(t *testing.T) {
 		for worker := range 2 {
 			busy.Go(func() {
 				for round := 0; ctx.Err() == nil; round++ {
-					_ = store.Write(ctx, marked(newEntry(worker+1), fmt.Sprint(round)))
+					_ = store.Write(ctx, withParameter(newEntry(worker+1), fmt.Sprint(round)))
 					<-time.After(time.Duration(7+worker) * time.Millisecond)
 				}
 			})
@@ -381,7 +381,7 @@ func TestRemovalIsForgottenUnderLoad(t *testing.T) {
 		store.Remove(newEntry(0).UID)
 		<-time.After(10 * time.Second)
 		if store.Has(newEntry(0).UID) {
-			t.Error("an entry that is gone for long counts as there")
+			t.Error("Has = true for an entry that was removed long ago")
 		}
 		stop()
 		busy.Wait()

@@ -17,9 +17,9 @@ import (
 
 var errCrashed = errors.New("the process has crashed")
 
-// mortal makes the process that uses the server crash with the step-th request, before
-// or after it is carried out.
-func mortal(api *server, step int, applied bool) {
+// crashAtRequest makes all requests fail from the given request on. Applied: the server still
+// executes that request, and only the response is lost.
+func crashAtRequest(api *server, step int, applied bool) {
 	var mu sync.Mutex
 	count := 0
 	next := func(after bool) error {
@@ -37,13 +37,13 @@ func mortal(api *server, step int, applied bool) {
 	api.after = func(string, *coordinationv1.Lease) error { return next(true) }
 }
 
-// acknowledged is what a process was told before it crashed.
+// acknowledged has the operations that returned success before the crash.
 type acknowledged struct {
 	written, removed, unresolved map[types.UID]bool
 }
 
-// live does a little of everything and returns what was acknowledged.
-func live(ctx context.Context, store *Store) acknowledged {
+// runOperations calls every operation of the store and returns the successful ones.
+func runOperations(ctx context.Context, store *Store) acknowledged {
 	known := acknowledged{map[types.UID]bool{}, map[types.UID]bool{}, map[types.UID]bool{}}
 	inherited, err := store.TakeOver(ctx)
 	if err != nil {
@@ -54,37 +54,37 @@ func live(ctx context.Context, store *Store) acknowledged {
 		known.written[entry.UID] = true
 	}
 	for number := range 6 {
-		entry := large(number)
+		entry := largeEntry(number)
 		if store.Write(ctx, entry) == nil {
 			known.written[entry.UID] = true
 		}
 	}
 	remove := func(number int) {
-		delete(known.written, newEntry(number).UID) // it may be removed
+		delete(known.written, newEntry(number).UID) // the outcome may be unknown
 		known.removed[newEntry(number).UID] = store.RemoveNow(ctx, newEntry(number).UID) == nil
 	}
 	remove(0)
 	remove(5)
-	if known.written[newEntry(1).UID] && store.MoveToUnresolved(ctx, large(1), "x") == nil {
+	if known.written[newEntry(1).UID] && store.MoveToUnresolved(ctx, largeEntry(1), "x") == nil {
 		known.unresolved[newEntry(1).UID] = true
 	}
-	if known.written[newEntry(2).UID] && store.MoveToUnresolved(ctx, large(2), "x") == nil {
-		_, _ = store.Resume(ctx, large(2))
+	if known.written[newEntry(2).UID] && store.MoveToUnresolved(ctx, largeEntry(2), "x") == nil {
+		_, _ = store.Resume(ctx, largeEntry(2))
 	}
 	return known
 }
 
-func TestCrashAtAnyStepForgetsNoEntry(t *testing.T) {
+func TestCrashAtAnyRequestLosesNoEntry(t *testing.T) {
 	crashes := 0
 	for step := 1; step < 60; step++ {
 		for _, applied := range []bool{false, true} {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
-				leave(t, api, journal.KindActive, 0, term(3), newEntry(7))
-				leave(t, api, journal.KindActive, 1, term(3), newEntry(8))
-				mortal(api, step, applied)
+				storeLease(t, api, journal.KindActive, 0, custodyAt(3), newEntry(7))
+				storeLease(t, api, journal.KindActive, 1, custodyAt(3), newEntry(8))
+				crashAtRequest(api, step, applied)
 				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
-				known := live(ctx, New(config(api, otherPod, 4)))
+				known := runOperations(ctx, New(config(api, otherPod, 4)))
 				stop()
 				api.before, api.after = nil, nil
 				known.written[newEntry(7).UID], known.written[newEntry(8).UID] = true, true
@@ -106,7 +106,7 @@ func TestCrashAtAnyStepForgetsNoEntry(t *testing.T) {
 				}
 				for claim, removed := range known.removed {
 					if _, is := inherited[claim]; is && removed {
-						t.Errorf("%s: the entry of claim %s came back", what, claim)
+						t.Errorf("%s: the removed entry of claim %s is inherited", what, claim)
 					}
 				}
 				for claim := range known.unresolved {
@@ -120,8 +120,8 @@ func TestCrashAtAnyStepForgetsNoEntry(t *testing.T) {
 	t.Logf("%d crashes", crashes)
 }
 
-// BenchmarkStore writes and removes entries with an API server that takes 3 ms, by as
-// many workers as the provisioner has.
+// BenchmarkStore writes and removes entries with the provisioner's number of workers and an
+// API server latency of 3 ms.
 func BenchmarkStore(b *testing.B) {
 	for _, workers := range []int{1, 10, 100} {
 		b.Run(fmt.Sprint(workers), func(b *testing.B) {

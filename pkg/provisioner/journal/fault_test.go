@@ -15,12 +15,12 @@ import (
 	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
-// foreign has another process take over the Lease.
-func foreign(api *server, name string) {
+// takeOverLease writes another process's holder into the Lease.
+func takeOverLease(api *server, name string) {
 	api.edit(name, func(lease *coordinationv1.Lease) { *lease.Spec.HolderIdentity = otherPod })
 }
 
-func TestLeaseThatEndsWithTheWriteIsCreatedAgain(t *testing.T) {
+func TestLeaseDeletedByItsWriteIsCreatedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 1))
@@ -31,7 +31,7 @@ func TestLeaseThatEndsWithTheWriteIsCreatedAgain(t *testing.T) {
 		api.edit(name, func(lease *coordinationv1.Lease) {
 			lease.DeletionTimestamp, lease.Finalizers = &now, []string{"foregroundDeletion"}
 		})
-		// As the API server does when the last finalizer of a deleted object goes.
+		// The API server does the same when a write removes the last finalizer.
 		api.mu.Lock()
 		kept := api.leases[name].DeletionTimestamp
 		api.mu.Unlock()
@@ -65,7 +65,7 @@ func TestEntryRemovedByAdmissionIsNotDurable(t *testing.T) {
 			return nil
 		}
 		if err := store.Write(t.Context(), newEntry(1)); err == nil {
-			t.Error("an entry that was not stored counts as durable")
+			t.Error("Write succeeded, but the entry is not stored")
 		}
 		api.before = nil
 		must(t, store.Write(t.Context(), newEntry(1)))
@@ -76,11 +76,11 @@ func TestDeletedOrEditedLeaseIsRewritten(t *testing.T) {
 	name := theJournal.LeaseName(journal.KindActive, 0)
 	for what, change := range map[string]func(*server){
 		"deleted": func(api *server) { api.remove(name) },
-		"an entry removed": func(api *server) {
+		"entry removed": func(api *server) {
 			api.edit(name, func(l *coordinationv1.Lease) { delete(l.Annotations, journal.EntryPrefix+string(newEntry(1).UID)) })
 		},
-		"no holder":       func(api *server) { api.edit(name, func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil }) },
-		"all annotations": func(api *server) { api.edit(name, func(l *coordinationv1.Lease) { l.Annotations = nil }) },
+		"holder removed":      func(api *server) { api.edit(name, func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil }) },
+		"annotations removed": func(api *server) { api.edit(name, func(l *coordinationv1.Lease) { l.Annotations = nil }) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestDeletedOrEditedLeaseIsRewritten(t *testing.T) {
 	}
 }
 
-func TestWriteWithoutNamespaceEnds(t *testing.T) {
+func TestWriteWithoutNamespaceFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 1))
@@ -110,8 +110,8 @@ func TestWriteWithoutNamespaceEnds(t *testing.T) {
 			return apierrors.NewNotFound(coordinationv1.Resource("namespaces"), "ns")
 		}
 		for what, err := range map[string]error{
-			"Write":            store.Write(within(t, time.Hour), newEntry(1)),
-			"MoveToUnresolved": store.MoveToUnresolved(within(t, time.Hour), newEntry(1), "x"),
+			"Write":            store.Write(contextWithTimeout(t, time.Hour), newEntry(1)),
+			"MoveToUnresolved": store.MoveToUnresolved(contextWithTimeout(t, time.Hour), newEntry(1), "x"),
 		} {
 			if !apierrors.IsNotFound(err) {
 				t.Errorf("%s: %v, want NotFound", what, err)
@@ -120,7 +120,7 @@ func TestWriteWithoutNamespaceEnds(t *testing.T) {
 	})
 }
 
-func TestLostJournalEndsAllCalls(t *testing.T) {
+func TestLostJournalFailsAllCalls(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		lost := 0
@@ -136,20 +136,20 @@ func TestLostJournalEndsAllCalls(t *testing.T) {
 		store = New(settings)
 		run(t, store)
 		for number := range 10 { // more than one Lease
-			must(t, store.Write(t.Context(), large(number)))
+			must(t, store.Write(t.Context(), largeEntry(number)))
 		}
 		if len(api.names()) < 2 {
 			t.Fatalf("leases: %v", api.names())
 		}
-		foreign(api, theJournal.LeaseName(journal.KindActive, 0))
-		for i, err := range writeAll(t, store, marked(newEntry(0), "new"), marked(newEntry(9), "new")) {
+		takeOverLease(api, theJournal.LeaseName(journal.KindActive, 0))
+		for i, err := range writeAll(t, store, withParameter(newEntry(0), "new"), withParameter(newEntry(9), "new")) {
 			if i == 0 && !errors.Is(err, ErrLost) {
 				t.Errorf("entry %d: %v, want ErrLost", i, err)
 			}
 		}
 		for _, err := range []error{
-			store.Write(within(t, time.Second), newEntry(20)), store.RemoveNow(within(t, time.Second), newEntry(8).UID),
-			store.MoveToUnresolved(within(t, time.Second), newEntry(7), "x"),
+			store.Write(contextWithTimeout(t, time.Second), newEntry(20)), store.RemoveNow(contextWithTimeout(t, time.Second), newEntry(8).UID),
+			store.MoveToUnresolved(contextWithTimeout(t, time.Second), newEntry(7), "x"),
 		} {
 			if !errors.Is(err, ErrLost) {
 				t.Errorf("error = %v, want ErrLost", err)
@@ -162,12 +162,12 @@ func TestLostJournalEndsAllCalls(t *testing.T) {
 		store.Flush(t.Context())
 		<-time.After(time.Hour)
 		if after, _ := api.count(); after != writes {
-			t.Error("a lost journal is written")
+			t.Error("a lost journal was written")
 		}
 	})
 }
 
-func TestLostJournalEndsWritesOfOtherLeases(t *testing.T) {
+func TestLostJournalFailsWritesOfOtherLeases(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		settings := config(api, pod, 1)
@@ -175,13 +175,13 @@ func TestLostJournalEndsWritesOfOtherLeases(t *testing.T) {
 		store := New(settings)
 		run(t, store)
 		for number := range 10 {
-			must(t, store.Write(t.Context(), large(number)))
+			must(t, store.Write(t.Context(), largeEntry(number)))
 		}
-		foreign(api, theJournal.LeaseName(journal.KindActive, 0))
-		foreign(api, theJournal.LeaseName(journal.KindActive, 1))
+		takeOverLease(api, theJournal.LeaseName(journal.KindActive, 0))
+		takeOverLease(api, theJournal.LeaseName(journal.KindActive, 1))
 		errs := make(chan error, 2)
 		for _, number := range []int{0, 9} {
-			go func() { errs <- store.Write(within(t, time.Hour), marked(newEntry(number), "new")) }()
+			go func() { errs <- store.Write(contextWithTimeout(t, time.Hour), withParameter(newEntry(number), "new")) }()
 		}
 		for range 2 {
 			if err := <-errs; !errors.Is(err, ErrLost) {

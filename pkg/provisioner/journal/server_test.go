@@ -36,9 +36,9 @@ type server struct {
 	version int
 	leases  map[string]*coordinationv1.Lease
 	watches []*watch.RaceFreeFakeWatcher
-	// latency is how long a write takes.
+	// latency is the duration of a write.
 	latency time.Duration
-	// before a request, and after it was carried out, these may let it fail.
+	// before and after are hooks around a request; an error of a hook fails the request.
 	before, after func(verb string, lease *coordinationv1.Lease) error
 	// written is called with every stored Lease, under the lock.
 	written func(*coordinationv1.Lease)
@@ -52,8 +52,7 @@ func newServer() *server {
 
 var leasesResource = coordinationv1.Resource("leases")
 
-// coordination and leaseClient serve Leases concurrently, as the fake client set does
-// not.
+// coordination and leaseClient serve Leases concurrently; the fake client set does not.
 type coordination struct {
 	coordinationclient.CoordinationV1Interface
 	server *server
@@ -171,7 +170,7 @@ func (s *server) store(verb string, lease *coordinationv1.Lease) (*coordinationv
 	return stored.DeepCopy(), nil
 }
 
-// put stores the Lease. The caller has the lock.
+// put stores the Lease. The caller holds the lock.
 func (s *server) put(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	stored := lease.DeepCopy()
 	s.version++
@@ -181,14 +180,14 @@ func (s *server) put(lease *coordinationv1.Lease) *coordinationv1.Lease {
 		kind = watch.Added
 	}
 	s.leases[stored.Name] = stored
-	s.tell(kind, stored)
+	s.notify(kind, stored)
 	if s.written != nil {
 		s.written(stored)
 	}
 	return stored
 }
 
-func (s *server) tell(kind watch.EventType, lease *coordinationv1.Lease) {
+func (s *server) notify(kind watch.EventType, lease *coordinationv1.Lease) {
 	if lease.Labels[journal.KindLabel] == "" {
 		kind = watch.Deleted // for those who select by label
 	}
@@ -197,7 +196,7 @@ func (s *server) tell(kind watch.EventType, lease *coordinationv1.Lease) {
 	}
 }
 
-// edit changes a Lease as somebody else would.
+// edit changes a Lease as another writer.
 func (s *server) edit(name string, change func(*coordinationv1.Lease)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,10 +216,10 @@ func (s *server) remove(name string) {
 	delete(s.leases, name)
 	s.version++
 	gone.ResourceVersion = strconv.Itoa(s.version)
-	s.tell(watch.Deleted, gone)
+	s.notify(watch.Deleted, gone)
 }
 
-// entries are those of all stored Leases of the kind, by claim UID.
+// entries returns the entries of all stored Leases of the kind, by claim UID.
 func (s *server) entries(kind journal.Kind) map[types.UID]journal.Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,19 +249,19 @@ func (s *server) names() []string {
 
 const pod, otherPod = "pod-1_exeunt", "pod-2_exeunt"
 
-func term(transitions int32) journal.Custody {
+func custodyAt(transitions int32) journal.Custody {
 	return journal.Custody{LeaderLease: "leader", Transitions: transitions}
 }
 
 func config(s *server, holder string, transitions int32) Config {
 	return Config{
-		Client: s, Journal: theJournal, Holder: holder, Custody: term(transitions),
+		Client: s, Journal: theJournal, Holder: holder, Custody: custodyAt(transitions),
 		Interval: 50 * time.Millisecond, RemovalDelay: time.Second, ForbiddenFor: time.Minute,
 		Metrics: NewMetrics(), Recorder: record.NewFakeRecorder(1000),
 	}
 }
 
-// run has the store take over and write until the test ends.
+// run takes over the journal and runs the store until the test ends.
 func run(t testing.TB, store *Store) []journal.Entry {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -279,7 +278,7 @@ func run(t testing.TB, store *Store) []journal.Entry {
 	return inherited
 }
 
-// bubble runs the test with a clock of its own.
+// bubble runs the test in a synctest bubble with a fake clock.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, test)
@@ -295,13 +294,13 @@ func newEntry(number int) journal.Entry {
 	}
 }
 
-// marked returns the entry with a parameter, by which it is recognized.
-func marked(entry journal.Entry, parameter string) journal.Entry {
+// withParameter returns the entry with a request parameter that identifies the version.
+func withParameter(entry journal.Entry, parameter string) journal.Entry {
 	entry.Request = journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: entry.VolumeName(), Parameters: map[string]string{"mark": parameter}}}
 	return entry
 }
 
-func markOf(entry journal.Entry) string {
+func parameterOf(entry journal.Entry) string {
 	return entry.Request.GetParameters()["mark"]
 }
 
@@ -312,8 +311,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// within returns a context for a step that must not hang.
-func within(t testing.TB, limit time.Duration) context.Context {
+// contextWithTimeout returns a context for a step that must not hang.
+func contextWithTimeout(t testing.TB, limit time.Duration) context.Context {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(stop)

@@ -20,8 +20,8 @@ import (
 	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
-// leave stores a Lease with the entries as another process wrote it.
-func leave(t *testing.T, api *server, kind journal.Kind, number int, custody journal.Custody, entries ...journal.Entry) {
+// storeLease stores a Lease of another process with the entries.
+func storeLease(t *testing.T, api *server, kind journal.Kind, number int, custody journal.Custody, entries ...journal.Entry) {
 	t.Helper()
 	texts := map[types.UID]string{}
 	for _, entry := range entries {
@@ -33,7 +33,7 @@ func leave(t *testing.T, api *server, kind journal.Kind, number int, custody jou
 	api.edit(lease.Name, func(l *coordinationv1.Lease) { *l = *lease })
 }
 
-func numbersOf(entries []journal.Entry) []string {
+func claimNames(entries []journal.Entry) []string {
 	var numbers []string
 	for _, entry := range entries {
 		numbers = append(numbers, entry.Name)
@@ -47,16 +47,16 @@ func TestEntriesAreInherited(t *testing.T) {
 		recorded journal.Custody
 		broken   bool
 	}{
-		"from the term before":    {term(4), false},
-		"from this term":          {term(5), false},
-		"with a leader between":   {term(3), true},
-		"of another leader Lease": {journal.Custody{LeaderLease: "other", Transitions: 5}, true},
-		"without custody":         {journal.Custody{}, true},
+		"previous term":             {custodyAt(4), false},
+		"same term":                 {custodyAt(5), false},
+		"another leader in between": {custodyAt(3), true},
+		"other leader Lease":        {journal.Custody{LeaderLease: "other", Transitions: 5}, true},
+		"no custody":                {journal.Custody{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
-				leave(t, api, journal.KindActive, 3, tc.recorded, newEntry(1), newEntry(2))
+				storeLease(t, api, journal.KindActive, 3, tc.recorded, newEntry(1), newEntry(2))
 				store := New(config(api, pod, 5))
 				inherited := run(t, store)
 				if len(inherited) != 2 || inherited[0].CustodyBroken != tc.broken || !store.Has(newEntry(1).UID) {
@@ -76,11 +76,11 @@ func TestEntriesAreInherited(t *testing.T) {
 	}
 }
 
-func TestFailedTakeOverForgetsNoEntry(t *testing.T) {
+func TestFailedTakeOverLosesNoEntry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
-		leave(t, api, journal.KindActive, 0, term(4), newEntry(0))
-		leave(t, api, journal.KindActive, 1, term(4), newEntry(1))
+		storeLease(t, api, journal.KindActive, 0, custodyAt(4), newEntry(0))
+		storeLease(t, api, journal.KindActive, 1, custodyAt(4), newEntry(1))
 		failures := 3
 		api.before = func(verb string, lease *coordinationv1.Lease) error {
 			if verb == "update" && lease.Name == theJournal.LeaseName(journal.KindActive, 1) && failures > 0 {
@@ -89,7 +89,7 @@ func TestFailedTakeOverForgetsNoEntry(t *testing.T) {
 			}
 			return nil
 		}
-		if got := numbersOf(run(t, New(config(api, pod, 5)))); !slices.Equal(got, []string{"claim-0", "claim-1"}) {
+		if got := claimNames(run(t, New(config(api, pod, 5)))); !slices.Equal(got, []string{"claim-0", "claim-1"}) {
 			t.Errorf("inherited %v, want both", got)
 		}
 	})
@@ -99,7 +99,7 @@ func TestLeaseDeletedDuringTakeOverIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, conflict := range []bool{false, true} {
 			api := newServer()
-			leave(t, api, journal.KindActive, 0, term(4), newEntry(0))
+			storeLease(t, api, journal.KindActive, 0, custodyAt(4), newEntry(0))
 			once := true
 			api.before = func(verb string, lease *coordinationv1.Lease) error {
 				if verb == "update" && once {
@@ -118,7 +118,7 @@ func TestLeaseDeletedDuringTakeOverIsKept(t *testing.T) {
 	})
 }
 
-func TestOldLeaderThatStillWritesLosesTheJournal(t *testing.T) {
+func TestWritingOldLeaderLosesJournal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		old := New(config(api, otherPod, 4))
@@ -133,31 +133,31 @@ func TestOldLeaderThatStillWritesLosesTheJournal(t *testing.T) {
 			return nil
 		}
 		inherited := run(t, New(config(api, pod, 5)))
-		if got := numbersOf(inherited); !slices.Equal(got, []string{"claim-0", "claim-1"}) {
+		if got := claimNames(inherited); !slices.Equal(got, []string{"claim-0", "claim-1"}) {
 			t.Errorf("inherited %v, want both", got)
 		}
-		if err := old.Write(within(t, time.Minute), newEntry(2)); !errors.Is(err, ErrLost) {
+		if err := old.Write(contextWithTimeout(t, time.Minute), newEntry(2)); !errors.Is(err, ErrLost) {
 			t.Errorf("the old leader: %v, want ErrLost", err)
 		}
 	})
 }
 
-func TestLeaseOfAnOldLeaderIsNotOverwritten(t *testing.T) {
+func TestLeaseOfOldLeaderIsNotOverwritten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 5))
 		run(t, store)
-		must(t, store.Write(t.Context(), large(0)))
+		must(t, store.Write(t.Context(), largeEntry(0)))
 		for number := 1; number < 4; number++ { // as a frozen leader could, after the list
-			leave(t, api, journal.KindActive, number, term(4), newEntry(100+number))
+			storeLease(t, api, journal.KindActive, number, custodyAt(4), newEntry(100+number))
 		}
 		api.edit(theJournal.LeaseName(journal.KindActive, 4), func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"its": "own"} })
 		for number := range 12 {
-			must(t, store.Write(within(t, time.Minute), large(number)))
+			must(t, store.Write(contextWithTimeout(t, time.Minute), largeEntry(number)))
 		}
 		got, err := store.TakeOver(t.Context())
 		must(t, err)
-		if names := numbersOf(got); !slices.Equal(names, []string{"claim-101", "claim-102", "claim-103"}) {
+		if names := claimNames(got); !slices.Equal(names, []string{"claim-101", "claim-102", "claim-103"}) {
 			t.Errorf("inherited %v, want those of the old leader", names)
 		}
 		if all := api.entries(journal.KindActive); len(all) != 15 {
@@ -166,23 +166,23 @@ func TestLeaseOfAnOldLeaderIsNotOverwritten(t *testing.T) {
 		api.mu.Lock()
 		defer api.mu.Unlock()
 		if api.leases[theJournal.LeaseName(journal.KindActive, 4)].Annotations["its"] != "own" {
-			t.Error("a Lease of somebody else was overwritten")
+			t.Error("a Lease of another owner was overwritten")
 		}
 	})
 }
 
-func TestLeaseOfANewerLeaderEndsTheJournal(t *testing.T) {
+func TestLeaseOfNewerLeaderEndsJournal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 5))
 		run(t, store)
-		must(t, store.Write(t.Context(), large(0)))
+		must(t, store.Write(t.Context(), largeEntry(0)))
 		for number := 1; number < 4; number++ {
-			leave(t, api, journal.KindActive, number, term(6), newEntry(100))
+			storeLease(t, api, journal.KindActive, number, custodyAt(6), newEntry(100))
 		}
 		var err error
 		for number := 0; number < 12 && err == nil; number++ {
-			err = store.Write(within(t, time.Minute), large(number))
+			err = store.Write(contextWithTimeout(t, time.Minute), largeEntry(number))
 		}
 		if !errors.Is(err, ErrLost) {
 			t.Errorf("error = %v, want ErrLost", err)
@@ -190,24 +190,24 @@ func TestLeaseOfANewerLeaderEndsTheJournal(t *testing.T) {
 	})
 }
 
-func TestTakeOverBesideWritesSharesNoLease(t *testing.T) {
+func TestTakeOverDuringWritesSharesNoLease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 5))
 		run(t, store)
-		must(t, store.Write(t.Context(), large(0)))
+		must(t, store.Write(t.Context(), largeEntry(0)))
 		for number := 1; number < 6; number++ {
-			must(t, store.Write(t.Context(), large(number)))
+			must(t, store.Write(t.Context(), largeEntry(number)))
 		}
 		next := len(api.names())
-		leave(t, api, journal.KindActive, next, term(4), newEntry(100))
+		storeLease(t, api, journal.KindActive, next, custodyAt(4), newEntry(100))
 		written := make(chan error, 12)
 		started := false
 		api.before = func(verb string, lease *coordinationv1.Lease) error {
 			if verb == "update" && lease.Name == theJournal.LeaseName(journal.KindActive, next) && !started {
 				started = true
 				for number := 6; number < 18; number++ { // needs new Leases
-					go func() { written <- store.Write(t.Context(), large(number)) }()
+					go func() { written <- store.Write(t.Context(), largeEntry(number)) }()
 				}
 				<-time.After(time.Second)
 			}
@@ -226,7 +226,7 @@ func TestTakeOverBesideWritesSharesNoLease(t *testing.T) {
 	})
 }
 
-func TestEntryInTwoLeasesIsRemovedFromBoth(t *testing.T) {
+func TestDuplicateEntryIsRemovedFromBothLeases(t *testing.T) {
 	discarding := newEntry(1)
 	discarding.State, discarding.Handle = journal.Discarding, "vol-1"
 	for name, tc := range map[string]struct{ first, second journal.Entry }{
@@ -237,8 +237,8 @@ func TestEntryInTwoLeasesIsRemovedFromBoth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
-				leave(t, api, journal.KindActive, 0, term(4), tc.first, newEntry(2))
-				leave(t, api, journal.KindActive, 1, term(4), newEntry(3), tc.second)
+				storeLease(t, api, journal.KindActive, 0, custodyAt(4), tc.first, newEntry(2))
+				storeLease(t, api, journal.KindActive, 1, custodyAt(4), newEntry(3), tc.second)
 				store := New(config(api, pod, 5))
 				inherited := run(t, store)
 				last := map[types.UID]journal.State{}
@@ -258,16 +258,16 @@ func TestEntryInTwoLeasesIsRemovedFromBoth(t *testing.T) {
 	}
 }
 
-func TestForgedLeasesDoNotStopTheStart(t *testing.T) {
+func TestForgedLeasesDoNotStopStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
-		leave(t, api, journal.KindActive, 0, term(1), newEntry(1))
+		storeLease(t, api, journal.KindActive, 0, custodyAt(1), newEntry(1))
 		name := theJournal.LeaseName(journal.KindActive, 0)
 		api.edit(name, func(l *coordinationv1.Lease) {
 			l.Annotations[journal.EntryPrefix+"forged"] = "?"
 			l.Spec.HolderIdentity = nil
 		})
-		huge := theJournal.Lease(journal.KindActive, 0, otherPod, term(1), nil)
+		huge := theJournal.Lease(journal.KindActive, 0, otherPod, custodyAt(1), nil)
 		huge.Name = "csi.example.com-journal-9223372036854775807"
 		api.edit(huge.Name, func(l *coordinationv1.Lease) { *l = *huge })
 		settings := config(api, pod, 5)
@@ -291,15 +291,15 @@ func TestForgedLeasesDoNotStopTheStart(t *testing.T) {
 	})
 }
 
-func TestMissingRightCountsAfterAMinute(t *testing.T) {
+func TestMissingPermissionCountsAfterOneMinute(t *testing.T) {
 	for name, tc := range map[string]struct {
 		verb    string
 		allowed bool
 		want    error
 	}{
-		"list":                     {"list", false, ErrForbidden},
-		"create":                   {"create", false, ErrForbidden},
-		"forbidden, but not by it": {"create", true, context.DeadlineExceeded},
+		"list permission missing":      {"list", false, ErrForbidden},
+		"create permission missing":    {"create", false, ErrForbidden},
+		"forbidden for another reason": {"create", true, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestMissingRightCountsAfterAMinute(t *testing.T) {
 					return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: tc.allowed}}, nil
 				})
 				started := time.Now()
-				_, err := New(config(api, pod, 5)).Start(within(t, time.Hour))
+				_, err := New(config(api, pod, 5)).Start(contextWithTimeout(t, time.Hour))
 				if !errors.Is(err, tc.want) || time.Since(started) < time.Minute || errors.Is(tc.want, ErrForbidden) && time.Since(started) > 2*time.Minute {
 					t.Errorf("after %v: %v, want %v", time.Since(started), err, tc.want)
 				}
@@ -328,7 +328,7 @@ func TestCustodyWithoutElectionLastsTenMinutes(t *testing.T) {
 		t.Run(fmt.Sprint(minutes), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
-				leave(t, api, journal.KindActive, 0, journal.Custody{Written: time.Now().Add(time.Duration(-minutes) * time.Minute).Unix()}, newEntry(1))
+				storeLease(t, api, journal.KindActive, 0, journal.Custody{Written: time.Now().Add(time.Duration(-minutes) * time.Minute).Unix()}, newEntry(1))
 				settings := config(api, pod, 5)
 				settings.Custody = journal.Custody{}
 				if got := run(t, New(settings)); len(got) != 1 || got[0].CustodyBroken != broken {

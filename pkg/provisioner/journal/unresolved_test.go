@@ -14,7 +14,7 @@ import (
 	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
-// gauges returns the values of the metrics by their names.
+// gauges returns the metric values by metric name.
 func gauges(t *testing.T, metrics *Metrics) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -64,25 +64,25 @@ func TestUnresolvedEntryIsMovedAndResumed(t *testing.T) {
 func TestUnresolvedLeasesMayHaveGaps(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
-		leave(t, api, journal.KindUnresolved, 2, term(1), newEntry(1), newEntry(2))
-		leave(t, api, journal.KindUnresolved, 10, term(1), newEntry(3), newEntry(2))
+		storeLease(t, api, journal.KindUnresolved, 2, custodyAt(1), newEntry(1), newEntry(2))
+		storeLease(t, api, journal.KindUnresolved, 10, custodyAt(1), newEntry(3), newEntry(2))
 		store := New(config(api, pod, 5))
 		run(t, store)
 		must(t, store.RemoveUnresolved(t.Context(), newEntry(1).UID))
 		must(t, store.RemoveUnresolved(t.Context(), newEntry(2).UID)) // twice there
 		if left := api.entries(journal.KindUnresolved); len(left) != 1 {
-			t.Errorf("left: %v", left)
+			t.Errorf("remaining entries: %v", left)
 		}
 		must(t, store.MoveToUnresolved(t.Context(), newEntry(3), "again"))
 		must(t, store.MoveToUnresolved(t.Context(), newEntry(4), "new"))
 		if got := store.Unresolved(); len(got) != 2 {
-			t.Errorf("unresolved: %v", numbersOf(got))
+			t.Errorf("unresolved: %v", claimNames(got))
 		}
 		must(t, store.RemoveUnresolved(t.Context(), "unknown"))
 	})
 }
 
-func TestManyUnresolvedEntriesFitIntoSeveralLeases(t *testing.T) {
+func TestManyUnresolvedEntriesNeedSeveralLeases(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		api.edit(theJournal.LeaseName(journal.KindUnresolved, 0), func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"its": "own"} })
@@ -91,7 +91,7 @@ func TestManyUnresolvedEntriesFitIntoSeveralLeases(t *testing.T) {
 		const count = 60
 		done := make(chan error)
 		for number := range count {
-			go func() { done <- store.MoveToUnresolved(t.Context(), large(number), "x") }()
+			go func() { done <- store.MoveToUnresolved(t.Context(), largeEntry(number), "x") }()
 		}
 		for range count {
 			must(t, <-done)
@@ -100,7 +100,7 @@ func TestManyUnresolvedEntriesFitIntoSeveralLeases(t *testing.T) {
 			t.Errorf("%d entries are stored, %d known, want %d", got, len(store.Unresolved()), count)
 		}
 		for number := range count {
-			must(t, store.RemoveUnresolved(t.Context(), large(number).UID))
+			must(t, store.RemoveUnresolved(t.Context(), largeEntry(number).UID))
 		}
 		if got := len(api.entries(journal.KindUnresolved)); got != 0 {
 			t.Errorf("%d entries are left", got)
@@ -108,8 +108,8 @@ func TestManyUnresolvedEntriesFitIntoSeveralLeases(t *testing.T) {
 	})
 }
 
-// watching has the store watch, and returns the claims that were approved.
-func watching(t *testing.T, store *Store) func() []string {
+// startWatch starts the watch, and returns a function for the approved claims.
+func startWatch(t *testing.T, store *Store) func() []string {
 	t.Helper()
 	approved := make(chan string, 100)
 	ended := make(chan error, 1)
@@ -134,15 +134,15 @@ func TestApprovedEntryIsReported(t *testing.T) {
 		finish.Unresolved = &journal.Unresolved{Reason: "x", Since: 1, Finish: true}
 		waits := newEntry(2)
 		waits.Unresolved = &journal.Unresolved{Reason: "x", Since: 1}
-		leave(t, api, journal.KindUnresolved, 1, term(1), finish, waits)
+		storeLease(t, api, journal.KindUnresolved, 1, custodyAt(1), finish, waits)
 		store := New(config(api, pod, 5))
 		run(t, store)
-		names := watching(t, store)
+		names := startWatch(t, store)
 		if got := names(); !slices.Equal(got, []string{"claim-1"}) {
 			t.Errorf("approved: %v", got)
 		}
 		waits.Unresolved.Finish = true
-		leave(t, api, journal.KindUnresolved, 1, term(1), waits)
+		storeLease(t, api, journal.KindUnresolved, 1, custodyAt(1), waits)
 		if got := names(); !slices.Equal(got, []string{"claim-2"}) {
 			t.Errorf("approved: %v", got)
 		}
@@ -159,13 +159,13 @@ func TestChangedLeaseIsWrittenAgain(t *testing.T) {
 		return func(api *server) { api.edit(name, change) }
 	}
 	for what, change := range map[string]func(*server){
-		"deleted":          func(api *server) { api.remove(name) },
-		"entry removed":    edit(func(l *coordinationv1.Lease) { delete(l.Annotations, journal.EntryPrefix+string(newEntry(1).UID)) }),
-		"entry added":      edit(func(l *coordinationv1.Lease) { l.Annotations[journal.EntryPrefix+"forged"] = "?" }),
-		"label removed":    edit(func(l *coordinationv1.Lease) { l.Labels = nil }),
-		"owner changed":    edit(func(l *coordinationv1.Lease) { l.Annotations[journal.OwnerAnnotation] = "another" }),
-		"custody changed":  edit(func(l *coordinationv1.Lease) { l.Annotations[journal.CustodyAnnotation] = term(9).String() }),
-		"everything taken": edit(func(l *coordinationv1.Lease) { l.Labels, l.Annotations, l.Spec.HolderIdentity = nil, nil, nil }),
+		"deleted":              func(api *server) { api.remove(name) },
+		"entry removed":        edit(func(l *coordinationv1.Lease) { delete(l.Annotations, journal.EntryPrefix+string(newEntry(1).UID)) }),
+		"entry added":          edit(func(l *coordinationv1.Lease) { l.Annotations[journal.EntryPrefix+"forged"] = "?" }),
+		"label removed":        edit(func(l *coordinationv1.Lease) { l.Labels = nil }),
+		"owner changed":        edit(func(l *coordinationv1.Lease) { l.Annotations[journal.OwnerAnnotation] = "another" }),
+		"custody changed":      edit(func(l *coordinationv1.Lease) { l.Annotations[journal.CustodyAnnotation] = custodyAt(9).String() }),
+		"all metadata removed": edit(func(l *coordinationv1.Lease) { l.Labels, l.Annotations, l.Spec.HolderIdentity = nil, nil, nil }),
 	} {
 		for _, during := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, during a write: %v", what, during), func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestChangedLeaseIsWrittenAgain(t *testing.T) {
 					api := newServer()
 					store := New(config(api, pod, 5))
 					run(t, store)
-					watching(t, store)
+					startWatch(t, store)
 					must(t, store.Write(t.Context(), newEntry(1)))
 					if during {
 						once := true
@@ -198,7 +198,7 @@ func TestChangedLeaseIsWrittenAgain(t *testing.T) {
 						want = 2
 					}
 					if stored == nil || len(journal.Encoded(stored)) != want || stored.Labels[journal.KindLabel] == "" || stored.Annotations[journal.OwnerAnnotation] != theJournal.Owner() ||
-						stored.Annotations[journal.CustodyAnnotation] != term(5).String() || journal.HolderOf(stored) != pod {
+						stored.Annotations[journal.CustodyAnnotation] != custodyAt(5).String() || journal.HolderOf(stored) != pod {
 						t.Errorf("the Lease is %+v", stored)
 					}
 				})
@@ -207,12 +207,12 @@ func TestChangedLeaseIsWrittenAgain(t *testing.T) {
 	}
 }
 
-func TestLeaseThatKeepsChangingIsRewrittenWithBackoff(t *testing.T) {
+func TestRepeatedChangesAreOverwrittenWithBackoff(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		store := New(config(api, pod, 5))
 		run(t, store)
-		watching(t, store)
+		startWatch(t, store)
 		must(t, store.Write(t.Context(), newEntry(1)))
 		name := theJournal.LeaseName(journal.KindActive, 0)
 		api.after = func(string, *coordinationv1.Lease) error {
@@ -228,7 +228,7 @@ func TestLeaseThatKeepsChangingIsRewrittenWithBackoff(t *testing.T) {
 	})
 }
 
-func TestTakeOverByOtherProcessEndsTheJournal(t *testing.T) {
+func TestTakeOverByOtherProcessEndsJournal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
 		settings := config(api, pod, 5)
@@ -236,13 +236,13 @@ func TestTakeOverByOtherProcessEndsTheJournal(t *testing.T) {
 		settings.Lost = func(error) { close(lost) }
 		store := New(settings)
 		run(t, store)
-		watching(t, store)
+		startWatch(t, store)
 		must(t, store.Write(t.Context(), newEntry(1)))
-		foreign(api, theJournal.LeaseName(journal.KindActive, 0))
+		takeOverLease(api, theJournal.LeaseName(journal.KindActive, 0))
 		select {
 		case <-lost:
 		case <-time.After(time.Minute):
-			t.Error("another process has taken over, and this one goes on")
+			t.Error("the journal continues after another process has taken over")
 		}
 	})
 }
