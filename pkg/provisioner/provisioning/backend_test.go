@@ -24,9 +24,9 @@ import (
 
 // directories is a backend that is not a CSI driver. It creates directories.
 type directories struct {
-	// unprepared is why no request can be built, nil if one can.
+	// unprepared is the error of Prepare.
 	unprepared error
-	// next are the failures of the next calls.
+	// next are the failures of the next Create calls.
 	next []*backend.Failure
 	// created are the names of the volumes, calls the number of calls.
 	created map[string]bool
@@ -96,9 +96,9 @@ func newDirectoryFlow(t *testing.T) (*flow, *directories) {
 	return f, d
 }
 
-func TestVolumeOfAnotherBackendIsRecorded(t *testing.T) {
+func TestVolumeOfOtherBackendIsRecorded(t *testing.T) {
 	f, d := newDirectoryFlow(t)
-	f.step(false)
+	f.reconcile(false)
 	volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
 	f.must(err)
 	assigned := provision.AssignmentOf(volume)
@@ -110,17 +110,17 @@ func TestVolumeOfAnotherBackendIsRecorded(t *testing.T) {
 	}
 }
 
-func TestEntryOfAnotherBackendSurvivesACrash(t *testing.T) {
+func TestEntryOfOtherBackendSurvivesCrash(t *testing.T) {
 	f, d := newDirectoryFlow(t)
 	d.next = []*backend.Failure{{Err: errors.New("lost answer")}}
-	f.step(true)
+	f.reconcile(true)
 	if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.Payload == nil || open[0].Request.VolumeName() != "pvc-uid" {
 		t.Fatalf("entries: %+v", open)
 	}
-	f.vanish()
+	f.deleteClaim()
 	f.terms++
 	f.restart()
-	f.again(false)
+	f.reconcileDeleted(false)
 	if left := f.entries(journal.KindActive); len(left) != 0 || d.calls != 2 {
 		t.Errorf("%d calls, entries: %+v", d.calls, left)
 	}
@@ -129,15 +129,15 @@ func TestEntryOfAnotherBackendSurvivesACrash(t *testing.T) {
 	}
 }
 
-func TestEntryOfTheWrongBackendIsUnresolved(t *testing.T) {
+func TestEntryOfWrongBackendBecomesUnresolved(t *testing.T) {
 	f, d := newDirectoryFlow(t)
 	d.next = []*backend.Failure{{Err: errors.New("lost answer")}}
-	f.step(true)
-	f.vanish()
+	f.reconcile(true)
+	f.deleteClaim()
 	f.terms++
 	f.backend = nil // a CSI driver
 	f.restart()
-	f.again(false)
+	f.reconcileDeleted(false)
 	f.expect(0, 0, 0, 0)
 	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || unresolved[0].Request.Payload == nil {
 		t.Errorf("unresolved entries: %+v", unresolved)
@@ -147,9 +147,9 @@ func TestEntryOfTheWrongBackendIsUnresolved(t *testing.T) {
 func TestUnsentFirstRequestLeavesNoEntry(t *testing.T) {
 	f, d := newDirectoryFlow(t)
 	d.next = []*backend.Failure{{Err: errors.New("not reached"), Outcome: provision.Unchanged}}
-	f.step(true)
-	f.vanish()
-	f.again(false)
+	f.reconcile(true)
+	f.deleteClaim()
+	f.reconcileDeleted(false)
 	if left := f.entries(journal.KindActive); len(left) != 0 || d.calls != 1 {
 		t.Errorf("%d calls, entries: %+v", d.calls, left)
 	}
@@ -158,8 +158,8 @@ func TestUnsentFirstRequestLeavesNoEntry(t *testing.T) {
 func TestIgnoredClaimIsNotReported(t *testing.T) {
 	f, d := newDirectoryFlow(t)
 	d.next = []*backend.Failure{{Err: errors.New("ignored"), Outcome: provision.NoVolume, Ignored: true}}
-	f.step(false)
-	if events := f.reported(); strings.Contains(events, "Warning") {
+	f.reconcile(false)
+	if events := f.takeEvents(); strings.Contains(events, "Warning") {
 		t.Errorf("events: %s", events)
 	}
 	if d.calls != 1 {
@@ -179,12 +179,12 @@ func TestVolumeWithRefusedRecordIsDiscarded(t *testing.T) {
 			})
 			if !alive {
 				d.next = []*backend.Failure{{Err: errors.New("lost answer")}}
-				f.step(true)
-				f.vanish()
-				f.again(false)
+				f.reconcile(true)
+				f.deleteClaim()
+				f.reconcileDeleted(false)
 			} else {
-				f.step(true)
-				if events := f.reported(); !strings.Contains(events, "the API server refuses the PersistentVolume") {
+				f.reconcile(true)
+				if events := f.takeEvents(); !strings.Contains(events, "the API server refuses the PersistentVolume") {
 					t.Errorf("events: %s", events)
 				}
 			}
@@ -192,7 +192,7 @@ func TestVolumeWithRefusedRecordIsDiscarded(t *testing.T) {
 				t.Errorf("calls: %+v, want DeleteVolume at last", f.mock.Calls())
 			}
 			if refusing = false; alive {
-				f.step(false)
+				f.reconcile(false)
 			}
 			if left := f.entries(journal.KindActive); len(left) != 0 || d.calls != 2 {
 				t.Errorf("%d calls, entries: %+v", d.calls, left)

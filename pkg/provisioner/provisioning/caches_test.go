@@ -29,7 +29,7 @@ func claimOf(annotation, value string, finalizers ...string) *v1.PersistentVolum
 	return claim
 }
 
-// cloneOf is a claim for a clone.
+// cloneOf returns a claim for a clone.
 func cloneOf(phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolumeClaim {
 	claim := claimOf(storage.AnnStorageProvisioner, "theirs")
 	claim.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "source"}
@@ -42,25 +42,25 @@ func TestClaimsOfOtherDriversAreNotCached(t *testing.T) {
 		claim *v1.PersistentVolumeClaim
 		ours  bool
 	}{
-		"nobody was asked yet":                           {claimOf("", ""), false},
-		"another driver was asked":                       {claimOf(storage.AnnStorageProvisioner, "theirs"), false},
-		"another driver was asked in the old way":        {claimOf(storage.AnnBetaStorageProvisioner, "theirs"), false},
-		"nobody is named":                                {claimOf(storage.AnnStorageProvisioner, ""), false},
-		"the driver was asked":                           {claimOf(storage.AnnStorageProvisioner, "ours"), true},
-		"the driver was asked in the old way":            {claimOf(storage.AnnBetaStorageProvisioner, "ours"), true},
-		"the plugin that it replaces was asked":          {claimOf(storage.AnnStorageProvisioner, "kubernetes.io/ours"), true},
-		"the claim was migrated to the driver":           {claimOf(storage.AnnMigratedTo, "ours"), true},
-		"a volume is made, nobody says by whom":          {claimOf("", "", "exeunt.io/provisioning"), true},
-		"another driver was asked while we were at it":   {claimOf(storage.AnnBetaStorageProvisioner, "theirs", "exeunt.io/provisioning"), true},
-		"it is cloned":                                   {claimOf("", "", "provisioner.storage.kubernetes.io/cloning-protection"), true},
-		"it waits for a clone that another driver makes": {cloneOf(v1.ClaimPending), true},
-		"it has a clone that another driver made":        {cloneOf(v1.ClaimBound), false},
-		"a pod uses it, which is not our affair":         {claimOf("", "", "kubernetes.io/pvc-protection"), false},
-		"another plugin than the replaced was asked":     {claimOf(storage.AnnStorageProvisioner, "kubernetes.io/theirs"), false},
+		"no provisioner annotation":        {claimOf("", ""), false},
+		"other driver":                     {claimOf(storage.AnnStorageProvisioner, "theirs"), false},
+		"other driver, beta annotation":    {claimOf(storage.AnnBetaStorageProvisioner, "theirs"), false},
+		"empty provisioner annotation":     {claimOf(storage.AnnStorageProvisioner, ""), false},
+		"own driver":                       {claimOf(storage.AnnStorageProvisioner, "ours"), true},
+		"own driver, beta annotation":      {claimOf(storage.AnnBetaStorageProvisioner, "ours"), true},
+		"migrated plugin":                  {claimOf(storage.AnnStorageProvisioner, "kubernetes.io/ours"), true},
+		"migrated to own driver":           {claimOf(storage.AnnMigratedTo, "ours"), true},
+		"old finalizer without annotation": {claimOf("", "", "exeunt.io/provisioning"), true},
+		"old finalizer, other driver":      {claimOf(storage.AnnBetaStorageProvisioner, "theirs", "exeunt.io/provisioning"), true},
+		"source of a clone":                {claimOf("", "", "provisioner.storage.kubernetes.io/cloning-protection"), true},
+		"pending clone of other driver":    {cloneOf(v1.ClaimPending), true},
+		"bound clone of other driver":      {cloneOf(v1.ClaimBound), false},
+		"pod protection finalizer only":    {claimOf("", "", "kubernetes.io/pvc-protection"), false},
+		"other plugin":                     {claimOf(storage.AnnStorageProvisioner, "kubernetes.io/theirs"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ourNames.ownsClaim(tc.claim); got != tc.ours {
-				t.Errorf("kept: %v, want %v", got, tc.ours)
+				t.Errorf("cached: %v, want %v", got, tc.ours)
 			}
 		})
 	}
@@ -74,18 +74,18 @@ func TestVolumesOfOtherDriversAreNotCached(t *testing.T) {
 		path        string // of the plugin that the driver replaces
 		ours        bool
 	}{
-		"a static volume of the plugin that the driver replaces, of which nobody says so": {path: "disk", ours: true},
-		"an in-tree volume":                              {ours: false},
-		"a static volume of the driver":                  {csi: "ours", ours: true},
-		"a static volume of another driver":              {csi: "theirs", ours: false},
-		"a dynamic volume of the driver":                 {annotations: map[string]string{provisionedBy: "ours"}, csi: "ours", ours: true},
-		"a dynamic volume of another driver":             {annotations: map[string]string{provisionedBy: "theirs"}, csi: "theirs", ours: false},
-		"made by the plugin that the driver replaces":    {annotations: map[string]string{provisionedBy: "kubernetes.io/ours"}, ours: true},
-		"made by another plugin":                         {annotations: map[string]string{provisionedBy: "kubernetes.io/theirs"}, ours: false},
-		"migrated to the driver":                         {annotations: map[string]string{provisionedBy: "kubernetes.io/x", storage.AnnMigratedTo: "ours"}, ours: true},
-		"migrated to another driver":                     {annotations: map[string]string{provisionedBy: "kubernetes.io/x", storage.AnnMigratedTo: "theirs"}, ours: false},
-		"made by another driver, with a handle of ours":  {annotations: map[string]string{provisionedBy: "theirs"}, csi: "ours", ours: true},
-		"made by the driver, with a handle of another's": {annotations: map[string]string{provisionedBy: "ours"}, csi: "theirs", ours: true},
+		"static volume of the migrated plugin":    {path: "disk", ours: true},
+		"other in-tree volume":                    {ours: false},
+		"static volume of own driver":             {csi: "ours", ours: true},
+		"static volume of other driver":           {csi: "theirs", ours: false},
+		"dynamic volume of own driver":            {annotations: map[string]string{provisionedBy: "ours"}, csi: "ours", ours: true},
+		"dynamic volume of other driver":          {annotations: map[string]string{provisionedBy: "theirs"}, csi: "theirs", ours: false},
+		"created by the migrated plugin":          {annotations: map[string]string{provisionedBy: "kubernetes.io/ours"}, ours: true},
+		"created by other plugin":                 {annotations: map[string]string{provisionedBy: "kubernetes.io/theirs"}, ours: false},
+		"migrated to own driver":                  {annotations: map[string]string{provisionedBy: "kubernetes.io/x", storage.AnnMigratedTo: "ours"}, ours: true},
+		"migrated to other driver":                {annotations: map[string]string{provisionedBy: "kubernetes.io/x", storage.AnnMigratedTo: "theirs"}, ours: false},
+		"created by other driver, own CSI source": {annotations: map[string]string{provisionedBy: "theirs"}, csi: "ours", ours: true},
+		"created by own driver, other CSI source": {annotations: map[string]string{provisionedBy: "ours"}, csi: "theirs", ours: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
@@ -98,7 +98,7 @@ func TestVolumesOfOtherDriversAreNotCached(t *testing.T) {
 				volume.Spec.HostPath = &v1.HostPathVolumeSource{Path: tc.path}
 			}
 			if got := ourNames.ownsVolume(volume); got != tc.ours {
-				t.Errorf("kept: %v, want %v", got, tc.ours)
+				t.Errorf("cached: %v, want %v", got, tc.ours)
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestAttachmentIsTrimmedToVolumeAndNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, kept); diff != "" {
-			t.Errorf("kept (-want +got):\n%s", diff)
+			t.Errorf("trimmed (-want +got):\n%s", diff)
 		}
 		given = kept.(*storagev1.VolumeAttachment)
 	}

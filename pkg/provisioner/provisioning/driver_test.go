@@ -65,7 +65,7 @@ func newNode(name, zone string) *v1.Node {
 	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zone}}}
 }
 
-// newCSINode returns what the driver has registered on a node.
+// newCSINode returns the CSINode of a node with the driver.
 func newCSINode(name string, driver csibackend.Driver) *storagev1.CSINode {
 	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
 		{Name: driver.Name(), TopologyKeys: []string{"zone"}},

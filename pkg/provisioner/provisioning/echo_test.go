@@ -25,23 +25,23 @@ import (
 
 const echoed = `pass"word&1`
 
-// echo is a driver that makes the handle of the secret, or a place of it, and a
-// volume side that knows of a handle from some call on.
+// echo is a driver that returns the secret in the handle, and optionally in the topology. It
+// is also a Deletion whose Naming finds another volume as the test wants.
 type echo struct {
 	local
 	discarding
-	place    bool
-	known    func(calls int) bool
-	calls    int
-	recorded *v1.PersistentVolume
+	inTopology bool
+	known      func(calls int) bool
+	calls      int
+	recorded   *v1.PersistentVolume
 }
 
-func (e *echo) HasTopology() bool { return e.place }
+func (e *echo) HasTopology() bool { return e.inTopology }
 
 func (e *echo) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	password := request.GetSecrets()["password"]
 	made := &spec.Volume{VolumeId: "of " + password, CapacityBytes: 1, VolumeContext: map[string]string{"user": password}}
-	if e.place {
+	if e.inTopology {
 		made.AccessibleTopology = []*spec.Topology{{Segments: map[string]string{"zone": password}}}
 	}
 	return &spec.CreateVolumeResponse{Volume: made}, nil
@@ -63,34 +63,34 @@ func (e *echo) Discard(_ context.Context, volume *v1.PersistentVolume, _ string)
 func TestRepeatedSecretIsHiddenInLogsAndEvents(t *testing.T) {
 	never := func(int) bool { return false }
 	for name, tc := range map[string]struct {
-		place, unwanted bool
-		known           func(calls int) bool
-		want            string
+		inTopology, unwanted bool
+		known                func(calls int) bool
+		want                 string
 	}{
-		"the handle of another volume":   {false, false, func(int) bool { return true }, "which another volume has"},
-		"a place that no node can have":  {true, false, never, "zone"},
-		"a volume recorded in the end":   {false, true, func(calls int) bool { return calls > 1 }, "left alone"},
-		"a volume deleted again":         {false, true, never, "Unused volume deleted"},
-		"a volume that serves its claim": {false, false, never, "Volume created"},
+		"handle of another volume":            {false, false, func(int) bool { return true }, "which another volume has"},
+		"invalid topology value":              {true, false, never, "zone"},
+		"volume recorded before the deletion": {false, true, func(calls int) bool { return calls > 1 }, "left alone"},
+		"unused volume deleted":               {false, true, never, "Unused volume deleted"},
+		"volume recorded for its claim":       {false, false, never, "Volume created"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var said strings.Builder
-			ctx := klog.NewContext(t.Context(), funcr.New(func(prefix, args string) { said.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 4}))
-			driver, events, client := &echo{place: tc.place, known: tc.known}, record.NewFakeRecorder(10), echoing(tc.unwanted)
+			var output strings.Builder
+			ctx := klog.NewContext(t.Context(), funcr.New(func(prefix, args string) { output.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 4}))
+			driver, events, client := &echo{inTopology: tc.inTopology, known: tc.known}, record.NewFakeRecorder(10), newEchoClient(tc.unwanted)
 			c := newEcho(t, client, driver, events)
-			if err := c.Volumes.GetStore().Replace(nil, ""); err != nil { // the watch is late
+			if err := c.Volumes.GetStore().Replace(nil, ""); err != nil { // the cache is stale
 				t.Fatal(err)
 			}
 			if err := c.Reconcile(ctx, "ns/claim/uid"); err != nil {
-				said.WriteString(err.Error())
+				output.WriteString(err.Error())
 			}
 			close(events.Events)
 			for event := range events.Events {
-				said.WriteString(event)
+				output.WriteString(event)
 			}
-			text := said.String()
+			text := output.String()
 			if strings.Contains(text, "word") || !strings.Contains(text, tc.want) || !strings.Contains(text, "***stripped***") {
-				t.Errorf("said: %s, want %q and nothing of the secret", text, tc.want)
+				t.Errorf("output: %s, want %q without the secret", text, tc.want)
 			}
 			volumes, err := client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{})
 			if err != nil {
@@ -100,14 +100,14 @@ func TestRepeatedSecretIsHiddenInLogsAndEvents(t *testing.T) {
 				driver.recorded = &volumes.Items[0]
 			}
 			if made := driver.recorded; made != nil && (made.Spec.CSI.VolumeHandle != "of "+echoed || made.Spec.CSI.VolumeAttributes["user"] != echoed) {
-				t.Errorf("the volume is not as the driver made it: %+v", made.Spec.CSI)
+				t.Errorf("the volume differs from the response: %+v", made.Spec.CSI)
 			}
 		})
 	}
 }
 
-// echoing is an API with a claim whose class names a secret.
-func echoing(unwanted bool) *fake.Clientset {
+// newEchoClient returns a fake API with a claim whose class names a secret.
+func newEchoClient(unwanted bool) *fake.Clientset {
 	class, immediate, policy := "class", storagev1.VolumeBindingImmediate, v1.PersistentVolumeReclaimDelete
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Finalizers: []string{"example.com/other"},

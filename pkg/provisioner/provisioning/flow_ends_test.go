@@ -19,13 +19,13 @@ import (
 
 func TestMissingSourceOfGoneClaimBecomesUnresolved(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, false, 1)
-	f.step(true)
-	f.vanish()
-	f.inject(codes.NotFound, false, 9)
-	f.again(true)
+	f.injectFault(codes.DeadlineExceeded, false, 1)
+	f.reconcile(true)
+	f.deleteClaim()
+	f.injectFault(codes.NotFound, false, 9)
+	f.reconcileDeleted(true)
 	f.Timeouts.Unresolved = 0
-	f.again(false)
+	f.reconcileDeleted(false)
 	f.expect(0, 0, 2, 0)
 	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 {
 		t.Errorf("unresolved entries: %+v", unresolved)
@@ -34,33 +34,33 @@ func TestMissingSourceOfGoneClaimBecomesUnresolved(t *testing.T) {
 
 func TestEntryOfFailedWriteIsRemovedForGoneClaim(t *testing.T) {
 	f := newFlow(t)
-	f.fail("update", "leases", false)
-	f.step(true)
-	f.vanish()
-	f.again(false)
+	f.failNext("update", "leases", false)
+	f.reconcile(true)
+	f.deleteClaim()
+	f.reconcileDeleted(false)
 	f.expect(0, 0, 0, 0)
 }
 
 func TestUnresolvedEntryNeedsNoStoredRequest(t *testing.T) {
 	f := newFlow(t)
-	f.fail("update", "leases", false)
-	f.step(true)
+	f.failNext("update", "leases", false)
+	f.reconcile(true)
 	f.Journal = tooSmall{f.store}
-	f.inject(codes.Internal, false, 9)
-	f.step(true)
-	f.vanish()
-	f.again(true)
+	f.injectFault(codes.Internal, false, 9)
+	f.reconcile(true)
+	f.deleteClaim()
+	f.reconcileDeleted(true)
 	f.Timeouts.Unresolved = 0
-	f.again(false)
+	f.reconcileDeleted(false)
 	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 {
 		t.Errorf("unresolved entries: %+v", unresolved)
 	}
 }
 
-// narrow is a journal that whole entries of volumes being discarded do not fit into.
-type narrow struct{ *store.Store }
+// smallForDiscarding is a journal that is too small for complete discarding entries.
+type smallForDiscarding struct{ *store.Store }
 
-func (n narrow) Write(ctx context.Context, entry journal.Entry) error {
+func (n smallForDiscarding) Write(ctx context.Context, entry journal.Entry) error {
 	if entry.State == journal.Discarding && len(entry.Request.GetVolumeCapabilities()) > 0 {
 		return journal.ErrTooLarge
 	}
@@ -69,31 +69,32 @@ func (n narrow) Write(ctx context.Context, entry journal.Entry) error {
 
 func TestLargeUnusedVolumeIsDiscarded(t *testing.T) {
 	f := newFlow(t)
-	f.fail("create", "persistentvolumes", false)
-	f.step(true)
-	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
+	f.failNext("create", "persistentvolumes", false)
+	f.reconcile(true)
+	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
 	f.must(f.mock.Inject(csimock.Fault{Method: "DeleteVolume", Code: codes.Internal, Times: 2}))
-	f.Journal = narrow{f.store}
-	f.step(true)
+	f.Journal = smallForDiscarding{f.store}
+	f.reconcile(true)
 	f.expect(1, 0, 1, 1)
 	f.terms++
 	f.restart() // the entry has the handle
-	f.step(true)
-	f.step(false)
+	f.reconcile(true)
+	f.reconcile(false)
 	if len(f.mock.Volumes()) > 1 || len(f.entries(journal.KindActive)) > 0 {
 		t.Errorf("%d volumes, %d entries", len(f.mock.Volumes()), len(f.entries(journal.KindActive)))
 	}
 }
 
-// The process ended after it made the entry an active one again.
-func TestApprovedEntryInBothPlacesIsRemovedFromBoth(t *testing.T) {
+// The process crashed between the write of the active entry and the removal of the unresolved
+// one.
+func TestApprovedEntryIsRemovedFromBothLeases(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
-	f.vanish()
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
+	f.deleteClaim()
 	f.terms += 2
 	f.restart()
-	f.again(false)
+	f.reconcileDeleted(false)
 	approved := f.entries(journal.KindUnresolved)[0]
 	approved.Unresolved.Finish = true
 	active := approved
@@ -102,18 +103,18 @@ func TestApprovedEntryInBothPlacesIsRemovedFromBoth(t *testing.T) {
 	f.terms++
 	f.restart()
 	f.Approve(t.Context(), approved)
-	f.again(false)
+	f.reconcileDeleted(false)
 	f.expect(1, 1, 2, 0)
 	if left := f.entries(journal.KindUnresolved); len(left) != 0 {
 		t.Errorf("unresolved entries: %+v", left)
 	}
 }
 
-// The journal may be writing unresolved entries when it reports an approval.
+// The journal may hold its lock when it reports an approval.
 func TestApprovalWritesNothing(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
 	forged := f.entries(journal.KindActive)[0]
 	forged.UID, forged.Unresolved = "another", &journal.Unresolved{Finish: true}
 	f.client.ClearActions()
@@ -131,27 +132,27 @@ func TestHandleOfRequestWithSecretIsHiddenAfterRestart(t *testing.T) {
 	}
 }
 
-// stuck is a journal that removes no entry.
-type stuck struct{ *store.Store }
+// failingRemoval is a journal whose RemoveNow fails.
+type failingRemoval struct{ *store.Store }
 
-func (stuck) RemoveNow(context.Context, types.UID) error { return errors.New("scripted") }
+func (failingRemoval) RemoveNow(context.Context, types.UID) error { return errors.New("scripted") }
 
-func TestUnremovableEntryIsReportedOnTheVolume(t *testing.T) {
+func TestFailedEntryRemovalIsReportedOnVolume(t *testing.T) {
 	f := newFlow(t)
-	f.step(false)
-	f.vanish()
+	f.reconcile(false)
+	f.deleteClaim()
 	volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
 	f.must(err)
 	volume.Status.Phase = v1.VolumeReleased
 	_, err = f.client.CoreV1().PersistentVolumes().Update(t.Context(), volume, metav1.UpdateOptions{})
 	f.must(err)
 	f.must(f.Volumes.GetStore().Update(volume))
-	f.Journal = stuck{f.store}
+	f.Journal = failingRemoval{f.store}
 	if err := f.deletions.Reconcile(t.Context(), "pvc-uid"); err == nil {
 		t.Error("want an error")
 	}
 	f.expect(1, 1, 1, 0)
-	if events := f.reported(); !strings.Contains(events, "VolumeFailedDelete") {
+	if events := f.takeEvents(); !strings.Contains(events, "VolumeFailedDelete") {
 		t.Errorf("events: %s", events)
 	}
 }

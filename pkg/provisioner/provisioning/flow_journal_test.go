@@ -22,30 +22,30 @@ import (
 
 func TestFailedPersistentVolumeWriteIsRetriedWithoutCall(t *testing.T) {
 	f := newFlow(t)
-	f.fail("create", "persistentvolumes", false)
-	f.step(true)
+	f.failNext("create", "persistentvolumes", false)
+	f.reconcile(true)
 	f.expect(1, 0, 1, 1)
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 1, 1, 0)
 }
 
 func TestPersistentVolumeWithLostAnswerIsAccepted(t *testing.T) {
 	f := newFlow(t)
-	f.fail("create", "persistentvolumes", true)
-	f.step(true)
+	f.failNext("create", "persistentvolumes", true)
+	f.reconcile(true)
 	f.expect(1, 1, 1, 1)
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 1, anyNumber, 0)
 }
 
 func TestVolumeOfDeletedClaimIsRecorded(t *testing.T) {
-	for name, remove := range map[string]func(*flow){"being deleted": (*flow).remove, "gone": (*flow).vanish} {
+	for name, remove := range map[string]func(*flow){"being deleted": (*flow).setDeleting, "gone": (*flow).deleteClaim} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
-			f.fail("create", "persistentvolumes", false)
-			f.step(true)
+			f.failNext("create", "persistentvolumes", false)
+			f.reconcile(true)
 			remove(f)
-			f.again(false)
+			f.reconcileDeleted(false)
 			f.expect(1, 1, 1, 0)
 		})
 	}
@@ -54,26 +54,26 @@ func TestVolumeOfDeletedClaimIsRecorded(t *testing.T) {
 func TestNextLeaderFinishesEveryCrash(t *testing.T) {
 	for name, crash := range map[string]func(*flow){
 		"before the call": func(f *flow) {
-			f.inject(codes.Unavailable, false, 1)
-			f.step(true)
+			f.injectFault(codes.Unavailable, false, 1)
+			f.reconcile(true)
 		},
-		"in the middle of the call": func(f *flow) {
-			f.inject(codes.DeadlineExceeded, true, 1)
-			f.step(true)
+		"during the call": func(f *flow) {
+			f.injectFault(codes.DeadlineExceeded, true, 1)
+			f.reconcile(true)
 		},
 		"before the volume is recorded": func(f *flow) {
-			f.fail("create", "persistentvolumes", false)
-			f.step(true)
+			f.failNext("create", "persistentvolumes", false)
+			f.reconcile(true)
 		},
 	} {
-		for claim, then := range map[string]func(*flow){"alive": func(f *flow) { f.now() }, "gone": (*flow).vanish, "being deleted": (*flow).remove} {
+		for claim, then := range map[string]func(*flow){"alive": func(f *flow) { f.syncClaim() }, "gone": (*flow).deleteClaim, "being deleted": (*flow).setDeleting} {
 			t.Run(name+", claim "+claim, func(t *testing.T) {
 				f := newFlow(t)
 				crash(f)
 				then(f)
 				f.terms++
 				f.restart()
-				f.again(false)
+				f.reconcileDeleted(false)
 				if volumes, err := f.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{}); err != nil || len(volumes.Items) != 1 ||
 					volumes.Items[0].Spec.ClaimRef.UID != "uid" || volumes.Items[0].Spec.CSI.VolumeHandle != f.mock.Volumes()[0].ID {
 					t.Errorf("volumes %v, %v", volumes.Items, err)
@@ -88,66 +88,66 @@ func TestNextLeaderFinishesEveryCrash(t *testing.T) {
 
 func TestBrokenCustodyOfGoneClaimBecomesUnresolved(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
-	f.vanish()
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
+	f.deleteClaim()
 	f.terms += 2 // another program has led
 	f.restart()
-	f.again(false)
+	f.reconcileDeleted(false)
 	f.expect(1, 0, 1, 0)
 	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || !unresolved[0].CustodyBroken || unresolved[0].Unresolved == nil {
 		t.Fatalf("unresolved entries: %+v", unresolved)
 	}
 	f.terms++
 	f.restart() // and it stays so
-	f.again(false)
+	f.reconcileDeleted(false)
 	f.expect(1, 0, 1, 0)
 }
 
 func TestBrokenCustodyStaysBrokenAfterAnotherCrash(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
-	f.vanish()
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
+	f.deleteClaim()
 	f.terms += 2
 	f.restart() // and ends before it looks at the entry
 	f.terms++
 	f.restart()
-	f.again(false)
+	f.reconcileDeleted(false)
 	f.expect(1, 0, 1, 0)
 }
 
-func TestAdministratorFinishesAnUnresolvedEntry(t *testing.T) {
+func TestAdministratorFinishesUnresolvedEntry(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
-	f.vanish()
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
+	f.deleteClaim()
 	f.terms += 2
 	f.restart()
-	f.again(false)
+	f.reconcileDeleted(false)
 	unresolved := f.entries(journal.KindUnresolved)
 	unresolved[0].Unresolved.Finish = true
 	f.Approve(t.Context(), unresolved[0])
-	f.again(false)
+	f.reconcileDeleted(false)
 	f.expect(1, 1, 2, 0)
 	if left := f.entries(journal.KindUnresolved); len(left) != 0 {
 		t.Errorf("unresolved entries: %+v", left)
 	}
 }
 
-// A Bound claim whose PersistentVolume was removed by hand.
+// A user removed the PersistentVolume of a bound claim.
 func TestVolumeOfLostClaimIsLeftAlone(t *testing.T) {
 	for name, open := range map[string]bool{"with an entry": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
 			if open {
-				f.inject(codes.DeadlineExceeded, true, 1)
-				f.step(true)
+				f.injectFault(codes.DeadlineExceeded, true, 1)
+				f.reconcile(true)
 			} else {
-				f.step(false)
+				f.reconcile(false)
 				f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
 			}
-			f.change(func(claim *v1.PersistentVolumeClaim) {
+			f.editClaim(func(claim *v1.PersistentVolumeClaim) {
 				claim.Spec.VolumeName = "pvc-uid"
 				claim.Annotations[storage.AnnBindCompleted] = "yes"
 				claim.Status.Phase = v1.ClaimLost
@@ -155,21 +155,21 @@ func TestVolumeOfLostClaimIsLeftAlone(t *testing.T) {
 			})
 			f.terms++
 			f.restart()
-			f.step(false)
+			f.reconcile(false)
 			f.expect(1, 0, 1, 0)
-			if events := f.reported(); open && !strings.Contains(events, "VolumeVanished") {
+			if events := f.takeEvents(); open && !strings.Contains(events, "VolumeVanished") {
 				t.Errorf("events: %s", events)
 			}
 		})
 	}
 }
 
-// The create of the object succeeded, its answer was lost, and the object is deleted
-// with its disk before anybody looks again.
+// The PersistentVolume was created, the response was lost, and the PersistentVolume and its
+// disk are deleted before the next pass.
 func TestDeletedVolumeIsNotRecordedAgain(t *testing.T) {
 	f := newFlow(t)
-	f.fail("create", "persistentvolumes", true)
-	f.step(true)
+	f.failNext("create", "persistentvolumes", true)
+	f.reconcile(true)
 	volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
 	f.must(err)
 	dead := volume.Spec.CSI.VolumeHandle
@@ -181,7 +181,7 @@ func TestDeletedVolumeIsNotRecordedAgain(t *testing.T) {
 	f.must(f.Volumes.GetStore().Delete(volume))
 	f.volumeGone(volume)
 	for range 3 { // events of the volume may come during the call, which is repeated then
-		f.step(false)
+		f.reconcile(false)
 	}
 	if left := f.entries(journal.KindActive); len(left) != 0 || len(f.mock.Volumes()) != 1 {
 		t.Errorf("%d entries are left, %d volumes in the driver", len(left), len(f.mock.Volumes()))
@@ -202,9 +202,9 @@ func TestRecordedVolumeWithOtherHandleIsNotDiscarded(t *testing.T) {
 		return true, nil, apierrors.NewAlreadyExists(v1.Resource("persistentvolumes"), own.Name)
 	})
 	f.client.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, own, nil })
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 0, 1, 0)
-	if events := f.reported(); !strings.Contains(events, "left alone") {
+	if events := f.takeEvents(); !strings.Contains(events, "left alone") {
 		t.Errorf("no event names the handle: %s", events)
 	}
 }
@@ -213,12 +213,12 @@ func TestCallNeedsEntryAndLiveRead(t *testing.T) {
 	for name, fail := range map[string][2]string{"entry refused": {"update", "leases"}, "claim not read": {"get", "persistentvolumeclaims"}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
-			f.now()
-			f.fail(fail[0], fail[1], false)
+			f.syncClaim()
+			f.failNext(fail[0], fail[1], false)
 			if err := f.Reconcile(context.Background(), flowClaim); err == nil {
 				t.Error("want an error")
 			}
-			f.step(false)
+			f.reconcile(false)
 			f.expect(1, 1, 1, 0)
 		})
 	}
@@ -233,11 +233,11 @@ func TestCallWaitsForQuotaOfLeases(t *testing.T) {
 		})
 	}
 	for range 3 {
-		f.step(true)
+		f.reconcile(true)
 	}
 	f.expect(0, 0, 0, 0)
 	full = false
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 1, 1, 0)
 }
 
@@ -246,19 +246,19 @@ func TestTooLargeRequestIsSentWithoutEntry(t *testing.T) {
 	var reasons []string
 	f.Bypassed = func(reason string) { reasons = append(reasons, reason) }
 	f.Journal = tooSmall{f.store}
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 1, 1, 0)
-	if events := f.reported(); len(reasons) != 1 || reasons[0] != "TooLarge" || !strings.Contains(events, "ProvisioningWithoutJournal") {
+	if events := f.takeEvents(); len(reasons) != 1 || reasons[0] != "TooLarge" || !strings.Contains(events, "ProvisioningWithoutJournal") {
 		t.Errorf("reasons %v, events %s", reasons, events)
 	}
 }
 
-// tooSmall is a journal that no entry fits into.
+// tooSmall is a journal that refuses every entry as too large.
 type tooSmall struct{ *store.Store }
 
 func (tooSmall) Write(context.Context, journal.Entry) error { return journal.ErrTooLarge }
 
-// The namespace is being deleted, and its secrets went first.
+// The namespace is being deleted, and its secrets are deleted already.
 func TestEntryWithDeletedSecretBecomesUnresolved(t *testing.T) {
 	f := newFlow(t)
 	class, err := f.client.StorageV1().StorageClasses().Get(t.Context(), "class", metav1.GetOptions{})
@@ -268,14 +268,14 @@ func TestEntryWithDeletedSecretBecomesUnresolved(t *testing.T) {
 	f.must(f.Classes.GetStore().Update(class))
 	_, err = f.client.CoreV1().Secrets("ns").Create(t.Context(), &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "first"}, Data: map[string][]byte{"k": []byte("valuevalue")}}, metav1.CreateOptions{})
 	f.must(err)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
 	f.must(f.client.CoreV1().Secrets("ns").Delete(t.Context(), "s", metav1.DeleteOptions{}))
-	f.vanish()
-	f.again(true)
+	f.deleteClaim()
+	f.reconcileDeleted(true)
 	f.expect(1, 0, 1, 1)
 	f.Timeouts.Unresolved = 0
-	f.again(false)
+	f.reconcileDeleted(false)
 	f.expect(1, 0, 1, 0)
 	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || !strings.Contains(unresolved[0].Unresolved.Reason, "ns/s") {
 		t.Errorf("unresolved entries: %+v", unresolved)

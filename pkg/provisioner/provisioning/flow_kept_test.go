@@ -8,18 +8,18 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// Without the finalizer on the PersistentVolume, its user may have removed it, and kept
-// the volume, while no provisioner ran.
+// A PersistentVolume without the finalizer: while no provisioner ran, the user may have
+// removed the PersistentVolume and kept the volume.
 func TestVolumeWithoutFinalizerIsNotRecordedAgain(t *testing.T) {
 	f := newFlow(t)
 	f.Honor = false
-	f.fail("create", "persistentvolumes", true)
-	f.step(true)
+	f.failNext("create", "persistentvolumes", true)
+	f.reconcile(true)
 	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
-	f.vanish()
+	f.deleteClaim()
 	f.terms++
 	f.restart()
-	f.again(false)
+	f.reconcileDeleted(false)
 	f.expect(1, 0, 1, 0)
 	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 {
 		t.Errorf("unresolved entries: %+v", unresolved)

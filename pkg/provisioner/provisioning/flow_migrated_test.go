@@ -13,11 +13,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// oldPlugin is an in-tree plugin that the driver replaces.
+// oldPlugin is the name of the migrated in-tree plugin.
 const oldPlugin = "kubernetes.io/old"
 
-// twisted is a plugin whose volumes, in terms of the driver, have handles that the
-// driver never gave them: those of GCE, vSphere and AzureFile are such.
+// twisted is a translator that returns other handles than the driver, as for GCE, vSphere and
+// AzureFile.
 type twisted struct{ plugin }
 
 func (twisted) Class(_ context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error) {
@@ -40,12 +40,12 @@ func (t twisted) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, erro
 	return volume, err
 }
 
-// newMigrated is a flow for a claim of a class of the plugin.
-func newMigrated(t *testing.T) *flow {
+// newMigratedFlow returns a flow for a claim with a class of the plugin.
+func newMigratedFlow(t *testing.T) *flow {
 	t.Helper()
 	f := newFlow(t)
 	f.translator = twisted{}
-	claim := f.now().DeepCopy()
+	claim := f.syncClaim().DeepCopy()
 	claim.Annotations = map[string]string{storage.AnnStorageProvisioner: oldPlugin, storage.AnnMigratedTo: csimock.DefaultName}
 	_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), claim, metav1.UpdateOptions{})
 	f.must(err)
@@ -62,16 +62,16 @@ func newMigrated(t *testing.T) *flow {
 func TestMigratedVolumeWithOtherHandleIsAccepted(t *testing.T) {
 	for name, late := range map[string]bool{"seen by the cache": false, "read live": true} {
 		t.Run(name, func(t *testing.T) {
-			f := newMigrated(t)
-			f.fail("create", "persistentvolumes", true)
-			f.step(true)
+			f := newMigratedFlow(t)
+			f.failNext("create", "persistentvolumes", true)
+			f.reconcile(true)
 			if late {
 				f.must(f.Volumes.GetStore().Replace(nil, ""))
 			}
-			f.step(false)
+			f.reconcile(false)
 			f.expect(1, 1, anyNumber, 0)
-			if events := f.reported(); strings.Contains(events, "left alone") && !late {
-				t.Errorf("its own volume is taken for another's: %s", events)
+			if events := f.takeEvents(); strings.Contains(events, "left alone") && !late {
+				t.Errorf("the own volume counts as another volume: %s", events)
 			}
 			volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
 			f.must(err)
@@ -85,23 +85,23 @@ func TestMigratedVolumeWithOtherHandleIsAccepted(t *testing.T) {
 
 func TestSharedDiskIsNotDiscarded(t *testing.T) {
 	for name, source := range map[string]func(handle string) v1.PersistentVolumeSource{
-		"in terms of the plugin": func(handle string) v1.PersistentVolumeSource {
+		"in-tree source": func(handle string) v1.PersistentVolumeSource {
 			return v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: handle}}
 		},
-		"in terms of the driver": func(handle string) v1.PersistentVolumeSource {
+		"CSI source": func(handle string) v1.PersistentVolumeSource {
 			return v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: csimock.DefaultName, VolumeHandle: handle}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newMigrated(t)
-			f.fail("create", "persistentvolumes", false)
-			f.step(true)
+			f := newMigratedFlow(t)
+			f.failNext("create", "persistentvolumes", false)
+			f.reconcile(true)
 			other := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}}
 			other.Spec.PersistentVolumeSource = source(f.mock.Volumes()[0].ID)
 			_, err := f.client.CoreV1().PersistentVolumes().Create(t.Context(), other, metav1.CreateOptions{})
 			f.must(err)
 			f.must(f.Volumes.GetStore().Replace(nil, "")) // the watch is late
-			f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
+			f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
 			_ = f.Reconcile(context.Background(), flowClaim)
 			if len(f.mock.Volumes()) != 1 {
 				t.Error("the disk of another volume is deleted")

@@ -19,62 +19,62 @@ import (
 
 func TestUnansweredRequestIsRepeatedWithoutItsClass(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
 	f.must(f.Classes.GetStore().Replace(nil, ""))
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 1, 2, 0)
 }
 
 func TestVolumeOfDeletedNodeIsDiscarded(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
 	f.expect(1, 0, 1, 1)
-	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
+	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: csimock.DefaultName, VolumeBindingMode: &wait}
 	_, err := f.client.StorageV1().StorageClasses().Update(f.Context(), class, metav1.UpdateOptions{})
 	f.must(err)
 	f.terms++
 	f.restart()
-	f.step(false)
-	f.step(false)
+	f.reconcile(false)
+	f.reconcile(false)
 	f.expect(0, 0, 2, 0)
-	if node, selected := f.now().Annotations[storage.AnnSelectedNode]; selected {
+	if node, selected := f.syncClaim().Annotations[storage.AnnSelectedNode]; selected {
 		t.Errorf("the node %s is still selected", node)
 	}
 }
 
 func TestVolumeWithNameConflictIsDiscarded(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
 	other := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}
 	_, err := f.client.CoreV1().PersistentVolumes().Create(f.Context(), other, metav1.CreateOptions{})
 	f.must(err)
 	f.terms++
 	f.restart()
-	f.step(true)
-	f.step(true)
+	f.reconcile(true)
+	f.reconcile(true)
 	f.expect(0, 1, 2, 0)
 }
 
 func TestFailedDiscardIsRepeated(t *testing.T) {
 	f := newFlow(t)
-	f.fail("create", "persistentvolumes", false)
-	f.step(true)
-	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
+	f.failNext("create", "persistentvolumes", false)
+	f.reconcile(true)
+	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
 	f.must(f.mock.Inject(csimock.Fault{Method: "DeleteVolume", Code: codes.Internal, Times: 2}))
-	f.step(true)
+	f.reconcile(true)
 	f.expect(1, 0, 1, 1)
 	f.terms++
 	f.restart() // the entry has the handle
-	f.step(true)
-	if events := f.reported(); !strings.Contains(events, "ProvisioningCleanupFailed") {
+	f.reconcile(true)
+	if events := f.takeEvents(); !strings.Contains(events, "ProvisioningCleanupFailed") {
 		t.Errorf("events: %s", events)
 	}
-	f.step(false)
+	f.reconcile(false)
 	if len(f.mock.Volumes()) > 1 || len(f.entries(journal.KindActive)) > 0 {
 		t.Errorf("%d volumes, %d entries", len(f.mock.Volumes()), len(f.entries(journal.KindActive)))
 	}
@@ -82,27 +82,27 @@ func TestFailedDiscardIsRepeated(t *testing.T) {
 
 func TestFailureOfFirstCallLeavesNoEntry(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.ResourceExhausted, false, 3)
+	f.injectFault(codes.ResourceExhausted, false, 3)
 	for range 3 {
-		f.step(true)
+		f.reconcile(true)
 	}
 	f.expect(0, 0, 3, 0)
-	f.vanish()
-	f.again(false)
+	f.deleteClaim()
+	f.reconcileDeleted(false)
 	f.expect(0, 0, 3, 0)
 }
 
 func TestFailureAfterTimeoutMustBeRepeatedLater(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, false, 1)
-	f.step(true)
-	f.vanish()
-	f.inject(codes.InvalidArgument, false, 3)
-	f.again(false)
-	f.again(false)
+	f.injectFault(codes.DeadlineExceeded, false, 1)
+	f.reconcile(true)
+	f.deleteClaim()
+	f.injectFault(codes.InvalidArgument, false, 3)
+	f.reconcileDeleted(false)
+	f.reconcileDeleted(false)
 	f.expect(0, 0, 3, 1)
 	f.Timeouts.RepeatedFailure = time.Nanosecond
-	f.again(false)
+	f.reconcileDeleted(false)
 	f.expect(0, 0, 4, 0)
 }
 
@@ -110,14 +110,14 @@ func TestUnclearErrorOfGoneClaimBecomesUnresolved(t *testing.T) {
 	for _, code := range []codes.Code{codes.Internal, codes.NotFound, codes.AlreadyExists} {
 		t.Run(code.String(), func(t *testing.T) {
 			f := newFlow(t)
-			f.inject(codes.DeadlineExceeded, false, 1)
-			f.inject(code, false, 9)
-			f.step(true)
-			f.vanish()
-			f.again(true)
+			f.injectFault(codes.DeadlineExceeded, false, 1)
+			f.injectFault(code, false, 9)
+			f.reconcile(true)
+			f.deleteClaim()
+			f.reconcileDeleted(true)
 			f.expect(0, 0, 2, 1)
 			f.Timeouts.Unresolved = 0
-			f.again(false)
+			f.reconcileDeleted(false)
 			f.expect(0, 0, 2, 0)
 			if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || !strings.Contains(unresolved[0].Unresolved.Reason, "driver") {
 				t.Errorf("unresolved entries: %+v", unresolved)
@@ -126,77 +126,77 @@ func TestUnclearErrorOfGoneClaimBecomesUnresolved(t *testing.T) {
 	}
 }
 
-// Somebody mends the class of a claim that fails with Internal.
+// The class of a claim changes after an Internal error.
 func TestDoubtfulRequestIsBuiltAgain(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.Internal, false, 1)
-	f.step(true)
+	f.injectFault(codes.Internal, false, 1)
+	f.reconcile(true)
 	class, err := f.client.StorageV1().StorageClasses().Get(t.Context(), "class", metav1.GetOptions{})
 	f.must(err)
 	class = class.DeepCopy()
-	class.Parameters = map[string]string{"pool": "mended"}
+	class.Parameters = map[string]string{"pool": "changed"}
 	f.must(f.Classes.GetStore().Update(class))
-	f.fail("create", "persistentvolumes", false)
-	f.step(true)
-	if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "mended" || len(open[0].Superseded) != 1 {
+	f.failNext("create", "persistentvolumes", false)
+	f.reconcile(true)
+	if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "changed" || len(open[0].Superseded) != 1 {
 		t.Errorf("entries: %+v", open)
 	}
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 1, 2, 0)
 }
 
-// An older request is tried once, because the last one does not fit the volume of the driver.
+// After a mismatch, a superseded request is sent once.
 func TestUnansweredOlderRequestIsNotRepeated(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.Internal, false, 1)
-	f.step(true)
-	f.mend("pool", "mended")
+	f.injectFault(codes.Internal, false, 1)
+	f.reconcile(true)
+	f.setClassParameter("pool", "changed")
 	for _, code := range []codes.Code{codes.AlreadyExists, codes.DeadlineExceeded} {
-		f.inject(code, false, 1)
-		f.step(true)
+		f.injectFault(code, false, 1)
+		f.reconcile(true)
 	}
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 1, 4, 0)
 }
 
 func TestOldFinalizerIsRemovedOnceClassIsCached(t *testing.T) {
 	f := newFlow(t, string(finalizer.Provisioning))
-	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations = nil })
-	f.remove()
+	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations = nil })
+	f.setDeleting()
 	class := f.Classes.GetStore().List()
 	f.must(f.Classes.GetStore().Replace(nil, ""))
-	if !f.needsReconcile(nil, f.now()) {
+	if !f.needsReconcile(nil, f.syncClaim()) {
 		t.Error("the claim is ignored, since its class is not in the cache yet")
 	}
 	f.must(f.Reconcile(t.Context(), flowClaim))
 	f.must(f.Classes.GetStore().Replace(class, ""))
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 1, 1, 0)
 }
 
-func TestOldFinalizerIsReplacedByAnEntry(t *testing.T) {
+func TestEntryReplacesOldFinalizer(t *testing.T) {
 	for name, prepare := range map[string]func(*flow){
 		"claim alive":   func(*flow) {},
-		"claim deleted": (*flow).remove,
+		"claim deleted": (*flow).setDeleting,
 		"claim deleted, restored without annotations": func(f *flow) {
-			f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations = nil })
-			f.remove()
+			f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations = nil })
+			f.setDeleting()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t, string(finalizer.Provisioning))
 			prepare(f)
-			f.step(false)
+			f.reconcile(false)
 			f.expect(1, 1, 1, 0)
 		})
 	}
 	t.Run("class gone", func(t *testing.T) {
 		f := newFlow(t, string(finalizer.Provisioning))
 		f.must(f.Classes.GetStore().Replace(nil, ""))
-		f.remove()
-		f.step(false)
+		f.setDeleting()
+		f.reconcile(false)
 		f.expect(0, 0, 0, 0)
-		if events := f.reported(); !strings.Contains(events, "ProvisioningUnresolved") {
+		if events := f.takeEvents(); !strings.Contains(events, "ProvisioningUnresolved") {
 			t.Errorf("events: %s", events)
 		}
 	})
@@ -205,30 +205,30 @@ func TestOldFinalizerIsReplacedByAnEntry(t *testing.T) {
 func TestJournalOffWritesNothing(t *testing.T) {
 	f := newFlow(t)
 	f.journaled.Store(false)
-	f.fail("create", "persistentvolumes", false)
-	f.step(true)
+	f.failNext("create", "persistentvolumes", false)
+	f.reconcile(true)
 	f.expect(1, 0, 1, 0)
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 1, 1, 0)
 }
 
 func TestJournalOffFinishesEntries(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
-	f.vanish()
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
+	f.deleteClaim()
 	f.terms++
 	f.restart()
 	f.journaled.Store(false)
-	f.again(false)
+	f.reconcileDeleted(false)
 	f.expect(1, 1, 2, 0)
 }
 
 func TestEntryWithOtherVolumeNameBecomesUnresolved(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
-	f.vanish()
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
+	f.deleteClaim()
 	forged := f.entries(journal.KindActive)[0]
 	forged.UID = "another"
 	f.must(f.store.Write(t.Context(), forged))
@@ -241,25 +241,25 @@ func TestEntryWithOtherVolumeNameBecomesUnresolved(t *testing.T) {
 
 func TestInfeasibleRequestWaitsForChange(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.InvalidArgument, false, 1)
-	f.step(false)
+	f.injectFault(codes.InvalidArgument, false, 1)
+	f.reconcile(false)
 	f.expect(0, 0, 1, 0)
-	if events := f.reported(); !strings.Contains(events, "not tried again for 1s") {
-		t.Errorf("nobody says how long it waits:\n%s", events)
+	if events := f.takeEvents(); !strings.Contains(events, "not tried again for 1s") {
+		t.Errorf("no event has the waiting time:\n%s", events)
 	}
-	changed := f.now().DeepCopy()
+	changed := f.syncClaim().DeepCopy()
 	changed.Annotations["team"] = "storage"
-	if !f.needsReconcile(f.now(), changed) {
-		t.Error("an annotation of the claim does not have it tried again")
+	if !f.needsReconcile(f.syncClaim(), changed) {
+		t.Error("a changed annotation does not lead to a retry")
 	}
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 1, 2, 0)
 }
 
-func TestDeletedClaimWithoutACallIsForgotten(t *testing.T) {
+func TestDeletedClaimWithoutCallIsForgotten(t *testing.T) {
 	f := newFlow(t)
-	f.remove()
-	f.step(false)
+	f.setDeleting()
+	f.reconcile(false)
 	f.expect(0, 0, 0, 0)
 	if _, known := f.memory.lookup("uid"); known {
 		t.Error("the claim is still remembered")
@@ -273,7 +273,7 @@ func TestHandleOfOwnVolumeIsAccepted(t *testing.T) {
 		Spec:       v1.PersistentVolumeSpec{PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: csimock.DefaultName, VolumeHandle: "h"}}},
 	}
 	f.must(f.Volumes.GetStore().Add(own))
-	o := &observation{claim: f.now(), name: "pvc-uid"}
+	o := &observation{claim: f.syncClaim(), name: "pvc-uid"}
 	if failure := f.checkHandle(backend.Answer{Handle: "h", Volume: own}, o); failure != nil {
 		t.Error(failure.Err)
 	}
@@ -281,7 +281,7 @@ func TestHandleOfOwnVolumeIsAccepted(t *testing.T) {
 	other.Name = "another"
 	f.must(f.Volumes.GetStore().Add(other))
 	if failure := f.checkHandle(backend.Answer{Handle: "h", Volume: own}, o); failure == nil {
-		t.Error("the handle of another volume is taken")
+		t.Error("the handle of another volume is accepted")
 	}
 }
 
@@ -289,11 +289,11 @@ func TestHandlesOfUncachedVolumesAreReserved(t *testing.T) {
 	m := newMemory()
 	for range 2 {
 		if !m.reserve("handle", "a") {
-			t.Error("a free handle, or one's own, is refused")
+			t.Error("a free handle or the claim's own handle is refused")
 		}
 	}
 	if m.reserve("handle", "b") {
-		t.Error("the handle of another claim's volume is given")
+		t.Error("a reserved handle is given to another claim")
 	}
 	m.release("handle")
 	if !m.reserve("handle", "b") {

@@ -38,34 +38,34 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// flow is the claim side with the real volume side and a driver behind a socket,
-// on an API that fails when a test says so.
+// flow is a claim controller with a real deletion controller, a driver behind a socket, and a
+// fake API with injected failures.
 type flow struct {
 	*testing.T
 	client *fake.Clientset
 	mock   *csimock.Server
 	driver *csi.Driver
-	// calls is the driver as the claim side has it.
+	// calls is the driver of the claim controller.
 	calls  wrapped
 	events *record.FakeRecorder
-	// translator is that of the in-tree plugin that the driver replaces.
+	// translator translates volumes of the migrated in-tree plugin.
 	translator interface {
 		csibackend.Translator
 		disk.Translator
 	}
 	store *store.Store
-	// terms is how often the leader lease has changed hands.
+	// terms is the number of transitions of the leader lease.
 	terms int32
 	// backend is the backend of the next process, nil for the driver.
 	backend backend.Backend
-	// deletions is the volume side.
+	// deletions is the deletion controller.
 	deletions *deletion.Controller
 	*Controller
 }
 
 const flowClaim = "ns/claim/uid"
 
-// versioned has the API give Leases versions, and refuse updates of others.
+// versioned makes the fake API set resourceVersions of Leases and check them in updates.
 func versioned(client *fake.Clientset) *fake.Clientset {
 	version := 0
 	stamp := func(object runtime.Object) *coordinationv1.Lease {
@@ -89,7 +89,7 @@ func versioned(client *fake.Clientset) *fake.Clientset {
 	return client
 }
 
-// newTestStore returns a journal that is being written until the test ends.
+// newTestStore returns a journal that runs until the test ends.
 func newTestStore(t *testing.T, client *fake.Clientset, node string) *store.Store {
 	t.Helper()
 	s := store.New(store.Config{
@@ -137,7 +137,7 @@ func newFlow(t *testing.T, finalizers ...string) *flow {
 	return f
 }
 
-// restart is a new process with full caches.
+// restart starts a new process with synced caches.
 func (f *flow) restart() {
 	f.Helper()
 	factory, locks := informers.NewSharedInformerFactory(f.client, 0), &controller.KeyLocks{}
@@ -184,8 +184,9 @@ func (f *flow) must(err error) {
 	}
 }
 
-// fail has the next request of the kind fail, before or after it is done.
-func (f *flow) fail(verb, resource string, after bool) {
+// failNext makes the next request with the verb and resource fail, before or after it is
+// executed.
+func (f *flow) failNext(verb, resource string, after bool) {
 	spent := false
 	f.client.PrependReactor(verb, resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if spent {
@@ -200,8 +201,8 @@ func (f *flow) fail(verb, resource string, after bool) {
 	})
 }
 
-// now is the claim as it is, brought into the cache.
-func (f *flow) now() *v1.PersistentVolumeClaim {
+// syncClaim copies the claim from the API into the cache and returns it.
+func (f *flow) syncClaim() *v1.PersistentVolumeClaim {
 	f.Helper()
 	claim, err := f.client.CoreV1().PersistentVolumeClaims("ns").Get(f.Context(), "claim", metav1.GetOptions{})
 	f.must(err)
@@ -209,29 +210,29 @@ func (f *flow) now() *v1.PersistentVolumeClaim {
 	return claim
 }
 
-// remove marks the claim as deleted, as the server does for one that is held.
-func (f *flow) remove() {
+// setDeleting sets the claim's deletionTimestamp, as a deletion with a finalizer does.
+func (f *flow) setDeleting() {
 	f.Helper()
-	claim := f.now().DeepCopy()
+	claim := f.syncClaim().DeepCopy()
 	claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(f.Context(), claim, metav1.UpdateOptions{})
 	f.must(err)
 }
 
-// step reconciles the claim as it is now and says whether that failed.
-func (f *flow) step(wantFailure bool) {
+// reconcile syncs the cache and reconciles the claim.
+func (f *flow) reconcile(wantFailure bool) {
 	f.Helper()
-	f.now()
+	f.syncClaim()
 	if err := f.Reconcile(context.Background(), flowClaim); (err != nil) != wantFailure {
 		f.Errorf("Reconcile = %v, want an error: %v", err, wantFailure)
 	}
 }
 
-// anyNumber of calls is right where an event of the volume may come between two steps.
+// anyNumber is for tests where an event of the volume may repeat the call.
 const anyNumber = -1
 
-// expect compares what there is: volumes in the driver, volumes of the API, calls
-// of CreateVolume, and entries in the journal. No claim has a finalizer of ours.
+// expect compares the number of volumes in the driver, of PersistentVolumes, of CreateVolume
+// calls and of journal entries. No claim may have our old finalizer.
 func (f *flow) expect(stored, recorded, calls, entries int) {
 	f.Helper()
 	volumes, err := f.client.CoreV1().PersistentVolumes().List(f.Context(), metav1.ListOptions{})
@@ -256,7 +257,7 @@ func (f *flow) expect(stored, recorded, calls, entries int) {
 	}
 }
 
-// entries are those in the Leases of the journal.
+// entries returns the entries in the Leases of the kind.
 func (f *flow) entries(kind journal.Kind) []journal.Entry {
 	f.Helper()
 	f.store.Flush(f.Context())
@@ -272,39 +273,41 @@ func (f *flow) entries(kind journal.Kind) []journal.Entry {
 	return all
 }
 
-// vanish removes the claim, as the server does for one without finalizers.
-func (f *flow) vanish() {
+// deleteClaim deletes the claim from the API and the cache.
+func (f *flow) deleteClaim() {
 	f.Helper()
-	claim := f.now()
+	claim := f.syncClaim()
 	f.must(f.client.CoreV1().PersistentVolumeClaims("ns").Delete(f.Context(), "claim", metav1.DeleteOptions{}))
 	f.must(f.Claims.GetStore().Delete(claim))
 	f.claimGone(claim)
 }
 
-// again reconciles the claim though it is gone.
-func (f *flow) again(wantFailure bool) {
+// reconcileDeleted reconciles the deleted claim.
+func (f *flow) reconcileDeleted(wantFailure bool) {
 	f.Helper()
 	if err := f.Reconcile(context.Background(), flowClaim); (err != nil) != wantFailure {
 		f.Errorf("Reconcile = %v, want an error: %v", err, wantFailure)
 	}
 }
 
-// change edits the claim.
-func (f *flow) change(edit func(*v1.PersistentVolumeClaim)) {
+// editClaim edits the claim in the API and the cache.
+func (f *flow) editClaim(edit func(*v1.PersistentVolumeClaim)) {
 	f.Helper()
-	claim := f.now().DeepCopy()
+	claim := f.syncClaim().DeepCopy()
 	edit(claim)
 	_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(f.Context(), claim, metav1.UpdateOptions{})
 	f.must(err)
-	f.now()
+	f.syncClaim()
 }
 
-func (f *flow) inject(code codes.Code, created bool, times int) {
+// injectFault makes CreateVolume fail with the code, with or without a created volume.
+func (f *flow) injectFault(code codes.Code, created bool, times int) {
 	f.Helper()
 	f.must(f.mock.Inject(csimock.Fault{Method: "CreateVolume", Code: code, After: created, Times: times}))
 }
 
-func (f *flow) reported() string {
+// takeEvents returns the events since the last call.
+func (f *flow) takeEvents() string {
 	var all []string
 	for {
 		select {

@@ -39,19 +39,19 @@ func (w *wrapped) CreateVolume(ctx context.Context, request *spec.CreateVolumeRe
 	return w.Driver.CreateVolume(ctx, request)
 }
 
-// The PersistentVolume comes and goes during the call, and no entry has events wake
+// The PersistentVolume comes and goes during the call, and without an entry no event enqueues
 // the claim.
 func TestCallOfGoneClaimIsRepeatedSoon(t *testing.T) {
 	f := newFlow(t)
 	f.journaled.Store(false)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
-	f.vanish()
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
+	f.deleteClaim()
 	calls, recorded := 0, make(chan struct{})
 	own := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{UID: "uid"}}}
 	f.calls.before = func() {
 		switch calls++; {
-		case calls < 9: // more often than the watch of claims wakes it
+		case calls < 9: // more than the number of claim events
 			f.volumeChanged(nil, own)
 		case calls == 9:
 			close(recorded)
@@ -66,7 +66,7 @@ func TestCallOfGoneClaimIsRepeatedSoon(t *testing.T) {
 	select {
 	case <-recorded:
 	case <-time.After(10 * time.Second):
-		t.Error("nothing has the request repeated")
+		t.Error("the request is not repeated")
 	}
 	stop()
 	<-ended
@@ -79,11 +79,11 @@ func TestRescheduledClaimWaitsForScheduler(t *testing.T) {
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
 	}
 	f.delayBinding()
-	f.change(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "full" })
-	f.inject(codes.ResourceExhausted, false, 1)
-	f.step(false)
+	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "full" })
+	f.injectFault(codes.ResourceExhausted, false, 1)
+	f.reconcile(false)
 	f.expect(0, 0, 1, 0)
-	if _, selected := f.now().Annotations[storage.AnnSelectedNode]; selected {
+	if _, selected := f.syncClaim().Annotations[storage.AnnSelectedNode]; selected {
 		t.Error("the node is still selected")
 	}
 }
@@ -91,21 +91,21 @@ func TestRescheduledClaimWaitsForScheduler(t *testing.T) {
 func TestInfeasibleRequestWaitsWithoutJournal(t *testing.T) {
 	f := newFlow(t)
 	f.journaled.Store(false)
-	f.inject(codes.InvalidArgument, false, 1)
-	f.step(false)
+	f.injectFault(codes.InvalidArgument, false, 1)
+	f.reconcile(false)
 	f.expect(0, 0, 1, 0)
 }
 
 func TestChangedAttributesClassWakesClaim(t *testing.T) {
 	f := newFlow(t)
-	changed := f.now().DeepCopy()
+	changed := f.syncClaim().DeepCopy()
 	changed.Spec.VolumeAttributesClassName = ptr.To("fast")
-	if !f.needsReconcile(f.now(), changed) {
-		t.Error("the claim is not tried again")
+	if !f.needsReconcile(f.syncClaim(), changed) {
+		t.Error("the claim is not retried")
 	}
 }
 
-// delayBinding has the class wait for the scheduler.
+// delayBinding sets the binding mode WaitForFirstConsumer in the class.
 func (f *flow) delayBinding() {
 	f.Helper()
 	class, err := f.client.StorageV1().StorageClasses().Get(f.Context(), "class", metav1.GetOptions{})
@@ -115,8 +115,8 @@ func (f *flow) delayBinding() {
 	f.must(f.Classes.GetStore().Update(class))
 }
 
-// mend gives the class a parameter.
-func (f *flow) mend(key, value string) {
+// setClassParameter sets a parameter of the class.
+func (f *flow) setClassParameter(key, value string) {
 	f.Helper()
 	class, err := f.client.StorageV1().StorageClasses().Get(f.Context(), "class", metav1.GetOptions{})
 	f.must(err)
@@ -125,46 +125,46 @@ func (f *flow) mend(key, value string) {
 	f.must(f.Classes.GetStore().Update(class))
 }
 
-// Somebody mends the class of a claim whose first call timed out.
+// The class of a claim changes after the first call timed out.
 func TestLongUnansweredRequestIsBuiltAgain(t *testing.T) {
-	for name, code := range map[string]codes.Code{"timeouts": codes.DeadlineExceeded, "internal errors": codes.Internal, "a missing pool": codes.NotFound} {
+	for name, code := range map[string]codes.Code{"timeouts": codes.DeadlineExceeded, "internal errors": codes.Internal, "missing pool": codes.NotFound} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
-			f.inject(codes.DeadlineExceeded, false, 1)
-			f.step(true)
-			f.inject(code, false, 1)
-			f.mend("pool", "mended")
-			f.step(true)
+			f.injectFault(codes.DeadlineExceeded, false, 1)
+			f.reconcile(true)
+			f.injectFault(code, false, 1)
+			f.setClassParameter("pool", "changed")
+			f.reconcile(true)
 			if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "" {
 				t.Errorf("built again at once: %+v", open)
 			}
 			f.Timeouts.RepeatedFailure = time.Nanosecond
-			f.fail("create", "persistentvolumes", false)
-			f.step(true)
-			if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "mended" || len(open[0].Superseded) != 1 {
+			f.failNext("create", "persistentvolumes", false)
+			f.reconcile(true)
+			if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "changed" || len(open[0].Superseded) != 1 {
 				t.Errorf("entries: %+v", open)
 			}
-			f.step(false)
+			f.reconcile(false)
 			f.expect(1, 1, 3, 0)
 		})
 	}
 }
 
-func TestUnwritableJournalIsReportedOnTheClaim(t *testing.T) {
+func TestUnwritableJournalIsReportedOnClaim(t *testing.T) {
 	f := newFlow(t)
-	f.fail("update", "leases", false)
-	f.step(true)
-	if events := f.reported(); !strings.Contains(events, "ProvisioningFailed") || !strings.Contains(events, "journal") {
+	f.failNext("update", "leases", false)
+	f.reconcile(true)
+	if events := f.takeEvents(); !strings.Contains(events, "ProvisioningFailed") || !strings.Contains(events, "journal") {
 		t.Errorf("events: %s", events)
 	}
 }
 
-// The right to write Leases is taken away while the process leads.
-func TestClaimIsServedWithoutRightToWriteLeases(t *testing.T) {
+// The process loses the permission to write Leases.
+func TestClaimIsServedWithoutLeasePermission(t *testing.T) {
 	for name, tc := range map[string]struct {
 		allowed  bool
 		recorded int
-	}{"the right is missing": {false, 1}, "something else forbids it": {true, 0}} {
+	}{"permission missing": {false, 1}, "forbidden for another reason": {true, 0}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
 			var reasons []string
@@ -176,9 +176,9 @@ func TestClaimIsServedWithoutRightToWriteLeases(t *testing.T) {
 				return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: tc.allowed}}, nil
 			})
 			f.store.ForbiddenFor = 0
-			f.step(true)
-			f.step(tc.recorded == 0)
-			f.step(tc.recorded == 0)
+			f.reconcile(true)
+			f.reconcile(tc.recorded == 0)
+			f.reconcile(tc.recorded == 0)
 			f.expect(tc.recorded, tc.recorded, tc.recorded, 0)
 			if len(reasons) != tc.recorded {
 				t.Errorf("calls without an entry: %v", reasons)
@@ -189,10 +189,10 @@ func TestClaimIsServedWithoutRightToWriteLeases(t *testing.T) {
 
 func TestLongUnansweredRequestIsRepeatedWithoutItsClass(t *testing.T) {
 	f := newFlow(t)
-	f.inject(codes.DeadlineExceeded, true, 1)
-	f.step(true)
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
 	f.Timeouts.RepeatedFailure = 0
 	f.must(f.Classes.GetStore().Replace(nil, ""))
-	f.step(false)
+	f.reconcile(false)
 	f.expect(1, 1, 2, 0)
 }

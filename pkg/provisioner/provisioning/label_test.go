@@ -8,22 +8,22 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestUnknownClassHasNoSeriesOfItsOwn(t *testing.T) {
+func TestUnknownClassGetsNoMetricSeries(t *testing.T) {
 	f := newFlow(t)
 	for _, name := range []string{"invented", "another", "a third"} {
-		claim := f.now().DeepCopy()
+		claim := f.syncClaim().DeepCopy()
 		claim.Spec.StorageClassName = ptr.To(name)
 		f.must(f.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), claim, "ns"))
-		f.step(true)
+		f.reconcile(true)
 	}
 	failed := f.Metrics.PersistentVolumeClaimProvisionFailedTotal
 	if series := testutil.CollectAndCount(failed); series != 1 || testutil.ToFloat64(failed.WithLabelValues("", "")) != 3 {
-		t.Errorf("%d series, of which that of no class has %v", series, testutil.ToFloat64(failed.WithLabelValues("", "")))
+		t.Errorf("%d series, the series without a class has %v; want 1 series with 3", series, testutil.ToFloat64(failed.WithLabelValues("", "")))
 	}
-	claim := f.now().DeepCopy()
+	claim := f.syncClaim().DeepCopy()
 	claim.Spec.StorageClassName = ptr.To("class")
 	f.must(f.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), claim, "ns"))
-	f.step(false)
+	f.reconcile(false)
 	if made := testutil.ToFloat64(f.Metrics.PersistentVolumeClaimProvisionTotal.WithLabelValues("class", "")); made != 1 {
 		t.Errorf("%v volumes of the class were counted, want 1", made)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// zonal is a driver with topology that knows in which zone the last volume is.
+// zonal is a driver with topology. It stores the zone of the last volume.
 type zonal struct {
 	local
 	zone string
@@ -42,7 +42,7 @@ func newZonalController(t *testing.T, driver *zonal) *Controller {
 	return c
 }
 
-func TestSelectedNodeIsReadLiveIfItMatters(t *testing.T) {
+func TestSelectedNodeIsReadLiveIfNeeded(t *testing.T) {
 	unlabeled := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 	for name, tc := range map[string]struct {
 		known    *v1.Node
@@ -50,10 +50,10 @@ func TestSelectedNodeIsReadLiveIfItMatters(t *testing.T) {
 		zone     string
 		reads    int
 	}{
-		"watched node, claim by the watch": {newNode("node", "watched"), true, "watched", 0},
-		"watched node, claim by a list":    {newNode("node", "watched"), false, "live", 1},
-		"watched before it had labels":     {unlabeled, true, "live", 1},
-		"not watched yet":                  {nil, true, "live", 1},
+		"cached node, claim by a watch event": {newNode("node", "watched"), true, "watched", 0},
+		"cached node, claim by a list":        {newNode("node", "watched"), false, "live", 1},
+		"cached node without labels":          {unlabeled, true, "live", 1},
+		"node not cached":                     {nil, true, "live", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reads, driver := 0, &zonal{}
@@ -74,7 +74,7 @@ func TestSelectedNodeIsReadLiveIfItMatters(t *testing.T) {
 	}
 }
 
-func TestRepeatedRequestReadsTheNodeLive(t *testing.T) {
+func TestRepeatedRequestReadsNodeLive(t *testing.T) {
 	driver := &zonal{}
 	c := newZonalController(t, driver)
 	c.Streamed = func(string) bool { return true }

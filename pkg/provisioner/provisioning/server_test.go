@@ -22,7 +22,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// discarding is a volume side that knows of no volume and counts what it deletes.
+// discarding is a Deletion without recorded volumes that counts the discarded ones.
 type discarding struct{ deleted int }
 
 func (*discarding) Naming(*v1.PersistentVolume) []string { return nil }
@@ -43,21 +43,21 @@ func (d *discarding) Discard(context.Context, *v1.PersistentVolume, string) erro
 	return nil
 }
 
-func TestClaimIsServedByTheProvisionerOfItsNode(t *testing.T) {
+func TestProvisionerOfSelectedNodeServesClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
 		node           string
 		old, deleting  bool
 		calls, volumes int
 		finalizerOff   bool
 	}{
-		"its own node":                               {node: "mine", calls: 1, volumes: 1},
-		"another node":                               {node: "yours"},
-		"no node yet":                                {},
-		"old finalizer, another node":                {node: "yours", old: true},
-		"old finalizer, another node, deleted":       {node: "yours", old: true, deleting: true},
-		"old finalizer, this node, deleted":          {node: "mine", old: true, deleting: true, calls: 1, volumes: 1, finalizerOff: true},
-		"old finalizer, no node, deleted":            {old: true, deleting: true, finalizerOff: true},
-		"deleted, and nothing is known of any calls": {deleting: true},
+		"this node":                            {node: "mine", calls: 1, volumes: 1},
+		"other node":                           {node: "yours"},
+		"no node":                              {},
+		"old finalizer, another node":          {node: "yours", old: true},
+		"old finalizer, another node, deleted": {node: "yours", old: true, deleting: true},
+		"old finalizer, this node, deleted":    {node: "mine", old: true, deleting: true, calls: 1, volumes: 1, finalizerOff: true},
+		"old finalizer, no node, deleted":      {old: true, deleting: true, finalizerOff: true},
+		"deleted without a call":               {deleting: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, driver := nodeClient(tc.node, tc.old, tc.deleting), &local{}
@@ -80,7 +80,7 @@ func TestClaimIsServedByTheProvisionerOfItsNode(t *testing.T) {
 	}
 }
 
-func TestDeletedClaimLeadsToNoCallOnAnyNode(t *testing.T) {
+func TestDeletedClaimLeadsToNoCall(t *testing.T) {
 	client, driver := nodeClient("", true, true), &local{}
 	for i := range 20 {
 		if err := newNodeController(t, client, driver, fmt.Sprint("node-", i)).Reconcile(t.Context(), "ns/claim/uid"); err != nil {
@@ -92,7 +92,7 @@ func TestDeletedClaimLeadsToNoCallOnAnyNode(t *testing.T) {
 	}
 }
 
-// nodeClient is an API with one claim.
+// nodeClient returns a fake API with one claim.
 func nodeClient(node string, old, deleting bool) *fake.Clientset {
 	class, immediate := "class", storagev1.VolumeBindingImmediate
 	claim := &v1.PersistentVolumeClaim{
@@ -110,7 +110,7 @@ func nodeClient(node string, old, deleting bool) *fake.Clientset {
 	return versioned(fake.NewClientset(claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "ours", VolumeBindingMode: &immediate, ReclaimPolicy: &policy}))
 }
 
-// newNodeController returns the provisioner of a node, with full caches and its journal read.
+// newNodeController returns the controller of a node after cache sync and Start.
 func newNodeController(t *testing.T, client *fake.Clientset, driver csibackend.Driver, node string) *Controller {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)

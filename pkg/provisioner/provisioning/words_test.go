@@ -14,11 +14,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// The words are those of external-provisioner 6.4 and its library in the same event.
+// The key words are from the events of external-provisioner 6.4 and its library.
 func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 	f := newFlow(t)
 	node := func(f *flow, name string) *observation {
-		claim := f.now().DeepCopy()
+		claim := f.syncClaim().DeepCopy()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, storage.AnnSelectedNode, name)
 		return &observation{claim: claim, name: "pvc-uid"}
 	}
@@ -57,7 +57,7 @@ func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 			refuse(o, err)
 		}, []string{"Warning ProvisioningFailed ", "failed to get target node", "timeout"}},
 		"object cannot be written": {func(o *observation) {
-			f.fail("create", "persistentvolumes", false)
+			f.failNext("create", "persistentvolumes", false)
 			f.updateRecord(o, func(r *claimRecord) { r.volume = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}} })
 			o.record, _ = f.memory.lookup("uid")
 			_, _ = f.save(t.Context(), o)
@@ -67,7 +67,7 @@ func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.Reporter.Forget("uid")
-			tc.act(&observation{claim: f.now().DeepCopy(), name: "pvc-uid"})
+			tc.act(&observation{claim: f.syncClaim().DeepCopy(), name: "pvc-uid"})
 			if len(f.events.Events) == 0 {
 				t.Fatal("no event")
 			}
