@@ -21,7 +21,7 @@ type objects struct {
 
 	mu      sync.Mutex
 	changed chan struct{}     // closed with the next change
-	told    map[string]string // last event text, by object
+	last    map[string]string // last event text, by object
 }
 
 // watchObjects watches the objects and calls tell for each new state, until ctx ends or
@@ -34,7 +34,7 @@ func watchObjects(ctx context.Context, client kubernetes.Interface, tell func(Ev
 		claims:  core.PersistentVolumeClaims().Lister(),
 		tell:    tell,
 		changed: make(chan struct{}),
-		told:    map[string]string{},
+		last:    map[string]string{},
 	}
 	for _, informer := range []cache.SharedInformer{core.PersistentVolumes().Informer(), core.PersistentVolumeClaims().Informer()} {
 		if _, err := informer.AddEventHandler(watched.handler()); err != nil {
@@ -81,8 +81,8 @@ func (o *objects) note(object any, gone bool) {
 	defer o.mu.Unlock()
 	close(o.changed)
 	o.changed = make(chan struct{})
-	if o.told[event.Object] != event.What {
-		o.told[event.Object] = event.What
+	if o.last[event.Object] != event.What {
+		o.last[event.Object] = event.What
 		o.tell(event)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 func TestEachNewStateIsToldOnce(t *testing.T) {
 	client := fake.NewClientset(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}})
-	var told []Event
-	seen, stop, err := watchObjects(t.Context(), client, func(e Event) { told = append(told, e) })
+	var events []Event
+	seen, stop, err := watchObjects(t.Context(), client, func(e Event) { events = append(events, e) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,11 +34,11 @@ func TestEachNewStateIsToldOnce(t *testing.T) {
 	}
 	awaitOrFail(t, seen, "the claim is gone", func() bool { return seen.claim("demo") == nil })
 	stop()
-	got := whats(told)
+	got := whats(events)
 	slices.Sort(got) // volumes and claims come from watches of their own
 	want := []string{"PV a: Bound, no finalizers", "PVC demo: gone from the API", "PVC demo: no finalizers"}
 	if !slices.Equal(got, want) {
-		t.Errorf("told %q, want each state once: %q", got, want)
+		t.Errorf("got events %q, want each state once: %q", got, want)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestRecorderWaitsForEarlierEvents(t *testing.T) {
 	})
 }
 
-// advance lets the fake clock of a bubble go on, and all that waits for it.
+// advance moves the fake clock of a bubble forward, and waits for its goroutines.
 func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -100,30 +100,30 @@ func TestFollowWritesEndsAtTheEndMark(t *testing.T) {
 		return object{"verb": verb, "objectRef": object{"resource": volumes, "name": name}, "user": object{"username": adminUser}}
 	}
 	path := writeLines(t, request("delete", "a"), request("get", "a"), request("get", "last"), request("delete", "b"))
-	var told []Event
-	if err := followWrites(t.Context(), path, "last", func(e Event) { told = append(told, e) }); err != nil {
+	var events []Event
+	if err := followWrites(t.Context(), path, "last", func(e Event) { events = append(events, e) }); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := whats(told), []string{"deletes PV a"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+	if got, want := whats(events), []string{"deletes PV a"}; !slices.Equal(got, want) {
+		t.Errorf("got events %q, want %q", got, want)
 	}
 }
 
 func TestFollowCallsEndsAtListVolumes(t *testing.T) {
 	call := func(method string) object { return object{"method": method, "volume": "vol-1", "code": "OK"} }
 	path := writeLines(t, call("Probe"), call("CreateVolume"), call(listMethod), call("DeleteVolume"))
-	var told []Event
-	if err := followCalls(t.Context(), path, func(e Event) { told = append(told, e) }); err != nil {
+	var events []Event
+	if err := followCalls(t.Context(), path, func(e Event) { events = append(events, e) }); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := whats(told), []string{"CreateVolume vol-1 → OK"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+	if got, want := whats(events), []string{"CreateVolume vol-1 → OK"}; !slices.Equal(got, want) {
+		t.Errorf("got events %q, want %q", got, want)
 	}
 }
 
 func TestBrokenLogIsNamedInTheError(t *testing.T) {
 	path := writeLines(t, "no object")
-	tell := func(e Event) { t.Errorf("told %+v", e) }
+	tell := func(e Event) { t.Errorf("got events %+v", e) }
 	for name, err := range map[string]error{
 		"audit log": followWrites(t.Context(), path, "last", tell),
 		"call log":  followCalls(t.Context(), path, tell),

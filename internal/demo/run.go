@@ -78,7 +78,7 @@ type run struct {
 	outcome Outcome
 }
 
-// show starts the programs, plays the scenario with its timeline, and lists the volumes
+// show starts the programs, runs the scenario with its timeline, and lists the volumes
 // that are left.
 func (r *run) show(ctx context.Context) error {
 	if err := r.cluster.StartPrograms(ctx, r.outcome.Gate); err != nil {
@@ -96,27 +96,27 @@ func (r *run) show(ctx context.Context) error {
 	return r.cluster.StopPrograms()
 }
 
-// record prints the timeline while the scenario is played, up to the last action of any
+// record prints the timeline while the scenario runs, up to the last action of any
 // program.
 func (r *run) record(ctx context.Context) error {
 	recorder := startRecorder(newTimeline(r.outcome.Gate, time.Now()), r.printer, r.fail)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return followWrites(ctx, r.cluster.plane.AuditLog, r.last(), recorder.tell) })
 	group.Go(func() error { return followCalls(ctx, r.cluster.driver.CallLog, recorder.tell) })
-	group.Go(func() error { return r.play(ctx, recorder.tell) })
+	group.Go(func() error { return r.runScenario(ctx, recorder.tell) })
 	err, unprinted := group.Wait(), recorder.finish()
 	return cmp.Or(err, unprinted)
 }
 
-// play plays the scenario, stops the controllers and lists the volumes that are left.
-func (r *run) play(ctx context.Context, tell func(Event)) error {
+// runScenario runs the scenario, stops the controllers and lists the volumes that are left.
+func (r *run) runScenario(ctx context.Context, tell func(Event)) error {
 	objects, stop, err := watchObjects(ctx, r.cluster.Client(), tell)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	story := scenario{cluster: r.cluster, objects: objects, tell: tell}
-	if err := story.play(ctx, r.outcome.Gate); err != nil {
+	if err := story.run(ctx, r.outcome.Gate); err != nil {
 		return err
 	}
 	if err := r.cluster.StopControllers(); err != nil {
@@ -129,12 +129,12 @@ func (r *run) play(ctx context.Context, tell func(Event)) error {
 	return r.endAudit(ctx)
 }
 
-// endAudit reads a volume that does not exist: its request is the end mark for
-// followWrites in the audit log.
+// endAudit reads a volume that does not exist: followWrites stops at this request in the
+// audit log.
 func (r *run) endAudit(ctx context.Context) error {
 	_, err := r.cluster.Client().CoreV1().PersistentVolumes().Get(ctx, r.last(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("mark end of the run in the audit log: %w", err)
+		return fmt.Errorf("end the run in the audit log: %w", err)
 	}
 	return nil
 }

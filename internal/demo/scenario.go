@@ -30,15 +30,15 @@ type scenario struct {
 	volume *v1.PersistentVolume
 }
 
-// play deletes a volume before its claim, and returns once both are gone. With the gate
+// run deletes a volume before its claim, and returns once both are gone. With the gate
 // off it then waits until another volume was reclaimed.
-func (s *scenario) play(ctx context.Context, honor bool) error {
-	acts := []func(context.Context) error{s.applyClass, s.createClaim, s.showVolume, s.deleteVolume, s.deleteClaim}
+func (s *scenario) run(ctx context.Context, honor bool) error {
+	steps := []func(context.Context) error{s.applyClass, s.createClaim, s.showVolume, s.deleteVolume, s.deleteClaim}
 	if !honor {
-		acts = append(acts, s.reclaimMarker)
+		steps = append(steps, s.reclaimMarker)
 	}
-	for _, act := range acts {
-		if err := act(ctx); err != nil {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
 			return err
 		}
 	}

@@ -212,16 +212,16 @@ func (a acquisition) String() string {
 	return "unknown"
 }
 
-// acquire runs an elector, which waits for the lease and then calls work. The elector
-// cannot be told to retry, so a released lease ends it, and the caller runs another one.
+// acquire runs an elector, which waits for the lease and then calls work. An elector cannot
+// retry early: a released lease ends the elector, and the caller runs another elector.
 func (e *election) acquire(work func(context.Context)) (acquisition, error) {
 	var outcome atomic.Int32
-	settle := func(to acquisition) bool { return outcome.CompareAndSwap(int32(acquiring), int32(to)) }
+	setOutcome := func(to acquisition) bool { return outcome.CompareAndSwap(int32(acquiring), int32(to)) }
 	electing, stopElector := context.WithCancel(e.renewing)
 	defer stopElector()
 	elector, err := leaderelection.NewLeaderElector(e.config(leaderelection.LeaderCallbacks{
 		OnStartedLeading: func(leading context.Context) {
-			if settle(acquired) {
+			if setOutcome(acquired) {
 				work(leading)
 			}
 		},
@@ -237,7 +237,7 @@ func (e *election) acquire(work func(context.Context)) (acquisition, error) {
 	go func() {
 		select {
 		case <-e.released:
-			if settle(restarted) {
+			if setOutcome(restarted) {
 				stopElector()
 			}
 		case <-electing.Done():
@@ -245,7 +245,7 @@ func (e *election) acquire(work func(context.Context)) (acquisition, error) {
 	}()
 	e.watchdog.SetLeaderElection(elector)
 	elector.Run(electing)
-	settle(acquisitionEnded)
+	setOutcome(acquisitionEnded)
 	return acquisition(outcome.Load()), nil
 }
 

@@ -44,7 +44,7 @@ type standby struct {
 	t      *testing.T
 	client *fake.Clientset
 	led    chan time.Time // when it began to lead
-	// contested lets its writes of the lease conflict, of which the fake client knows nothing.
+	// contested makes writes of the lease conflict: the fake client detects no conflicts.
 	contested atomic.Bool
 	stop      context.CancelFunc
 	ended     chan error

@@ -140,7 +140,7 @@ func (r recordingRoundTripper) RoundTrip(request *http.Request) (*http.Response,
 	return response, err
 }
 
-// WrappedRoundTripper lets client-go close the idle connections of the transport.
+// WrappedRoundTripper enables client-go to close the idle connections of the transport.
 func (r recordingRoundTripper) WrappedRoundTripper() http.RoundTripper { return r.RoundTripper }
 
 func (f *failures) record(request *http.Request, err error) {

@@ -69,7 +69,7 @@ func TestKillEndsChildren(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	held, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,13 +78,13 @@ func TestKillEndsChildren(t *testing.T) {
 		t.Errorf("kill: %v", err)
 	}
 	// The pipe is closed when the last process that has it open ends.
-	if err := held.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := reader.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(io.Discard, held); err != nil {
+	if _, err := io.Copy(io.Discard, reader); err != nil {
 		t.Errorf("read pipe: %v, want its end", err)
 	}
-	if err := held.Close(); err != nil {
+	if err := reader.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Explain returns the error of a flag set as one sentence. Help is the command that
-// lists the flags. Errors that are not pflag's are returned unchanged.
+// Explain returns an error of pflag as one sentence for the user. help is the command that
+// lists the flags. Other errors are returned unchanged.
 func Explain(flags *pflag.FlagSet, err error, help string) error {
 	var (
 		unknown *pflag.NotExistError
@@ -24,7 +24,7 @@ func Explain(flags *pflag.FlagSet, err error, help string) error {
 	case errors.As(err, &unknown):
 		return fmt.Errorf("there is no flag --%s; %s lists all", unknown.GetSpecifiedName(), help)
 	case errors.As(err, &invalid):
-		return fmt.Errorf("--%s=%s is refused: %s; see %s", invalid.GetFlag().Name, invalid.GetValue(), fault(invalid), help)
+		return fmt.Errorf("--%s=%s is refused: %s; see %s", invalid.GetFlag().Name, invalid.GetValue(), reason(invalid), help)
 	case errors.As(err, &noValue):
 		return fmt.Errorf("--%s has no value; give it as --%s=VALUE, which %s; see %s", noValue.GetFlag().Name, noValue.GetFlag().Name, requirement(noValue.GetFlag()), help)
 	case errors.As(err, &syntax):
@@ -33,7 +33,8 @@ func Explain(flags *pflag.FlagSet, err error, help string) error {
 	return err
 }
 
-// unknownShorthand names the flag if only the second dash is missing.
+// unknownShorthand returns the error for a flag with one dash. The error suggests the flag
+// with two dashes if that exists.
 func unknownShorthand(flags *pflag.FlagSet, given, help string) error {
 	name, _, _ := strings.Cut(given, "=")
 	if flags.Lookup(name) != nil {
@@ -42,9 +43,9 @@ func unknownShorthand(flags *pflag.FlagSet, given, help string) error {
 	return fmt.Errorf("there is no flag -%s; names have two dashes, as --NAME=VALUE; %s lists all", name, help)
 }
 
-// fault returns what is wrong with a value. A flag with a syntax of its own explains it
-// itself.
-func fault(invalid *pflag.InvalidValueError) string {
+// reason returns why a value is refused: in our words for types of valuesOf, otherwise in
+// the words of the flag's own parser.
+func reason(invalid *pflag.InvalidValueError) string {
 	flag := invalid.GetFlag()
 	switch {
 	case errors.Is(invalid, strconv.ErrRange):
@@ -62,7 +63,7 @@ func requirement(flag *pflag.Flag) string {
 	return "must be of the form " + flag.Value.Type()
 }
 
-// valuesOf describes the values that a flag takes, "" for a type with a syntax of its own.
+// valuesOf describes the valid values of a flag, "" for types with their own error messages.
 func valuesOf(flag *pflag.Flag) string {
 	switch flag.Value.Type() {
 	case "int", "int32", "int64":
