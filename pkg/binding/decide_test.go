@@ -143,7 +143,7 @@ func TestEveryClaimSettlesAfterAtMostEightSteps(t *testing.T) {
 		s, steps := start, 0
 		for ; DecideClaim(s).Action != Wait; steps++ {
 			if steps == 8 {
-				t.Fatalf("%+v does not settle: %+v", start, s)
+				t.Fatalf("%+v needs too many steps: %+v", start, s)
 			}
 			next := step(s, DecideClaim(s).Action)
 			if next == s {

@@ -24,7 +24,7 @@ func seed(f *testing.F) {
 
 // fits is a simple twin of the rules: it tests one condition after the other.
 func fits(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
-	size, asked := volume.Spec.Capacity[v1.ResourceStorage], claim.Spec.Resources.Requests[v1.ResourceStorage]
+	size, requested := volume.Spec.Capacity[v1.ResourceStorage], claim.Spec.Resources.Requests[v1.ResourceStorage]
 	mode := func(m *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
 		if m == nil {
 			return v1.PersistentVolumeFilesystem
@@ -42,7 +42,7 @@ func fits(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 			return false
 		}
 	}
-	return volume.DeletionTimestamp == nil && size.Cmp(asked) >= 0 &&
+	return volume.DeletionTimestamp == nil && size.Cmp(requested) >= 0 &&
 		mode(volume.Spec.VolumeMode) == mode(claim.Spec.VolumeMode) &&
 		attributes(volume.Spec.VolumeAttributesClassName) == attributes(claim.Spec.VolumeAttributesClassName)
 }

@@ -13,13 +13,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// NewFilteredListWatch lists and watches only the objects of the source that keep
-// returns true for. An object that keep begins to accept is added to the cache, one
-// that keep no longer accepts is deleted from it. The source needs its functions that
-// take a context; the client tells whether it supports streaming lists.
+// NewFilteredListWatch lists and watches only the objects for which keep returns true. An
+// update after which keep returns true adds the object to the cache; an update after which
+// keep returns false deletes the object from the cache. The source must have the functions
+// with a context. The type of client says whether streaming lists are supported.
 //
-// CameByWatch returns whether an object with that resource version reached the cache
-// as a watch event. Then the cache has seen the very write that made keep accept it.
+// cameByWatch reports whether an object with the resource version reached the cache as a
+// watch event: then the cache saw the write after which keep returned true.
 func NewFilteredListWatch(source *cache.ListWatch, client any, keep func(object runtime.Object) bool) (filtered cache.ListerWatcher, cameByWatch func(version string) bool) {
 	f := newFilter(keep)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{

@@ -8,7 +8,7 @@ const MaxSteps = 16
 
 // ErrTooManySteps is returned for an object that needs more than [MaxSteps] steps. The
 // loop requeues its key with backoff, and ignores events for the key until then.
-var ErrTooManySteps = errors.New("the object does not settle: another program reverts what is written to it")
+var ErrTooManySteps = errors.New("too many writes to one object: another program reverts our writes")
 
 // StepCounter counts the steps of one reconcile. The zero value is ready.
 type StepCounter int

@@ -40,11 +40,10 @@ func Enclosing(plugin, directory string) []string {
 	return keys
 }
 
-// OnSeparateNodes reports whether no node reaches both host-path volumes, so that
-// deleting or recycling the volume leaves the data of the other one alone. The plugin
-// deletes directories of its own node, whatever the node affinity of the volume: a
-// volume is not separate from another one that only the plugin's node reaches. node is
-// the name of the plugin's node, "" if it is unknown.
+// OnSeparateNodes reports whether deleting or recycling a host-path volume cannot reach
+// the data of the other volume: no node reaches both, and the plugin's node, whose
+// directories the plugin deletes whatever the node affinity is, does not reach the other
+// volume alone. node is the name of the plugin's node, "" if it is unknown.
 func OnSeparateNodes(node string, volume, other *v1.PersistentVolume) bool {
 	labels := map[string]string{v1.LabelHostname: node}
 	endangered := node != "" && topology.Reaches(labels, other.Spec.NodeAffinity) && !topology.Reaches(labels, volume.Spec.NodeAffinity)

@@ -30,7 +30,7 @@ func (d Driver) Handle(volume *v1.PersistentVolume) (string, error) {
 	case err != nil:
 		return "", err
 	case source.Driver != d.Name:
-		return "", fmt.Errorf("the volume is reclaimed by driver %s and has a handle of driver %s, so neither is asked to delete it", d.Name, source.Driver)
+		return "", fmt.Errorf("the volume is reclaimed by driver %s and has a handle of driver %s, so no driver deletes it", d.Name, source.Driver)
 	case source.VolumeHandle == "":
 		return "", errors.New("the volume has no volume handle")
 	default:
@@ -48,7 +48,7 @@ func (d Driver) HandleOf(volume *v1.PersistentVolume) string {
 }
 
 // Same reports whether the two volumes stand for one disk. Plugin names count only if
-// at least one volume has an in-tree source: two CSI sources are told apart by handle.
+// at least one volume has an in-tree source: two CSI sources are compared by handle.
 func (d Driver) Same(a, b *v1.PersistentVolume) bool {
 	if handle := d.HandleOf(a); handle != "" && handle == d.HandleOf(b) {
 		return true

@@ -32,7 +32,7 @@ type CloneSourceState struct {
 	Needed bool
 }
 
-// IsUnneededCloneSource reports whether the finalizer is to be removed. The source and its
+// IsUnneededCloneSource reports whether the finalizer can be removed. The source and its
 // clones are in one cache: once the cache shows the deletion of the source, it shows every
 // clone that was created before.
 func IsUnneededCloneSource(s CloneSourceState) bool {

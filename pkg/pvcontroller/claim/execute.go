@@ -101,8 +101,8 @@ func bindClaim(o *observation) *patch.Patch {
 		Annotate(o.claim, map[string]string{storage.AnnBindCompleted: yes, storage.AnnBoundByController: yes})
 }
 
-// confirmVolume reads the named volume from the API server before the user reads that
-// the volume is lost.
+// confirmVolume reads the named volume from the API server, because the cache may be stale.
+// Only then is the claim set to Lost.
 func (c *Controller) confirmVolume(ctx context.Context, o *observation) (*observation, error) {
 	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, o.claim.Spec.VolumeName, metav1.GetOptions{})
 	switch {
@@ -130,7 +130,7 @@ func setMigratedTo(o *observation) *patch.Patch {
 	return change.Annotate(o.claim, map[string]string{storage.AnnMigratedTo: o.driver})
 }
 
-// report sends the event about why a claim waits.
+// report sends the event with the reason why a claim waits, or forgets the last event.
 func (c *Controller) report(o *observation, reason binding.Reason) {
 	if event, sent := c.eventFor(o, reason); sent {
 		c.Reporter.Report(o.claim, event)

@@ -9,16 +9,16 @@ import (
 	operations "github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 )
 
-// Counters of the default class being assigned to claims without class.
+// Counters of assignments of the default class to existing claims without class.
 var (
 	classAssignments = metrics.NewCounter(&metrics.CounterOpts{
 		Name:           "retroactive_storageclass_total",
-		Help:           "Number of times that a claim was to get the default class after it was made, failures included",
+		Help:           "Number of attempts to assign the default class to an existing claim, failures included",
 		StabilityLevel: metrics.ALPHA,
 	})
 	classAssignmentErrors = metrics.NewCounter(&metrics.CounterOpts{
 		Name:           "retroactive_storageclass_errors_total",
-		Help:           "Number of times that a claim could not be given the default class",
+		Help:           "Number of failed attempts to assign the default class to an existing claim",
 		StabilityLevel: metrics.ALPHA,
 	})
 )

@@ -57,10 +57,10 @@ func TestOldFinalizerOfOwnPluginIsRemoved(t *testing.T) {
 func TestNoFinalizerIsAddedToClaims(t *testing.T) {
 	for _, provisioner := range []string{intree.HostPathName, "example.com/driver", "kubernetes.io/gce-pd"} {
 		t.Run(provisioner, func(t *testing.T) {
-			made := free("made", "1", referringTo("other", "other"))
-			made.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: provisioner, "exeunt.io/holds-claims": "other"}
-			c, _ := newController(t, pendingClaim(ofClass("class")), class(provisioner, storagev1.VolumeBindingImmediate), made)
-			c.volumeChanged(nil, made)
+			created := free("created", "1", referringTo("other", "other"))
+			created.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: provisioner, "exeunt.io/holds-claims": "other"}
+			c, _ := newController(t, pendingClaim(ofClass("class")), class(provisioner, storagev1.VolumeBindingImmediate), created)
+			c.volumeChanged(nil, created)
 			if claim := reconcile(t, c); len(claim.Finalizers) > 0 || claim.Annotations[storage.AnnStorageProvisioner] == "" {
 				t.Errorf("finalizers %v, annotations %v", claim.Finalizers, claim.Annotations)
 			}
@@ -83,9 +83,9 @@ func TestReconcileEndsThoughWebhookRevertsWrites(t *testing.T) {
 
 // A person reserved a provisioned volume for the claim.
 func TestExistingPluginVolumeIsBoundWithoutProvisioning(t *testing.T) {
-	made := free("pvc-former", "1", inClass("class"))
-	made.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: intree.HostPathName}
-	c, _ := newController(t, pendingClaim(ofClass("class")), class(intree.HostPathName, storagev1.VolumeBindingImmediate), made)
+	created := free("pvc-former", "1", inClass("class"))
+	created.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: intree.HostPathName}
+	c, _ := newController(t, pendingClaim(ofClass("class")), class(intree.HostPathName, storagev1.VolumeBindingImmediate), created)
 	if claim := reconcile(t, c); claim.Status.Phase != v1.ClaimBound || claim.Spec.VolumeName != "pvc-former" {
 		t.Errorf("the claim is %s, bound to %q", claim.Status.Phase, claim.Spec.VolumeName)
 	}

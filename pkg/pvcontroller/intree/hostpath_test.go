@@ -34,7 +34,7 @@ func request(change ...func(*intree.Request)) intree.Request {
 
 func TestHostPathVolumeIsProvisionedAndDeleted(t *testing.T) {
 	plugin := &intree.HostPath{Root: t.TempDir(), Provisions: true}
-	made, err := plugin.Describe(request())
+	volume, err := plugin.Describe(request())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,25 +45,25 @@ func TestHostPathVolumeIsProvisionedAndDeleted(t *testing.T) {
 	if left, err := os.ReadDir(plugin.Root); err != nil || len(left) > 0 {
 		t.Errorf("describing volumes left %v (%v)", left, err)
 	}
-	for _, volume := range []*v1.PersistentVolume{made, other, made} { // after a crash, once more
+	for _, volume := range []*v1.PersistentVolume{volume, other, volume} { // after a crash, once more
 		if err := plugin.Create(t.Context(), volume); err != nil {
 			t.Fatal(err)
 		}
 	}
-	path := made.Spec.HostPath.Path
+	path := volume.Spec.HostPath.Path
 	switch {
 	case other.Spec.HostPath.Path == path:
 		t.Errorf("two volumes share the directory %s", path)
 	case !strings.HasPrefix(path, plugin.Root+"/hostpath_pv/"):
 		t.Errorf("the volume is at %s, want it below %s/hostpath_pv", path, plugin.Root)
-	case made.Name != "pvc-1" || made.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete || len(made.Spec.AccessModes) != 1:
-		t.Errorf("provisioned %+v", made)
+	case volume.Name != "pvc-1" || volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete || len(volume.Spec.AccessModes) != 1:
+		t.Errorf("provisioned %+v", volume)
 	}
 	if err := os.WriteFile(filepath.Join(path, "data"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // deleting what is gone is a success
-		if err := plugin.Delete(t.Context(), made); err != nil {
+		if err := plugin.Delete(t.Context(), volume); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,8 +85,8 @@ func TestHostPathRefusesUnsupportedRequests(t *testing.T) {
 		"data source reference": func(r *intree.Request) { r.Claim.Spec.DataSourceRef = &v1.TypedObjectReference{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if made, err := plugin.Describe(request(change)); err == nil {
-				t.Errorf("provisioned %+v", made)
+			if volume, err := plugin.Describe(request(change)); err == nil {
+				t.Errorf("provisioned %+v", volume)
 			}
 		})
 	}
@@ -96,9 +96,9 @@ func TestHostPathRefusesUnsupportedRequests(t *testing.T) {
 	if _, err := (&intree.HostPath{Root: plugin.Root}).Describe(request()); !errors.Is(err, intree.ErrDisabled) {
 		t.Errorf("Describe = %v, want %v unless a flag allows it", err, intree.ErrDisabled)
 	}
-	made, err := plugin.Describe(request(func(r *intree.Request) { r.Class.ReclaimPolicy = &retain }))
-	if err != nil || made.Spec.PersistentVolumeReclaimPolicy != retain {
-		t.Errorf("the class's policy is not the volume's: %+v (%v)", made, err)
+	volume, err := plugin.Describe(request(func(r *intree.Request) { r.Class.ReclaimPolicy = &retain }))
+	if err != nil || volume.Spec.PersistentVolumeReclaimPolicy != retain {
+		t.Errorf("the class's policy is not the volume's: %+v (%v)", volume, err)
 	}
 }
 

@@ -75,14 +75,14 @@ func TestCountVolumes(t *testing.T) {
 }
 
 func TestPlugin(t *testing.T) {
-	for want, made := range map[string]v1.PersistentVolumeSource{
+	for want, source := range map[string]v1.PersistentVolumeSource{
 		"kubernetes.io/host-path": {HostPath: &v1.HostPathVolumeSource{}},
 		"kubernetes.io/nfs":       {NFS: &v1.NFSVolumeSource{}},
 		"N/A":                     {Local: &v1.LocalVolumeSource{}},
 	} {
-		volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: made}}
+		volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: source}}
 		if got := plugin(volume); got != want {
-			t.Errorf("plugin(%+v) = %q, want %q", made, got, want)
+			t.Errorf("plugin(%+v) = %q, want %q", source, got, want)
 		}
 	}
 }

@@ -23,5 +23,5 @@ func (c *Controller) reportNeverBound(o observation, err error) {
 	if err != nil || o.claim == nil || !storage.NeverBound(o.claim) || o.claim.UID != o.volume.Spec.ClaimRef.UID {
 		return
 	}
-	c.Reporter.Report(o.claim, controller.WarningEvent(string(binding.NeverBoundVolume), fmt.Sprintf("Volume %q was deleted before the claim was bound to it; it is reclaimed, and another one is made", o.volume.Name)))
+	c.Reporter.Report(o.claim, controller.WarningEvent(string(binding.NeverBoundVolume), fmt.Sprintf("Volume %q was deleted before the claim was bound to it; the volume is reclaimed, and the claim gets another volume", o.volume.Name)))
 }

@@ -22,11 +22,11 @@ func (c *Controller) enqueueProtection(volume *v1.PersistentVolume) {
 	}
 }
 
-// Protect adds or removes pv-protection of a volume whose metadata and phase are right.
-// Reconcile enqueues any other volume again.
+// Protect adds or removes pv-protection of a volume that needs no other write. Reconcile
+// enqueues every other volume again.
 func (c *Controller) Protect(ctx context.Context, name string) error {
 	volume := c.Caches.Volume(name)
-	if volume == nil || !c.Versions.IsFresh(volume) || !c.isSettled(volume) {
+	if volume == nil || !c.Versions.IsFresh(volume) || !c.needsNoWrite(volume) {
 		return nil
 	}
 	claim, err := c.claimOfProtected(ctx, volume)
@@ -43,9 +43,9 @@ func (c *Controller) Protect(ctx context.Context, name string) error {
 	return err
 }
 
-// isSettled reports whether Reconcile has nothing to write to the volume, as far as the
-// caches know.
-func (c *Controller) isSettled(volume *v1.PersistentVolume) bool {
+// needsNoWrite reports whether Reconcile, according to the caches, has nothing to write to
+// the volume.
+func (c *Controller) needsNoWrite(volume *v1.PersistentVolume) bool {
 	if !c.InTree.Metadata(volume).IsEmpty() {
 		return false
 	}
@@ -58,8 +58,8 @@ func (c *Controller) isSettled(volume *v1.PersistentVolume) bool {
 	}
 }
 
-// claimOfProtected compares the volume with its claim. A volume that is held if its
-// claim is gone loses pv-protection only after the claim was read from the API server.
+// claimOfProtected compares the volume with its claim. The claim is read from the API
+// server if the volume would await its reclaim without the claim.
 func (c *Controller) claimOfProtected(ctx context.Context, volume *v1.PersistentVolume) (storage.ClaimRelation, error) {
 	cached := storage.ClaimOf(volume, c.Caches.Claim(controller.ClaimKey(volume)))
 	ifGone := c.protectionState(volume, volume.Status.Phase, storage.ClaimGone)

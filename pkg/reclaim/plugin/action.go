@@ -8,8 +8,8 @@ type Action int
 const (
 	// Wait changes nothing.
 	Wait Action = iota
-	// Confirm reads the volume, its claim and its recycler pod from the API server and
-	// decides again.
+	// Confirm reads the volume, its claim and its recycler pod from the API server, and
+	// calls Decide again.
 	Confirm
 	// DeleteVolume deletes the volume in the storage system.
 	DeleteVolume
@@ -21,13 +21,13 @@ const (
 	SetPhaseFailed
 	// CreateRecycler creates the recycler pod.
 	CreateRecycler
-	// DeleteRecycler deletes a recycler pod that is not ours or not needed.
+	// DeleteRecycler deletes a recycler pod that is unneeded or was created for other data.
 	DeleteRecycler
-	// FinishRecycling deletes the recycler pod and remembers its success.
+	// FinishRecycling deletes the recycler pod and remembers the pod's success.
 	FinishRecycling
 	// RetryRecycling sets the phase Failed and deletes the recycler pod.
 	RetryRecycling
-	// ReportForbidden sets the phase Failed: the pv-controller may not recycle.
+	// ReportForbidden sets the phase Failed: pv-controller has no right to recycle.
 	ReportForbidden
 	// ClearClaimRef removes the claimRef, so that another claim can use the volume.
 	ClearClaimRef
@@ -49,17 +49,17 @@ type Decision struct {
 type Reason string
 
 const (
-	// ReclaimedByOther: the provisioner reclaims the volume.
+	// ReclaimedByOther: the provisioner of a CSI driver reclaims the volume.
 	ReclaimedByOther Reason = "ReclaimedByOther"
 	// PolicyKeepsData: the policy is Retain.
 	PolicyKeepsData Reason = "PolicyKeepsData"
 	// UnknownPolicy: this version does not know the policy.
 	UnknownPolicy Reason = "VolumeUnknownReclaimPolicy"
-	// GateOff: the gate HonorPVReclaimPolicy is off.
+	// GateOff: the feature gate HonorPVReclaimPolicy is off.
 	GateOff Reason = "GateOff"
 	// StillClaimed: the claim may use the volume.
 	StillClaimed Reason = "StillClaimed"
-	// HandleShared: another PersistentVolume has data at the same place, or below it.
+	// HandleShared: another PersistentVolume has the same path, or a path below or above.
 	HandleShared Reason = "VolumeHandleShared"
 	// ClaimReleased: the claim no longer uses the volume.
 	ClaimReleased Reason = "ClaimReleased"
@@ -69,7 +69,7 @@ const (
 	NoPlugin Reason = "NoPlugin"
 	// DataKept: the claim is bound to another volume and never wrote to this one.
 	DataKept Reason = "DataKept"
-	// VolumeDeleting: the volume is being deleted, so that no claim will use it again.
+	// VolumeDeleting: the volume is being deleted, so no claim can use the volume again.
 	VolumeDeleting Reason = "VolumeDeleting"
 	// VolumeUsed: a pod still uses the volume.
 	VolumeUsed Reason = "VolumeUsed"

@@ -85,7 +85,7 @@ var decideCases = map[string]struct {
 	"Retain deletes a running recycler pod":           {released(PolicyRetain, pod(RecyclerRunning)), Decision{DeleteRecycler, RecyclerPodUnneeded}},
 	"Retain waits for recycler pod being deleted":     {released(PolicyRetain, pod(RecyclerDeleting)), Decision{Wait, PolicyKeepsData}},
 	"Retain leaves a foreign pod alone":               {released(PolicyRetain, pod(RecyclerForeign)), Decision{Wait, PolicyKeepsData}},
-	"deleted volume lets its recycler pod run":        {released(PolicyRecycle, deleting, pod(RecyclerRunning)), Decision{Wait, VolumeDeleting}},
+	"deleted volume keeps its recycler pod":           {released(PolicyRecycle, deleting, pod(RecyclerRunning)), Decision{Wait, VolumeDeleting}},
 	"deleted volume's failed recycler pod is deleted": {released(PolicyRecycle, deleting, pod(RecyclerFailed)), Decision{DeleteRecycler, RecyclerPodUnneeded}},
 }
 

@@ -59,7 +59,7 @@ func (s MetadataState) replacesExternal() bool {
 	return s.InTree && s.Origin == OriginPlugin || s.needsNoFinalizer()
 }
 
-// needsNoFinalizer reports whether nothing is to be reclaimed before the object is deleted.
+// needsNoFinalizer reports whether the object can be deleted without a reclaim.
 func (s MetadataState) needsNoFinalizer() bool {
 	return !s.Honor || s.Policy == storage.PolicyRetain || s.Policy == storage.PolicyRecycle || s.Deleting && s.Unclaimed
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// observation is a claim and the PersistentVolume with the name of its volume, nil if
-// there is none. Both were read from the API server.
+// observation is a claim and its PersistentVolume. volume is nil if no PersistentVolume has
+// the name binding.ProvisionedName(claim). Both were read from the API server.
 type observation struct {
 	claim  *v1.PersistentVolumeClaim
 	volume *v1.PersistentVolume
@@ -29,8 +29,8 @@ type observation struct {
 	created bool
 }
 
-// provision takes step after step until the claim's volume is finished. The lock keeps
-// the reclaimer from deleting the volume meanwhile.
+// provision executes actions until the claim's volume is bound. The per-key lock keeps the
+// reclaimer from deleting the volume at the same time.
 func (c *Controller) provision(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
 	defer c.Locks.Lock(binding.ProvisionedName(claim))()
 	volume, err := c.readVolume(ctx, claim)
@@ -74,7 +74,7 @@ func (c *Controller) pluginOf(volume *v1.PersistentVolume) (intree.Provisioner, 
 	return c.Plugins.ProvisionerFor(volume.Annotations[storage.AnnDynamicallyProvisioned])
 }
 
-// execute carries out one action. It returns nil after the last one.
+// execute executes one action and returns the new observation, nil after the last action.
 func (c *Controller) execute(ctx context.Context, o observation, action binding.ProvisionAction) (*observation, error) {
 	switch action {
 	case binding.RecordVolume:
@@ -89,7 +89,7 @@ func (c *Controller) execute(ctx context.Context, o observation, action binding.
 	case binding.ReportCreated:
 		c.reportSuccess(ctx, o)
 	case binding.ReportNameConflict:
-		return nil, c.reportFailure(o.claim, fmt.Errorf("another volume has the name %s; delete that one, or this claim", o.volume.Name))
+		return nil, c.reportFailure(o.claim, fmt.Errorf("another volume has the name %s; delete that volume or this claim", o.volume.Name))
 	case binding.WaitForClaim:
 	}
 	return nil, nil

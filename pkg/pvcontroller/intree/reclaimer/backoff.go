@@ -17,7 +17,7 @@ type progress struct {
 	recycled string
 	// reported are the events of the last recycler pod that were repeated on the volume.
 	reported map[types.UID]bool
-	// failures since the last success, and the time before which no attempt is made.
+	// failures is the number since the last success; no attempt starts before until.
 	failures int
 	until    time.Time
 }

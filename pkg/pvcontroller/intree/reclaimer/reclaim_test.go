@@ -83,7 +83,7 @@ func TestFailedPluginIsRetriedWithBackoff(t *testing.T) {
 		}
 		want := []time.Duration{100, 600, 1600, 3600}
 		if len(tries) != len(want) {
-			t.Fatalf("asked at %v, want at %v", tries, want)
+			t.Fatalf("tried at %v, want at %v", tries, want)
 		}
 		for i := range want {
 			if tries[i] != want[i]*time.Millisecond {
@@ -118,7 +118,7 @@ func TestVolumeIsDeletedOnceThoughWritesFail(t *testing.T) {
 		s.reclaim()
 	}
 	if s.plugin.calls.Load() != 1 {
-		t.Errorf("the plugin was asked %d times, want once", s.plugin.calls.Load())
+		t.Errorf("the plugin was called %d times, want once", s.plugin.calls.Load())
 	}
 	if volume := s.Caches.Volume("v"); volume != nil && finalizer.Has(volume.Finalizers, finalizer.InTree) {
 		t.Errorf("the volume still has %v", volume.Finalizers)
@@ -237,7 +237,7 @@ func TestRecyclerPodOfFormerClaimIsReplaced(t *testing.T) {
 	pod, err := s.Client.CoreV1().Pods("default").Get(t.Context(), "recycler-for-v", metav1.GetOptions{})
 	s.must(err)
 	if pod.Annotations[plugin.RecyclerAnnotation] != "u/c" {
-		t.Errorf("the pod was made for %q", pod.Annotations[plugin.RecyclerAnnotation])
+		t.Errorf("the pod was created for %q", pod.Annotations[plugin.RecyclerAnnotation])
 	}
 	pod.Status.Phase = v1.PodSucceeded
 	_, err = s.Client.CoreV1().Pods("default").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})

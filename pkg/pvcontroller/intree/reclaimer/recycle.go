@@ -73,7 +73,7 @@ func (c *Controller) createRecycler(ctx context.Context, o observation) error {
 // deleteRecycler deletes a recycler pod that was created for other data or is not needed.
 func (c *Controller) deleteRecycler(ctx context.Context, o observation, reason plugin.Reason) error {
 	if reason == plugin.RecyclerPodForeign {
-		c.Reporter.Report(o.volume, recyclerEvent(fmt.Sprintf("pod %s/%s has the name and was not made for this volume's data; it is removed first", o.pod.Namespace, o.pod.Name)))
+		c.Reporter.Report(o.volume, recyclerEvent(fmt.Sprintf("pod %s/%s has the name of the recycler pod but was created for other data; it is deleted first", o.pod.Namespace, o.pod.Name)))
 	}
 	return c.deletePod(ctx, o.pod)
 }

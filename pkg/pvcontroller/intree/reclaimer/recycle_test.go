@@ -32,8 +32,8 @@ func TestPodEventsAreRepeatedOnce(t *testing.T) {
 			s.repeatPodEvents(t.Context(), observation{volume: volume, pod: pod})
 		}
 	}
-	if told := len(s.memory.Get(volume.UID).reported); told != 1 {
-		t.Errorf("%d events are remembered, of 5 pods of which 4 are gone", told)
+	if reported := len(s.memory.Get(volume.UID).reported); reported != 1 {
+		t.Errorf("%d events are remembered, of 5 pods of which 4 are gone", reported)
 	}
 	var want []string
 	for try := range 5 {
