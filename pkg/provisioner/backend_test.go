@@ -400,25 +400,3 @@ func TestServerSetFieldsAreDropped(t *testing.T) {
 		t.Errorf("metadata = %+v, want the provisioner's labels, annotations and finalizers", got)
 	}
 }
-
-// panicking is a provisioner with a defect.
-type panicking struct{ scripted }
-
-func (*panicking) Provision(context.Context, controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
-	panic("defect")
-}
-
-func (*panicking) Delete(context.Context, *v1.PersistentVolume) error { panic("defect") }
-
-func TestPanicIsAFailedCall(t *testing.T) {
-	s := newStorage(&panicking{})
-	if _, failure := provisionOnce(t.Context(), t, s); failure == nil || failure.Outcome != provision.Unanswered || !strings.Contains(failure.Err.Error(), "defect") {
-		t.Errorf("Provision: failure = %+v, want %v", failure, provision.Unanswered)
-	}
-	if err := s.Delete(t.Context(), testVolume()); err == nil || !strings.Contains(err.Error(), "defect") {
-		t.Errorf("Delete: error = %v", err)
-	}
-	if err := s.Discard(t.Context(), testVolume(), "handle"); err == nil || !strings.Contains(err.Error(), "defect") {
-		t.Errorf("Discard: error = %v", err)
-	}
-}

@@ -81,7 +81,8 @@ func (s *storage) Keys(volume *v1.PersistentVolume) []string { return []string{s
 // Same reports whether the two volumes stand for one disk. A directory of one node is
 // another disk than that of another node.
 func (s *storage) Same(a, b *v1.PersistentVolume) bool {
-	return s.key(a) == s.key(b) && !(isOnNodes(a) && topology.Disjoint(a.Spec.NodeAffinity, b.Spec.NodeAffinity))
+	separate := isOnNodes(a) && topology.Disjoint(a.Spec.NodeAffinity, b.Spec.NodeAffinity)
+	return s.key(a) == s.key(b) && !separate
 }
 
 // Delete calls Delete of the provisioner, unless its DeletionGuard forbids that.
