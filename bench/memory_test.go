@@ -40,7 +40,7 @@ func BenchmarkMemory(b *testing.B) {
 	s := harness.Own(b, harness.Setup{NoPrograms: true}, harness.Within(memoryTimeout))
 	began := time.Now()
 	fill(s)
-	b.Logf("%d pairs of volume and claim were made in %s", memoryPairs, time.Since(began).Round(time.Second))
+	b.Logf("%d pairs of volume and claim were created in %s", memoryPairs, time.Since(began).Round(time.Second))
 	b.Run("ours", func(b *testing.B) {
 		for b.Loop() {
 			measureMemory(b, s.Cluster, harness.Setup{})

@@ -82,7 +82,7 @@ func TestProgramKeepsVolumesAcrossRestart(t *testing.T) {
 	directory := t.TempDir()
 	args := []string{"--state-file", filepath.Join(directory, "state.json"), "--call-log", filepath.Join(directory, "calls.jsonl")}
 	first := launch(t, directory, args...)
-	made, err := first.CreateVolume(t.Context(), oneVolume)
+	created, err := first.CreateVolume(t.Context(), oneVolume)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestProgramKeepsVolumesAcrossRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := found.GetVolume().GetVolumeId(), made.GetVolume().GetVolumeId(); got != want {
+	if got, want := found.GetVolume().GetVolumeId(), created.GetVolume().GetVolumeId(); got != want {
 		t.Errorf("after the restart the volume is %s, want %s", got, want)
 	}
 	second.end(t, os.Interrupt)

@@ -34,9 +34,9 @@ type fakeStorage struct {
 	topology bool
 	// next has the faults of the next calls.
 	next []fault
-	// handles has the volumes by name; made counts the creations.
+	// handles has the volumes by name; created counts the creations.
 	handles map[string]string
-	made    int
+	created int
 	// known has the handles of PersistentVolumes.
 	known []string
 	// requested has the names of CreateVolume calls, deleted the deleted handles.
@@ -75,8 +75,8 @@ func (d *fakeStorage) CreateVolume(_ context.Context, request *spec.CreateVolume
 		return nil, status.Error(struck.code, "scripted fault")
 	}
 	if d.handles[request.GetName()] == "" {
-		d.made++
-		d.handles[request.GetName()] = fmt.Sprintf("%s-%d", request.GetName(), d.made)
+		d.created++
+		d.handles[request.GetName()] = fmt.Sprintf("%s-%d", request.GetName(), d.created)
 	}
 	handle := d.handles[request.GetName()]
 	if d.handle != "" {

@@ -209,7 +209,7 @@ func TestStaleCacheRecyclesNothing(t *testing.T) {
 			now, err := s.Client.CoreV1().PersistentVolumes().Get(s.Ctx, name, metav1.GetOptions{})
 			s.Must(err, "read volume")
 			if now.Spec.ClaimRef == nil || now.Status.Phase != v1.VolumeBound {
-				t.Errorf("the volume was made available: phase %s, claimRef %v", now.Status.Phase, now.Spec.ClaimRef)
+				t.Errorf("the volume became Available: phase %s, claimRef %v", now.Status.Phase, now.Spec.ClaimRef)
 			}
 			pods, err := s.Client.CoreV1().Pods(metav1.NamespaceDefault).List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + plugin.RecyclerName(now)})
 			s.Must(err, "list pods")

@@ -44,11 +44,11 @@ type values = map[string]any
 // kustomized renders a folder below deploy/ as "kubectl apply -k" does.
 func kustomized(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
-	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(deployment, folder))
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(deployment, folder))
 	if err != nil {
 		t.Fatalf("kustomize %s: %v", folder, err)
 	}
-	text, err := made.AsYaml()
+	text, err := rendered.AsYaml()
 	if err != nil {
 		t.Fatalf("kustomize %s: %v", folder, err)
 	}
@@ -79,11 +79,11 @@ func kustomizedSite(t *testing.T, files map[string]string) []*unstructured.Unstr
 	for name, text := range files {
 		write("/site/"+name, []byte(text))
 	}
-	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(memory, "/site")
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(memory, "/site")
 	if err != nil {
 		t.Fatalf("kustomize: %v", err)
 	}
-	text, err := made.AsYaml()
+	text, err := rendered.AsYaml()
 	if err != nil {
 		t.Fatalf("kustomize: %v", err)
 	}

@@ -150,7 +150,7 @@ func TestPodCreationRightIsOptional(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(tc.makes, makes); diff != "" {
-				t.Errorf("roles that let pods be made (-want +got):\n%s", diff)
+				t.Errorf("roles that allow to create pods (-want +got):\n%s", diff)
 			}
 		})
 	}

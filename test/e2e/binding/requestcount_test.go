@@ -135,12 +135,12 @@ func TestInvalidObjectsGetEventsAndCostBoundedRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Join(t, harness.Setup{})
-			tc.play(s)
+			tc.run(s)
 		})
 	}
 }
 
-func (tc invalidPair) play(s *harness.Session) {
+func (tc invalidPair) run(s *harness.Session) {
 	s.T.Helper()
 	volume := s.CreateVolume("fault", v1.PersistentVolumeReclaimRetain, withSize("1Mi"), tc.volume)
 	claim := s.CreateClaim("claim", s.Namespace, tc.claim)

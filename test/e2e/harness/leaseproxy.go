@@ -104,5 +104,5 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets [http.ResponseController] flush watch events.
+// Unwrap is for [http.ResponseController], which flushes watch events.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

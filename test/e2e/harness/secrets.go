@@ -48,7 +48,7 @@ func (s *Session) FinalizeNamespace(name string) {
 	s.Must(err, "finalize namespace")
 }
 
-// GrantSecrets lets the provisioner read secrets.
+// GrantSecrets grants the provisioner the right to read secrets.
 func (s *Session) GrantSecrets() {
 	s.T.Helper()
 	text, err := os.ReadFile(InCheckout("deploy", "provisioner", "secrets", "rbac.yaml"))

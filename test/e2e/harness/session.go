@@ -40,7 +40,7 @@ type Session struct {
 	Namespace string
 }
 
-// Option changes how a session is made.
+// Option changes the settings of a session.
 type Option func(*options)
 
 type options struct{ timeout time.Duration }

@@ -27,7 +27,7 @@ func (s *Session) StorageClient() spec.ControllerClient {
 // for a static PersistentVolume, and returns the handle.
 func (s *Session) CreateStoredVolume(name string) string {
 	s.T.Helper()
-	made, err := s.StorageClient().CreateVolume(s.Ctx, &spec.CreateVolumeRequest{
+	created, err := s.StorageClient().CreateVolume(s.Ctx, &spec.CreateVolumeRequest{
 		Name:          s.Namespace + "-" + name,
 		CapacityRange: &spec.CapacityRange{RequiredBytes: 1 << 20},
 		VolumeCapabilities: []*spec.VolumeCapability{{
@@ -36,7 +36,7 @@ func (s *Session) CreateStoredVolume(name string) string {
 		}},
 	})
 	s.Must(err, "make volume in the storage system")
-	return made.GetVolume().GetVolumeId()
+	return created.GetVolume().GetVolumeId()
 }
 
 // IsStored reports whether the storage system has the volume.

@@ -18,7 +18,7 @@ import (
 func awaitRecycler(s *harness.Session, volume *v1.PersistentVolume, other types.UID) *v1.Pod {
 	s.T.Helper()
 	which := harness.ObjectName{Resource: "pods", Namespace: metav1.NamespaceDefault, Name: plugin.RecyclerName(volume)}
-	return harness.Await(s, &v1.Pod{}, which, "was made", func(p *v1.Pod, exists bool) bool {
+	return harness.Await(s, &v1.Pod{}, which, "was created", func(p *v1.Pod, exists bool) bool {
 		return exists && p.UID != other && p.DeletionTimestamp == nil
 	})
 }

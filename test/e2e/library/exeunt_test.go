@@ -189,14 +189,14 @@ func TestGuardsAreAsked(t *testing.T) {
 	s := startFixture(t, exeunt, func(how *settings) { how.Guarded = true })
 	s.setResult(shouldProvision, declined)
 	claim := s.CreateClaim("claim", s.name)
-	s.Until("ShouldProvision was asked twice", func() bool { return s.count(shouldProvision, volumeOf(claim)) > 1 })
+	s.Until("ShouldProvision was called twice", func() bool { return s.count(shouldProvision, volumeOf(claim)) > 1 })
 	if calls := s.count(provisioned, volumeOf(claim)); calls > 0 {
 		t.Errorf("Provision was called %d times for an unqualified claim", calls)
 	}
 	s.setResult(shouldDelete, declined)
 	volume := s.AwaitBound(claim.Name)
 	s.DeleteClaim(claim.Name)
-	s.Until("ShouldDelete was asked twice", func() bool { return s.count(shouldDelete, volume.Name) > 1 })
+	s.Until("ShouldDelete was called twice", func() bool { return s.count(shouldDelete, volume.Name) > 1 })
 	if calls := s.count(deleting, volume.Name); calls > 0 {
 		t.Errorf("Delete was called %d times for a guarded volume", calls)
 	}

@@ -88,5 +88,5 @@ func (w *lateWriter) Write(text []byte) (int, error) {
 	return w.ResponseWriter.Write(text)
 }
 
-// Unwrap lets [http.ResponseController] flush the answers of watches.
+// Unwrap is for [http.ResponseController], which flushes watch events.
 func (w *lateWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

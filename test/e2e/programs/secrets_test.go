@@ -182,15 +182,15 @@ func (p *echoDriver) CreateVolume(_ context.Context, request *spec.CreateVolumeR
 	if err := p.fail("CreateVolume", codes.InvalidArgument, request.GetSecrets()); err != nil {
 		return nil, err
 	}
-	made := &spec.Volume{
+	created := &spec.Volume{
 		VolumeId: "volume-" + request.GetName(), CapacityBytes: request.GetCapacityRange().GetRequiredBytes(),
 		AccessibleTopology: []*spec.Topology{{Segments: map[string]string{"zone": "a"}}},
 	}
 	if secrets := request.GetSecrets(); p.first("volume") {
-		made.VolumeId, made.VolumeContext = "volume of "+secrets["password"], secrets
-		made.AccessibleTopology[0].Segments["zone"] = secrets["phrase"]
+		created.VolumeId, created.VolumeContext = "volume of "+secrets["password"], secrets
+		created.AccessibleTopology[0].Segments["zone"] = secrets["phrase"]
 	}
-	return &spec.CreateVolumeResponse{Volume: made}, nil
+	return &spec.CreateVolumeResponse{Volume: created}, nil
 }
 
 // DeleteVolume fails on the first call for each volume.

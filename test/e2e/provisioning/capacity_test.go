@@ -45,7 +45,7 @@ func TestCapacityObjectsFollowDriverClassesAndNodes(t *testing.T) {
 	}
 	both := map[string]int64{"a": gib, "b": gib}
 	both[zone] = left
-	s.AwaitCapacity("a volume was made", fmt.Sprintf("wait/a=%d wait/b=%d", both["a"], both["b"]))
+	s.AwaitCapacity("a volume was created", fmt.Sprintf("wait/a=%d wait/b=%d", both["a"], both["b"]))
 	s.DeleteClaim("claim")
 	s.AwaitCapacity("the volume was deleted", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib))
 
@@ -84,8 +84,8 @@ func TestUnchangedCapacityIsPolledButNotWritten(t *testing.T) {
 	s.StartProvisioner(s.Driver, "sidecar", nil, "--enable-capacity", "--capacity-poll-interval=200ms", "--capacity-ownerref-level=-1", "--capacity-for-immediate-binding")
 	gib := int64(1) << 30
 	s.AwaitCapacity("every class has its object", fmt.Sprintf("delete/a=%d retain/a=%d wait/a=%d", gib, gib, gib))
-	asked := s.CountDriverCalls(s.Driver, "GetCapacity")
-	awaitCalls(s, s.Driver, "GetCapacity", asked+9)
+	calls := s.CountDriverCalls(s.Driver, "GetCapacity")
+	awaitCalls(s, s.Driver, "GetCapacity", calls+9)
 	if writes := capacityWrites(s); writes != 3 {
 		t.Errorf("%d writes for 3 unchanged objects", writes)
 	}

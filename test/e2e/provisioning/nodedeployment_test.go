@@ -150,13 +150,13 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 // host, and that no node got a DeleteVolume call for a volume of another node.
 func expectOneCallPerVolume(s *harness.Session, nodes map[string]*localNode, bound map[string]*v1.PersistentVolume) {
 	s.T.Helper()
-	made, deleted := 0, 0
+	created, deleted := 0, 0
 	for _, n := range nodes {
-		made += s.CountDriverCalls(n.driver, "CreateVolume")
+		created += s.CountDriverCalls(n.driver, "CreateVolume")
 		deleted += s.CountDriverCalls(n.driver, "DeleteVolume")
 	}
-	if made != len(bound) || deleted != len(bound) {
-		s.T.Errorf("%d volumes: CreateVolume was called %d times, DeleteVolume %d times", len(bound), made, deleted)
+	if created != len(bound) || deleted != len(bound) {
+		s.T.Errorf("%d volumes: CreateVolume was called %d times, DeleteVolume %d times", len(bound), created, deleted)
 	}
 	writes := 0
 	events, err := sandbox.ReadAudit(s.Plane.AuditLog)

@@ -35,7 +35,7 @@ func besideUpstream(s *harness.Session, name, driver, provisioner string) *harne
 func describeVolume(s *harness.Session, claim string) string {
 	s.T.Helper()
 	volume := s.AwaitBound(claim)
-	made := s.StoredVolume(volume)
+	created := s.StoredVolume(volume)
 	annotations := map[string]string{}
 	for key, value := range volume.Annotations {
 		if !strings.HasPrefix(key, "exeunt.io/") {
@@ -49,7 +49,7 @@ func describeVolume(s *harness.Session, claim string) string {
 	}
 	text, err := json.MarshalIndent(map[string]any{
 		"annotations": annotations, "finalizers": slices.Sorted(slices.Values(volume.Finalizers)), "spec": spec,
-		"parameters": made.Parameters, "topology": made.Topology, "source": made.Source, "capacity": made.Capacity,
+		"parameters": created.Parameters, "topology": created.Topology, "source": created.Source, "capacity": created.Capacity,
 	}, "", " ")
 	s.Must(err, "encode volume")
 	const identity = "storage.kubernetes.io/csiProvisionerIdentity"

@@ -33,14 +33,14 @@ func TestServerReportsItsVersion(t *testing.T) {
 
 func TestTwoControlPlanesRunSideBySide(t *testing.T) {
 	t.Parallel()
-	one, two := start(t, ""), start(t, "")
-	if one.url == two.url {
-		t.Fatalf("both serve on %s", one.url)
+	first, second := start(t, ""), start(t, "")
+	if first.url == second.url {
+		t.Fatalf("both serve on %s", first.url)
 	}
-	createConfigMap(t, one.admin(t), "mark")
-	_, err := two.admin(t).CoreV1().ConfigMaps("default").Get(deadline(t), "mark", metav1.GetOptions{})
+	createConfigMap(t, first.admin(t), "object")
+	_, err := second.admin(t).CoreV1().ConfigMaps("default").Get(deadline(t), "object", metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("get what the other holds: %v, want not found", err)
+		t.Errorf("get an object that only the other control plane stores: %v, want not found", err)
 	}
 }
 
@@ -53,12 +53,12 @@ func TestRBACIsEnforced(t *testing.T) {
 		kubeconfig string
 		allowed    bool
 	}{
-		"the administrator may do everything":      {filepath.Join(plane.dir, "admin.kubeconfig"), true},
-		"a named user may do nothing":              {bob, false},
-		"a service account may do nothing":         {robot, false},
-		"a user in system:masters may do it":       {plane.kubeconfig(t, "--user", "eve", "--group", "system:masters"), true},
-		"a user made later may do nothing":         {plane.kubeconfig(t, "--user", "carol"), false},
-		"a service account made later may do none": {plane.kubeconfig(t, "--service-account", "lab/late"), false},
+		"the administrator may do everything":         {filepath.Join(plane.dir, "admin.kubeconfig"), true},
+		"a named user may do nothing":                 {bob, false},
+		"a service account may do nothing":            {robot, false},
+		"a user in system:masters may do all":         {plane.kubeconfig(t, "--user", "eve", "--group", "system:masters"), true},
+		"a user created later may do nothing":         {plane.kubeconfig(t, "--user", "carol"), false},
+		"a service account created later may do none": {plane.kubeconfig(t, "--service-account", "lab/late"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := client(t, tc.kubeconfig).CoreV1().Secrets("default").List(deadline(t), metav1.ListOptions{})
@@ -72,15 +72,15 @@ func TestRBACIsEnforced(t *testing.T) {
 func TestRestartKeepsObjectsAndAddress(t *testing.T) {
 	t.Parallel()
 	first := start(t, "")
-	createConfigMap(t, first.admin(t), "mark")
+	createConfigMap(t, first.admin(t), "object")
 	first.stop(t)
-	minted := first.kubeconfig(t, "--user", "eve", "--group", "system:masters")
+	kubeconfig := first.kubeconfig(t, "--user", "eve", "--group", "system:masters")
 
 	second := start(t, first.dir)
 	if second.url != first.url {
 		t.Errorf("%s became %s", first.url, second.url)
 	}
-	if _, err := client(t, minted).CoreV1().ConfigMaps("default").Get(deadline(t), "mark", metav1.GetOptions{}); err != nil {
+	if _, err := client(t, kubeconfig).CoreV1().ConfigMaps("default").Get(deadline(t), "object", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -109,7 +109,7 @@ func TestAuditLogHasOneLinePerRequest(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit.log")
 	plane := start(t, "", "--audit-log", file)
-	createConfigMap(t, client(t, plane.kubeconfig(t, "--user", "eve", "--group", "system:masters")), "mark")
+	createConfigMap(t, client(t, plane.kubeconfig(t, "--user", "eve", "--group", "system:masters")), "object")
 	plane.stop(t)
 	var creates int
 	for _, event := range readAudit(t, file) {
@@ -133,20 +133,20 @@ func TestStopLeavesNothing(t *testing.T) {
 	command.Env = append(os.Environ(), "TMPDIR="+temporary)
 	plane.run(t, command)
 	if content, err := os.ReadFile(plane.readyFile); string(content) != plane.url+"\n" {
-		t.Errorf("ready file holds %q, %v, want %s", content, err, plane.url)
+		t.Errorf("ready file contains %q, %v, want %s", content, err, plane.url)
 	}
 	plane.stop(t)
 	if plane.exitErr != nil {
 		t.Errorf("stop: %v, want exit code 0", plane.exitErr)
 	}
 	if err := syscall.Kill(-command.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("signal the process group: %v, want that none is left", err)
+		t.Errorf("signal the process group: %v, want no process left", err)
 	}
 	if left, err := os.ReadDir(temporary); err != nil || len(left) != 0 {
 		t.Errorf("left in the temporary directory: %v, %v", left, err)
 	}
 	if _, err := os.Stat(plane.readyFile); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("stat ready file: %v, want it gone", err)
+		t.Errorf("stat ready file: %v, want not found", err)
 	}
 }
 
@@ -156,8 +156,8 @@ func TestInputErrorsAreOneSentence(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a misspelt flag":           {[]string{"--dta-dir", "x"}, "unknown flag: --dta-dir, see controlplane --help"},
-		"a misspelt command":        {[]string{"kubeconfg"}, `unknown command "kubeconfg", did you mean kubeconfig?`},
+		"a misspelled flag":         {[]string{"--dta-dir", "x"}, "unknown flag: --dta-dir, see controlplane --help"},
+		"a misspelled command":      {[]string{"kubeconfg"}, `unknown command "kubeconfg", did you mean kubeconfig?`},
 		"an unknown API flag":       {[]string{"--extra-arg", "nonsense=1"}, "parse flags of kube-apiserver: unknown flag: --nonsense"},
 		"an unknown feature gate":   {[]string{"--feature-gates", "Foo=true"}, "set feature gates: unrecognized feature gate: Foo"},
 		"a user without a file":     {[]string{"--user", "bob"}, `parse "bob": the file is missing, want WHO=FILE`},
@@ -185,7 +185,7 @@ func createConfigMap(t *testing.T, client kubernetes.Interface, name string) {
 	}
 }
 
-// auditEvent has the tested fields of a line of the audit log.
+// auditEvent has the checked fields of one line of the audit log.
 type auditEvent struct {
 	Level, Stage, Verb string
 	User               struct{ Username string }

@@ -70,7 +70,7 @@ func TestCertificateAuthorityIsReused(t *testing.T) {
 	first := ensureAuthority(t, directory)
 	second := ensureAuthority(t, directory)
 	if !bytes.Equal(first.CertificatePEM(), second.CertificatePEM()) {
-		t.Error("opening the authority again made a new one")
+		t.Error("opening the authority again created a new authority")
 	}
 }
 

@@ -26,7 +26,7 @@ func waitUntilReady(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return fmt.Errorf("make admin client: %w", err)
 	}
-	last := errors.New("it was not asked yet")
+	last := errors.New("no readiness check has run yet")
 	err = wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
 		last = checkReady(ctx, client)
 		return last == nil, nil
