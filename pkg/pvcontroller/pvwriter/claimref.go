@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -20,6 +21,9 @@ const (
 	// ChosenByController: the volume referred to no claim.
 	ChosenByController
 )
+
+// String returns the name of the choice.
+func (c Choice) String() string { return enum.Name(c, "ChosenByPerson", "ChosenByController") }
 
 // SetClaimRef sets spec.claimRef to the claim, with the annotation bound-by-controller on a
 // volume that the controller chose.
