@@ -59,111 +59,114 @@ func term(requirements ...v1.TopologySelectorLabelRequirement) v1.TopologySelect
 
 var zones = []topology.Node{node("n1", "zone=a"), node("n2", "zone=b"), node("n3", "zone=b"), node("n4", "zone=c")}
 
+var (
+	silent     = topology.Node{Name: "silent", Labels: parse("zone=a")}
+	unlabelled = topology.Node{Name: "bare", Keys: []string{"zone"}}
+)
+
+var requirementCases = map[string]struct {
+	in                   topology.Input
+	requisite, preferred []string
+	fails                string
+}{
+	"Immediate requests all segments, from the offset": {
+		in:        topology.Input{ClaimName: "data-web-1", Nodes: zones, Immediate: true},
+		requisite: []string{"zone=a", "zone=b", "zone=c"}, preferred: []string{"zone=b", "zone=c", "zone=a"},
+	},
+	"Immediate without --immediate-topology": {in: topology.Input{Nodes: zones}},
+	"Immediate with allowed topologies": {
+		in:        topology.Input{ClaimName: "c", Nodes: zones, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
+		requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
+	},
+	"allowed topologies with an empty term": {
+		in: topology.Input{ClaimName: "c", Nodes: zones, Immediate: true, Allowed: []v1.TopologySelectorTerm{term()}},
+	},
+	"values of several keys are combined": {
+		in: topology.Input{Selected: &topology.Node{Name: "n", Labels: parse("rack=2 zone=b"), Keys: []string{"zone", "rack"}},
+			Allowed: []v1.TopologySelectorTerm{term(allow("zone", "a", "b"), allow("rack", "1", "2"))}},
+		requisite: []string{"rack=1 zone=a", "rack=1 zone=b", "rack=2 zone=a", "rack=2 zone=b"},
+		preferred: []string{"rack=2 zone=b", "rack=1 zone=a", "rack=1 zone=b", "rack=2 zone=a"},
+	},
+	"one key in two expressions": {
+		in:        topology.Input{ClaimName: "c", Allowed: []v1.TopologySelectorTerm{term(allow("zone", "a", "b"), allow("zone", "b", "c"))}},
+		requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
+	},
+	"selected node is preferred": {
+		in:        topology.Input{Nodes: zones, Selected: &zones[1]},
+		requisite: []string{"zone=a", "zone=b", "zone=c"}, preferred: []string{"zone=b", "zone=c", "zone=a"},
+	},
+	"strict": {
+		in:        topology.Input{Nodes: zones, Selected: &zones[1], Strict: true},
+		requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
+	},
+	"strict, allowed by a wider segment": {
+		in: topology.Input{Selected: &topology.Node{Name: "n", Labels: parse("rack=2 zone=b"), Keys: []string{"zone", "rack"}},
+			Strict: true, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
+		requisite: []string{"rack=2 zone=b"}, preferred: []string{"rack=2 zone=b"},
+	},
+	"strict, not allowed": {
+		in:    topology.Input{Selected: &zones[0], Strict: true, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
+		fails: "zone=a",
+	},
+	"selected node is not allowed": {
+		in:    topology.Input{Selected: &zones[0], Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
+		fails: "n1",
+	},
+	"selected node without the driver":  {in: topology.Input{Nodes: zones, Selected: &silent}, fails: "silent"},
+	"selected node without labels":      {in: topology.Input{Nodes: zones, Selected: &unlabelled}, fails: "bare"},
+	"Immediate, driver on no node":      {in: topology.Input{Nodes: []topology.Node{silent}, Immediate: true}, fails: "no node"},
+	"Immediate, no node has the labels": {in: topology.Input{Nodes: []topology.Node{unlabelled}, Immediate: true}, fails: "zone"},
+	"node without the driver is ignored": {
+		in:        topology.Input{ClaimName: "c", Nodes: []topology.Node{zones[1], silent}, Immediate: true},
+		requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
+	},
+	"selected node, other node without the driver": {
+		in:        topology.Input{Nodes: []topology.Node{zones[1], silent}, Selected: &zones[1]},
+		requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
+	},
+	"every registered set of keys": {
+		in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
+			node("new", "rack=1 zone=a"), registered("o1", "zone=b", "zone"), registered("o2", "zone=c", "zone")}},
+		requisite: []string{"zone=a", "zone=b", "zone=c", "rack=1 zone=a"},
+		preferred: []string{"zone=a", "zone=b", "zone=c", "rack=1 zone=a"},
+	},
+	"set of keys in another order": {
+		in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
+			registered("n1", "rack=1 zone=a", "zone", "rack"), registered("n2", "rack=1 zone=a", "rack", "zone")}},
+		requisite: []string{"rack=1 zone=a"}, preferred: []string{"rack=1 zone=a"},
+	},
+	"sets without a common key": {
+		in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
+			registered("n1", "region=e zone=1", "region"), registered("n2", "region=w zone=2", "zone"), registered("n3", "region=s zone=3")}},
+		requisite: []string{"region=e", "zone=2"}, preferred: []string{"region=e", "zone=2"},
+	},
+	"label that is not registered": {
+		in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
+			registered("n1", "region=e zone=1", "region"), registered("n2", "region=e zone=2", "region", "zone")}},
+		requisite: []string{"region=e", "region=e zone=2"}, preferred: []string{"region=e", "region=e zone=2"},
+	},
+	"set of keys without labels": {
+		in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
+			registered("n1", "zone=1", "zone"), registered("n2", "", "zone", "rack")}},
+		requisite: []string{"zone=1"}, preferred: []string{"zone=1"},
+	},
+	"keys of the selected node only": {
+		in: topology.Input{
+			Selected: &topology.Node{Name: "n1", Labels: parse("region=e"), Keys: []string{"region"}},
+			Nodes: []topology.Node{
+				registered("n1", "region=e", "region"), registered("n2", "region=w zone=1", "zone"), registered("n3", "region=c zone=2", "zone", "region")}},
+		requisite: []string{"region=c", "region=e"}, preferred: []string{"region=e", "region=c"},
+	},
+	"selected node missing in the cache": {
+		in: topology.Input{
+			Selected: &topology.Node{Name: "n1", Labels: parse("zone=b"), Keys: []string{"zone"}},
+			Nodes:    []topology.Node{registered("n1", "zone=old"), zones[3]}},
+		requisite: []string{"zone=b", "zone=c"}, preferred: []string{"zone=b", "zone=c"},
+	},
+}
+
 func TestRequirement(t *testing.T) {
-	silent := node("silent", "zone=a")
-	silent.Keys = nil
-	unlabelled := node("bare", "zone=a")
-	unlabelled.Labels = nil
-	for name, tc := range map[string]struct {
-		in                   topology.Input
-		requisite, preferred []string
-		fails                string
-	}{
-		"Immediate requests all segments, from the offset": {
-			in:        topology.Input{ClaimName: "data-web-1", Nodes: zones, Immediate: true},
-			requisite: []string{"zone=a", "zone=b", "zone=c"}, preferred: []string{"zone=b", "zone=c", "zone=a"},
-		},
-		"Immediate without --immediate-topology": {in: topology.Input{Nodes: zones}},
-		"Immediate with allowed topologies": {
-			in:        topology.Input{ClaimName: "c", Nodes: zones, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
-			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
-		},
-		"allowed topologies with an empty term": {
-			in: topology.Input{ClaimName: "c", Nodes: zones, Immediate: true, Allowed: []v1.TopologySelectorTerm{term()}},
-		},
-		"values of several keys are combined": {
-			in: topology.Input{Selected: &topology.Node{Name: "n", Labels: parse("rack=2 zone=b"), Keys: []string{"zone", "rack"}},
-				Allowed: []v1.TopologySelectorTerm{term(allow("zone", "a", "b"), allow("rack", "1", "2"))}},
-			requisite: []string{"rack=1 zone=a", "rack=1 zone=b", "rack=2 zone=a", "rack=2 zone=b"},
-			preferred: []string{"rack=2 zone=b", "rack=1 zone=a", "rack=1 zone=b", "rack=2 zone=a"},
-		},
-		"one key in two expressions": {
-			in:        topology.Input{ClaimName: "c", Allowed: []v1.TopologySelectorTerm{term(allow("zone", "a", "b"), allow("zone", "b", "c"))}},
-			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
-		},
-		"selected node is preferred": {
-			in:        topology.Input{Nodes: zones, Selected: &zones[1]},
-			requisite: []string{"zone=a", "zone=b", "zone=c"}, preferred: []string{"zone=b", "zone=c", "zone=a"},
-		},
-		"strict": {
-			in:        topology.Input{Nodes: zones, Selected: &zones[1], Strict: true},
-			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
-		},
-		"strict, allowed by a wider segment": {
-			in: topology.Input{Selected: &topology.Node{Name: "n", Labels: parse("rack=2 zone=b"), Keys: []string{"zone", "rack"}},
-				Strict: true, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
-			requisite: []string{"rack=2 zone=b"}, preferred: []string{"rack=2 zone=b"},
-		},
-		"strict, not allowed": {
-			in:    topology.Input{Selected: &zones[0], Strict: true, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
-			fails: "zone=a",
-		},
-		"selected node is not allowed": {
-			in:    topology.Input{Selected: &zones[0], Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
-			fails: "n1",
-		},
-		"selected node without the driver":  {in: topology.Input{Nodes: zones, Selected: &silent}, fails: "silent"},
-		"selected node without labels":      {in: topology.Input{Nodes: zones, Selected: &unlabelled}, fails: "bare"},
-		"Immediate, driver on no node":      {in: topology.Input{Nodes: []topology.Node{silent}, Immediate: true}, fails: "no node"},
-		"Immediate, no node has the labels": {in: topology.Input{Nodes: []topology.Node{unlabelled}, Immediate: true}, fails: "zone"},
-		"node without the driver is ignored": {
-			in:        topology.Input{ClaimName: "c", Nodes: []topology.Node{zones[1], silent}, Immediate: true},
-			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
-		},
-		"selected node, other node without the driver": {
-			in:        topology.Input{Nodes: []topology.Node{zones[1], silent}, Selected: &zones[1]},
-			requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
-		},
-		"every registered set of keys": {
-			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
-				node("new", "rack=1 zone=a"), registered("o1", "zone=b", "zone"), registered("o2", "zone=c", "zone")}},
-			requisite: []string{"zone=a", "zone=b", "zone=c", "rack=1 zone=a"},
-			preferred: []string{"zone=a", "zone=b", "zone=c", "rack=1 zone=a"},
-		},
-		"set of keys in another order": {
-			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
-				registered("n1", "rack=1 zone=a", "zone", "rack"), registered("n2", "rack=1 zone=a", "rack", "zone")}},
-			requisite: []string{"rack=1 zone=a"}, preferred: []string{"rack=1 zone=a"},
-		},
-		"sets without a common key": {
-			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
-				registered("n1", "region=e zone=1", "region"), registered("n2", "region=w zone=2", "zone"), registered("n3", "region=s zone=3")}},
-			requisite: []string{"region=e", "zone=2"}, preferred: []string{"region=e", "zone=2"},
-		},
-		"label that is not registered": {
-			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
-				registered("n1", "region=e zone=1", "region"), registered("n2", "region=e zone=2", "region", "zone")}},
-			requisite: []string{"region=e", "region=e zone=2"}, preferred: []string{"region=e", "region=e zone=2"},
-		},
-		"set of keys without labels": {
-			in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
-				registered("n1", "zone=1", "zone"), registered("n2", "", "zone", "rack")}},
-			requisite: []string{"zone=1"}, preferred: []string{"zone=1"},
-		},
-		"keys of the selected node only": {
-			in: topology.Input{
-				Selected: &topology.Node{Name: "n1", Labels: parse("region=e"), Keys: []string{"region"}},
-				Nodes: []topology.Node{
-					registered("n1", "region=e", "region"), registered("n2", "region=w zone=1", "zone"), registered("n3", "region=c zone=2", "zone", "region")}},
-			requisite: []string{"region=c", "region=e"}, preferred: []string{"region=e", "region=c"},
-		},
-		"selected node missing in the cache": {
-			in: topology.Input{
-				Selected: &topology.Node{Name: "n1", Labels: parse("zone=b"), Keys: []string{"zone"}},
-				Nodes:    []topology.Node{registered("n1", "zone=old"), zones[3]}},
-			requisite: []string{"zone=b", "zone=c"}, preferred: []string{"zone=b", "zone=c"},
-		},
-	} {
+	for name, tc := range requirementCases {
 		t.Run(name, func(t *testing.T) {
 			got, err := topology.Requirement(tc.in)
 			if tc.fails != "" {
