@@ -23,21 +23,23 @@ func scrape(t *testing.T, mux *http.ServeMux) string {
 	return answer.Body.String()
 }
 
+var migratedCallCases = map[string]struct {
+	migrated bool
+	want     []string
+}{
+	"driver that replaced a plugin": {true, []string{
+		`method_name="/csi.v1.Controller/DeleteVolume",migrated="false"} 1`, `method_name="/csi.v1.Controller/DeleteVolume",migrated="true"} 2`,
+		`method_name="/csi.v1.Controller/ControllerGetCapabilities",migrated="false"} 1`,
+	}},
+	"other driver": {false, []string{
+		`method_name="/csi.v1.Controller/DeleteVolume"} 3`, `method_name="/csi.v1.Controller/ControllerGetCapabilities"} 1`,
+	}},
+}
+
 // The endpoint serves the metrics before the driver's name is known.
 func TestMigratedCallsAreLabeled(t *testing.T) {
 	const count = `csi_sidecar_operations_seconds_count\{driver_name="csimock.exeunt.io",grpc_status_code="OK",`
-	for name, tc := range map[string]struct {
-		migrated bool
-		want     []string
-	}{
-		"driver that replaced a plugin": {true, []string{
-			`method_name="/csi.v1.Controller/DeleteVolume",migrated="false"} 1`, `method_name="/csi.v1.Controller/DeleteVolume",migrated="true"} 2`,
-			`method_name="/csi.v1.Controller/ControllerGetCapabilities",migrated="false"} 1`,
-		}},
-		"other driver": {false, []string{
-			`method_name="/csi.v1.Controller/DeleteVolume"} 3`, `method_name="/csi.v1.Controller/ControllerGetCapabilities"} 1`,
-		}},
-	} {
+	for name, tc := range migratedCallCases {
 		t.Run(name, func(t *testing.T) {
 			socket := filepath.Join(t.TempDir(), "csi.sock")
 			server, err := csimock.Start(t.Context(), csimock.Config{}, socket)
