@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,28 +31,34 @@ func (d *secretDriver) DeleteVolume(_ context.Context, _ string, secrets map[str
 	return d.err
 }
 
+var (
+	deletionSecret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "key"}, Data: map[string][]byte{"user": []byte("root")}}
+	alive          = &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
+	terminating    = &v1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "ns", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}, Finalizers: []string{"kubernetes"},
+	}}
+)
+
+var deletionSecretCases = map[string]struct {
+	objects   []runtime.Object
+	unnamed   bool
+	forbidden string // a resource that may not be read
+	called    bool
+	secrets   map[string]string
+	sentence  []string // what the error says
+}{
+	"no secret":                           {unnamed: true, called: true},
+	"a secret":                            {objects: []runtime.Object{alive, deletionSecret}, called: true, secrets: map[string]string{"user": "root"}},
+	"a secret in a terminating namespace": {objects: []runtime.Object{terminating, deletionSecret}, called: true, secrets: map[string]string{"user": "root"}},
+	"a missing secret":                    {objects: []runtime.Object{alive}, sentence: []string{"ns/key", "does not exist", "once the secret exists"}},
+	"a missing secret, namespace unknown": {forbidden: "namespaces", sentence: []string{"ns/key", "does not exist", "may get namespaces"}},
+	"a secret that may not be read":       {forbidden: "secrets", objects: []runtime.Object{terminating}, sentence: []string{"ns/key", "forbidden"}},
+	"a terminating namespace":             {objects: []runtime.Object{terminating}, called: true},
+	"no namespace":                        {called: true},
+}
+
 func TestDeletionSecret(t *testing.T) {
-	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "key"}, Data: map[string][]byte{"user": []byte("root")}}
-	alive := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
-	now := metav1.Now()
-	going := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", DeletionTimestamp: &now, Finalizers: []string{"kubernetes"}}}
-	for name, tc := range map[string]struct {
-		objects   []runtime.Object
-		unnamed   bool
-		forbidden string // a resource that may not be read
-		called    bool
-		secrets   map[string]string
-		sentence  []string // what the error says
-	}{
-		"no secret":                           {unnamed: true, called: true},
-		"a secret":                            {objects: []runtime.Object{alive, secret}, called: true, secrets: map[string]string{"user": "root"}},
-		"a secret in a terminating namespace": {objects: []runtime.Object{going, secret}, called: true, secrets: map[string]string{"user": "root"}},
-		"a missing secret":                    {objects: []runtime.Object{alive}, sentence: []string{"ns/key", "does not exist", "once the secret exists"}},
-		"a missing secret, namespace unknown": {forbidden: "namespaces", sentence: []string{"ns/key", "does not exist", "may get namespaces"}},
-		"a secret that may not be read":       {forbidden: "secrets", objects: []runtime.Object{going}, sentence: []string{"ns/key", "forbidden"}},
-		"a terminating namespace":             {objects: []runtime.Object{going}, called: true},
-		"no namespace":                        {called: true},
-	} {
+	for name, tc := range deletionSecretCases {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset(tc.objects...)
 			client.PrependReactor("get", tc.forbidden, func(action clienttesting.Action) (bool, runtime.Object, error) {
