@@ -19,26 +19,29 @@ func inZone(name, zone string) *v1.Node {
 	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zone}}}
 }
 
+var forbidden = apierrors.NewForbidden(v1.Resource("nodes"), "there", errors.New("no right"))
+
+var selectedCases = map[string]struct {
+	nodes  nodes.Selected
+	live   []runtime.Object
+	denied error
+	zone   string
+	wrong  func(error) bool
+	reads  int
+}{
+	"live read":                            {nodes.Selected{HasTopology: true}, []runtime.Object{inZone("there", "live")}, nil, "live", nil, 1},
+	"deleted node":                         {nodes.Selected{HasTopology: true}, nil, nil, "", apierrors.IsNotFound, 1},
+	"driver without topology":              {nodes.Selected{}, nil, nil, "", nil, 0},
+	"driver without topology, served node": {nodes.Selected{Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "", nil, 0},
+	"served node":                          {nodes.Selected{HasTopology: true, Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "served", nil, 0},
+	"reading forbidden, cached":            {nodes.Selected{HasTopology: true}, nil, forbidden, "cached", nil, 1},
+	"reading forbidden, not cached":        {nodes.Selected{HasTopology: true, Served: "other"}, nil, forbidden, "", apierrors.IsForbidden, 1},
+}
+
 // A live read costs one request for each claim, and a deleted node sends the claim back
 // to the scheduler: both happen only if the driver has topology.
 func TestSelectedNodeIsReadOnlyForTopology(t *testing.T) {
-	forbidden := apierrors.NewForbidden(v1.Resource("nodes"), "there", errors.New("no right"))
-	for name, tc := range map[string]struct {
-		nodes  nodes.Selected
-		live   []runtime.Object
-		denied error
-		zone   string
-		wrong  func(error) bool
-		reads  int
-	}{
-		"live read":                            {nodes.Selected{HasTopology: true}, []runtime.Object{inZone("there", "live")}, nil, "live", nil, 1},
-		"deleted node":                         {nodes.Selected{HasTopology: true}, nil, nil, "", apierrors.IsNotFound, 1},
-		"driver without topology":              {nodes.Selected{}, nil, nil, "", nil, 0},
-		"driver without topology, served node": {nodes.Selected{Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "", nil, 0},
-		"served node":                          {nodes.Selected{HasTopology: true, Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "served", nil, 0},
-		"reading forbidden, cached":            {nodes.Selected{HasTopology: true}, nil, forbidden, "cached", nil, 1},
-		"reading forbidden, not cached":        {nodes.Selected{HasTopology: true, Served: "other"}, nil, forbidden, "", apierrors.IsForbidden, 1},
-	} {
+	for name, tc := range selectedCases {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset(tc.live...)
 			if tc.denied != nil {
