@@ -34,6 +34,12 @@ func released(name string) *v1.PersistentVolume {
 	}
 }
 
+func attachmentTo(node string, volume *v1.PersistentVolume) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: storagev1.VolumeAttachmentSpec{
+		NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume.Name},
+	}}
+}
+
 func TestAttachedVolumeGetsNormalEvent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		nodes []string
@@ -61,10 +67,7 @@ func TestAttachedVolumeGetsNormalEvent(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, node := range tc.nodes {
-				attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: storagev1.VolumeAttachmentSpec{
-					NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume.Name},
-				}}
-				if err := c.Attachments.GetStore().Add(attachment); err != nil {
+				if err := c.Attachments.GetStore().Add(attachmentTo(node, volume)); err != nil {
 					t.Fatal(err)
 				}
 			}
