@@ -160,53 +160,56 @@ func pod(node string, phase v1.PodPhase) *v1.Pod {
 	}
 }
 
+const immediate, wait = storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
+
+var reasonCases = map[string]struct {
+	claim  *v1.PersistentVolumeClaim
+	others []runtime.Object
+	want   string // type and reason, "" for no event
+}{
+	"no volume fits, no class":    {pendingClaim(), nil, "Normal FailedBinding"},
+	"no volume fits, empty class": {pendingClaim(ofClass("")), nil, "Normal FailedBinding"},
+	"named volume of another claim": {
+		pendingClaim(naming("v")), []runtime.Object{free("v", "1", referringTo("other", "other"))}, "Warning FailedBinding"},
+	"named volume does not fit": {
+		pendingClaim(naming("v")), []runtime.Object{free("v", "1", inClass("other"))}, "Warning VolumeMismatch"},
+	"named volume does not exist": {pendingClaim(naming("v")), nil, ""},
+	"volume fits":                 {pendingClaim(), []runtime.Object{free("v", "1")}, ""},
+	"bound, volume gone":          {pendingClaim(naming("v"), boundOnce), nil, "Warning ClaimLost"},
+	"bound, names no volume":      {pendingClaim(boundOnce), nil, "Warning ClaimLost"},
+	"bound, volume of another claim": {
+		pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("other", "other"))}, "Warning ClaimMisbound"},
+	"bound, volume of former claim of the name": {
+		pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "former"))}, "Warning ClaimMisbound"},
+	"bound": {
+		pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "claim"))}, ""},
+	"no pod": {
+		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait)}, "Normal WaitForFirstConsumer"},
+	"unscheduled pod": {
+		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("", v1.PodPending)}, "Normal WaitForPodScheduled"},
+	"scheduled pod, no selected node": {
+		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("node", v1.PodPending)}, "Normal WaitForFirstConsumer"},
+	"failed unscheduled pod": {
+		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("", v1.PodFailed)}, "Normal WaitForFirstConsumer"},
+	"selected node": {
+		pendingClaim(ofClass("class"), annotated(storage.AnnSelectedNode, "node")),
+		[]runtime.Object{class("example.com/driver", wait)}, "Normal ExternalProvisioning"},
+	"external provisioner": {
+		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", immediate)}, "Normal ExternalProvisioning"},
+	"driver of migrated plugin": {
+		pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/gce-pd", immediate)}, "Normal ExternalProvisioning"},
+	"in-tree plugin": {
+		pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/host-path", immediate)}, ""},
+	"missing class": {pendingClaim(ofClass("class")), nil, "Warning ProvisioningFailed"},
+	"class without provisioner": {
+		pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/no-provisioner", immediate)}, "Warning ProvisioningFailed"},
+	"claim being deleted": {
+		pendingClaim(func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }), nil, ""},
+}
+
 // Each case causes one reason. An event about another claim fails the case.
 func TestEachReasonSendsOneEvent(t *testing.T) {
-	const immediate, wait = storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
-	for name, tc := range map[string]struct {
-		claim  *v1.PersistentVolumeClaim
-		others []runtime.Object
-		want   string // type and reason, "" for no event
-	}{
-		"no volume fits, no class":    {pendingClaim(), nil, "Normal FailedBinding"},
-		"no volume fits, empty class": {pendingClaim(ofClass("")), nil, "Normal FailedBinding"},
-		"named volume of another claim": {
-			pendingClaim(naming("v")), []runtime.Object{free("v", "1", referringTo("other", "other"))}, "Warning FailedBinding"},
-		"named volume does not fit": {
-			pendingClaim(naming("v")), []runtime.Object{free("v", "1", inClass("other"))}, "Warning VolumeMismatch"},
-		"named volume does not exist": {pendingClaim(naming("v")), nil, ""},
-		"volume fits":                 {pendingClaim(), []runtime.Object{free("v", "1")}, ""},
-		"bound, volume gone":          {pendingClaim(naming("v"), boundOnce), nil, "Warning ClaimLost"},
-		"bound, names no volume":      {pendingClaim(boundOnce), nil, "Warning ClaimLost"},
-		"bound, volume of another claim": {
-			pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("other", "other"))}, "Warning ClaimMisbound"},
-		"bound, volume of former claim of the name": {
-			pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "former"))}, "Warning ClaimMisbound"},
-		"bound": {
-			pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "claim"))}, ""},
-		"no pod": {
-			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait)}, "Normal WaitForFirstConsumer"},
-		"unscheduled pod": {
-			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("", v1.PodPending)}, "Normal WaitForPodScheduled"},
-		"scheduled pod, no selected node": {
-			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("node", v1.PodPending)}, "Normal WaitForFirstConsumer"},
-		"failed unscheduled pod": {
-			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("", v1.PodFailed)}, "Normal WaitForFirstConsumer"},
-		"selected node": {
-			pendingClaim(ofClass("class"), annotated(storage.AnnSelectedNode, "node")),
-			[]runtime.Object{class("example.com/driver", wait)}, "Normal ExternalProvisioning"},
-		"external provisioner": {
-			pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", immediate)}, "Normal ExternalProvisioning"},
-		"driver of migrated plugin": {
-			pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/gce-pd", immediate)}, "Normal ExternalProvisioning"},
-		"in-tree plugin": {
-			pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/host-path", immediate)}, ""},
-		"missing class": {pendingClaim(ofClass("class")), nil, "Warning ProvisioningFailed"},
-		"class without provisioner": {
-			pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/no-provisioner", immediate)}, "Warning ProvisioningFailed"},
-		"claim being deleted": {
-			pendingClaim(func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }), nil, ""},
-	} {
+	for name, tc := range reasonCases {
 		t.Run(name, func(t *testing.T) {
 			bystander := pendingClaim()
 			bystander.Name, bystander.UID = "bystander", "bystander"
