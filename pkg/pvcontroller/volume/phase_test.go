@@ -41,47 +41,53 @@ func claimOfName(uid types.UID, volume string) *v1.PersistentVolumeClaim {
 	}
 }
 
+const deletes, retains = v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain
+
+var (
+	phasePending, phaseAvailable, phaseBound = inPhase(v1.VolumePending), inPhase(v1.VolumeAvailable), inPhase(v1.VolumeBound)
+	phaseReleased, phaseFailed               = inPhase(v1.VolumeReleased), inPhase(v1.VolumeFailed)
+)
+
+var phaseCases = map[string]struct {
+	volume *v1.PersistentVolume
+	claim  *v1.PersistentVolumeClaim
+	phase  v1.PersistentVolumePhase
+	refers string // to "claim c", "claim" by name, or "" to none
+}{
+	"new, no claimRef":              {releasedVolume(retains, createdByPerson, phasePending, unclaimed), nil, v1.VolumeAvailable, ""},
+	"new, no phase":                 {releasedVolume(retains, createdByPerson, inPhase(""), unclaimed), nil, v1.VolumeAvailable, ""},
+	"new, reserved for name":        {releasedVolume(retains, createdByPerson, phasePending, reserved), nil, v1.VolumeAvailable, "claim"},
+	"new, claim names volume":       {releasedVolume(deletes, phasePending), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+	"new, claim never existed":      {releasedVolume(retains, createdByPerson, phasePending), nil, v1.VolumeReleased, "claim c"},
+	"new, claim names no volume":    {releasedVolume(deletes, phasePending), claimOfName("c", ""), v1.VolumePending, "claim c"},
+	"available":                     {releasedVolume(retains, createdByPerson, phaseAvailable, unclaimed), nil, v1.VolumeAvailable, ""},
+	"available, claim names volume": {releasedVolume(retains, createdByPerson, phaseAvailable), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+	"available, claim gone":         {releasedVolume(retains, createdByPerson, phaseAvailable), nil, v1.VolumeReleased, "claim c"},
+	"bound":                         {releasedVolume(deletes, phaseBound), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+	"bound, claim gone":             {releasedVolume(retains, phaseBound), nil, v1.VolumeReleased, "claim c"},
+	"bound, new claim of same name": {releasedVolume(retains, phaseBound), claimOfName("d", "v"), v1.VolumeReleased, "claim c"},
+	"bound, claimRef cleared": {
+		releasedVolume(retains, createdByPerson, phaseBound, unclaimed), claimOfName("c", "v"), v1.VolumeAvailable, ""},
+	"bound, claim names other, reserved by person": {
+		releasedVolume(retains, createdByPerson, phaseBound), claimOfName("c", "other"), v1.VolumeAvailable, "claim"},
+	"bound, claim names other, chosen by controller": {
+		releasedVolume(retains, createdByPerson, phaseBound, foundByController), claimOfName("c", "other"), v1.VolumeAvailable, ""},
+	"bound, provisioned, claim names other": {
+		releasedVolume(deletes, phaseBound), claimOfName("c", "other"), v1.VolumeReleased, "claim c"},
+	"bound, provisioned with Retain, claim names other": {
+		releasedVolume(retains, phaseBound), claimOfName("c", "other"), v1.VolumeAvailable, "claim"},
+	"released":                   {releasedVolume(retains, phaseReleased), nil, v1.VolumeReleased, "claim c"},
+	"released, claimRef cleared": {releasedVolume(retains, phaseReleased, unclaimed), nil, v1.VolumeAvailable, ""},
+	"released, UID cleared":      {releasedVolume(retains, phaseReleased, reserved), nil, v1.VolumeAvailable, "claim"},
+	"released, claim exists":     {releasedVolume(retains, phaseReleased), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+	"failed":                     {releasedVolume(retains, phaseFailed), nil, v1.VolumeFailed, "claim c"},
+	"failed, claimRef cleared":   {releasedVolume(retains, phaseFailed, unclaimed), nil, v1.VolumeAvailable, ""},
+	"failed, claim exists":       {releasedVolume(retains, phaseFailed), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+}
+
 // Each case is one transition: from the phase of the volume to the wanted phase.
 func TestVolumePhases(t *testing.T) {
-	const deletes, retains = v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain
-	pending, available, bound := inPhase(v1.VolumePending), inPhase(v1.VolumeAvailable), inPhase(v1.VolumeBound)
-	released, failed := inPhase(v1.VolumeReleased), inPhase(v1.VolumeFailed)
-	for name, tc := range map[string]struct {
-		volume *v1.PersistentVolume
-		claim  *v1.PersistentVolumeClaim
-		phase  v1.PersistentVolumePhase
-		refers string // to "claim c", "claim" by name, or "" to none
-	}{
-		"new, no claimRef":              {releasedVolume(retains, createdByPerson, pending, unclaimed), nil, v1.VolumeAvailable, ""},
-		"new, no phase":                 {releasedVolume(retains, createdByPerson, inPhase(""), unclaimed), nil, v1.VolumeAvailable, ""},
-		"new, reserved for name":        {releasedVolume(retains, createdByPerson, pending, reserved), nil, v1.VolumeAvailable, "claim"},
-		"new, claim names volume":       {releasedVolume(deletes, pending), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
-		"new, claim never existed":      {releasedVolume(retains, createdByPerson, pending), nil, v1.VolumeReleased, "claim c"},
-		"new, claim names no volume":    {releasedVolume(deletes, pending), claimOfName("c", ""), v1.VolumePending, "claim c"},
-		"available":                     {releasedVolume(retains, createdByPerson, available, unclaimed), nil, v1.VolumeAvailable, ""},
-		"available, claim names volume": {releasedVolume(retains, createdByPerson, available), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
-		"available, claim gone":         {releasedVolume(retains, createdByPerson, available), nil, v1.VolumeReleased, "claim c"},
-		"bound":                         {releasedVolume(deletes, bound), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
-		"bound, claim gone":             {releasedVolume(retains, bound), nil, v1.VolumeReleased, "claim c"},
-		"bound, new claim of same name": {releasedVolume(retains, bound), claimOfName("d", "v"), v1.VolumeReleased, "claim c"},
-		"bound, claimRef cleared": {
-			releasedVolume(retains, createdByPerson, bound, unclaimed), claimOfName("c", "v"), v1.VolumeAvailable, ""},
-		"bound, claim names other, reserved by person": {
-			releasedVolume(retains, createdByPerson, bound), claimOfName("c", "other"), v1.VolumeAvailable, "claim"},
-		"bound, claim names other, chosen by controller": {
-			releasedVolume(retains, createdByPerson, bound, foundByController), claimOfName("c", "other"), v1.VolumeAvailable, ""},
-		"bound, provisioned, claim names other": {
-			releasedVolume(deletes, bound), claimOfName("c", "other"), v1.VolumeReleased, "claim c"},
-		"bound, provisioned with Retain, claim names other": {
-			releasedVolume(retains, bound), claimOfName("c", "other"), v1.VolumeAvailable, "claim"},
-		"released":                   {releasedVolume(retains, released), nil, v1.VolumeReleased, "claim c"},
-		"released, claimRef cleared": {releasedVolume(retains, released, unclaimed), nil, v1.VolumeAvailable, ""},
-		"released, UID cleared":      {releasedVolume(retains, released, reserved), nil, v1.VolumeAvailable, "claim"},
-		"released, claim exists":     {releasedVolume(retains, released), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
-		"failed":                     {releasedVolume(retains, failed), nil, v1.VolumeFailed, "claim c"},
-		"failed, claimRef cleared":   {releasedVolume(retains, failed, unclaimed), nil, v1.VolumeAvailable, ""},
-		"failed, claim exists":       {releasedVolume(retains, failed), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
-	} {
+	for name, tc := range phaseCases {
 		t.Run(name, func(t *testing.T) {
 			volume := reconcileOnce(t, tc.volume, tc.claim).Caches.Volume("v")
 			if volume.Status.Phase != tc.phase {
