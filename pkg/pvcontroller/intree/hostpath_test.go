@@ -102,22 +102,25 @@ func TestHostPathRefusesUnsupportedRequests(t *testing.T) {
 	}
 }
 
-func TestHostPathDeletesOnlyBelowItsRoot(t *testing.T) {
-	root, outside := t.TempDir(), t.TempDir()
-	write := func(elements ...string) {
-		file := filepath.Join(elements...)
+// newRoot returns a root with data and links, and a directory with data outside the root.
+func newRoot(t *testing.T) (root, outside string) {
+	t.Helper()
+	root, outside = t.TempDir(), t.TempDir()
+	for _, file := range []string{outside + "/kept/file", root + "/volume/file", root + "/hostpath_pv/other/file"} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("x"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(outside, "kept", "file")
-	write(root, "volume", "file")
-	write(root, "hostpath_pv", "other", "file")
 	for link, target := range map[string]string{"link": outside, "within": "volume"} {
 		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return root, outside
+}
+
+func TestHostPathDeletesOnlyBelowItsRoot(t *testing.T) {
+	root, outside := newRoot(t)
 	plugin := &intree.HostPath{Root: root, Provisions: true}
 	for name, path := range map[string]string{
 		"root":                             root,
@@ -151,7 +154,11 @@ func TestHostPathDeletesOnlyBelowItsRoot(t *testing.T) {
 			t.Errorf("data is lost: %v", err)
 		}
 	}
-	// A directory with a link in it goes, the link's target stays.
+}
+
+func TestHostPathDeletesLinkWithoutTarget(t *testing.T) {
+	root, outside := newRoot(t)
+	plugin := &intree.HostPath{Root: root, Provisions: true}
 	if err := os.Symlink(outside, filepath.Join(root, "volume", "link")); err != nil {
 		t.Fatal(err)
 	}
