@@ -166,15 +166,21 @@ func TestObjectDeletionRequiresObservedVersion(t *testing.T) {
 	}
 }
 
-func TestHangingPluginDelaysNoPhase(t *testing.T) {
+// releasedVolumes returns volumes with data in different directories.
+func releasedVolumes(count int) []*v1.PersistentVolume {
 	volumes := []*v1.PersistentVolume{}
-	for i := range 3 * Workers {
+	for i := range count {
 		volumes = append(volumes, releasedVolume(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 			v.Name = fmt.Sprintf("hangs-%d", i)
 			v.UID = types.UID(v.Name)
 			v.Spec.HostPath.Path = "/data/" + v.Name
 		}))
 	}
+	return volumes
+}
+
+func TestHangingPluginDelaysNoPhase(t *testing.T) {
+	volumes := releasedVolumes(3 * Workers)
 	s := newFixture(t)
 	for _, volume := range volumes {
 		_, err := s.Client.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{})
@@ -189,14 +195,9 @@ func TestHangingPluginDelaysNoPhase(t *testing.T) {
 	s.updateCaches()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	ended := make(chan struct{})
-	go func() {
-		var running sync.WaitGroup
-		running.Go(func() { s.Run(ctx) })
-		running.Go(func() { s.phases.Run(ctx, 1) })
-		running.Wait()
-		close(ended)
-	}()
+	var running sync.WaitGroup
+	running.Go(func() { s.Run(ctx) })
+	running.Go(func() { s.phases.Run(ctx, 1) })
 	for _, volume := range volumes {
 		s.phases.Enqueue(volume.Name)
 	}
@@ -219,7 +220,7 @@ func TestHangingPluginDelaysNoPhase(t *testing.T) {
 	}
 	stop()
 	close(release)
-	<-ended
+	running.Wait()
 }
 
 func TestRecyclerPodOfFormerClaimIsReplaced(t *testing.T) {
