@@ -20,50 +20,58 @@ func claimUID(number int) types.UID {
 // newEntry returns an entry as a zonal driver with secrets has it.
 func newEntry(number int) Entry {
 	uid := claimUID(number)
-	volume := "pvc-" + string(uid)
 	claim := fmt.Sprintf("data-postgres-%d", number)
+	return Entry{
+		UID: uid, Namespace: "production", Name: claim, Node: "ip-10-0-12-34.eu-central-1.compute.internal",
+		Request: Request{CreateVolumeRequest: newRequest("pvc-"+string(uid), claim)},
+		Volume:  newVolume(uid, claim),
+		Secret:  &Secret{Namespace: "kube-system", Name: "ebs-credentials", UID: "7c1f2a31-6a64-4b0c-9a51-5f2c4c0a9d10"},
+	}
+}
+
+func newRequest(volume, claim string) *csi.CreateVolumeRequest {
 	zones := []*csi.Topology{}
 	for _, zone := range []string{"c", "a", "b"} {
 		zones = append(zones, &csi.Topology{Segments: map[string]string{"topology.kubernetes.io/zone": "eu-central-1" + zone}})
 	}
-	mode := v1.PersistentVolumeFilesystem
-	return Entry{
-		UID: uid, Namespace: "production", Name: claim, Node: "ip-10-0-12-34.eu-central-1.compute.internal",
-		Request: Request{CreateVolumeRequest: &csi.CreateVolumeRequest{
-			Name:          volume,
-			CapacityRange: &csi.CapacityRange{RequiredBytes: 100 << 30},
-			VolumeCapabilities: []*csi.VolumeCapability{{
-				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: "ext4"}},
-				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-			}},
-			Parameters: map[string]string{
-				"type": "gp3", "encrypted": "true",
-				"csi.storage.k8s.io/pv/name": volume, "csi.storage.k8s.io/pvc/name": claim, "csi.storage.k8s.io/pvc/namespace": "production",
-			},
-			AccessibilityRequirements: &csi.TopologyRequirement{Requisite: zones, Preferred: zones},
+	return &csi.CreateVolumeRequest{
+		Name:          volume,
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 100 << 30},
+		VolumeCapabilities: []*csi.VolumeCapability{{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: "ext4"}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 		}},
-		Volume: &v1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: volume,
-				Annotations: map[string]string{
-					"pv.kubernetes.io/provisioned-by":                            "ebs.csi.aws.com",
-					"volume.kubernetes.io/provisioner-deletion-secret-name":      "ebs-credentials",
-					"volume.kubernetes.io/provisioner-deletion-secret-namespace": "kube-system",
-				},
-				Finalizers: []string{"external-provisioner.volume.kubernetes.io/finalizer"},
-			},
-			Spec: v1.PersistentVolumeSpec{
-				Capacity: v1.ResourceList{v1.ResourceStorage: resource.MustParse("100Gi")},
-				PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
-					Driver: "ebs.csi.aws.com", FSType: "ext4",
-					VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1763805466123-4711-ebs.csi.aws.com"},
-				}},
-				AccessModes:                   []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
-				ClaimRef:                      &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "production", Name: claim, UID: uid, ResourceVersion: "123456"},
-				PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
-				StorageClassName:              "encrypted-gp3", VolumeMode: &mode,
-			},
+		Parameters: map[string]string{
+			"type": "gp3", "encrypted": "true",
+			"csi.storage.k8s.io/pv/name": volume, "csi.storage.k8s.io/pvc/name": claim, "csi.storage.k8s.io/pvc/namespace": "production",
 		},
-		Secret: &Secret{Namespace: "kube-system", Name: "ebs-credentials", UID: "7c1f2a31-6a64-4b0c-9a51-5f2c4c0a9d10"},
+		AccessibilityRequirements: &csi.TopologyRequirement{Requisite: zones, Preferred: zones},
+	}
+}
+
+// newVolume returns the object of the volume, with the reference to the claim.
+func newVolume(uid types.UID, claim string) *v1.PersistentVolume {
+	mode := v1.PersistentVolumeFilesystem
+	return &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "pvc-" + string(uid),
+			Annotations: map[string]string{
+				"pv.kubernetes.io/provisioned-by":                            "ebs.csi.aws.com",
+				"volume.kubernetes.io/provisioner-deletion-secret-name":      "ebs-credentials",
+				"volume.kubernetes.io/provisioner-deletion-secret-namespace": "kube-system",
+			},
+			Finalizers: []string{"external-provisioner.volume.kubernetes.io/finalizer"},
+		},
+		Spec: v1.PersistentVolumeSpec{
+			Capacity: v1.ResourceList{v1.ResourceStorage: resource.MustParse("100Gi")},
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
+				Driver: "ebs.csi.aws.com", FSType: "ext4",
+				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1763805466123-4711-ebs.csi.aws.com"},
+			}},
+			AccessModes:                   []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			ClaimRef:                      &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "production", Name: claim, UID: uid, ResourceVersion: "123456"},
+			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
+			StorageClassName:              "encrypted-gp3", VolumeMode: &mode,
+		},
 	}
 }
