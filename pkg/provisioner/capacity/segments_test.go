@@ -20,83 +20,110 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-func TestSegmentsFollowTheNodes(t *testing.T) {
-	node := func(name, zone string) *v1.Node {
-		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", Labels: map[string]string{"zone": zone}}}
+func node(name, zone string) *v1.Node {
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", Labels: map[string]string{"zone": zone}}}
+}
+
+// registered returns the CSINode of a node on which the drivers are registered.
+func registered(name string, drivers ...string) *storagev1.CSINode {
+	csiNode := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}}
+	for _, driver := range drivers {
+		csiNode.Spec.Drivers = append(csiNode.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, TopologyKeys: []string{"zone"}})
 	}
-	registered := func(name string, drivers ...string) *storagev1.CSINode {
-		csiNode := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}}
-		for _, driver := range drivers {
-			csiNode.Spec.Drivers = append(csiNode.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, TopologyKeys: []string{"zone"}})
-		}
-		return csiNode
-	}
-	client := fake.NewClientset(node("1", "a"), node("2", "a"), node("3", "b"), node("4", "c"),
-		registered("1", "driver"), registered("2", "other", "driver"), registered("3", "driver"), registered("4", "other"))
-	factory := informers.NewSharedInformerFactory(client, 0)
-	segments := capacity.NewNodes("driver", factory.Core().V1().Nodes().Informer(), factory.Storage().V1().CSINodes().Informer())
-	var mu sync.Mutex
-	var changed []topology.Segment
-	factory.StartWithContext(t.Context())
-	err := segments.Watch(t.Context(), func(s topology.Segment) {
-		mu.Lock()
-		defer mu.Unlock()
-		changed = append(changed, s)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	await := func(when, want string) {
-		t.Helper()
-		got := ""
-		for range 1000 {
-			all := segments.All()
-			slices.Sort(all)
-			var texts []string
-			for _, s := range all {
-				texts = append(texts, string(s))
-			}
-			if got = strings.Join(texts, " "); got == want {
-				return
-			}
-			<-time.After(5 * time.Millisecond)
-		}
-		t.Fatalf("%s: segments %q, want %q", when, got, want)
-	}
-	await("initially", "zone=a zone=b")
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx := t.Context()
-	must(client.CoreV1().Nodes().Delete(ctx, "1", metav1.DeleteOptions{}))
-	must(client.StorageV1().CSINodes().Delete(ctx, "3", metav1.DeleteOptions{}))
-	await("after deletion of one of two nodes, and of a CSI node", "zone=a")
-	_, err = client.StorageV1().CSINodes().Update(ctx, withVersion(registered("4", "driver")), metav1.UpdateOptions{})
-	must(err)
-	await("after registration of the driver", "zone=a zone=c")
-	moved := node("2", "c")
-	moved.ResourceVersion = "7"
-	_, err = client.CoreV1().Nodes().Update(ctx, moved, metav1.UpdateOptions{})
-	must(err)
-	await("after a label change", "zone=c")
-	if !segments.Has("zone=c") || segments.Has("zone=a") {
-		t.Error("Has differs from All")
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	for _, segment := range []topology.Segment{"zone=a", "zone=b", "zone=c"} {
-		if !slices.Contains(changed, segment) {
+	return csiNode
+}
+
+// changes collects the segments that are reported as changed.
+type changes struct {
+	mu       sync.Mutex
+	segments []topology.Segment
+}
+
+func (c *changes) add(s topology.Segment) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.segments = append(c.segments, s)
+}
+
+func (c *changes) expect(t *testing.T, want ...topology.Segment) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, segment := range want {
+		if !slices.Contains(c.segments, segment) {
 			t.Errorf("segment %s was not reported as changed", segment)
 		}
 	}
 }
 
+func awaitSegments(t *testing.T, nodes *capacity.Nodes, when, want string) {
+	t.Helper()
+	got := ""
+	for range 1000 {
+		all := nodes.All()
+		slices.Sort(all)
+		var texts []string
+		for _, s := range all {
+			texts = append(texts, string(s))
+		}
+		if got = strings.Join(texts, " "); got == want {
+			return
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	t.Fatalf("%s: segments %q, want %q", when, got, want)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSegmentsFollowTheNodes(t *testing.T) {
+	client := fake.NewClientset(node("1", "a"), node("2", "a"), node("3", "b"), node("4", "c"),
+		registered("1", "driver"), registered("2", "other", "driver"), registered("3", "driver"), registered("4", "other"))
+	factory := informers.NewSharedInformerFactory(client, 0)
+	segments := capacity.NewNodes("driver", factory.Core().V1().Nodes().Informer(), factory.Storage().V1().CSINodes().Informer())
+	changed := &changes{}
+	factory.StartWithContext(t.Context())
+	must(t, segments.Watch(t.Context(), changed.add))
+	awaitSegments(t, segments, "initially", "zone=a zone=b")
+	ctx := t.Context()
+	must(t, client.CoreV1().Nodes().Delete(ctx, "1", metav1.DeleteOptions{}))
+	must(t, client.StorageV1().CSINodes().Delete(ctx, "3", metav1.DeleteOptions{}))
+	awaitSegments(t, segments, "after deletion of one of two nodes, and of a CSI node", "zone=a")
+	_, err := client.StorageV1().CSINodes().Update(ctx, withVersion(registered("4", "driver")), metav1.UpdateOptions{})
+	must(t, err)
+	awaitSegments(t, segments, "after registration of the driver", "zone=a zone=c")
+	moved := node("2", "c")
+	moved.ResourceVersion = "7"
+	_, err = client.CoreV1().Nodes().Update(ctx, moved, metav1.UpdateOptions{})
+	must(t, err)
+	awaitSegments(t, segments, "after a label change", "zone=c")
+	if !segments.Has("zone=c") || segments.Has("zone=a") {
+		t.Error("Has differs from All")
+	}
+	changed.expect(t, "zone=a", "zone=b", "zone=c")
+}
+
 func withVersion(csiNode *storagev1.CSINode) *storagev1.CSINode {
 	csiNode.ResourceVersion = "7"
 	return csiNode
+}
+
+var ownerCases = map[string]struct {
+	pod    string
+	levels int
+	want   string
+}{
+	"pod":                          {"pod", 0, "v1 Pod pod uid-of-pod"},
+	"controller of the pod":        {"pod", 1, "apps/v1 ReplicaSet replicas uid-of-owner"},
+	"controller of the controller": {"pod", 2, "apps/v1 Deployment deployment uid-of-owner"}, // not read
+	"pod without controller":       {"bare", 1, ""},
+	"deleted pod":                  {"gone", 0, ""},
+	"too many levels":              {"pod", 3, ""},
 }
 
 func TestOwnerByLevel(t *testing.T) {
@@ -122,18 +149,7 @@ func TestOwnerByLevel(t *testing.T) {
 	kinds := meta.NewDefaultRESTMapper(nil)
 	kinds.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
 	kinds.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, meta.RESTScopeNamespace)
-	for name, tc := range map[string]struct {
-		pod    string
-		levels int
-		want   string
-	}{
-		"pod":                          {"pod", 0, "v1 Pod pod uid-of-pod"},
-		"controller of the pod":        {"pod", 1, "apps/v1 ReplicaSet replicas uid-of-owner"},
-		"controller of the controller": {"pod", 2, "apps/v1 Deployment deployment uid-of-owner"}, // not read
-		"pod without controller":       {"bare", 1, ""},
-		"deleted pod":                  {"gone", 0, ""},
-		"too many levels":              {"pod", 3, ""},
-	} {
+	for name, tc := range ownerCases {
 		t.Run(name, func(t *testing.T) {
 			owner, err := capacity.Owner(t.Context(), client, kinds, metav1.ObjectMeta{Namespace: "ns", Name: tc.pod}, tc.levels)
 			got := ""
