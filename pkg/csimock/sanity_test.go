@@ -69,8 +69,8 @@ func TestSanity(t *testing.T) {
 	}
 }
 
-// runSanity runs csi-sanity with everything it can be configured to ask, and
-// reports whether all of it passed.
+// runSanity runs csi-sanity with all its optional tests, and reports whether all tests
+// passed.
 func runSanity(socket string) bool {
 	config := sanity.NewTestConfig()
 	config.TargetPath = filepath.Join(filepath.Dir(socket), "targets")

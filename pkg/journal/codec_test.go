@@ -212,7 +212,7 @@ func TestSecretsAreNeitherWrittenNorRead(t *testing.T) {
 	}
 }
 
-// pack compresses without the dictionary, as somebody who forges an entry could.
+// pack compresses without the dictionary, as a forger could.
 func pack(t testing.TB, text string) string {
 	t.Helper()
 	var packed bytes.Buffer

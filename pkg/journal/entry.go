@@ -24,7 +24,7 @@ const (
 // Entry is one CreateVolume call whose outcome is not recorded yet. It holds no
 // secret.
 type Entry struct {
-	// UID, Namespace and Name are those of the claim. The UID is the entry's key.
+	// UID, Namespace and Name identify the claim. The UID is the entry's key.
 	UID       types.UID `json:"-"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`

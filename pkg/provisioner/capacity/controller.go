@@ -39,7 +39,7 @@ type Config struct {
 	Client  kubernetes.Interface
 	Driver  Driver
 	Manager capacity.Manager
-	// Classes are all storage classes; Volumes includes at least those of the driver.
+	// Classes are all storage classes; Volumes includes at least the driver's volumes.
 	Classes, Volumes cache.SharedIndexInformer
 	Segments         Segments
 	// Immediate: classes with Immediate binding have objects too.

@@ -20,7 +20,7 @@ func newMemory() *memory {
 	return &memory{answers: map[string]capacity.Answer{}, reasons: map[string]uint64{}}
 }
 
-// answer returns the last answer, and false if the driver must be asked.
+// answer returns the last answer, and false if GetCapacity must be called.
 func (m *memory) answer(key string) (capacity.Answer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -28,7 +28,7 @@ func (m *memory) answer(key string) (capacity.Answer, bool) {
 	return answer, known
 }
 
-// forget drops the answer, so that the driver is asked again.
+// forget drops the answer, so that GetCapacity is called again.
 func (m *memory) forget(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

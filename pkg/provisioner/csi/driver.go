@@ -47,7 +47,7 @@ type Driver struct {
 	connection *grpc.ClientConn
 	// topology is the feature gate.
 	topology bool
-	// nodeTopology is the last reported topology of the node, nil if never asked.
+	// nodeTopology is the last reported topology of the node, nil before the first call.
 	nodeTopology atomic.Pointer[map[string]string]
 	// lost has an entry after a lost connection.
 	lost chan struct{}

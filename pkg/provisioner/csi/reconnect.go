@@ -47,7 +47,7 @@ func (d *Driver) keepConnected(ctx context.Context) {
 	}
 }
 
-// The pause before a driver that failed to answer is asked again: it may be starting.
+// The pause before the next call of a driver that failed to answer and may be starting.
 const minPause, maxPause = time.Second, 30 * time.Second
 
 // reportChange reads the driver's info after every lost connection and reports the first

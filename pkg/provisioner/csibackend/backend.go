@@ -94,7 +94,7 @@ func (b *Backend) Create(ctx context.Context, call backend.Call) (backend.Answer
 	return answer, nil
 }
 
-// failure returns what is known of the volume after an error of CreateVolume.
+// failure returns the outcome of a CreateVolume call with an error.
 func (b *Backend) failure(err error) *backend.Failure {
 	code := status.Code(err)
 	failure := &backend.Failure{

@@ -23,9 +23,8 @@ func (i *Inputs) classOf(ctx context.Context, class *storagev1.StorageClass) (*s
 	return translated, nil
 }
 
-// DeletionSecret returns the secret that the class names for deleting a volume of
-// it, nil for none. The volume need not be bound any more: what is left of the claim
-// is what the volume knows.
+// DeletionSecret returns the class's secret for the deletion of a volume, nil for none. The
+// claim may be gone: claimRef of the volume has its namespace and name.
 func (i *Inputs) DeletionSecret(ctx context.Context, class *storagev1.StorageClass, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
 	claim := volume.Spec.ClaimRef
 	if claim == nil {

@@ -27,7 +27,7 @@ type Deleter struct {
 	// Translator translates the volumes of the in-tree plugin that the driver replaced.
 	Translator disk.Translator
 	// ClassSecret returns the secret that the class of a volume names for its deletion,
-	// nil for none; nil if no class is asked.
+	// nil for none; the function is nil if classes are not read.
 	ClassSecret func(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error)
 }
 

@@ -58,12 +58,12 @@ func NewInputs(config InputsConfig) *Inputs {
 	return &Inputs{InputsConfig: config}
 }
 
-// For returns what the claim's request is built from, and the content and identity of
-// the secret that its creation needs. Sources are protected from then on.
+// For returns the input of the claim's request, and the content and identity of the secret
+// for CreateVolume. It protects the data source with a finalizer.
 //
-// Its errors say what is missing, as a sentence: a [provision.Refusal] stays until
-// claim or class change, [provision.LeftToOther] is served by another provisioner, and
-// with [provision.UnsuitableNode] another node must be selected.
+// Errors are sentences for the user. A [provision.Refusal] lasts until the claim or the class
+// changes; [provision.LeftToOther] means that another provisioner serves the claim; after
+// [provision.UnsuitableNode] the scheduler must select another node.
 func (i *Inputs) For(ctx context.Context, options library.ProvisionOptions) (provision.Input, provision.Credentials, *journal.Secret, error) {
 	in, needs, err := i.begin(ctx, options)
 	if err == nil {

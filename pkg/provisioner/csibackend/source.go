@@ -15,8 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// source reads what the volume is filled from, all of it from the API server, and
-// has it protected.
+// source reads the data source of the volume live and protects the source with a finalizer.
 func (i *Inputs) source(ctx context.Context, in provision.Input, source storage.DataSource) (*spec.VolumeContentSource, error) {
 	switch source.Kind {
 	case storage.SourceClaim:

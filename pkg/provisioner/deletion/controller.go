@@ -153,7 +153,7 @@ func (c *Controller) onVolumeDeleted(volume *v1.PersistentVolume) {
 	c.enqueue(c.sharing(volume))
 }
 
-// enqueue enqueues those of the named volumes that the driver reclaims.
+// enqueue enqueues the named volumes, except volumes of other provisioners.
 func (c *Controller) enqueue(names []string) {
 	for _, name := range names {
 		if volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, name); volume != nil {

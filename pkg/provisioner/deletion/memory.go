@@ -1,6 +1,6 @@
 package deletion
 
-// progress is what is remembered about a volume until its PersistentVolume is deleted.
+// progress has the facts about a volume until the PersistentVolume is deleted.
 type progress struct {
 	// volumeDeleted: DeleteVolume succeeded.
 	volumeDeleted bool

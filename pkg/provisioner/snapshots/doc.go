@@ -1,7 +1,7 @@
 // Package snapshots protects VolumeSnapshots that volumes are restored from, with the
 // finalizer provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection.
 //
-// [Controller.Protect] adds the finalizer before the driver is asked for a volume. The
+// [Controller.Protect] adds the finalizer before the CreateVolume call. The
 // reconciler removes the finalizer once no claim that names the snapshot waits for its
 // volume: [protection.DecideSnapshot]. A snapshot is reconciled when such a claim gets its
 // volume or is deleted. All snapshots with the finalizer are reconciled every
