@@ -246,6 +246,14 @@ func TestCanceledCallerDoesNotStopWrite(t *testing.T) {
 	})
 }
 
+func startWrite(t *testing.T, store *Store, number int) <-chan error {
+	t.Helper()
+	ended := make(chan error)
+	go func() { ended <- store.Write(t.Context(), newEntry(number)) }()
+	synctest.Wait()
+	return ended
+}
+
 func TestConcurrentFlushAndRunLoseNoEntry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
@@ -268,13 +276,9 @@ func TestConcurrentFlushAndRunLoseNoEntry(t *testing.T) {
 		}
 		for round := range 5 {
 			slow.Store(true)
-			first := make(chan error)
-			go func() { first <- store.Write(t.Context(), newEntry(2*round)) }()
-			synctest.Wait()
+			first := startWrite(t, store, 2*round)
 			<-time.After(100 * time.Millisecond)
-			second := make(chan error)
-			go func() { second <- store.Write(t.Context(), newEntry(2*round+1)) }()
-			synctest.Wait()
+			second := startWrite(t, store, 2*round+1)
 			store.Flush(t.Context())
 			must(t, <-second)
 			api.mu.Lock()

@@ -158,13 +158,18 @@ func TestLostJournalFailsAllCalls(t *testing.T) {
 		if lost != 1 {
 			t.Errorf("Lost was called %d times", lost)
 		}
-		writes, _ := api.count()
-		store.Flush(t.Context())
-		<-time.After(time.Hour)
-		if after, _ := api.count(); after != writes {
-			t.Error("a lost journal was written")
-		}
+		expectNoMoreWrites(t, api, store)
 	})
+}
+
+func expectNoMoreWrites(t *testing.T, api *server, store *Store) {
+	t.Helper()
+	writes, _ := api.count()
+	store.Flush(t.Context())
+	<-time.After(time.Hour)
+	if after, _ := api.count(); after != writes {
+		t.Error("a lost journal was written")
+	}
 }
 
 func TestLostJournalFailsWritesOfOtherLeases(t *testing.T) {

@@ -1,7 +1,6 @@
 package journal_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -153,57 +152,70 @@ func TestApprovedEntryIsReported(t *testing.T) {
 	})
 }
 
+var leaseName = theJournal.LeaseName(journal.KindActive, 0)
+
+func editLease(change func(*coordinationv1.Lease)) func(*server) {
+	return func(api *server) { api.edit(leaseName, change) }
+}
+
 func TestChangedLeaseIsWrittenAgain(t *testing.T) {
-	name := theJournal.LeaseName(journal.KindActive, 0)
-	edit := func(change func(*coordinationv1.Lease)) func(*server) {
-		return func(api *server) { api.edit(name, change) }
-	}
 	for what, change := range map[string]func(*server){
-		"deleted":              func(api *server) { api.remove(name) },
-		"entry removed":        edit(func(l *coordinationv1.Lease) { delete(l.Annotations, journal.EntryPrefix+string(newEntry(1).UID)) }),
-		"entry added":          edit(func(l *coordinationv1.Lease) { l.Annotations[journal.EntryPrefix+"forged"] = "?" }),
-		"label removed":        edit(func(l *coordinationv1.Lease) { l.Labels = nil }),
-		"owner changed":        edit(func(l *coordinationv1.Lease) { l.Annotations[journal.OwnerAnnotation] = "another" }),
-		"custody changed":      edit(func(l *coordinationv1.Lease) { l.Annotations[journal.CustodyAnnotation] = custodyAt(9).String() }),
-		"all metadata removed": edit(func(l *coordinationv1.Lease) { l.Labels, l.Annotations, l.Spec.HolderIdentity = nil, nil, nil }),
+		"deleted":              func(api *server) { api.remove(leaseName) },
+		"entry removed":        editLease(func(l *coordinationv1.Lease) { delete(l.Annotations, journal.EntryPrefix+string(newEntry(1).UID)) }),
+		"entry added":          editLease(func(l *coordinationv1.Lease) { l.Annotations[journal.EntryPrefix+"forged"] = "?" }),
+		"label removed":        editLease(func(l *coordinationv1.Lease) { l.Labels = nil }),
+		"owner changed":        editLease(func(l *coordinationv1.Lease) { l.Annotations[journal.OwnerAnnotation] = "another" }),
+		"custody changed":      editLease(func(l *coordinationv1.Lease) { l.Annotations[journal.CustodyAnnotation] = custodyAt(9).String() }),
+		"all metadata removed": editLease(func(l *coordinationv1.Lease) { l.Labels, l.Annotations, l.Spec.HolderIdentity = nil, nil, nil }),
 	} {
-		for _, during := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, during a write: %v", what, during), func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					api := newServer()
-					store := New(config(api, pod, 5))
-					run(t, store)
-					startWatch(t, store)
-					must(t, store.Write(t.Context(), newEntry(1)))
-					if during {
-						once := true
-						api.after = func(string, *coordinationv1.Lease) error {
-							if once { // stored, but not answered yet
-								once = false
-								change(api)
-								<-time.After(time.Second)
-							}
-							return nil
-						}
-						must(t, store.Write(t.Context(), newEntry(2)))
-					} else {
-						change(api)
-					}
-					<-time.After(2 * time.Second)
-					api.mu.Lock()
-					stored := api.leases[name]
-					api.mu.Unlock()
-					want := 1
-					if during {
-						want = 2
-					}
-					if stored == nil || len(journal.Encoded(stored)) != want || stored.Labels[journal.KindLabel] == "" || stored.Annotations[journal.OwnerAnnotation] != theJournal.Owner() ||
-						stored.Annotations[journal.CustodyAnnotation] != custodyAt(5).String() || journal.HolderOf(stored) != pod {
-						t.Errorf("the Lease is %+v", stored)
-					}
-				})
+		t.Run(what+", during a write: false", func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				api, _ := oneEntry(t)
+				change(api)
+				expectLease(t, api, 1)
 			})
-		}
+		})
+		t.Run(what+", during a write: true", func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				api, store := oneEntry(t)
+				once := true
+				api.after = func(string, *coordinationv1.Lease) error {
+					if once { // stored, but not answered yet
+						once = false
+						change(api)
+						<-time.After(time.Second)
+					}
+					return nil
+				}
+				must(t, store.Write(t.Context(), newEntry(2)))
+				expectLease(t, api, 2)
+			})
+		})
+	}
+}
+
+// oneEntry returns a server with a Lease of one entry, and the store that watches the Lease.
+func oneEntry(t *testing.T) (*server, *Store) {
+	t.Helper()
+	api := newServer()
+	store := New(config(api, pod, 5))
+	run(t, store)
+	startWatch(t, store)
+	must(t, store.Write(t.Context(), newEntry(1)))
+	return api, store
+}
+
+// expectLease checks that the Lease has all its metadata and the number of entries after
+// two seconds.
+func expectLease(t *testing.T, api *server, entries int) {
+	t.Helper()
+	<-time.After(2 * time.Second)
+	api.mu.Lock()
+	stored := api.leases[leaseName]
+	api.mu.Unlock()
+	if stored == nil || len(journal.Encoded(stored)) != entries || stored.Labels[journal.KindLabel] == "" || stored.Annotations[journal.OwnerAnnotation] != theJournal.Owner() ||
+		stored.Annotations[journal.CustodyAnnotation] != custodyAt(5).String() || journal.HolderOf(stored) != pod {
+		t.Errorf("the Lease is %+v", stored)
 	}
 }
 
