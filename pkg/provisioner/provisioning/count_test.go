@@ -14,35 +14,37 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
+var failureCases = map[string]struct {
+	prepare func(*flow)
+	failure bool
+}{
+	"selected node deleted": {func(f *flow) {
+		f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
+	}, false},
+	"claim of a populator": {func(f *flow) {
+		f.editClaim(func(claim *v1.PersistentVolumeClaim) {
+			claim.Spec.DataSourceRef = &v1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Backup", Name: "b"}
+		})
+	}, false},
+	"name conflict": {func(f *flow) {
+		f.must(f.Volumes.GetStore().Add(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}))
+		f.must(f.client.Tracker().Add(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}))
+	}, true},
+	"claim being deleted": {func(f *flow) {
+		f.injectFault(codes.DeadlineExceeded, false, 1)
+		f.reconcile(true)
+		f.Metrics.PersistentVolumeClaimProvisionFailedTotal.Reset()
+		f.setDeleting()
+		f.injectFault(codes.Unavailable, false, 1)
+	}, true},
+	"driver fails":   {func(f *flow) { f.injectFault(codes.Internal, false, 1) }, true},
+	"driver refuses": {func(f *flow) { f.injectFault(codes.InvalidArgument, false, 1) }, false},
+	"class missing":  {func(f *flow) { f.must(f.Classes.GetStore().Replace(nil, "")) }, true},
+}
+
 // csi-provisioner counts each failed pass over an unbound claim, with or without a retry.
 func TestFailuresAreCountedAsUpstream(t *testing.T) {
-	for name, tc := range map[string]struct {
-		prepare func(*flow)
-		failure bool
-	}{
-		"selected node deleted": {func(f *flow) {
-			f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
-		}, false},
-		"claim of a populator": {func(f *flow) {
-			f.editClaim(func(claim *v1.PersistentVolumeClaim) {
-				claim.Spec.DataSourceRef = &v1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Backup", Name: "b"}
-			})
-		}, false},
-		"name conflict": {func(f *flow) {
-			f.must(f.Volumes.GetStore().Add(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}))
-			f.must(f.client.Tracker().Add(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}))
-		}, true},
-		"claim being deleted": {func(f *flow) {
-			f.injectFault(codes.DeadlineExceeded, false, 1)
-			f.reconcile(true)
-			f.Metrics.PersistentVolumeClaimProvisionFailedTotal.Reset()
-			f.setDeleting()
-			f.injectFault(codes.Unavailable, false, 1)
-		}, true},
-		"driver fails":   {func(f *flow) { f.injectFault(codes.Internal, false, 1) }, true},
-		"driver refuses": {func(f *flow) { f.injectFault(codes.InvalidArgument, false, 1) }, false},
-		"class missing":  {func(f *flow) { f.must(f.Classes.GetStore().Replace(nil, "")) }, true},
-	} {
+	for name, tc := range failureCases {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
 			tc.prepare(f)
