@@ -100,47 +100,12 @@ func fill(s *harness.Session) {
 func makePair(s *harness.Session, provisioner string) error {
 	claims := s.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceDefault)
 	volumes := s.Client.CoreV1().PersistentVolumes()
-	quantity := v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
-	modes := []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
-	claim := &v1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: "data-of-some-stateful-set-",
-			Finalizers:   []string{string(finalizer.ClaimProtection)},
-			Labels:       map[string]string{"app.kubernetes.io/name": "database", "app.kubernetes.io/instance": "of-somebody"},
-			Annotations: map[string]string{
-				storage.AnnStorageProvisioner: provisioner, storage.AnnBetaStorageProvisioner: provisioner,
-				storage.AnnBindCompleted: "yes", storage.AnnBoundByController: "yes",
-			},
-		},
-		Spec: v1.PersistentVolumeClaimSpec{
-			StorageClassName: ptr.To("some-class"), AccessModes: modes,
-			Resources: v1.VolumeResourceRequirements{Requests: quantity},
-		},
-	}
-	claim, err := claims.Create(s.Ctx, claim, metav1.CreateOptions{})
+	claim, err := claims.Create(s.Ctx, newClaim(provisioner), metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	volume := &v1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:        "pvc-" + string(claim.UID),
-			Finalizers:  []string{string(finalizer.VolumeProtection), string(finalizer.External)},
-			Annotations: map[string]string{storage.AnnDynamicallyProvisioned: provisioner},
-		},
-		Spec: v1.PersistentVolumeSpec{
-			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
-			StorageClassName:              "some-class", AccessModes: modes, Capacity: quantity,
-			ClaimRef: &v1.ObjectReference{
-				Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name,
-				UID: claim.UID, ResourceVersion: claim.ResourceVersion,
-			},
-			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
-				Driver: provisioner, VolumeHandle: "volume-of-" + string(claim.UID), FSType: "ext4",
-				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1756400000000-8081-" + provisioner},
-			}},
-		},
-	}
-	if volume, err = volumes.Create(s.Ctx, volume, metav1.CreateOptions{}); err != nil {
+	volume, err := volumes.Create(s.Ctx, newVolume(claim, provisioner), metav1.CreateOptions{})
+	if err != nil {
 		return err
 	}
 	volume.Status.Phase = v1.VolumeBound
@@ -151,9 +116,50 @@ func makePair(s *harness.Session, provisioner string) error {
 	if claim, err = claims.Patch(s.Ctx, claim.Name, types.MergePatchType, bind, metav1.PatchOptions{}); err != nil {
 		return err
 	}
-	claim.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, AccessModes: modes, Capacity: quantity}
+	claim.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, AccessModes: claim.Spec.AccessModes, Capacity: claim.Spec.Resources.Requests}
 	_, err = claims.UpdateStatus(s.Ctx, claim, metav1.UpdateOptions{})
 	return err
+}
+
+func newClaim(provisioner string) *v1.PersistentVolumeClaim {
+	return &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "data-of-some-stateful-set-",
+			Finalizers:   []string{string(finalizer.ClaimProtection)},
+			Labels:       map[string]string{"app.kubernetes.io/name": "database", "app.kubernetes.io/instance": "of-somebody"},
+			Annotations: map[string]string{
+				storage.AnnStorageProvisioner: provisioner, storage.AnnBetaStorageProvisioner: provisioner,
+				storage.AnnBindCompleted: "yes", storage.AnnBoundByController: "yes",
+			},
+		},
+		Spec: v1.PersistentVolumeClaimSpec{
+			StorageClassName: ptr.To("some-class"), AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+}
+
+// newVolume returns a volume that refers to the claim.
+func newVolume(claim *v1.PersistentVolumeClaim, provisioner string) *v1.PersistentVolume {
+	return &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "pvc-" + string(claim.UID),
+			Finalizers:  []string{string(finalizer.VolumeProtection), string(finalizer.External)},
+			Annotations: map[string]string{storage.AnnDynamicallyProvisioned: provisioner},
+		},
+		Spec: v1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
+			StorageClassName:              "some-class", AccessModes: claim.Spec.AccessModes, Capacity: claim.Spec.Resources.Requests,
+			ClaimRef: &v1.ObjectReference{
+				Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name,
+				UID: claim.UID, ResourceVersion: claim.ResourceVersion,
+			},
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
+				Driver: provisioner, VolumeHandle: "volume-of-" + string(claim.UID), FSType: "ext4",
+				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1756400000000-8081-" + provisioner},
+			}},
+		},
+	}
 }
 
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
