@@ -116,57 +116,60 @@ func TestPluginDeletesReleasedVolumeOnce(t *testing.T) {
 	s.AwaitVolumeGone(over.Name)
 }
 
+const deletes = v1.PersistentVolumeReclaimDelete
+
+var staleCaches = map[string]func(*harness.Session) []any{
+	"wrong phase, no claim": func(s *harness.Session) []any {
+		wrong := pathPair(s, deletes).DeepCopy()
+		wrong.Status.Phase = v1.VolumeReleased
+		return []any{wrong}
+	},
+	"old claim with another UID": func(s *harness.Session) []any {
+		wrong := pathPair(s, deletes).DeepCopy()
+		wrong.Status.Phase = v1.VolumeReleased
+		before := s.NewClaim("claim", s.Namespace)
+		before.UID = "old-uid"
+		return []any{wrong, before}
+	},
+	"claim bound elsewhere": func(s *harness.Session) []any {
+		wrong := pathPair(s, deletes).DeepCopy()
+		wrong.Status.Phase = v1.VolumeReleased
+		before, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Ctx, "claim", metav1.GetOptions{})
+		s.Must(err, "read claim")
+		before.Spec.VolumeName = "elsewhere"
+		return []any{wrong, before}
+	},
+	"wrong phase on the server": func(s *harness.Session) []any {
+		bound := pathPair(s, deletes)
+		return []any{setPhase(s, bound, v1.VolumeReleased)}
+	},
+	"policy now Retain": func(s *harness.Session) []any {
+		over := pathWithoutClaim(s, v1.PersistentVolumeReclaimRetain).DeepCopy()
+		over.Spec.PersistentVolumeReclaimPolicy = deletes
+		return []any{over}
+	},
+	"recreated volume": func(s *harness.Session) []any {
+		over := pathWithoutClaim(s, deletes).DeepCopy()
+		over.UID = "old-uid"
+		return []any{over}
+	},
+	"deleted volume": func(s *harness.Session) []any {
+		over := pathWithoutClaim(s, deletes)
+		s.SetPolicy(over.Name, v1.PersistentVolumeReclaimRetain)
+		s.DeleteVolume(over.Name)
+		s.AwaitVolumeGone(over.Name)
+		return []any{over}
+	},
+	"path contains another volume": func(s *harness.Session) []any {
+		over := pathWithoutClaim(s, deletes)
+		below := s.NewVolume("below", deletes, harness.HostPath(over.Spec.HostPath.Path+"/below"))
+		return []any{over, below}
+	},
+}
+
 func TestStaleCacheCallsNoPlugin(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
-	deletes := v1.PersistentVolumeReclaimDelete
-	for name, prepare := range map[string]func(*harness.Session) []any{
-		"wrong phase, no claim": func(s *harness.Session) []any {
-			wrong := pathPair(s, deletes).DeepCopy()
-			wrong.Status.Phase = v1.VolumeReleased
-			return []any{wrong}
-		},
-		"old claim with another UID": func(s *harness.Session) []any {
-			wrong := pathPair(s, deletes).DeepCopy()
-			wrong.Status.Phase = v1.VolumeReleased
-			before := s.NewClaim("claim", s.Namespace)
-			before.UID = "old-uid"
-			return []any{wrong, before}
-		},
-		"claim bound elsewhere": func(s *harness.Session) []any {
-			wrong := pathPair(s, deletes).DeepCopy()
-			wrong.Status.Phase = v1.VolumeReleased
-			before, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Ctx, "claim", metav1.GetOptions{})
-			s.Must(err, "read claim")
-			before.Spec.VolumeName = "elsewhere"
-			return []any{wrong, before}
-		},
-		"wrong phase on the server": func(s *harness.Session) []any {
-			bound := pathPair(s, deletes)
-			return []any{setPhase(s, bound, v1.VolumeReleased)}
-		},
-		"policy now Retain": func(s *harness.Session) []any {
-			over := pathWithoutClaim(s, v1.PersistentVolumeReclaimRetain).DeepCopy()
-			over.Spec.PersistentVolumeReclaimPolicy = deletes
-			return []any{over}
-		},
-		"recreated volume": func(s *harness.Session) []any {
-			over := pathWithoutClaim(s, deletes).DeepCopy()
-			over.UID = "old-uid"
-			return []any{over}
-		},
-		"deleted volume": func(s *harness.Session) []any {
-			over := pathWithoutClaim(s, deletes)
-			s.SetPolicy(over.Name, v1.PersistentVolumeReclaimRetain)
-			s.DeleteVolume(over.Name)
-			s.AwaitVolumeGone(over.Name)
-			return []any{over}
-		},
-		"path contains another volume": func(s *harness.Session) []any {
-			over := pathWithoutClaim(s, deletes)
-			below := s.NewVolume("below", deletes, harness.HostPath(over.Spec.HostPath.Path+"/below"))
-			return []any{over, below}
-		},
-	} {
+	for name, prepare := range staleCaches {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Join(t, harness.Setup{})
 			if deleted := reclaimedOn(s, prepare(s)...); len(deleted) > 0 {
