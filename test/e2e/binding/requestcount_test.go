@@ -92,47 +92,49 @@ type invalidPair struct {
 	event, says string
 }
 
+var invalidPairs = map[string]invalidPair{
+	"volume of one byte": {
+		volume: withSize("1"), claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "not found"},
+	"claim names volume of one byte": {
+		volume: withSize("1"), claim: names("fault"), event: "VolumeMismatch", says: "too small"},
+	"largest possible claim": {
+		volume: withSize("1Mi"), claim: asks("9223372036854775807"), event: "ProvisioningFailed", says: "not found"},
+	"claim beyond 64 bits": {
+		volume: withSize("1e30"), claim: asks("1e31"), event: "ProvisioningFailed", says: "not found"},
+	"claim names itself as volume": {
+		volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = c.Name }},
+	"claim names volume of another claim": {
+		volume: refersTo("another"), claim: names("fault"), event: "FailedBinding", says: "another"},
+	"volume refers to another UID": {
+		volume: refersTo("claim", "of-another-life"), claim: names("fault"), event: "FailedBinding", says: "claim"},
+	"volume mode differs from claim": {
+		volume: func(v *v1.PersistentVolume) {
+			block := v1.PersistentVolumeBlock
+			v.Spec.VolumeMode = &block
+			refersTo("claim")(v)
+		}, claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "not found"},
+	"unsatisfiable selector": {
+		volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
+			c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "a", Operator: metav1.LabelSelectorOpExists}, {Key: "a", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+		}, event: "ProvisioningFailed", says: "not found"},
+	"claim bound to no volume": {
+		volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{storage.AnnBindCompleted: "yes"}
+		}, event: "ClaimLost", says: "lost reference to PersistentVolume"},
+	"claim bound to missing volume": {
+		volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
+			c.Annotations, c.Spec.VolumeName = map[string]string{storage.AnnBindCompleted: "yes"}, "nowhere"
+		}, event: "ClaimLost", says: "nowhere"},
+	"unparsable capacity before resizing": {
+		volume: func(v *v1.PersistentVolume) {
+			v.Annotations = map[string]string{storage.AnnPreResizeCapacity: "much"}
+		}, claim: func(*v1.PersistentVolumeClaim) {}},
+}
+
 func TestInvalidObjectsGetEventsAndCostBoundedRequests(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
-	for name, tc := range map[string]invalidPair{
-		"volume of one byte": {
-			volume: withSize("1"), claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "not found"},
-		"claim names volume of one byte": {
-			volume: withSize("1"), claim: names("fault"), event: "VolumeMismatch", says: "too small"},
-		"largest possible claim": {
-			volume: withSize("1Mi"), claim: asks("9223372036854775807"), event: "ProvisioningFailed", says: "not found"},
-		"claim beyond 64 bits": {
-			volume: withSize("1e30"), claim: asks("1e31"), event: "ProvisioningFailed", says: "not found"},
-		"claim names itself as volume": {
-			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = c.Name }},
-		"claim names volume of another claim": {
-			volume: refersTo("another"), claim: names("fault"), event: "FailedBinding", says: "another"},
-		"volume refers to another UID": {
-			volume: refersTo("claim", "of-another-life"), claim: names("fault"), event: "FailedBinding", says: "claim"},
-		"volume mode differs from claim": {
-			volume: func(v *v1.PersistentVolume) {
-				block := v1.PersistentVolumeBlock
-				v.Spec.VolumeMode = &block
-				refersTo("claim")(v)
-			}, claim: func(*v1.PersistentVolumeClaim) {}, event: "ProvisioningFailed", says: "not found"},
-		"unsatisfiable selector": {
-			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
-				c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-					{Key: "a", Operator: metav1.LabelSelectorOpExists}, {Key: "a", Operator: metav1.LabelSelectorOpDoesNotExist}}}
-			}, event: "ProvisioningFailed", says: "not found"},
-		"claim bound to no volume": {
-			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
-				c.Annotations = map[string]string{storage.AnnBindCompleted: "yes"}
-			}, event: "ClaimLost", says: "lost reference to PersistentVolume"},
-		"claim bound to missing volume": {
-			volume: withSize("1Mi"), claim: func(c *v1.PersistentVolumeClaim) {
-				c.Annotations, c.Spec.VolumeName = map[string]string{storage.AnnBindCompleted: "yes"}, "nowhere"
-			}, event: "ClaimLost", says: "nowhere"},
-		"unparsable capacity before resizing": {
-			volume: func(v *v1.PersistentVolume) {
-				v.Annotations = map[string]string{storage.AnnPreResizeCapacity: "much"}
-			}, claim: func(*v1.PersistentVolumeClaim) {}},
-	} {
+	for name, tc := range invalidPairs {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Join(t, harness.Setup{})
 			tc.run(s)
