@@ -202,31 +202,32 @@ func versions(s *harness.Session, watcher watch.Interface, holds func(*v1.Persis
 	}
 }
 
+var migrationCases = map[string]struct {
+	plugin     string
+	source     v1.PersistentVolumeSource
+	finalizers []string
+	migratedTo string
+	want       func(*v1.PersistentVolume) bool
+}{
+	"migration off replaces external by in-tree": {
+		intree.HostPathName, v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/exeunt-none"}},
+		[]string{string(finalizer.External)}, "path.csi.example.com",
+		func(v *v1.PersistentVolume) bool {
+			return finalizer.Has(v.Finalizers, finalizer.InTree) && !finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[storage.AnnMigratedTo] == ""
+		},
+	},
+	"migration on removes in-tree": {
+		"kubernetes.io/gce-pd", v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}},
+		[]string{string(finalizer.InTree), string(finalizer.External)}, "",
+		func(v *v1.PersistentVolume) bool {
+			return !finalizer.Has(v.Finalizers, finalizer.InTree) && finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[storage.AnnMigratedTo] == "pd.csi.storage.gke.io"
+		},
+	},
+}
+
 func TestMigrationExchangesFinalizersInOneWrite(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
-	external, inTree := string(finalizer.External), string(finalizer.InTree)
-	for name, tc := range map[string]struct {
-		plugin     string
-		source     v1.PersistentVolumeSource
-		finalizers []string
-		migratedTo string
-		want       func(*v1.PersistentVolume) bool
-	}{
-		"migration off replaces external by in-tree": {
-			intree.HostPathName, v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/exeunt-none"}},
-			[]string{external}, "path.csi.example.com",
-			func(v *v1.PersistentVolume) bool {
-				return finalizer.Has(v.Finalizers, finalizer.InTree) && !finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[storage.AnnMigratedTo] == ""
-			},
-		},
-		"migration on removes in-tree": {
-			"kubernetes.io/gce-pd", v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}},
-			[]string{inTree, external}, "",
-			func(v *v1.PersistentVolume) bool {
-				return !finalizer.Has(v.Finalizers, finalizer.InTree) && finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[storage.AnnMigratedTo] == "pd.csi.storage.gke.io"
-			},
-		},
-	} {
+	for name, tc := range migrationCases {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Join(t, harness.Setup{})
 			volume := s.NewVolume("disk", v1.PersistentVolumeReclaimDelete, harness.ProvisionedBy(tc.plugin), func(v *v1.PersistentVolume) {
