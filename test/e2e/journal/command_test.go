@@ -89,6 +89,27 @@ func TestJournalCommandEndsUnresolvedEntriesOnly(t *testing.T) {
 	writeLease(t, c, journal.KindActive, active)
 	writeLease(t, c, journal.KindUnresolved, first, second)
 
+	expectListed(t, c)
+	expectRefused(t, c, string(first), string(active))
+	text, status := journalCommand(t, c, "drop", "--yes", string(first))
+	if status != 0 || !strings.Contains(text, "pvc-"+string(first)) {
+		t.Errorf("drop: exit status %d:\n%s", status, text)
+	}
+	if _, left := apartEntries(t, c); len(left) != 1 || left[second].Unresolved == nil {
+		t.Errorf("after drop: %+v", left)
+	}
+	text, status = journalCommand(t, c, "finish", "--timeout=1s", string(second))
+	if status == 0 || !strings.Contains(text, "no provisioner of journal.example.com") {
+		t.Errorf("finish without a provisioner: exit status %d:\n%s", status, text)
+	}
+	if _, left := apartEntries(t, c); !left[second].Unresolved.Finish {
+		t.Error("the entry is not approved")
+	}
+}
+
+// expectListed checks the list of two unresolved entries and of one active entry.
+func expectListed(t *testing.T, c *harness.Cluster) {
+	t.Helper()
 	table, status := journalCommand(t, c, "list")
 	if status != 0 || !strings.Contains(table, "requested") || !strings.Contains(table, "unresolved") || !strings.Contains(table, "default/gone") || !strings.Contains(table, "the secret is gone") {
 		t.Errorf("list: exit status %d:\n%s", status, table)
@@ -103,35 +124,25 @@ func TestJournalCommandEndsUnresolvedEntriesOnly(t *testing.T) {
 	if text, status = journalCommand(t, c, "list", "-n", "default"); status != 0 || !strings.Contains(text, "No journal entries") {
 		t.Errorf("list -n default: exit status %d:\n%s", status, text)
 	}
+}
 
+// expectRefused checks that each wrong command fails and leaves the Lease unchanged.
+func expectRefused(t *testing.T, c *harness.Cluster, unresolved, active string) {
+	t.Helper()
 	before, _ := apartEntries(t, c)
 	for name, args := range map[string][]string{
-		"drop active entry":            {"drop", "--yes", string(active)},
-		"finish active entry":          {"finish", string(active)},
+		"drop active entry":            {"drop", "--yes", active},
+		"finish active entry":          {"finish", active},
 		"unknown UID":                  {"drop", "--yes", "d4d4d4d4-0000-4000-8000-000000000000"},
-		"one of two entries is active": {"drop", "--yes", string(first), string(active)},
-		"neither terminal nor --yes":   {"drop", string(first)},
+		"one of two entries is active": {"drop", "--yes", unresolved, active},
+		"neither terminal nor --yes":   {"drop", unresolved},
 	} {
-		if text, status = journalCommand(t, c, args...); status == 0 {
+		if text, status := journalCommand(t, c, args...); status == 0 {
 			t.Errorf("%s: exit status 0:\n%s", name, text)
 		}
 	}
 	if after, _ := apartEntries(t, c); after.ResourceVersion != before.ResourceVersion {
 		t.Error("a failed command has changed the Lease")
-	}
-
-	if text, status = journalCommand(t, c, "drop", "--yes", string(first)); status != 0 || !strings.Contains(text, "pvc-"+string(first)) {
-		t.Errorf("drop: exit status %d:\n%s", status, text)
-	}
-	if _, left := apartEntries(t, c); len(left) != 1 || left[second].Unresolved == nil {
-		t.Errorf("after drop: %+v", left)
-	}
-	text, status = journalCommand(t, c, "finish", "--timeout=1s", string(second))
-	if status == 0 || !strings.Contains(text, "no provisioner of journal.example.com") {
-		t.Errorf("finish without a provisioner: exit status %d:\n%s", status, text)
-	}
-	if _, left := apartEntries(t, c); !left[second].Unresolved.Finish {
-		t.Error("the entry is not approved")
 	}
 }
 

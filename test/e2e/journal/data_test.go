@@ -162,6 +162,19 @@ func addOldFinalizer(s *harness.Session, name string) {
 	}
 }
 
+// createUnprovisionable creates claims with the old finalizer that get no volume.
+func createUnprovisionable(j *journaled) {
+	j.CreateClaim("refused", j.class, withOldFinalizer, func(c *v1.PersistentVolumeClaim) {
+		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	})
+	j.CreateClaim("unclassed", "no-such-class-"+j.Namespace, withOldFinalizer, func(c *v1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{storage.AnnStorageProvisioner: j.mock.Config.Name}
+	})
+	waiting := harness.NewClass(j.class+"-wait", j.mock.Config.Name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
+	j.CreateStorageClass(waiting)
+	j.CreateClaim("restored", waiting.Name, withOldFinalizer) // without a provisioner annotation, as from a backup
+}
+
 func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 	j := enterJournaled(t)
 	j.start("--feature-gates=ProvisioningJournal=false") // as the old version, which wrote no entries
@@ -173,15 +186,7 @@ func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
 	for _, claim := range []string{"bound", "lost", "pending", "deleted"} {
 		addOldFinalizer(j.Session, claim)
 	}
-	j.CreateClaim("refused", j.class, withOldFinalizer, func(c *v1.PersistentVolumeClaim) {
-		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-	})
-	j.CreateClaim("unclassed", "no-such-class-"+j.Namespace, withOldFinalizer, func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{storage.AnnStorageProvisioner: j.mock.Config.Name}
-	})
-	waiting := harness.NewClass(j.class+"-wait", j.mock.Config.Name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
-	j.CreateStorageClass(waiting)
-	j.CreateClaim("restored", waiting.Name, withOldFinalizer) // without a provisioner annotation, as from a backup
+	createUnprovisionable(j)
 	removeObject(j.Session, lost.Name)
 	for _, claim := range []string{"deleted", "unclassed", "restored"} {
 		j.DeleteClaim(claim)

@@ -8,6 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
@@ -133,13 +134,20 @@ func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 	j.start()
 	j.AwaitLog(j.sidecar, `"Working"`)
 	j.approve(claim.UID)
-	j.awaitVolumes(0)
-	j.awaitEntries(journal.KindUnresolved, 0)
-	j.awaitEntries(journal.KindActive, 0)
-	j.AwaitVolumeGone("pvc-" + string(claim.UID))
+	expectFinished(j, claim.UID)
 	if calls := j.called("CreateVolume"); calls != before+3 {
 		t.Errorf("the approved request was sent %d times, want once", calls-before-2)
 	}
+}
+
+// expectFinished waits until the approved entry and the volume are gone, and no unresolved
+// entry is counted.
+func expectFinished(j *journaled, claim types.UID) {
+	j.T.Helper()
+	j.awaitVolumes(0)
+	j.awaitEntries(journal.KindUnresolved, 0)
+	j.awaitEntries(journal.KindActive, 0)
+	j.AwaitVolumeGone("pvc-" + string(claim))
 	j.Until("no entry is counted as unresolved", func() bool {
 		text, _ := j.HTTPGet(j.sidecar, "/metrics")
 		return strings.Contains(text, "\nexeunt_provisioning_journal_unresolved_entries 0\n")
