@@ -15,6 +15,19 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
+// expectHealthy checks that the processes serve the health of the election and profiles.
+func expectHealthy(s *harness.Session, processes ...*sandbox.Process) {
+	s.T.Helper()
+	for _, process := range processes {
+		if text, status := s.HTTPGet(process, "/healthz/leader-election"); text != "ok" || status != http.StatusOK {
+			s.T.Errorf("health of %s: %d %s", process.Name(), status, text)
+		}
+		if _, status := s.HTTPGet(process, "/debug/pprof/cmdline"); status != http.StatusOK {
+			s.T.Errorf("profiles of %s: %d", process.Name(), status)
+		}
+	}
+}
+
 func TestStandbyProvisionerTakesOverAtOnce(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true})
@@ -29,14 +42,7 @@ func TestStandbyProvisionerTakesOverAtOnce(t *testing.T) {
 	s.CreateClaim("before", harness.DeleteClass)
 	volume := s.AwaitBound("before")
 	s.AwaitLog(second, "Filling caches")
-	for _, process := range []*sandbox.Process{first, second} {
-		if text, status := s.HTTPGet(process, "/healthz/leader-election"); text != "ok" || status != http.StatusOK {
-			t.Errorf("health of %s: %d %s", process.Name(), status, text)
-		}
-		if _, status := s.HTTPGet(process, "/debug/pprof/cmdline"); status != http.StatusOK {
-			t.Errorf("profiles of %s: %d", process.Name(), status)
-		}
-	}
+	expectHealthy(s, first, second)
 	if s.LogContains(second, `"Working"`) {
 		t.Fatal("both replicas lead at once")
 	}
