@@ -79,18 +79,35 @@ var sample = regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? [0-9.e+-]+$`)
 // label is a label of a sample.
 var label = regexp.MustCompile(`([a-z_]+)="((?:[^"\\]|\\.)*)"`)
 
+type labels map[string]string
+
+// whatever is a label with any value.
+const whatever = "*"
+
 // expectMetrics checks for the metrics and labels that upstream's dashboards use.
 func expectMetrics(s *harness.Session, text string) {
 	s.T.Helper()
-	type labels map[string]string
-	const whatever = "*"
+	served := map[string][]labels{}
+	for _, line := range sample.FindAllStringSubmatch(text, -1) {
+		found := labels{}
+		for _, pair := range label.FindAllStringSubmatch(line[2], -1) {
+			found[pair[1]] = pair[2]
+		}
+		served[line[1]] = append(served[line[1]], found)
+	}
+	for _, group := range wantedMetrics(s) {
+		for name, want := range group {
+			if !slices.ContainsFunc(served[name], want.match) {
+				s.T.Errorf("there is no %s%v; there are %v", name, want, served[name])
+			}
+		}
+	}
+}
+
+// wantedMetrics returns the labels by the name of the metric.
+func wantedMetrics(s *harness.Session) []map[string]labels {
 	call := labels{"driver_name": s.Driver.DriverName, "method_name": whatever, "grpc_status_code": whatever}
 	of := func(queue string) labels { return labels{"name": queue} }
-	histogram := func(name string, l labels) map[string]labels {
-		bucket := maps.Clone(l)
-		bucket["le"] = whatever
-		return map[string]labels{name + "_bucket": bucket, name + "_sum": l, name + "_count": l}
-	}
 	claims, volumes := labels{"class": harness.DeleteClass, "source": ""}, labels{"class": harness.DeleteClass}
 	wanted := []map[string]labels{
 		{"controller_persistentvolumeclaim_provision_total": claims},
@@ -110,27 +127,21 @@ func expectMetrics(s *harness.Session, text string) {
 		}
 		wanted = append(wanted, histogram("workqueue_queue_duration_seconds", of(queue)), histogram("workqueue_work_duration_seconds", of(queue)))
 	}
-	served := map[string][]labels{}
-	for _, line := range sample.FindAllStringSubmatch(text, -1) {
-		found := labels{}
-		for _, pair := range label.FindAllStringSubmatch(line[2], -1) {
-			found[pair[1]] = pair[2]
-		}
-		served[line[1]] = append(served[line[1]], found)
-	}
-	for _, group := range wanted {
-		for name, want := range group {
-			alike := func(got labels) bool {
-				for key, value := range want {
-					if has, ok := got[key]; !ok || value != whatever && has != value {
-						return false
-					}
-				}
-				return len(got) == len(want)
-			}
-			if !slices.ContainsFunc(served[name], alike) {
-				s.T.Errorf("there is no %s%v; there are %v", name, want, served[name])
-			}
+	return wanted
+}
+
+func histogram(name string, l labels) map[string]labels {
+	bucket := maps.Clone(l)
+	bucket["le"] = whatever
+	return map[string]labels{name + "_bucket": bucket, name + "_sum": l, name + "_count": l}
+}
+
+// match reports whether got has the same labels, with the same values unless any will do.
+func (l labels) match(got labels) bool {
+	for key, value := range l {
+		if has, ok := got[key]; !ok || value != whatever && has != value {
+			return false
 		}
 	}
+	return len(got) == len(l)
 }
