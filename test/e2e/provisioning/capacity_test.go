@@ -26,29 +26,59 @@ func TestCapacityObjectsFollowDriverClassesAndNodes(t *testing.T) {
 	// The poll interval is an hour: only changes lead to GetCapacity calls below.
 	sidecar := s.StartProvisioner(s.Driver, "sidecar", nil, "--enable-capacity", "--capacity-poll-interval=1h",
 		"--capacity-ownerref-level=2", "--kube-api-capacity-qps=1000", "--kube-api-capacity-burst=1000")
-	gib := int64(1) << 30
-	for _, object := range s.AwaitCapacity("every zone has its object", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib)) {
-		if got := object.Labels["csi.storage.k8s.io/drivername"] + " " + object.Labels["csi.storage.k8s.io/managed-by"]; got != s.Driver.DriverName+" external-provisioner" {
-			t.Errorf("labels of %s: %s", object.Name, got)
-		}
-		if owner := metav1.GetControllerOf(&object); owner == nil || owner.UID != deployment.UID || owner.Kind != "Deployment" {
-			t.Errorf("owner of %s: %+v, want the deployment", object.Name, owner)
+	expectOwnedObjects(s, deployment)
+	expectCapacityOfVolume(s)
+	expectObjectsRestored(s)
+
+	_, err := s.Client.CoreV1().Nodes().Patch(s.Ctx, "node-b", types.MergePatchType, []byte(`{"metadata":{"labels":{"zone":"c"}}}`), metav1.PatchOptions{})
+	s.Must(err, "move node")
+	s.AwaitCapacity("a node has moved to where the driver has nothing", fmt.Sprintf("wait/a=%d wait/c=0", gib))
+	s.Must(s.Client.StorageV1().CSINodes().Delete(s.Ctx, "node-a", metav1.DeleteOptions{}), "delete CSI node")
+	s.AwaitCapacity("the driver has left a node", "wait/c=0")
+	text, _ := s.HTTPGet(sidecar, "/metrics")
+	for _, line := range []string{"csistoragecapacities_desired_goal 1", "csistoragecapacities_desired_current 1", "csistoragecapacities_obsolete 0"} {
+		if !strings.Contains(text, line) {
+			t.Errorf("the metrics lack %s", line)
 		}
 	}
+}
 
+// gib is the capacity of an empty zone.
+const gib = int64(1) << 30
+
+// expectOwnedObjects waits for the object of each zone.
+func expectOwnedObjects(s *harness.Session, deployment *appsv1.Deployment) {
+	s.T.Helper()
+	for _, object := range s.AwaitCapacity("every zone has its object", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib)) {
+		if got := object.Labels["csi.storage.k8s.io/drivername"] + " " + object.Labels["csi.storage.k8s.io/managed-by"]; got != s.Driver.DriverName+" external-provisioner" {
+			s.T.Errorf("labels of %s: %s", object.Name, got)
+		}
+		if owner := metav1.GetControllerOf(&object); owner == nil || owner.UID != deployment.UID || owner.Kind != "Deployment" {
+			s.T.Errorf("owner of %s: %+v, want the deployment", object.Name, owner)
+		}
+	}
+}
+
+// expectCapacityOfVolume creates and deletes a volume, which changes the capacity of its zone.
+func expectCapacityOfVolume(s *harness.Session) {
+	s.T.Helper()
 	s.CreateClaim("claim", harness.DeleteClass)
 	volume := s.AwaitBound("claim")
 	zone := volume.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0]
 	left := s.FreeCapacity(zone)
 	if left >= gib {
-		t.Fatalf("%d bytes free beside a volume", left)
+		s.T.Fatalf("%d bytes free beside a volume", left)
 	}
 	both := map[string]int64{"a": gib, "b": gib}
 	both[zone] = left
 	s.AwaitCapacity("a volume was created", fmt.Sprintf("wait/a=%d wait/b=%d", both["a"], both["b"]))
 	s.DeleteClaim("claim")
 	s.AwaitCapacity("the volume was deleted", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib))
+}
 
+// expectObjectsRestored deletes and changes the class and objects.
+func expectObjectsRestored(s *harness.Session) {
+	s.T.Helper()
 	s.Must(s.Client.StorageV1().StorageClasses().Delete(s.Ctx, harness.WaitClass, metav1.DeleteOptions{}), "delete class")
 	s.AwaitCapacity("the class is gone", "")
 	again := harness.NewClass(harness.WaitClass, s.Driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
@@ -61,19 +91,7 @@ func TestCapacityObjectsFollowDriverClassesAndNodes(t *testing.T) {
 	deleted, changed := objects[0], objects[1]
 	objects = s.AwaitCapacity("the changed object is restored", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib))
 	if objects[0].UID == deleted.UID || objects[1].UID != changed.UID {
-		t.Error("the deleted object was not created again, or the changed object was replaced")
-	}
-
-	_, err = s.Client.CoreV1().Nodes().Patch(s.Ctx, "node-b", types.MergePatchType, []byte(`{"metadata":{"labels":{"zone":"c"}}}`), metav1.PatchOptions{})
-	s.Must(err, "move node")
-	s.AwaitCapacity("a node has moved to where the driver has nothing", fmt.Sprintf("wait/a=%d wait/c=0", gib))
-	s.Must(s.Client.StorageV1().CSINodes().Delete(s.Ctx, "node-a", metav1.DeleteOptions{}), "delete CSI node")
-	s.AwaitCapacity("the driver has left a node", "wait/c=0")
-	text, _ := s.HTTPGet(sidecar, "/metrics")
-	for _, line := range []string{"csistoragecapacities_desired_goal 1", "csistoragecapacities_desired_current 1", "csistoragecapacities_obsolete 0"} {
-		if !strings.Contains(text, line) {
-			t.Errorf("the metrics lack %s", line)
-		}
+		s.T.Error("the deleted object was not created again, or the changed object was replaced")
 	}
 }
 

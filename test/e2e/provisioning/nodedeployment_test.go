@@ -97,25 +97,38 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 	})
 	for _, claim := range []string{"any-0", "any-1", "any-2", "any-3", "any-4", "any-5", "any-6", "any-7", "chosen"} {
 		bound[claim] = s.AwaitBound(claim)
-		selected := s.AwaitClaim(claim, "exists", func(*v1.PersistentVolumeClaim) bool { return true }).Annotations[storage.AnnSelectedNode]
-		host := hostOf(bound[claim])
-		if host != selected || nodes[host] == nil || host == "full" {
-			t.Fatalf("claim %s: node %s is selected, the volume is on %s", claim, selected, host)
-		}
-		if identity := bound[claim].Spec.CSI.VolumeAttributes["storage.kubernetes.io/csiProvisionerIdentity"]; !strings.HasSuffix(identity, "-"+s.Driver.DriverName+"-"+host) {
-			t.Errorf("claim %s is for %s: its volume has the identity %q", claim, host, identity)
-		}
-		for name, n := range nodes {
-			if has := volumes(s, n)[harness.Handle(bound[claim])]; has != (name == host) {
-				t.Errorf("claim %s is for %s: node %s has the volume: %v", claim, host, name, has)
-			}
-		}
+		expectOnSelectedNode(s, nodes, claim, bound[claim])
 	}
 	if host := hostOf(bound["chosen"]); host != "node-2" {
 		t.Errorf("the scheduler selected node-2, the volume is on %s", host)
 	}
 
-	// The volumes of a node whose provisioner is down stay until the provisioner runs again.
+	expectVolumesOfDownNodeKept(s, nodes, bound)
+	expectOneCallPerVolume(s, nodes, bound)
+}
+
+// expectOnSelectedNode checks that the volume is on the selected node only.
+func expectOnSelectedNode(s *harness.Session, nodes map[string]*localNode, claim string, volume *v1.PersistentVolume) {
+	s.T.Helper()
+	selected := s.AwaitClaim(claim, "exists", func(*v1.PersistentVolumeClaim) bool { return true }).Annotations[storage.AnnSelectedNode]
+	host := hostOf(volume)
+	if host != selected || nodes[host] == nil || host == "full" {
+		s.T.Fatalf("claim %s: node %s is selected, the volume is on %s", claim, selected, host)
+	}
+	if identity := volume.Spec.CSI.VolumeAttributes["storage.kubernetes.io/csiProvisionerIdentity"]; !strings.HasSuffix(identity, "-"+s.Driver.DriverName+"-"+host) {
+		s.T.Errorf("claim %s is for %s: its volume has the identity %q", claim, host, identity)
+	}
+	for name, n := range nodes {
+		if has := volumes(s, n)[harness.Handle(volume)]; has != (name == host) {
+			s.T.Errorf("claim %s is for %s: node %s has the volume: %v", claim, host, name, has)
+		}
+	}
+}
+
+// expectVolumesOfDownNodeKept deletes all claims and volumes. The volumes of a node whose
+// provisioner is down must stay until the provisioner runs again.
+func expectVolumesOfDownNodeKept(s *harness.Session, nodes map[string]*localNode, bound map[string]*v1.PersistentVolume) {
+	s.T.Helper()
 	down := nodes[hostOf(bound["any-0"])]
 	s.Must(down.sidecar.Kill(), "kill provisioner")
 	<-down.sidecar.Done()
@@ -131,7 +144,7 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 	}
 	for _, volume := range bound {
 		if hostOf(volume) == down.name && !volumes(s, down)[harness.Handle(volume)] {
-			t.Errorf("volume %s of %s was deleted by another node", harness.Handle(volume), down.name)
+			s.T.Errorf("volume %s of %s was deleted by another node", harness.Handle(volume), down.name)
 		}
 	}
 	startOn(s, down)
@@ -140,10 +153,9 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 	}
 	for name, n := range nodes {
 		if left := volumes(s, n); len(left) != 0 {
-			t.Errorf("node %s still has %v", name, left)
+			s.T.Errorf("node %s still has %v", name, left)
 		}
 	}
-	expectOneCallPerVolume(s, nodes, bound)
 }
 
 // expectOneCallPerVolume checks that every volume was created once, on the node of its

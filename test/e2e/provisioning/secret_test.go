@@ -16,6 +16,16 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
+func expectSecretReferences(s *harness.Session, volume *v1.PersistentVolume) {
+	s.T.Helper()
+	if volume.Annotations[provision.DeletionSecretName] != "claim-key" || volume.Annotations[provision.DeletionSecretNamespace] != s.Namespace {
+		s.T.Errorf("the annotations do not name the deletion secret: %v", volume.Annotations)
+	}
+	if staged := volume.Spec.CSI.NodeStageSecretRef; staged == nil || staged.Name != volume.Name+"-key" || staged.Namespace != s.Namespace {
+		s.T.Errorf("the node stage secret is %v", staged)
+	}
+}
+
 func TestClassSecretIsRequiredAndNeverPrinted(t *testing.T) {
 	const password = "correct-horse-battery-staple"
 	s := harness.Join(t, harness.Setup{})
@@ -39,12 +49,7 @@ func TestClassSecretIsRequiredAndNeverPrinted(t *testing.T) {
 	s.Must(err, "create secret")
 
 	volume := s.AwaitBound("claim")
-	if volume.Annotations[provision.DeletionSecretName] != "claim-key" || volume.Annotations[provision.DeletionSecretNamespace] != s.Namespace {
-		t.Errorf("the annotations do not name the deletion secret: %v", volume.Annotations)
-	}
-	if staged := volume.Spec.CSI.NodeStageSecretRef; staged == nil || staged.Name != volume.Name+"-key" || staged.Namespace != s.Namespace {
-		t.Errorf("the node stage secret is %v", staged)
-	}
+	expectSecretReferences(s, volume)
 	if len(volume.Name) != len("vol-")+16 || !strings.HasPrefix(volume.Name, "vol-") {
 		t.Errorf("the volume has the name %s", volume.Name)
 	}
