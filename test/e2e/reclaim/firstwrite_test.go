@@ -56,50 +56,57 @@ func TestAdmissionPolicyAddsFinalizerWithPolicyChange(t *testing.T) {
 	expectNoAdmissionWithoutList(s)
 }
 
+var (
+	pathSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/nowhere"}}
+	ebsSource  = v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}
+	diskSource = v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}}
+)
+
+func provisionedBy(provisioner string) map[string]string {
+	return map[string]string{storage.AnnDynamicallyProvisioned: provisioner}
+}
+
+func migratedTo(plugin, driver string) map[string]string {
+	return map[string]string{storage.AnnDynamicallyProvisioned: plugin, storage.AnnMigratedTo: driver}
+}
+
+var admissionCases = map[string]struct {
+	change    func(*v1.PersistentVolume)
+	unclaimed bool // has no claim
+	want      []finalizer.Name
+}{
+	"listed":      {change: func(*v1.PersistentVolume) {}, want: []finalizer.Name{finalizer.External}},
+	"unlisted":    {change: func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver }},
+	"unclaimed":   {change: func(*v1.PersistentVolume) {}, unclaimed: true},
+	"provisioned": {change: func(v *v1.PersistentVolume) { v.Spec.CSI.Driver, v.Annotations = unserved, provisionedBy(unserved) }, want: []finalizer.Name{finalizer.External}},
+	// Its sidecar may be a csi-provisioner before v5.1, which cannot remove the finalizer.
+	"provisioned-unlisted": {change: func(v *v1.PersistentVolume) {
+		v.Spec.CSI.Driver, v.Annotations = harness.UnservedDriver, provisionedBy(harness.UnservedDriver)
+	}},
+	"copied": {change: func(v *v1.PersistentVolume) { v.Annotations = provisionedBy(harness.UnservedDriver) }},
+	"migrated": {change: func(v *v1.PersistentVolume) {
+		v.Spec.PersistentVolumeSource, v.Annotations = ebsSource, migratedTo("kubernetes.io/aws-ebs", ebsDriver)
+	}, want: []finalizer.Name{finalizer.External}},
+	"migrated-unlisted": {change: func(v *v1.PersistentVolume) {
+		v.Spec.PersistentVolumeSource, v.Annotations = diskSource, migratedTo("kubernetes.io/gce-pd", "pd.csi.storage.gke.io")
+	}},
+	"host-path": {change: func(v *v1.PersistentVolume) {
+		v.Spec.PersistentVolumeSource, v.Annotations = pathSource, provisionedBy("kubernetes.io/host-path")
+	}, want: []finalizer.Name{finalizer.InTree}},
+	"rbd": {change: func(v *v1.PersistentVolume) {
+		v.Spec.PersistentVolumeSource, v.Annotations = pathSource, provisionedBy("kubernetes.io/rbd")
+	}},
+	"other-provisioner": {change: func(v *v1.PersistentVolume) {
+		v.Spec.PersistentVolumeSource, v.Annotations = pathSource, provisionedBy("example.com/nfs")
+	}},
+	"by-hand": {change: func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeSource = pathSource }},
+}
+
 // expectAdmission sets the policy of volumes to Delete. The admission policy must add a
 // finalizer only to volumes whose deleter runs in this cluster.
 func expectAdmission(s *harness.Session) {
 	s.T.Helper()
-	hostPath := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/nowhere"}}
-	ebs := v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}
-	disk := v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}}
-	by := func(provisioner string) map[string]string {
-		return map[string]string{storage.AnnDynamicallyProvisioned: provisioner}
-	}
-	migrated := func(plugin, driver string) map[string]string {
-		return map[string]string{storage.AnnDynamicallyProvisioned: plugin, storage.AnnMigratedTo: driver}
-	}
-	for name, tc := range map[string]struct {
-		change    func(*v1.PersistentVolume)
-		unclaimed bool // has no claim
-		want      []finalizer.Name
-	}{
-		"listed":      {change: func(*v1.PersistentVolume) {}, want: []finalizer.Name{finalizer.External}},
-		"unlisted":    {change: func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver }},
-		"unclaimed":   {change: func(*v1.PersistentVolume) {}, unclaimed: true},
-		"provisioned": {change: func(v *v1.PersistentVolume) { v.Spec.CSI.Driver, v.Annotations = unserved, by(unserved) }, want: []finalizer.Name{finalizer.External}},
-		// Its sidecar may be a csi-provisioner before v5.1, which cannot remove the finalizer.
-		"provisioned-unlisted": {change: func(v *v1.PersistentVolume) {
-			v.Spec.CSI.Driver, v.Annotations = harness.UnservedDriver, by(harness.UnservedDriver)
-		}},
-		"copied": {change: func(v *v1.PersistentVolume) { v.Annotations = by(harness.UnservedDriver) }},
-		"migrated": {change: func(v *v1.PersistentVolume) {
-			v.Spec.PersistentVolumeSource, v.Annotations = ebs, migrated("kubernetes.io/aws-ebs", ebsDriver)
-		}, want: []finalizer.Name{finalizer.External}},
-		"migrated-unlisted": {change: func(v *v1.PersistentVolume) {
-			v.Spec.PersistentVolumeSource, v.Annotations = disk, migrated("kubernetes.io/gce-pd", "pd.csi.storage.gke.io")
-		}},
-		"host-path": {change: func(v *v1.PersistentVolume) {
-			v.Spec.PersistentVolumeSource, v.Annotations = hostPath, by("kubernetes.io/host-path")
-		}, want: []finalizer.Name{finalizer.InTree}},
-		"rbd": {change: func(v *v1.PersistentVolume) {
-			v.Spec.PersistentVolumeSource, v.Annotations = hostPath, by("kubernetes.io/rbd")
-		}},
-		"other-provisioner": {change: func(v *v1.PersistentVolume) {
-			v.Spec.PersistentVolumeSource, v.Annotations = hostPath, by("example.com/nfs")
-		}},
-		"by-hand": {change: func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeSource = hostPath }},
-	} {
+	for name, tc := range admissionCases {
 		own := func(v *v1.PersistentVolume) { v.Spec.StorageClassName = s.Namespace + name }
 		volume := s.CreateVolume(name, v1.PersistentVolumeReclaimRetain, own, tc.change)
 		s.AwaitVolume(volume.Name, "is available", harness.IsAvailable)
