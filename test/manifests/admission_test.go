@@ -15,6 +15,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
+func csiSource(driver string) v1.PersistentVolumeSource {
+	return v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "handle"}}
+}
+
 // No controller runs, so only the admission policy adds finalizers. The documented command
 // lists the driver csimock.exeunt.io.
 func TestAdmissionPolicyFollowsItsList(t *testing.T) {
@@ -25,14 +29,11 @@ func TestAdmissionPolicyFollowsItsList(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	csi := func(driver string) v1.PersistentVolumeSource {
-		return v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "handle"}}
-	}
 	hostPath := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/volume"}}
 	volumes := map[string]finalizer.Name{"listed": finalizer.External, "listed-static": finalizer.External, "unlisted": "", "host-path": finalizer.InTree}
-	server.createVolume(t, "listed", csi("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
-	server.createVolume(t, "listed-static", csi("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
-	server.createVolume(t, "unlisted", csi("other.example.com"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
+	server.createVolume(t, "listed", csiSource("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
+	server.createVolume(t, "listed-static", csiSource("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
+	server.createVolume(t, "unlisted", csiSource("other.example.com"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
 	server.createVolume(t, "host-path", hostPath, v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
 	server.annotate(t, "listed", "csimock.exeunt.io")
 	server.annotate(t, "unlisted", "other.example.com")
