@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/exeunt-io/exeunt/internal/enum"
 )
 
 // verdict is the result of a scenario.
@@ -21,6 +23,9 @@ const (
 	failed                  // any other result
 	verdicts                // the number of verdicts
 )
+
+// String returns the name of the verdict.
+func (v verdict) String() string { return enum.Name(v, "equal", "differs", "failed") }
 
 func outcomeOf(intended []difference) verdict {
 	if len(intended) == 0 {
