@@ -237,8 +237,8 @@ func TestDisconnectAfterTheHandler(t *testing.T) {
 	if len(volumes) != 1 {
 		t.Fatalf("there are %d volumes, want 1", len(volumes))
 	}
-	if told, call := <-struck, <-answered; told != fault || call.Volume != volumes[0].ID {
-		t.Errorf("told of fault %+v and call %+v", told, call)
+	if applied, call := <-struck, <-answered; applied != fault || call.Volume != volumes[0].ID {
+		t.Errorf("applied fault %+v to call %+v", applied, call)
 	}
 	if id := create(t, driver, volumeRequest("one")); id != volumes[0].ID { // over a new connection
 		t.Errorf("the retry made volume %s besides %s", id, volumes[0].ID)

@@ -71,7 +71,7 @@ type Input struct {
 	Settings Settings
 	// AccessModes are the claim's access modes as the driver knows them.
 	AccessModes []csi.VolumeCapability_AccessMode_Mode
-	// Secrets are those that the class names.
+	// Secrets are the secrets in the class parameters.
 	Secrets Secrets
 	// Source is what the volume is filled from, nil for nothing.
 	Source *csi.VolumeContentSource

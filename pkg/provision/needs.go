@@ -11,7 +11,7 @@ import (
 type Needs struct {
 	// Source is what the volume is filled from.
 	Source storage.DataSource
-	// Secrets are those that the class names.
+	// Secrets are the secrets in the class parameters.
 	Secrets Secrets
 	// AttributesClass is the VolumeAttributesClass that the claim names, "" for none.
 	AttributesClass string
@@ -57,7 +57,7 @@ func refusal(claim *v1.PersistentVolumeClaim, needs Needs, driver Driver) error 
 }
 
 // Attributes returns the parameters of the VolumeAttributesClass that a claim
-// names; nil is one that does not exist.
+// names; a nil class does not exist.
 func Attributes(name string, class *storagev1.VolumeAttributesClass, driver string) (map[string]string, error) {
 	switch {
 	case class == nil:

@@ -39,10 +39,9 @@ type SnapshotContent struct {
 	AllowModeChange string
 }
 
-// FromSnapshot returns the source of a volume that is restored from a snapshot, nil
-// for one that does not exist. With keepMode it has the mode of the volume that the
-// snapshot was taken of. Of a claim that is being deleted, [FromClaim] says what is
-// enough.
+// FromSnapshot returns the content source of a volume that is restored from a snapshot; a
+// nil snapshot does not exist. With keepMode the volume must have the mode of the
+// snapshot's own volume. For a claim that is being deleted see [FromClaim].
 func FromSnapshot(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driver string, keepMode bool) (*csi.VolumeContentSource, error) {
 	if err := nameable(snapshot, driver); err != nil {
 		return nil, err

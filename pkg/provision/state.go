@@ -59,9 +59,9 @@ type Entry int
 const (
 	// NoEntry: nothing.
 	NoEntry Entry = iota
-	// Outdated: an entry with another request, or one that is not durable yet.
+	// Outdated: an entry with another request, or an entry that is not durable yet.
 	Outdated
-	// Durable: an entry with the request that is to be sent.
+	// Durable: an entry with the next request.
 	Durable
 	// Discarding: an entry of a volume that is being discarded.
 	Discarding
@@ -175,7 +175,7 @@ const (
 	Discard
 	// RemoveEntry removes the entry.
 	RemoveEntry
-	// MoveToUnresolved moves the entry to those that an administrator must end.
+	// MoveToUnresolved moves the entry to the unresolved entries, which an administrator ends.
 	MoveToUnresolved
 	// RemoveOldFinalizer removes the finalizer of an earlier version from the claim.
 	RemoveOldFinalizer

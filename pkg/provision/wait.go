@@ -21,7 +21,7 @@ const (
 	VolumeDiscarded
 	// RequestFailed: the request cannot be built.
 	RequestFailed
-	// OtherProvisioner: another provisioner serves the claim, as its user is told.
+	// OtherProvisioner: another provisioner serves the claim; an event says so.
 	OtherProvisioner
 	// OtherProvisionerUnnamed: another provisioner may serve the claim; nothing is said.
 	OtherProvisionerUnnamed

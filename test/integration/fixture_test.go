@@ -88,7 +88,7 @@ func (d *fakeStorage) CreateVolume(_ context.Context, request *spec.CreateVolume
 	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: handle, CapacityBytes: request.GetCapacityRange().GetRequiredBytes()}}, nil
 }
 
-func (d *fakeStorage) Naming(volume *v1.PersistentVolume) []string {
+func (d *fakeStorage) VolumesOnDisk(volume *v1.PersistentVolume) []string {
 	if slices.Contains(d.known, harness.Handle(volume)) {
 		return []string{"known"}
 	}

@@ -22,7 +22,7 @@ import (
 type Translator interface {
 	// Class translates a class of the plugin to CSI.
 	Class(ctx context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error)
-	// Volume returns a volume in CSI terms: one that has a CSI source as it is.
+	// Volume returns the volume with a CSI source; a volume that has one is returned unchanged.
 	Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error)
 	// InTree returns a volume of the driver as one of the plugin.
 	InTree(volume *v1.PersistentVolume) (*v1.PersistentVolume, error)

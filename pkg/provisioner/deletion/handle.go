@@ -18,9 +18,9 @@ func (c *Controller) SameDisk(a, b *v1.PersistentVolume) bool {
 	return c.Deleter.Same(a, b)
 }
 
-// Naming returns the names of the cached volumes that have the disk of the volume, itself
+// VolumesOnDisk returns the names of the cached volumes that have the disk of the volume, itself
 // included.
-func (c *Controller) Naming(volume *v1.PersistentVolume) []string {
+func (c *Controller) VolumesOnDisk(volume *v1.PersistentVolume) []string {
 	var names []string
 	for _, key := range c.Deleter.Keys(volume) {
 		indexed, _ := c.Volumes.GetIndexer().IndexKeys(byDisk, key) // the index exists
@@ -36,7 +36,7 @@ func (c *Controller) Naming(volume *v1.PersistentVolume) []string {
 
 // sharing returns the names of the other volumes that have the disk of the volume.
 func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
-	return slices.DeleteFunc(c.Naming(volume), func(name string) bool { return name == volume.Name })
+	return slices.DeleteFunc(c.VolumesOnDisk(volume), func(name string) bool { return name == volume.Name })
 }
 
 // diskKeys indexes volumes by their disks.

@@ -23,8 +23,8 @@ type Deletion interface {
 	HandleOf(volume *v1.PersistentVolume) string
 	// SameDisk reports whether two volumes have one disk.
 	SameDisk(a, b *v1.PersistentVolume) bool
-	// Naming returns the names of the cached PersistentVolumes with the volume's disk.
-	Naming(volume *v1.PersistentVolume) []string
+	// VolumesOnDisk returns the names of the cached PersistentVolumes with the volume's disk.
+	VolumesOnDisk(volume *v1.PersistentVolume) []string
 	// Discard deletes a disk without a PersistentVolume, by the handle from the driver's
 	// response.
 	Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error

@@ -26,7 +26,7 @@ import (
 const echoed = `pass"word&1`
 
 // echo is a driver that returns the secret in the handle, and optionally in the topology. It
-// is also a Deletion whose Naming finds another volume as the test wants.
+// is also a Deletion whose VolumesOnDisk finds another volume as the test wants.
 type echo struct {
 	local
 	discarding
@@ -47,7 +47,7 @@ func (e *echo) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest
 	return &spec.CreateVolumeResponse{Volume: made}, nil
 }
 
-func (e *echo) Naming(*v1.PersistentVolume) []string {
+func (e *echo) VolumesOnDisk(*v1.PersistentVolume) []string {
 	e.calls++
 	if e.known(e.calls) {
 		return []string{"known"}

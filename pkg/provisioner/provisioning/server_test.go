@@ -25,7 +25,7 @@ import (
 // discarding is a Deletion without recorded volumes that counts the discarded ones.
 type discarding struct{ deleted int }
 
-func (*discarding) Naming(*v1.PersistentVolume) []string { return nil }
+func (*discarding) VolumesOnDisk(*v1.PersistentVolume) []string { return nil }
 
 func (*discarding) HandleOf(volume *v1.PersistentVolume) string {
 	if volume.Spec.CSI == nil {

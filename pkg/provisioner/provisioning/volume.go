@@ -87,7 +87,7 @@ func (c *Controller) checkHandle(answer backend.Answer, o *observation) *backend
 	if answer.Handle == "" {
 		return badHandle("the driver returned no volume handle")
 	}
-	others := slices.DeleteFunc(c.Deletion.Naming(answer.Volume), func(name string) bool { return name == o.name })
+	others := slices.DeleteFunc(c.Deletion.VolumesOnDisk(answer.Volume), func(name string) bool { return name == o.name })
 	if len(others) > 0 || !c.memory.reserve(c.Deletion.HandleOf(answer.Volume), o.claim.UID) {
 		return badHandle(fmt.Sprintf("the driver returned the volume handle %q, which another volume has", answer.Shown))
 	}
@@ -257,7 +257,7 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 // volume. All volumes and claims are read live: a recorded disk may hold data.
 func (c *Controller) isRecorded(ctx context.Context, o *observation) (bool, error) {
 	r := o.record
-	if len(c.Deletion.Naming(r.volume)) > 0 || o.volume != nil && c.Deletion.SameDisk(r.volume, o.volume) {
+	if len(c.Deletion.VolumesOnDisk(r.volume)) > 0 || o.volume != nil && c.Deletion.SameDisk(r.volume, o.volume) {
 		return true, nil
 	}
 	found, err := anyVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool { return c.Deletion.SameDisk(r.volume, volume) })

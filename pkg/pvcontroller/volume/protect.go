@@ -14,8 +14,8 @@ import (
 )
 
 // enqueueProtection enqueues the volumes that the pv-protection controller of
-// kube-controller-manager enqueues: those without the finalizer, and those that are
-// being deleted with it.
+// kube-controller-manager enqueues: volumes without the finalizer, and volumes
+// with the finalizer that are being deleted.
 func (c *Controller) enqueueProtection(volume *v1.PersistentVolume) {
 	if finalizer.Has(volume.Finalizers, finalizer.VolumeProtection) == (volume.DeletionTimestamp != nil) {
 		c.protections.Enqueue(volume.Name)
