@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -61,8 +62,8 @@ func (d *driver) count() int {
 	return d.calls
 }
 
-// world is a controller with a fake API server.
-type world struct {
+// fixture is a controller with a fake API server.
+type fixture struct {
 	*capacity.Controller
 	t       *testing.T
 	client  *fake.Clientset
@@ -73,8 +74,8 @@ type world struct {
 
 var manager = domain.Manager{Driver: "driver", ID: "external-provisioner", Namespace: "ns"}
 
-// newWorld returns a controller for the segments; the API server has the objects.
-func newWorld(t *testing.T, interval time.Duration, segments capacity.Segments, objects ...runtime.Object) *world {
+// newFixture returns a controller for the segments; the API server has the objects.
+func newFixture(t *testing.T, interval time.Duration, segments capacity.Segments, objects ...runtime.Object) *fixture {
 	t.Helper()
 	client := fake.NewClientset(objects...)
 	client.PrependReactor("create", "csistoragecapacities", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -82,8 +83,9 @@ func newWorld(t *testing.T, interval time.Duration, segments capacity.Segments, 
 		created.UID, created.ResourceVersion = types.UID("uid-of-"+created.Name), "1" // as a real server does
 		return false, nil, nil
 	})
+	client.PrependWatchReactor("csistoragecapacities", copiedEvents(client))
 	factory := informers.NewSharedInformerFactory(client, 0)
-	w := &world{
+	w := &fixture{
 		t: t, client: client, driver: &driver{bytes: 10},
 		classes: factory.Storage().V1().StorageClasses().Informer(), volumes: factory.Core().V1().PersistentVolumes().Informer(),
 	}
@@ -100,8 +102,24 @@ func newWorld(t *testing.T, interval time.Duration, segments capacity.Segments, 
 	return w
 }
 
+// copiedEvents copies the objects of watch events, as decoding does: the informer strips
+// managedFields, and the fake client would hand out the object that it stores.
+func copiedEvents(client *fake.Clientset) clienttesting.WatchReactionFunc {
+	return func(action clienttesting.Action) (bool, watch.Interface, error) {
+		options := action.(clienttesting.WatchActionImpl).ListOptions
+		events, err := client.Tracker().Watch(action.GetResource(), action.GetNamespace(), options)
+		if err != nil {
+			return true, nil, err
+		}
+		return true, watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
+			event.Object = event.Object.DeepCopyObject()
+			return event, true
+		}), nil
+	}
+}
+
 // start runs the controller until the test ends.
-func (w *world) start() {
+func (w *fixture) start() {
 	ctx, stop := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -129,7 +147,7 @@ func object(name, class, zone string, bytes int64, labels map[string]string) *st
 }
 
 // text returns all objects as CLASS/ZONE=BYTES.
-func (w *world) text() string {
+func (w *fixture) text() string {
 	list, err := w.client.StorageV1().CSIStorageCapacities("ns").List(w.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		w.t.Fatal(err)
@@ -143,12 +161,12 @@ func (w *world) text() string {
 	return strings.Join(parts, " ")
 }
 
-func (w *world) await(want string) {
+func (w *fixture) await(want string) {
 	w.t.Helper()
 	w.eventually(func() bool { return w.text() == want }, func() string { return fmt.Sprintf("objects %q, want %q", w.text(), want) })
 }
 
-func (w *world) eventually(condition func() bool, failure func() string) {
+func (w *fixture) eventually(condition func() bool, failure func() string) {
 	w.t.Helper()
 	deadline := time.After(10 * time.Second)
 	for !condition() {
@@ -161,7 +179,7 @@ func (w *world) eventually(condition func() bool, failure func() string) {
 }
 
 // writes returns the number of write requests.
-func (w *world) writes() int {
+func (w *fixture) writes() int {
 	writes := 0
 	for _, action := range w.client.Actions() {
 		if action.GetResource().Resource == "csistoragecapacities" && !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
@@ -175,7 +193,7 @@ const zoneA = capacity.Local("zone=a")
 
 func TestObjectsOfUpstreamAreAdoptedOrRemoved(t *testing.T) {
 	ours, foreign := manager.Labels(), map[string]string{domain.DriverLabel: "driver", domain.ManagerLabel: "external-provisioner-node"}
-	w := newWorld(t, time.Hour, zoneA, class("fast"),
+	w := newFixture(t, time.Hour, zoneA, class("fast"),
 		object("csisc-random", "fast", "a", 3, ours), object("csisc-zone", "fast", "gone", 3, ours), object("csisc-class", "gone", "a", 3, ours), object("csisc-node", "fast", "gone", 3, foreign))
 	w.start()
 	w.await("fast/a=10 fast/gone=3")
@@ -189,7 +207,7 @@ func TestOldestObjectOfAnItemStays(t *testing.T) {
 	younger.UID, younger.CreationTimestamp = "younger", metav1.Time{Time: time.Unix(100, 0)}
 	older := object("b-older", "fast", "a", 10, manager.Labels())
 	older.CreationTimestamp = metav1.Time{Time: time.Unix(50, 0)}
-	w := newWorld(t, time.Hour, zoneA, class("fast"), younger, older)
+	w := newFixture(t, time.Hour, zoneA, class("fast"), younger, older)
 	w.start()
 	w.await("fast/a=10")
 	if _, err := w.client.StorageV1().CSIStorageCapacities("ns").Get(t.Context(), "b-older", metav1.GetOptions{}); err != nil {
@@ -198,7 +216,7 @@ func TestOldestObjectOfAnItemStays(t *testing.T) {
 }
 
 func TestVolumeChangesAskTheDriverAgain(t *testing.T) {
-	w := newWorld(t, time.Hour, zoneA, class("fast"))
+	w := newFixture(t, time.Hour, zoneA, class("fast"))
 	w.start()
 	w.await("fast/a=10")
 	volume := &v1.PersistentVolume{
@@ -244,7 +262,7 @@ func TestVolumeChangesAskTheDriverAgain(t *testing.T) {
 }
 
 func TestPollWritesChangesOnly(t *testing.T) {
-	w := newWorld(t, 10*time.Millisecond, zoneA, class("fast"))
+	w := newFixture(t, 10*time.Millisecond, zoneA, class("fast"))
 	w.start()
 	w.await("fast/a=10")
 	asked := w.driver.count()
@@ -257,7 +275,7 @@ func TestPollWritesChangesOnly(t *testing.T) {
 }
 
 func TestObjectStaysWhileTheDriverFails(t *testing.T) {
-	w := newWorld(t, time.Hour, zoneA, class("fast"), object("there", "fast", "a", 5, manager.Labels()))
+	w := newFixture(t, time.Hour, zoneA, class("fast"), object("there", "fast", "a", 5, manager.Labels()))
 	w.driver.err = errors.New("not now")
 	w.start()
 	w.eventually(func() bool { return w.driver.count() > 3 }, func() string { return "no further call" })
@@ -272,7 +290,7 @@ func TestObjectStaysWhileTheDriverFails(t *testing.T) {
 
 // A volume created during a GetCapacity call makes the answer of the call outdated.
 func TestReasonDuringACallRepeatsTheCall(t *testing.T) {
-	w := newWorld(t, time.Hour, zoneA, class("fast"))
+	w := newFixture(t, time.Hour, zoneA, class("fast"))
 	var once sync.Once
 	w.driver.during = func() { once.Do(func() { w.Refresh("fast"); w.driver.set(10) }) }
 	if err := w.Reconcile(t.Context(), "fast/zone=a"); err != nil {
@@ -286,7 +304,7 @@ func TestReasonDuringACallRepeatsTheCall(t *testing.T) {
 func TestNameConflictWithForeignObject(t *testing.T) {
 	item := domain.Item{Class: "fast", Segment: "zone=a"}
 	foreign := object(manager.Object(item, domain.Answer{}).Name, "other", "z", 1, map[string]string{"somebody": "else"})
-	w := newWorld(t, time.Hour, zoneA, class("fast"), foreign)
+	w := newFixture(t, time.Hour, zoneA, class("fast"), foreign)
 	w.client.PrependReactor("create", "csistoragecapacities", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		created := action.(clienttesting.CreateAction).GetObject().(*storagev1.CSIStorageCapacity)
 		if created.Name == "" {
@@ -299,7 +317,7 @@ func TestNameConflictWithForeignObject(t *testing.T) {
 }
 
 func TestLostAnswerOfCreateMakesNoSecondObject(t *testing.T) {
-	w := newWorld(t, time.Hour, zoneA, class("fast"))
+	w := newFixture(t, time.Hour, zoneA, class("fast"))
 	var once sync.Once
 	w.client.PrependReactor("create", "csistoragecapacities", func(action clienttesting.Action) (handled bool, result runtime.Object, err error) {
 		once.Do(func() {
@@ -320,7 +338,7 @@ func TestLostAnswerOfCreateMakesNoSecondObject(t *testing.T) {
 
 func TestDeletionNamesTheUID(t *testing.T) {
 	obsolete := object("there", "gone", "a", 5, manager.Labels())
-	w := newWorld(t, time.Hour, zoneA, class("fast"), obsolete)
+	w := newFixture(t, time.Hour, zoneA, class("fast"), obsolete)
 	var preconditions []*metav1.Preconditions
 	var mu sync.Mutex
 	w.client.PrependReactor("delete", "csistoragecapacities", func(action clienttesting.Action) (bool, runtime.Object, error) {
