@@ -19,6 +19,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 )
 
 // eventSource is the component in the events of upstream's loops.
@@ -32,7 +33,7 @@ func (o *options) Run(ctx context.Context) error {
 		return err
 	}
 	factory := informers.NewSharedInformerFactory(clients.Objects, 0)
-	caches, err := controller.NewCaches(factory)
+	caches, err := pvcache.New(factory)
 	if err == nil {
 		err = o.publishConfig()
 	}
@@ -66,7 +67,7 @@ func (o *options) Run(ctx context.Context) error {
 }
 
 // lead registers the metrics and runs the controllers.
-func (c *controllers) lead(ctx context.Context, o *options, caches *controller.Caches) error {
+func (c *controllers) lead(ctx context.Context, o *options, caches *pvcache.Caches) error {
 	if err := registerMetrics(caches, c.operations); err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (c *controllers) lead(ctx context.Context, o *options, caches *controller.C
 const expiryTolerance = 20 * time.Second
 
 // checks returns the health checks: a leader holds its lease, and all caches have synced.
-func checks(caches *controller.Caches, watchdog *leaderelection.HealthzAdaptor) serving.Checks {
+func checks(caches *pvcache.Caches, watchdog *leaderelection.HealthzAdaptor) serving.Checks {
 	return serving.Checks{Live: []healthz.HealthChecker{watchdog}, Ready: serving.InformerSync(map[string]cache.InformerSynced{
 		"claims":  caches.Claims.HasSynced,
 		"volumes": caches.Volumes.HasSynced,
@@ -97,7 +98,7 @@ func checks(caches *controller.Caches, watchdog *leaderelection.HealthzAdaptor) 
 
 // registerMetrics registers the counts of volumes and claims. Only the leader counts, so
 // that a sum over all replicas is right.
-func registerMetrics(caches *controller.Caches, operations *metrics.Operations) error {
+func registerMetrics(caches *pvcache.Caches, operations *metrics.Operations) error {
 	counts := metrics.NewCollector(caches.Volumes.GetStore(), caches.Claims.GetStore())
 	err := errors.Join(legacyregistry.CustomRegister(counts), claim.RegisterMetrics(legacyregistry.Register), operations.Register(legacyregistry.Register))
 	if err != nil {
@@ -112,7 +113,7 @@ type controllers struct {
 	operations *metrics.Operations
 }
 
-func newControllers(options *options, clients *program.Clients, caches *controller.Caches, reporter *controller.Reporter) (*controllers, error) {
+func newControllers(options *options, clients *program.Clients, caches *pvcache.Caches, reporter *controller.Reporter) (*controllers, error) {
 	loops, err := newLoopClients(clients)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 )
 
 // sizedVolumes returns many available volumes of class fast, of size(i, last) MiB each.
@@ -45,7 +46,7 @@ func runControllers(t *testing.T, s *apiServer) {
 		t.Fatal(err)
 	}
 	factory := informers.NewSharedInformerFactory(clients.Objects, 0)
-	caches, err := controller.NewCaches(factory)
+	caches, err := pvcache.New(factory)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree/reclaimer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/protection"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
 )
 
@@ -31,7 +32,7 @@ func OneClient(client kubernetes.Interface) Clients {
 // Config holds what the reconcilers share.
 type Config struct {
 	Clients
-	Caches     *controller.Caches
+	Caches     *pvcache.Caches
 	Reporter   *controller.Reporter
 	Plugins    *intree.Set
 	Operations *metrics.Operations

@@ -15,6 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree/reclaimer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
@@ -50,7 +51,7 @@ func (n *fakePlugin) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 // objects.
 func staleReclaim(s *harness.Session, objects ...any) (*reclaimer.Controller, *fakePlugin) {
 	s.T.Helper()
-	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.Client, 0))
+	caches, err := pvcache.New(informers.NewSharedInformerFactory(s.Client, 0))
 	s.Must(err, "make caches")
 	plugin := &fakePlugin{}
 	c, err := pvcontroller.New(pvcontroller.Config{

@@ -22,6 +22,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
@@ -153,7 +154,7 @@ func TestHandleOfAnotherDriverIsNotDeleted(t *testing.T) {
 func TestEmptyClaimCacheReleasesNoVolume(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	bound := boundPair(s)
-	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.Client, 0))
+	caches, err := pvcache.New(informers.NewSharedInformerFactory(s.Client, 0))
 	s.Must(err, "make caches")
 	c, err := pvcontroller.New(pvcontroller.Config{
 		Clients: pvcontroller.OneClient(s.Client), Caches: caches, Honor: true,
@@ -182,7 +183,7 @@ func TestStaleCachesChangeNothing(t *testing.T) {
 	claimNow, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Ctx, "claim", metav1.GetOptions{})
 	s.Must(err, "read claim")
 
-	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(s.Client, 0))
+	caches, err := pvcache.New(informers.NewSharedInformerFactory(s.Client, 0))
 	s.Must(err, "make caches")
 	c, err := pvcontroller.New(pvcontroller.Config{
 		Clients: pvcontroller.OneClient(s.Client), Caches: caches, Dynamic: true, Honor: true,

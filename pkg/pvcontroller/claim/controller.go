@@ -10,13 +10,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
 )
 
 // Config holds the dependencies of the controller.
 type Config struct {
 	Client   kubernetes.Interface
-	Caches   *controller.Caches
+	Caches   *pvcache.Caches
 	Versions *controller.Versions
 	Reporter *controller.Reporter
 	// Observer derives the state of claims. It is shared with InTree.

@@ -20,6 +20,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -47,7 +48,7 @@ func (h *handedOver) Enqueue(claim string) { *h = append(*h, claim) }
 func newController(t *testing.T, objects ...runtime.Object) (*Controller, *recorder) {
 	t.Helper()
 	client := fake.NewSimpleClientset(objects...)
-	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(client, 0))
+	caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

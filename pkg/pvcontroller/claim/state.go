@@ -7,6 +7,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -24,7 +25,7 @@ type Provisioners interface {
 
 // Observer derives the state of claims from the caches.
 type Observer struct {
-	Caches       *controller.Caches
+	Caches       *pvcache.Caches
 	Provisioners Provisioners
 	// Dynamic enables dynamic provisioning.
 	Dynamic bool

@@ -15,6 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 )
 
 // emptyController returns a controller with empty caches and an API server that does not
@@ -25,7 +26,7 @@ func emptyController(t *testing.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(client, 0))
+	caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

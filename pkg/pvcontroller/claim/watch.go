@@ -7,6 +7,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -92,7 +93,7 @@ func (c *Controller) podChanged(old, pod *v1.Pod) {
 }
 
 func (c *Controller) podGone(pod *v1.Pod) {
-	for _, key := range controller.PodClaimKeys(pod) {
+	for _, key := range pvcache.PodClaimKeys(pod) {
 		claim := c.Caches.Claim(key)
 		if claim != nil && claim.Spec.VolumeName == "" && storage.ClaimClass(claim) != "" {
 			c.loop.Enqueue(key)

@@ -13,18 +13,19 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 )
 
 // Config holds the dependencies of the controller.
 type Config struct {
 	Client   kubernetes.Interface
-	Caches   *controller.Caches
+	Caches   *pvcache.Caches
 	Versions *controller.Versions
 }
 
 // Controller adds and removes the finalizer pvc-protection.
 type Controller struct {
-	caches   *controller.Caches
+	caches   *pvcache.Caches
 	versions *controller.Versions
 	writer   *controller.Writer
 	pods     *livePods
@@ -120,7 +121,7 @@ func (c *Controller) podChanged(old, pod *v1.Pod) {
 }
 
 func (c *Controller) podGone(pod *v1.Pod) {
-	for _, key := range controller.PodClaimKeys(pod) {
+	for _, key := range pvcache.PodClaimKeys(pod) {
 		if claim := c.caches.Claim(key); claim != nil && claim.DeletionTimestamp != nil {
 			c.loop.Enqueue(key)
 		}

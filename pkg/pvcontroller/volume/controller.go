@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -16,7 +17,7 @@ import (
 // Config holds the dependencies of the controller.
 type Config struct {
 	Client   kubernetes.Interface
-	Caches   *controller.Caches
+	Caches   *pvcache.Caches
 	Versions *controller.Versions
 	Reporter *controller.Reporter
 	// InTree reclaims volumes of in-tree plugins.

@@ -18,6 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree/reclaimer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -64,7 +65,7 @@ type fixture struct {
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
 	client := fake.NewClientset(objects...)
-	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(client, 0))
+	caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 }
 
 // newControllers returns the controller and the reclaimer that it hands volumes to.
-func newControllers(t *testing.T, client kubernetes.Interface, caches *controller.Caches, events *recorder, plugins ...intree.Plugin) (*Controller, *reclaimer.Controller) {
+func newControllers(t *testing.T, client kubernetes.Interface, caches *pvcache.Caches, events *recorder, plugins ...intree.Plugin) (*Controller, *reclaimer.Controller) {
 	t.Helper()
 	versions, reporter := controller.NewVersions(), controller.NewReporter(events)
 	inTree, err := reclaimer.New(reclaimer.Config{

@@ -15,8 +15,8 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/workqueue" // has queues counted
 
-	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 )
 
 // added returns how many keys the queue was given.
@@ -47,7 +47,7 @@ func deleting(phase v1.PersistentVolumePhase) *v1.PersistentVolume {
 func TestDeletedVolumePassesProtectionQueue(t *testing.T) {
 	client := fake.NewClientset(deleting(v1.VolumeAvailable))
 	factory := informers.NewSharedInformerFactory(client, 0)
-	caches, err := controller.NewCaches(factory)
+	caches, err := pvcache.New(factory)
 	if err != nil {
 		t.Fatal(err)
 	}

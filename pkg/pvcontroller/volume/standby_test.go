@@ -7,12 +7,12 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 )
 
 func TestStandbyEnqueuesNoVolume(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(deleting(v1.VolumeAvailable)), 0)
-	caches, err := controller.NewCaches(factory)
+	caches, err := pvcache.New(factory)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
 )
 
@@ -27,7 +28,7 @@ type Claims interface {
 // Config holds the dependencies of the controller.
 type Config struct {
 	Client   kubernetes.Interface
-	Caches   *controller.Caches
+	Caches   *pvcache.Caches
 	Versions *controller.Versions
 	Reporter *controller.Reporter
 	Claims   Claims

@@ -21,6 +21,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	operations "github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 )
 
 // recorder keeps the events that were sent.
@@ -44,7 +45,7 @@ type fixture struct {
 	*pvcontroller.Controllers
 	t          *testing.T
 	client     *fake.Clientset
-	caches     *controller.Caches
+	caches     *pvcache.Caches
 	operations *operations.Operations
 	events     *recorder
 }
@@ -58,7 +59,7 @@ func newFixture(t *testing.T, plugin intree.Plugin, class *storagev1.StorageClas
 		return false, nil, nil
 	})
 	var err error
-	s.caches, err = controller.NewCaches(informers.NewSharedInformerFactory(s.client, 0))
+	s.caches, err = pvcache.New(informers.NewSharedInformerFactory(s.client, 0))
 	s.must(err)
 	s.Controllers, err = pvcontroller.New(pvcontroller.Config{
 		Clients: pvcontroller.OneClient(s.client), Caches: s.caches, Reporter: controller.NewReporter(s.events),

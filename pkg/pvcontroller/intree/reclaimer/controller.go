@@ -12,6 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -23,7 +24,7 @@ const Workers = 8
 // Config holds the dependencies of the controller.
 type Config struct {
 	Client   kubernetes.Interface
-	Caches   *controller.Caches
+	Caches   *pvcache.Caches
 	Versions *controller.Versions
 	Reporter *controller.Reporter
 	Plugins  *intree.Set

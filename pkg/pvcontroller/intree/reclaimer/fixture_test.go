@@ -16,6 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/volume"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -64,7 +65,7 @@ type fixture struct {
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
 	client := fake.NewClientset(objects...)
-	caches, err := controller.NewCaches(informers.NewSharedInformerFactory(client, 0))
+	caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

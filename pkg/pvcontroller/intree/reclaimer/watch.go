@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -89,7 +90,7 @@ func (c *Controller) podGone(pod *v1.Pod) {
 
 // enqueueVolumesOf enqueues the volumes of the pod that are recycled once no pod uses them.
 func (c *Controller) enqueueVolumesOf(pod *v1.Pod) {
-	for _, claim := range controller.PodClaimKeys(pod) {
+	for _, claim := range pvcache.PodClaimKeys(pod) {
 		for _, volume := range c.Caches.VolumesOf(claim) {
 			if isReleased(volume) && policyOf(volume) == storage.PolicyRecycle {
 				c.loop.Enqueue(volume.Name)

@@ -1,4 +1,6 @@
-package controller
+// Package pvcache has the informers that the reconcilers of the pv-controller share, and
+// their indexes.
+package pvcache
 
 import (
 	"fmt"
@@ -11,6 +13,7 @@ import (
 	storageinformers "k8s.io/client-go/informers/storage"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -41,8 +44,8 @@ type InformerFactory interface {
 	Storage() storageinformers.Interface
 }
 
-// NewCaches adds the informers to the factory; it does not start them.
-func NewCaches(factory InformerFactory) (*Caches, error) {
+// New adds the informers to the factory; it does not start them.
+func New(factory InformerFactory) (*Caches, error) {
 	c := &Caches{
 		Claims:  factory.Core().V1().PersistentVolumeClaims().Informer(),
 		Volumes: factory.Core().V1().PersistentVolumes().Informer(),
@@ -59,7 +62,7 @@ func NewCaches(factory InformerFactory) (*Caches, error) {
 		}
 	}
 	for informer, transform := range map[cache.SharedIndexInformer]cache.TransformFunc{
-		c.Claims: StripManagedFields, c.Volumes: StripManagedFields, c.Classes: StripManagedFields, c.Pods: trimPod,
+		c.Claims: controller.StripManagedFields, c.Volumes: controller.StripManagedFields, c.Classes: controller.StripManagedFields, c.Pods: trimPod,
 	} {
 		if err := informer.SetTransform(transform); err != nil {
 			return nil, fmt.Errorf("set transform: %w", err)
@@ -70,17 +73,17 @@ func NewCaches(factory InformerFactory) (*Caches, error) {
 
 // Claim returns the claim with the key namespace/name, nil if there is none.
 func (c *Caches) Claim(key string) *v1.PersistentVolumeClaim {
-	return Lookup[*v1.PersistentVolumeClaim](c.Claims, key)
+	return controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key)
 }
 
 // Volume returns the volume, nil if there is none.
 func (c *Caches) Volume(name string) *v1.PersistentVolume {
-	return Lookup[*v1.PersistentVolume](c.Volumes, name)
+	return controller.Lookup[*v1.PersistentVolume](c.Volumes, name)
 }
 
 // Class returns the storage class, nil if there is none.
 func (c *Caches) Class(name string) *storagev1.StorageClass {
-	return Lookup[*storagev1.StorageClass](c.Classes, name)
+	return controller.Lookup[*storagev1.StorageClass](c.Classes, name)
 }
 
 // AllClasses returns every storage class.
@@ -110,25 +113,12 @@ func (c *Caches) PodsOf(claim string) []*v1.Pod {
 
 // Pod returns the pod with the key namespace/name, nil if there is none.
 func (c *Caches) Pod(key string) *v1.Pod {
-	return Lookup[*v1.Pod](c.Pods, key)
+	return controller.Lookup[*v1.Pod](c.Pods, key)
 }
 
 // RecyclersOf returns our recycler pods of the volume.
 func (c *Caches) RecyclersOf(volume string) []*v1.Pod {
 	return indexed[*v1.Pod](c.Pods, byRecycled, volume)
-}
-
-// Key returns the namespace/name of an object.
-func Key(object metav1.Object) string {
-	return cache.MetaObjectToName(object).String()
-}
-
-// ClaimKey returns the namespace/name of the volume's claimRef, "" without one.
-func ClaimKey(volume *v1.PersistentVolume) string {
-	if volume.Spec.ClaimRef == nil {
-		return ""
-	}
-	return volume.Spec.ClaimRef.Namespace + "/" + volume.Spec.ClaimRef.Name
 }
 
 // PodClaimKeys returns the keys of the claims that a pod uses.
@@ -177,7 +167,7 @@ func volumeClaim(object any) ([]string, error) {
 	if !ok || volume.Spec.ClaimRef == nil {
 		return nil, nil
 	}
-	return []string{ClaimKey(volume)}, nil
+	return []string{controller.ClaimKey(volume)}, nil
 }
 
 func podClaims(object any) ([]string, error) {
@@ -197,23 +187,6 @@ func recycledVolume(object any) ([]string, error) {
 		return []string{volume}, nil
 	}
 	return nil, nil
-}
-
-// StripManagedFields is an informer transform that removes metadata.managedFields.
-func StripManagedFields(object any) (any, error) {
-	if accessor, ok := object.(metav1.Object); ok {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
-}
-
-// TrimNode is an informer transform that keeps the name and the labels of a node.
-func TrimNode(object any) (any, error) {
-	node, ok := object.(*v1.Node)
-	if !ok {
-		return object, nil
-	}
-	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels}}, nil
 }
 
 // trimPod is an informer transform that keeps the claims of a pod, its node and phase,

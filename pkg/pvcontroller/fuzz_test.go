@@ -1,4 +1,4 @@
-package controller_test
+package pvcontroller_test
 
 import (
 	"context"
@@ -25,6 +25,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 )
 
 // fakeCluster is a fake API server without validation, and the reconcilers of the pv-controller
@@ -32,7 +33,7 @@ import (
 type fakeCluster struct {
 	t         *testing.T
 	client    *fake.Clientset
-	caches    *controller.Caches
+	caches    *pvcache.Caches
 	reconcile []func(context.Context) error
 }
 
@@ -45,7 +46,7 @@ func newFakeCluster(t *testing.T, objects []runtime.Object, honor bool) *fakeClu
 		return false, nil, nil
 	})
 	var err error
-	if cluster.caches, err = controller.NewCaches(informers.NewSharedInformerFactory(cluster.client, 0)); err != nil {
+	if cluster.caches, err = pvcache.New(informers.NewSharedInformerFactory(cluster.client, 0)); err != nil {
 		t.Fatal(err)
 	}
 	recycling := intree.Recycling{Template: intree.DefaultTemplate(), MinimumTimeout: 60, TimeoutIncrement: 30}
