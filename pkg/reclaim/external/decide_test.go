@@ -1,10 +1,9 @@
 package external_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
+	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	. "github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
@@ -182,26 +181,7 @@ func states(yield func(State) bool) {
 }
 
 func TestEveryEnumValueHasItsOwnName(t *testing.T) {
-	expectNames(t, Wait, RemoveStatus)
-	expectNames(t, SecretNone, SecretNamespaceGone)
-	expectNames(t, AwaitSecret, CallWithoutSecret)
-}
-
-// expectNames wants distinct names from first to last, and none beyond.
-func expectNames[T interface {
-	~int
-	fmt.Stringer
-}](t *testing.T, first, last T) {
-	t.Helper()
-	seen := map[string]bool{}
-	for value := first; value <= last; value++ {
-		if name := value.String(); seen[name] || strings.HasPrefix(name, "invalid") {
-			t.Errorf("%T(%d) has the name %q", value, int(value), name)
-		} else {
-			seen[name] = true
-		}
-	}
-	if beyond := last + 1; !strings.HasPrefix(beyond.String(), "invalid") {
-		t.Errorf("%T(%d) has the name %q", beyond, int(beyond), beyond)
-	}
+	enumtest.ExpectNames(t, Wait, RemoveStatus)
+	enumtest.ExpectNames(t, SecretNone, SecretNamespaceGone)
+	enumtest.ExpectNames(t, AwaitSecret, CallWithoutSecret)
 }

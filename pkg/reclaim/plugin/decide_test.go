@@ -1,10 +1,9 @@
 package plugin_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
+	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	. "github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	. "github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -153,28 +152,9 @@ func TestNoRecycledVolumeIsStuck(t *testing.T) {
 }
 
 func TestEveryEnumValueHasItsOwnName(t *testing.T) {
-	expectNames(t, Wait, ClearClaimRef)
-	expectNames(t, RecyclerNone, RecyclerForbidden)
-	expectNames(t, OriginStatic, OriginStaticMigrated)
-	expectNames(t, MigratedToNone, MigratedToOther)
-	expectNames(t, ReclaimerMigrated, ReclaimerPlugin)
-}
-
-// expectNames wants distinct names from first to last, and none beyond.
-func expectNames[T interface {
-	~int
-	fmt.Stringer
-}](t *testing.T, first, last T) {
-	t.Helper()
-	seen := map[string]bool{}
-	for value := first; value <= last; value++ {
-		if name := value.String(); seen[name] || strings.HasPrefix(name, "invalid") {
-			t.Errorf("%T(%d) has the name %q", value, int(value), name)
-		} else {
-			seen[name] = true
-		}
-	}
-	if beyond := last + 1; !strings.HasPrefix(beyond.String(), "invalid") {
-		t.Errorf("%T(%d) has the name %q", beyond, int(beyond), beyond)
-	}
+	enumtest.ExpectNames(t, Wait, ClearClaimRef)
+	enumtest.ExpectNames(t, RecyclerNone, RecyclerForbidden)
+	enumtest.ExpectNames(t, OriginStatic, OriginStaticMigrated)
+	enumtest.ExpectNames(t, MigratedToNone, MigratedToOther)
+	enumtest.ExpectNames(t, ReclaimerMigrated, ReclaimerPlugin)
 }
