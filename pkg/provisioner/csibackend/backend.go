@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
-	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
@@ -115,7 +114,7 @@ func (b *Backend) failure(err error) *backend.Failure {
 func (b *Backend) withCredentials(ctx context.Context, planned *request, unwanted bool) (*spec.CreateVolumeRequest, *backend.Failure) {
 	credentials := planned.credentials
 	if secret := planned.secret; !credentials.Known() && secret != nil {
-		values, uid, err := controller.ReadSecret(ctx, b.Inputs.Client, secret.Namespace, secret.Name)
+		values, uid, err := readSecret(ctx, b.Inputs.Client, secret.Namespace, secret.Name)
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil, secretChanged(secret, "does not exist")

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 )
@@ -47,7 +46,7 @@ func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference)
 	if reference == nil {
 		return external.SecretNone, nil, nil
 	}
-	values, _, err := controller.ReadSecret(ctx, d.Client, reference.Namespace, reference.Name)
+	values, _, err := readSecret(ctx, d.Client, reference.Namespace, reference.Name)
 	switch {
 	case err == nil:
 		return external.SecretPresent, values, nil

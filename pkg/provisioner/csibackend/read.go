@@ -31,7 +31,7 @@ func (i *Inputs) credentials(ctx context.Context, in provision.Input) (provision
 		return provision.Credentials{}, nil, nil
 	}
 	what := "secret " + reference.Namespace + "/"
-	values, uid, err := controller.ReadSecret(ctx, i.Client, reference.Namespace, reference.Name)
+	values, uid, err := readSecret(ctx, i.Client, reference.Namespace, reference.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return provision.Credentials{}, nil, &provision.NotReady{Sentence: fmt.Sprintf("The %s%s, which storage class %q names, does not exist", what, reference.Name, in.Class.Name)}

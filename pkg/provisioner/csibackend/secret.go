@@ -1,4 +1,4 @@
-package controller
+package csibackend
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ReadSecret reads the values and the UID of a secret from the API server. It runs without
+// readSecret reads the values and the UID of a secret from the API server. It runs without
 // a logger, because clients log response bodies at a high verbosity. Errors are returned
 // unwrapped.
-func ReadSecret(ctx context.Context, client kubernetes.Interface, namespace, name string) (values map[string]string, uid types.UID, err error) {
+func readSecret(ctx context.Context, client kubernetes.Interface, namespace, name string) (values map[string]string, uid types.UID, err error) {
 	silent := klog.NewContext(ctx, logr.Discard())
 	secret, err := client.CoreV1().Secrets(namespace).Get(silent, name, metav1.GetOptions{})
 	if err != nil {
