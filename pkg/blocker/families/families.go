@@ -1,0 +1,110 @@
+// Package families says which controller removes which finalizer: those of Kubernetes, of
+// the CSI sidecars, of the snapshotter, and of widely used operators.
+package families
+
+import "strings"
+
+// Controller says how to recognize a controller in a cluster. Empty fields say nothing.
+type Controller struct {
+	// Name is the usual name of the controller, such as "external-attacher".
+	Name string
+	// Images are last path elements of image names, without registry, tag and digest.
+	Images []string
+	// Commands are base names of the command or first argument of a container.
+	Commands []string
+	// Labels are labels of its pods or workloads, all of which must match.
+	Labels map[string]string
+	// Leases are names of its leader Leases; * stands for any text, {driver} for the sanitized
+	// name of the CSI driver.
+	Leases []string
+	// Namespaces are where it is usually installed, for the text alone.
+	Namespaces []string
+	// Needs are names of custom resource definitions and webhook configurations that every installation has.
+	Needs []string
+	// EventSources are the components that its events name.
+	EventSources []string
+	// ErrorReasons are reasons of its events that report a failed cleanup.
+	ErrorReasons []string
+	// SuccessReasons are reasons of its events that report a later success.
+	SuccessReasons []string
+	// ControlPlane: it is part of the control plane, which managed clusters run outside.
+	ControlPlane bool
+}
+
+// Family is a row of the table: finalizers that one controller removes.
+type Family struct {
+	// Name names the project, such as "Kubernetes" or "cert-manager".
+	Name string
+	// Finalizers are exact names, or patterns in which * stands for any text.
+	Finalizers []string
+	// Kinds are the kinds, as Kind or Kind.group, that carry the finalizers; empty for any.
+	Kinds []string
+	// Controller removes the finalizers.
+	Controller Controller
+	// When completes the sentence "the finalizer is removed when ...".
+	When string
+	// Alive says how to see that the controller lives.
+	Alive string
+	// Force says what is lost if the finalizer is removed by hand.
+	Force string
+	// Source links to the code or the documentation that sets the finalizer.
+	Source string
+}
+
+// Find returns the family of the finalizer on an object of the kind, and false if no row
+// has the finalizer. Exact names win over patterns, rows with the kind over rows for any kind.
+func Find(finalizer, kind, group string) (Family, bool) {
+	best, score := Family{}, 0
+	for _, family := range all {
+		if s := family.score(finalizer, kind, group); s > score {
+			best, score = family, s
+		}
+	}
+	return best, score > 0
+}
+
+// All returns all rows.
+func All() []Family { return all }
+
+// score ranks how well the row fits, 0 if it does not.
+func (f Family) score(finalizer, kind, group string) int {
+	score := 0
+	for _, pattern := range f.Finalizers {
+		switch {
+		case pattern == finalizer:
+			score = max(score, 4)
+		case strings.Contains(pattern, "*") && Match(pattern, finalizer):
+			score = max(score, 2)
+		}
+	}
+	if score == 0 || len(f.Kinds) == 0 {
+		return score
+	}
+	for _, name := range f.Kinds {
+		if name == kind || name == kind+"."+group {
+			return score + 1
+		}
+	}
+	return 0
+}
+
+// Match reports whether the text fits the pattern, in which * stands for any text.
+func Match(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if !strings.HasPrefix(text, first) {
+		return false
+	}
+	text = text[len(first):]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(text, part)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(part):]
+	}
+	return strings.HasSuffix(text, last)
+}

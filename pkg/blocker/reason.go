@@ -1,0 +1,336 @@
+package blocker
+
+import (
+	"fmt"
+
+	"github.com/exeunt-io/exeunt/internal/enum"
+)
+
+// Reason says what a deletion waits for. The list is closed.
+type Reason int
+
+// The reasons, in the order of the table below.
+const (
+	ClaimExists Reason = iota
+	PodUsesClaim
+	VolumeAttached
+	DetachFailed
+	DriverDeletes
+	DriverRefuses
+	DriverMissing
+	SecretMissing
+	HandleShared
+	CloneRunning
+	SnapshotRunning
+	SnapshotBound
+	JournalEntry
+	FeatureOff
+	TooLateToProtect
+	PolicyRetain
+	GracePeriod
+	KubeletStopping
+	NodeUnreachable
+	NodeGone
+	ControllerActs
+	ControllerFails
+	ControllerGone
+	ControllerUnseen
+	UnknownFinalizer
+	InUse
+	DependentsRemain
+	DependentsUnseen
+	OwnerCycle
+	OrphanPending
+	ContentRemains
+	APIUnreachable
+	AdmissionUnreachable
+	AdmissionDenies
+	ConversionFails
+	ObjectInvalid
+	ObjectUnreadable
+	Recreated
+)
+
+// Description is the row of a reason. "exeunt explain", the documentation, the JSON schema,
+// the event DeletionWaiting and the label "blocker" of the metrics are made from these rows.
+type Description struct {
+	Name string
+	// Meaning is a sentence for users.
+	Meaning string
+	// Look says where to look.
+	Look string
+	// Force says what it costs to end the wait by force.
+	Force string
+}
+
+// descriptions has one row per reason.
+var descriptions = [...]Description{
+	ClaimExists: {
+		Name:    "ClaimExists",
+		Meaning: "The volume is bound to a claim that exists.",
+		Look:    "kubectl get pvc, the claim that spec.claimRef names.",
+		Force:   "Without pv-protection the volume object goes while the claim uses its data; the claim becomes Lost.",
+	},
+	PodUsesClaim: {
+		Name:    "PodUsesClaim",
+		Meaning: "A pod uses the claim. A pod that has finished counts until it is deleted.",
+		Look:    "kubectl get pods, the pods that mount the claim.",
+		Force:   "Without pvc-protection the claim goes while the pod writes to its volume; the data may be deleted under it.",
+	},
+	VolumeAttached: {
+		Name:    "VolumeAttached",
+		Meaning: "A VolumeAttachment says that the volume is attached to a node.",
+		Look:    "kubectl get volumeattachments; the pods on the node that use the volume.",
+		Force:   "The driver deletes a disk that a node still writes to, or refuses.",
+	},
+	DetachFailed: {
+		Name:    "DetachFailed",
+		Meaning: "The driver reports an error when it detaches the volume.",
+		Look:    "status.detachError of the VolumeAttachment; the log of the attacher.",
+		Force:   "Another node may attach a disk that the first node still writes to: the data is damaged.",
+	},
+	DriverDeletes: {
+		Name:    "DriverDeletes",
+		Meaning: "The driver is asked to delete the volume or the snapshot, and reports no error.",
+		Look:    "The log of the provisioner or of csi-snapshotter beside the driver.",
+		Force:   "The disk stays in storage and is paid for, and nobody knows of it any more.",
+	},
+	DriverRefuses: {
+		Name:    "DriverRefuses",
+		Meaning: "The driver answers the deletion with an error, now and again.",
+		Look:    "The event VolumeFailedDelete and its message; the log of the driver.",
+		Force:   "The disk stays in storage and is paid for, and nobody knows of it any more.",
+	},
+	DriverMissing: {
+		Name:    "DriverMissing",
+		Meaning: "The driver or plugin that has to delete the volume is not installed, or not running.",
+		Look:    "kubectl get csidrivers; the workload of the driver and its Lease.",
+		Force:   "The disk stays in storage and is paid for, and nobody knows of it any more.",
+	},
+	SecretMissing: {
+		Name:    "SecretMissing",
+		Meaning: "The secret that the driver needs for the deletion does not exist.",
+		Look:    "The annotations volume.kubernetes.io/provisioner-deletion-secret-name and -namespace of the volume.",
+		Force:   "The disk stays in storage and is paid for, and nobody knows of it any more.",
+	},
+	HandleShared: {
+		Name:    "HandleShared",
+		Meaning: "Another PersistentVolume names the same disk: the disk of one must not go while the other exists.",
+		Look:    "The PersistentVolume with the same driver and volume handle.",
+		Force:   "The disk of the other volume is deleted with its data.",
+	},
+	CloneRunning: {
+		Name:    "CloneRunning",
+		Meaning: "A volume is being cloned from the claim.",
+		Look:    "The claims whose dataSource is this claim.",
+		Force:   "The clone fails or is incomplete.",
+	},
+	SnapshotRunning: {
+		Name:    "SnapshotRunning",
+		Meaning: "A snapshot is being taken from the claim, or a volume is being restored from the snapshot.",
+		Look:    "The VolumeSnapshots of the claim, or the claims whose dataSource is the snapshot.",
+		Force:   "The snapshot or the restored volume fails or is incomplete.",
+	},
+	SnapshotBound: {
+		Name:    "SnapshotBound",
+		Meaning: "The content belongs to a VolumeSnapshot, or the snapshot to a group, that exists.",
+		Look:    "The VolumeSnapshot in spec.volumeSnapshotRef, or the group in status.volumeGroupSnapshotName.",
+		Force:   "The snapshot names a content that is gone; it can no longer be restored.",
+	},
+	JournalEntry: {
+		Name:    "JournalEntry",
+		Meaning: "The provisioning journal has an entry for the claim: a CreateVolume call whose outcome is not known.",
+		Look:    "exeunt journal list.",
+		Force:   "A volume that the call created is known to the storage system only.",
+	},
+	FeatureOff: {
+		Name:    "FeatureOff",
+		Meaning: "The provisioner that serves the driver is older than the finalizer, or runs with HonorPVReclaimPolicy=false.",
+		Look:    "The image and the arguments of the provisioner.",
+		Force:   "The disk stays in storage and is paid for, and nobody knows of it any more.",
+	},
+	TooLateToProtect: {
+		Name:    "TooLateToProtect",
+		Meaning: "The volume was being deleted before it could get its finalizer, and the provisioner of Exeunt, which honors its annotation, is gone.",
+		Look:    "The annotation exeunt.io/reclaim of the volume.",
+		Force:   "The disk stays in storage and is paid for, and nobody knows of it any more.",
+	},
+	PolicyRetain: {
+		Name:    "PolicyRetain",
+		Meaning: "The reclaim policy is Retain: the volume is kept on purpose. Nothing waits.",
+		Look:    "spec.persistentVolumeReclaimPolicy of the volume.",
+		Force:   "Nothing: delete the PersistentVolume to forget the disk, or set the policy Delete to delete the disk.",
+	},
+	GracePeriod: {
+		Name:    "GracePeriod",
+		Meaning: "The pod ends within its grace period.",
+		Look:    "metadata.deletionTimestamp of the pod, which is the end of its grace period.",
+		Force:   "The processes of the pod may still run and write to its volumes.",
+	},
+	KubeletStopping: {
+		Name:    "KubeletStopping",
+		Meaning: "The kubelet stops the pod, and takes longer than the grace period.",
+		Look:    "The events of the pod, such as FailedKillPod or a failed unmount; the log of the kubelet.",
+		Force:   "The processes of the pod may still run and write to its volumes.",
+	},
+	NodeUnreachable: {
+		Name:    "NodeUnreachable",
+		Meaning: "The node does not report: its kubelet cannot stop the pod.",
+		Look:    "kubectl get node; the condition Ready and the node Lease.",
+		Force:   "The processes may still run on the node. Only a node that is shut down is safe to take as out of service.",
+	},
+	NodeGone: {
+		Name:    "NodeGone",
+		Meaning: "The node object does not exist: no kubelet will stop the pod or detach the volume.",
+		Look:    "kubectl get nodes.",
+		Force:   "If the machine still runs, its processes still write to the volume.",
+	},
+	ControllerActs: {
+		Name:    "ControllerActs",
+		Meaning: "The controller that removes the finalizer was seen alive and reports no error.",
+		Look:    "The log of the controller.",
+		Force:   "What the controller cleans up stays behind: whatever it made outside of the cluster.",
+	},
+	ControllerFails: {
+		Name:    "ControllerFails",
+		Meaning: "The controller that removes the finalizer runs, and reports an error now, or crashes.",
+		Look:    "The events and conditions of the object; the log of the controller.",
+		Force:   "What the controller cleans up stays behind: whatever it made outside of the cluster.",
+	},
+	ControllerGone: {
+		Name:    "ControllerGone",
+		Meaning: "The controller that removes the finalizer is proven gone: no replica is wanted or ready, and its Lease has run out.",
+		Look:    "The workload and the Lease of the controller.",
+		Force:   "What the controller cleans up stays behind: whatever it made outside of the cluster.",
+	},
+	ControllerUnseen: {
+		Name:    "ControllerUnseen",
+		Meaning: "The controller that removes the finalizer was not seen; it may run outside of the cluster.",
+		Look:    "The control plane or the provider of the cluster.",
+		Force:   "What the controller cleans up stays behind; or the controller, which lives, is surprised by it.",
+	},
+	UnknownFinalizer: {
+		Name:    "UnknownFinalizer",
+		Meaning: "No known controller sets this finalizer.",
+		Look:    "The manager in metadata.managedFields; the programs that are listed.",
+		Force:   "What the finalizer protects is not known: anything may be left behind.",
+	},
+	InUse: {
+		Name:    "InUse",
+		Meaning: "Another object uses this object.",
+		Look:    "The objects that are listed.",
+		Force:   "The users of the object lose what they rely on.",
+	},
+	DependentsRemain: {
+		Name:    "DependentsRemain",
+		Meaning: "The object is deleted in the foreground: dependents that block its deletion exist.",
+		Look:    "The dependents that are listed, with blockOwnerDeletion true in their ownerReferences.",
+		Force:   "The dependents go later, in the background, or not at all.",
+	},
+	DependentsUnseen: {
+		Name:    "DependentsUnseen",
+		Meaning: "Whether dependents remain is not known: a kind could not be listed.",
+		Look:    "The kinds that are listed as incomplete.",
+		Force:   "Dependents may be left behind.",
+	},
+	OwnerCycle: {
+		Name:    "OwnerCycle",
+		Meaning: "Objects that are deleted in the foreground own each other: none can go first.",
+		Look:    "The ownerReferences of the objects that are listed.",
+		Force:   "Nothing, if every member of the cycle is to go: one owner reference is removed.",
+	},
+	OrphanPending: {
+		Name:    "OrphanPending",
+		Meaning: "The dependents of the object are being kept: the garbage collector removes their owner references.",
+		Look:    "The log of the garbage collector.",
+		Force:   "Dependents that still name the object are deleted with it.",
+	},
+	ContentRemains: {
+		Name:    "ContentRemains",
+		Meaning: "The namespace, or the custom resource definition, still has objects.",
+		Look:    "The objects that are listed.",
+		Force:   "The objects stay in storage without their namespace or definition, and come back when it is created again.",
+	},
+	APIUnreachable: {
+		Name:    "APIUnreachable",
+		Meaning: "An aggregated API does not answer: whether it has objects in the namespace is not known.",
+		Look:    "kubectl get apiservices; the service and the endpoints of the API.",
+		Force:   "Without its APIService, the objects of the API are not deleted.",
+	},
+	AdmissionUnreachable: {
+		Name:    "AdmissionUnreachable",
+		Meaning: "An admission webhook that must answer does not: the API server refuses the write that ends the deletion.",
+		Look:    "The webhook configuration, its service and the endpoints.",
+		Force:   "Without the webhook, whatever it guards is unguarded.",
+	},
+	AdmissionDenies: {
+		Name:    "AdmissionDenies",
+		Meaning: "An admission webhook or policy refuses the write that ends the deletion.",
+		Look:    "The message of the refusal; the webhook or the policy that it names.",
+		Force:   "Whatever the policy guards is unguarded.",
+	},
+	ConversionFails: {
+		Name:    "ConversionFails",
+		Meaning: "The conversion webhook of the custom resource definition does not answer: its objects can be neither read nor written.",
+		Look:    "spec.conversion of the definition, its service and the endpoints.",
+		Force:   "Objects that are stored in another version can be read no more.",
+	},
+	ObjectInvalid: {
+		Name:    "ObjectInvalid",
+		Meaning: "The object is not valid under the present schema: every write to it is refused.",
+		Look:    "kubectl apply --dry-run=server of the object; the schema of its definition.",
+		Force:   "Nothing, if the invalid field is corrected or its validation relaxed.",
+	},
+	ObjectUnreadable: {
+		Name:    "ObjectUnreadable",
+		Meaning: "The object cannot be read from storage: its encryption key is missing, or it is damaged.",
+		Look:    "The encryption configuration and the log of the API server.",
+		Force:   "The object is lost, and whatever it names is known to nobody.",
+	},
+	Recreated: {
+		Name:    "Recreated",
+		Meaning: "The object is gone, and exists again with another UID: a controller has created it anew.",
+		Look:    "The owner of the new object, such as a StatefulSet or a GitOps application.",
+		Force:   "The new object is deleted, and its controller creates it once more.",
+	},
+}
+
+// Reasons returns all reasons in the order of the table.
+func Reasons() []Reason {
+	all := make([]Reason, len(descriptions))
+	for i := range all {
+		all[i] = Reason(i)
+	}
+	return all
+}
+
+// Describe returns the row of the reason.
+func (r Reason) Describe() Description {
+	if r < 0 || int(r) >= len(descriptions) {
+		return Description{Name: r.String()}
+	}
+	return descriptions[r]
+}
+
+// String returns the name of the reason.
+func (r Reason) String() string {
+	names := make([]string, len(descriptions))
+	for i, row := range descriptions {
+		names[i] = row.Name
+	}
+	return enum.Name(r, names...)
+}
+
+// MarshalText returns the reason for JSON and YAML.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads the reason from JSON and YAML.
+func (r *Reason) UnmarshalText(text []byte) error {
+	for _, candidate := range Reasons() {
+		if candidate.String() == string(text) {
+			*r = candidate
+			return nil
+		}
+	}
+	return fmt.Errorf("parse reason %q: no such reason", text)
+}
