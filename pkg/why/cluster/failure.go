@@ -1,0 +1,38 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// noteFailure notes that objects could not be read, and the right that is missing.
+func (r *Reader) noteFailure(verb string, resource schema.GroupResource, namespace string, err error) {
+	where := ""
+	if namespace != "" {
+		where = " in namespace " + namespace
+	}
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+		r.Note("no right to %s %s%s; grant the rule {apiGroups: [%q], resources: [%s], verbs: [%s]}",
+			verb, resource.Resource, where, resource.Group, resource.Resource, verb)
+	case errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err):
+		r.Note("could not %s %s%s: no answer in time", verb, resource, where)
+	default:
+		r.Note("could not %s %s%s: %s", verb, resource, where, oneLine(err))
+	}
+}
+
+// oneLine returns the text of the error in one line of limited length.
+func oneLine(err error) string {
+	const limit = 300
+	text := strings.Join(strings.Fields(fmt.Sprint(err)), " ")
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") + " ..."
+	}
+	return text
+}

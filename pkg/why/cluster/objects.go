@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+)
+
+// Ref names an object of any kind.
+type Ref struct {
+	Resource  schema.GroupVersionResource
+	Kind      string
+	Namespace string
+	Name      string
+}
+
+// Live reads an object of any kind. The error is that of the API server if it is not
+// present, for a message to the user.
+func (r *Reader) Live(ctx context.Context, ref Ref) (*unstructured.Unstructured, Presence, error) {
+	type answer struct {
+		object   *unstructured.Unstructured
+		presence Presence
+		err      error
+	}
+	found := remember(&r.memory, fmt.Sprintf("live %+v", ref), func() answer {
+		object, err := r.dynamic.Resource(ref.Resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return answer{object, Present, nil}
+		case apierrors.IsNotFound(err):
+			return answer{nil, Absent, err}
+		}
+		r.noteFailure("get", ref.Resource.GroupResource(), ref.Namespace, err)
+		return answer{nil, Unseen, err}
+	})
+	return found.object, found.presence, found.err
+}
+
+// Find returns the Ref of an object by its apiVersion and kind, as owner references and
+// manifests name them, and false if the kind is not served or discovery failed.
+func (r *Reader) Find(apiVersion, kind, namespace, name string) (Ref, bool) {
+	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
+	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return Ref{}, false
+	}
+	if mapping.Scope.Name() == "root" {
+		namespace = ""
+	}
+	return Ref{Resource: mapping.Resource, Kind: kind, Namespace: namespace, Name: name}, true
+}
+
+// Resource is a kind that the API server serves.
+type Resource struct {
+	schema.GroupVersionResource
+	Kind       string
+	Namespaced bool
+	Verbs      []string
+}
+
+// Resources returns the kinds that can be listed, in their preferred versions, and whether
+// all groups answered. Groups that did not answer are noted.
+func (r *Reader) Resources() ([]Resource, bool) {
+	type answer struct {
+		resources []Resource
+		complete  bool
+	}
+	found := remember(&r.memory, "resources", func() answer {
+		lists, err := r.discovery.ServerPreferredResources()
+		if failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err); partial {
+			for group, err := range failed {
+				r.Note("could not discover the kinds of %s: %s", group, oneLine(err))
+			}
+		} else if err != nil {
+			r.Note("could not discover the kinds of the API server: %s", oneLine(err))
+		}
+		return answer{listable(lists), err == nil}
+	})
+	return found.resources, found.complete
+}
+
+// listable returns the resources of the lists that can be listed, without subresources.
+func listable(lists []*metav1.APIResourceList) []Resource {
+	var all []Resource
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, resource := range list.APIResources {
+			if slices.Contains(resource.Verbs, "list") && !strings.Contains(resource.Name, "/") {
+				all = append(all, Resource{gv.WithResource(resource.Name), resource.Kind, resource.Namespaced, resource.Verbs})
+			}
+		}
+	}
+	return all
+}
+
+// Metadata lists the metadata of all objects of a kind in the namespace, "" for all, once,
+// and reports whether all were seen.
+func (r *Reader) Metadata(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]metav1.PartialObjectMetadata, bool) {
+	type answer struct {
+		items []metav1.PartialObjectMetadata
+		seen  bool
+	}
+	found := remember(&r.memory, fmt.Sprintf("metadata %s %s", resource, namespace), func() answer {
+		var all []metav1.PartialObjectMetadata
+		seen := r.EachMetadata(ctx, resource, namespace, func(page []metav1.PartialObjectMetadata) { all = append(all, page...) })
+		return answer{all, seen}
+	})
+	return found.items, found.seen
+}
+
+// EachMetadata visits the pages of a list of metadata without keeping them, and reports
+// whether all were seen. After an expired token visit sees objects twice.
+func (r *Reader) EachMetadata(ctx context.Context, resource schema.GroupVersionResource, namespace string, visit func([]metav1.PartialObjectMetadata)) bool {
+	options := metav1.ListOptions{Limit: PageSize}
+	restarted := false
+	for {
+		page, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, options)
+		switch {
+		case err == nil:
+			visit(page.Items)
+		case apierrors.IsResourceExpired(err) && !restarted:
+			restarted, options.Continue = true, ""
+			continue
+		default: // also 404: discovery said that the kind is served
+			r.noteFailure("list", resource.GroupResource(), namespace, err)
+			return false
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return true
+		}
+	}
+}
+
+// ObjectOf returns how reports name the object.
+func ObjectOf(object *unstructured.Unstructured) blocker.Object {
+	gvk := object.GroupVersionKind()
+	return blocker.Object{
+		Kind: gvk.Kind, Group: gvk.Group, Namespace: object.GetNamespace(), Name: object.GetName(), UID: string(object.GetUID()),
+	}
+}

@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PageSize is the number of objects in one list request. The lists name no
+// resourceVersion: with resourceVersion=0 the API server would ignore the limit.
+const PageSize = 500
+
+// Selection narrows a list. The zero value selects all objects.
+type Selection struct {
+	Namespace string // "" for all namespaces
+	Labels    string // a label selector
+	Fields    string // a field selector
+}
+
+// Get reads one object, once. The object is nil unless it is present.
+func Get[T any](ctx context.Context, r *Reader, kind Kind[T], namespace, name string) (*T, Presence) {
+	type answer struct {
+		object   *T
+		presence Presence
+	}
+	key := fmt.Sprintf("get %s %s/%s", kind.Resource, namespace, name)
+	found := remember(&r.memory, key, func() answer {
+		object, err := kind.get(ctx, r, namespace, name)
+		switch {
+		case err == nil:
+			return answer{object, Present}
+		case apierrors.IsNotFound(err): // the object, or its kind
+			return answer{nil, Absent}
+		}
+		r.noteFailure("get", kind.Resource, namespace, err)
+		return answer{nil, Unseen}
+	})
+	return found.object, found.presence
+}
+
+// List reads all objects of the selection, once, and reports whether all were seen.
+func List[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selection) ([]T, bool) {
+	type answer struct {
+		items []T
+		seen  bool
+	}
+	key := fmt.Sprintf("list %s %+v", kind.Resource, selection)
+	found := remember(&r.memory, key, func() answer {
+		var all []T
+		seen := Each(ctx, r, kind, selection, func(page []T) { all = append(all, page...) })
+		return answer{all, seen}
+	})
+	return found.items, found.seen
+}
+
+// Each visits the pages of a list without keeping them, and reports whether all were seen.
+// A list whose token expires is read again from the beginning: visit sees objects twice.
+func Each[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selection, visit func(page []T)) bool {
+	options := metav1.ListOptions{Limit: PageSize, LabelSelector: selection.Labels, FieldSelector: selection.Fields}
+	restarted := false
+	for {
+		page, next, err := kind.list(ctx, r, selection.Namespace, options)
+		switch {
+		case err == nil:
+			visit(page)
+		case apierrors.IsNotFound(err): // the kind is not served: it has no objects
+			return true
+		case apierrors.IsResourceExpired(err) && !restarted:
+			restarted, options.Continue = true, ""
+			continue
+		default:
+			r.noteFailure("list", kind.Resource, selection.Namespace, err)
+			return false
+		}
+		if options.Continue = next; next == "" {
+			return true
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	snapshots "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// Reader reads one cluster. It remembers all it has read: make a new one to read again.
+type Reader struct {
+	kubernetes kubernetes.Interface
+	snapshots  snapshots.Interface
+	dynamic    dynamic.Interface
+	metadata   metadata.Interface
+	discovery  discovery.CachedDiscoveryInterface
+	mapper     meta.ResettableRESTMapper
+	server     *serverClock
+	memory     memo
+
+	mu         sync.Mutex
+	incomplete []string
+}
+
+// NewReader returns a Reader for the cluster. It sends no request yet.
+func NewReader(config *rest.Config) (*Reader, error) {
+	r := &Reader{server: &serverClock{local: time.Now}}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // a few requests in all; the API server's own limits hold
+	config.WarningHandler = rest.NoWarnings{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return roundTripper{next, r.server} })
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	if err := r.connect(config, client); err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	return r, nil
+}
+
+func (r *Reader) connect(config *rest.Config, client *http.Client) (err error) {
+	compact := rest.CopyConfig(config) // protobuf: lists are half as large
+	compact.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	compact.ContentType = runtime.ContentTypeProtobuf
+	if r.kubernetes, err = kubernetes.NewForConfigAndClient(compact, client); err != nil {
+		return err
+	}
+	if r.snapshots, err = snapshots.NewForConfigAndClient(config, client); err != nil {
+		return err
+	}
+	if r.dynamic, err = dynamic.NewForConfigAndClient(config, client); err != nil {
+		return err
+	}
+	if r.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), client); err != nil {
+		return err
+	}
+	uncached, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
+	if err != nil {
+		return err
+	}
+	r.discovery = memory.NewMemCacheClient(uncached)
+	r.mapper = restmapper.NewDeferredDiscoveryRESTMapper(r.discovery)
+	return nil
+}
+
+// Kubernetes returns the client, for requests that the Reader does not have.
+func (r *Reader) Kubernetes() kubernetes.Interface { return r.kubernetes }
+
+// Dynamic returns the dynamic client, for probes.
+func (r *Reader) Dynamic() dynamic.Interface { return r.dynamic }
+
+// Mapper returns the mapping from kinds to resources.
+func (r *Reader) Mapper() meta.RESTMapper { return r.mapper }
+
+// Now returns the time by the clock of the API server.
+func (r *Reader) Now() time.Time { return r.server.now() }
+
+// Requests returns the number of requests sent so far.
+func (r *Reader) Requests() int { return r.server.requests() }
+
+// Incomplete returns a sentence for everything that could not be read.
+func (r *Reader) Incomplete() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.incomplete)
+}
+
+// Note adds a sentence about something that could not be read.
+func (r *Reader) Note(format string, values ...any) {
+	text := fmt.Sprintf(format, values...)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Contains(r.incomplete, text) {
+		r.incomplete = append(r.incomplete, text)
+	}
+}
