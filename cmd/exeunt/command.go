@@ -33,7 +33,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return flagerrors.Explain(command.Flags(), err, command.CommandPath()+" --help")
 	})
-	command.AddCommand(newDemoCommand(streams), newSandboxCommand(streams), newJournalCommand(streams), newVersionCommand(streams))
+	command.AddCommand(newDemoCommand(streams), newSandboxCommand(streams), newJournalCommand(streams), newWhyCommand(streams), newVersionCommand(streams))
 	return command
 }
 

@@ -1,0 +1,2 @@
+// Package api explains the deletion of namespaces, definitions of custom resources, owners and dependents, and the writes that the API server refuses.
+package api

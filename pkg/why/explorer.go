@@ -1,0 +1,144 @@
+package why
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/api"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/holder"
+	"github.com/exeunt-io/exeunt/pkg/why/nodes"
+	"github.com/exeunt-io/exeunt/pkg/why/storage"
+)
+
+// Explorer explains objects of one cluster. Objects that are explained at the same time by
+// one Explorer share what was read.
+type Explorer struct {
+	reader   *cluster.Reader
+	commands cluster.Commands
+	probe    bool
+
+	kinds      map[schema.GroupKind]chain.Chain
+	finalizers map[string]chain.FinalizerChain
+}
+
+// NewExplorer returns an Explorer. probe allows dry-run writes.
+func NewExplorer(reader *cluster.Reader, commands cluster.Commands, probe bool) *Explorer {
+	e := &Explorer{
+		reader: reader, commands: commands, probe: probe,
+		kinds: map[schema.GroupKind]chain.Chain{}, finalizers: map[string]chain.FinalizerChain{},
+	}
+	for _, chains := range []map[schema.GroupKind]chain.Chain{storage.Chains(), nodes.Chains(), api.Chains()} {
+		maps.Copy(e.kinds, chains)
+	}
+	for _, chains := range []map[string]chain.FinalizerChain{storage.Finalizers(), nodes.Finalizers(), api.Finalizers()} {
+		maps.Copy(e.finalizers, chains)
+	}
+	return e
+}
+
+// Explain reads the object live and returns why its deletion waits. The error says why the
+// object could not be read.
+func (e *Explorer) Explain(ctx context.Context, ref cluster.Ref) (blocker.Report, error) {
+	object, presence, err := e.reader.Live(ctx, ref)
+	switch presence {
+	case cluster.Present:
+		return e.report(ctx, object), nil
+	case cluster.Absent:
+		name := blocker.Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Group: ref.Resource.Group}
+		return blocker.Report{Object: name, Verdict: blocker.Gone}.Normalized(), nil
+	default:
+		return blocker.Report{}, err
+	}
+}
+
+// report explains an object that was read.
+func (e *Explorer) report(ctx context.Context, object *unstructured.Unstructured) blocker.Report {
+	t := &tree{Explorer: e, seen: map[types.UID]bool{}}
+	found := t.Explain(ctx, object)
+	if len(found) > 0 && object.GetDeletionTimestamp() != nil {
+		found = append(found, api.Refusals(ctx, t, object)...)
+	}
+	report := blocker.Report{Object: cluster.ObjectOf(object), Blockers: found}.Normalized()
+	report.Verdict = blocker.Worst(report.Blockers)
+	if len(found) == 0 && object.GetDeletionTimestamp() != nil { // it goes just now
+		report.Verdict = blocker.Waiting
+	}
+	report.Incomplete = append(report.Incomplete, e.reader.Incomplete()...)
+	return report
+}
+
+// tree explains one object and those that it waits for.
+type tree struct {
+	*Explorer
+	mu   sync.Mutex
+	seen map[types.UID]bool
+}
+
+// Explain returns what the deletion of the object waits for.
+func (t *tree) Explain(ctx context.Context, object *unstructured.Unstructured) []blocker.Blocker {
+	if !isAsked(object) || !t.enter(object.GetUID()) {
+		return nil
+	}
+	if explain, special := t.kinds[object.GroupVersionKind().GroupKind()]; special {
+		return explain(ctx, t, object)
+	}
+	return chain.FinalizerBlockers(ctx, t, object)
+}
+
+// enter reports whether the object is not yet in the tree, and adds it.
+func (t *tree) enter(uid types.UID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.seen[uid] {
+		return false
+	}
+	t.seen[uid] = true
+	return true
+}
+
+// isAsked reports whether the object may have blockers: it is being deleted, or it is a
+// volume whose reclaim policy applies.
+func isAsked(object *unstructured.Unstructured) bool {
+	if object.GetDeletionTimestamp() != nil {
+		return true
+	}
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	isVolume := object.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "PersistentVolume"}
+	return isVolume && (phase == string(corev1.VolumeReleased) || phase == string(corev1.VolumeFailed))
+}
+
+// Finalizer returns the blocker of one finalizer.
+func (t *tree) Finalizer(ctx context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
+	if explain, special := t.finalizers[finalizer]; special {
+		return explain(ctx, t, object, finalizer)
+	}
+	gvk := object.GroupVersionKind()
+	if family, known := families.Find(finalizer, gvk.Kind, gvk.Group); known {
+		return t.Holders().Judge(ctx, object, finalizer, family, "")
+	}
+	return t.Holders().Attribute(ctx, object, finalizer)
+}
+
+// Reader reads the cluster.
+func (e *Explorer) Reader() *cluster.Reader { return e.reader }
+
+// Holders judges controllers.
+func (e *Explorer) Holders() holder.Finder {
+	return holder.Finder{Reader: e.reader, Commands: e.commands}
+}
+
+// Commands writes the next steps.
+func (e *Explorer) Commands() cluster.Commands { return e.commands }
+
+// Probe reports whether dry-run writes are allowed.
+func (e *Explorer) Probe() bool { return e.probe }

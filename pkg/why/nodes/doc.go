@@ -1,0 +1,2 @@
+// Package nodes explains the deletion of pods and nodes.
+package nodes

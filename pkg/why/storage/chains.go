@@ -1,0 +1,17 @@
+package storage
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+)
+
+// Chains returns the chains of the kinds of this package.
+func Chains() map[schema.GroupKind]chain.Chain {
+	return map[schema.GroupKind]chain.Chain{}
+}
+
+// Finalizers returns the chains of finalizers that objects of any kind may have.
+func Finalizers() map[string]chain.FinalizerChain {
+	return map[string]chain.FinalizerChain{}
+}

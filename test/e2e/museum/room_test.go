@@ -1,0 +1,111 @@
+package museum
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// room is where an exhibit is built: a namespace in a cluster.
+type room struct{ *harness.Session }
+
+// run runs the exeunt program on the cluster and returns its output and exit code.
+func (r *room) run(args ...string) (stdout, stderr string, code int) {
+	r.T.Helper()
+	command := exec.CommandContext(r.Ctx, filepath.Join(harness.Binaries().Dir, "exeunt"), append(args, "--kubeconfig", r.Plane.AdminKubeconfig)...)
+	var out, diagnostics bytes.Buffer
+	command.Stdout, command.Stderr = &out, &diagnostics
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		r.T.Fatalf("run exeunt %v: %v", args, err)
+	}
+	return out.String(), diagnostics.String(), command.ProcessState.ExitCode()
+}
+
+// why explains the object in the exhibit's namespace.
+func (r *room) why(args ...string) blocker.Report {
+	r.T.Helper()
+	stdout, stderr, _ := r.run(append([]string{"why", "-o", "json", "-n", r.Namespace}, args...)...)
+	var report blocker.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		r.T.Fatalf("exeunt why %v printed %q and %q: %v", args, stdout, stderr, err)
+	}
+	return report
+}
+
+// awaitGone waits until why says that the object is gone.
+func (r *room) awaitGone(args []string) {
+	r.T.Helper()
+	r.Until("exeunt why says gone", func() bool { return r.why(args...).Verdict == blocker.Gone })
+}
+
+// rights are what the command reads, apart from the explained object itself.
+var rights = []rbacv1.PolicyRule{
+	rule("", "pods"), rule("", "persistentvolumes"), rule("", "persistentvolumeclaims"), rule("", "events"), rule("", "nodes"),
+	rule("", "services"), rule("", "secrets"), rule("apps", "deployments", "statefulsets", "daemonsets"),
+	rule("coordination.k8s.io", "leases"), rule("discovery.k8s.io", "endpointslices"),
+	rule("storage.k8s.io", "volumeattachments", "csidrivers", "csinodes"), rule("storage.k8s.io", "storageclasses"),
+	rule("apiregistration.k8s.io", "apiservices"), rule("apiextensions.k8s.io", "customresourcedefinitions"),
+	rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
+	rule("snapshot.storage.k8s.io", "volumesnapshots", "volumesnapshotcontents"), rule("rbac.authorization.k8s.io", "clusterroles", "clusterrolebindings"),
+}
+
+func rule(group string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list"}}
+}
+
+// expectNeverStuckWithoutRights explains the object once without each right.
+func (r *room) expectNeverStuckWithoutRights(args []string) {
+	r.T.Helper()
+	for i, missing := range rights {
+		user := r.createUserWithout(i)
+		stdout, stderr, _ := r.run(append([]string{"why", "-o", "json", "-n", r.Namespace, "--as", user}, args...)...)
+		var report blocker.Report
+		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+			if !strings.Contains(stderr, "forbidden") && !strings.Contains(stderr, "no right") {
+				r.T.Errorf("without %v, exeunt why %v printed %q and %q", missing.Resources, args, stdout, stderr)
+			}
+			continue // the right to read the object itself is missing
+		}
+		if report.Verdict == blocker.Stuck {
+			r.T.Errorf("without %v, %v is called stuck: %+v", missing.Resources, args, report)
+		}
+	}
+}
+
+// createUserWithout returns a user who may read everything but the resources of one rule.
+func (r *room) createUserWithout(missing int) string {
+	r.T.Helper()
+	name := "without-" + strings.Join(rights[missing].Resources, "-")
+	var rules []rbacv1.PolicyRule
+	for i, rule := range rights {
+		if i != missing {
+			rules = append(rules, rule)
+		}
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	}
+	_, err := r.Client.RbacV1().ClusterRoles().Create(r.Ctx, role, metav1.CreateOptions{})
+	if err == nil {
+		_, err = r.Client.RbacV1().ClusterRoleBindings().Create(r.Ctx, binding, metav1.CreateOptions{})
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		r.T.Fatalf("create user %s: %v", name, err)
+	}
+	return name
+}
