@@ -1,0 +1,78 @@
+// Package podend decides why a pod that was deleted still exists: its node's kubelet stops
+// the containers, and then removes the pod.
+//
+//	the kubelet has finished                     nothing: finalizers of the pod remain
+//	node object gone                             NodeGone; waiting while the pod garbage
+//	                                             collector may still act, else stuck
+//	node not ready, its Lease expired twice      NodeUnreachable, stuck
+//	node not ready, anything else                NodeUnreachable, unknown
+//	within the grace period                      GracePeriod, waiting
+//	past it, the kubelet reports an error now    KubeletStopping, stuck
+//	past it, the kubelet seen alive              KubeletStopping, waiting
+//	past it, the kubelet not seen                KubeletStopping, unknown
+package podend
+
+import (
+	"github.com/exeunt-io/exeunt/internal/enum"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+)
+
+// Node is what the node object says.
+type Node int
+
+const (
+	// NodeUnseen: the node object could not be read.
+	NodeUnseen Node = iota
+	// NodeAbsent: the node object does not exist.
+	NodeAbsent
+	// NodeNotReady: the condition Ready is False or Unknown.
+	NodeNotReady
+	// NodeReady: the condition Ready is True.
+	NodeReady
+)
+
+// String returns the name of the value.
+func (n Node) String() string { return enum.Name(n, "unseen", "absent", "notReady", "ready") }
+
+// State is what was seen of a pod that was deleted.
+type State struct {
+	// KubeletFinished: the pod has no node, or its kubelet has ended it.
+	KubeletFinished bool
+	// WithinGrace: the grace period has not ended yet.
+	WithinGrace bool
+	Node        Node
+	// Lease is the Lease of the node, which its kubelet renews.
+	Lease blocker.LeaseState
+	// ReportsError: the kubelet reports an error now.
+	ReportsError bool
+	// CollectorDue: the pod garbage collector was seen alive, and had no time to act yet.
+	CollectorDue bool
+}
+
+// Decide returns the reason and the verdict, and false if the kubelet keeps the pod no more.
+func Decide(s State) (blocker.Reason, blocker.Verdict, bool) {
+	switch {
+	case s.KubeletFinished:
+		return 0, blocker.None, false
+	case s.Node == NodeAbsent:
+		return blocker.NodeGone, stuckUnless(s.CollectorDue, blocker.Waiting), true
+	case s.Node == NodeNotReady:
+		silent := s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent
+		return blocker.NodeUnreachable, stuckUnless(!silent, blocker.Unknown), true
+	case s.WithinGrace:
+		return blocker.GracePeriod, blocker.Waiting, true
+	case s.ReportsError:
+		return blocker.KubeletStopping, blocker.Stuck, true
+	case s.Lease == blocker.LeaseHeld, s.Node == NodeReady && s.Lease == blocker.LeaseAbsent:
+		return blocker.KubeletStopping, blocker.Waiting, true
+	}
+	return blocker.KubeletStopping, blocker.Unknown, true
+}
+
+// stuckUnless returns the other verdict if the condition holds, else stuck.
+func stuckUnless(condition bool, other blocker.Verdict) blocker.Verdict {
+	if condition {
+		return other
+	}
+	return blocker.Stuck
+}

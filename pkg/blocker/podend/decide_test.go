@@ -1,0 +1,68 @@
+package podend_test
+
+import (
+	"testing"
+
+	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/podend"
+)
+
+func TestNames(t *testing.T) { enumtest.ExpectNames(t, podend.NodeUnseen, podend.NodeReady) }
+
+func TestDecide(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state   podend.State
+		reason  blocker.Reason
+		verdict blocker.Verdict
+	}{
+		"within the grace period":              {podend.State{WithinGrace: true, Node: podend.NodeReady}, blocker.GracePeriod, blocker.Waiting},
+		"within the grace period, node gone":   {podend.State{WithinGrace: true, Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
+		"node just gone, collector alive":      {podend.State{Node: podend.NodeAbsent, CollectorDue: true}, blocker.NodeGone, blocker.Waiting},
+		"kubelet alive and slow":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld}, blocker.KubeletStopping, blocker.Waiting},
+		"kubelet cannot unmount":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld, ReportsError: true}, blocker.KubeletStopping, blocker.Stuck},
+		"node not ready, kubelet silent":       {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseExpiredTwice}, blocker.NodeUnreachable, blocker.Stuck},
+		"node not ready, kubelet reports":      {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseHeld}, blocker.NodeUnreachable, blocker.Unknown},
+		"node not ready, Lease not seen":       {podend.State{Node: podend.NodeNotReady}, blocker.NodeUnreachable, blocker.Unknown},
+		"node not seen":                        {podend.State{}, blocker.KubeletStopping, blocker.Unknown},
+		"node ready, Lease expired just now":   {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseExpired}, blocker.KubeletStopping, blocker.Unknown},
+		"node not seen, its Lease held":        {podend.State{Lease: blocker.LeaseHeld}, blocker.KubeletStopping, blocker.Waiting},
+		"node not seen, kubelet reports error": {podend.State{ReportsError: true}, blocker.KubeletStopping, blocker.Stuck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reason, verdict, keeps := podend.Decide(tc.state)
+			if reason != tc.reason || verdict != tc.verdict || !keeps {
+				t.Errorf("Decide(%+v) = %v, %v, %v, want %v, %v, true", tc.state, reason, verdict, keeps, tc.reason, tc.verdict)
+			}
+		})
+	}
+}
+
+func TestPodIsStuckOnlyWithEvidence(t *testing.T) {
+	for node := podend.NodeUnseen; node <= podend.NodeReady; node++ {
+		for lease := blocker.LeaseUnseen; lease <= blocker.LeaseExpiredTwice; lease++ {
+			for bits := range 16 {
+				s := podend.State{
+					KubeletFinished: bits&1 != 0, WithinGrace: bits&2 != 0, ReportsError: bits&4 != 0, CollectorDue: bits&8 != 0, Node: node, Lease: lease,
+				}
+				expectEvidence(t, s)
+			}
+		}
+	}
+}
+
+func expectEvidence(t *testing.T, s podend.State) {
+	t.Helper()
+	reason, verdict, keeps := podend.Decide(s)
+	silent := s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent
+	proof := s.Node == podend.NodeAbsent && !s.CollectorDue || s.Node == podend.NodeNotReady && silent || s.ReportsError && !s.WithinGrace
+	if verdict == blocker.Stuck && !proof {
+		t.Errorf("%+v is called stuck: %v", s, reason)
+	}
+	if keeps == s.KubeletFinished {
+		t.Errorf("Decide(%+v) says that the kubelet keeps the pod: %v", s, keeps)
+	}
+	if verdict == blocker.Waiting && !s.WithinGrace && !s.CollectorDue && s.Lease != blocker.LeaseHeld && s.Node != podend.NodeReady {
+		t.Errorf("%+v is called waiting, and no kubelet was seen alive", s)
+	}
+}
