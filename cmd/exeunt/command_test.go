@@ -136,6 +136,7 @@ func TestExitStatusNamesTheSignal(t *testing.T) {
 		"with an error":   {errors.New("broken"), 1},
 		"by Ctrl-C":       {signalError{syscall.SIGINT}, 130},
 		"by kill":         {fmt.Errorf("wait: %w", signalError{syscall.SIGTERM}), 143},
+		"with a refusal":  {fmt.Errorf("adopt: %w", exitCode{exitRefused, errors.New("the volume is attached")}), 4},
 		"and not cleanly": {errors.Join(signalError{syscall.SIGINT}, errors.New("stop driver")), 130},
 	} {
 		t.Run(name, func(t *testing.T) {

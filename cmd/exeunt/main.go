@@ -29,14 +29,17 @@ func main() {
 }
 
 // exitStatus returns the exit status of the process: 128 plus the number of the signal
-// that ended it, as in a shell, or 1 for any other error.
+// that ended it, as in a shell, the code of an exitCode, or 1 for any other error.
 func exitStatus(err error) int {
 	var signalled signalError
+	var coded exitCode
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &signalled):
 		return 128 + int(signalled.signal)
+	case errors.As(err, &coded):
+		return coded.code
 	}
-	return 1
+	return exitError
 }
