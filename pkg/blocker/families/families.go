@@ -41,6 +41,9 @@ type Family struct {
 	Kinds []string
 	// Controller removes the finalizers.
 	Controller Controller
+	// Alternatives are further controllers that may remove the finalizers in its place, such as
+	// pv-controller for kube-controller-manager. The row's controller is gone only if all are gone.
+	Alternatives []Controller
 	// When completes the sentence "the finalizer is removed when ...".
 	When string
 	// Alive says how to see that the controller lives.
@@ -65,6 +68,11 @@ func Find(finalizer, kind, group string) (Family, bool) {
 
 // All returns all rows.
 func All() []Family { return all }
+
+// Controllers returns the controller of the row and its alternatives.
+func (f Family) Controllers() []Controller {
+	return append([]Controller{f.Controller}, f.Alternatives...)
+}
 
 // score ranks how well the row fits, 0 if it does not.
 func (f Family) score(finalizer, kind, group string) int {
