@@ -4,33 +4,6 @@ package families
 
 import "strings"
 
-// Controller says how to recognize a controller in a cluster. Empty fields say nothing.
-type Controller struct {
-	// Name is the usual name of the controller, such as "external-attacher".
-	Name string
-	// Images are last path elements of image names, without registry, tag and digest.
-	Images []string
-	// Commands are base names of the command or first argument of a container.
-	Commands []string
-	// Labels are labels of its pods or workloads, all of which must match.
-	Labels map[string]string
-	// Leases are names of its leader Leases; * stands for any text, {driver} for the sanitized
-	// name of the CSI driver.
-	Leases []string
-	// Namespaces are where it is usually installed, for the text alone.
-	Namespaces []string
-	// Needs are names of custom resource definitions and webhook configurations that every installation has.
-	Needs []string
-	// EventSources are the components that its events name.
-	EventSources []string
-	// ErrorReasons are reasons of its events that report a failed cleanup.
-	ErrorReasons []string
-	// SuccessReasons are reasons of its events that report a later success.
-	SuccessReasons []string
-	// ControlPlane: it is part of the control plane, which managed clusters run outside.
-	ControlPlane bool
-}
-
 // Family is a row of the table: finalizers that one controller removes.
 type Family struct {
 	// Name names the project, such as "Kubernetes" or "cert-manager".

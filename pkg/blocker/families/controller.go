@@ -1,0 +1,100 @@
+package families
+
+import (
+	"path"
+	"strings"
+)
+
+// Controller says how to recognize a controller in a cluster. Empty fields say nothing.
+type Controller struct {
+	// Name is the usual name of the controller, such as "external-attacher".
+	Name string
+	// Images are the last path elements of image names, without registry, tag and digest: one,
+	// such as "csi-attacher", or two where one is ambiguous, such as "kuberay/operator".
+	Images []string
+	// Commands are base names of the command or first argument of a container.
+	Commands []string
+	// Labels are labels of its pods or workloads, all of which must match.
+	Labels map[string]string
+	// Leases are names of its leader Leases; * stands for any text, {driver} for the sanitized
+	// name of the CSI driver.
+	Leases []string
+	// Namespaces are where it is usually installed, for the text alone.
+	Namespaces []string
+	// Needs are names of custom resource definitions and webhook configurations that every installation has.
+	Needs []string
+	// EventSources are the components that its events name.
+	EventSources []string
+	// ErrorReasons are reasons of its events that report a failed cleanup.
+	ErrorReasons []string
+	// SuccessReasons are reasons of its events that report a later success.
+	SuccessReasons []string
+	// ControlPlane: it is part of the control plane, which managed clusters run outside.
+	ControlPlane bool
+}
+
+// HasImage reports whether the image of a container is an image of the controller.
+func (c Controller) HasImage(image string) bool {
+	image, _, _ = strings.Cut(image, "@")
+	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
+		image = image[:colon]
+	}
+	for _, own := range c.Images {
+		if image == own || strings.HasSuffix(image, "/"+own) {
+			return true
+		}
+	}
+	return false
+}
+
+// HasCommand reports whether the command or first argument of a container starts the controller.
+func (c Controller) HasCommand(command string) bool {
+	for _, own := range c.Commands {
+		if command != "" && path.Base(command) == own {
+			return true
+		}
+	}
+	return false
+}
+
+// HasLabels reports whether the labels of a pod or workload are those of the controller.
+func (c Controller) HasLabels(labels map[string]string) bool {
+	for key, value := range c.Labels {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return len(c.Labels) > 0
+}
+
+// HasLease reports whether a Lease of the name belongs to the controller. Driver is the name
+// of the CSI driver that the controller serves, or "".
+func (c Controller) HasLease(name, driver string) bool {
+	for _, pattern := range c.Leases {
+		if strings.Contains(pattern, "{driver}") {
+			if driver == "" {
+				continue
+			}
+			pattern = strings.ReplaceAll(pattern, "{driver}", SanitizedDriver(driver))
+		}
+		if Match(pattern, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// SanitizedDriver returns the name of the CSI driver as finalizers and Leases of the sidecars
+// have it. A name that is sanitized already stays.
+func SanitizedDriver(driver string) string {
+	name := strings.Map(func(r rune) rune {
+		if r < 128 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9') {
+			return r
+		}
+		return '-'
+	}, driver)
+	if strings.HasSuffix(name, "-") {
+		name += "X"
+	}
+	return name
+}
