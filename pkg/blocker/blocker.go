@@ -58,7 +58,8 @@ type Blocker struct {
 	// Since is the time, in RFC 3339, since when the blocker blocks, or "" if unknown.
 	Since    string     `json:"since"`
 	Evidence []Evidence `json:"evidence"`
-	// Next is the next step for the user: a command to paste, or a sentence.
+	// Next is the next step for the user, as lines that can be pasted into a shell: commands, and
+	// sentences as comments (# ...). What loses something is a comment too.
 	Next string `json:"next"`
 	// Blockers is what this blocker waits for itself.
 	Blockers []Blocker `json:"blockers"`

@@ -19,6 +19,23 @@ func (c Commands) Exeunt(namespace string, words ...string) string {
 	return c.line("exeunt", namespace, words)
 }
 
+// Steps returns a next step that can be pasted: the sentence as a comment, then the commands.
+func Steps(sentence string, commands ...string) string {
+	return strings.Join(append([]string{comment(sentence)}, commands...), "\n")
+}
+
+// LastResort returns a step that loses something as comments: who pastes it does nothing.
+func LastResort(loss string, commands ...string) string {
+	lines := []string{comment("last resort, " + loss + ":")}
+	for _, command := range commands {
+		lines = append(lines, comment(command))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// comment returns the text as a comment of one line.
+func comment(text string) string { return "# " + strings.Join(strings.Fields(text), " ") }
+
 func (c Commands) line(program, namespace string, words []string) string {
 	line := []string{program}
 	line = append(line, words...)
