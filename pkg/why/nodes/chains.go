@@ -6,9 +6,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 )
 
-// Chains returns the chains of the kinds of this package.
+// Chains returns the chains of the kinds of this package. A Node waits for its finalizers
+// only, so it needs no chain of its own.
 func Chains() map[schema.GroupKind]chain.Chain {
-	return map[schema.GroupKind]chain.Chain{}
+	return map[schema.GroupKind]chain.Chain{{Kind: "Pod"}: explainPod}
 }
 
 // Finalizers returns the chains of finalizers that objects of any kind may have.

@@ -2,6 +2,7 @@ package museum
 
 import (
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ type exhibit struct {
 
 // exhibits returns all exhibits.
 func exhibits() []exhibit {
-	return slices.Concat(volumes())
+	return slices.Concat(volumes(), nodePods())
 }
 
 func TestExhibits(t *testing.T) {
@@ -80,6 +81,7 @@ func (e exhibit) expect(t *testing.T, report blocker.Report) {
 		if root.Verdict != blocker.None && root.Next == "" {
 			t.Errorf("%v of %v has no next step", root.Reason, root.Object)
 		}
+		expectPasteable(t, root.Next)
 	}
 	if report.Verdict != e.verdict {
 		t.Errorf("the verdict is %v, want %v, in %+v", report.Verdict, e.verdict, report)
@@ -91,6 +93,19 @@ func (e exhibit) expect(t *testing.T, report blocker.Report) {
 	}
 	if !strings.Contains(strings.Join(next, "\n"), e.next) {
 		t.Errorf("the next steps are %q, want %q among them", next, e.next)
+	}
+}
+
+// expectPasteable wants commands and comments only: cluster.Steps and cluster.LastResort write them.
+func expectPasteable(t *testing.T, next string) {
+	t.Helper()
+	for line := range strings.Lines(next) {
+		if !strings.HasPrefix(line, "# ") && !strings.HasPrefix(line, "kubectl ") && !strings.HasPrefix(line, "exeunt ") {
+			t.Errorf("the next step %q has the line %q, which is neither a command nor a comment", next, line)
+		}
+	}
+	if output, err := exec.CommandContext(t.Context(), "sh", "-n", "-c", next).CombinedOutput(); err != nil {
+		t.Errorf("a shell refuses the next step %q: %v: %s", next, err, output)
 	}
 }
 

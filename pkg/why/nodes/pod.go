@@ -1,0 +1,131 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/podend"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// explainPod returns what a deleted pod waits for: its kubelet, then its finalizers.
+func explainPod(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured) []blocker.Blocker {
+	var found []blocker.Blocker
+	var pod corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil {
+		e.Reader().Note("could not read pod %s/%s: %v", object.GetNamespace(), object.GetName(), err)
+	} else {
+		p := observePod(ctx, e, &pod)
+		if reason, verdict, keeps := podend.Decide(p.state); keeps {
+			found = append(found, p.blocker(e, object, reason, verdict))
+		}
+	}
+	return append(found, chain.FinalizerBlockers(ctx, e, object)...)
+}
+
+// observation is what was seen of a pod that was deleted.
+type observation struct {
+	pod   *corev1.Pod
+	node  *corev1.Node // nil if it was not seen, or does not exist
+	state podend.State
+
+	evidence []blocker.Evidence
+	// since is since when the node is not ready.
+	since time.Time
+}
+
+// observePod reads the node of the pod, its Lease and the events of the pod.
+func observePod(ctx context.Context, e chain.Explorer, pod *corev1.Pod) *observation {
+	o := &observation{pod: pod}
+	o.state.KubeletFinished = kubeletHasFinished(pod)
+	if o.state.KubeletFinished {
+		return o
+	}
+	o.state.WithinGrace = e.Reader().Now().Before(pod.DeletionTimestamp.Time)
+	o.observeNode(ctx, e)
+	o.observeLease(ctx, e)
+	o.observeEvents(ctx, e)
+	o.observeDrivers(ctx, e)
+	if o.state.Node == podend.NodeAbsent {
+		o.observeCollector(ctx, e)
+	}
+	return o
+}
+
+// kubeletHasFinished reports whether no kubelet keeps the pod: it was never scheduled, or
+// its kubelet has deleted it with a grace period of 0.
+func kubeletHasFinished(pod *corev1.Pod) bool {
+	grace := pod.DeletionGracePeriodSeconds
+	return pod.Spec.NodeName == "" || grace == nil || *grace == 0
+}
+
+func (o *observation) add(source blocker.Source, format string, values ...any) {
+	o.evidence = append(o.evidence, blocker.Evidence{Source: source, Text: fmt.Sprintf(format, values...)})
+}
+
+func (o *observation) observeNode(ctx context.Context, e chain.Explorer) {
+	name := o.pod.Spec.NodeName
+	node, presence := cluster.Get(ctx, e.Reader(), cluster.Nodes, "", name)
+	switch presence {
+	case cluster.Absent:
+		o.state.Node = podend.NodeAbsent
+		o.add(blocker.FromField, "spec.nodeName of the pod is %s, and there is no such node", name)
+	case cluster.Present:
+		o.node = node
+		o.state.Node = podend.NodeReady
+		ready := readyCondition(node)
+		if ready.Status != corev1.ConditionTrue {
+			o.state.Node, o.since = podend.NodeNotReady, ready.LastTransitionTime.Time
+		}
+		o.add(blocker.FromCondition, "condition Ready of node %s is %s since %s: %s", name, ready.Status, blocker.Time(ready.LastTransitionTime.Time), ready.Message)
+	}
+}
+
+// readyCondition returns the condition Ready, Unknown if the node has none.
+func readyCondition(node *corev1.Node) corev1.NodeCondition {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition
+		}
+	}
+	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Message: "the kubelet has never reported"}
+}
+
+func (o *observation) observeLease(ctx context.Context, e chain.Explorer) {
+	lease, presence := cluster.Get(ctx, e.Reader(), cluster.Leases, corev1.NamespaceNodeLease, o.pod.Spec.NodeName)
+	switch presence {
+	case cluster.Absent:
+		o.state.Lease = blocker.LeaseAbsent
+	case cluster.Present:
+		o.state.Lease = blocker.JudgeLease(lease, e.Reader().Now())
+		renewed := "never"
+		if lease.Spec.RenewTime != nil {
+			renewed = blocker.Time(lease.Spec.RenewTime.Time)
+		}
+		o.add(blocker.FromLease, "Lease %s/%s was renewed by the kubelet: %s", lease.Namespace, lease.Name, renewed)
+	}
+}
+
+// observeCollector finds out whether the pod garbage collector of kube-controller-manager
+// may still delete a pod whose node is gone. It waits 40 s for the node, and looks every 20 s.
+func (o *observation) observeCollector(ctx context.Context, e chain.Explorer) {
+	const patience = 2 * time.Minute
+	lease, presence := cluster.Get(ctx, e.Reader(), cluster.Leases, "kube-system", "kube-controller-manager")
+	if presence == cluster.Present && blocker.JudgeLease(lease, e.Reader().Now()) == blocker.LeaseHeld {
+		o.state.CollectorDue = e.Reader().Now().Sub(o.askedAt()) < patience
+		o.add(blocker.FromLease, "kube-controller-manager, whose pod garbage collector deletes such pods, is alive")
+	}
+}
+
+// askedAt returns when the deletion was requested: the deletion timestamp is the end of
+// the grace period.
+func (o *observation) askedAt() time.Time {
+	return o.pod.DeletionTimestamp.Add(-time.Duration(*o.pod.DeletionGracePeriodSeconds) * time.Second)
+}
