@@ -14,7 +14,12 @@ import (
 // the remaining events and stops. Events are also sent after the context has ended, while
 // workers finish their objects.
 func Recorder(ctx context.Context, client kubernetes.Interface, component string) (record.EventRecorder, func()) {
+	return RecorderTo(ctx, &corev1.EventSinkImpl{Interface: client.CoreV1().Events(v1.NamespaceAll)}, component)
+}
+
+// RecorderTo is Recorder with a sink that writes the events.
+func RecorderTo(ctx context.Context, sink record.EventSink, component string) (record.EventRecorder, func()) {
 	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
-	broadcaster.StartRecordingToSink(&corev1.EventSinkImpl{Interface: client.CoreV1().Events(v1.NamespaceAll)})
+	broadcaster.StartRecordingToSink(sink)
 	return broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: component}), broadcaster.Shutdown
 }
