@@ -2,6 +2,7 @@ package families
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -23,7 +24,8 @@ type Controller struct {
 	Namespaces []string
 	// Needs are names of custom resource definitions and webhook configurations that every installation has.
 	Needs []string
-	// EventSources are the components that its events name.
+	// EventSources are the components that its events name; * stands for any text, {driver} for
+	// the name of the CSI driver.
 	EventSources []string
 	// ErrorReasons are reasons of its events that report a failed cleanup.
 	ErrorReasons []string
@@ -31,6 +33,18 @@ type Controller struct {
 	SuccessReasons []string
 	// ControlPlane: it is part of the control plane, which managed clusters run outside.
 	ControlPlane bool
+	// InAPIServer: it runs in the API server, and lives if the API server answers.
+	InAPIServer bool
+	// Loops are the names of its loop in the flag --controllers of the program, old ones included.
+	Loops []string
+	// OffArgs are arguments of the program that switch its loop off.
+	OffArgs []string
+}
+
+// IsRecognizable reports whether a workload of the controller can be told from others. If
+// not, no list of workloads says that the controller is absent.
+func (c Controller) IsRecognizable() bool {
+	return len(c.Images)+len(c.Commands)+len(c.Labels) > 0
 }
 
 // HasImage reports whether the image of a container is an image of the controller.
@@ -70,18 +84,66 @@ func (c Controller) HasLabels(labels map[string]string) bool {
 // HasLease reports whether a Lease of the name belongs to the controller. Driver is the name
 // of the CSI driver that the controller serves, or "".
 func (c Controller) HasLease(name, driver string) bool {
-	for _, pattern := range c.Leases {
-		if strings.Contains(pattern, "{driver}") {
-			if driver == "" {
-				continue
-			}
-			pattern = strings.ReplaceAll(pattern, "{driver}", SanitizedDriver(driver))
+	return matchesAny(c.Leases, name, SanitizedDriver(driver))
+}
+
+// HasEventSource reports whether the component of an event is the controller. Driver is the
+// name of the CSI driver that the controller serves, or "".
+func (c Controller) HasEventSource(component, driver string) bool {
+	return matchesAny(c.EventSources, component, driver)
+}
+
+// matchesAny reports whether the text fits a pattern. Without a driver, patterns of drivers
+// fit nothing.
+func matchesAny(patterns []string, text, driver string) bool {
+	for _, pattern := range patterns {
+		if driver == "" && strings.Contains(pattern, "{driver}") {
+			continue
 		}
-		if Match(pattern, name) {
+		if Match(strings.ReplaceAll(pattern, "{driver}", driver), text) {
 			return true
 		}
 	}
 	return false
+}
+
+// IsSwitchedOff reports whether the arguments of the program switch the loop of the
+// controller off. The flag --controllers is read as kube-controller-manager reads it: the
+// first item that names the loop counts, then *.
+func (c Controller) IsSwitchedOff(args []string) bool {
+	if len(c.Loops) == 0 {
+		return false
+	}
+	items, given := controllersFlag(args)
+	for _, arg := range args {
+		if slices.Contains(c.OffArgs, arg) {
+			return true
+		}
+	}
+	if !given {
+		return false
+	}
+	for _, item := range items {
+		name, off := strings.CutPrefix(item, "-")
+		if slices.Contains(c.Loops, name) {
+			return off
+		}
+	}
+	return !slices.Contains(items, "*")
+}
+
+// controllersFlag returns the items of the flag --controllers, and whether it is given.
+func controllersFlag(args []string) (items []string, given bool) {
+	for i, arg := range args {
+		value, found := strings.CutPrefix(arg, "--controllers=")
+		if arg == "--controllers" && i+1 < len(args) {
+			value, found = args[i+1], true
+		}
+		if found {
+			items, given = append(items, strings.Split(value, ",")...), true
+		}
+	}
+	return items, given
 }
 
 // SanitizedDriver returns the name of the CSI driver as finalizers and Leases of the sidecars

@@ -81,3 +81,65 @@ func TestControllerHasLease(t *testing.T) {
 		})
 	}
 }
+
+func TestControllerHasEventSource(t *testing.T) {
+	controller := families.Controller{EventSources: []string{"service-controller", "{driver}_*", "csi-snapshotter {driver}"}}
+	for name, tc := range map[string]struct {
+		component, driver string
+		want              bool
+	}{
+		"exact":             {"service-controller", "", true},
+		"of the driver":     {"ebs.csi.aws.com_host_0123", "ebs.csi.aws.com", true},
+		"of another driver": {"efs.csi.aws.com_host_0123", "ebs.csi.aws.com", false},
+		"with a prefix":     {"csi-snapshotter ebs.csi.aws.com", "ebs.csi.aws.com", true},
+		"driver not known":  {"ebs.csi.aws.com_host_0123", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := controller.HasEventSource(tc.component, tc.driver); got != tc.want {
+				t.Errorf("HasEventSource(%q, %q) = %v, want %v", tc.component, tc.driver, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestControllerIsSwitchedOff(t *testing.T) {
+	collector := families.Controller{Loops: []string{"garbage-collector-controller", "garbagecollector"}, OffArgs: []string{"--enable-garbage-collector=false"}}
+	for name, tc := range map[string]struct {
+		controller families.Controller
+		args       []string
+		want       bool
+	}{
+		"no flag":                {collector, []string{"kube-controller-manager", "--v=4"}, false},
+		"all on":                 {collector, []string{"--controllers=*,bootstrapsigner"}, false},
+		"off":                    {collector, []string{"--controllers=*,-garbage-collector-controller"}, true},
+		"off by the old name":    {collector, []string{"--controllers=*,-garbagecollector"}, true},
+		"another one off":        {collector, []string{"--controllers=*,-namespace-controller"}, false},
+		"not among those listed": {collector, []string{"--controllers=namespace-controller"}, true},
+		"listed alone":           {collector, []string{"--controllers=garbagecollector"}, false},
+		"the first item counts":  {collector, []string{"--controllers=garbagecollector,-garbagecollector"}, false},
+		"two flags":              {collector, []string{"--controllers=*", "--controllers=-garbagecollector"}, true},
+		"value as next argument": {collector, []string{"--controllers", "*,-garbagecollector"}, true},
+		"flag without value":     {collector, []string{"--controllers"}, false},
+		"own argument":           {collector, []string{"--controllers=*", "--enable-garbage-collector=false"}, true},
+		"no loop":                {families.Controller{}, []string{"--controllers=-garbagecollector"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.controller.IsSwitchedOff(tc.args); got != tc.want {
+				t.Errorf("IsSwitchedOff(%q) = %v, want %v", tc.args, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestControllerIsRecognizable(t *testing.T) {
+	for _, controller := range []families.Controller{
+		{Images: []string{"a"}}, {Commands: []string{"a"}}, {Labels: map[string]string{"a": "b"}},
+	} {
+		if !controller.IsRecognizable() {
+			t.Errorf("%+v is not recognizable", controller)
+		}
+	}
+	if (families.Controller{Name: "a", Leases: []string{"a"}}).IsRecognizable() {
+		t.Error("a controller of which the Lease alone is known is recognizable")
+	}
+}
