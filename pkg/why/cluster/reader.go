@@ -85,6 +85,9 @@ func (r *Reader) Dynamic() dynamic.Interface { return r.dynamic }
 // Mapper returns the mapping from kinds to resources.
 func (r *Reader) Mapper() meta.RESTMapper { return r.mapper }
 
+// Discovery returns the kinds that the API server serves, read once.
+func (r *Reader) Discovery() discovery.CachedDiscoveryInterface { return r.discovery }
+
 // Now returns the time by the clock of the API server.
 func (r *Reader) Now() time.Time { return r.server.now() }
 
