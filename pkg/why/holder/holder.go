@@ -1,11 +1,13 @@
 // Package holder finds the controller that has to remove a finalizer: its workloads, pods
 // and Leases, what its events report, and whether it lives.
+//
+// A controller is proven gone only if all workloads, pods and Leases were listed. A missing
+// right makes it unseen, never gone. Where several workloads fit and nothing decides, the
+// controller lives if one of them lives, and is gone only if all are gone.
 package holder
 
 import (
 	"context"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
@@ -42,22 +44,29 @@ type Container struct {
 
 // Look finds the controller. driver is the name of the CSI driver beside which it runs, or "".
 func (f Finder) Look(ctx context.Context, controller families.Controller, driver string) Finding {
-	return Finding{Holder: controller.Name}
-}
-
-// Judge returns the blocker of a finalizer that the controller removes from the object.
-func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, finalizer string, family families.Family, driver string) blocker.Blocker {
-	finding := f.Look(ctx, family.Controller, driver)
-	reason, verdict := blocker.JudgeController(finding.State)
-	return blocker.Blocker{
-		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: reason, Verdict: verdict,
-		Holder: finding.Holder, Since: finding.Since, Evidence: finding.Evidence, Next: finding.Next,
+	if controller.InAPIServer {
+		return f.apiServer(controller)
 	}
+	s := f.sight(ctx, controller, driver)
+	finding := Finding{
+		State:  blocker.ControllerState{Workload: s.state, Lease: s.leaseState, Uninstalled: s.uninstalled != ""},
+		Holder: s.holder(), Evidence: s.evidence(), Since: s.since(), Next: f.next(s), Containers: s.containers(),
+	}
+	switch {
+	case s.isSwitchedOff():
+		finding.State = blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseAbsent}
+	case len(s.off) > 0 && s.state == blocker.WorkloadAbsent: // the leader runs elsewhere, with arguments that were not seen
+		finding.State = blocker.ControllerState{}
+	}
+	return finding
 }
 
-// Attribute returns the blocker of a finalizer that is not in the table.
-func (f Finder) Attribute(_ context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
-	return blocker.Blocker{
-		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: blocker.UnknownFinalizer, Verdict: blocker.Unknown,
+// apiServer returns the finding of a controller in the API server, which has answered.
+func (f Finder) apiServer(controller families.Controller) Finding {
+	return Finding{
+		State:    blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseAbsent},
+		Holder:   controller.Name + " in the API server",
+		Evidence: []blocker.Evidence{{Source: blocker.FromWorkload, Text: controller.Name + " runs in the API server, which answers"}},
+		Next:     cluster.Steps("wait; " + controller.Name + " runs in the API server: its log says more"),
 	}
 }

@@ -1,0 +1,184 @@
+package holder
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+)
+
+// startTime is how long a container or a workload counts as starting.
+const startTime = 10 * time.Minute
+
+// program is a workload that runs the controller, and what its pods say.
+type program struct {
+	workload
+	containers []corev1.Container // that run the controller
+	state      blocker.Workload
+	text       string    // why the state is so
+	since      time.Time // since when, or zero
+	example    string    // a pod that shows the state, or ""
+}
+
+// classify sets the state of the program by its pods. seen: all pods of the workload were
+// listed.
+func (p *program) classify(pods []corev1.Pod, seen bool, now time.Time) {
+	pods = slices.DeleteFunc(slices.Clone(pods), hasEnded)
+	p.state, p.text = p.stateOf(pods, seen, now), p.replicas()
+	for i := range pods {
+		condition := p.podCondition(&pods[i], now)
+		if condition.state != p.state || p.example != "" {
+			continue
+		}
+		p.example, p.since = pods[i].Name, condition.since
+		if condition.text != "" {
+			p.text += fmt.Sprintf("; pod %s: %s", pods[i].Name, condition.text)
+		}
+	}
+}
+
+// replicas returns the replicas wanted and ready in words.
+func (p *program) replicas() string {
+	if p.pod != nil {
+		return fmt.Sprintf("%s: phase %s", p.workload, p.pod.Status.Phase)
+	}
+	return fmt.Sprintf("%s: %d replicas wanted, %d ready by its status", p.workload, p.wanted, p.ready)
+}
+
+func (p *program) stateOf(pods []corev1.Pod, seen bool, now time.Time) blocker.Workload {
+	states := map[blocker.Workload]int{}
+	for i := range pods {
+		states[p.podCondition(&pods[i], now).state]++
+	}
+	switch {
+	case states[blocker.WorkloadReady] > 0, len(pods) == 0 && p.ready > 0 && p.wanted > 0:
+		return blocker.WorkloadReady
+	case !seen:
+		return blocker.WorkloadUnseen
+	case p.wanted == 0 && len(pods) == 0 && !(p.current && p.ready > 0):
+		return blocker.WorkloadStopped
+	case states[blocker.WorkloadStarting] > 0:
+		return blocker.WorkloadStarting
+	case len(pods) > 0 && states[blocker.WorkloadCrashing] == len(pods):
+		return blocker.WorkloadCrashing
+	case len(pods) == 0 && p.wanted > 0 && now.Sub(p.changed) < startTime:
+		return blocker.WorkloadStarting
+	}
+	return blocker.WorkloadUnready
+}
+
+// condition is the state of one pod or container.
+type condition struct {
+	state blocker.Workload
+	text  string
+	since time.Time
+}
+
+// podCondition returns the state of the pod's containers that run the controller: ready,
+// starting, crashing or unready.
+func (p *program) podCondition(pod *corev1.Pod, now time.Time) condition {
+	if pod.DeletionTimestamp != nil {
+		return condition{blocker.WorkloadUnready, "is being deleted", pod.DeletionTimestamp.Time}
+	}
+	ready, all := podHas(pod, corev1.PodReady), podHas(pod, corev1.ContainersReady)
+	if ready == corev1.ConditionTrue {
+		return condition{state: blocker.WorkloadReady}
+	}
+	if ready == corev1.ConditionFalse && all == corev1.ConditionTrue { // the node is lost, or a readiness gate is closed
+		return condition{blocker.WorkloadUnready, "not ready, its containers are", time.Time{}}
+	}
+	found := worstCondition(p.containerConditions(pod, now))
+	if found.state == blocker.WorkloadStarting && now.Sub(pod.CreationTimestamp.Time) >= startTime && found.since.IsZero() {
+		found.state = blocker.WorkloadUnready
+	}
+	return found
+}
+
+// worstCondition returns the condition of a pod by those of its containers. Of a pod whose
+// containers crash in part, it is not known which of them does the work.
+func worstCondition(all []condition) condition {
+	if len(all) == 0 {
+		return condition{state: blocker.WorkloadStarting, text: "no container has started"}
+	}
+	order := []blocker.Workload{blocker.WorkloadCrashing, blocker.WorkloadUnready, blocker.WorkloadStarting, blocker.WorkloadReady}
+	slices.SortStableFunc(all, func(a, b condition) int {
+		return cmp.Compare(slices.Index(order, a.state), slices.Index(order, b.state))
+	})
+	worst, best := all[0], all[len(all)-1]
+	if worst.state == blocker.WorkloadCrashing && best.state == blocker.WorkloadReady {
+		worst.state = blocker.WorkloadUnready
+	}
+	return worst
+}
+
+// containerConditions returns the states of the init containers that fail, and of the
+// containers that run the controller.
+func (p *program) containerConditions(pod *corev1.Pod, now time.Time) []condition {
+	var found []condition
+	for _, status := range pod.Status.InitContainerStatuses {
+		if c := containerCondition(status, now); c.state == blocker.WorkloadCrashing {
+			found = append(found, c)
+		}
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if slices.ContainsFunc(p.containers, func(c corev1.Container) bool { return c.Name == status.Name }) {
+			found = append(found, containerCondition(status, now))
+		}
+	}
+	return found
+}
+
+// containerCondition returns whether the container is ready, starting, crashing or unready.
+func containerCondition(status corev1.ContainerStatus, now time.Time) condition {
+	waiting, running, ended := status.State.Waiting, status.State.Running, status.State.Terminated
+	switch {
+	case waiting != nil && slices.Contains(waitingErrors, waiting.Reason):
+		text := fmt.Sprintf("container %s waits: %s", status.Name, waiting.Reason)
+		if waiting.Message != "" {
+			text += " " + quoted(waiting.Message)
+		}
+		return condition{blocker.WorkloadCrashing, text, endedAt(status.LastTerminationState)}
+	case ended != nil && ended.ExitCode != 0:
+		text := fmt.Sprintf("container %s ended with exit code %d (%s)", status.Name, ended.ExitCode, ended.Reason)
+		return condition{blocker.WorkloadCrashing, text, ended.FinishedAt.Time}
+	case status.Ready:
+		return condition{state: blocker.WorkloadReady}
+	case running != nil && status.RestartCount == 0 && now.Sub(running.StartedAt.Time) < startTime:
+		return condition{blocker.WorkloadStarting, fmt.Sprintf("container %s has started", status.Name), running.StartedAt.Time}
+	case waiting != nil && status.RestartCount == 0:
+		return condition{blocker.WorkloadStarting, fmt.Sprintf("container %s waits: %s", status.Name, waiting.Reason), time.Time{}}
+	}
+	return condition{blocker.WorkloadUnready, fmt.Sprintf("container %s is not ready, restarted %d times", status.Name, status.RestartCount), time.Time{}}
+}
+
+// waitingErrors are the reasons of waiting containers that report an error.
+var waitingErrors = []string{
+	"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName",
+	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+}
+
+func endedAt(state corev1.ContainerState) time.Time {
+	if state.Terminated == nil {
+		return time.Time{}
+	}
+	return state.Terminated.FinishedAt.Time
+}
+
+// hasEnded reports whether the pod's containers have ended and will not start again.
+func hasEnded(pod corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// podHas returns the status of the pod's condition, "" without it.
+func podHas(pod *corev1.Pod, name corev1.PodConditionType) corev1.ConditionStatus {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == name {
+			return c.Status
+		}
+	}
+	return ""
+}

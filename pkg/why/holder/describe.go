@@ -1,0 +1,147 @@
+package holder
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// main returns the program that decides the state, or nil.
+func (s *sighting) main() *program {
+	for i := range s.programs {
+		if s.programs[i].state == s.state {
+			return &s.programs[i]
+		}
+	}
+	return nil
+}
+
+// holder names the workload, or the holder of the Lease, or the controller.
+func (s *sighting) holder() string {
+	switch main := s.main(); {
+	case main != nil:
+		return main.String()
+	case len(s.off) > 0 && s.isSwitchedOff():
+		return s.off[0].String()
+	case s.lease != nil && leaseHolder(*s.lease) != "":
+		return fmt.Sprintf("Lease %s/%s held by %s", s.lease.Namespace, s.lease.Name, leaseHolder(*s.lease))
+	case len(s.programs) > 0:
+		return s.programs[0].String()
+	}
+	return s.controller.Name + " (not visible)"
+}
+
+// evidence says what was seen of workloads, Leases and the installation.
+func (s *sighting) evidence() []blocker.Evidence {
+	const limit = 5
+	var all []blocker.Evidence
+	for _, p := range s.programs[:min(limit, len(s.programs))] {
+		all = append(all, blocker.Evidence{Source: blocker.FromWorkload, Text: p.text})
+	}
+	for _, p := range s.off[:min(limit, len(s.off))] {
+		all = append(all, blocker.Evidence{Source: blocker.FromWorkload, Text: p.String() + " has the loop " + strings.Join(s.controller.Loops[:1], "") + " switched off by its arguments"})
+	}
+	if s.state == blocker.WorkloadAbsent && len(s.off) == 0 {
+		all = append(all, blocker.Evidence{Source: blocker.FromList, Text: "no workload and no pod runs " + s.controller.Name})
+	}
+	all = append(all, s.leaseEvidence())
+	if s.uninstalled != "" {
+		all = append(all, blocker.Evidence{Source: blocker.FromList, Text: s.uninstalled})
+	}
+	return slices.DeleteFunc(all, func(e blocker.Evidence) bool { return e.Text == "" })
+}
+
+// leaseEvidence says who holds the Lease, or held it last.
+func (s *sighting) leaseEvidence() blocker.Evidence {
+	if s.lease == nil {
+		if s.leaseState == blocker.LeaseAbsent && len(s.controller.Leases) > 0 {
+			return blocker.Evidence{Source: blocker.FromList, Text: "no Lease of " + s.controller.Name + " exists"}
+		}
+		return blocker.Evidence{}
+	}
+	text := fmt.Sprintf("Lease %s/%s: held by %q until %s", s.lease.Namespace, s.lease.Name, leaseHolder(*s.lease), blocker.Time(leaseEnd(*s.lease)))
+	switch s.leaseState {
+	case blocker.LeaseExpired:
+		text += ", it has run out"
+	case blocker.LeaseExpiredTwice:
+		text += ", it has run out twice over"
+	default:
+	}
+	return blocker.Evidence{Source: blocker.FromLease, Text: text}
+}
+
+// since returns since when the controller is gone or crashes, or "".
+func (s *sighting) since() string {
+	switch main := s.main(); {
+	case s.isSwitchedOff():
+		return ""
+	case s.state == blocker.WorkloadCrashing && main != nil:
+		return blocker.Time(main.since)
+	case s.leaseState == blocker.LeaseExpiredTwice && !s.isAlive():
+		return blocker.Time(leaseEnd(*s.lease))
+	}
+	return blocker.Time(time.Time{})
+}
+
+// containers returns the containers that run the controller.
+func (s *sighting) containers() []Container {
+	var all []Container
+	for _, p := range s.programs {
+		for _, c := range p.containers {
+			all = append(all, Container{Workload: p.String(), Image: c.Image, Args: slices.Concat(c.Command, c.Args)})
+		}
+	}
+	return all
+}
+
+// next returns the next step by what was seen of the controller.
+func (f Finder) next(s sighting) string {
+	main := s.main()
+	switch {
+	case s.isSwitchedOff():
+		return cluster.Steps(fmt.Sprintf("switch the loop %s on again: change the argument --controllers of %s", s.controller.Loops[0], s.off[0]))
+	case s.state == blocker.WorkloadCrashing && main != nil && main.example != "":
+		return cluster.Steps(fmt.Sprintf("repair %s, which crashes", main),
+			f.Commands.Kubectl(main.namespace, "describe", "pod", main.example),
+			f.Commands.Kubectl(main.namespace, "logs", main.example, "-c", main.containers[0].Name, "--previous"))
+	case s.state == blocker.WorkloadStopped && main != nil && main.kind != "DaemonSet":
+		return cluster.Steps(fmt.Sprintf("start %s again", main),
+			f.Commands.Kubectl(main.namespace, "scale", main.target(), "--replicas=1"))
+	case s.state == blocker.WorkloadReady && main != nil:
+		return cluster.Steps(fmt.Sprintf("wait for %s, or read its log", main),
+			f.Commands.Kubectl(main.namespace, "logs", main.target(), "-c", main.containers[0].Name, "--since=10m"))
+	case main != nil:
+		return cluster.Steps(fmt.Sprintf("look at %s", main), f.Commands.Kubectl(main.namespace, "describe", main.target()))
+	}
+	return f.nextWithoutProgram(s)
+}
+
+// nextWithoutProgram returns the next step where no workload was seen.
+func (f Finder) nextWithoutProgram(s sighting) string {
+	name := s.controller.Name
+	switch {
+	case s.leaseState == blocker.LeaseHeld:
+		return cluster.Steps(fmt.Sprintf("wait for %s, whose leader is %s", name, leaseHolder(*s.lease)),
+			f.Commands.Kubectl(s.lease.Namespace, "get", "lease", s.lease.Name, "-o", "yaml"))
+	case s.state == blocker.WorkloadAbsent && s.leaseState == blocker.LeaseExpiredTwice, s.uninstalled != "":
+		return cluster.Steps("install " + name + " again" + usually(s.controller.Namespaces) + ", so that it cleans up")
+	case s.controller.ControlPlane:
+		return cluster.Steps("ask whoever runs the control plane whether " + name + " runs, and for its log")
+	}
+	return cluster.Steps("find out where "+name+" runs"+usually(s.controller.Namespaces),
+		f.Commands.Kubectl("", "get", "deployments,statefulsets,daemonsets,pods", "-A", "-o", "wide"))
+}
+
+func usually(namespaces []string) string {
+	if len(namespaces) == 0 {
+		return ""
+	}
+	return " (usually in namespace " + strings.Join(namespaces, " or ") + ")"
+}
+
+// target names the workload for kubectl.
+func (w workload) target() string { return strings.ToLower(w.kind) + "/" + w.name }

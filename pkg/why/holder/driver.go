@@ -1,0 +1,130 @@
+package holder
+
+import (
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+)
+
+// service says whether a workload with a sidecar serves a CSI driver.
+type service int
+
+const (
+	// serviceUnknown: nothing tells which driver the workload serves.
+	serviceUnknown service = iota
+	// servesOther: the workload serves another driver.
+	servesOther
+	// servesDriver: the workload serves the driver.
+	servesDriver
+)
+
+// serviceOf says whether the workload serves the driver: by the name in its labels,
+// arguments, environment and directories, else by the holder of a leader Lease.
+// others are the names of other drivers.
+func serviceOf(w workload, controller families.Controller, driver string, leases []coordinationv1.Lease, others []string) service {
+	texts := textsOf(w)
+	if slices.ContainsFunc(texts, func(text string) bool { return namesDriver(text, driver) }) {
+		return servesDriver
+	}
+	other := false
+	for _, lease := range leases {
+		if lease.Namespace != w.namespace || !isHeldBy(lease, w) {
+			continue
+		}
+		if controller.HasLease(lease.Name, driver) {
+			return servesDriver
+		}
+		other = other || hasDriverLease(controller, lease.Name)
+	}
+	if other || slices.ContainsFunc(texts, func(text string) bool { return namesOther(text, others) }) {
+		return servesOther
+	}
+	return serviceUnknown
+}
+
+// namesOther reports whether the text names one of the other drivers, or is a flag or variable
+// for the name of a driver.
+func namesOther(text string, others []string) bool {
+	return namesAnyDriver(text) || slices.ContainsFunc(others, func(other string) bool { return hasWord(text, other) })
+}
+
+// isHeldBy reports whether the holder of the Lease is a pod of the workload, by its name. The
+// holder of a static pod on the host network is its node.
+func isHeldBy(lease coordinationv1.Lease, w workload) bool {
+	holder := leaseHolder(lease)
+	if w.pod == nil {
+		return strings.HasPrefix(holder, w.name+"-")
+	}
+	host, _, _ := strings.Cut(holder, "_")
+	return host != "" && (host == w.name || host == w.spec.NodeName || strings.HasSuffix(w.name, "-"+host))
+}
+
+// hasDriverLease reports whether the Lease is one of the controller's for some driver, by
+// the part of its pattern before the driver's name.
+func hasDriverLease(controller families.Controller, name string) bool {
+	return slices.ContainsFunc(controller.Leases, func(pattern string) bool {
+		return strings.Contains(pattern, "{driver}") && families.Match(strings.ReplaceAll(pattern, "{driver}", "*"), name)
+	})
+}
+
+// textsOf returns the texts of the workload in which drivers are named.
+func textsOf(w workload) []string {
+	texts := []string{w.name}
+	for _, set := range []map[string]string{w.labels, w.podLabels, w.annotations} {
+		for key, value := range set {
+			texts = append(texts, key+"="+value)
+		}
+	}
+	for _, container := range slices.Concat(w.spec.InitContainers, w.spec.Containers) {
+		texts = append(texts, container.Command...)
+		texts = append(texts, container.Args...)
+		for _, env := range container.Env {
+			texts = append(texts, env.Name+"="+env.Value)
+		}
+	}
+	for _, volume := range w.spec.Volumes {
+		if volume.HostPath != nil {
+			texts = append(texts, volume.HostPath.Path)
+		}
+	}
+	return texts
+}
+
+// namesDriver reports whether the text has the driver's name as a whole word, as it is or as
+// Leases and finalizers have it.
+func namesDriver(text, driver string) bool {
+	return hasWord(text, driver) || hasWord(text, families.SanitizedDriver(driver))
+}
+
+func hasWord(text, word string) bool {
+	for rest := text; word != ""; {
+		i := strings.Index(rest, word)
+		if i < 0 {
+			return false
+		}
+		end := i + len(word)
+		before, after := rest[:i], rest[end:]
+		if !endsInName(before) && !startsInName(after) {
+			return true
+		}
+		rest = rest[i+1:]
+	}
+	return false
+}
+
+func endsInName(text string) bool   { return text != "" && isNameByte(text[len(text)-1]) }
+func startsInName(text string) bool { return text != "" && isNameByte(text[0]) }
+
+func isNameByte(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '-' || b == '.'
+}
+
+// namesAnyDriver reports whether the text is a flag or variable with the name of a driver.
+func namesAnyDriver(text string) bool {
+	key, value, _ := strings.Cut(strings.TrimLeft(text, "-"), "=")
+	key = strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key))
+	return value != "" && !strings.Contains(value, "$") && slices.Contains([]string{"drivername", "csidrivername", "provisionername"}, key)
+}

@@ -1,0 +1,48 @@
+package holder
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+)
+
+func labelSet(set map[string]string) labels.Set { return labels.Set(set) }
+
+// fittingContainers returns the containers of the workload that run the controller: by
+// image or command, or all containers of a workload that has the controller's labels.
+func fittingContainers(controller families.Controller, w workload) []corev1.Container {
+	all := slices.Concat(w.spec.Containers, restartableInits(w.spec))
+	var fitting []corev1.Container
+	for _, container := range all {
+		if controller.HasImage(container.Image) || startsController(controller, container) {
+			fitting = append(fitting, container)
+		}
+	}
+	if len(fitting) == 0 && (controller.HasLabels(w.labels) || controller.HasLabels(w.podLabels)) {
+		return all
+	}
+	return fitting
+}
+
+// restartableInits returns the init containers that run beside the others: sidecars.
+func restartableInits(spec corev1.PodSpec) []corev1.Container {
+	var sidecars []corev1.Container
+	for _, container := range spec.InitContainers {
+		if container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			sidecars = append(sidecars, container)
+		}
+	}
+	return sidecars
+}
+
+// startsController reports whether the command, its first argument ("hyperkube NAME") or the
+// first argument of the image's own command is that of the controller.
+func startsController(controller families.Controller, container corev1.Container) bool {
+	words := slices.Concat(firsts(container.Command, 2), firsts(container.Args, 1))
+	return slices.ContainsFunc(words, controller.HasCommand)
+}
+
+func firsts(words []string, count int) []string { return words[:min(count, len(words))] }

@@ -1,0 +1,233 @@
+package holder
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// sighting is what was seen of one controller.
+type sighting struct {
+	controller families.Controller
+	driver     string
+	now        time.Time
+
+	programs []program // that run the controller
+	off      []program // that could, and have its loop switched off
+	seen     bool      // all workloads and pods were listed
+
+	state       blocker.Workload
+	leaseState  blocker.LeaseState
+	lease       *coordinationv1.Lease // the freshest one, or nil
+	uninstalled string                // what proves that the controller is not installed, or ""
+}
+
+// sight looks for the controller's workloads, pods and Leases.
+func (f Finder) sight(ctx context.Context, controller families.Controller, driver string) sighting {
+	leases, leasesSeen := f.leases(ctx, controller)
+	s := sighting{controller: controller, driver: driver, now: f.Reader.Now()}
+	candidates, maybes := f.candidates(ctx, &s, leases)
+	s.classify(ctx, f.Reader, candidates)
+	s.findLease(leases, leasesSeen)
+	if !s.isAlive() && s.leaseState != blocker.LeaseExpiredTwice && s.anyAlive(ctx, f.Reader, maybes) {
+		s.state = blocker.WorkloadUnready
+	}
+	if s.state == blocker.WorkloadAbsent && s.leaseState == blocker.LeaseAbsent && !controller.ControlPlane {
+		s.uninstalled = f.missingNeed(ctx, controller)
+	}
+	return s
+}
+
+// leases returns the Leases that may be the controller's, whatever their names.
+func (f Finder) leases(ctx context.Context, controller families.Controller) ([]coordinationv1.Lease, bool) {
+	leases, seen := cluster.List(ctx, f.Reader, cluster.Leases, cluster.Selection{})
+	return slices.DeleteFunc(slices.Clone(leases), func(lease coordinationv1.Lease) bool {
+		return lease.Namespace == corev1.NamespaceNodeLease || !isInScope(controller, lease.Namespace)
+	}), seen
+}
+
+// isInScope reports whether the namespace may have the controller. Control planes of other
+// clusters run in namespaces of their own.
+func isInScope(controller families.Controller, namespace string) bool {
+	return !controller.ControlPlane || namespace == metav1.NamespaceSystem || slices.Contains(controller.Namespaces, namespace)
+}
+
+// candidates returns the programs of the controller; and, beside a driver, those of which
+// nothing tells the driver, if others are known to serve it.
+func (f Finder) candidates(ctx context.Context, s *sighting, leases []coordinationv1.Lease) (chosen, maybes []program) {
+	if !s.controller.IsRecognizable() {
+		return nil, nil
+	}
+	workloads, seen := listWorkloads(ctx, f.Reader)
+	s.seen = seen
+	fitting := fittingPrograms(s.controller, workloads)
+	chosen, maybes = f.narrow(ctx, s, fitting, leases)
+	if !s.controller.ControlPlane && slices.ContainsFunc(chosen, func(p program) bool { return p.ready > 0 && p.wanted > 0 }) {
+		return chosen, maybes
+	}
+	pods, seen := f.pods(ctx, s.controller)
+	s.seen = s.seen && seen
+	fitting = append(fitting, lonePrograms(s.controller, fitting, pods)...)
+	return f.narrow(ctx, s, fitting, leases)
+}
+
+// pods returns the pods of all namespaces, or of those that a control plane has.
+func (f Finder) pods(ctx context.Context, controller families.Controller) ([]corev1.Pod, bool) {
+	if !controller.ControlPlane {
+		return cluster.List(ctx, f.Reader, cluster.Pods, cluster.Selection{})
+	}
+	return cluster.List(ctx, f.Reader, cluster.Pods, cluster.Selection{Namespace: metav1.NamespaceSystem})
+}
+
+// fittingPrograms returns the workloads that have containers of the controller.
+func fittingPrograms(controller families.Controller, workloads []workload) []program {
+	var fitting []program
+	for _, w := range workloads {
+		if containers := fittingContainers(controller, w); len(containers) > 0 && isInScope(controller, w.namespace) {
+			fitting = append(fitting, program{workload: w, containers: containers})
+		}
+	}
+	return fitting
+}
+
+// lonePrograms returns the pods that run the controller and belong to none of the programs.
+func lonePrograms(controller families.Controller, programs []program, pods []corev1.Pod) []program {
+	var lone []workload
+	for i := range pods {
+		if !hasEnded(pods[i]) {
+			lone = append(lone, ofPod(&pods[i]))
+		}
+	}
+	return slices.DeleteFunc(fittingPrograms(controller, lone), func(p program) bool {
+		return slices.ContainsFunc(programs, func(owner program) bool { return owner.owns(p.pod) })
+	})
+}
+
+// narrow drops the programs that serve another driver, or that have the controller's loop
+// switched off.
+func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program, leases []coordinationv1.Lease) (chosen, maybes []program) {
+	var others []string
+	if s.driver != "" && len(fitting) > 0 {
+		others = f.otherDrivers(ctx, s.driver)
+	}
+	s.off = nil
+	for _, p := range fitting {
+		serves := serviceUnknown
+		if s.driver != "" {
+			serves = serviceOf(p.workload, s.controller, s.driver, leases, others)
+		}
+		switch {
+		case hasLoopOff(s.controller, p):
+			s.off = append(s.off, p)
+		case serves == servesDriver:
+			chosen = append(chosen, p)
+		case serves == serviceUnknown:
+			maybes = append(maybes, p)
+		}
+	}
+	if len(chosen) == 0 {
+		return maybes, nil
+	}
+	return chosen, maybes
+}
+
+// otherDrivers returns the names of the registered drivers but this one.
+func (f Finder) otherDrivers(ctx context.Context, driver string) []string {
+	var names []string
+	drivers, _ := cluster.List(ctx, f.Reader, cluster.CSIDrivers, cluster.Selection{})
+	for _, other := range drivers {
+		if other.Name != driver && families.SanitizedDriver(other.Name) != driver {
+			names = append(names, other.Name)
+		}
+	}
+	return names
+}
+
+// hasLoopOff reports whether all containers of the program have the controller's loop
+// switched off.
+func hasLoopOff(controller families.Controller, p program) bool {
+	return !slices.ContainsFunc(p.containers, func(c corev1.Container) bool {
+		return !controller.IsSwitchedOff(slices.Concat(c.Command, c.Args))
+	})
+}
+
+// classify sets the state of the programs by their pods.
+func (s *sighting) classify(ctx context.Context, r *cluster.Reader, candidates []program) {
+	states := make([]blocker.Workload, len(candidates))
+	for i := range candidates {
+		pods, seen := listPods(ctx, r, candidates[i].workload)
+		candidates[i].classify(pods, seen, s.now)
+		states[i] = candidates[i].state
+	}
+	s.programs, s.state = candidates, joinedState(states, s.seen)
+}
+
+// joinedState returns the state of a controller by those of its programs. seen: all
+// workloads and pods were listed.
+func joinedState(states []blocker.Workload, seen bool) blocker.Workload {
+	if !seen {
+		states = append(slices.Clone(states), blocker.WorkloadUnseen)
+	}
+	for _, state := range []blocker.Workload{
+		blocker.WorkloadReady, blocker.WorkloadStarting, blocker.WorkloadUnseen, blocker.WorkloadUnready,
+		blocker.WorkloadCrashing, blocker.WorkloadStopped,
+	} {
+		if slices.Contains(states, state) {
+			return state
+		}
+	}
+	return blocker.WorkloadAbsent
+}
+
+func (s *sighting) isAlive() bool {
+	return s.state == blocker.WorkloadReady || s.state == blocker.WorkloadStarting
+}
+
+// anyAlive reports whether one of the other programs lives.
+func (s *sighting) anyAlive(ctx context.Context, r *cluster.Reader, others []program) bool {
+	other := sighting{now: s.now, seen: true}
+	other.classify(ctx, r, others)
+	return other.isAlive()
+}
+
+// findLease sets the freshest Lease of the controller: by name; or, where the table has no
+// names, the Lease that a pod of the programs held.
+func (s *sighting) findLease(leases []coordinationv1.Lease, seen bool) {
+	var own []coordinationv1.Lease
+	for _, lease := range leases {
+		byHolder := len(s.controller.Leases) == 0 && slices.ContainsFunc(s.programs, func(p program) bool {
+			return lease.Namespace == p.namespace && isHeldBy(lease, p.workload)
+		})
+		if byHolder || s.controller.HasLease(lease.Name, s.driver) {
+			own = append(own, lease)
+		}
+	}
+	s.leaseState, s.lease = leaseState(own, s.now)
+	if !seen && s.leaseState != blocker.LeaseHeld {
+		s.leaseState = blocker.LeaseUnseen
+	}
+}
+
+// isSwitchedOff reports whether the loop runs nowhere: all programs have it switched off,
+// and the Lease, which tells nothing of loops, is held by none but them.
+func (s *sighting) isSwitchedOff() bool {
+	if len(s.off) == 0 || s.state != blocker.WorkloadAbsent {
+		return false
+	}
+	switch s.leaseState {
+	case blocker.LeaseAbsent, blocker.LeaseExpiredTwice:
+		return true
+	case blocker.LeaseHeld, blocker.LeaseExpired:
+		return slices.ContainsFunc(s.off, func(p program) bool { return isHeldBy(*s.lease, p.workload) })
+	default:
+		return false
+	}
+}
