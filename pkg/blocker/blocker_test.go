@@ -115,6 +115,7 @@ func TestJudgeController(t *testing.T) {
 		"uninstalled, Lease expired twice":         {blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseExpiredTwice}, blocker.ControllerGone, blocker.Stuck},
 		"uninstalled with its namespace, no Lease": {blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseAbsent, Uninstalled: true}, blocker.ControllerGone, blocker.Stuck},
 		"crash loop":                           {blocker.ControllerState{Workload: blocker.WorkloadCrashing, Lease: blocker.LeaseExpired}, blocker.ControllerFails, blocker.Stuck},
+		"crash loop, Leases unseen":            {blocker.ControllerState{Workload: blocker.WorkloadCrashing}, blocker.ControllerFails, blocker.Unknown},
 		"crash loop, a leader elsewhere":       {blocker.ControllerState{Workload: blocker.WorkloadCrashing, Lease: blocker.LeaseHeld}, blocker.ControllerFails, blocker.Unknown},
 		"one replica of two ready":             {blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseExpired}, blocker.ControllerActs, blocker.Waiting},
 		"outside and silent, reports an error": {blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseAbsent, ReportsError: true}, blocker.ControllerFails, blocker.Stuck},

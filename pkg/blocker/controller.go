@@ -85,7 +85,7 @@ func JudgeController(s ControllerState) (Reason, Verdict) {
 		return ControllerGone, Stuck
 	case s.ReportsError:
 		return ControllerFails, Stuck
-	case s.Workload == WorkloadCrashing && s.Lease == LeaseHeld: // a leader elsewhere, or just before its crash
+	case s.Workload == WorkloadCrashing && (s.Lease == LeaseHeld || s.Lease == LeaseUnseen): // a leader elsewhere, or just before its crash
 		return ControllerFails, Unknown
 	case s.Workload == WorkloadCrashing:
 		return ControllerFails, Stuck
