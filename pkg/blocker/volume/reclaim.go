@@ -1,0 +1,148 @@
+package volume
+
+import (
+	"github.com/exeunt-io/exeunt/internal/enum"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+)
+
+// Secret is what was seen of the secret that DeleteVolume needs.
+type Secret int
+
+const (
+	// SecretUnseen: the volume names a secret, which could not be read.
+	SecretUnseen Secret = iota
+	// SecretFine: the volume names none, the secret exists, or it cannot be created again,
+	// so that the driver is called without it.
+	SecretFine
+	// SecretMissing: the secret does not exist, its namespace does.
+	SecretMissing
+	// SecretMissingMaybe: the secret does not exist, and its namespace could not be read.
+	SecretMissingMaybe
+)
+
+// String returns the name of the value.
+func (s Secret) String() string { return enum.Name(s, "unseen", "fine", "missing", "missingMaybe") }
+
+// Journal is what was seen of the journal's entries for the claim of the volume.
+type Journal int
+
+const (
+	// JournalUnseen: the Leases of the journal could not be read.
+	JournalUnseen Journal = iota
+	// JournalEmpty: no entry names the claim.
+	JournalEmpty
+	// JournalOpen: the provisioner works on an entry.
+	JournalOpen
+	// JournalUnresolved: only an administrator can end the entry.
+	JournalUnresolved
+)
+
+// String returns the name of the value.
+func (j Journal) String() string { return enum.Name(j, "unseen", "empty", "open", "unresolved") }
+
+// ReclaimState is what was seen of a released volume whose driver has to delete the disk.
+type ReclaimState struct {
+	// Attached: a VolumeAttachment names the volume.
+	Attached Fact
+	// Shared: another PersistentVolume has the same disk.
+	Shared  Fact
+	Secret  Secret
+	Journal Journal
+	// Feature says whether the provisioner serves the finalizer. It is FeatureOn for a volume
+	// without the finalizer.
+	Feature Feature
+	// Error: the deletion failed within the last minutes, and has not succeeded since.
+	Error Fact
+	// Provisioner is the program that calls the driver.
+	Provisioner blocker.ControllerState
+}
+
+// Reclaim returns why the disk is not deleted yet. As long as something keeps the driver
+// from being asked, nothing is said about the call.
+func Reclaim(s ReclaimState) []Judgment {
+	s.Provisioner.ReportsError = false // Error says what is reported about this volume
+	all := s.obstacles()
+	switch reason, verdict := blocker.JudgeController(s.Provisioner); {
+	case reason == blocker.ControllerGone:
+		return append(all, Judgment{blocker.DriverMissing, verdict})
+	case verdict == blocker.Stuck:
+		return append(all, Judgment{reason, verdict})
+	case len(all) > 0:
+		return all
+	}
+	return []Judgment{s.call()}
+}
+
+// obstacles returns what keeps the driver from being asked.
+func (s ReclaimState) obstacles() []Judgment {
+	var all []Judgment
+	if s.Attached == Yes { // whether it will be detached is judged by the attachment itself
+		all = append(all, Judgment{blocker.VolumeAttached, blocker.Waiting})
+	}
+	if s.Shared == Yes {
+		all = append(all, Judgment{blocker.HandleShared, blocker.Stuck})
+	}
+	switch s.Secret {
+	case SecretMissing:
+		all = append(all, Judgment{blocker.SecretMissing, blocker.Stuck})
+	case SecretMissingMaybe:
+		all = append(all, Judgment{blocker.SecretMissing, blocker.Unknown})
+	case SecretFine, SecretUnseen:
+	}
+	switch s.Journal {
+	case JournalOpen:
+		all = append(all, Judgment{blocker.JournalEntry, min(verdictOf(s.Provisioner), blocker.Unknown)})
+	case JournalUnresolved:
+		all = append(all, Judgment{blocker.JournalEntry, blocker.Stuck})
+	case JournalEmpty, JournalUnseen:
+	}
+	if s.Feature == FeatureOff {
+		all = append(all, Judgment{blocker.FeatureOff, blocker.Stuck})
+	}
+	return all
+}
+
+// call judges the call of the driver.
+func (s ReclaimState) call() Judgment {
+	reason, verdict := blocker.JudgeController(s.Provisioner)
+	asked := s.Attached != Unseen && s.Secret != SecretUnseen && s.Journal != JournalUnseen
+	switch {
+	case s.Error == Yes && asked:
+		return Judgment{blocker.DriverRefuses, blocker.Stuck}
+	case s.Error == Yes: // perhaps only because the volume is attached
+		return Judgment{blocker.DriverRefuses, blocker.Unknown}
+	case reason != blocker.ControllerActs:
+		return Judgment{reason, verdict}
+	case asked && s.Shared != Unseen && s.Error != Unseen:
+		return Judgment{blocker.DriverDeletes, blocker.Waiting}
+	}
+	return Judgment{blocker.DriverDeletes, blocker.Unknown}
+}
+
+// PluginState is what was seen of a released volume whose in-tree plugin has to delete the disk.
+type PluginState struct {
+	// Missing: the message of the Failed volume says that no plugin can delete it.
+	Missing bool
+	// Error: the plugin reports an error now.
+	Error Fact
+	// Controller runs the plugins.
+	Controller blocker.ControllerState
+}
+
+// Plugin returns why the disk is not deleted yet.
+func Plugin(s PluginState) Judgment {
+	reason, verdict := blocker.JudgeController(s.Controller)
+	switch {
+	case s.Missing:
+		return Judgment{blocker.DriverMissing, blocker.Stuck}
+	case reason == blocker.ControllerGone:
+		return Judgment{reason, verdict}
+	case s.Error == Yes:
+		return Judgment{blocker.DriverRefuses, blocker.Stuck}
+	case reason != blocker.ControllerActs:
+		return Judgment{reason, verdict}
+	case s.Error == Unseen:
+		return Judgment{blocker.DriverDeletes, blocker.Unknown}
+	}
+	return Judgment{blocker.DriverDeletes, blocker.Waiting}
+}

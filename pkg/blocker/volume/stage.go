@@ -1,0 +1,60 @@
+package volume
+
+import (
+	"github.com/exeunt-io/exeunt/internal/enum"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+// Stage is what the deletion of a PersistentVolume waits for first.
+type Stage int
+
+const (
+	// Kept: nobody asked to delete the volume, and its policy keeps it.
+	Kept Stage = iota
+	// Claimed: the claim of the volume exists.
+	Claimed
+	// ClaimUnseen: the volume is bound, and its claim could not be read.
+	ClaimUnseen
+	// ToRelease: the claim is gone, and the phase does not say so yet.
+	ToRelease
+	// ToReclaim: the driver or the plugin has to delete the disk.
+	ToReclaim
+	// ToUnprotect: nothing has to be deleted, finalizers have to be removed.
+	ToUnprotect
+)
+
+// String returns the name of the value.
+func (s Stage) String() string {
+	return enum.Name(s, "kept", "claimed", "claimUnseen", "toRelease", "toReclaim", "toUnprotect")
+}
+
+// State is what was seen of a PersistentVolume.
+type State struct {
+	Policy storage.Policy
+	Phase  storage.Phase
+	// Deleting: the volume has a deletion timestamp.
+	Deleting bool
+	// Claim is the relation to the claim; ClaimUnread if the claim could not be read.
+	Claim storage.ClaimRelation
+	// Marked: a finalizer, or the annotation exeunt.io/reclaim, keeps the volume until its
+	// disk is deleted.
+	Marked bool
+}
+
+// StageOf returns what the deletion waits for first.
+func StageOf(s State) Stage {
+	released := s.Phase.Released()
+	switch {
+	case !s.Deleting && (s.Policy != storage.PolicyDelete || !released):
+		return Kept
+	case s.Claim == storage.ClaimBound, s.Claim == storage.ClaimUnbound && !released:
+		return Claimed
+	case s.Claim == storage.ClaimUnread && !released:
+		return ClaimUnseen
+	case s.Phase == storage.PhaseBound:
+		return ToRelease
+	case released && s.Policy == storage.PolicyDelete && (s.Marked || !s.Deleting):
+		return ToReclaim
+	}
+	return ToUnprotect
+}

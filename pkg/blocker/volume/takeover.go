@@ -1,0 +1,77 @@
+package volume
+
+import (
+	"github.com/exeunt-io/exeunt/internal/enum"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+)
+
+// Server is who provisions for a driver: the provisioner of Exeunt honors annotations and
+// finalizers that upstream's does not know.
+type Server int
+
+const (
+	// ServerUnseen: who provisions for the driver is not visible.
+	ServerUnseen Server = iota
+	// ServerOurs: the provisioner of Exeunt leads.
+	ServerOurs
+	// ServerOther: another program leads, and no provisioner of Exeunt runs.
+	ServerOther
+	// ServerGone: the provisioner is proven gone.
+	ServerGone
+)
+
+// String returns the name of the value.
+func (s Server) String() string { return enum.Name(s, "unseen", "ours", "other", "gone") }
+
+// ServerOf returns who provisions for a driver. leader is the holder of the leader Lease
+// while it is held; programs are the containers that run a provisioner of the driver.
+func ServerOf(controller blocker.ControllerState, leader Leader, programs []Program) Server {
+	ours, others := 0, 0
+	for _, program := range programs {
+		switch {
+		case program.IsOurs():
+			ours++
+		case program.IsUpstream():
+			others++
+		}
+	}
+	switch {
+	case isGone(controller):
+		return ServerGone
+	case leader == LeaderOurs, leader != LeaderOther && ours > 0 && controller.Workload == blocker.WorkloadReady:
+		return ServerOurs
+	case ours > 0: // stands by, or is being rolled out
+		return ServerUnseen
+	case leader == LeaderOther, others > 0 && controller.Workload == blocker.WorkloadReady:
+		return ServerOther
+	}
+	return ServerUnseen
+}
+
+// Leader is who holds the leader Lease of a provisioner.
+type Leader int
+
+const (
+	// LeaderUnseen: no held Lease was seen.
+	LeaderUnseen Leader = iota
+	// LeaderOurs: the identity is one of Exeunt's.
+	LeaderOurs
+	// LeaderOther: the identity is another program's.
+	LeaderOther
+)
+
+// String returns the name of the value.
+func (l Leader) String() string { return enum.Name(l, "unseen", "ours", "other") }
+
+// Takeover returns why something stays that only the provisioner of Exeunt removes; gone is
+// the reason if it runs no more.
+func Takeover(s Server, gone blocker.Reason) Judgment {
+	switch s {
+	case ServerOurs:
+		return Judgment{blocker.ControllerActs, blocker.Waiting}
+	case ServerOther, ServerGone:
+		return Judgment{gone, blocker.Stuck}
+	case ServerUnseen:
+	}
+	return Judgment{blocker.ControllerUnseen, blocker.Unknown}
+}
