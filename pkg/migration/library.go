@@ -1,8 +1,11 @@
 package migration
 
 import (
+	"fmt"
+
 	v1 "k8s.io/api/core/v1"
 	csitranslation "k8s.io/csi-translation-lib"
+	"k8s.io/klog/v2"
 )
 
 // Library is the table of migrated plugins that Kubernetes ships. Every plugin in the
@@ -36,6 +39,19 @@ func (l Library) Plugin(driver string) (plugin string, replaced bool) {
 // IsMigratedDriver reports whether the CSI driver replaced an in-tree plugin.
 func (l Library) IsMigratedDriver(driver string) bool {
 	return l.library.IsMigratedCSIDriverByName(driver)
+}
+
+// Inline returns the inline volume of a pod in the namespace as a PersistentVolume with a
+// CSI source, nil for a volume whose plugin is not migrated.
+func (l Library) Inline(volume *v1.Volume, namespace string) (*v1.PersistentVolume, error) {
+	if !l.library.IsInlineMigratable(volume) {
+		return nil, nil
+	}
+	translated, err := l.library.TranslateInTreeInlineVolumeToCSI(klog.Background(), volume, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("translate inline volume %s to CSI: %w", volume.Name, err)
+	}
+	return translated, nil
 }
 
 // PluginOf returns the name of the migrated plugin of the volume's source, "" for any

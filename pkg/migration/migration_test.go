@@ -106,3 +106,15 @@ func TestDiskHasThePluginsName(t *testing.T) {
 		})
 	}
 }
+
+func TestInlineVolumeIsTranslatedToCSI(t *testing.T) {
+	disk := &v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "d"}}}
+	translated, err := migration.New().Inline(disk, "default")
+	if err != nil || translated == nil || translated.Spec.CSI == nil || translated.Spec.CSI.Driver != gceDriver {
+		t.Errorf("the inline volume became %v, %v", translated, err)
+	}
+	empty := &v1.Volume{Name: "tmp", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}
+	if translated, err := migration.New().Inline(empty, "default"); err != nil || translated != nil {
+		t.Errorf("an empty directory became %v, %v", translated, err)
+	}
+}

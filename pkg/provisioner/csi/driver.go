@@ -207,6 +207,11 @@ func (d *Driver) ReportsCapacity() bool {
 	return d.controller[spec.ControllerServiceCapability_RPC_GET_CAPACITY]
 }
 
+// ListsVolumes reports whether the driver can list its volumes.
+func (d *Driver) ListsVolumes() bool {
+	return d.controller[spec.ControllerServiceCapability_RPC_LIST_VOLUMES]
+}
+
 // HasTopology reports whether the driver has topology: not every node reaches every volume.
 func (d *Driver) HasTopology() bool {
 	return d.topology && d.plugin[spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS]
@@ -241,6 +246,22 @@ func (d *Driver) GetCapacity(ctx context.Context, request *spec.GetCapacityReque
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	return spec.NewControllerClient(d.connection).GetCapacity(ctx, request)
+}
+
+// ListVolumes calls the driver for one page of its volumes. Errors are gRPC errors,
+// unchanged.
+func (d *Driver) ListVolumes(ctx context.Context, request *spec.ListVolumesRequest) (*spec.ListVolumesResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	return spec.NewControllerClient(d.connection).ListVolumes(ctx, request)
+}
+
+// ValidateVolumeCapabilities calls the driver, which answers NotFound for a volume that
+// does not exist. Errors are gRPC errors, unchanged.
+func (d *Driver) ValidateVolumeCapabilities(ctx context.Context, request *spec.ValidateVolumeCapabilitiesRequest) (*spec.ValidateVolumeCapabilitiesResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	return spec.NewControllerClient(d.connection).ValidateVolumeCapabilities(ctx, request)
 }
 
 // NodeTopology reads the topology of the driver's node, empty for a driver without
