@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
 )
 
 // Print writes the list in the format: "", "json" or "yaml".
@@ -58,20 +60,9 @@ func (l *EntryList) printTable(out io.Writer, now time.Time) error {
 			if i > 0 {
 				fmt.Fprint(table, "\t")
 			}
-			fmt.Fprintf(table, "%s", printable(cell))
+			fmt.Fprintf(table, "%s", terminal.Printable(cell))
 		}
 		fmt.Fprintln(table)
 	}
 	return table.Flush()
-}
-
-// printable replaces characters that would break the table or the terminal.
-func printable(text string) string {
-	clean := []rune(text)
-	for i, r := range clean {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			clean[i] = ' '
-		}
-	}
-	return string(clean)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -103,7 +104,7 @@ func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]e
 
 // print prints a line without control characters: a Lease must not control the terminal.
 func (r Resolver) print(format string, values ...any) {
-	fmt.Fprintln(r.Out, printable(fmt.Sprintf(format, values...)))
+	fmt.Fprintln(r.Out, terminal.Printable(fmt.Sprintf(format, values...)))
 }
 
 func capitalized(sentence string) string { return strings.ToUpper(sentence[:1]) + sentence[1:] }
