@@ -8,30 +8,28 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 // tokenFile is where a pod's service account token is mounted.
 const tokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// identitySuffix distinguishes our leaders from upstream's sidecar in the same pod:
-// replacing one by the other changes leaseTransitions of the lease.
-const identitySuffix = "_exeunt"
-
-// identity returns the holder identity for a lease: the pod's name and identitySuffix, so
+// identity returns the holder identity for a lease: the pod's name and controller.IdentitySuffix, so
 // that a restarted container finds its own identity in the lease and leads at once. The
 // name comes from the token, because pods with hostNetwork share the host name. Without a
-// token, the identity is the host name, a UUID and identitySuffix.
+// token, the identity is the host name, a UUID and controller.IdentitySuffix.
 func identity(tokenFile string) (string, error) {
 	if token, err := os.ReadFile(tokenFile); err == nil {
 		if pod := podName(string(token)); pod != "" {
-			return pod + identitySuffix, nil
+			return pod + controller.IdentitySuffix, nil
 		}
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("read host name for the leader lease: %w", err)
 	}
-	return host + "_" + string(uuid.NewUUID()) + identitySuffix, nil
+	return host + "_" + string(uuid.NewUUID()) + controller.IdentitySuffix, nil
 }
 
 // podName returns the name of the pod that the token is bound to, "" if there is none. The
