@@ -12,10 +12,13 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
@@ -46,12 +49,14 @@ func (o *options) Run(ctx context.Context) error {
 		return err
 	}
 	defer stopServing()
-	recorder, stopEvents := program.Recorder(ctx, clients.Events, eventSource)
+	sink := waiting.NewSink(clients.Events, clock.RealClock{})
+	recorder, stopEvents := program.RecorderTo(ctx, sink, eventSource)
 	defer stopEvents()
 	controllers, err := newControllers(o, clients, caches, controller.NewReporter(recorder))
 	if err != nil {
 		return err
 	}
+	controllers.waiting.SendTo(recorder, sink.Refuses)
 	watching, stopWatching := context.WithCancel(ctx)
 	factory.StartWithContext(watching)
 	defer factory.Shutdown()
@@ -68,7 +73,7 @@ func (o *options) Run(ctx context.Context) error {
 
 // lead registers the metrics and runs the controllers.
 func (c *controllers) lead(ctx context.Context, o *options, caches *pvcache.Caches) error {
-	if err := registerMetrics(caches, c.operations); err != nil {
+	if err := c.registerMetrics(caches); err != nil {
 		return err
 	}
 	if err := c.Watch(ctx); err != nil {
@@ -98,19 +103,28 @@ func checks(caches *pvcache.Caches, watchdog *leaderelection.HealthzAdaptor) ser
 
 // registerMetrics registers the counts of volumes and claims. Only the leader counts, so
 // that a sum over all replicas is right.
-func registerMetrics(caches *pvcache.Caches, operations *metrics.Operations) error {
+func (c *controllers) registerMetrics(caches *pvcache.Caches) error {
 	counts := metrics.NewCollector(caches.Volumes.GetStore(), caches.Claims.GetStore())
-	err := errors.Join(legacyregistry.CustomRegister(counts), claim.RegisterMetrics(legacyregistry.Register), operations.Register(legacyregistry.Register))
+	own := legacyregistry.Registerer()
+	err := errors.Join(legacyregistry.CustomRegister(counts), claim.RegisterMetrics(legacyregistry.Register), c.operations.Register(legacyregistry.Register),
+		own.Register(c.waiting), own.Register(c.unprotected))
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
 	return nil
 }
 
-// controllers are the reconcilers, and the metrics of the calls that they make.
+// controllers are the reconcilers, and the metrics about their work.
 type controllers struct {
 	*pvcontroller.Controllers
-	operations *metrics.Operations
+	operations  *metrics.Operations
+	waiting     *waiting.Tracker
+	unprotected *waiting.Unprotected
+}
+
+// blockers are the reasons for which pv-controller lets deletions wait.
+var blockers = []blocker.Reason{
+	blocker.ClaimExists, blocker.PodUsesClaim, blocker.DriverDeletes, blocker.DriverRefuses, blocker.DriverMissing, blocker.HandleShared,
 }
 
 func newControllers(options *options, clients *program.Clients, caches *pvcache.Caches, reporter *controller.Reporter) (*controllers, error) {
@@ -118,10 +132,11 @@ func newControllers(options *options, clients *program.Clients, caches *pvcache.
 	if err != nil {
 		return nil, err
 	}
-	operations := metrics.NewOperations()
-	reconcilers, err := pvcontroller.New(pvcontroller.Config{
-		Clients: loops, Caches: caches, Reporter: reporter, Plugins: options.set, Operations: operations,
+	c := &controllers{operations: metrics.NewOperations(), waiting: waiting.New(clock.RealClock{}, blockers...), unprotected: waiting.NewUnprotected()}
+	c.Controllers, err = pvcontroller.New(pvcontroller.Config{
+		Clients: loops, Caches: caches, Reporter: reporter, Plugins: options.set,
+		Operations: c.operations, Waiting: c.waiting, Unprotected: c.unprotected,
 		Dynamic: options.dynamic, Honor: options.Honor(), RequeueAfter: options.resyncPeriod,
 	})
-	return &controllers{reconcilers, operations}, err
+	return c, err
 }

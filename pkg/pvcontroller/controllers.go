@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree/provisioner"
@@ -36,6 +37,10 @@ type Config struct {
 	Reporter   *controller.Reporter
 	Plugins    *intree.Set
 	Operations *metrics.Operations
+	// Waiting tracks the deletions that wait, Unprotected the volumes without the in-tree
+	// finalizer that they should have; nil for no events and metrics.
+	Waiting     *waiting.Tracker
+	Unprotected *waiting.Unprotected
 	// Dynamic enables dynamic provisioning.
 	Dynamic bool
 	// Honor is the gate HonorPVReclaimPolicy.
@@ -52,6 +57,7 @@ type Controllers struct {
 	Protection  *protection.Controller
 	Provisioner *provisioner.Controller
 	Reclaimer   *reclaimer.Controller
+	waiting     *waiting.Tracker
 }
 
 // New returns the reconcilers and adds their indexes to the caches.
@@ -69,16 +75,17 @@ func New(config Config) (*Controllers, error) {
 	reclaiming, err := reclaimer.New(reclaimer.Config{
 		Client: config.Reclaiming, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
 		Plugins: config.Plugins, Operations: config.Operations, Locks: locks, RequeueAfter: config.RequeueAfter, Honor: config.Honor,
+		Waiting: config.Waiting, Unprotected: config.Unprotected,
 	})
 	if err != nil {
 		return nil, err
 	}
 	volumes := volume.New(volume.Config{
 		Client: config.Releasing, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
-		InTree: reclaiming, WakeClaim: claims.Enqueue, Honor: config.Honor,
+		InTree: reclaiming, WakeClaim: claims.Enqueue, Waiting: config.Waiting, Honor: config.Honor,
 	})
-	protected := protection.New(protection.Config{Client: config.Protection, Caches: config.Caches, Versions: versions})
-	return &Controllers{claims, volumes, protected, provisioning, reclaiming}, nil
+	protected := protection.New(protection.Config{Client: config.Protection, Caches: config.Caches, Versions: versions, Waiting: config.Waiting})
+	return &Controllers{claims, volumes, protected, provisioning, reclaiming, config.Waiting}, nil
 }
 
 // Watch registers the event handlers when the process begins to lead. It returns once they
@@ -101,5 +108,6 @@ func (c *Controllers) Run(ctx context.Context, claimWorkers, volumeWorkers int) 
 	running.Go(func() { c.Protection.Run(ctx, claimWorkers) })
 	running.Go(func() { c.Volumes.Run(ctx, volumeWorkers) })
 	running.Go(func() { c.Reclaimer.Run(ctx) })
+	running.Go(func() { c.waiting.Run(ctx) })
 	running.Wait()
 }

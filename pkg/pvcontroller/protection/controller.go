@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
@@ -21,6 +22,8 @@ type Config struct {
 	Client   kubernetes.Interface
 	Caches   *pvcache.Caches
 	Versions *controller.Versions
+	// Waiting tracks the claims whose deletion waits; nil for no events and metrics.
+	Waiting *waiting.Tracker
 }
 
 // Controller adds and removes the finalizer pvc-protection.
@@ -29,6 +32,7 @@ type Controller struct {
 	versions *controller.Versions
 	writer   *controller.Writer
 	pods     *livePods
+	waiting  *waiting.Tracker
 	loop     *controller.Loop
 }
 
@@ -39,6 +43,7 @@ func New(config Config) *Controller {
 		versions: config.Versions,
 		writer:   controller.NewWriter(config.Client, config.Versions),
 		pods:     newLivePods(listPods(config.Client)),
+		waiting:  config.Waiting,
 	}
 	c.loop = controller.NewLoop("pvcprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
 	return c
@@ -48,7 +53,7 @@ func New(config Config) *Controller {
 // change of its finalizer is enqueued.
 func (c *Controller) Watch(ctx context.Context) error {
 	return controller.RegisterHandlers(ctx,
-		controller.EventHandler{Informer: c.caches.Claims, Handler: controller.OnChange(c.claimChanged, func(*v1.PersistentVolumeClaim) {})},
+		controller.EventHandler{Informer: c.caches.Claims, Handler: controller.OnChange(c.claimChanged, c.claimGone)},
 		controller.EventHandler{Informer: c.caches.Pods, Handler: controller.OnChange(c.podChanged, c.podGone)},
 	)
 }
@@ -70,6 +75,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		Protected: finalizer.Has(claim.Finalizers, finalizer.ClaimProtection),
 		Used:      usedByAny(c.caches.PodsOf(key), claim),
 	}
+	c.trackWait(claim, state)
 	action := protection.DecideClaim(state)
 	if action == protection.ConfirmClaim {
 		pods, err := c.pods.List(ctx, claim.Namespace)
@@ -110,6 +116,10 @@ func (c *Controller) claimChanged(_, claim *v1.PersistentVolumeClaim) {
 	if claim.DeletionTimestamp != nil || !finalizer.Has(claim.Finalizers, finalizer.ClaimProtection) {
 		c.loop.Enqueue(controller.Key(claim))
 	}
+}
+
+func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
+	c.waiting.Forget(claim.UID)
 }
 
 // podChanged enqueues the claims of a pod whose grace period changed: a pod that was shut

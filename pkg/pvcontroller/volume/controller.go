@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -24,6 +25,8 @@ type Config struct {
 	InTree InTree
 	// WakeClaim enqueues the claim with the key.
 	WakeClaim func(claim string)
+	// Waiting tracks the volumes whose deletion waits; nil for no events and metrics.
+	Waiting *waiting.Tracker
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 }

@@ -19,7 +19,9 @@ import (
 func (c *Controller) enqueueProtection(volume *v1.PersistentVolume) {
 	if finalizer.Has(volume.Finalizers, finalizer.VolumeProtection) == (volume.DeletionTimestamp != nil) {
 		c.protections.Enqueue(volume.Name)
+		return
 	}
+	c.Waiting.Clear(volume.UID, finalizer.VolumeProtection)
 }
 
 // Protect adds or removes pv-protection of a volume that needs no other write. Reconcile
@@ -33,7 +35,9 @@ func (c *Controller) Protect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	switch protection.DecideVolume(c.protectionState(volume, volume.Status.Phase, claim)) {
+	state := c.protectionState(volume, volume.Status.Phase, claim)
+	c.trackWait(volume, state)
+	switch protection.DecideVolume(state) {
 	case protection.ProtectVolume:
 		_, err = c.volumes.AddProtection(ctx, volume)
 	case protection.UnprotectVolume:

@@ -23,6 +23,7 @@ func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
 func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	c.Versions.Forget(volume.UID)
 	c.Reporter.Forget(volume.UID)
+	c.Waiting.Forget(volume.UID)
 }
 
 // claimChanged enqueues the volumes that refer to a new claim, or to a claim that names

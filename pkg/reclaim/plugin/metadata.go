@@ -53,6 +53,12 @@ func DecideMetadata(s MetadataState) MetadataChange {
 	}
 }
 
+// IsUnprotected reports whether a bound volume lacks the finalizer that keeps it until its
+// in-tree plugin has deleted its data.
+func (s MetadataState) IsUnprotected() bool {
+	return s.Origin == OriginPlugin && s.Policy == storage.PolicyDelete && !s.InTree && !s.External
+}
+
 // replacesExternal reports whether External is not needed beside InTree, or not at all. A
 // volume that is being deleted cannot get InTree: External stays until its deletion.
 func (s MetadataState) replacesExternal() bool {

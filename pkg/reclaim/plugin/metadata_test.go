@@ -109,3 +109,17 @@ func TestFinalizerIsAddedOnlyWhereItCanBeRemoved(t *testing.T) {
 		}
 	}
 }
+
+func TestUnprotectedVolumeLacksEveryFinalizer(t *testing.T) {
+	for origin := OriginStatic; origin <= OriginStaticMigrated; origin++ {
+		for policy := PolicyUnknown; policy <= PolicyDelete; policy++ {
+			for bits := range 4 {
+				s := MetadataState{Honor: true, Origin: origin, Policy: policy, InTree: bits&1 != 0, External: bits&2 != 0}
+				want := DecideMetadata(s).AddInTree && !s.External
+				if got := s.IsUnprotected(); got != want {
+					t.Errorf("%+v: IsUnprotected() = %v, want %v", s, got, want)
+				}
+			}
+		}
+	}
+}

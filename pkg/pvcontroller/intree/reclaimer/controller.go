@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
@@ -30,6 +31,10 @@ type Config struct {
 	Plugins  *intree.Set
 	// Operations measures deletions and recycling.
 	Operations *metrics.Operations
+	// Waiting tracks the volumes whose deletion waits, Unprotected the volumes without the
+	// in-tree finalizer that they should have; nil for no events and metrics.
+	Waiting     *waiting.Tracker
+	Unprotected *waiting.Unprotected
 	// Locks are shared with the in-tree provisioner: one worker at a time works on a volume.
 	Locks *controller.KeyLocks
 	// RequeueAfter is the longest time until a waiting volume is reconciled without an
@@ -118,6 +123,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 // another object must change first.
 func (c *Controller) wait(ctx context.Context, o observation, reason plugin.Reason) {
 	c.reportWait(o, reason)
+	c.trackWait(o, reason)
 	if reason == plugin.RecyclerPodUnfinished && o.state.Recycler == plugin.RecyclerRunning {
 		c.repeatPodEvents(ctx, o)
 	}

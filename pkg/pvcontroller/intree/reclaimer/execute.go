@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
@@ -30,6 +32,7 @@ func (c *Controller) execute(ctx context.Context, o observation, decision plugin
 	case plugin.RemoveFinalizer:
 		return nil, c.removeFinalizers(ctx, o.volume)
 	case plugin.SetPhaseFailed:
+		c.trackFailed(o.volume, decision.Reason)
 		return nil, c.setFailed(ctx, o.volume, failure(o.volume, decision.Reason))
 	case plugin.CreateRecycler:
 		return nil, c.createRecycler(ctx, o)
@@ -55,6 +58,7 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 	if !here {
 		return nil, fmt.Errorf("no in-tree plugin deletes volume %s", o.volume.Name)
 	}
+	c.trackDeletion(o.volume, blocker.DriverDeletes, false)
 	err := c.Operations.Call(deleter.Name(), metrics.Delete, func() error {
 		defer c.Locks.Lock(o.volume.Name)()
 		return deleter.Delete(ctx, o.volume)
@@ -63,6 +67,7 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 		return nil, c.retryDeletion(ctx, o.volume, err)
 	}
 	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: plugin.DataID(o.volume)} })
+	c.Waiting.Clear(o.volume.UID, finalizer.InTree)
 	klog.FromContext(ctx).V(2).Info("Volume deleted by its in-tree plugin", "plugin", deleter.Name())
 	for _, wake := range c.deleted {
 		wake(o.volume.Name)
@@ -75,8 +80,10 @@ func (c *Controller) retryDeletion(ctx context.Context, volume *v1.PersistentVol
 	c.enqueueWithBackoff(volume)
 	if errors.Is(err, intree.ErrInUse) {
 		c.Reporter.Report(volume, stillInUse(err))
+		c.trackDeletion(volume, blocker.DriverDeletes, true)
 		return nil
 	}
+	c.trackDeletion(volume, blocker.DriverRefuses, true)
 	klog.FromContext(ctx).Error(err, "In-tree plugin failed to delete the volume, trying again")
 	return c.setFailed(ctx, volume, deletionFailure(err))
 }

@@ -13,10 +13,15 @@ import (
 // Metadata returns the change of the in-tree finalizer, the external finalizer and the
 // annotation migrated-to, as [plugin.DecideMetadata] decides.
 func (c *Controller) Metadata(volume *v1.PersistentVolume) pvwriter.Metadata {
+	driver, _ := c.Plugins.MigratedTo(volume)
+	return pvwriter.Metadata{Driver: driver, MetadataChange: plugin.DecideMetadata(c.metadataState(volume))}
+}
+
+func (c *Controller) metadataState(volume *v1.PersistentVolume) plugin.MetadataState {
 	driver, migrated := c.Plugins.MigratedTo(volume)
 	_, deletes := c.Plugins.DeleterFor(volume)
 	ref := volume.Spec.ClaimRef
-	return pvwriter.Metadata{Driver: driver, MetadataChange: plugin.DecideMetadata(plugin.MetadataState{
+	return plugin.MetadataState{
 		Honor:     c.Honor,
 		Origin:    plugin.OriginOf(volume, migrated, deletes),
 		Policy:    policyOf(volume),
@@ -25,7 +30,12 @@ func (c *Controller) Metadata(volume *v1.PersistentVolume) pvwriter.Metadata {
 		InTree:    finalizer.Has(volume.Finalizers, finalizer.InTree),
 		External:  finalizer.Has(volume.Finalizers, finalizer.External),
 		Migrated:  plugin.MigratedToOf(volume, driver),
-	})}
+	}
+}
+
+// countUnprotected counts the volume for the metric if it lacks the in-tree finalizer.
+func (c *Controller) countUnprotected(volume *v1.PersistentVolume) {
+	c.Unprotected.Set(volume.UID, volume.Status.Phase == v1.VolumeBound && c.metadataState(volume).IsUnprotected())
 }
 
 // AwaitsReclaim reports whether pv-protection must stay on a volume in the phase until the

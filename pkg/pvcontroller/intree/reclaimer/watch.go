@@ -37,7 +37,7 @@ func (c *Controller) addIndexes() error {
 // enqueued.
 func (c *Controller) Watch(ctx context.Context) error {
 	return controller.RegisterHandlers(ctx,
-		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(func(_, _ *v1.PersistentVolume) {}, c.volumeGone)},
+		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(func(_, volume *v1.PersistentVolume) { c.countUnprotected(volume) }, c.volumeGone)},
 		controller.EventHandler{Informer: c.Caches.Pods, Handler: controller.OnChange(func(_, pod *v1.Pod) { c.podChanged(pod) }, c.podGone)},
 	)
 }
@@ -59,6 +59,8 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 		c.Operations.Succeeded(volume.UID)
 	}
 	c.Operations.Abandoned(volume.UID)
+	c.Waiting.Forget(volume.UID)
+	c.Unprotected.Set(volume.UID, false)
 	c.memory.Forget(volume.UID)
 	for _, place := range c.Plugins.Places(volume) {
 		for _, other := range c.volumesAt(byLocation, place) {
