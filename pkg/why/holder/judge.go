@@ -2,6 +2,7 @@ package holder
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -10,19 +11,78 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// Judge returns the blocker of a finalizer that the controller removes from the object.
+// Judge returns the blocker of a finalizer that the family's controllers remove from the
+// object. driver is the name of the CSI driver of the object, or "".
 func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, finalizer string, family families.Family, driver string) blocker.Blocker {
-	finding := f.Look(ctx, family.Controller, driver)
+	finding := f.LookAll(ctx, family.Controllers(), driver)
+	if found := f.failure(ctx, object, family.Controllers(), driver); found != nil {
+		finding = f.withFailure(finding, object, *found)
+	}
 	reason, verdict := blocker.JudgeController(finding.State)
+	if reason == blocker.ControllerGone {
+		finding.Next += "\n" + f.RemovalStep(object, finalizer, family.Force)
+	}
+	if finding.Since == "" {
+		finding.Since = blocker.Time(deletionAsked(object))
+	}
 	return blocker.Blocker{
 		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: reason, Verdict: verdict,
 		Holder: finding.Holder, Since: finding.Since, Evidence: finding.Evidence, Next: finding.Next,
 	}
 }
 
-// Attribute returns the blocker of a finalizer that is not in the table.
-func (f Finder) Attribute(_ context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
-	return blocker.Blocker{
-		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: blocker.UnknownFinalizer, Verdict: blocker.Unknown,
+// LookAll finds controllers of which any one may act. They live if one lives, and are gone
+// only if all are gone.
+func (f Finder) LookAll(ctx context.Context, controllers []families.Controller, driver string) Finding {
+	findings := make([]Finding, len(controllers))
+	for i, controller := range controllers {
+		findings[i] = f.Look(ctx, controller, driver)
 	}
+	return joined(findings)
+}
+
+// withFailure adds the error that the controller reports to what was seen of it.
+func (f Finder) withFailure(finding Finding, object *unstructured.Unstructured, found failure) Finding {
+	finding.State.ReportsError = true
+	finding.Evidence = append(finding.Evidence, found.evidence)
+	if reason, _ := blocker.JudgeController(finding.State); reason != blocker.ControllerFails {
+		return finding
+	}
+	finding.Since = blocker.Time(found.since)
+	repair := cluster.Steps("resolve the error that "+finding.Holder+" reports: "+found.evidence.Text,
+		f.Commands.Kubectl(object.GetNamespace(), "describe", f.ResourceOf(object), object.GetName()))
+	finding.Next = repair + "\n" + finding.Next
+	return finding
+}
+
+// joined returns one finding for the controllers of a family, the first of which is the
+// usual one. An alternative without any trace was never installed: it counts neither as alive
+// nor as unseen.
+func joined(findings []Finding) Finding {
+	var open, failing, gone []Finding
+	for i, finding := range findings {
+		reason, verdict := blocker.JudgeController(finding.State)
+		switch {
+		case reason == blocker.ControllerActs:
+			return finding
+		case reason == blocker.ControllerGone:
+			gone = append(gone, finding)
+		case verdict == blocker.Stuck:
+			failing = append(failing, finding)
+		case i == 0 || !isTraceless(finding.State):
+			open = append(open, finding)
+		}
+	}
+	all := slices.Concat(open, failing, gone)
+	first := all[0]
+	for _, other := range all[1:] {
+		first.Evidence = append(slices.Clone(first.Evidence), other.Evidence...)
+	}
+	return first
+}
+
+// isTraceless reports whether the lists of workloads, pods and Leases have nothing of the
+// controller.
+func isTraceless(s blocker.ControllerState) bool {
+	return s.Workload == blocker.WorkloadAbsent && s.Lease == blocker.LeaseAbsent
 }

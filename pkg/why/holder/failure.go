@@ -1,0 +1,157 @@
+package holder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// FreshError is how long an event counts as an error reported now.
+const FreshError = 10 * time.Minute
+
+// failure is an error that a controller reports for an object now.
+type failure struct {
+	evidence blocker.Evidence
+	since    time.Time
+}
+
+// failure returns the error that one of the controllers reports for the object now, or nil.
+// Events that cannot be listed report none.
+func (f Finder) failure(ctx context.Context, object *unstructured.Unstructured, controllers []families.Controller, driver string) *failure {
+	events, _ := cluster.EventsOf(ctx, f.Reader, object.GetNamespace(), string(object.GetUID()))
+	asked := deletionAsked(object)
+	for _, controller := range controllers {
+		if found := eventFailure(events, controller, driver, asked, f.Reader.Now()); found != nil {
+			return found
+		}
+		if found := conditionFailure(object, controller, asked); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// deletionAsked returns when the deletion of the object was requested, or the zero time.
+func deletionAsked(object *unstructured.Unstructured) time.Time {
+	deletion := object.GetDeletionTimestamp()
+	if deletion == nil {
+		return time.Time{}
+	}
+	grace := object.GetDeletionGracePeriodSeconds()
+	if grace == nil {
+		return deletion.Time
+	}
+	return deletion.Add(-time.Duration(*grace) * time.Second)
+}
+
+// eventFailure returns the latest warning of the controller that is fresh and has no success
+// after it, or nil. Events are sorted, oldest first.
+func eventFailure(events []corev1.Event, controller families.Controller, driver string, asked, now time.Time) *failure {
+	var latest *corev1.Event
+	for i := range events {
+		switch event := &events[i]; {
+		case isFailure(event, controller, driver, asked):
+			latest = event
+		case latest != nil && isSuccess(event, latest, controller):
+			latest = nil
+		}
+	}
+	if latest == nil || now.Sub(cluster.EventTime(*latest)) > FreshError {
+		return nil
+	}
+	text := fmt.Sprintf("%s of %s, %d times, last at %s: %s", latest.Reason, componentOf(latest), max(latest.Count, 1),
+		blocker.Time(cluster.EventTime(*latest)), quoted(latest.Message))
+	return &failure{blocker.Evidence{Source: blocker.FromEvent, Text: text}, firstTime(latest)}
+}
+
+// isFailure reports whether the event is a warning of the controller about its cleanup: by
+// the reason; or, where the table has no reasons, any since the deletion was requested.
+func isFailure(event *corev1.Event, controller families.Controller, driver string, asked time.Time) bool {
+	if event.Type != corev1.EventTypeWarning {
+		return false
+	}
+	if len(controller.ErrorReasons) > 0 {
+		return slices.Contains(controller.ErrorReasons, event.Reason)
+	}
+	return controller.HasEventSource(componentOf(event), driver) && !cluster.EventTime(*event).Before(asked)
+}
+
+// isSuccess reports whether the event says that the failed step went well later.
+func isSuccess(event, failed *corev1.Event, controller families.Controller) bool {
+	if !cluster.EventTime(*event).After(cluster.EventTime(*failed)) {
+		return false
+	}
+	return slices.Contains(controller.SuccessReasons, event.Reason) ||
+		event.Type == corev1.EventTypeNormal && componentOf(event) == componentOf(failed)
+}
+
+// componentOf returns the component that reported the event.
+func componentOf(event *corev1.Event) string {
+	if event.ReportingController != "" {
+		return event.ReportingController
+	}
+	return event.Source.Component
+}
+
+func firstTime(event *corev1.Event) time.Time {
+	if !event.FirstTimestamp.IsZero() {
+		return event.FirstTimestamp.Time
+	}
+	return event.CreationTimestamp.Time
+}
+
+// conditionFailure returns the condition of the object that says that its deletion fails,
+// or nil. Conditions from before the deletion say nothing of it.
+func conditionFailure(object *unstructured.Unstructured, controller families.Controller, asked time.Time) *failure {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, value := range conditions {
+		fields, _ := value.(map[string]any)
+		kind, status, reason := textField(fields, "type"), textField(fields, "status"), textField(fields, "reason")
+		at, err := time.Parse(time.RFC3339, textField(fields, "lastTransitionTime"))
+		if asked.IsZero() || err != nil || at.Before(asked) || !reportsDeletionError(kind, status, reason, controller) {
+			continue
+		}
+		text := fmt.Sprintf("condition %s is %s, %s, since %s: %s", kind, status, reason, blocker.Time(at), quoted(textField(fields, "message")))
+		return &failure{blocker.Evidence{Source: blocker.FromCondition, Text: text}, at}
+	}
+	return nil
+}
+
+// reportsDeletionError reports whether a condition says that the deletion fails: its type
+// does and it holds, or its reason does and it reports a trouble.
+func reportsDeletionError(kind, status, reason string, controller families.Controller) bool {
+	if isDeletionError(kind) {
+		return status == "True"
+	}
+	if !isDeletionError(reason) && !slices.Contains(controller.ErrorReasons, reason) {
+		return false
+	}
+	return status == "False" || status == "True" && isError(kind)
+}
+
+func isDeletionError(name string) bool {
+	name = strings.ToLower(name)
+	return isError(name) && containsAny(name, "delet", "clean", "finaliz", "terminat", "remov")
+}
+
+func isError(name string) bool {
+	return containsAny(strings.ToLower(name), "fail", "error", "degraded", "stalled")
+}
+
+func containsAny(text string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
+}
+
+func textField(fields map[string]any, name string) string {
+	text, _ := fields[name].(string)
+	return text
+}
