@@ -34,7 +34,7 @@ func (a Agent) note() string {
 	case Default:
 		return "many programs have this name"
 	case ByHand:
-		return "set by hand, or restored"
+		return "set by hand or restored"
 	case Restore:
 		return "restored from a backup, or older than its record"
 	case Deployer:

@@ -71,7 +71,7 @@ func TestAttribute(t *testing.T) {
 		},
 		"by hand": {
 			[]metav1.ManagedFieldsEntry{entry("kubectl-edit", noon, finalizer)},
-			[]string{"set by kubectl-edit, which last wrote at 2026-03-01T12:00:00Z; set by hand, or restored"},
+			[]string{"set by kubectl-edit, which last wrote at 2026-03-01T12:00:00Z; set by hand or restored"},
 		},
 		"name of many programs": {
 			[]metav1.ManagedFieldsEntry{entry("manager", noon, finalizer)},
