@@ -40,8 +40,12 @@ func (f Finder) sight(ctx context.Context, controller families.Controller, drive
 	if !s.isAlive() && s.leaseState != blocker.LeaseExpiredTwice && s.anyAlive(ctx, f.Reader, maybes) {
 		s.state = blocker.WorkloadUnready
 	}
-	if s.state == blocker.WorkloadAbsent && s.leaseState == blocker.LeaseAbsent && !controller.ControlPlane {
+	absent := s.state == blocker.WorkloadAbsent || !controller.IsRecognizable()
+	if absent && s.leaseState == blocker.LeaseAbsent {
 		s.uninstalled = f.missingNeed(ctx, controller)
+	}
+	if s.uninstalled != "" { // also a controller whose workload is not recognizable
+		s.state = blocker.WorkloadAbsent
 	}
 	return s
 }

@@ -1,0 +1,108 @@
+package holder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// maxSuspects bounds the workloads that are listed.
+const maxSuspects = 20
+
+// Attribute returns the blocker of a finalizer that is not in the table. Its verdict is
+// unknown: managedFields and workloads that fit are hints.
+func (f Finder) Attribute(ctx context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
+	attribution := families.Attribute(object.GetManagedFields(), finalizer)
+	suspects, named := families.Suspects(f.suspects(ctx, object, finalizer, attribution))
+	b := blocker.Blocker{
+		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: blocker.UnknownFinalizer, Verdict: blocker.Unknown,
+		Since: blocker.Time(deletionAsked(object)), Evidence: attributionEvidence(attribution), Next: f.askStep(object, finalizer, suspects),
+	}
+	for _, suspect := range suspects[:min(maxSuspects, len(suspects))] {
+		text := suspect.Workload + " fits: it " + suspect.Reasons()
+		b.Evidence = append(b.Evidence, blocker.Evidence{Source: blocker.FromWorkload, Text: text})
+	}
+	if named {
+		b.Holder = suspects[0].Workload
+	}
+	return b
+}
+
+// attributionEvidence returns who set the finalizer by managedFields, and who else writes
+// the object: a program that keeps removing the finalizer owns none of it.
+func attributionEvidence(attribution families.Attribution) []blocker.Evidence {
+	const limit = 5
+	var evidence []blocker.Evidence
+	for _, text := range attribution.Text() {
+		evidence = append(evidence, blocker.Evidence{Source: blocker.FromManagedFields, Text: text})
+	}
+	for _, other := range attribution.Others[:min(limit, len(attribution.Others))] {
+		text := fmt.Sprintf("%s writes other fields of the object, last at %s", other.Name, blocker.Time(other.LastWrite))
+		evidence = append(evidence, blocker.Evidence{Source: blocker.FromManagedFields, Text: text})
+	}
+	return evidence
+}
+
+// askStep returns how to find the program behind an unknown finalizer.
+func (f Finder) askStep(object *unstructured.Unstructured, finalizer string, suspects []families.Candidate) string {
+	const limit = 5
+	commands := []string{
+		f.Commands.Kubectl(object.GetNamespace(), "get", f.ResourceOf(object), object.GetName(), "-o", "yaml", "--show-managed-fields"),
+	}
+	for _, suspect := range suspects[:min(limit, len(suspects))] {
+		kind, name, _ := strings.Cut(suspect.Workload, " ")
+		namespace, name, _ := strings.Cut(name, "/")
+		commands = append(commands, f.Commands.Kubectl(namespace, "logs", strings.ToLower(kind)+"/"+name, "--all-containers", "--since=10m"))
+	}
+	return cluster.Steps("find the program that works with "+finalizer+", and let it clean up", commands...)
+}
+
+// suspects returns the workloads that may work with the finalizer, and what fits of each.
+func (f Finder) suspects(ctx context.Context, object *unstructured.Unstructured, finalizer string, attribution families.Attribution) []families.Candidate {
+	workloads, _ := listWorkloads(ctx, f.Reader)
+	leases, _ := cluster.List(ctx, f.Reader, cluster.Leases, cluster.Selection{})
+	group := object.GroupVersionKind().Group
+	servers := f.webhookServers(ctx, object, finalizer)
+	accounts := f.accountsWithRights(ctx, object)
+	candidates := make([]families.Candidate, len(workloads))
+	for i, w := range workloads {
+		candidates[i] = families.Candidate{
+			Workload:    w.String(),
+			ServesGroup: slices.ContainsFunc(servers, func(s server) bool { return s.selects(w) }),
+			RunsManager: slices.ContainsFunc(attribution.Managers, func(m families.Manager) bool { return runsManager(w, m) }),
+			HasRights:   accounts[w.account()],
+		}
+		for _, lease := range leases {
+			domain := leaseDomain(lease.Name)
+			fits := families.FitsGroup(finalizer, domain) || families.FitsGroup(domain, group)
+			candidates[i].HoldsLease = candidates[i].HoldsLease || fits && lease.Namespace == w.namespace && isHeldBy(lease, w)
+		}
+	}
+	return candidates
+}
+
+// leaseDomain returns the domain of the Lease's name: operators name Leases "0a1b2c3d.DOMAIN".
+func leaseDomain(name string) string {
+	_, domain, _ := strings.Cut(name, ".")
+	return domain
+}
+
+// runsManager reports whether a container of the workload has the manager as its image or
+// command. Also names that many programs share count, such as "manager": all that fit are listed.
+func runsManager(w workload, manager families.Manager) bool {
+	if agent := manager.Agent(); manager.Name == "" || agent == families.ByHand {
+		return false
+	}
+	named := families.Controller{Images: []string{manager.Name}, Commands: []string{manager.Name}}
+	return slices.ContainsFunc(w.spec.Containers, func(c corev1.Container) bool {
+		return named.HasImage(c.Image) || startsController(named, c)
+	})
+}

@@ -1,0 +1,145 @@
+package holder
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// server is the selector of a Service that webhooks call.
+type server struct {
+	namespace string
+	selector  map[string]string
+}
+
+// selects reports whether the Service selects the pods of the workload.
+func (s server) selects(w workload) bool {
+	return len(s.selector) > 0 && s.namespace == w.namespace && labels.SelectorFromSet(s.selector).Matches(labels.Set(w.podLabels))
+}
+
+// webhookServers returns the Services of the webhooks for the group of the object, or for a
+// group that fits the finalizer, and of the conversion webhook of the object's definition.
+func (f Finder) webhookServers(ctx context.Context, object *unstructured.Unstructured, finalizer string) []server {
+	group := object.GroupVersionKind().Group
+	references := f.conversionServices(ctx, object)
+	for _, webhook := range f.webhooks(ctx) {
+		serves := slices.ContainsFunc(webhook.rules, func(rule admissionv1.RuleWithOperations) bool {
+			return slices.ContainsFunc(rule.APIGroups, func(g string) bool {
+				return g != "" && (g == group || families.FitsGroup(finalizer, g))
+			})
+		})
+		if service := webhook.client.Service; serves && service != nil {
+			references = append(references, types.NamespacedName{Namespace: service.Namespace, Name: service.Name})
+		}
+	}
+	var servers []server
+	for _, name := range references {
+		if service, presence := cluster.Get(ctx, f.Reader, cluster.Services, name.Namespace, name.Name); presence == cluster.Present {
+			servers = append(servers, server{service.Namespace, service.Spec.Selector})
+		}
+	}
+	return servers
+}
+
+// webhook is what an admission webhook is called for, and how.
+type webhook struct {
+	client admissionv1.WebhookClientConfig
+	rules  []admissionv1.RuleWithOperations
+}
+
+// webhooks returns the admission webhooks of the cluster.
+func (f Finder) webhooks(ctx context.Context) []webhook {
+	var all []webhook
+	validating, _ := cluster.List(ctx, f.Reader, cluster.ValidatingWebhookConfigurations, cluster.Selection{})
+	for _, configuration := range validating {
+		for _, w := range configuration.Webhooks {
+			all = append(all, webhook{w.ClientConfig, w.Rules})
+		}
+	}
+	mutating, _ := cluster.List(ctx, f.Reader, cluster.MutatingWebhookConfigurations, cluster.Selection{})
+	for _, configuration := range mutating {
+		for _, w := range configuration.Webhooks {
+			all = append(all, webhook{w.ClientConfig, w.Rules})
+		}
+	}
+	return all
+}
+
+// conversionServices returns the Service of the conversion webhook of the object's
+// definition.
+func (f Finder) conversionServices(ctx context.Context, object *unstructured.Unstructured) []types.NamespacedName {
+	gvk := object.GroupVersionKind()
+	ref, found := f.Reader.Find(object.GetAPIVersion(), gvk.Kind, object.GetNamespace(), object.GetName())
+	if !found || !strings.Contains(gvk.Group, ".") || strings.HasSuffix(gvk.Group, ".k8s.io") {
+		return nil
+	}
+	definition := needKinds[0]
+	definition.Name = ref.Resource.GroupResource().String()
+	object, presence, _ := f.Reader.Live(ctx, definition)
+	if presence != cluster.Present {
+		return nil
+	}
+	service, found, _ := unstructured.NestedMap(object.Object, "spec", "conversion", "webhook", "clientConfig", "service")
+	if !found {
+		return nil
+	}
+	return []types.NamespacedName{{Namespace: textField(service, "namespace"), Name: textField(service, "name")}}
+}
+
+// account is a service account.
+type account struct{ namespace, name string }
+
+// account returns the service account of the workload's pods.
+func (w workload) account() account {
+	if w.spec.ServiceAccountName == "" {
+		return account{w.namespace, "default"}
+	}
+	return account{w.namespace, w.spec.ServiceAccountName}
+}
+
+// accountsWithRights returns the service accounts whose ClusterRoles name the group of the
+// object and let them change the object or its finalizers. Roles for all groups tell nothing.
+func (f Finder) accountsWithRights(ctx context.Context, object *unstructured.Unstructured) map[account]bool {
+	gvk := object.GroupVersionKind()
+	ref, _ := f.Reader.Find(object.GetAPIVersion(), gvk.Kind, object.GetNamespace(), object.GetName())
+	roles, _ := cluster.List(ctx, f.Reader, cluster.ClusterRoles, cluster.Selection{})
+	var fitting []string
+	for _, role := range roles {
+		if slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return allowsChange(rule, gvk.Group, ref.Resource.Resource) }) {
+			fitting = append(fitting, role.Name)
+		}
+	}
+	bindings, _ := cluster.List(ctx, f.Reader, cluster.ClusterRoleBindings, cluster.Selection{})
+	accounts := map[account]bool{}
+	for _, binding := range bindings {
+		if binding.RoleRef.Kind != "ClusterRole" || !slices.Contains(fitting, binding.RoleRef.Name) {
+			continue
+		}
+		for _, subject := range binding.Subjects {
+			if subject.Kind == rbacv1.ServiceAccountKind {
+				accounts[account{subject.Namespace, subject.Name}] = true
+			}
+		}
+	}
+	return accounts
+}
+
+// allowsChange reports whether the rule lets its subjects change objects of the resource, or
+// their finalizers. The core group "" has no operators of its own.
+func allowsChange(rule rbacv1.PolicyRule, group, resource string) bool {
+	return group != "" && slices.Contains(rule.APIGroups, group) &&
+		containsAnyOf(rule.Resources, resource, resource+"/finalizers", "*") && containsAnyOf(rule.Verbs, "update", "patch", "*")
+}
+
+func containsAnyOf(list []string, wanted ...string) bool {
+	return slices.ContainsFunc(wanted, func(w string) bool { return slices.Contains(list, w) })
+}
