@@ -2,7 +2,10 @@
 // the CSI sidecars, of the snapshotter, and of widely used operators.
 package families
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Family is a row of the table: finalizers that one controller removes.
 type Family struct {
@@ -27,6 +30,9 @@ type Family struct {
 	Source string
 }
 
+// all is the table.
+var all = slices.Concat(kubernetes, csi, storage, gitops, cloud, clusters, data, platform)
+
 // Find returns the family of the finalizer on an object of the kind, and false if no row
 // has the finalizer. Exact names win over patterns, rows with the kind over rows for any kind.
 func Find(finalizer, kind, group string) (Family, bool) {
@@ -47,26 +53,36 @@ func (f Family) Controllers() []Controller {
 	return append([]Controller{f.Controller}, f.Alternatives...)
 }
 
-// score ranks how well the row fits, 0 if it does not.
+// score ranks how well the row fits, 0 if it does not: exact names over patterns, then rows
+// with the kind over rows for any kind, then the pattern with the longest text.
 func (f Family) score(finalizer, kind, group string) int {
 	score := 0
 	for _, pattern := range f.Finalizers {
-		switch {
-		case pattern == finalizer:
-			score = max(score, 4)
-		case strings.Contains(pattern, "*") && Match(pattern, finalizer):
-			score = max(score, 2)
+		if pattern == finalizer {
+			score = exactName
+		} else if Match(pattern, finalizer) {
+			score = max(score, 1+len(pattern)-strings.Count(pattern, "*"))
 		}
 	}
-	if score == 0 || len(f.Kinds) == 0 {
+	switch {
+	case score == 0 || len(f.Kinds) == 0:
 		return score
-	}
-	for _, name := range f.Kinds {
-		if name == kind || name == kind+"."+group {
-			return score + 1
-		}
+	case f.carries(kind, group):
+		return score + ofKind
 	}
 	return 0
+}
+
+// What a row scores for an exact name, and for naming the kind. A finalizer is shorter than
+// 512 characters: it is a name of the API with a domain.
+const (
+	exactName = 4096
+	ofKind    = 1024
+)
+
+// carries reports whether the row names the kind.
+func (f Family) carries(kind, group string) bool {
+	return slices.Contains(f.Kinds, kind) || slices.Contains(f.Kinds, kind+"."+group)
 }
 
 // Match reports whether the text fits the pattern, in which * stands for any text.
