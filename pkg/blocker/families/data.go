@@ -59,7 +59,7 @@ var data = []Family{
 		When:   "the resource is deleted in Atlas, or its deletion protection keeps the resource",
 		Alive:  "the Deployment mongodb-atlas-operator and its Lease 06d035fb.mongodb.com",
 		Force:  "the project, cluster or user stays in Atlas and is paid for",
-		Source: "https://github.com/mongodb/mongodb-atlas-kubernetes/blob/main/internal/controller/customresource/finalizers.go",
+		Source: "https://github.com/mongodb/mongodb-atlas-kubernetes/blob/main/internal/controller/customresource/finalizer.go",
 	},
 	{
 		Name: "cass-operator", Finalizers: []string{"finalizer.cassandra.datastax.com"}, Kinds: []string{"CassandraDatacenter.cassandra.datastax.com"},

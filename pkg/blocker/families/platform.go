@@ -152,7 +152,7 @@ var platform = []Family{
 		When:   "the operator has removed the resource from the status of its monitors and rules",
 		Alive:  "the Deployment prometheus-operator",
 		Force:  "monitors and rules name a Prometheus that is gone in their status",
-		Source: "https://github.com/prometheus-operator/prometheus-operator/blob/main/pkg/k8sutil/finalizers.go",
+		Source: "https://github.com/prometheus-operator/prometheus-operator/blob/main/pkg/k8s/finalizer.go",
 	},
 	{
 		Name: "VictoriaMetrics operator", Finalizers: []string{"apps.victoriametrics.com/finalizer"},

@@ -65,15 +65,6 @@ var storage = []Family{
 		Source:     "https://github.com/openebs/zfs-localpv/blob/develop/pkg/zfs/volume.go",
 	},
 	{
-		Name:       "OpenEBS cStor",
-		Finalizers: []string{"cstorvolumereplica.openebs.io/finalizer", "cvc.openebs.io/finalizer", "cstorvolume.openebs.io/finalizer"},
-		Controller: Controller{Name: "cvc-operator", Images: []string{"openebs/cvc-operator", "openebs/cvc-operator-amd64"}},
-		When:       "the replicas of the volume are removed from their pools",
-		Alive:      "the Deployment cvc-operator, and the pods of the pools",
-		Force:      "replicas with their data stay in the pools",
-		Source:     "https://github.com/openebs/cstor-operators/blob/develop/pkg/controllers/cstorvolumeconfig/cstorvolumeconfig.go",
-	},
-	{
 		Name: "TopoLVM", Finalizers: []string{"topolvm.io/logicalvolume", "topolvm.cybozu.com/logicalvolume"}, Kinds: []string{"LogicalVolume"},
 		Controller: Controller{Name: "topolvm-node", Commands: []string{"topolvm-node"}},
 		When:       "topolvm-node has removed the logical volume on its node",
