@@ -1,0 +1,214 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// snapshotSource keeps a claim while a snapshot is taken from it.
+const snapshotSource = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
+
+// claimChain explains one PersistentVolumeClaim.
+type claimChain struct {
+	subject[corev1.PersistentVolumeClaim]
+}
+
+// explainClaim returns what the deletion of a claim waits for.
+func explainClaim(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured) []blocker.Blocker {
+	s, ok := newSubject[corev1.PersistentVolumeClaim](e, object)
+	if !ok {
+		return chain.FinalizerBlockers(ctx, e, object)
+	}
+	c := &claimChain{s}
+	return c.finalizers(ctx, func(name string) ([]blocker.Blocker, bool) {
+		switch name {
+		case string(finalizer.ClaimProtection):
+			return c.pods(ctx), true
+		case string(finalizer.CloneSource):
+			return []blocker.Blocker{c.clones(ctx)}, true
+		case snapshotSource:
+			return []blocker.Blocker{c.snapshots(ctx)}, true
+		case string(finalizer.Provisioning):
+			return []blocker.Blocker{c.leftover(ctx)}, true
+		}
+		return nil, false
+	})
+}
+
+// blocker returns a blocker at the claim itself.
+func (c *claimChain) blocker(name string) blocker.Blocker {
+	return blocker.Blocker{Object: cluster.ObjectOf(c.object), Finalizer: name, Since: askedAt(c.object)}
+}
+
+// driver returns the CSI driver of the claim, "" if the claim does not name one.
+func (c *claimChain) driver() string { return driverOfClaim(c.typed) }
+
+func driverOfClaim(claim *corev1.PersistentVolumeClaim) string {
+	if driver := claim.Annotations[storage.AnnMigratedTo]; driver != "" {
+		return driver
+	}
+	return storage.ClaimProvisioner(claim)
+}
+
+// pods returns the pods that use the claim, else the controller that removes pvc-protection.
+func (c *claimChain) pods(ctx context.Context) []blocker.Blocker {
+	name := string(finalizer.ClaimProtection)
+	pods, seen := cluster.List(ctx, c.Reader(), cluster.Pods, cluster.Selection{Namespace: c.typed.Namespace})
+	var found []blocker.Blocker
+	var unscheduled []string
+	for i := range pods {
+		switch {
+		case protection.Uses(&pods[i], c.typed):
+			found = append(found, podBlocker(ctx, c, &pods[i], name))
+		case slices.Contains(protection.ClaimNames(&pods[i]), c.typed.Name):
+			unscheduled = append(unscheduled, pods[i].Name)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	if !seen {
+		return []blocker.Blocker{c.podsUnseen()}
+	}
+	b := c.Finalizer(ctx, c.object, name)
+	text := "no pod uses the claim"
+	if len(unscheduled) > 0 {
+		text = "no scheduled pod uses the claim; pods that do not count, because no node has them: " + strings.Join(unscheduled, ", ")
+	}
+	b.Evidence = append([]blocker.Evidence{evidence(blocker.FromList, "%s", text)}, b.Evidence...)
+	return []blocker.Blocker{b}
+}
+
+func (c *claimChain) podsUnseen() blocker.Blocker {
+	b := c.blocker(string(finalizer.ClaimProtection))
+	b.Reason, b.Verdict = blocker.PodUsesClaim, blocker.Unknown
+	b.Evidence = []blocker.Evidence{evidence(blocker.FromList, "the pods of namespace %s could not be listed", c.typed.Namespace)}
+	b.Next = c.Commands().Kubectl(c.typed.Namespace, "get", "pods")
+	return b
+}
+
+// podBlocker returns the blocker of a pod that uses a claim, with what the pod waits for.
+func podBlocker(ctx context.Context, e chain.Explorer, pod *corev1.Pod, name string) blocker.Blocker {
+	b := blocker.Blocker{
+		Object:    blocker.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
+		Finalizer: name, Reason: blocker.PodUsesClaim, Verdict: blocker.Waiting,
+		Holder: "pod " + pod.Namespace + "/" + pod.Name, Since: askedAt(pod),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField, "spec.volumes of the pod names the claim; the pod is %s on node %s", pod.Status.Phase, pod.Spec.NodeName)},
+		Next:     nextOfPod(e.Commands(), pod),
+	}
+	if pod.DeletionTimestamp == nil {
+		return b
+	}
+	object, err := toUnstructured("v1", "Pod", pod)
+	if err != nil {
+		e.Reader().Note("could not read pod %s/%s: %v", pod.Namespace, pod.Name, err)
+		return b
+	}
+	b.Blockers = e.Explain(ctx, object)
+	return b
+}
+
+// nextOfPod returns the next step for a pod that keeps a claim.
+func nextOfPod(commands cluster.Commands, pod *corev1.Pod) string {
+	deletion := commands.Kubectl(pod.Namespace, "delete", "pod", pod.Name)
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return cluster.Steps("the pod is being deleted; see what it waits for", commands.Exeunt(pod.Namespace, "why", "pod/"+pod.Name))
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return cluster.Steps("the pod has finished, and counts until it is deleted", deletion)
+	}
+	for _, owner := range pod.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			return cluster.Steps(fmt.Sprintf("stop the workload that owns the pod first, %s %s, or it makes the pod anew", owner.Kind, owner.Name), deletion)
+		}
+	}
+	return cluster.Steps("the claim goes once no pod uses it", deletion)
+}
+
+// leftover explains the finalizer of an earlier version of Exeunt.
+func (c *claimChain) leftover(ctx context.Context) blocker.Blocker {
+	name := string(finalizer.Provisioning)
+	finding := look(ctx, c, string(finalizer.External), "PersistentVolume", "", c.driver())
+	server, facts := serverOf(ctx, c, finding, c.driver())
+	b := judged(c.blocker(name), volume.Takeover(server, blocker.ControllerGone), finding)
+	b.Evidence = append(facts, b.Evidence...)
+	b.Holder = "the provisioner of Exeunt for " + c.driver()
+	if b.Verdict == blocker.Stuck {
+		b.Next = cluster.Steps("only the provisioner of Exeunt removes the finalizer: run it once for "+c.driver()) + "\n" +
+			cluster.LastResort("a volume that it was creating for the claim may stay in storage; no volume is recorded if the claim was never bound",
+				c.Commands().Kubectl(c.typed.Namespace, "patch", "pvc", c.typed.Name, "--type=json", "-p", removal(c.typed.Finalizers, name)))
+	}
+	return b
+}
+
+// removal returns the JSON patch that removes one finalizer, and nothing if the list changed.
+func removal(list []string, name string) string {
+	i := slices.Index(list, name)
+	return fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":%q},{"op":"remove","path":"/metadata/finalizers/%d"}]`, i, name, i)
+}
+
+// clones explains the finalizer of a claim that other claims are cloned from.
+func (c *claimChain) clones(ctx context.Context) blocker.Blocker {
+	claims, seen := cluster.List(ctx, c.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{Namespace: c.typed.Namespace})
+	want := storage.DataSource{Kind: storage.SourceClaim, Namespace: c.typed.Namespace, Name: c.typed.Name}
+	users := waitingClaims(claims, want)
+	finding := look(ctx, c, string(finalizer.CloneSource), "PersistentVolumeClaim", "", c.driver())
+	s := volume.UseState{Used: volume.FactOf(len(users) > 0, seen), Error: volume.No, Users: finding.State, Remover: finding.State}
+	facts := []blocker.Evidence{evidence(blocker.FromList, "no claim that is cloned from this claim waits for its volume")}
+	if len(users) > 0 {
+		facts = claimFacts(users)
+		s.Error = c.provisioningFails(ctx, users, &facts)
+	}
+	b := judged(c.blocker(string(finalizer.CloneSource)), volume.InUse(s, blocker.CloneRunning), finding)
+	if len(users) > 0 {
+		if b.Reason == blocker.CloneRunning {
+			b.Object = claimObject(&users[0])
+		}
+		b.Next = cluster.Steps("wait until the clone has its volume; or give the clone up", c.Commands().Kubectl(users[0].Namespace, "delete", "pvc", users[0].Name))
+	}
+	b.Evidence = append(facts, b.Evidence...)
+	return b
+}
+
+// waitingClaims returns the claims that wait for a volume from the source.
+func waitingClaims(claims []corev1.PersistentVolumeClaim, source storage.DataSource) []corev1.PersistentVolumeClaim {
+	return slices.DeleteFunc(slices.Clone(claims), func(claim corev1.PersistentVolumeClaim) bool {
+		return protection.NeededSource(&claim) != source
+	})
+}
+
+func claimFacts(claims []corev1.PersistentVolumeClaim) []blocker.Evidence {
+	var facts []blocker.Evidence
+	for i := range claims {
+		facts = append(facts, evidence(blocker.FromField, "claim %s/%s is %s and has this object as its data source", claims[i].Namespace, claims[i].Name, claims[i].Status.Phase))
+	}
+	return facts
+}
+
+func claimObject(claim *corev1.PersistentVolumeClaim) blocker.Object {
+	return blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)}
+}
+
+// provisioningFails reports whether the volume of the first claim cannot be created now.
+func (s subject[T]) provisioningFails(ctx context.Context, claims []corev1.PersistentVolumeClaim, facts *[]blocker.Evidence) volume.Fact {
+	events, seen := cluster.EventsOf(ctx, s.Reader(), claims[0].Namespace, string(claims[0].UID))
+	last := lastOf(events, "ProvisioningFailed", "ProvisioningSucceeded")
+	failed := last != nil && last.Reason == "ProvisioningFailed" && isRecent(s.Reader(), cluster.EventTime(*last)) && volume.IsRefusal(last.Message)
+	if last != nil {
+		*facts = append(*facts, evidence(blocker.FromEvent, "%s", eventText(*last)))
+	}
+	return volume.FactOf(failed, seen)
+}

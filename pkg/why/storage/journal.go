@@ -1,0 +1,91 @@
+package storage
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/holder"
+)
+
+// entry is an entry of a provisioning journal, as far as texts need it.
+type entry struct {
+	lease      string // namespace/name
+	unresolved bool
+	reason     string
+	since      string
+}
+
+// journalOf returns the entries of all journals for the claim.
+func journalOf(ctx context.Context, e chain.Explorer, claim *corev1.ObjectReference) ([]entry, volume.Journal) {
+	if claim == nil || claim.UID == "" {
+		return nil, volume.JournalEmpty
+	}
+	leases, seen := cluster.List(ctx, e.Reader(), cluster.Leases, cluster.Selection{})
+	var found []entry
+	state := volume.JournalEmpty
+	for i := range leases {
+		_, kind, _, isJournal := journal.Find(&leases[i])
+		text, has := journal.Encoded(&leases[i])[claim.UID]
+		if !isJournal || !has {
+			continue
+		}
+		one := entry{lease: leases[i].Namespace + "/" + leases[i].Name, unresolved: kind == journal.KindUnresolved}
+		if decoded, err := journal.Decode(claim.UID, text); err == nil && decoded.Unresolved != nil {
+			one.reason, one.since = decoded.Unresolved.Reason, blocker.Time(time.Unix(decoded.Unresolved.Since, 0))
+			one.unresolved = one.unresolved && !decoded.Unresolved.Finish
+		}
+		found = append(found, one)
+		state = max(state, kindState(one.unresolved))
+	}
+	if len(found) == 0 && !seen {
+		return nil, volume.JournalUnseen
+	}
+	return found, state
+}
+
+func kindState(unresolved bool) volume.Journal {
+	if unresolved {
+		return volume.JournalUnresolved
+	}
+	return volume.JournalOpen
+}
+
+// serverOf returns who provisions for the driver: the provisioner of Exeunt or another.
+func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding, driver string) (volume.Server, []blocker.Evidence) {
+	leases, _ := cluster.List(ctx, e.Reader(), cluster.Leases, cluster.Selection{})
+	leader := volume.LeaderUnseen
+	var facts []blocker.Evidence
+	for i := range leases {
+		lease := &leases[i]
+		if lease.Name != families.SanitizedDriver(driver) || lease.Spec.HolderIdentity == nil || !isHeld(lease, e.Reader().Now()) {
+			continue
+		}
+		facts = append(facts, evidence(blocker.FromLease, "Lease %s/%s is held by %s", lease.Namespace, lease.Name, *lease.Spec.HolderIdentity))
+		if strings.HasSuffix(*lease.Spec.HolderIdentity, controller.IdentitySuffix) {
+			leader = volume.LeaderOurs
+		} else if leader == volume.LeaderUnseen {
+			leader = volume.LeaderOther
+		}
+	}
+	return volume.ServerOf(finding.State, leader, programs(finding)), facts
+}
+
+// isHeld reports whether the Lease was renewed within its duration.
+func isHeld(lease *coordinationv1.Lease, now time.Time) bool {
+	spec := lease.Spec
+	if spec.RenewTime == nil || spec.LeaseDurationSeconds == nil || *spec.HolderIdentity == "" {
+		return false
+	}
+	return now.Before(spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second))
+}

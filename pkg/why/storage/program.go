@@ -1,0 +1,60 @@
+package storage
+
+import (
+	"context"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+	"github.com/exeunt-io/exeunt/pkg/why/holder"
+)
+
+// look finds the controllers of the finalizer beside the driver, "" for none. Each of them
+// may act.
+func look(ctx context.Context, e chain.Explorer, finalizer, kind, group, driver string) holder.Finding {
+	family, known := families.Find(finalizer, kind, group)
+	if !known {
+		return holder.Finding{}
+	}
+	var all holder.Finding
+	for i, controller := range family.Controllers() {
+		finding := e.Holders().Look(ctx, controller, driver)
+		if i == 0 {
+			all = finding
+			continue
+		}
+		all = either(all, finding)
+	}
+	return all
+}
+
+// either returns what is known of two controllers each of which may act. The texts are those
+// of the one that was seen more clearly.
+func either(a, b holder.Finding) holder.Finding {
+	if volume.Clearer(b.State, a.State) {
+		a, b = b, a
+	}
+	a.State = volume.Either(a.State, b.State)
+	a.Containers = append(a.Containers, b.Containers...)
+	return a
+}
+
+// programs returns the containers as the decisions take them.
+func programs(finding holder.Finding) []volume.Program {
+	var all []volume.Program
+	for _, container := range finding.Containers {
+		all = append(all, volume.Program{Image: container.Image, Args: container.Args})
+	}
+	return all
+}
+
+// judged fills in what the judgment of the controller says.
+func judged(b blocker.Blocker, judgment volume.Judgment, finding holder.Finding) blocker.Blocker {
+	b.Reason, b.Verdict, b.Holder, b.Next = judgment.Reason, judgment.Verdict, finding.Holder, finding.Next
+	b.Evidence = append(b.Evidence, finding.Evidence...)
+	if judgment.Verdict == blocker.Stuck && finding.Since != "" {
+		b.Since = finding.Since
+	}
+	return b
+}

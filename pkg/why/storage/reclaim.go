@@ -1,0 +1,178 @@
+package storage
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
+	"github.com/exeunt-io/exeunt/pkg/disk"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/migration"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/holder"
+)
+
+// reclaimed is what was seen of a released volume whose driver has to delete the disk.
+type reclaimed struct {
+	*volumeChain
+	state   volume.ReclaimState
+	finding holder.Finding
+	// finalizer keeps the volume until its disk is deleted, "" for none.
+	finalizer string
+
+	attachments []string
+	attached    []blocker.Blocker
+	sharing     []string // other volumes on the disk
+	secret      secretRef
+	entries     []entry
+	failure     []blocker.Evidence
+	failedSince string
+}
+
+// reclaim explains a released volume whose CSI driver has to delete the disk.
+func (c *volumeChain) reclaim(ctx context.Context) []blocker.Blocker {
+	r := &reclaimed{volumeChain: c, finding: look(ctx, c, string(finalizer.External), "PersistentVolume", "", c.driver)}
+	if finalizer.Has(c.typed.Finalizers, finalizer.External) {
+		r.finalizer = string(finalizer.External)
+	} else if reclaim.StatusOf(c.typed) == reclaim.StatusPending {
+		r.finalizer = string(finalizer.VolumeProtection)
+		server, facts := serverOf(ctx, c, r.finding, c.driver)
+		if judgment := volume.Takeover(server, blocker.TooLateToProtect); judgment.Reason != blocker.ControllerActs {
+			return []blocker.Blocker{r.tooLate(judgment, facts)}
+		}
+	}
+	r.observe(ctx)
+	var all []blocker.Blocker
+	for _, judgment := range volume.Reclaim(r.state) {
+		all = append(all, r.blockersOf(judgment)...)
+	}
+	return all
+}
+
+// observe reads what may keep the driver from deleting the disk.
+func (r *reclaimed) observe(ctx context.Context) {
+	r.state.Provisioner = r.finding.State
+	attachments, seen := r.volumeChain.attachments(ctx)
+	r.state.Attached = volume.FactOf(len(attachments) > 0, seen)
+	r.attached = r.attachedTo(ctx, attachments, r.finalizer)
+	r.secret = secretOf(r.typed)
+	r.state.Secret = r.secret.observe(ctx, r.Reader())
+	r.entries, r.state.Journal = journalOf(ctx, r, r.typed.Spec.ClaimRef)
+	r.state.Feature = volume.FeatureOn
+	if r.finalizer == string(finalizer.External) {
+		r.state.Feature = volume.FeatureOfAll(programs(r.finding))
+	}
+	r.observeFailure(ctx)
+	r.observeSharing(ctx)
+}
+
+// observeFailure reads the errors of the deletion.
+func (r *reclaimed) observeFailure(ctx context.Context) {
+	if v := r.typed; v.Status.Phase == corev1.VolumeFailed && v.Status.Message != "" && volume.IsRefusal(v.Status.Message) {
+		r.state.Error = volume.Yes
+		r.failure = append(r.failure, evidence(blocker.FromField, "status.phase is Failed: %s", v.Status.Message))
+	}
+	events, seen := cluster.EventsOf(ctx, r.Reader(), "", string(r.typed.UID))
+	last := lastOf(events, "VolumeFailedDelete", "VolumeDelete")
+	failed := last != nil && last.Reason == "VolumeFailedDelete" && isRecent(r.Reader(), cluster.EventTime(*last)) && volume.IsRefusal(last.Message)
+	r.state.Error = max(r.state.Error, volume.FactOf(failed, seen))
+	if last != nil {
+		r.failure = append(r.failure, evidence(blocker.FromEvent, "%s", eventText(*last)))
+	}
+	if failed && !last.FirstTimestamp.IsZero() {
+		r.failedSince = blocker.Time(last.FirstTimestamp.Time)
+	}
+}
+
+// lastOf returns the last event with one of the reasons, nil for none. Events are sorted by time.
+func lastOf(events []corev1.Event, reasons ...string) *corev1.Event {
+	for i := len(events) - 1; i >= 0; i-- {
+		if slices.Contains(reasons, events[i].Reason) {
+			return &events[i]
+		}
+	}
+	return nil
+}
+
+// observeSharing searches all volumes for others on the disk, only if nothing else explains
+// the wait: clusters have tens of thousands.
+func (r *reclaimed) observeSharing(ctx context.Context) {
+	r.state.Shared = volume.No
+	explained := volume.Reclaim(r.state)[0]
+	if explained.Reason != blocker.DriverDeletes && explained.Reason != blocker.ControllerUnseen && explained.Reason != blocker.DriverRefuses {
+		return
+	}
+	driver := disk.Driver{Name: r.driver, Translator: migration.New().For(r.driver)}
+	seen := cluster.Each(ctx, r.Reader(), cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
+		for i := range page {
+			if page[i].UID != r.typed.UID && driver.Same(r.typed, &page[i]) && !slices.Contains(r.sharing, page[i].Name) {
+				r.sharing = append(r.sharing, page[i].Name)
+			}
+		}
+	})
+	r.state.Shared = volume.FactOf(len(r.sharing) > 0, seen)
+}
+
+// secretRef names the secret of a deletion; the zero value names none.
+type secretRef struct{ namespace, name string }
+
+// secretOf returns the secret that the volume names for its deletion.
+func secretOf(v *corev1.PersistentVolume) secretRef {
+	return secretRef{v.Annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"], v.Annotations["volume.kubernetes.io/provisioner-deletion-secret-name"]}
+}
+
+// observe reads whether the secret exists, and not what it holds.
+func (s secretRef) observe(ctx context.Context, r *cluster.Reader) volume.Secret {
+	if s.name == "" || s.namespace == "" {
+		return volume.SecretFine
+	}
+	switch r.Exists(ctx, corev1.SchemeGroupVersion.WithResource("secrets"), s.namespace, s.name) {
+	case cluster.Present:
+		return volume.SecretFine
+	case cluster.Unseen:
+		return volume.SecretUnseen
+	case cluster.Absent:
+	}
+	namespace, presence := cluster.Get(ctx, r, cluster.Namespaces, "", s.namespace)
+	switch {
+	case presence == cluster.Unseen:
+		return volume.SecretMissingMaybe
+	case namespace == nil || isDeleted(namespace):
+		return volume.SecretFine // it cannot be created again: the driver is called without it
+	}
+	return volume.SecretMissing
+}
+
+func isDeleted(object metav1.Object) bool { return object.GetDeletionTimestamp() != nil }
+
+// plugin explains a released volume whose in-tree plugin has to delete the disk.
+func (c *volumeChain) plugin(ctx context.Context) []blocker.Blocker {
+	name := ""
+	if finalizer.Has(c.typed.Finalizers, finalizer.InTree) {
+		name = string(finalizer.InTree)
+	}
+	r := &reclaimed{volumeChain: c, finalizer: name, finding: look(ctx, c, string(finalizer.InTree), "PersistentVolume", "", "")}
+	r.observeFailure(ctx)
+	judgment := volume.Plugin(volume.PluginState{
+		Missing: c.typed.Status.Phase == corev1.VolumeFailed && volume.SaysPluginMissing(c.typed.Status.Message),
+		Error:   r.state.Error, Controller: r.finding.State,
+	})
+	return []blocker.Blocker{r.blockerOf(judgment)}
+}
+
+// provisionerOf returns the name of the plugin or driver, for texts.
+func (c *volumeChain) provisionerOf() string {
+	if c.driver != "" {
+		return c.driver
+	}
+	if name := c.typed.Annotations[storage.AnnDynamicallyProvisioned]; name != "" {
+		return name
+	}
+	return "the in-tree plugin of the volume"
+}

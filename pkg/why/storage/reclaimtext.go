@@ -1,0 +1,114 @@
+package storage
+
+import (
+	"strings"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// blockersOf returns the blockers of a judgment: one for each attachment, else one.
+func (r *reclaimed) blockersOf(judgment volume.Judgment) []blocker.Blocker {
+	if judgment.Reason == blocker.VolumeAttached {
+		return r.attached
+	}
+	return []blocker.Blocker{r.blockerOf(judgment)}
+}
+
+// blockerOf returns the blocker of a judgment, with evidence and next step.
+func (r *reclaimed) blockerOf(judgment volume.Judgment) blocker.Blocker {
+	b := judged(r.blocker(r.finalizer), judgment, r.finding)
+	commands, name := r.Commands(), r.typed.Name
+	switch judgment.Reason {
+	case blocker.DriverRefuses:
+		b.Evidence = append(r.failure, b.Evidence...)
+		b.Since = r.failedSince
+		b.Next = cluster.Steps("mend what the error of "+r.provisionerOf()+" says; the deletion is tried again", commands.Kubectl("", "describe", "pv", name))
+	case blocker.DriverMissing:
+		b.Evidence = append(r.failure, b.Evidence...)
+		b.Next = r.nextForMissingDriver(b.Next)
+	case blocker.DriverDeletes:
+		b.Evidence = append(r.failure, b.Evidence...)
+		b.Next = cluster.Steps("wait; "+r.provisionerOf()+" is asked to delete the disk and reports no error", nonEmpty(b.Next)...)
+	case blocker.HandleShared:
+		r.shared(&b)
+	case blocker.SecretMissing:
+		b.Holder = "the administrator of secret " + r.secret.namespace + "/" + r.secret.name
+		b.Evidence = []blocker.Evidence{evidence(blocker.FromField, "secret %s/%s, which the annotations of the volume name, does not exist", r.secret.namespace, r.secret.name)}
+		b.Next = cluster.Steps("create the secret again, with the credentials that the driver needs", commands.Kubectl(r.secret.namespace, "create", "secret", "generic", r.secret.name, "--from-env-file=FILE"))
+	case blocker.JournalEntry:
+		r.journal(&b)
+	case blocker.FeatureOff:
+		r.featureOff(&b)
+	default: // the finding says all
+	}
+	if b.Next == "" {
+		b.Next = cluster.Steps("look for the provisioner of "+r.provisionerOf(), commands.Kubectl("", "get", "csidriver"), commands.Kubectl("", "describe", "pv", name))
+	}
+	return b
+}
+
+func nonEmpty(next string) []string {
+	if next == "" {
+		return nil
+	}
+	return []string{next}
+}
+
+func (r *reclaimed) nextForMissingDriver(next string) string {
+	if r.driver == "" {
+		return cluster.Steps("no plugin can delete the disk of "+r.provisionerOf()+": delete the disk in storage by hand, then give the volume up",
+			r.Commands().Kubectl("", "patch", "pv", r.typed.Name, "-p", `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`))
+	}
+	if next != "" {
+		return next
+	}
+	return cluster.Steps("install the driver "+r.driver+" again, with its provisioner", r.Commands().Kubectl("", "get", "csidriver", r.driver))
+}
+
+func (r *reclaimed) shared(b *blocker.Blocker) {
+	first := r.sharing[0]
+	b.Holder = "PersistentVolume " + strings.Join(r.sharing, ", ")
+	b.Evidence = []blocker.Evidence{evidence(blocker.FromList, "PersistentVolume %s has the same disk", strings.Join(r.sharing, ", "))}
+	b.Next = cluster.Steps("keep the disk for the other volume and give up this one; or delete the other volume first",
+		r.Commands().Kubectl("", "get", "pv", first, "-o", "wide"),
+		r.Commands().Kubectl("", "patch", "pv", r.typed.Name, "-p", `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`))
+}
+
+func (r *reclaimed) journal(b *blocker.Blocker) {
+	uid := string(r.typed.Spec.ClaimRef.UID)
+	for _, one := range r.entries {
+		if !one.unresolved {
+			b.Evidence = append(b.Evidence, evidence(blocker.FromLease, "Lease %s has an open entry for claim UID %s", one.lease, uid))
+			continue
+		}
+		b.Since = one.since
+		b.Evidence = append(b.Evidence, evidence(blocker.FromLease, "Lease %s has an unresolved entry for claim UID %s: %s", one.lease, uid, one.reason))
+	}
+	if b.Verdict == blocker.Stuck {
+		b.Holder = "the administrator"
+		b.Next = cluster.Steps("the provisioner does not know whether its request created a volume: finish repeats the request and records the volume, drop forgets it",
+			r.Commands().Exeunt("", "journal", "finish", uid), "# "+r.Commands().Exeunt("", "journal", "drop", uid))
+		return
+	}
+	b.Next = cluster.Steps("the provisioner ends the entry, then deletes the disk", r.Commands().Exeunt("", "journal", "list"))
+}
+
+func (r *reclaimed) featureOff(b *blocker.Blocker) {
+	for _, container := range r.finding.Containers {
+		b.Evidence = append(b.Evidence, evidence(blocker.FromWorkload, "%s runs %s, as image and arguments say: %s", container.Workload, container.Image, strings.Join(container.Args, " ")))
+	}
+	b.Next = cluster.Steps("run csi-provisioner v5.0 or later, or the provisioner of Exeunt, without HonorPVReclaimPolicy=false: it removes the finalizer once the disk is deleted",
+		r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "jsonpath={.spec.csi.volumeHandle}"))
+}
+
+// tooLate returns the blocker of a volume that only the provisioner of Exeunt reclaims.
+func (r *reclaimed) tooLate(judgment volume.Judgment, facts []blocker.Evidence) blocker.Blocker {
+	b := judged(r.blocker(r.finalizer), judgment, r.finding)
+	b.Evidence = append([]blocker.Evidence{evidence(blocker.FromField, "annotation %s is %s", reclaim.Annotation, reclaim.AnnotationPending)}, append(facts, b.Evidence...)...)
+	b.Next = cluster.Steps("run the provisioner of Exeunt for "+r.driver+" again: it deletes the disk; or set the policy Retain, and take the annotation off once the disk is deleted by hand",
+		r.Commands().Kubectl("", "patch", "pv", r.typed.Name, "-p", `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`))
+	return b
+}

@@ -1,0 +1,61 @@
+package storage
+
+import (
+	"context"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// snapshots explains the finalizer of a claim that snapshots are taken from.
+func (c *claimChain) snapshots(ctx context.Context) blocker.Blocker {
+	all, seen := cluster.List(ctx, c.Reader(), cluster.VolumeSnapshots, cluster.Selection{Namespace: c.typed.Namespace})
+	var users []snapshotv1.VolumeSnapshot
+	for i := range all {
+		source := all[i].Spec.Source.PersistentVolumeClaimName
+		if source != nil && *source == c.typed.Name && !isReady(&all[i]) {
+			users = append(users, all[i])
+		}
+	}
+	finding := look(ctx, c, snapshotSource, "PersistentVolumeClaim", "", "")
+	s := volume.UseState{Used: volume.FactOf(len(users) > 0, seen), Error: volume.No, Users: finding.State, Remover: finding.State}
+	facts := []blocker.Evidence{evidence(blocker.FromList, "no snapshot is being taken from the claim")}
+	if len(users) > 0 {
+		facts, s.Error = c.snapshotFacts(users)
+	}
+	b := judged(c.blocker(snapshotSource), volume.InUse(s, blocker.SnapshotRunning), finding)
+	b.Evidence = append(facts, b.Evidence...)
+	if len(users) > 0 && b.Reason == blocker.SnapshotRunning {
+		b.Object = snapshotObject(&users[0])
+		b.Next = cluster.Steps("wait until the snapshot is ready; or give the snapshot up", c.Commands().Kubectl(users[0].Namespace, "delete", "volumesnapshot", users[0].Name))
+	}
+	return b
+}
+
+func isReady(snapshot *snapshotv1.VolumeSnapshot) bool {
+	return snapshot.Status != nil && snapshot.Status.ReadyToUse != nil && *snapshot.Status.ReadyToUse
+}
+
+func snapshotObject(snapshot *snapshotv1.VolumeSnapshot) blocker.Object {
+	return blocker.Object{Kind: "VolumeSnapshot", Group: snapshotv1.GroupName, Namespace: snapshot.Namespace, Name: snapshot.Name, UID: string(snapshot.UID)}
+}
+
+// snapshotFacts returns what the snapshots that are being taken say, and whether one
+// reports an error now.
+func (c *claimChain) snapshotFacts(snapshots []snapshotv1.VolumeSnapshot) ([]blocker.Evidence, volume.Fact) {
+	var facts []blocker.Evidence
+	fails := volume.No
+	for i := range snapshots {
+		facts = append(facts, evidence(blocker.FromField, "VolumeSnapshot %s is taken from the claim, and is not ready", snapshots[i].Name))
+		if status := snapshots[i].Status; status != nil && status.Error != nil && status.Error.Message != nil {
+			facts = append(facts, evidence(blocker.FromField, "status.error of VolumeSnapshot %s: %s", snapshots[i].Name, *status.Error.Message))
+			if status.Error.Time != nil && isRecent(c.Reader(), status.Error.Time.Time) && volume.IsRefusal(*status.Error.Message) {
+				fails = volume.Yes
+			}
+		}
+	}
+	return facts, fails
+}

@@ -1,0 +1,185 @@
+package storage
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/migration"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// attacherPrefix begins the finalizer of external-attacher, which ends in the driver's name.
+const attacherPrefix = "external-attacher/"
+
+// volumeChain explains one PersistentVolume.
+type volumeChain struct {
+	subject[corev1.PersistentVolume]
+	// driver is the CSI driver that deletes the disk, "" for an in-tree plugin.
+	driver string
+	claim  *unstructured.Unstructured // nil if absent or unseen
+}
+
+// explainVolume returns what the deletion of a PersistentVolume waits for.
+func explainVolume(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured) []blocker.Blocker {
+	s, ok := newSubject[corev1.PersistentVolume](e, object)
+	if !ok {
+		return chain.FinalizerBlockers(ctx, e, object)
+	}
+	c := &volumeChain{subject: s, driver: driverOf(s.typed)}
+	switch volume.StageOf(c.observe(ctx)) {
+	case volume.Kept:
+		return []blocker.Blocker{c.retained()}
+	case volume.Claimed:
+		return append([]blocker.Blocker{c.claimed(ctx)}, c.others(ctx)...)
+	case volume.ClaimUnseen:
+		return append([]blocker.Blocker{c.claimUnseen()}, c.others(ctx)...)
+	case volume.ToRelease:
+		return append([]blocker.Blocker{c.Finalizer(ctx, object, string(finalizer.VolumeProtection))}, c.others(ctx)...)
+	case volume.ToReclaim:
+		return c.toReclaim(ctx)
+	case volume.ToUnprotect:
+	}
+	return c.finalizers(ctx, c.attacherFinalizer(ctx))
+}
+
+// driverOf returns the CSI driver that deletes the disk of the volume, "" for none.
+func driverOf(v *corev1.PersistentVolume) string {
+	if driver := v.Annotations[storage.AnnMigratedTo]; driver != "" {
+		return driver
+	}
+	if v.Spec.CSI != nil {
+		return v.Spec.CSI.Driver
+	}
+	driver, _ := migration.New().Driver(migration.New().PluginOf(v))
+	return driver
+}
+
+// observe reads the claim of the volume.
+func (c *volumeChain) observe(ctx context.Context) volume.State {
+	v := c.typed
+	return volume.State{
+		Policy: storage.PolicyOf(v.Spec.PersistentVolumeReclaimPolicy), Phase: storage.PhaseOf(v.Status.Phase),
+		Deleting: v.DeletionTimestamp != nil, Claim: c.readClaim(ctx),
+		Marked: finalizer.Has(v.Finalizers, finalizer.External) || finalizer.Has(v.Finalizers, finalizer.InTree) ||
+			reclaim.StatusOf(v) == reclaim.StatusPending,
+	}
+}
+
+// readClaim reads the claim and returns its relation to the volume.
+func (c *volumeChain) readClaim(ctx context.Context) storage.ClaimRelation {
+	ref := c.typed.Spec.ClaimRef
+	if unread := storage.UnreadClaim(c.typed); unread != storage.ClaimUnread {
+		return unread
+	}
+	resource := cluster.Ref{
+		Resource: corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), Kind: "PersistentVolumeClaim",
+		Namespace: ref.Namespace, Name: ref.Name,
+	}
+	object, presence, _ := c.Reader().Live(ctx, resource)
+	if presence == cluster.Unseen {
+		return storage.ClaimUnread
+	}
+	if object == nil {
+		return storage.ClaimOf(c.typed, nil)
+	}
+	claim, ok := newSubject[corev1.PersistentVolumeClaim](c, object)
+	if !ok {
+		return storage.ClaimUnread
+	}
+	c.claim = object
+	return storage.ClaimOf(c.typed, claim.typed)
+}
+
+// keeper returns the finalizer that keeps the volume until its disk is deleted, else
+// pv-protection, "" for none.
+func (c *volumeChain) keeper() string {
+	for _, name := range []finalizer.Name{finalizer.External, finalizer.InTree, finalizer.VolumeProtection} {
+		if finalizer.Has(c.typed.Finalizers, name) {
+			return string(name)
+		}
+	}
+	return ""
+}
+
+// others returns the blockers of the finalizers of other programs, for a volume whose own
+// finalizers are explained.
+func (c *volumeChain) others(ctx context.Context) []blocker.Blocker {
+	if c.typed.DeletionTimestamp == nil {
+		return nil
+	}
+	return c.finalizers(ctx, func(name string) ([]blocker.Blocker, bool) {
+		_, ours := finalizer.HolderOf(name)
+		return nil, ours || strings.HasPrefix(name, attacherPrefix) // detached once no pod uses the claim
+	})
+}
+
+// attacherFinalizer explains the finalizers that need the driver.
+func (c *volumeChain) attacherFinalizer(ctx context.Context) func(string) ([]blocker.Blocker, bool) {
+	return func(name string) ([]blocker.Blocker, bool) {
+		switch {
+		case name == string(finalizer.External):
+			return []blocker.Blocker{c.judgeFinalizer(ctx, name)}, true
+		case !strings.HasPrefix(name, attacherPrefix):
+			return nil, false
+		}
+		attached, seen := c.attachments(ctx)
+		if len(attached) > 0 {
+			return c.attachedTo(ctx, attached, name), true
+		}
+		found := c.judgeFinalizer(ctx, name)
+		if !seen {
+			found.Verdict = min(found.Verdict, blocker.Unknown)
+		} else {
+			found.Evidence = append(found.Evidence, evidence(blocker.FromList, "no VolumeAttachment names the volume"))
+		}
+		return []blocker.Blocker{found}, true
+	}
+}
+
+// judgeFinalizer returns the blocker of a finalizer that a program beside the driver removes.
+func (c *volumeChain) judgeFinalizer(ctx context.Context, name string) blocker.Blocker {
+	finding := look(ctx, c, name, "PersistentVolume", "", c.driver)
+	reason, verdict := blocker.JudgeController(finding.State)
+	return judged(c.blocker(name), volume.Judgment{Reason: reason, Verdict: verdict}, finding)
+}
+
+// blocker returns a blocker at the volume itself.
+func (c *volumeChain) blocker(name string) blocker.Blocker {
+	return blocker.Blocker{Object: cluster.ObjectOf(c.object), Finalizer: name, Since: askedAt(c.object)}
+}
+
+// toReclaim explains a volume whose disk has to be deleted.
+func (c *volumeChain) toReclaim(ctx context.Context) []blocker.Blocker {
+	var found []blocker.Blocker
+	if c.driver == "" {
+		found = c.plugin(ctx)
+	} else {
+		found = c.reclaim(ctx)
+	}
+	if c.typed.DeletionTimestamp == nil {
+		return found
+	}
+	attachedNamed := slices.ContainsFunc(found, func(b blocker.Blocker) bool { return b.Reason == blocker.VolumeAttached })
+	explain := c.attacherFinalizer(ctx)
+	return append(found, c.finalizers(ctx, func(name string) ([]blocker.Blocker, bool) {
+		switch {
+		case name == string(finalizer.External) || name == string(finalizer.InTree):
+			return nil, true
+		case name == string(finalizer.VolumeProtection) && reclaim.StatusOf(c.typed) == reclaim.StatusPending:
+			return nil, true // kept for the annotation, which is explained
+		case strings.HasPrefix(name, attacherPrefix) && attachedNamed:
+			return nil, true
+		}
+		return explain(name)
+	})...)
+}

@@ -1,0 +1,64 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// retained returns the blocker, which blocks nothing, of a volume that its policy keeps.
+func (c *volumeChain) retained() blocker.Blocker {
+	b := c.blocker("")
+	b.Reason, b.Verdict = blocker.PolicyRetain, blocker.None
+	b.Holder = "the administrator, who keeps the volume"
+	b.Evidence = []blocker.Evidence{
+		evidence(blocker.FromField, "spec.persistentVolumeReclaimPolicy is %s", c.typed.Spec.PersistentVolumeReclaimPolicy),
+		evidence(blocker.FromField, "status.phase is %s, and nobody has deleted the PersistentVolume", c.typed.Status.Phase),
+	}
+	b.Next = cluster.Steps("nothing waits; this forgets the disk, which stays in storage", c.Commands().Kubectl("", "delete", "pv", c.typed.Name))
+	return b
+}
+
+// claimed returns the blocker of a volume whose claim exists.
+func (c *volumeChain) claimed(ctx context.Context) blocker.Blocker {
+	claim := c.typed.Spec.ClaimRef
+	b := blocker.Blocker{
+		Object: cluster.ObjectOf(c.claim), Finalizer: c.keeper(), Reason: blocker.ClaimExists, Verdict: blocker.Waiting,
+		Holder: fmt.Sprintf("the user of claim %s/%s", claim.Namespace, claim.Name), Since: askedAt(c.object),
+		Evidence: []blocker.Evidence{
+			evidence(blocker.FromField, "spec.claimRef names claim %s/%s with UID %s, which exists", claim.Namespace, claim.Name, claim.UID),
+			evidence(blocker.FromField, "status.phase is %s", c.typed.Status.Phase),
+		},
+		Next: cluster.Steps("the volume goes once its claim is deleted; "+c.consequence(),
+			c.Commands().Kubectl(claim.Namespace, "delete", "pvc", claim.Name)),
+	}
+	if c.claim.GetDeletionTimestamp() != nil {
+		b.Evidence = append(b.Evidence, evidence(blocker.FromField, "the claim was deleted at %s", askedAt(c.claim)))
+		b.Next = cluster.Steps("the claim is being deleted; see what it waits for", c.Commands().Exeunt(claim.Namespace, "why", "pvc/"+claim.Name))
+		b.Blockers = c.Explain(ctx, c.claim)
+	}
+	return b
+}
+
+// consequence says what happens to the data once the claim is deleted.
+func (c *volumeChain) consequence() string {
+	if c.typed.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		return "its policy is Delete: this deletes the data"
+	}
+	return fmt.Sprintf("its policy is %s: this keeps the disk in storage, and no PersistentVolume names the disk any more", c.typed.Spec.PersistentVolumeReclaimPolicy)
+}
+
+// claimUnseen returns the blocker of a bound volume whose claim could not be read.
+func (c *volumeChain) claimUnseen() blocker.Blocker {
+	claim := c.typed.Spec.ClaimRef
+	return blocker.Blocker{
+		Object:    blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)},
+		Finalizer: c.keeper(), Reason: blocker.ClaimExists, Verdict: blocker.Unknown, Since: askedAt(c.object),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField, "spec.claimRef names claim %s/%s, which could not be read; status.phase is %s", claim.Namespace, claim.Name, c.typed.Status.Phase)},
+		Next:     c.Commands().Kubectl(claim.Namespace, "get", "pvc", claim.Name),
+	}
+}
