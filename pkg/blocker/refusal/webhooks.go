@@ -1,0 +1,110 @@
+package refusal
+
+import (
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Write is a write to an object.
+type Write struct {
+	Operation  admissionv1.OperationType
+	Resource   schema.GroupVersionResource
+	Namespaced bool
+	Labels     labels.Set // of the object
+	// NamespaceLabels are the labels of the object's namespace; a Namespace is its own.
+	NamespaceLabels labels.Set
+	// HasNamespace: the namespace selectors apply, for the object has a namespace or is one.
+	HasNamespace bool
+	// NamespaceUnseen: the labels of the namespace are not known.
+	NamespaceUnseen bool
+}
+
+// Hook is what a validating and a mutating webhook have in common.
+type Hook struct {
+	Name              string
+	Rules             []admissionv1.RuleWithOperations
+	FailurePolicy     *admissionv1.FailurePolicyType
+	MatchPolicy       *admissionv1.MatchPolicyType
+	NamespaceSelector *metav1.LabelSelector
+	ObjectSelector    *metav1.LabelSelector
+	MatchConditions   []admissionv1.MatchCondition
+	Service           *admissionv1.ServiceReference // nil for a URL
+}
+
+// MustAnswer reports whether the API server refuses the write unless the webhook answers,
+// as far as rules and selectors say. MatchConditions may still exclude the write.
+func (h Hook) MustAnswer(w Write) bool {
+	ignores := h.FailurePolicy != nil && *h.FailurePolicy == admissionv1.Ignore
+	exempt := w.Resource.Group == admissionv1.GroupName // such objects are never sent to webhooks
+	if ignores || exempt || !slices.ContainsFunc(h.Rules, func(rule admissionv1.RuleWithOperations) bool { return h.covers(rule, w) }) {
+		return false
+	}
+	if w.HasNamespace && !w.NamespaceUnseen && !selects(h.NamespaceSelector, w.NamespaceLabels) {
+		return false
+	}
+	return selects(h.ObjectSelector, w.Labels)
+}
+
+func (h Hook) covers(rule admissionv1.RuleWithOperations, w Write) bool {
+	exact := h.MatchPolicy != nil && *h.MatchPolicy == admissionv1.Exact
+	return containsOrAll(rule.Operations, w.Operation) &&
+		containsOrAll(rule.APIGroups, w.Resource.Group) &&
+		(!exact || containsOrAll(rule.APIVersions, w.Resource.Version)) && // else any version is converted
+		coversScope(rule.Scope, w.Namespaced) &&
+		slices.ContainsFunc(rule.Resources, func(pattern string) bool { return coversResource(pattern, w.Resource.Resource) })
+}
+
+func containsOrAll[T ~string](list []T, value T) bool {
+	return slices.Contains(list, "*") || slices.Contains(list, value)
+}
+
+func coversScope(scope *admissionv1.ScopeType, namespaced bool) bool {
+	switch {
+	case scope == nil || *scope == admissionv1.AllScopes:
+		return true
+	case *scope == admissionv1.NamespacedScope:
+		return namespaced
+	default:
+		return !namespaced
+	}
+}
+
+// coversResource reports whether the pattern, such as "pods", "pods/*" or "*/*", covers the
+// resource itself, not a subresource alone.
+func coversResource(pattern, resource string) bool {
+	name, sub, _ := strings.Cut(pattern, "/")
+	return (name == "*" || name == resource) && (sub == "" || sub == "*")
+}
+
+// selects reports whether the selector selects the labels. A selector that cannot be read
+// selects all, as a webhook that may be called counts.
+func selects(selector *metav1.LabelSelector, set labels.Set) bool {
+	if selector == nil {
+		return true
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	return err != nil || parsed.Matches(set)
+}
+
+// DependsOnUser reports whether the policy may decide differently for another user: one of
+// its expressions reads the user or asks the authorizer.
+func DependsOnUser(policy *admissionv1.ValidatingAdmissionPolicySpec) bool {
+	var expressions []string
+	for _, validation := range policy.Validations {
+		expressions = append(expressions, validation.Expression)
+	}
+	for _, variable := range policy.Variables {
+		expressions = append(expressions, variable.Expression)
+	}
+	for _, condition := range policy.MatchConditions {
+		expressions = append(expressions, condition.Expression)
+	}
+	return slices.ContainsFunc(expressions, func(expression string) bool {
+		return strings.Contains(expression, "userInfo") || strings.Contains(expression, "authorizer") || strings.Contains(expression, "request[")
+	})
+}
