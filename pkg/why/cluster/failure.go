@@ -12,6 +12,7 @@ import (
 
 // noteFailure notes that objects could not be read, and the right that is missing.
 func (r *Reader) noteFailure(verb string, resource schema.GroupResource, namespace string, err error) {
+	r.failures.Store(failureKey(verb, resource, namespace), err)
 	where := ""
 	if namespace != "" {
 		where = " in namespace " + namespace
@@ -25,6 +26,20 @@ func (r *Reader) noteFailure(verb string, resource schema.GroupResource, namespa
 	default:
 		r.Note("could not %s %s%s: %s", verb, resource, where, oneLine(err))
 	}
+}
+
+// Failure returns the error of the last request with the verb, "get" or "list", for the
+// resource in the namespace that failed, or nil.
+func (r *Reader) Failure(verb string, resource schema.GroupResource, namespace string) error {
+	err, failed := r.failures.Load(failureKey(verb, resource, namespace))
+	if !failed {
+		return nil
+	}
+	return err.(error)
+}
+
+func failureKey(verb string, resource schema.GroupResource, namespace string) string {
+	return verb + " " + resource.String() + " " + namespace
 }
 
 // oneLine returns the text of the error in one line of limited length.

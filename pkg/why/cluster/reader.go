@@ -29,6 +29,7 @@ type Reader struct {
 	mapper     meta.ResettableRESTMapper
 	server     *serverClock
 	memory     memo
+	failures   sync.Map // the last error by verb, resource and namespace
 
 	mu         sync.Mutex
 	incomplete []string
