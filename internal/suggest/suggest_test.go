@@ -10,6 +10,7 @@ func TestClosest(t *testing.T) {
 		"DriveMising":    "DriverMissing",
 		"inuse":          "InUse",
 		"pod":            "pods",
+		"pdos":           "pods",
 		"volume":         "",
 		"":               "",
 	} {

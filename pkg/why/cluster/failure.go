@@ -13,18 +13,23 @@ import (
 // noteFailure notes that objects could not be read, and the right that is missing.
 func (r *Reader) noteFailure(verb string, resource schema.GroupResource, namespace string, err error) {
 	r.failures.Store(failureKey(verb, resource, namespace), err)
+	r.Note("%s", Failure(verb, resource, namespace, err))
+}
+
+// Failure says in one sentence why a request failed, and which right would allow it.
+func Failure(verb string, resource schema.GroupResource, namespace string, err error) string {
 	where := ""
 	if namespace != "" {
 		where = " in namespace " + namespace
 	}
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-		r.Note("no right to %s %s%s; grant the rule {apiGroups: [%q], resources: [%s], verbs: [%s]}",
+		return fmt.Sprintf("no right to %s %s%s; grant the rule {apiGroups: [%q], resources: [%s], verbs: [%s]}",
 			verb, resource.Resource, where, resource.Group, resource.Resource, verb)
 	case errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err):
-		r.Note("could not %s %s%s: no answer in time", verb, resource, where)
+		return fmt.Sprintf("could not %s %s%s: no answer in time", verb, resource, where)
 	default:
-		r.Note("could not %s %s%s: %s", verb, resource, where, oneLine(err))
+		return fmt.Sprintf("could not %s %s%s: %s", verb, resource, where, oneLine(err))
 	}
 }
 

@@ -1,0 +1,158 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+const (
+	// parallel is the number of requests, and of explanations, at a time.
+	parallel = 8
+	// maxExplained bounds the time and the memory of All: an explanation takes some 20 requests.
+	maxExplained = 1000
+)
+
+// Scope selects the objects of a survey.
+type Scope struct {
+	// Namespace is "" for all namespaces and objects without a namespace.
+	Namespace string
+	// OlderThan leaves out objects that have waited less, by the API server's clock.
+	OlderThan time.Duration
+}
+
+// candidate is an object that waits.
+type candidate struct {
+	ref   cluster.Ref
+	uid   types.UID
+	since time.Time
+}
+
+type waitingItem struct {
+	report blocker.Report
+	since  time.Time
+}
+
+// finding collects candidates.
+type finding struct {
+	scope Scope
+	now   time.Time
+
+	mu    sync.Mutex
+	known map[types.UID]bool
+	found []candidate
+}
+
+// All explains all that waits: objects of all kinds that are being deleted, and volumes that
+// are Released or Failed with the reclaim policy Delete. Of more than a thousand objects the
+// oldest are explained, the others are in the survey without blockers. The error says why
+// nothing could be listed.
+func (e *Explorer) All(ctx context.Context, scope Scope) (Survey, error) {
+	resources, _ := e.reader.Resources()
+	if len(resources) == 0 {
+		return Survey{}, fmt.Errorf("list kinds: %s", first(e.reader.Incomplete()))
+	}
+	f := &finding{scope: scope, now: e.reader.Now(), known: map[types.UID]bool{}}
+	var work errgroup.Group
+	work.SetLimit(parallel)
+	for _, resource := range resources {
+		if scope.covers(resource) {
+			work.Go(func() error {
+				f.list(ctx, e.reader, resource)
+				return nil
+			})
+		}
+	}
+	_ = work.Wait() // list notes its failures with the reader
+	survey := Survey{Incomplete: e.reader.Incomplete()}
+	survey.Items = grouped(e.explainAll(ctx, f.found, len(survey.Incomplete)))
+	return survey, nil
+}
+
+func first(sentences []string) string {
+	if len(sentences) == 0 {
+		return "the API server serves none"
+	}
+	return sentences[0]
+}
+
+// covers reports whether objects of the kind can be in the scope. Events are not kept by
+// finalizers, and there are too many of them.
+func (s Scope) covers(resource cluster.Resource) bool {
+	switch resource.Kind {
+	case "Event":
+		return false
+	case "PersistentVolume": // those of claims in the namespace
+		return true
+	default:
+		return resource.Namespaced || s.Namespace == ""
+	}
+}
+
+// list adds the objects of one kind that wait.
+func (f *finding) list(ctx context.Context, reader *cluster.Reader, resource cluster.Resource) {
+	if resource.Kind == "PersistentVolume" && resource.Group == "" {
+		cluster.Each(ctx, reader, cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
+			for _, volume := range page {
+				f.addVolume(resource, volume)
+			}
+		})
+		return
+	}
+	namespace := ""
+	if resource.Namespaced {
+		namespace = f.scope.Namespace
+	}
+	reader.EachMetadata(ctx, resource.GroupVersionResource, namespace, func(page []metav1.PartialObjectMetadata) {
+		for _, object := range page {
+			if object.DeletionTimestamp != nil {
+				f.add(resource, object.ObjectMeta, object.DeletionTimestamp.Time)
+			}
+		}
+	})
+}
+
+// addVolume adds a volume that is being deleted, or is to be deleted by its policy.
+func (f *finding) addVolume(resource cluster.Resource, volume corev1.PersistentVolume) {
+	claim := volume.Spec.ClaimRef
+	if f.scope.Namespace != "" && (claim == nil || claim.Namespace != f.scope.Namespace) {
+		return
+	}
+	released := volume.Status.Phase == corev1.VolumeReleased || volume.Status.Phase == corev1.VolumeFailed
+	switch {
+	case volume.DeletionTimestamp != nil:
+		f.add(resource, volume.ObjectMeta, volume.DeletionTimestamp.Time)
+	case !released || volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
+	case volume.Status.LastPhaseTransitionTime != nil:
+		f.add(resource, volume.ObjectMeta, volume.Status.LastPhaseTransitionTime.Time)
+	default:
+		f.add(resource, volume.ObjectMeta, volume.CreationTimestamp.Time)
+	}
+}
+
+// add adds an object unless it waits for too short a time, or is known by another group.
+func (f *finding) add(resource cluster.Resource, object metav1.ObjectMeta, since time.Time) {
+	if since.Add(f.scope.OlderThan).After(f.now) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known[object.UID] {
+		return
+	}
+	f.known[object.UID] = true
+	f.found = append(f.found, candidate{
+		ref: cluster.Ref{Resource: resource.GroupVersionResource, Kind: resource.Kind, Namespace: object.Namespace, Name: object.Name},
+		uid: object.UID, since: since,
+	})
+}

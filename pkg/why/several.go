@@ -1,0 +1,78 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// Answer is the report of an object, or why the object could not be read.
+type Answer struct {
+	Ref    cluster.Ref
+	Report blocker.Report
+	Err    error
+}
+
+// Several explains several objects, eight at a time, and returns the answers in their order.
+func (e *Explorer) Several(ctx context.Context, refs []cluster.Ref) []Answer {
+	answers := make([]Answer, len(refs))
+	var work errgroup.Group
+	work.SetLimit(parallel)
+	for i, ref := range refs {
+		work.Go(func() error {
+			report, err := e.Explain(ctx, ref)
+			answers[i] = Answer{ref, report, err}
+			return nil
+		})
+	}
+	_ = work.Wait() // errors are in the answers
+	return answers
+}
+
+// explainAll explains the oldest candidates. noted is the number of sentences about what
+// could not be listed: they are not repeated with each object.
+func (e *Explorer) explainAll(ctx context.Context, found []candidate, noted int) []waitingItem {
+	slices.SortFunc(found, func(a, b candidate) int { return a.since.Compare(b.since) })
+	refs := make([]cluster.Ref, min(len(found), maxExplained))
+	for i := range refs {
+		refs[i] = found[i].ref
+	}
+	listed := e.reader.Incomplete()[:noted]
+	var items []waitingItem
+	for i, answer := range e.Several(ctx, refs) {
+		if report := answer.report(found[i]); report.Verdict >= blocker.Waiting {
+			report.Incomplete = slices.DeleteFunc(report.Incomplete, func(s string) bool { return slices.Contains(listed, s) })
+			items = append(items, waitingItem{report, found[i].since})
+		}
+	}
+	note := fmt.Sprintf("not explained: only the oldest %d objects were", maxExplained)
+	for _, rest := range found[len(refs):] {
+		items = append(items, waitingItem{rest.unknown(note), rest.since})
+	}
+	return items
+}
+
+// report returns the report of the candidate: gone, if the object was recreated meanwhile.
+func (a Answer) report(c candidate) blocker.Report {
+	switch {
+	case a.Err != nil:
+		return c.unknown(fmt.Sprintf("could not read the object: %v", a.Err))
+	case a.Report.Object.UID != string(c.uid):
+		return blocker.Report{Verdict: blocker.Gone}
+	default:
+		return a.Report
+	}
+}
+
+// unknown returns the report of an object that was not explained.
+func (c candidate) unknown(note string) blocker.Report {
+	return blocker.Report{
+		Object:  blocker.Object{Kind: c.ref.Kind, Group: c.ref.Resource.Group, Namespace: c.ref.Namespace, Name: c.ref.Name, UID: string(c.uid)},
+		Verdict: blocker.Unknown, Incomplete: []string{note},
+	}.Normalized()
+}
