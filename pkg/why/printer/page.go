@@ -1,0 +1,233 @@
+package printer
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+)
+
+// columns is the width of text.
+const columns = 80
+
+// shownChildren limits the blockers of one blocker in text that is not wide.
+const shownChildren = 20
+
+// page lays out text.
+type page struct {
+	wide  bool
+	color bool
+	now   time.Time
+}
+
+// report returns the tree of one report, the verdict first.
+func (p page) report(report blocker.Report) string {
+	var b strings.Builder
+	b.WriteString(p.wrap("", "  ", p.paint(report.Verdict)+": "+p.object(report.Object)+ending(report)))
+	if p.wide && report.Object.UID != "" {
+		fmt.Fprintf(&b, "  uid: %s\n", terminal.Printable(report.Object.UID))
+	}
+	p.blockers(&b, "", report.Blockers)
+	p.incomplete(&b, report.Incomplete)
+	return b.String()
+}
+
+// ending completes the first line of a report without blockers.
+func ending(report blocker.Report) string {
+	switch {
+	case report.Verdict == blocker.Gone:
+		return " is gone, or never was"
+	case len(report.Blockers) > 0:
+		return ""
+	case report.Verdict == blocker.None:
+		return ", nobody asked to delete it"
+	case report.Verdict == blocker.Waiting:
+		return ", nothing keeps it: it goes now"
+	default:
+		return ""
+	}
+}
+
+func (p page) blockers(b *strings.Builder, indent string, blockers []blocker.Blocker) {
+	for i, child := range blockers {
+		left := len(blockers) - i
+		if !p.wide && i == shownChildren && left > 1 {
+			fmt.Fprintf(b, "%s└─ ... and %d more, -o wide shows all\n", indent, left)
+			return
+		}
+		if left == 1 {
+			p.blocker(b, indent+"└─ ", indent+"   ", child)
+		} else {
+			p.blocker(b, indent+"├─ ", indent+"│  ", child)
+		}
+	}
+}
+
+// blocker writes one blocker: first begins its first line, rest all others.
+func (p page) blocker(b *strings.Builder, first, rest string, shown blocker.Blocker) {
+	inner := rest
+	if len(shown.Blockers) > 0 {
+		inner += "│ "
+	} else {
+		inner += "  "
+	}
+	b.WriteString(p.wrap(first, inner, p.paint(shown.Verdict)+" "+shown.Reason.String()+": "+p.object(shown.Object)))
+	if p.wide {
+		p.field(b, inner, "meaning", shown.Reason.Describe().Meaning)
+		p.field(b, inner, "look at", shown.Reason.Describe().Look)
+		p.field(b, inner, "uid", shown.Object.UID)
+	}
+	p.field(b, inner, "finalizer", shown.Finalizer)
+	p.field(b, inner, "holder", shown.Holder)
+	p.field(b, inner, "since", p.since(shown.Since))
+	for _, evidence := range shown.Evidence {
+		p.field(b, inner, string(evidence.Source), evidence.Text)
+	}
+	p.next(b, inner, shown.Next)
+	p.blockers(b, rest, shown.Blockers)
+}
+
+func (p page) field(b *strings.Builder, indent, name, text string) {
+	if text != "" {
+		b.WriteString(p.wrap(indent, indent+"  ", terminal.Printable(name)+": "+terminal.Printable(text)))
+	}
+}
+
+// next writes the next step: commands so that they can be pasted, other text wrapped.
+func (p page) next(b *strings.Builder, indent, text string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if isCommand(line) {
+			b.WriteString(p.command(indent, terminal.Printable(line)))
+		} else {
+			p.field(b, indent, "next", line)
+		}
+	}
+}
+
+func isCommand(text string) bool {
+	program, _, _ := strings.Cut(text, " ")
+	return program == "kubectl" || program == "exeunt"
+}
+
+// command returns a command line in several lines that a shell joins again. Words are not
+// broken: a quoted word may be longer than the page is wide.
+func (p page) command(indent, line string) string {
+	if p.wide {
+		return indent + "next: " + line + "\n"
+	}
+	text := indent + "next: "
+	length := utf8.RuneCountInString(text)
+	for i, word := range shellWords(line) {
+		wide := utf8.RuneCountInString(word)
+		if i > 0 && length+wide+3 > columns { // a space, and " \" at the end
+			text += " \\\n" + indent + "  "
+			length = utf8.RuneCountInString(indent) + 2
+		} else if i > 0 {
+			text += " "
+			length++
+		}
+		text += word
+		length += wide
+	}
+	return text + "\n"
+}
+
+// shellWords splits a command line at spaces outside of single quotes.
+func shellWords(line string) []string {
+	quoted := false
+	return strings.FieldsFunc(line, func(r rune) bool {
+		if r == '\'' {
+			quoted = !quoted
+		}
+		return r == ' ' && !quoted
+	})
+}
+
+func (p page) incomplete(b *strings.Builder, sentences []string) {
+	for _, sentence := range sentences {
+		b.WriteString(p.wrap("", "  ", "incomplete: "+terminal.Printable(sentence)))
+	}
+}
+
+// wrap returns the text in lines that fit the page. A word that does not fit has a line of
+// its own.
+func (p page) wrap(first, rest, text string) string {
+	var b strings.Builder
+	b.WriteString(first)
+	length := utf8.RuneCountInString(first)
+	for i, word := range strings.Fields(text) {
+		wide := visible(word)
+		switch {
+		case i == 0:
+		case !p.wide && length+1+wide > columns:
+			b.WriteString("\n" + rest)
+			length = utf8.RuneCountInString(rest)
+		default:
+			b.WriteByte(' ')
+			length++
+		}
+		b.WriteString(word)
+		length += wide
+	}
+	return strings.TrimRight(b.String(), " ") + "\n"
+}
+
+// object returns Kind name, or Kind namespace/name, escaped.
+func (p page) object(object blocker.Object) string {
+	if p.wide && object.Group != "" {
+		object.Kind += "." + object.Group
+	}
+	return terminal.Printable(object.String())
+}
+
+// since returns a time with its age.
+func (p page) since(text string) string {
+	if age := p.age(text); age != "" {
+		return text + " (" + age + ")"
+	}
+	return text
+}
+
+// age returns how long ago the time in RFC 3339 was, "" if it cannot be said.
+func (p page) age(text string) string {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || p.now.Before(at) {
+		return ""
+	}
+	return duration.HumanDuration(p.now.Sub(at))
+}
+
+const (
+	red    = "\x1b[31m"
+	yellow = "\x1b[33m"
+	green  = "\x1b[32m"
+	plain  = "\x1b[0m"
+)
+
+// paint returns the verdict in its color.
+func (p page) paint(verdict blocker.Verdict) string {
+	if !p.color {
+		return verdict.String()
+	}
+	shade := green
+	switch verdict {
+	case blocker.Stuck:
+		shade = red
+	case blocker.Unknown, blocker.Waiting:
+		shade = yellow
+	}
+	return shade + verdict.String() + plain
+}
+
+// visible returns the width of a word without its color.
+func visible(word string) int {
+	for _, code := range []string{red, yellow, green, plain} {
+		word = strings.ReplaceAll(word, code, "")
+	}
+	return utf8.RuneCountInString(word)
+}

@@ -1,0 +1,75 @@
+package printer
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why"
+)
+
+// shownObjects limits the objects of one group in text that is not wide.
+const shownObjects = 5
+
+// survey returns what waits, by root blocker: a line per group, then its objects.
+func (p page) survey(survey why.Survey) string {
+	var b strings.Builder
+	if len(survey.Items) == 0 {
+		b.WriteString("nothing waits for its deletion\n")
+	}
+	for i, group := range survey.Groups() {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		p.group(&b, group)
+	}
+	p.incomplete(&b, survey.Incomplete)
+	return b.String()
+}
+
+func (p page) group(b *strings.Builder, group why.Group) {
+	if group.Root == nil {
+		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s: %s", p.paint(group.Verdict), count(len(group.Items), "object")+" without a known blocker")))
+	} else {
+		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s %s: %s, %s", p.paint(group.Verdict), group.Root.Reason, terminal.Printable(holder(*group.Root)), count(len(group.Items), "object"))))
+	}
+	for i, item := range group.Items {
+		if left := len(group.Items) - i; !p.wide && i == shownObjects && left > 1 {
+			fmt.Fprintf(b, "  ... and %d more, -o name or -o wide lists all\n", left)
+			break
+		}
+		b.WriteString(p.row(p.object(item.Object), p.age(why.Since(item))))
+	}
+	if group.Root != nil {
+		p.next(b, "  ", group.Root.Next)
+	}
+	p.incomplete(b, group.Incomplete())
+}
+
+// holder names what a group of objects waits for.
+func holder(root blocker.Blocker) string {
+	if root.Holder != "" {
+		return root.Holder
+	}
+	return root.Object.String()
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// row returns the name of an object, shortened to fit, and its age at the right.
+func (p page) row(name, age string) string {
+	const ageWidth = 8
+	width := columns - ageWidth - 2
+	if length := utf8.RuneCountInString(name); !p.wide && length > width {
+		runes := []rune(name)
+		name = string(runes[:width/2]) + "…" + string(runes[length-width/2+1:])
+	}
+	return strings.TrimRight(fmt.Sprintf("  %-*s%*s", width, name, ageWidth, age), " ") + "\n"
+}
