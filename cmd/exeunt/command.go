@@ -7,6 +7,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
+	"github.com/exeunt-io/exeunt/internal/suggest"
 )
 
 // pluginName is the file name under which kubectl finds the program as a plugin.
@@ -15,25 +16,25 @@ const pluginName = "kubectl-exeunt"
 // newCommand returns the command with its subcommands; program is the file name of the
 // running program.
 func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Command {
+	called := "exeunt"
+	if program == pluginName || program == completionName {
+		called = "kubectl exeunt"
+	}
 	command := &cobra.Command{
 		Use:           "exeunt",
-		Short:         "Show how persistent volumes are reclaimed, and end unresolved journal entries",
+		Short:         "Explain why deleted objects are still there, and show how volumes are reclaimed",
 		Args:          rejectUnknown,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	if program == pluginName {
-		command.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl exeunt"}
-	}
+	command.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: called}
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)
-	command.SuggestionsMinimumDistance = 2
-	command.CompletionOptions.DisableDefaultCmd = true
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return flagerrors.Explain(command.Flags(), err, command.CommandPath()+" --help")
 	})
-	command.AddCommand(newDemoCommand(streams), newSandboxCommand(streams), newJournalCommand(streams), newWhyCommand(streams), newVersionCommand(streams))
+	command.AddCommand(newDemoCommand(streams), newSandboxCommand(streams), newJournalCommand(streams), newWhyCommand(streams, called), newExplainCommand(streams, called), newVersionCommand(streams))
 	return command
 }
 
@@ -43,8 +44,12 @@ func rejectUnknown(command *cobra.Command, words []string) error {
 		return nil
 	}
 	hint := "see " + command.CommandPath() + " --help"
-	if meant := command.SuggestionsFor(words[0]); len(meant) > 0 {
-		hint = "did you mean " + meant[0] + "?"
+	var names []string
+	for _, known := range command.Commands() {
+		names = append(names, known.Name())
+	}
+	if meant := suggest.Closest(words[0], names); meant != "" {
+		hint = "did you mean " + meant + "?"
 	}
 	return fmt.Errorf("unknown command %q, %s", words[0], hint)
 }

@@ -149,12 +149,12 @@ func (f *journalFlags) client() (kubernetes.Interface, error) {
 func (f *journalFlags) resolver(streams genericiooptions.IOStreams) (journalctl.Resolver, error) {
 	client, err := f.client()
 	return journalctl.Resolver{
-		Client: client, Namespace: *f.config.Namespace, Out: streams.Out, In: terminal(streams.In), Yes: f.yes, Timeout: f.timeout,
+		Client: client, Namespace: *f.config.Namespace, Out: streams.Out, In: terminalInput(streams.In), Yes: f.yes, Timeout: f.timeout,
 	}, err
 }
 
-// terminal returns the input if it is a terminal, or nil.
-func terminal(input io.Reader) io.Reader {
+// terminalInput returns the input if it is a terminal, or nil.
+func terminalInput(input io.Reader) io.Reader {
 	if file, is := input.(*os.File); is && term.IsTerminal(int(file.Fd())) {
 		return file
 	}

@@ -7,12 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
 )
 
 func main() {
@@ -20,12 +24,24 @@ func main() {
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	ctx, stop := signalContext(context.Background())
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	err := newCommand(filepath.Base(os.Args[0]), streams).ExecuteContext(ctx)
+	program := filepath.Base(os.Args[0])
+	command := newCommand(program, streams)
+	command.SetArgs(arguments(program, os.Args[1:]))
+	err := command.ExecuteContext(ctx)
 	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "exeunt:", err)
-	}
+	printError(os.Stderr, err)
 	os.Exit(exitStatus(err))
+}
+
+// printError prints the lines of the error. Text of the cluster in it cannot control the
+// terminal.
+func printError(out io.Writer, err error) {
+	if err == nil {
+		return
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(out, "exeunt:", terminal.Printable(strings.TrimSpace(line)))
+	}
 }
 
 // exitStatus returns the exit status of the process: 128 plus the number of the signal

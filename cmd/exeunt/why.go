@@ -1,92 +1,127 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/exeunt-io/exeunt/pkg/why"
-	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/printer"
 )
+
+const whyLong = `why explains why an object that was deleted is still there, as a tree of blockers: on
+which object or controller the deletion waits, since when, by which evidence, and the
+next step. It works on any cluster and writes nothing.
+
+The verdict is the worst one of the tree:
+  stuck    evidence shows that waiting does not help
+  unknown  nothing shows that the blocker will act, and nothing shows that it will not
+  waiting  the blocker was seen alive, and reports no error
+  none     nobody asked to delete the object
+  gone     the object is gone, or never was
+
+What could not be read is named in lines "incomplete: ..." and never counts as absent.
+"exeunt explain REASON" says what a reason means and what force would cost.
+
+Exit codes: 0 nothing waits, 1 error, 2 waiting or unknown, 3 stuck. Of several objects
+the highest counts.
+
+--probe finds refusals of admission webhooks and policies, which cannot be seen
+otherwise: it sends the write that ends the deletion as a dry run. The API server does
+not store it. It needs the right to patch the object, and the audit log shows it.`
+
+const whyExample = `  # Why is this volume still there?
+  %[1]s why pv/pvc-1234
+
+  # A claim and its pod in a namespace
+  %[1]s why pvc/data pod/db-0 -n shop
+
+  # All that waits in the cluster, by what it waits for
+  %[1]s why --all
+
+  # All that has waited for more than an hour in a namespace
+  %[1]s why --all -n shop --older-than=1h
+
+  # Everything of a manifest; names from another command
+  %[1]s why -f app.yaml
+  kubectl get pv -o name | %[1]s why -f -
+
+  # Print changes until the object is gone, or was created again
+  %[1]s why pod/db-0 -n shop --watch`
 
 // whyFlags are the flags of "exeunt why".
 type whyFlags struct {
-	config *genericclioptions.ConfigFlags
-	output string
-	probe  bool
+	config        *genericclioptions.ConfigFlags
+	format        printer.Format
+	output        string
+	files         []string
+	timeout       time.Duration
+	olderThan     time.Duration
+	all           bool
+	allNamespaces bool
+	watch         bool
+	probe         bool
 }
 
-// newWhyCommand returns "exeunt why".
-func newWhyCommand(streams genericiooptions.IOStreams) *cobra.Command {
+// newWhyCommand returns "exeunt why". program is how the user calls the command.
+func newWhyCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
 	flags := whyFlags{config: genericclioptions.NewConfigFlags(true)}
 	command := &cobra.Command{
-		Use:   "why KIND/NAME",
-		Short: "Explain why an object that was deleted is still there",
+		Use:     "why (KIND/NAME... | KIND NAME... | -f FILE | --all)",
+		Short:   "Explain why an object that was deleted is still there",
+		Long:    whyLong,
+		Example: fmt.Sprintf(whyExample, program),
 		RunE: func(command *cobra.Command, words []string) error {
-			return flags.run(command, streams, words)
+			if err := flags.validate(command, words); err != nil {
+				return err
+			}
+			return newExplanation(&flags, streams).run(command.Context(), words)
 		},
+		ValidArgsFunction: flags.completeObjects,
 	}
-	flags.config.AddFlags(command.Flags())
-	command.Flags().StringVarP(&flags.output, "output", "o", "", "json")
-	command.Flags().BoolVar(&flags.probe, "probe", false, "find refusals with dry-run writes")
+	flags.register(command)
 	return command
 }
 
-func (f *whyFlags) run(command *cobra.Command, streams genericiooptions.IOStreams, words []string) error {
-	config, err := f.config.ToRESTConfig()
-	if err != nil {
-		return fmt.Errorf("load kubeconfig: %w", err)
-	}
-	reader, err := cluster.NewReader(config)
-	if err != nil {
-		return err
-	}
-	ref, err := f.parse(words)
-	if err != nil {
-		return err
-	}
-	explorer := why.NewExplorer(reader, cluster.Commands{Context: *f.config.Context}, f.probe)
-	report, err := explorer.Explain(command.Context(), ref)
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(streams.Out).Encode(report)
+// register defines the flags of the command and their completion.
+func (f *whyFlags) register(command *cobra.Command) {
+	f.config.AddFlags(command.Flags())
+	set := command.Flags()
+	set.StringVarP(&f.output, "output", "o", "", "json, yaml, wide or name; empty prints a tree")
+	set.StringArrayVarP(&f.files, "filename", "f", nil, "file with manifests or lines KIND/NAME, - for standard input (repeatable)")
+	set.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to look, at most; what was not seen by then is named")
+	set.BoolVar(&f.all, "all", false, "explain all that waits in the cluster, or in the namespace --namespace")
+	set.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "the same as --all, regardless of --namespace")
+	set.DurationVar(&f.olderThan, "older-than", time.Minute, "with --all: leave out what has waited less, by the API server's clock")
+	set.BoolVarP(&f.watch, "watch", "w", false, "explain one object until it is gone, or there again; print changes only")
+	set.BoolVar(&f.probe, "probe", false, "also send the write that ends the deletion, as a dry run: finds refusals of webhooks and policies")
+	registerCompletion(command, f.config)
 }
 
-// parse returns the object that the words KIND/NAME or KIND NAME name.
-func (f *whyFlags) parse(words []string) (cluster.Ref, error) {
-	kind, name, found := strings.Cut(strings.Join(words, "/"), "/")
-	if !found {
-		return cluster.Ref{}, errors.New("want KIND/NAME")
+// validate refuses flags that do not fit together.
+func (f *whyFlags) validate(command *cobra.Command, words []string) (err error) {
+	if f.format, err = printer.ParseFormat(f.output); err != nil {
+		return err
 	}
-	mapper, err := f.config.ToRESTMapper()
-	if err != nil {
-		return cluster.Ref{}, fmt.Errorf("discover kinds: %w", err)
+	all, named := f.all || f.allNamespaces, len(words) > 0 || len(f.files) > 0
+	switch {
+	case f.timeout <= 0:
+		return errors.New("--timeout must be longer than 0")
+	case f.olderThan < 0:
+		return errors.New("--older-than must not be negative")
+	case all && named:
+		return errors.New("--all and --all-namespaces explain all that waits: do not name objects as well")
+	case !all && !named:
+		return fmt.Errorf("which object? give it as KIND/NAME, or --all; see %s --help", command.CommandPath())
+	case all && f.watch:
+		return errors.New("--watch explains one object, not --all")
+	case !all && command.Flags().Changed("older-than"):
+		return errors.New("--older-than selects objects of --all, and no objects that are named")
+	case f.watch && f.format == printer.Name:
+		return errors.New("--watch prints reports: --output must be json, yaml, wide or be left out")
 	}
-	resource, err := mapper.ResourceFor(schema.ParseGroupResource(kind).WithVersion(""))
-	if err != nil {
-		return cluster.Ref{}, fmt.Errorf("find kind %s: %w", kind, err)
-	}
-	gvk, err := mapper.KindFor(resource)
-	if err != nil {
-		return cluster.Ref{}, fmt.Errorf("find kind %s: %w", kind, err)
-	}
-	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return cluster.Ref{}, fmt.Errorf("find kind %s: %w", kind, err)
-	}
-	ref := cluster.Ref{Resource: resource, Kind: gvk.Kind, Name: name}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if ref.Namespace, _, err = f.config.ToRawKubeConfigLoader().Namespace(); err != nil {
-			return cluster.Ref{}, fmt.Errorf("load kubeconfig: %w", err)
-		}
-	}
-	return ref, nil
+	return nil
 }

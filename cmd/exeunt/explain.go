@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/exeunt-io/exeunt/internal/suggest"
+	"github.com/exeunt-io/exeunt/internal/terminal"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/printer"
+)
+
+// columns is the width of text.
+const columns = 80
+
+// explainedReason is the JSON of a reason.
+type explainedReason struct {
+	Reason  string `json:"reason"`
+	Meaning string `json:"meaning"`
+	Look    string `json:"look"`
+	Force   string `json:"force"`
+}
+
+// newExplainCommand returns "exeunt explain". program is how the user calls the command.
+func newExplainCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use:   "explain [REASON]",
+		Short: "Say what a reason of why means, where to look, and what force would cost",
+		Long: "explain says what a reason of \"exeunt why\" means, where to look, and what it costs to end the\n" +
+			"wait by force. Without a reason it lists all. It asks no cluster.",
+		Example: fmt.Sprintf("  %[1]s explain DriverRefuses\n  %[1]s explain", program),
+		RunE: func(command *cobra.Command, words []string) error {
+			format, err := printer.ParseFormat(output)
+			if err != nil || format == printer.Wide || format == printer.Name {
+				return fmt.Errorf("--output must be json, yaml or be left out, not %q", output)
+			}
+			if len(words) > 1 {
+				return fmt.Errorf("%s takes one reason, not %q", command.CommandPath(), words)
+			}
+			return explain(printer.Printer{Out: streams.Out, Format: format}, words)
+		},
+		ValidArgsFunction: completeReasons,
+	}
+	command.Flags().StringVarP(&output, "output", "o", "", "json or yaml; empty prints text")
+	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+// explain prints one reason, or all.
+func explain(out printer.Printer, words []string) error {
+	if len(words) == 0 {
+		return explainAll(out)
+	}
+	reason, err := findReason(words[0])
+	if err != nil {
+		return err
+	}
+	row := reason.Describe()
+	if out.Format != printer.Text {
+		return out.Value(explained(reason))
+	}
+	return writeLines(out.Out,
+		row.Name, "",
+		paragraph("Meaning:  ", row.Meaning),
+		paragraph("Look at:  ", row.Look),
+		paragraph("By force: ", row.Force))
+}
+
+func explainAll(out printer.Printer) error {
+	var rows []explainedReason
+	width := 0
+	for _, reason := range blocker.Reasons() {
+		rows = append(rows, explained(reason))
+		width = max(width, len(reason.String()))
+	}
+	if out.Format != printer.Text {
+		return out.Value(map[string][]explainedReason{"items": rows})
+	}
+	lines := []string{fmt.Sprintf("%-*s  %s", width, "REASON", "MEANING")}
+	for _, row := range rows {
+		lines = append(lines, paragraph(fmt.Sprintf("%-*s  ", width, row.Reason), row.Meaning))
+	}
+	return writeLines(out.Out, lines...)
+}
+
+func explained(reason blocker.Reason) explainedReason {
+	row := reason.Describe()
+	return explainedReason{row.Name, row.Meaning, row.Look, row.Force}
+}
+
+// findReason returns the reason with the name, regardless of case.
+func findReason(name string) (blocker.Reason, error) {
+	var names []string
+	for _, reason := range blocker.Reasons() {
+		if strings.EqualFold(reason.String(), name) {
+			return reason, nil
+		}
+		names = append(names, reason.String())
+	}
+	if meant := suggest.Closest(name, names); meant != "" {
+		return 0, fmt.Errorf("there is no reason %q, did you mean %s?", name, meant)
+	}
+	return 0, fmt.Errorf("there is no reason %q, exeunt explain lists all", name)
+}
+
+// paragraph returns the text after the name, in lines that fit the width.
+func paragraph(name, text string) string {
+	return name + strings.Join(terminal.Wrap(text, columns-len(name)), "\n"+strings.Repeat(" ", len(name)))
+}
+
+func writeLines(out io.Writer, lines ...string) error {
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
+}

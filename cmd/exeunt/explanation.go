@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+
+	"github.com/exeunt-io/exeunt/internal/demo"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/printer"
+	"github.com/exeunt-io/exeunt/pkg/why/reference"
+)
+
+// The exit codes of an explanation.
+const (
+	exitWaiting = 2
+	exitStuck   = 3
+)
+
+// grace is how long an explanation may take after its timeout, to say what was not seen.
+const grace = 2 * time.Second
+
+// explanation is one run of "exeunt why".
+type explanation struct {
+	*whyFlags
+	streams   genericiooptions.IOStreams
+	printer   printer.Printer
+	config    *rest.Config
+	namespace string
+	enforced  bool // the user chose the namespace
+}
+
+func newExplanation(flags *whyFlags, streams genericiooptions.IOStreams) *explanation {
+	return &explanation{whyFlags: flags, streams: streams, printer: printer.Printer{
+		Out: streams.Out, Format: flags.format, Color: demo.SupportsColor(streams.Out), Compact: flags.watch,
+	}}
+}
+
+// run explains the objects of the command line and the files.
+func (e *explanation) run(ctx context.Context, words []string) error {
+	if err := e.connect(); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	explorer, err := e.open()
+	if err != nil {
+		return err
+	}
+	if e.all || e.allNamespaces {
+		return e.survey(limited, explorer)
+	}
+	refs, err := within(limited, 0, func() ([]cluster.Ref, error) { return e.resolve(explorer.Reader(), words) })
+	switch {
+	case err != nil:
+		return e.sentence(err)
+	case e.watch && len(refs) != 1:
+		return fmt.Errorf("--watch explains one object, not %d", len(refs))
+	case e.watch:
+		return e.follow(ctx, refs[0])
+	case len(refs) == 1 && len(e.files) == 0:
+		return e.one(limited, explorer, refs[0])
+	}
+	return e.several(limited, explorer, refs)
+}
+
+// connect reads the kubeconfig.
+func (e *explanation) connect() (err error) {
+	if e.config, err = e.whyFlags.config.ToRESTConfig(); err != nil {
+		return fmt.Errorf("load kubeconfig: %w", err)
+	}
+	if e.namespace, e.enforced, err = e.whyFlags.config.ToRawKubeConfigLoader().Namespace(); err != nil {
+		return fmt.Errorf("load kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// open returns an explorer that has read nothing yet. Requests of discovery take no context
+// and are bounded by the timeout of the connection.
+func (e *explanation) open() (*why.Explorer, error) {
+	config := rest.CopyConfig(e.config)
+	if config.Timeout == 0 {
+		config.Timeout = e.timeout
+	}
+	reader, err := cluster.NewReader(config)
+	if err != nil {
+		return nil, err
+	}
+	return why.NewExplorer(reader, cluster.Commands{Context: *e.whyFlags.config.Context}, e.probe), nil
+}
+
+// resolve returns the objects of the command line and the files.
+func (e *explanation) resolve(reader *cluster.Reader, words []string) ([]cluster.Ref, error) {
+	resolver := reference.NewResolver(reader, e.namespace, e.enforced)
+	refs, err := resolver.Words(words)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range e.files {
+		found, err := e.read(resolver, name)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, found...)
+	}
+	return refs, nil
+}
+
+func (e *explanation) read(resolver *reference.Resolver, name string) ([]cluster.Ref, error) {
+	var in io.Reader = e.streams.In
+	if name == "-" {
+		name = "standard input"
+	} else {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("open file: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	refs, err := resolver.Read(in)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return refs, nil
+}
+
+// one explains one object.
+func (e *explanation) one(ctx context.Context, explorer *why.Explorer, ref cluster.Ref) error {
+	report, err := within(ctx, grace, func() (blocker.Report, error) { return explorer.Explain(ctx, ref) })
+	if err != nil {
+		return e.sentence(unreadable(ref, err))
+	}
+	if err := e.printer.Report(report, explorer.Reader().Now()); err != nil {
+		return err
+	}
+	return outcome(report.Verdict, e.late(ctx))
+}
+
+// several explains several objects. Objects that cannot be read are named in the error.
+func (e *explanation) several(ctx context.Context, explorer *why.Explorer, refs []cluster.Ref) error {
+	answers, err := within(ctx, grace, func() ([]why.Answer, error) { return explorer.Several(ctx, refs), nil })
+	if err != nil {
+		return e.sentence(err)
+	}
+	var reports []blocker.Report
+	var errs []error
+	worst := blocker.Gone
+	for _, answer := range answers {
+		if answer.Err != nil {
+			errs = append(errs, e.sentence(unreadable(answer.Ref, answer.Err)))
+			continue
+		}
+		reports = append(reports, answer.Report)
+		worst = max(worst, answer.Report.Verdict)
+	}
+	if err := e.printer.Reports(reports, explorer.Reader().Now()); err != nil {
+		return err
+	}
+	return outcome(worst, errors.Join(append(errs, e.late(ctx))...))
+}
+
+// survey explains all that waits.
+func (e *explanation) survey(ctx context.Context, explorer *why.Explorer) error {
+	scope := why.Scope{OlderThan: e.olderThan}
+	if e.enforced && !e.allNamespaces {
+		scope.Namespace = e.namespace
+	}
+	survey, err := within(ctx, grace, func() (why.Survey, error) { return explorer.All(ctx, scope) })
+	if err != nil {
+		return e.sentence(err)
+	}
+	if err := e.printer.Survey(survey, explorer.Reader().Now()); err != nil {
+		return err
+	}
+	worst := blocker.Gone
+	for _, item := range survey.Items {
+		worst = max(worst, item.Verdict)
+	}
+	return outcome(worst, e.late(ctx))
+}
+
+// late returns the error of an explanation that its timeout has ended.
+func (e *explanation) late(ctx context.Context) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil
+	}
+	return fmt.Errorf("the API server %s did not answer all requests within %s (--timeout): what is incomplete was not seen", e.config.Host, e.timeout)
+}
+
+// outcome returns the error with the exit code of the verdict, or of err if that is higher.
+func outcome(verdict blocker.Verdict, err error) error {
+	code := 0
+	switch verdict {
+	case blocker.Waiting, blocker.Unknown:
+		code = exitWaiting
+	case blocker.Stuck:
+		code = exitStuck
+	}
+	if err != nil {
+		code = max(code, exitError)
+	}
+	if code == 0 {
+		return nil
+	}
+	return exitCode{code, err}
+}
+
+// within returns the result of work, or the error of the context if work goes on for longer
+// than extra after its end: requests of discovery do not end with the context.
+func within[T any](ctx context.Context, extra time.Duration, work func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() {
+		value, err := work()
+		results <- result{value, err}
+	}()
+	select {
+	case r := <-results:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	patience := time.NewTimer(extra)
+	defer patience.Stop()
+	select {
+	case r := <-results:
+		return r.value, r.err
+	case <-patience.C:
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
