@@ -1,0 +1,124 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// contents are the cluster-wide kinds of the snapshot API, which name the source volumes by
+// handle.
+var contents = []schema.GroupResource{
+	{Group: "snapshot.storage.k8s.io", Resource: "volumesnapshotcontents"},
+	{Group: "groupsnapshot.storage.k8s.io", Resource: "volumegroupsnapshotcontents"},
+}
+
+// readSnapshots reads the contents of snapshots and of group snapshots. A cluster that does
+// not serve a kind has none.
+func (r *reading) readSnapshots(ctx context.Context) {
+	for _, resource := range contents {
+		version, err := r.servedVersion(ctx, resource)
+		switch {
+		case err != nil:
+			r.refs.miss(fmt.Sprintf("could not find out whether cluster %s serves %s: %v", r.Name, resource, err))
+		case version != "":
+			r.readContents(ctx, resource, version)
+		}
+	}
+}
+
+// servedVersion returns a version in which the API server serves the resource, "" if it
+// does not serve the resource.
+func (c *Cluster) servedVersion(ctx context.Context, resource schema.GroupResource) (string, error) {
+	var groups metav1.APIGroupList
+	if err := c.decode(ctx, "/apis", &groups); err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == resource.Group })
+	if at < 0 {
+		return "", nil
+	}
+	group := groups.Groups[at]
+	for _, version := range append([]metav1.GroupVersionForDiscovery{group.PreferredVersion}, group.Versions...) {
+		var served metav1.APIResourceList
+		if err := c.decode(ctx, "/apis/"+version.GroupVersion, &served); err != nil {
+			return "", err
+		}
+		if slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
+			return version.Version, nil
+		}
+	}
+	return "", nil
+}
+
+func (c *Cluster) decode(ctx context.Context, path string, into any, parameters ...string) error {
+	text, err := c.raw(ctx, path, parameters...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("decode %s: %w", path, err)
+	}
+	return nil
+}
+
+// contentPage is a page of snapshot contents of any version.
+type contentPage struct {
+	Metadata metav1.ListMeta
+	Items    []struct{ Spec, Status any }
+}
+
+func (r *reading) readContents(ctx context.Context, resource schema.GroupResource, version string) {
+	path := "/apis/" + resource.Group + "/" + version + "/" + resource.Resource
+	r.page(ctx, resource, "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
+		parameters := []string{"limit", strconv.Itoa(pageSize)}
+		if options.Continue != "" {
+			parameters = append(parameters, "continue", options.Continue)
+		}
+		var page contentPage
+		if err := r.decode(ctx, path, &page, parameters...); err != nil {
+			return "", err
+		}
+		for _, item := range page.Items {
+			r.addHandles(item.Spec)
+			r.addHandles(item.Status)
+		}
+		return page.Metadata.Continue, nil
+	})
+}
+
+// addHandles adds the handles in the fields volumeHandle and volumeHandles, wherever the
+// version has them.
+func (r *reading) addHandles(value any) {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			r.addHandles(element)
+		}
+	case map[string]any:
+		for key, element := range value {
+			switch handle, isText := element.(string); {
+			case key == "volumeHandle" && isText:
+				r.refs.use(r.refs.snapshots, handle)
+			case key == "volumeHandles":
+				r.addHandleList(element)
+			default:
+				r.addHandles(element)
+			}
+		}
+	}
+}
+
+func (r *reading) addHandleList(value any) {
+	list, _ := value.([]any)
+	for _, element := range list {
+		if handle, isText := element.(string); isText {
+			r.refs.use(r.refs.snapshots, handle)
+		}
+	}
+}

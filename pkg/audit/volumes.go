@@ -1,0 +1,135 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/exeunt-io/exeunt/pkg/audit/verdict"
+)
+
+// Driver is the part of a CSI driver that an audit calls.
+type Driver interface {
+	Name() string
+	// ListsVolumes reports whether the driver has the capability LIST_VOLUMES.
+	ListsVolumes() bool
+	ListVolumes(context.Context, *spec.ListVolumesRequest) (*spec.ListVolumesResponse, error)
+	ValidateVolumeCapabilities(context.Context, *spec.ValidateVolumeCapabilitiesRequest) (*spec.ValidateVolumeCapabilitiesResponse, error)
+}
+
+// Volume is one volume of the storage system.
+type Volume struct {
+	Handle string
+	// Name is the requested name, "" if unknown.
+	Name string
+	// Size is in bytes, 0 if unknown.
+	Size int64
+	// Created is the time of creation, or Age the age as the file has it; empty if unknown.
+	Created time.Time
+	Age     string
+	// Attached: the volume is published to a node.
+	Attached bool
+	// Source is the handle of the volume that this volume was cloned from, or "".
+	Source  string
+	Context map[string]string
+}
+
+// lister lists the volumes of a storage system.
+type lister interface {
+	// list calls begin before the first volume, and again when it starts over.
+	list(ctx context.Context, begin func(), visit func(Volume)) error
+}
+
+// pageSize is the number of entries that are requested in one page, of volumes and of
+// objects.
+const pageSize = 500
+
+// maxEmptyPages is the number of empty pages in a row after which a list is wrong.
+const maxEmptyPages = 100
+
+// driverLister lists the volumes of a CSI driver.
+type driverLister struct{ driver Driver }
+
+// list starts over once if the driver does not accept its own page token any more, as the
+// CSI specification says.
+func (l driverLister) list(ctx context.Context, begin func(), visit func(Volume)) error {
+	err := l.listOnce(ctx, begin, visit)
+	if status.Code(errors.Unwrap(err)) == codes.Aborted {
+		err = l.listOnce(ctx, begin, visit)
+	}
+	return err
+}
+
+func (l driverLister) listOnce(ctx context.Context, begin func(), visit func(Volume)) error {
+	begin()
+	pages := pageCheck{seen: set{}, tokens: set{}}
+	request := &spec.ListVolumesRequest{MaxEntries: pageSize}
+	for {
+		page, err := l.driver.ListVolumes(ctx, request)
+		if err != nil {
+			return fmt.Errorf("ListVolumes failed after %d volumes: %w", len(pages.seen), err)
+		}
+		if err := pages.add(page); err != nil {
+			return fmt.Errorf("ListVolumes answers wrongly after %d volumes: %w", len(pages.seen), err)
+		}
+		for _, entry := range page.GetEntries() {
+			visit(volumeOf(entry))
+		}
+		if request.StartingToken = page.GetNextToken(); request.StartingToken == "" {
+			return nil
+		}
+	}
+}
+
+// volumeOf returns the volume of an entry.
+func volumeOf(entry *spec.ListVolumesResponse_Entry) Volume {
+	volume := entry.GetVolume()
+	return Volume{
+		Handle: volume.GetVolumeId(), Name: verdict.Name(volume.GetVolumeId(), volume.GetVolumeContext()),
+		Size: volume.GetCapacityBytes(), Context: volume.GetVolumeContext(),
+		Attached: len(entry.GetStatus().GetPublishedNodeIds()) > 0,
+		Source:   volume.GetContentSource().GetVolume().GetVolumeId(),
+	}
+}
+
+// pageCheck finds errors in the pages of one list.
+type pageCheck struct {
+	seen, tokens set
+	empty        int
+}
+
+// add returns the first error in the next page.
+func (p *pageCheck) add(page *spec.ListVolumesResponse) error {
+	if count := len(page.GetEntries()); count > pageSize {
+		return fmt.Errorf("a page has %d entries, at most %d were requested", count, pageSize)
+	}
+	for _, entry := range page.GetEntries() {
+		handle := entry.GetVolume().GetVolumeId()
+		switch {
+		case handle == "":
+			return errors.New("an entry has no volume ID")
+		case p.seen.has(handle):
+			return fmt.Errorf("volume %q is listed twice", handle)
+		}
+		p.seen.add(handle)
+	}
+	if p.empty++; len(page.GetEntries()) > 0 {
+		p.empty = 0
+	}
+	token := page.GetNextToken()
+	switch {
+	case token == "":
+		return nil
+	case p.tokens.has(token):
+		return fmt.Errorf("page token %q is repeated", token)
+	case p.empty > maxEmptyPages:
+		return fmt.Errorf("%d pages in a row are empty", p.empty)
+	}
+	p.tokens.add(token)
+	return nil
+}
