@@ -39,6 +39,9 @@ type Reader struct {
 func NewReader(config *rest.Config) (*Reader, error) {
 	r := &Reader{server: &serverClock{local: time.Now}}
 	config = rest.CopyConfig(config)
+	if config.UserAgent == "" { // a shared HTTP client gets no default
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
 	config.QPS = -1 // a few requests in all; the API server's own limits hold
 	config.WarningHandler = rest.NoWarnings{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return roundTripper{next, r.server} })
