@@ -48,7 +48,7 @@ func serviceOf(w workload, controller families.Controller, driver string, leases
 // namesOther reports whether the text names one of the other drivers, or is a flag or variable
 // for the name of a driver.
 func namesOther(text string, others []string) bool {
-	return namesAnyDriver(text) || slices.ContainsFunc(others, func(other string) bool { return hasWord(text, other) })
+	return namesAnyDriver(text) || slices.ContainsFunc(others, func(other string) bool { return namesDriver(text, other) })
 }
 
 // isHeldBy reports whether the holder of the Lease is a pod of the workload, by its name. The
@@ -94,32 +94,37 @@ func textsOf(w workload) []string {
 }
 
 // namesDriver reports whether the text has the driver's name as a whole word, as it is or as
-// Leases and finalizers have it.
+// Leases and finalizers have it. The driver's name may be given in both forms.
 func namesDriver(text, driver string) bool {
-	return hasWord(text, driver) || hasWord(text, families.SanitizedDriver(driver))
-}
-
-func hasWord(text, word string) bool {
-	for rest := text; word != ""; {
-		i := strings.Index(rest, word)
-		if i < 0 {
-			return false
-		}
-		end := i + len(word)
-		before, after := rest[:i], rest[end:]
-		if !endsInName(before) && !startsInName(after) {
+	word := families.SanitizedDriver(driver)
+	for i := range text {
+		rest := text[i:]
+		if driver != "" && startsWithDriver(rest, word) && (i == 0 || !isNameByte(text[i-1])) &&
+			(len(rest) == len(word) || !isNameByte(rest[len(word)])) {
 			return true
 		}
-		rest = rest[i+1:]
 	}
 	return false
 }
 
-func endsInName(text string) bool   { return text != "" && isNameByte(text[len(text)-1]) }
-func startsInName(text string) bool { return text != "" && isNameByte(text[0]) }
+// startsWithDriver reports whether the text starts with the driver's name, in which - stands
+// for any character but letters and digits.
+func startsWithDriver(text, word string) bool {
+	if len(text) < len(word) {
+		return false
+	}
+	for i := range len(word) {
+		if word[i] != text[i] && (word[i] != '-' || isAlphanumeric(text[i])) {
+			return false
+		}
+	}
+	return true
+}
 
-func isNameByte(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '-' || b == '.'
+func isNameByte(b byte) bool { return isAlphanumeric(b) || b == '-' || b == '.' }
+
+func isAlphanumeric(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
 }
 
 // namesAnyDriver reports whether the text is a flag or variable with the name of a driver.

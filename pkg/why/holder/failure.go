@@ -24,20 +24,20 @@ type failure struct {
 	since    time.Time
 }
 
-// failure returns the error that one of the controllers reports for the object now, or nil.
-// Events that cannot be listed report none.
-func (f Finder) failure(ctx context.Context, object *unstructured.Unstructured, controllers []families.Controller, driver string) *failure {
-	events, _ := cluster.EventsOf(ctx, f.Reader, object.GetNamespace(), string(object.GetUID()))
+// failure returns the error that one of the controllers reports for the object now, or nil,
+// and whether the events of the object were seen.
+func (f Finder) failure(ctx context.Context, object *unstructured.Unstructured, controllers []families.Controller, driver string) (*failure, bool) {
+	events, seen := cluster.EventsOf(ctx, f.Reader, object.GetNamespace(), string(object.GetUID()))
 	asked := deletionAsked(object)
 	for _, controller := range controllers {
 		if found := eventFailure(events, controller, driver, asked, f.Reader.Now()); found != nil {
-			return found
+			return found, seen
 		}
 		if found := conditionFailure(object, controller, asked); found != nil {
-			return found
+			return found, seen
 		}
 	}
-	return nil
+	return nil, seen
 }
 
 // deletionAsked returns when the deletion of the object was requested, or the zero time.

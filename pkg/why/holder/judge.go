@@ -15,10 +15,14 @@ import (
 // object. driver is the name of the CSI driver of the object, or "".
 func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, finalizer string, family families.Family, driver string) blocker.Blocker {
 	finding := f.LookAll(ctx, family.Controllers(), driver)
-	if found := f.failure(ctx, object, family.Controllers(), driver); found != nil {
+	found, seen := f.failure(ctx, object, family.Controllers(), driver)
+	if found != nil {
 		finding = f.withFailure(finding, object, *found)
 	}
 	reason, verdict := blocker.JudgeController(finding.State)
+	if verdict == blocker.Waiting && !seen { // the controller may report an error
+		verdict = blocker.Unknown
+	}
 	if reason == blocker.ControllerGone {
 		finding.Next += "\n" + f.RemovalStep(object, finalizer, family.Force)
 	}

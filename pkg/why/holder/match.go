@@ -12,7 +12,7 @@ import (
 func labelSet(set map[string]string) labels.Set { return labels.Set(set) }
 
 // fittingContainers returns the containers of the workload that run the controller: by
-// image or command, or all containers of a workload that has the controller's labels.
+// image or command, or all containers of a workload that has the controller's labels or name.
 func fittingContainers(controller families.Controller, w workload) []corev1.Container {
 	all := slices.Concat(w.spec.Containers, restartableInits(w.spec))
 	var fitting []corev1.Container
@@ -21,10 +21,16 @@ func fittingContainers(controller families.Controller, w workload) []corev1.Cont
 			fitting = append(fitting, container)
 		}
 	}
-	if len(fitting) == 0 && (controller.HasLabels(w.labels) || controller.HasLabels(w.podLabels)) {
+	if len(fitting) == 0 && (controller.HasLabels(w.labels) || controller.HasLabels(w.podLabels) || hasName(controller, w)) {
 		return all
 	}
 	return fitting
+}
+
+// hasName reports whether the workload has the name of the controller, in a namespace where
+// the controller is usually installed.
+func hasName(controller families.Controller, w workload) bool {
+	return w.pod == nil && w.name == controller.Name && slices.Contains(controller.Namespaces, w.namespace)
 }
 
 // restartableInits returns the init containers that run beside the others: sidecars.

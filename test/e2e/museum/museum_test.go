@@ -29,6 +29,8 @@ type exhibit struct {
 	roots []blocker.Reason
 	// next is text that a next step of the report has to contain.
 	next string
+	// evidence are texts that the evidence of the report has to contain.
+	evidence []string
 	// step carries out the next step, and plays the programs that cannot run here. The object
 	// has to go afterwards. nil for exhibits that nobody asked to delete.
 	step func(r *room)
@@ -36,7 +38,7 @@ type exhibit struct {
 
 // exhibits returns all exhibits.
 func exhibits() []exhibit {
-	return slices.Concat(volumes(), nodePods())
+	return slices.Concat(volumes(), nodePods(), operators())
 }
 
 func TestExhibits(t *testing.T) {
@@ -89,6 +91,11 @@ func (e exhibit) expect(t *testing.T, report blocker.Report) {
 	for _, want := range e.roots {
 		if !slices.Contains(found, want) {
 			t.Errorf("the root reasons are %v, want %v, in %+v", found, want, report)
+		}
+	}
+	for _, want := range e.evidence {
+		if text := evidenceOf(report); !strings.Contains(text, want) {
+			t.Errorf("the evidence is %q, want %q in it", text, want)
 		}
 	}
 	if !strings.Contains(strings.Join(next, "\n"), e.next) {

@@ -24,6 +24,9 @@ func (r *room) createNamespace() string {
 	return namespace.Name
 }
 
+// noPods is the annotation of Deployments whose pods the exhibit creates itself.
+const noPods = "museum.example/no-pods"
+
 // createDeployment creates a Deployment with one container "main", its status, and its
 // pods, so many of which are ready. The other pods have not started.
 func (r *room) createDeployment(namespace, name, image string, replicas, ready int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
@@ -44,7 +47,11 @@ func (r *room) createDeployment(namespace, name, image string, replicas, ready i
 	}
 	created, err := r.Client.AppsV1().Deployments(namespace).Create(r.Ctx, deployment, metav1.CreateOptions{})
 	r.Must(err, "create Deployment")
+	_, itself := deployment.Annotations[noPods]
 	for i := range replicas {
+		if itself {
+			break
+		}
 		set := notReady
 		if i < ready {
 			set = isReady
