@@ -38,7 +38,7 @@ type exhibit struct {
 
 // exhibits returns all exhibits.
 func exhibits() []exhibit {
-	return slices.Concat(volumes(), nodePods(), operators())
+	return slices.Concat(volumes(), nodePods(), operators(), healthyOperators())
 }
 
 func TestExhibits(t *testing.T) {
@@ -48,7 +48,9 @@ func TestExhibits(t *testing.T) {
 			args := e.build(r)
 			report := r.why(args...)
 			e.expect(t, report)
-			if report.Verdict != blocker.Stuck {
+			if report.Verdict == blocker.Stuck {
+				r.expectStuckOrUnknownWithoutRights(args)
+			} else {
 				r.expectNeverStuckWithoutRights(args)
 			}
 			if e.step != nil {

@@ -65,7 +65,7 @@ var rights = []rbacv1.PolicyRule{
 // objectRights are rights to explained objects that the command reads for nothing else. They
 // are never missing.
 var objectRights = []rbacv1.PolicyRule{{
-	APIGroups: []string{"keda.sh", "ray.io", "kueue.x-k8s.io", "kubevirt.io", "monitoring.coreos.com", "acme.cert-manager.io", "elbv2.k8s.aws", "networking.k8s.io", "museum.example"},
+	APIGroups: []string{"keda.sh", "ray.io", "kueue.x-k8s.io", "kubevirt.io", "monitoring.coreos.com", "acme.cert-manager.io", "elbv2.k8s.aws", "networking.k8s.io", "museum.example", "operator.victoriametrics.com", "grafana.integreatly.org"},
 	Resources: []string{"*"}, Verbs: []string{"get", "list"},
 }}
 
@@ -76,20 +76,43 @@ func rule(group string, resources ...string) rbacv1.PolicyRule {
 // expectNeverStuckWithoutRights explains the object once without each right.
 func (r *room) expectNeverStuckWithoutRights(args []string) {
 	r.T.Helper()
-	for i, missing := range rights {
-		user := r.createUserWithout(i)
-		stdout, stderr, _ := r.run(append([]string{"why", "-o", "json", "-n", r.Namespace, "--as", user}, args...)...)
-		var report blocker.Report
-		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
-			if !strings.Contains(stderr, "forbidden") && !strings.Contains(stderr, "no right") {
-				r.T.Errorf("without %v, exeunt why %v printed %q and %q", missing.Resources, args, stdout, stderr)
-			}
-			continue // the right to read the object itself is missing
-		}
+	for missing, report := range r.whyWithoutRights(args) {
 		if report.Verdict == blocker.Stuck {
-			r.T.Errorf("without %v, %v is called stuck: %+v", missing.Resources, args, report)
+			r.T.Errorf("without %s, %v is called stuck: %+v", missing, args, report)
 		}
 	}
+}
+
+// expectStuckOrUnknownWithoutRights explains an object that is stuck once without each right:
+// what was not seen never counts as alive.
+func (r *room) expectStuckOrUnknownWithoutRights(args []string) {
+	r.T.Helper()
+	for missing, report := range r.whyWithoutRights(args) {
+		if report.Verdict != blocker.Stuck && report.Verdict != blocker.Unknown {
+			r.T.Errorf("without %s, the verdict of %v is %v: %+v", missing, args, report.Verdict, report)
+		}
+		if report.Verdict == blocker.Unknown && len(report.Incomplete) == 0 {
+			r.T.Errorf("without %s, %v is unknown, and nothing is called incomplete: %+v", missing, args, report)
+		}
+	}
+}
+
+// whyWithoutRights explains the object once without each right, by the resources that are
+// missing. Without the right to read the object itself there is no report.
+func (r *room) whyWithoutRights(args []string) map[string]blocker.Report {
+	r.T.Helper()
+	reports := map[string]blocker.Report{}
+	for i, rule := range rights {
+		missing := strings.Join(rule.Resources, ", ")
+		stdout, stderr, _ := r.run(append([]string{"why", "-o", "json", "-n", r.Namespace, "--as", r.createUserWithout(i)}, args...)...)
+		var report blocker.Report
+		if err := json.Unmarshal([]byte(stdout), &report); err == nil {
+			reports[missing] = report
+		} else if !strings.Contains(stderr, "forbidden") && !strings.Contains(stderr, "no right") {
+			r.T.Errorf("without %s, exeunt why %v printed %q and %q", missing, args, stdout, stderr)
+		}
+	}
+	return reports
 }
 
 // createUserWithout returns a user who may read everything but the resources of one rule.
