@@ -9,7 +9,7 @@
 //	within the grace period                      GracePeriod, waiting
 //	past it, the kubelet reports an error now    KubeletStopping, stuck
 //	past it, the kubelet seen alive              KubeletStopping, waiting
-//	past it, the kubelet not seen                KubeletStopping, unknown
+//	past it, the kubelet or events not seen      KubeletStopping, unknown
 package podend
 
 import (
@@ -45,6 +45,8 @@ type State struct {
 	Lease blocker.LeaseState
 	// ReportsError: the kubelet reports an error now.
 	ReportsError bool
+	// EventsUnseen: the events of the pod could not be read.
+	EventsUnseen bool
 	// CollectorDue: the pod garbage collector was seen alive, and had no time to act yet.
 	CollectorDue bool
 }
@@ -63,6 +65,8 @@ func Decide(s State) (blocker.Reason, blocker.Verdict, bool) {
 		return blocker.GracePeriod, blocker.Waiting, true
 	case s.ReportsError:
 		return blocker.KubeletStopping, blocker.Stuck, true
+	case s.EventsUnseen: // the kubelet may report an error
+		return blocker.KubeletStopping, blocker.Unknown, true
 	case s.Lease == blocker.LeaseHeld, s.Node == NodeReady && s.Lease == blocker.LeaseAbsent:
 		return blocker.KubeletStopping, blocker.Waiting, true
 	}

@@ -20,6 +20,7 @@ func TestDecide(t *testing.T) {
 		"within the grace period, node gone":   {podend.State{WithinGrace: true, Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
 		"node just gone, collector alive":      {podend.State{Node: podend.NodeAbsent, CollectorDue: true}, blocker.NodeGone, blocker.Waiting},
 		"kubelet alive and slow":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld}, blocker.KubeletStopping, blocker.Waiting},
+		"kubelet alive, events not seen":       {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld, EventsUnseen: true}, blocker.KubeletStopping, blocker.Unknown},
 		"kubelet cannot unmount":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld, ReportsError: true}, blocker.KubeletStopping, blocker.Stuck},
 		"node not ready, kubelet silent":       {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseExpiredTwice}, blocker.NodeUnreachable, blocker.Stuck},
 		"node not ready, kubelet reports":      {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseHeld}, blocker.NodeUnreachable, blocker.Unknown},
@@ -41,9 +42,9 @@ func TestDecide(t *testing.T) {
 func TestPodIsStuckOnlyWithEvidence(t *testing.T) {
 	for node := podend.NodeUnseen; node <= podend.NodeReady; node++ {
 		for lease := blocker.LeaseUnseen; lease <= blocker.LeaseExpiredTwice; lease++ {
-			for bits := range 16 {
+			for bits := range 32 {
 				s := podend.State{
-					KubeletFinished: bits&1 != 0, WithinGrace: bits&2 != 0, ReportsError: bits&4 != 0, CollectorDue: bits&8 != 0, Node: node, Lease: lease,
+					KubeletFinished: bits&1 != 0, WithinGrace: bits&2 != 0, ReportsError: bits&4 != 0, CollectorDue: bits&8 != 0, EventsUnseen: bits&16 != 0, Node: node, Lease: lease,
 				}
 				expectEvidence(t, s)
 			}

@@ -18,7 +18,8 @@ const recent = 10 * time.Minute
 
 // observeEvents finds the last error that the kubelet reports about stopping the pod.
 func (o *observation) observeEvents(ctx context.Context, e chain.Explorer) {
-	events, _ := cluster.EventsOf(ctx, e.Reader(), o.pod.Namespace, string(o.pod.UID))
+	events, seen := cluster.EventsOf(ctx, e.Reader(), o.pod.Namespace, string(o.pod.UID))
+	o.state.EventsUnseen = !seen
 	for _, event := range slices.Backward(events) {
 		if isTeardownFailure(event) && e.Reader().Now().Sub(cluster.EventTime(event)) <= recent {
 			o.state.ReportsError = true
