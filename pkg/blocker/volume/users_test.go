@@ -198,25 +198,3 @@ func TestMessages(t *testing.T) {
 		}
 	}
 }
-
-func TestEitherIsStuckOnlyIfBothAre(t *testing.T) {
-	for a := range controllers() {
-		for b := range controllers() {
-			if a.ReportsError || b.ReportsError || a.Lease != b.Lease { // both programs use one Lease
-				continue
-			}
-			_, verdict := blocker.JudgeController(Either(a, b))
-			_, first := blocker.JudgeController(a)
-			_, second := blocker.JudgeController(b)
-			if verdict == blocker.Stuck && first != blocker.Stuck && second != blocker.Stuck {
-				t.Fatalf("Either(%+v, %+v) is stuck, and neither is", a, b)
-			}
-			if alive := first == blocker.Waiting || second == blocker.Waiting; verdict == blocker.Stuck && alive {
-				t.Fatalf("Either(%+v, %+v) is stuck, and one lives", a, b)
-			}
-			if Either(a, b) != Either(b, a) {
-				t.Fatalf("Either(%+v, %+v) depends on the order", a, b)
-			}
-		}
-	}
-}

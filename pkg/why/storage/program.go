@@ -17,27 +17,7 @@ func look(ctx context.Context, e chain.Explorer, finalizer, kind, group, driver 
 	if !known {
 		return holder.Finding{}
 	}
-	var all holder.Finding
-	for i, controller := range family.Controllers() {
-		finding := e.Holders().Look(ctx, controller, driver)
-		if i == 0 {
-			all = finding
-			continue
-		}
-		all = either(all, finding)
-	}
-	return all
-}
-
-// either returns what is known of two controllers each of which may act. The texts are those
-// of the one that was seen more clearly.
-func either(a, b holder.Finding) holder.Finding {
-	if volume.Clearer(b.State, a.State) {
-		a, b = b, a
-	}
-	a.State = volume.Either(a.State, b.State)
-	a.Containers = append(a.Containers, b.Containers...)
-	return a
+	return e.Holders().LookAll(ctx, family.Controllers(), driver)
 }
 
 // programs returns the containers as the decisions take them.
