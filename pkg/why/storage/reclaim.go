@@ -100,13 +100,14 @@ func lastOf(events []corev1.Event, reasons ...string) *corev1.Event {
 	return nil
 }
 
-// observeSharing searches all volumes for others on the disk, only if nothing else explains
-// the wait: clusters have tens of thousands.
+// observeSharing searches all volumes for others on the disk, unless the volume is stuck for
+// another reason anyway: clusters have tens of thousands of volumes.
 func (r *reclaimed) observeSharing(ctx context.Context) {
 	r.state.Shared = volume.No
-	explained := volume.Reclaim(r.state)[0]
-	if explained.Reason != blocker.DriverDeletes && explained.Reason != blocker.ControllerUnseen && explained.Reason != blocker.DriverRefuses {
-		return
+	for _, judgment := range volume.Reclaim(r.state) {
+		if judgment.Verdict == blocker.Stuck && judgment.Reason != blocker.DriverRefuses {
+			return
+		}
 	}
 	driver := disk.Driver{Name: r.driver, Translator: migration.New().For(r.driver)}
 	seen := cluster.Each(ctx, r.Reader(), cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {

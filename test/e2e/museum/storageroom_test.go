@@ -1,0 +1,178 @@
+package museum
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// loops runs pv-controller with leader election; the exhibit starts the provisioner.
+var loops = &harness.Setup{NoProvisioner: true, LeaderElection: true}
+
+// day is long for every Lease of an exhibit.
+const day = 24 * time.Hour
+
+// driverName is the name of the exhibit's own CSI driver.
+func (r *room) driverName() string { return r.Namespace + ".example.com" }
+
+// leaseName is the name of the leader Lease of the exhibit's provisioner.
+func (r *room) leaseName() string { return strings.ReplaceAll(r.driverName(), ".", "-") }
+
+// serve starts the exhibit's own driver and a provisioner of Exeunt that leads, and creates
+// the class of the exhibit.
+func (r *room) serve(args ...string) (*harness.ScriptedDriver, *sandbox.Process) {
+	r.T.Helper()
+	driver := harness.NewScriptedDriver(r.Session, false)
+	process := r.provision(driver, args...)
+	r.CreateClass(func(class *storagev1.StorageClass) { class.Provisioner = driver.Config.Name })
+	return driver, process
+}
+
+// provision starts a provisioner of Exeunt for the driver.
+func (r *room) provision(driver *harness.ScriptedDriver, args ...string) *sandbox.Process {
+	r.T.Helper()
+	args = append([]string{"--leader-election", "--leader-election-retry-period=500ms", "--retry-interval-start=200ms"}, args...)
+	process := r.StartProvisioner(&sandbox.Driver{Socket: driver.Socket}, "provisioner-"+r.Namespace, nil, args...)
+	r.T.Cleanup(func() { r.StopProcess(process); r.ExpectEnd(process) })
+	return process
+}
+
+// deletePVThenClaim deletes the volume of a new claim, then the claim, and returns the volume
+// once it is released.
+func (r *room) deletePVThenClaim(prepare func(*v1.PersistentVolume)) *v1.PersistentVolume {
+	r.T.Helper()
+	r.CreateClaim("claim", r.Namespace)
+	volume := r.AwaitBound("claim")
+	prepare(volume)
+	r.DeleteVolume(volume.Name)
+	r.DeleteClaim("claim")
+	return r.AwaitVolume(volume.Name, "is released", harness.IsReleased)
+}
+
+// released creates a volume of the exhibit's driver with the provisioner's finalizer whose
+// claim is gone, and deletes it. It lacks pv-protection, as pv-controller has left it.
+func (r *room) released(change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
+	r.T.Helper()
+	volume := r.releasedOnly(change...)
+	r.DeleteVolume(volume.Name)
+	return volume
+}
+
+// releasedOnly is released without the deletion.
+func (r *room) releasedOnly(change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
+	r.T.Helper()
+	volume := r.CreateVolume("disk", v1.PersistentVolumeReclaimDelete, append([]func(*v1.PersistentVolume){r.ofOwnDriver}, change...)...)
+	r.editFinalizers(volume, func(list []string) []string { return finalizer.Without(list, finalizer.VolumeProtection) })
+	return r.setPhase(volume.Name, v1.VolumeReleased, "")
+}
+
+// ofOwnDriver makes the volume one of the exhibit's driver, with a claim that is gone.
+func (r *room) ofOwnDriver(volume *v1.PersistentVolume) {
+	volume.Spec.CSI.Driver = r.driverName()
+	volume.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": r.driverName()}
+	volume.Finalizers = []string{string(finalizer.External)}
+	volume.Spec.ClaimRef = &v1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: r.Namespace, Name: "claim", UID: uuid.NewUUID()}
+}
+
+// setPhase writes the phase and the message of the volume.
+func (r *room) setPhase(name string, phase v1.PersistentVolumePhase, message string) *v1.PersistentVolume {
+	r.T.Helper()
+	volume, err := r.Client.CoreV1().PersistentVolumes().Get(r.Ctx, name, metav1.GetOptions{})
+	r.Must(err, "get volume")
+	volume.Status = v1.PersistentVolumeStatus{Phase: phase, Message: message}
+	volume, err = r.Client.CoreV1().PersistentVolumes().UpdateStatus(r.Ctx, volume, metav1.UpdateOptions{})
+	r.Must(err, "set phase")
+	return volume
+}
+
+// editFinalizers changes the finalizers of the volume, as a program does.
+func (r *room) editFinalizers(volume *v1.PersistentVolume, edit func([]string) []string) {
+	r.T.Helper()
+	now, err := r.Client.CoreV1().PersistentVolumes().Get(r.Ctx, volume.Name, metav1.GetOptions{})
+	r.Must(err, "get volume")
+	now.Finalizers = edit(now.Finalizers)
+	_, err = r.Client.CoreV1().PersistentVolumes().Update(r.Ctx, now, metav1.UpdateOptions{})
+	r.Must(err, "change finalizers")
+}
+
+// reclaim removes the provisioner's finalizer, as the provisioner does once the disk is deleted.
+func (r *room) reclaim(volume string) {
+	r.T.Helper()
+	r.strip(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}, "", volume)
+}
+
+// strip removes all finalizers of the object, as its programs do.
+func (r *room) strip(resource schema.GroupVersionResource, namespace, name string) {
+	r.T.Helper()
+	_, err := r.dynamic().Resource(resource).Namespace(namespace).Patch(r.Ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	r.Must(err, "remove finalizers of "+name)
+}
+
+var (
+	claims      = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	attachments = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"}
+)
+
+// asObject returns the volume as events name it.
+func (r *room) asObject(volume *v1.PersistentVolume) *unstructured.Unstructured {
+	r.T.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(volume)
+	r.Must(err, "convert volume")
+	object := &unstructured.Unstructured{Object: fields}
+	object.SetAPIVersion("v1")
+	object.SetKind("PersistentVolume")
+	return object
+}
+
+// attach creates a VolumeAttachment of the volume to the node.
+func (r *room) attach(volume, node string, finalizers ...string) *storagev1.VolumeAttachment {
+	r.T.Helper()
+	attachment, err := r.Client.StorageV1().VolumeAttachments().Create(r.Ctx, &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + r.Namespace, Finalizers: finalizers},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: r.driverName(), NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+		},
+	}, metav1.CreateOptions{})
+	r.Must(err, "create VolumeAttachment")
+	return attachment
+}
+
+// detachFails writes the error of detaching into the status of the attachment.
+func (r *room) detachFails(attachment *storagev1.VolumeAttachment, message string) {
+	r.T.Helper()
+	attachment.Status = storagev1.VolumeAttachmentStatus{Attached: true, DetachError: &storagev1.VolumeError{Time: metav1.Now(), Message: message}}
+	_, err := r.Client.StorageV1().VolumeAttachments().UpdateStatus(r.Ctx, attachment, metav1.UpdateOptions{})
+	r.Must(err, "set status of VolumeAttachment")
+}
+
+// detach removes the attachment, as the attacher does.
+func (r *room) detach() {
+	r.T.Helper()
+	name := "csi-" + r.Namespace
+	r.strip(attachments, "", name)
+	if err := r.Client.StorageV1().VolumeAttachments().Delete(r.Ctx, name, metav1.DeleteOptions{}); err != nil {
+		r.T.Logf("delete VolumeAttachment: %v", err)
+	}
+}
+
+// patchClaim changes a claim by a merge patch.
+func (r *room) patchClaim(name string, change map[string]any) {
+	r.T.Helper()
+	body, err := json.Marshal(change)
+	r.Must(err, "encode patch")
+	_, err = r.Client.CoreV1().PersistentVolumeClaims(r.Namespace).Patch(r.Ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+	r.Must(err, "patch claim")
+}
