@@ -1,0 +1,99 @@
+package api
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// applicationFinalizers are set on Applications of Argo CD that are deleted with their
+// resources.
+var applicationFinalizers = []string{
+	"resources-finalizer.argocd.argoproj.io",
+	"resources-finalizer.argocd.argoproj.io/background",
+	"resources-finalizer.argocd.argoproj.io/foreground",
+}
+
+// explainApplication returns what the deletion of an Argo CD Application waits for: the
+// objects that status.resources names, then the application controller.
+func explainApplication(ctx context.Context, e chain.Explorer, application *unstructured.Unstructured, finalizer string) blocker.Blocker {
+	controller := applicationController(ctx, e, application, finalizer)
+	children := childrenOf(ctx, e, application)
+	if len(children) == 0 {
+		return controller
+	}
+	deleting, others := split(children)
+	slices.SortFunc(children, compareItems)
+	first := children[0]
+	found := blocker.Blocker{
+		Object: objectOf(first), Finalizer: finalizer, Reason: blocker.DependentsRemain, Verdict: blocker.Waiting, Holder: controller.Holder,
+		Since:    askedAt(application),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.resources of the application names objects that exist: %s", shortened(names(children), 8))},
+		Next:     cluster.Steps("wait for the objects of the application", get(e.Commands(), first.Namespace, first.resource.GroupResource().String(), first.Name, "-o", "yaml")),
+	}
+	if len(others) > 0 { // the controller has not deleted them yet
+		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(others), 8)))
+		found.Blockers = append(found.Blockers, controller)
+	}
+	for _, remains := range terminating(ctx, e, deleting) {
+		found.Blockers = append(found.Blockers, remains.Blockers...)
+	}
+	if controller.Verdict == blocker.Stuck && len(others) == 0 {
+		found.Blockers = append(found.Blockers, controller)
+	}
+	return found
+}
+
+// applicationController returns the blocker of the controller that removes the finalizer.
+func applicationController(ctx context.Context, e chain.Explorer, application *unstructured.Unstructured, finalizer string) blocker.Blocker {
+	gvk := application.GroupVersionKind()
+	if family, known := families.Find(finalizer, gvk.Kind, gvk.Group); known {
+		return e.Holders().Judge(ctx, application, finalizer, family, "")
+	}
+	return e.Holders().Attribute(ctx, application, finalizer)
+}
+
+// childrenOf returns the objects that status.resources names and that exist. Objects of
+// another cluster are not seen.
+func childrenOf(ctx context.Context, e chain.Explorer, application *unstructured.Unstructured) []item {
+	server, _, _ := unstructured.NestedString(application.Object, "spec", "destination", "server")
+	name, _, _ := unstructured.NestedString(application.Object, "spec", "destination", "name")
+	if server != "" && server != "https://kubernetes.default.svc" || server == "" && name != "" && name != "in-cluster" {
+		e.Reader().Note("the application %s/%s deploys to another cluster, whose objects are not seen", application.GetNamespace(), application.GetName())
+		return nil
+	}
+	list, _, _ := unstructured.NestedSlice(application.Object, "status", "resources")
+	var children []item
+	for _, entry := range list {
+		if fields, ok := entry.(map[string]any); ok {
+			children = append(children, child(ctx, e, fields)...)
+		}
+	}
+	return children
+}
+
+// child returns the object that an entry of status.resources names, if it exists.
+func child(ctx context.Context, e chain.Explorer, fields map[string]any) []item {
+	text := func(key string) string { value, _ := fields[key].(string); return value }
+	apiVersion := schema.GroupVersion{Group: text("group"), Version: text("version")}.String()
+	ref, known := e.Reader().Find(apiVersion, text("kind"), text("namespace"), text("name"))
+	if !known {
+		e.Reader().Note("could not find the kind %s of %s, which belongs to the application", text("kind"), apiVersion)
+		return nil
+	}
+	objects, _ := e.Reader().Metadata(ctx, ref.Resource, ref.Namespace)
+	resource := cluster.Resource{GroupVersionResource: ref.Resource, Kind: ref.Kind, Namespaced: ref.Namespace != ""}
+	for i := range objects {
+		if objects[i].Name == ref.Name {
+			return []item{{&objects[i], resource}}
+		}
+	}
+	return nil
+}

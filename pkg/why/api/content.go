@@ -1,0 +1,165 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+const (
+	// explainedOfGroup is how many objects of one kind with the same finalizers are explained.
+	explainedOfGroup = 3
+	// explainedGroups is how many groups are explained.
+	explainedGroups = 40
+)
+
+// group is objects of one kind with the same finalizers, oldest deletion first.
+type group []item
+
+// groups sorts the objects that are being deleted into groups, the oldest group first. A
+// group shares its blockers, as a rule, so that a few objects are explained for thousands.
+func groups(items []item) []group {
+	byKey := map[string]group{}
+	for _, object := range items {
+		key := object.resource.GroupResource().String() + " " + strings.Join(object.Finalizers, " ")
+		byKey[key] = append(byKey[key], object)
+	}
+	var all []group
+	for _, members := range byKey {
+		slices.SortFunc(members, compareItems)
+		all = append(all, members)
+	}
+	slices.SortFunc(all, func(a, b group) int { return compareItems(a[0], b[0]) })
+	return all
+}
+
+// compareItems orders objects by the time of their deletion, then by kind and name.
+func compareItems(a, b item) int {
+	return cmp.Or(
+		cmp.Compare(askedAt(a), askedAt(b)), cmp.Compare(a.resource.Kind, b.resource.Kind),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// split separates the objects that are being deleted from the others.
+func split(items []item) (deleting, others []item) {
+	for _, object := range items {
+		if object.DeletionTimestamp != nil {
+			deleting = append(deleting, object)
+		} else {
+			others = append(others, object)
+		}
+	}
+	return deleting, others
+}
+
+// terminating returns a blocker for each object that is being deleted, with the blockers of
+// the object; of large groups for the oldest few.
+func terminating(ctx context.Context, e chain.Explorer, items []item) []blocker.Blocker {
+	var found []blocker.Blocker
+	all := groups(items)
+	for _, members := range all[:min(len(all), explainedGroups)] {
+		for i, object := range members[:min(len(members), explainedOfGroup)] {
+			remains, exists := remaining(ctx, e, object)
+			if !exists {
+				continue
+			}
+			if more := len(members) - explainedOfGroup; i == 0 && more > 0 {
+				remains.Evidence = append(remains.Evidence, evidence(blocker.FromList, "%d more objects of the kind %s with the same finalizers remain", more, object.resource.Kind))
+			}
+			found = append(found, remains)
+		}
+	}
+	if len(all) > explainedGroups {
+		e.Reader().Note("explained the oldest %d of %d groups of objects that are being deleted", explainedGroups, len(all))
+	}
+	return found
+}
+
+// remaining returns the blocker of an object that is being deleted, and false if it is gone.
+func remaining(ctx context.Context, e chain.Explorer, object item) (blocker.Blocker, bool) {
+	name := object.resource.GroupResource().String()
+	remains := blocker.Blocker{
+		Object: objectOf(object), Reason: blocker.ContentRemains, Verdict: blocker.Waiting, Since: askedAt(object),
+		Evidence: []blocker.Evidence{evidence(blocker.FromList, "%s still exists, and is being deleted since %s", objectOf(object), askedAt(object))},
+		Next: cluster.Steps("wait for the deletion of the object",
+			get(e.Commands(), object.Namespace, name, object.Name, "-o", "yaml")),
+	}
+	nested, exists := explained(ctx, e, object.ref())
+	remains.Blockers = nested
+	return remains, exists
+}
+
+// explained reads an object live and returns what its deletion waits for, and false if it
+// is gone. An object that cannot be read is not gone.
+func explained(ctx context.Context, e chain.Explorer, ref cluster.Ref) ([]blocker.Blocker, bool) {
+	object, presence, err := e.Reader().Live(ctx, ref)
+	switch presence {
+	case cluster.Present:
+		return e.Explain(ctx, object), true
+	case cluster.Absent:
+		return nil, false
+	}
+	if found := Unreadable(ctx, e, ref, err); len(found) > 0 {
+		return found, true
+	}
+	return []blocker.Blocker{{
+		Object: nameOf(ref), Reason: blocker.UnknownFinalizer, Verdict: blocker.Unknown,
+		Evidence: []blocker.Evidence{evidence(blocker.FromList, "%s could not be read: %s", nameOf(ref), oneLine(err))},
+		Next:     cluster.Steps("read the object", get(e.Commands(), ref.Namespace, ref.Resource.GroupResource().String(), ref.Name, "-o", "yaml")),
+	}}, true
+}
+
+// notDeleted returns the blocker of objects that nobody has deleted yet, or nil without any.
+func notDeleted(e chain.Explorer, owner *unstructured.Unstructured, items []item, by judged) []blocker.Blocker {
+	if len(items) == 0 {
+		return nil
+	}
+	slices.SortFunc(items, compareItems)
+	first := items[0]
+	return []blocker.Blocker{{
+		Object: objectOf(first), Reason: blocker.ContentRemains, Verdict: by.verdictFor(), Holder: by.Holder, Since: askedAt(owner),
+		Evidence: append([]blocker.Evidence{
+			evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(items), 12)),
+		}, by.Evidence...),
+		Next: cluster.Steps(fmt.Sprintf("wait for the %s; or delete the objects", by.Holder),
+			e.Commands().Kubectl(first.Namespace, "delete", first.resource.GroupResource().String(), first.Name)),
+	}}
+}
+
+// counts returns the number of objects per kind.
+func counts(items []item) []string {
+	number := map[string]int{}
+	var order []string
+	for _, object := range items {
+		name := object.resource.GroupResource().String()
+		if number[name] == 0 {
+			order = append(order, name)
+		}
+		number[name]++
+	}
+	for i, name := range order {
+		order[i] = fmt.Sprintf("%d %s", number[name], name)
+	}
+	return order
+}
+
+func objectOf(object item) blocker.Object {
+	named := nameOf(object.ref())
+	named.UID = string(object.UID)
+	return named
+}
+
+func nameOf(ref cluster.Ref) blocker.Object {
+	return blocker.Object{Kind: ref.Kind, Group: ref.Resource.Group, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(fmt.Sprint(err)), " ") }

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/owners"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// explainForeground returns what the finalizer foregroundDeletion waits for: dependents that
+// block the owner's deletion, then the garbage collector.
+func explainForeground(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, finalizer string) blocker.Blocker {
+	collector := judge(ctx, e, garbageCollector)
+	content := takeSurvey(ctx, e, owner.GetNamespace(), func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
+	dependents := owners.Blocking(content.items, owner.GetUID())
+	if len(dependents) == 0 && content.isComplete() {
+		return collector.blocker(e, owner, finalizer)
+	}
+	unseen := dependentsUnseen(e, owner, content)
+	found := unseen
+	if len(dependents) > 0 {
+		found = dependentsRemain(ctx, e, owner, dependents, collector)
+		if cycle := owners.Cycle(content.items, owner.GetUID()); cycle != nil {
+			asCycle(e, &found, owner, cycle)
+		}
+		if !content.isComplete() {
+			found.Blockers = append(found.Blockers, unseen)
+		}
+	}
+	found.Finalizer = finalizer
+	if collector.isGone() {
+		found.Blockers = append(found.Blockers, collector.blocker(e, owner, finalizer))
+	}
+	return found
+}
+
+// dependentsRemain returns the blocker of an owner with dependents, and what these wait for.
+func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, dependents []item, collector judged) blocker.Blocker {
+	deleting, others := split(dependents)
+	slices.SortFunc(dependents, compareItems)
+	first := dependents[0]
+	found := blocker.Blocker{
+		Object: objectOf(first), Reason: blocker.DependentsRemain, Verdict: blocker.Waiting, Holder: collector.Holder, Since: askedAt(owner),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField, "ownerReferences with blockOwnerDeletion name %s in %s",
+			cluster.ObjectOf(owner), shortened(names(dependents), 8))},
+		Next: cluster.Steps("wait for the dependents", get(e.Commands(), first.Namespace, first.resource.GroupResource().String(), first.Name, "-o", "yaml")),
+	}
+	if len(others) > 0 {
+		found.Verdict = collector.verdictFor()
+		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(others), 8)))
+		found.Evidence = append(found.Evidence, collector.Evidence...)
+		found.Next = cluster.Steps("wait for the "+collector.Holder+"; or delete the dependents",
+			e.Commands().Kubectl(others[0].Namespace, "delete", others[0].resource.GroupResource().String(), others[0].Name))
+	}
+	for _, remains := range terminating(ctx, e, deleting) {
+		found.Blockers = append(found.Blockers, remains.Blockers...)
+	}
+	return found
+}
+
+// asCycle makes the blocker say that owner and dependents wait for each other.
+func asCycle(e chain.Explorer, found *blocker.Blocker, owner *unstructured.Unstructured, cycle []item) {
+	member := owners.Blocking(cycle, owner.GetUID())[0]
+	index := owners.ReferenceTo(member, owner.GetUID())
+	patch := fmt.Sprintf(`[{"op":"test","path":"/metadata/ownerReferences/%d/uid","value":%q},{"op":"remove","path":"/metadata/ownerReferences/%d"}]`,
+		index, owner.GetUID(), index)
+	found.Object, found.Reason, found.Verdict = objectOf(member), blocker.OwnerCycle, blocker.Stuck
+	found.Evidence = append(found.Evidence, evidence(blocker.FromField,
+		"all are being deleted in the foreground, and each waits for the next: %s", shortened(names(cycle), 8)))
+	found.Next = cluster.Steps("remove one owner reference of the cycle",
+		e.Commands().Kubectl(member.Namespace, "patch", member.resource.GroupResource().String(), member.Name, "--type=json", "-p", patch))
+}
+
+// dependentsUnseen returns the blocker of an owner with kinds that could not be listed.
+func dependentsUnseen(e chain.Explorer, owner *unstructured.Unstructured, content survey) blocker.Blocker {
+	unseen := blocker.Blocker{
+		Object: cluster.ObjectOf(owner), Reason: blocker.DependentsUnseen, Verdict: blocker.Unknown, Since: askedAt(owner),
+		Evidence: []blocker.Evidence{evidence(blocker.FromList, "could not be listed, and may have dependents: %s", shortened(content.missedNames(), 12))},
+		Next:     cluster.Steps("list these kinds", e.Commands().Kubectl("", "api-resources", "--verbs=list")),
+	}
+	for _, resource := range content.missed[:min(len(content.missed), 3)] {
+		if err := listFailure(e, resource, owner.GetNamespace()); err != nil {
+			unseen.Evidence = append(unseen.Evidence, evidence(blocker.FromList, "the list of %s fails: %s", resource.GroupResource(), oneLine(err)))
+		}
+	}
+	return unseen
+}
+
+// explainOrphan returns what the finalizer "orphan" waits for: the garbage collector removes
+// the owner references of the dependents, then the finalizer.
+func explainOrphan(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, finalizer string) blocker.Blocker {
+	found := judge(ctx, e, garbageCollector).blocker(e, owner, finalizer)
+	if found.Reason == blocker.ControllerActs {
+		found.Reason = blocker.OrphanPending
+	}
+	found.Evidence = append(found.Evidence, evidence(blocker.FromField, "the deletion was requested with the propagation policy Orphan, which adds the finalizer %s", metav1.FinalizerOrphanDependents))
+	return found
+}
+
+func names(items []item) []string {
+	all := make([]string, len(items))
+	for i, object := range items {
+		all[i] = objectOf(object).String()
+	}
+	return all
+}
