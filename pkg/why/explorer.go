@@ -56,9 +56,16 @@ func (e *Explorer) Explain(ctx context.Context, ref cluster.Ref) (blocker.Report
 	case cluster.Absent:
 		name := blocker.Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Group: ref.Resource.Group}
 		return blocker.Report{Object: name, Verdict: blocker.Gone}.Normalized(), nil
-	default:
+	}
+	t := &tree{Explorer: e, seen: map[types.UID]bool{}}
+	found := api.Unreadable(ctx, t, ref, err)
+	if len(found) == 0 {
 		return blocker.Report{}, err
 	}
+	name := blocker.Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Group: ref.Resource.Group}
+	report := blocker.Report{Object: name, Verdict: blocker.Worst(found), Blockers: found}.Normalized()
+	report.Incomplete = append(report.Incomplete, e.reader.Incomplete()...)
+	return report, nil
 }
 
 // report explains an object that was read.
