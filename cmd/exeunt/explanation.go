@@ -182,6 +182,9 @@ func (e *explanation) survey(ctx context.Context, explorer *why.Explorer) error 
 		return err
 	}
 	worst := blocker.Gone
+	if len(survey.Incomplete) > 0 { // what was not seen may wait
+		worst = blocker.Unknown
+	}
 	for _, item := range survey.Items {
 		worst = max(worst, item.Verdict)
 	}

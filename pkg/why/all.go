@@ -1,16 +1,18 @@
 package why
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -60,7 +62,8 @@ type finding struct {
 func (e *Explorer) All(ctx context.Context, scope Scope) (Survey, error) {
 	resources, _ := e.reader.Resources()
 	if len(resources) == 0 {
-		return Survey{}, fmt.Errorf("list kinds: %s", first(e.reader.Incomplete()))
+		_, err := e.reader.Discovery().ServerGroups()
+		return Survey{}, fmt.Errorf("list kinds: %w", cmp.Or(err, errNoKinds))
 	}
 	f := &finding{scope: scope, now: e.reader.Now(), known: map[types.UID]bool{}}
 	var work errgroup.Group
@@ -79,20 +82,15 @@ func (e *Explorer) All(ctx context.Context, scope Scope) (Survey, error) {
 	return survey, nil
 }
 
-func first(sentences []string) string {
-	if len(sentences) == 0 {
-		return "the API server serves none"
-	}
-	return sentences[0]
-}
+var errNoKinds = errors.New("the API server serves none")
 
-// covers reports whether objects of the kind can be in the scope. Events are not kept by
-// finalizers, and there are too many of them.
+// covers reports whether objects of the kind can be in the scope, and can be deleted. Events
+// are left out: they expire, and there are too many.
 func (s Scope) covers(resource cluster.Resource) bool {
-	switch resource.Kind {
-	case "Event":
+	switch {
+	case resource.Kind == "Event" || !slices.Contains(resource.Verbs, "delete"):
 		return false
-	case "PersistentVolume": // those of claims in the namespace
+	case resource.Kind == "PersistentVolume": // those of claims in the namespace
 		return true
 	default:
 		return resource.Namespaced || s.Namespace == ""

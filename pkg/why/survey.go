@@ -24,11 +24,12 @@ type Group struct {
 	Items   []blocker.Report
 }
 
-// rootKey identifies a root blocker: by its holder, or by the object that blocks.
+// rootKey identifies a root blocker: by its holder, else by the finalizer that nobody is known
+// to remove, else by the object that blocks.
 type rootKey struct {
-	reason blocker.Reason
-	holder string
-	object blocker.Object
+	reason            blocker.Reason
+	holder, finalizer string
+	object            blocker.Object
 }
 
 // Groups returns the items by root blocker, in the order of the items.
@@ -71,6 +72,8 @@ func keyOf(root *blocker.Blocker) rootKey {
 		return rootKey{reason: -1}
 	case root.Holder != "":
 		return rootKey{reason: root.Reason, holder: root.Holder}
+	case root.Finalizer != "":
+		return rootKey{reason: root.Reason, finalizer: root.Finalizer}
 	default:
 		return rootKey{reason: root.Reason, object: root.Object}
 	}

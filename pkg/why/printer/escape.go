@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"unicode"
+	"unicode/utf8"
 )
 
 // escapeJSON escapes what is not printable in encoded JSON. Such characters are in its
@@ -22,4 +23,13 @@ func escapeJSON(text []byte) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// visibleRune returns the replacement character for what is not printable: YAML would print
+// format characters as they are.
+func visibleRune(r rune) rune {
+	if r == '\n' || unicode.IsPrint(r) {
+		return r
+	}
+	return utf8.RuneError
 }

@@ -98,14 +98,25 @@ func (p page) field(b *strings.Builder, indent, name, text string) {
 	}
 }
 
-// next writes the next step: commands so that they can be pasted, other text wrapped.
+// next writes the next step, line by line: commands so that they can be pasted, comments and
+// sentences wrapped.
 func (p page) next(b *strings.Builder, indent, text string) {
+	if text == "" {
+		return
+	}
+	label := "next: "
 	for line := range strings.SplitSeq(text, "\n") {
-		if isCommand(line) {
-			b.WriteString(p.command(indent, terminal.Printable(line)))
-		} else {
-			p.field(b, indent, "next", line)
+		line = terminal.Printable(line)
+		comment, isComment := strings.CutPrefix(line, "# ")
+		switch {
+		case isCommand(line):
+			b.WriteString(p.command(indent+label, indent+"        ", line))
+		case isComment:
+			b.WriteString(p.wrap(indent+label+"# ", indent+"      # ", comment))
+		default:
+			b.WriteString(p.wrap(indent+label, indent+"      ", line))
 		}
+		label = "      "
 	}
 }
 
@@ -116,17 +127,16 @@ func isCommand(text string) bool {
 
 // command returns a command line in several lines that a shell joins again. Words are not
 // broken: a quoted word may be longer than the page is wide.
-func (p page) command(indent, line string) string {
+func (p page) command(start, rest, line string) string {
 	if p.wide {
-		return indent + "next: " + line + "\n"
+		return start + line + "\n"
 	}
-	text := indent + "next: "
-	length := utf8.RuneCountInString(text)
+	text, length := start, utf8.RuneCountInString(start)
 	for i, word := range shellWords(line) {
 		wide := utf8.RuneCountInString(word)
 		if i > 0 && length+wide+3 > columns { // a space, and " \" at the end
-			text += " \\\n" + indent + "  "
-			length = utf8.RuneCountInString(indent) + 2
+			text += " \\\n" + rest
+			length = utf8.RuneCountInString(rest)
 		} else if i > 0 {
 			text += " "
 			length++
@@ -148,9 +158,25 @@ func shellWords(line string) []string {
 	})
 }
 
+// incomplete writes what was not seen. Many missing rights are one line unless wide.
 func (p page) incomplete(b *strings.Builder, sentences []string) {
+	const few, prefix = 3, "no right to list "
+	var kinds []string
 	for _, sentence := range sentences {
-		b.WriteString(p.wrap("", "  ", "incomplete: "+terminal.Printable(sentence)))
+		if right, missing := strings.CutPrefix(sentence, prefix); missing {
+			kind, _, _ := strings.Cut(right, ";")
+			kinds = append(kinds, kind)
+		}
+	}
+	merge := !p.wide && len(kinds) > few
+	if merge {
+		text := fmt.Sprintf("%s%d kinds: %s; grant them, or the ClusterRole of deploy/viewer; -o wide shows each rule", prefix, len(kinds), strings.Join(kinds, ", "))
+		b.WriteString(p.wrap("", "  ", "incomplete: "+terminal.Printable(text)))
+	}
+	for _, sentence := range sentences {
+		if !merge || !strings.HasPrefix(sentence, prefix) {
+			b.WriteString(p.wrap("", "  ", "incomplete: "+terminal.Printable(sentence)))
+		}
 	}
 }
 

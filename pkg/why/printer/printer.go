@@ -113,11 +113,10 @@ func (p Printer) encode(value any) error {
 	if err := encoder.Encode(value); err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
-	text := escapeJSON(b.Bytes())
 	if p.Format != YAML {
-		return p.write(string(text))
+		return p.write(string(escapeJSON(b.Bytes())))
 	}
-	text, err := yaml.JSONToYAML(text)
+	text, err := yaml.JSONToYAML(bytes.Map(visibleRune, b.Bytes()))
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}

@@ -16,8 +16,11 @@ const shownObjects = 5
 // survey returns what waits, by root blocker: a line per group, then its objects.
 func (p page) survey(survey why.Survey) string {
 	var b strings.Builder
-	if len(survey.Items) == 0 {
+	switch {
+	case len(survey.Items) == 0 && len(survey.Incomplete) == 0:
 		b.WriteString("nothing waits for its deletion\n")
+	case len(survey.Items) == 0:
+		b.WriteString("nothing that was seen waits for its deletion\n")
 	}
 	for i, group := range survey.Groups() {
 		if i > 0 {
@@ -50,10 +53,14 @@ func (p page) group(b *strings.Builder, group why.Group) {
 
 // holder names what a group of objects waits for.
 func holder(root blocker.Blocker) string {
-	if root.Holder != "" {
+	switch {
+	case root.Holder != "":
 		return root.Holder
+	case root.Finalizer != "":
+		return "finalizer " + root.Finalizer
+	default:
+		return root.Object.String()
 	}
-	return root.Object.String()
 }
 
 func count(n int, noun string) string {

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+)
+
+func TestWrongCommandLineOfWhyIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing named":          {nil, "which object? give it as KIND/NAME, or --all; see exeunt why --help"},
+		"all and a name":         {[]string{"pv/x", "--all"}, "--all and --all-namespaces explain all that waits"},
+		"all and a file":         {[]string{"-A", "-f", "x"}, "--all and --all-namespaces explain all that waits"},
+		"watch of all":           {[]string{"--all", "-w"}, "--watch explains one object, not --all"},
+		"age without all":        {[]string{"pv/x", "--older-than=1h"}, "--older-than selects objects of --all"},
+		"negative age":           {[]string{"--all", "--older-than=-1s"}, "--older-than must not be negative"},
+		"no time":                {[]string{"pv/x", "--timeout=0s"}, "--timeout must be longer than 0"},
+		"another format":         {[]string{"pv/x", "-o", "table"}, `--output must be json, yaml, wide, name or be left out, not "table"`},
+		"names while watching":   {[]string{"pv/x", "-w", "-o", "name"}, "--watch prints reports"},
+		"no kubeconfig":          {[]string{"pv/x", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
+		"a context that is gone": {[]string{"pv/x", "--context=moon", "--kubeconfig=" + writeKubeconfig(t, "http://127.0.0.1:1")}, `load kubeconfig: context "moon" does not exist`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := execute(t.Context(), "exeunt", append([]string{"why"}, tc.args...)...)
+			if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || out != "" || exitStatus(err) != 1 {
+				t.Errorf("error = %v, output %q; want %s in one line, and no output", err, out, tc.want)
+			}
+		})
+	}
+}
+
+// writeKubeconfig returns a kubeconfig file for the server.
+func writeKubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + server + "\"}}]\n" +
+		"contexts: [{name: here, context: {cluster: c}}, {name: there, context: {cluster: c}}]\ncurrent-context: here\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// refusedAddress returns the URL of a port that nobody listens on.
+func refusedAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return "http://" + listener.Addr().String()
+}
+
+func TestUnreachableServerIsOneSentence(t *testing.T) {
+	for _, args := range [][]string{{"pv/x"}, {"--all"}, {"pv/x", "pvc/y"}, {"pv/x", "--watch"}} {
+		_, err := execute(t.Context(), "exeunt", append([]string{"why", "--kubeconfig", writeKubeconfig(t, refusedAddress(t))}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), "onnection refused") || strings.Contains(err.Error(), "\n") || exitStatus(err) != 1 {
+			t.Errorf("why %v: error = %v, want one sentence and exit status 1", args, err)
+		}
+	}
+}
+
+func TestHangingServerEndsWithSentence(t *testing.T) {
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		select {
+		case <-request.Context().Done():
+		case <-ended:
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(ended) })
+	for _, args := range [][]string{{"pv/x"}, {"--all"}, {"-f", "-"}} {
+		begin := time.Now()
+		_, err := execute(t.Context(), "exeunt", append([]string{"why", "--timeout=200ms", "--kubeconfig", writeKubeconfig(t, server.URL)}, args...)...)
+		if args[0] == "-f" && err == nil {
+			continue // standard input is empty: there is nothing to ask
+		}
+		if err == nil || !strings.Contains(err.Error(), "did not answer within 200ms (--timeout): nothing was seen") || exitStatus(err) != 1 {
+			t.Errorf("why %v: error = %v, want a sentence and exit status 1", args, err)
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("why %v took %v", args, took)
+		}
+	}
+}
+
+func TestExitCodeIsTheHighest(t *testing.T) {
+	broken := errors.New("broken")
+	for name, tc := range map[string]struct {
+		verdict blocker.Verdict
+		err     error
+		want    int
+	}{
+		"gone":              {blocker.Gone, nil, 0},
+		"none":              {blocker.None, nil, 0},
+		"waiting":           {blocker.Waiting, nil, 2},
+		"unknown":           {blocker.Unknown, nil, 2},
+		"stuck":             {blocker.Stuck, nil, 3},
+		"error":             {blocker.Gone, broken, 1},
+		"error and waiting": {blocker.Waiting, broken, 2},
+		"error and stuck":   {blocker.Stuck, broken, 3},
+	} {
+		if got := exitStatus(outcome(tc.verdict, tc.err)); got != tc.want {
+			t.Errorf("%s: exit status %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestVerdictIsNoErrorMessage(t *testing.T) {
+	var out strings.Builder
+	printError(&out, outcome(blocker.Stuck, nil))
+	if out.String() != "" {
+		t.Errorf("printed %q", out.String())
+	}
+	printError(&out, errors.Join(errors.New("a\x1b[2J"), errors.New("b")))
+	if want := "exeunt: a [2J\nexeunt: b\n"; out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}
+
+func TestReasonsAreExplained(t *testing.T) {
+	for _, word := range []string{"DriverRefuses", "driverrefuses"} {
+		out, err := execute(t.Context(), "exeunt", "explain", word)
+		if err != nil || !strings.HasPrefix(out, "DriverRefuses\n\nMeaning:  ") || !strings.Contains(out, "\nLook at:  ") || !strings.Contains(out, "\nBy force: ") {
+			t.Errorf("explain %s = %q, %v", word, out, err)
+		}
+	}
+	out, err := execute(t.Context(), "exeunt", "explain")
+	for _, reason := range blocker.Reasons() {
+		if err != nil || !strings.Contains(out, "\n"+reason.String()+" ") {
+			t.Errorf("%v is missing in %q, %v", reason, out, err)
+		}
+	}
+	for line := range strings.Lines(out) {
+		if len(line) > columns+1 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+	if out, err := execute(t.Context(), "exeunt", "explain", "InUse", "-o", "json"); err != nil || !strings.Contains(out, `"reason": "InUse"`) {
+		t.Errorf("explain -o json = %q, %v", out, err)
+	}
+}
+
+func TestMisspelledReasonIsSuggested(t *testing.T) {
+	for word, want := range map[string]string{
+		"driverrefuse": `there is no reason "driverrefuse", did you mean DriverRefuses?`,
+		"xyz":          `there is no reason "xyz", exeunt explain lists all`,
+	} {
+		if _, err := execute(t.Context(), "exeunt", "explain", word); err == nil || err.Error() != want {
+			t.Errorf("explain %s: %v, want %s", word, err, want)
+		}
+	}
+}
+
+func TestWordsAreCompleted(t *testing.T) {
+	kubeconfig := "--kubeconfig=" + writeKubeconfig(t, "http://127.0.0.1:1")
+	for name, tc := range map[string]struct{ args, want []string }{
+		"reasons":  {[]string{"explain", "driverm"}, []string{"DriverMissing"}},
+		"contexts": {[]string{"why", kubeconfig, "--context", "t"}, []string{"there"}},
+		"formats":  {[]string{"why", "-o", ""}, []string{"json", "yaml", "wide", "name"}},
+		"nothing":  {[]string{"why", kubeconfig, "pv/x"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := execute(t.Context(), "exeunt", arguments(completionName, tc.args)...)
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			if err != nil || !slices.Equal(lines[:len(lines)-1], tc.want) && len(tc.want) > 0 || !strings.HasPrefix(lines[len(lines)-1], ":") {
+				t.Errorf("completions are %q, %v, want %q", lines, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestPluginHasExamplesOfPlugin(t *testing.T) {
+	out, err := execute(context.Background(), "kubectl-exeunt", "why", "--help")
+	if err != nil || !strings.Contains(out, "  kubectl exeunt why pv/pvc-1234") || !strings.Contains(out, "kubectl exeunt why (KIND/NAME") {
+		t.Errorf("help = %q, %v", out, err)
+	}
+	if !strings.Contains(out, "dry run") {
+		t.Errorf("help does not say that --probe is a dry run: %s", out)
+	}
+}

@@ -1,0 +1,44 @@
+package why
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+)
+
+func waitingFor(name string, second int, roots ...blocker.Blocker) waitingItem {
+	return waitingItem{
+		report: blocker.Report{Object: blocker.Object{Kind: "Pod", Name: name}, Verdict: blocker.Worst(roots), Blockers: roots},
+		since:  time.Unix(int64(second), 0),
+	}
+}
+
+func TestItemsAreGroupedOldestFirst(t *testing.T) {
+	refuses := blocker.Blocker{Reason: blocker.DriverRefuses, Holder: "a", Verdict: blocker.Stuck}
+	other := blocker.Blocker{Reason: blocker.DriverRefuses, Holder: "b", Verdict: blocker.Stuck}
+	waits := blocker.Blocker{Reason: blocker.GracePeriod, Verdict: blocker.Waiting}
+	items := grouped([]waitingItem{
+		waitingFor("young", 9, refuses), waitingFor("old", 1, other), waitingFor("middle", 5, refuses),
+		waitingFor("late", 10, other), waitingFor("both", 7, waits, refuses), waitingFor("none", 3),
+	})
+	var names []string
+	for _, item := range items {
+		names = append(names, item.Object.Name)
+	}
+	if want := []string{"old", "late", "none", "middle", "both", "young"}; !slices.Equal(names, want) {
+		t.Errorf("the order is %q, want %q", names, want)
+	}
+	groups := Survey{Items: items}.Groups()
+	if len(groups) != 3 || groups[0].Root.Holder != "b" || groups[1].Root != nil || len(groups[2].Items) != 3 || groups[2].Verdict != blocker.Stuck {
+		t.Errorf("the groups are %+v", groups)
+	}
+}
+
+func TestGroupNamesMissingRightsOnce(t *testing.T) {
+	group := Group{Items: []blocker.Report{{Incomplete: []string{"a", "b"}}, {Incomplete: []string{"b", "c"}}}}
+	if got := group.Incomplete(); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("incomplete is %q", got)
+	}
+}
