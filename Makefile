@@ -21,9 +21,15 @@ RELEASED = $(shell awk '$$1 == "appVersion:" { print $$2 }' deploy/helm/exeunt/C
 DESCRIBED = $(shell git describe --always --tags --match 'v[0-9]*' --abbrev=12 2>/dev/null)
 VERSION = $(if $(filter v%,$(DESCRIBED)),$(shell echo '$(DESCRIBED)' | sed 's/-\([0-9]*\)-\(g[0-9a-f]*\)$$/+\1.\2/'),$(RELEASED)+$(or $(DESCRIBED),unknown))
 TREE_STATE = $(if $(shell git status --porcelain 2>/dev/null),dirty,clean)
+# The minor version of the control plane. Older ones have module files of their own, and are
+# built into a folder of their own.
+KUBE := 1.36
+OLDER_KUBES := 1.34 1.35
+KUBE_MODULES = $(if $(filter $(OLDER_KUBES),$(KUBE)),-modfile=go.$(KUBE).mod)
+KUBE_BIN = $(BIN)$(if $(filter $(OLDER_KUBES),$(KUBE)),/kube-$(KUBE))
 # The versions of Kubernetes and of upstream's sidecar: those in go.mod.
-KUBE_VERSION = $(shell cd test/controlplane && go list -m -f '{{.Version}}' k8s.io/kubernetes)
-KUBE_DATE = $(shell cd test/controlplane && go list -m -f '{{with .Time}}{{.Format "2006-01-02T15:04:05Z"}}{{end}}' k8s.io/kubernetes)
+KUBE_VERSION = $(shell cd test/controlplane && go list $(KUBE_MODULES) -m -f '{{.Version}}' k8s.io/kubernetes)
+KUBE_DATE = $(shell cd test/controlplane && go list $(KUBE_MODULES) -m -f '{{with .Time}}{{.Format "2006-01-02T15:04:05Z"}}{{end}}' k8s.io/kubernetes)
 SIDECAR := github.com/kubernetes-csi/external-provisioner/v6
 SIDECAR_VERSION = $(shell cd test/upstream/csi-provisioner && go list -m -f '{{.Version}}' $(SIDECAR))
 
@@ -53,9 +59,16 @@ programs: ## Build only our programs: pv-controller, provisioner, csimock, exeun
 	@$(GO_BUILD) -tags grpcnotrace -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
 
 .PHONY: controlplane
-controlplane: ## Build only the control plane for demos and tests
+controlplane: ## Build only the control plane for demos and tests; KUBE=1.34 or 1.35 builds an older one
+	@case ' $(OLDER_KUBES) 1.36 ' in *' $(KUBE) '*) ;; *) echo 'KUBE must be one of: $(OLDER_KUBES) 1.36'; exit 1;; esac
 	@echo "building controlplane, which is etcd and kube-apiserver $(KUBE_VERSION) (the first time about 7 minutes)"
-	@cd test/controlplane && $(GO_BUILD) -ldflags '$(KUBE_FLAGS)' -o $(BIN)/controlplane .
+	@mkdir -p $(KUBE_BIN)
+	@cd test/controlplane && $(GO_BUILD) $(KUBE_MODULES) -ldflags '$(KUBE_FLAGS)' -o $(KUBE_BIN)/controlplane .
+
+# The first build of each older version takes about three minutes, later ones seconds.
+.PHONY: controlplanes
+controlplanes: controlplane ## Build the control planes of all supported versions
+	@for version in $(OLDER_KUBES); do $(MAKE) --no-print-directory controlplane KUBE=$$version; done
 
 .PHONY: build-upstream
 build-upstream: upstream-controller-manager upstream-provisioner ## Build the upstream programs to compare with (the first time about 5 minutes)
@@ -101,10 +114,10 @@ test-manifests: build ## Test the manifests and the chart, also on the API serve
 	@cd test/manifests && EXEUNT_BIN=$(BIN) go test -count=1 -timeout 10m ./...
 
 .PHONY: e2e
-e2e: build build-upstream ## Run the end-to-end tests against a real API server
+e2e: build build-upstream controlplanes ## Run the end-to-end tests against a real API server
 	@echo "running the end-to-end tests"
 	@rm -f $(BIN)/differential.md $(BIN)/library.md
-	@EXEUNT_BIN=$(BIN) EXEUNT_TABLE=$(BIN)/differential.md EXEUNT_LIBRARY_TABLE=$(BIN)/library.md go test -p 2 ./test/integration ./test/e2e/... -count=1 -timeout 60m
+	@EXEUNT_BIN=$(BIN) EXEUNT_KUBE_VERSIONS='$(OLDER_KUBES) 1.36' EXEUNT_TABLE=$(BIN)/differential.md EXEUNT_LIBRARY_TABLE=$(BIN)/library.md go test -p 2 ./test/integration ./test/e2e/... -count=1 -timeout 60m
 	@echo "beside upstream's loops (docs/differences.md says which differences are intended, and why):"
 	@cat $(BIN)/differential.md
 	@echo "a provisioner on sig-storage-lib-external-provisioner v10, and on pkg/provisioner:"
@@ -137,6 +150,9 @@ verify-size:
 verify-modules:
 	@for module in $(MODULES); do \
 		echo "checking go.mod and go.sum of $$module"; (cd $$module && go mod tidy -diff); \
+	done
+	@for version in $(OLDER_KUBES); do \
+		echo "checking go.$$version.mod of test/controlplane"; (cd test/controlplane && go mod tidy -diff -modfile=go.$$version.mod); \
 	done
 
 .PHONY: verify-workflows
