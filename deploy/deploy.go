@@ -24,6 +24,11 @@ var Standby embed.FS
 //go:embed admission/policy.yaml admission/drivers.yaml
 var Admission embed.FS
 
+// Viewer are the optional rights to read what "exeunt why" reads.
+//
+//go:embed viewer/rbac.yaml
+var Viewer embed.FS
+
 // Drivers is the ConfigMap that lists the drivers for the admission policy.
 const Drivers = "exeunt-drivers"
 
