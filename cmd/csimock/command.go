@@ -51,6 +51,7 @@ func (f *flags) register(command *cobra.Command) {
 	set.StringVar(&f.endpoint, "endpoint", "", "socket to serve on: a path, unix:PATH or unix:///PATH (required)")
 	set.StringVar(&f.config.Name, "driver-name", csimock.DefaultName, "name that the driver reports")
 	set.StringVar(&f.config.StateFile, "state-file", "", "file that keeps the volumes across restarts (default: none, volumes are lost)")
+	set.IntVar(&f.config.Volumes, "volumes", 0, "number of volumes of 1Mi that the driver starts with, named volume-000001 and so on, in addition to those of the state file")
 	set.StringVar(&f.capacity, "capacity", "1Ti", "size of the storage pool")
 	set.StringSliceVar(&f.with, "with", nil, "capabilities to switch on, of "+strings.Join(csimock.CapabilityNames(), ", ")+" (default: all but topology, publish and snapshot-topology are on)")
 	set.StringSliceVar(&f.without, "without", nil, "capabilities to switch off; their calls return Unimplemented")

@@ -42,12 +42,12 @@ func TestFlagsSetConfiguration(t *testing.T) {
 	if err := os.WriteFile(health, []byte("[{volume: one, status: DEGRADED, reason: Slow}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := parsed(t, "--driver-name=example.com", "--state-file=s", "--call-log=c", "--capacity=5Gi", "--node-id=n",
+	got := parsed(t, "--driver-name=example.com", "--state-file=s", "--call-log=c", "--volumes=3", "--capacity=5Gi", "--node-id=n",
 		"--other-nodes=a,b", "--max-volumes-per-node=7", "--mutable-parameters=tier", "--faults="+faults, "--health="+health,
 		"--with=topology", "--without=snapshots,clones", "--without=list",
 		"--topology=region=r,zone=a", "--topology=region=r,zone=b")
 	want := csimock.Config{
-		Name: "example.com", StateFile: "s", CallLog: "c", Capacity: 5 << 30, NodeID: "n", OtherNodes: []string{"a", "b"},
+		Name: "example.com", StateFile: "s", CallLog: "c", Volumes: 3, Capacity: 5 << 30, NodeID: "n", OtherNodes: []string{"a", "b"},
 		MaxVolumesPerNode: 7, MutableParameters: []string{"tier"},
 		Faults:       []csimock.Fault{{Method: "Probe", Code: codes.Internal}},
 		Health:       []csimock.HealthEntry{{Volume: "one", Condition: csimock.Condition{Status: "DEGRADED", Reason: "Slow"}}},

@@ -44,6 +44,9 @@ type Config struct {
 	Secrets map[string]string
 	// StateFile keeps the volumes across restarts; empty for memory only.
 	StateFile string
+	// Volumes is the number of volumes of 1 MiB that the driver starts with, named
+	// volume-000001 and so on, in addition to those of the state file.
+	Volumes int
 	// CallLog is a file with one JSON line per finished call; empty for none.
 	CallLog string
 	// Faults apply from the start.
@@ -96,6 +99,9 @@ func (c Config) validate() error {
 	}
 	if c.Capacity < 0 {
 		return fmt.Errorf("capacity must not be negative, got %d bytes", c.Capacity)
+	}
+	if c.Volumes < 0 {
+		return fmt.Errorf("number of volumes must not be negative, got %d", c.Volumes)
 	}
 	for i, entry := range c.Health {
 		if err := entry.validate(); err != nil {

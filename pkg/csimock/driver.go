@@ -38,6 +38,7 @@ func New(config Config) (*Driver, error) {
 	if d.store, err = d.state.load(); err != nil {
 		return nil, err
 	}
+	d.addInitialVolumes()
 	d.addHealth()
 	if err := d.state.save(d.store); err != nil {
 		return nil, err
@@ -46,6 +47,20 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// addInitialVolumes adds the volumes that the driver starts with, unless they exist.
+func (d *Driver) addInitialVolumes() {
+	for i := range d.config.Volumes {
+		name := fmt.Sprintf("volume-%06d", i+1)
+		if _, exists := d.store.volumes.byName[name]; exists {
+			continue
+		}
+		d.store.addVolume(&Volume{
+			Record: d.store.newRecord("vol", name), Capacity: 1 << 20,
+			Access: []Access{{Type: Mount, Mode: singleNodeWriters[0]}},
+		})
+	}
 }
 
 // Name returns the name that the driver reports.

@@ -34,7 +34,7 @@ type Fault struct {
 	Disconnect bool
 	// After applies the fault after the handler: the call has its effect, but fails.
 	After bool
-	// Response is an error in the response to a CreateVolume that succeeds.
+	// Response is an error in the response to a CreateVolume or ListVolumes that succeeds.
 	Response WrongResponse
 }
 
@@ -71,8 +71,8 @@ func (f Fault) validate() error {
 		return fmt.Errorf("latency must not be negative, got %v", f.Latency)
 	case f.Code > codes.Unauthenticated:
 		return fmt.Errorf("unknown code %d", f.Code)
-	case f.Response != "" && (!slices.Contains(wrongResponses, f.Response) || f.Method != "CreateVolume"):
-		return fmt.Errorf("unknown response %q of %s, CreateVolume has %v", f.Response, f.Method, wrongResponses)
+	case f.Response != "" && !slices.Contains(wrongResponses[f.Method], f.Response):
+		return fmt.Errorf("unknown response %q of %s, CreateVolume has %v, ListVolumes has %v", f.Response, f.Method, wrongResponses["CreateVolume"], wrongResponses["ListVolumes"])
 	case f.Code == codes.OK && f.Latency == 0 && !f.Hang && !f.Disconnect && f.Response == "":
 		return fmt.Errorf("fault on %s has no effect, it needs a code, a latency, hang, disconnect or a response", f.Method)
 	}

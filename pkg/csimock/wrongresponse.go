@@ -1,6 +1,7 @@
 package csimock
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -8,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// WrongResponse is a scripted error in the response to a successful CreateVolume: the
-// volume exists, but the response describes it wrongly.
+// WrongResponse is a scripted error in the response to a successful call: CreateVolume
+// describes an existing volume wrongly, or a page of ListVolumes is wrong.
 type WrongResponse string
 
 const (
@@ -25,12 +26,25 @@ const (
 	OtherTopology WrongResponse = "other-topology"
 	// NoSource: the content source is missing.
 	NoSource WrongResponse = "no-source"
+	// MissingEntry: a page of ListVolumes lacks its first volume.
+	MissingEntry WrongResponse = "missing-entry"
+	// DuplicateEntry: a page of ListVolumes has its first volume twice.
+	DuplicateEntry WrongResponse = "duplicate-entry"
+	// RepeatToken: the token of the next page of ListVolumes leads to the first page.
+	RepeatToken WrongResponse = "repeat-token"
 )
 
-var wrongResponses = []WrongResponse{NoID, LongID, OtherID, TooSmall, OtherTopology, NoSource}
+// wrongResponses are the wrong responses of each method.
+var wrongResponses = map[string][]WrongResponse{
+	"CreateVolume": {NoID, LongID, OtherID, TooSmall, OtherTopology, NoSource},
+	"ListVolumes":  {MissingEntry, DuplicateEntry, RepeatToken},
+}
 
 // apply returns the response with the error.
 func (w WrongResponse) apply(response any, d *Driver) any {
+	if list, ok := response.(*csi.ListVolumesResponse); ok {
+		return w.applyToList(list)
+	}
 	created, ok := response.(*csi.CreateVolumeResponse)
 	if w == "" || !ok {
 		return response
@@ -58,6 +72,22 @@ func (w WrongResponse) apply(response any, d *Driver) any {
 		volume.ContentSource = nil
 	}
 	return wrong
+}
+
+// applyToList returns the page with the error.
+func (w WrongResponse) applyToList(page *csi.ListVolumesResponse) *csi.ListVolumesResponse {
+	entries := page.GetEntries()
+	switch {
+	case w == RepeatToken:
+		return &csi.ListVolumesResponse{Entries: entries, NextToken: tokenPrefix + "0"}
+	case len(entries) == 0:
+		return page
+	case w == MissingEntry:
+		entries = entries[1:]
+	case w == DuplicateEntry:
+		entries = append(slices.Clone(entries), entries[0])
+	}
+	return &csi.ListVolumesResponse{Entries: entries, NextToken: page.GetNextToken()}
 }
 
 // aliases maps the long IDs in wrong responses to volume IDs.

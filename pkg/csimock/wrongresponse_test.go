@@ -1,6 +1,7 @@
 package csimock_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -61,4 +62,33 @@ func TestCallWithoutRequiredSecretsFails(t *testing.T) {
 	}
 	request.Secrets = map[string]string{"password": "hunter2", "more": "x"}
 	create(t, driver, request)
+}
+
+func TestWrongPageOfVolumes(t *testing.T) {
+	server, driver := start(t, csimock.Config{Volumes: 3})
+	for name, want := range map[csimock.WrongResponse]int{csimock.MissingEntry: 2, csimock.DuplicateEntry: 4, csimock.RepeatToken: 3} {
+		if err := server.Inject(csimock.Fault{Method: "ListVolumes", Times: 1, Response: name}); err != nil {
+			t.Fatal(err)
+		}
+		page, err := driver.ListVolumes(t.Context(), &csi.ListVolumesRequest{})
+		if err != nil || len(page.GetEntries()) != want || (page.GetNextToken() != "") != (name == csimock.RepeatToken) {
+			t.Errorf("%s: %v, %v", name, page, err)
+		}
+	}
+	if err := server.Inject(csimock.Fault{Method: "ListVolumes", Response: csimock.NoID}); err == nil {
+		t.Error("a response of CreateVolume is accepted for ListVolumes")
+	}
+}
+
+func TestDriverStartsWithVolumes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state")
+	for range 2 { // the second time from the state file
+		driver, err := csimock.New(csimock.Config{Volumes: 3, StateFile: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if volumes := driver.Volumes(); len(volumes) != 3 || volumes[0].Name != "volume-000001" || volumes[0].Capacity != 1<<20 {
+			t.Errorf("volumes: %+v", volumes)
+		}
+	}
 }
