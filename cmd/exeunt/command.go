@@ -22,7 +22,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 	}
 	command := &cobra.Command{
 		Use:           "exeunt",
-		Short:         "Explain why deleted objects are still there, and show how volumes are reclaimed",
+		Short:         "Explain why deleted objects are still there, and find volumes that are left behind",
 		Args:          rejectUnknown,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -34,7 +34,15 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return flagerrors.Explain(command.Flags(), err, command.CommandPath()+" --help")
 	})
-	command.AddCommand(newDemoCommand(streams), newSandboxCommand(streams), newJournalCommand(streams), newWhyCommand(streams, called), newExplainCommand(streams, called), newVersionCommand(streams))
+	command.AddCommand(
+		newWhyCommand(streams, called),
+		newExplainCommand(streams, called),
+		newAuditCommand(streams),
+		newJournalCommand(streams),
+		newDemoCommand(streams),
+		newSandboxCommand(streams),
+		newVersionCommand(streams),
+	)
 	return command
 }
 

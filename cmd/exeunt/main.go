@@ -1,6 +1,7 @@
 // Command exeunt is the tool for administrators, also as the kubectl plugin
 // kubectl-exeunt: "exeunt demo" shows how volumes are reclaimed, "exeunt sandbox" runs a
-// cluster for trials, "exeunt journal" lists and ends entries of the provisioning journal.
+// cluster for trials, "exeunt journal" lists and ends entries of the provisioning journal,
+// "exeunt audit" compares the volumes in storage with what clusters know.
 package main
 
 import (

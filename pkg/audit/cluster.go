@@ -60,6 +60,17 @@ func (c *Cluster) reach(ctx context.Context) error {
 	return fmt.Errorf("reach cluster %s: %w", c.Name, err)
 }
 
+// StorageClass reads a storage class.
+func (c *Cluster) StorageClass(ctx context.Context, name string) (*storagev1.StorageClass, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	class, err := c.client.StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read storage class %s in cluster %s: %w", name, c.Name, err)
+	}
+	return class, nil
+}
+
 // raw returns the JSON document at the path.
 func (c *Cluster) raw(ctx context.Context, path string, parameters ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)

@@ -35,8 +35,9 @@ type Volume struct {
 	// Attached: the volume is published to a node.
 	Attached bool
 	// Source is the handle of the volume that this volume was cloned from, or "".
-	Source  string
-	Context map[string]string
+	Source   string
+	Context  map[string]string
+	topology []*spec.Topology
 }
 
 // lister lists the volumes of a storage system.
@@ -94,6 +95,7 @@ func volumeOf(entry *spec.ListVolumesResponse_Entry) Volume {
 		Size: volume.GetCapacityBytes(), Context: volume.GetVolumeContext(),
 		Attached: len(entry.GetStatus().GetPublishedNodeIds()) > 0,
 		Source:   volume.GetContentSource().GetVolume().GetVolumeId(),
+		topology: volume.GetAccessibleTopology(),
 	}
 }
 
