@@ -33,6 +33,8 @@ type references struct {
 	alike set
 	// attached, snapshots, clones and inline are handles.
 	attached, snapshots, clones, inline set
+	// snapshotIDs are snapshots whose source volume only the driver knows.
+	snapshotIDs set
 	// attachedNames are the names of the PersistentVolumes in VolumeAttachments.
 	attachedNames set
 	// claims are all claims, entries those with a journal entry, unresolved those with an
@@ -64,7 +66,7 @@ func newReferences(driver string) *references {
 	return &references{
 		driver: driver, plugin: plugin, library: library,
 		recorded: map[uint64]record{}, shared: set{}, alike: set{}, attached: set{}, snapshots: set{}, clones: set{}, inline: set{},
-		attachedNames: set{}, entryTexts: set{}, unresolvedTexts: set{},
+		attachedNames: set{}, snapshotIDs: set{}, entryTexts: set{}, unresolvedTexts: set{},
 	}
 }
 

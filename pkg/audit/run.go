@@ -212,6 +212,7 @@ func (s *survey) secondPass(ctx context.Context) error {
 			s.names[handle] = append(s.names[handle], sharedRecord{SharedVolume{Cluster: cluster.Name, Name: volume.Name}, volume.UID})
 		}
 	})
+	s.readSnapshotSources(ctx)
 	return cause(ctx)
 }
 

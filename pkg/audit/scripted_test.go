@@ -32,6 +32,12 @@ func (w worldStorage) Name() string { return worldDriver }
 
 func (w worldStorage) ListsVolumes() bool { return true }
 
+func (w worldStorage) ListsSnapshots() bool { return false }
+
+func (w worldStorage) ListSnapshots(context.Context, *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "no snapshots")
+}
+
 func (w worldStorage) ListVolumes(_ context.Context, request *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

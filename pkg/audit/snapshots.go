@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -87,6 +88,7 @@ func (r *reading) readContents(ctx context.Context, resource schema.GroupResourc
 		for _, item := range page.Items {
 			r.addHandles(item.Spec)
 			r.addHandles(item.Status)
+			r.addSnapshot(item.Spec)
 		}
 		return page.Metadata.Continue, nil
 	})
@@ -114,11 +116,61 @@ func (r *reading) addHandles(value any) {
 	}
 }
 
+// addSnapshot adds a snapshot of the audited driver that was not taken by Kubernetes: its
+// content names the snapshot, and only the driver knows the source volume.
+func (r *reading) addSnapshot(spec any) {
+	content, _ := spec.(map[string]any)
+	source, _ := content["source"].(map[string]any)
+	if driver, _ := content["driver"].(string); !r.refs.isOwn(driver) {
+		return
+	}
+	if id, isText := source["snapshotHandle"].(string); isText {
+		r.refs.snapshotIDs.add(id)
+	}
+	group, _ := source["groupSnapshotHandles"].(map[string]any)
+	ids, _ := group["volumeSnapshotHandles"].([]any)
+	for _, element := range ids {
+		if id, isText := element.(string); isText {
+			r.refs.snapshotIDs.add(id)
+		}
+	}
+}
+
 func (r *reading) addHandleList(value any) {
 	list, _ := value.([]any)
 	for _, element := range list {
 		if handle, isText := element.(string); isText {
 			r.refs.use(r.refs.snapshots, handle)
 		}
+	}
+}
+
+// readSnapshotSources asks the driver for the source volumes of snapshots that contents name
+// without a source.
+func (s *survey) readSnapshotSources(ctx context.Context) {
+	if s.Driver == nil || len(s.refs.snapshotIDs) == 0 || !s.Driver.ListsSnapshots() {
+		return
+	}
+	tokens := set{}
+	request := &spec.ListSnapshotsRequest{MaxEntries: pageSize}
+	for {
+		page, err := s.Driver.ListSnapshots(ctx, request)
+		if err != nil {
+			s.refs.miss(fmt.Sprintf("driver %s did not list its snapshots: %v", s.driverName, err))
+			return
+		}
+		for _, entry := range page.GetEntries() {
+			if snapshot := entry.GetSnapshot(); s.refs.snapshotIDs.has(snapshot.GetSnapshotId()) {
+				s.refs.use(s.refs.snapshots, snapshot.GetSourceVolumeId())
+			}
+		}
+		switch request.StartingToken = page.GetNextToken(); {
+		case request.StartingToken == "":
+			return
+		case tokens.has(request.StartingToken):
+			s.refs.miss(fmt.Sprintf("driver %s did not list its snapshots: page token %q is repeated", s.driverName, request.StartingToken))
+			return
+		}
+		tokens.add(request.StartingToken)
 	}
 }

@@ -19,6 +19,9 @@ type Driver interface {
 	// ListsVolumes reports whether the driver has the capability LIST_VOLUMES.
 	ListsVolumes() bool
 	ListVolumes(context.Context, *spec.ListVolumesRequest) (*spec.ListVolumesResponse, error)
+	// ListsSnapshots reports whether the driver has the capability LIST_SNAPSHOTS.
+	ListsSnapshots() bool
+	ListSnapshots(context.Context, *spec.ListSnapshotsRequest) (*spec.ListSnapshotsResponse, error)
 	ValidateVolumeCapabilities(context.Context, *spec.ValidateVolumeCapabilitiesRequest) (*spec.ValidateVolumeCapabilitiesResponse, error)
 }
 

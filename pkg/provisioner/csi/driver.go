@@ -212,6 +212,11 @@ func (d *Driver) ListsVolumes() bool {
 	return d.controller[spec.ControllerServiceCapability_RPC_LIST_VOLUMES]
 }
 
+// ListsSnapshots reports whether the driver can list its snapshots.
+func (d *Driver) ListsSnapshots() bool {
+	return d.controller[spec.ControllerServiceCapability_RPC_LIST_SNAPSHOTS]
+}
+
 // HasTopology reports whether the driver has topology: not every node reaches every volume.
 func (d *Driver) HasTopology() bool {
 	return d.topology && d.plugin[spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS]
@@ -254,6 +259,14 @@ func (d *Driver) ListVolumes(ctx context.Context, request *spec.ListVolumesReque
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	return spec.NewControllerClient(d.connection).ListVolumes(ctx, request)
+}
+
+// ListSnapshots calls the driver for one page of its snapshots. Errors are gRPC errors,
+// unchanged.
+func (d *Driver) ListSnapshots(ctx context.Context, request *spec.ListSnapshotsRequest) (*spec.ListSnapshotsResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	return spec.NewControllerClient(d.connection).ListSnapshots(ctx, request)
 }
 
 // ValidateVolumeCapabilities calls the driver, which answers NotFound for a volume that
