@@ -58,7 +58,13 @@ func command(s *harness.Session, args ...string) result {
 // cluster.
 func audit(s *harness.Session, args ...string) report {
 	s.T.Helper()
-	return decode(s, command(s, append([]string{"--csi-address=" + s.Driver.Socket, "--kubeconfig=" + s.Plane.AdminKubeconfig, "--settle=0s", "-o=json"}, args...)...))
+	return auditAs(s, s.Plane.AdminKubeconfig, args...)
+}
+
+// auditAs is audit with another kubeconfig.
+func auditAs(s *harness.Session, kubeconfig string, args ...string) report {
+	s.T.Helper()
+	return decode(s, command(s, append([]string{"--csi-address=" + s.Driver.Socket, "--kubeconfig=" + kubeconfig, "--settle=0s", "-o=json"}, args...)...))
 }
 
 // decode wants exit code 0 and a report in JSON with exactly the fields of the contract.
