@@ -15,6 +15,8 @@ var write = flag.Bool("write", false, "write the generated documents instead of 
 var generators = map[string]func(t *testing.T) string{
 	"finalizers.md": finalizersPage,
 	"reasons.md":    reasonsPage,
+
+	"schemas/why.schema.json": whySchema,
 }
 
 func TestGeneratedDocuments(t *testing.T) {
