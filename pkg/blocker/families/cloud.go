@@ -69,17 +69,17 @@ var cloud = []Family{
 	},
 	{
 		Name: "GKE Service", Finalizers: []string{"gke.networking.io/l4-*"}, Kinds: []string{"Service"},
-		Controller: gkeIngress,
+		Controller: gkeServices,
 		When:       "the network load balancer of the Service is deleted",
-		Alive:      gkeIngressAlive,
+		Alive:      "GKE runs the controller outside of the cluster",
 		Force:      "the load balancer stays in Google Cloud and is paid for",
 		Source:     gkeIngressSource,
 	},
 	{
 		Name: "GKE NEG", Finalizers: []string{"networking.gke.io/neg-finalizer"}, Kinds: []string{"ServiceNetworkEndpointGroup.networking.gke.io"},
-		Controller: gkeIngress,
+		Controller: gkeServices,
 		When:       "the network endpoint group is deleted; a backend service that uses the group keeps it",
-		Alive:      gkeIngressAlive,
+		Alive:      "GKE runs the controller outside of the cluster",
 		Force:      "the network endpoint group stays in Google Cloud",
 		Source:     gkeIngressSource,
 	},
@@ -138,7 +138,7 @@ var awsLoadBalancer = Controller{
 	Leases: []string{"aws-load-balancer-controller-leader"}, Namespaces: []string{"kube-system"},
 	Needs:          []string{"targetgroupbindings.elbv2.k8s.aws", "aws-load-balancer-webhook"},
 	EventSources:   []string{"ingress", "service", "targetGroupBinding"},
-	ErrorReasons:   []string{"FailedDeployModel", "FailedCleanup", "FailedRemoveFinalizer"},
+	ErrorReasons:   []string{"FailedDeployModel", "FailedCleanup"},
 	SuccessReasons: []string{"SuccessfullyReconciled"},
 }
 
@@ -155,7 +155,11 @@ var (
 	aksNodes     = Controller{Name: "AKS node auto-provisioning", ControlPlane: true, Needs: []string{"aksnodeclasses.karpenter.azure.com"}}
 )
 
-var gkeIngress = Controller{
-	Name: "ingress-gce", Images: []string{"ingress-gce-glbc-amd64"}, Leases: []string{"ingress-gce-lock"},
-	Namespaces: []string{"kube-system"}, ControlPlane: true,
-}
+// gkeIngress has a Lease for Ingresses alone; it works on Services and endpoint groups without.
+var (
+	gkeIngress = Controller{
+		Name: "ingress-gce", Images: []string{"ingress-gce-glbc-amd64"}, Leases: []string{"ingress-gce-lock"},
+		Namespaces: []string{"kube-system"}, ControlPlane: true,
+	}
+	gkeServices = Controller{Name: "ingress-gce", Images: []string{"ingress-gce-glbc-amd64"}, Namespaces: []string{"kube-system"}, ControlPlane: true}
+)

@@ -50,7 +50,7 @@ var clusters = []Family{
 	},
 	{
 		Name: "OpenShift machine API", Finalizers: []string{"machine.machine.openshift.io"}, Kinds: []string{"Machine.machine.openshift.io"},
-		Controller: Controller{Name: "machine-api-controllers", Labels: map[string]string{"k8s-app": "controller"}, Namespaces: []string{"openshift-machine-api"}},
+		Controller: Controller{Name: "machine-api-controllers", Labels: map[string]string{"api": "clusterapi", "k8s-app": "controller"}, Namespaces: []string{"openshift-machine-api"}},
 		When:       "the node is drained and the machine is terminated",
 		Alive:      "the Deployment openshift-machine-api/machine-api-controllers",
 		Force:      "the machine goes on running and is paid for",
@@ -59,7 +59,7 @@ var clusters = []Family{
 	{
 		Name: "OpenShift ingress operator", Finalizers: []string{"ingresscontroller.operator.openshift.io/finalizer-ingresscontroller"},
 		Kinds:      []string{"IngressController.operator.openshift.io"},
-		Controller: Controller{Name: "ingress-operator", Commands: []string{"ingress-operator"}, Labels: map[string]string{"name": "ingress-operator"}, Namespaces: []string{"openshift-ingress-operator"}},
+		Controller: Controller{Name: "ingress-operator", Commands: []string{"ingress-operator"}, Namespaces: []string{"openshift-ingress-operator"}},
 		When:       "the load balancer, the DNS records and the router pods are removed",
 		Alive:      "the Deployment openshift-ingress-operator/ingress-operator",
 		Force:      "the load balancer and DNS records stay in the cloud",
@@ -85,14 +85,12 @@ var clusters = []Family{
 	},
 	{
 		Name: "Open Cluster Management", Finalizers: []string{"cluster.open-cluster-management.io/api-resource-cleanup"},
-		Kinds: []string{"ManagedCluster.cluster.open-cluster-management.io"},
-		Controller: Controller{
-			Name: "cluster-manager-registration-controller", Labels: map[string]string{"app": "clustermanager-controller"}, Namespaces: []string{"open-cluster-management-hub"},
-		},
-		When:   "the works and the roles of the cluster are removed from the hub",
-		Alive:  "the Deployment open-cluster-management-hub/cluster-manager-registration-controller",
-		Force:  "roles of the cluster stay on the hub, and applied works stay in the cluster",
-		Source: "https://github.com/open-cluster-management-io/api/blob/main/cluster/v1/types.go",
+		Kinds:      []string{"ManagedCluster.cluster.open-cluster-management.io"},
+		Controller: Controller{Name: "cluster-manager-registration-controller", Namespaces: []string{"open-cluster-management-hub"}},
+		When:       "the works and the roles of the cluster are removed from the hub",
+		Alive:      "the Deployment open-cluster-management-hub/cluster-manager-registration-controller",
+		Force:      "roles of the cluster stay on the hub, and applied works stay in the cluster",
+		Source:     "https://github.com/open-cluster-management-io/api/blob/main/cluster/v1/types.go",
 	},
 	{
 		Name: "Karmada",

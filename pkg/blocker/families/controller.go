@@ -42,7 +42,7 @@ type Controller struct {
 }
 
 // IsRecognizable reports whether a workload of the controller can be told from others. If
-// not, no list of workloads says that the controller is absent.
+// not, no list of workloads says that the controller is absent; a missing one of Needs does.
 func (c Controller) IsRecognizable() bool {
 	return len(c.Images)+len(c.Commands)+len(c.Labels) > 0
 }

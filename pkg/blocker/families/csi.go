@@ -154,5 +154,5 @@ var snapshotController = Controller{
 	Leases: []string{"snapshot-controller-leader"}, Namespaces: []string{"kube-system"},
 	Needs:        []string{"volumesnapshots.snapshot.storage.k8s.io"},
 	EventSources: []string{"snapshot-controller"},
-	ErrorReasons: []string{"ErrorPVCFinalizer", "SnapshotContentObjectDeleteError"},
+	ErrorReasons: []string{"SnapshotContentObjectDeleteError"},
 }

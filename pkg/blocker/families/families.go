@@ -18,7 +18,8 @@ type Family struct {
 	// Controller removes the finalizers.
 	Controller Controller
 	// Alternatives are further controllers that may remove the finalizers in its place, such as
-	// pv-controller for kube-controller-manager. The row's controller is gone only if all are gone.
+	// pv-controller for kube-controller-manager. The controller is gone only if all are gone; an
+	// alternative outside of the control plane that has neither workload nor Lease was never installed.
 	Alternatives []Controller
 	// When completes the sentence "the finalizer is removed when ...".
 	When string

@@ -24,7 +24,7 @@ var kubernetes = []Family{
 		Name: "Kubernetes", Finalizers: []string{"kubernetes.io/pv-controller"}, Kinds: []string{"PersistentVolume"},
 		Controller: controllerManager(Controller{
 			Loops: []string{"persistentvolume-binder-controller", "persistentvolume-binder"}, EventSources: []string{"persistentvolume-controller"},
-			ErrorReasons: []string{"VolumeFailedDelete", "VolumeFailedRecycle"}, SuccessReasons: []string{"VolumeRecycled"},
+			ErrorReasons: []string{"VolumeFailedDelete"}, SuccessReasons: []string{"VolumeRecycled"},
 		}),
 		Alternatives: []Controller{pvController},
 		When:         "the in-tree plugin has deleted the disk, or the reclaim policy keeps the disk",
@@ -147,7 +147,7 @@ var pvController = Controller{
 	Name: "pv-controller", Images: []string{"pv-controller"}, Commands: []string{"pv-controller"},
 	Labels: map[string]string{"app.kubernetes.io/name": "pv-controller"}, Leases: []string{"pv-controller"},
 	Namespaces: []string{"exeunt-system"}, EventSources: []string{"persistentvolume-controller"},
-	ErrorReasons: []string{"VolumeFailedDelete", "VolumeFailedRecycle"}, SuccessReasons: []string{"VolumeRecycled"},
+	ErrorReasons: []string{"VolumeFailedDelete"}, SuccessReasons: []string{"VolumeRecycled"},
 }
 
 var garbageCollector = controllerManager(Controller{

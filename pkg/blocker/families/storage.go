@@ -42,7 +42,7 @@ var storage = []Family{
 	{
 		Name: "Velero", Finalizers: []string{"velero.io/data-upload-download-finalizer"},
 		Kinds:      []string{"DataUpload.velero.io", "DataDownload.velero.io"},
-		Controller: Controller{Name: "node-agent", Labels: map[string]string{"name": "node-agent"}, Namespaces: []string{"velero"}},
+		Controller: Controller{Name: "node-agent", Labels: map[string]string{"component": "velero", "name": "node-agent"}, Namespaces: []string{"velero"}},
 		When:       "the node agent has ended or canceled the transfer of the data",
 		Alive:      "the DaemonSet velero/node-agent",
 		Force:      "pods and snapshots of the transfer stay behind",
