@@ -12,6 +12,7 @@ var clusters = []Family{
 		Controller: Controller{
 			Name: "capi-controller-manager", Images: []string{"cluster-api-controller"},
 			Leases: []string{"controller-leader-election-capi"}, Namespaces: []string{"capi-system"},
+			Needs: []string{"capi-validating-webhook-configuration", "clusters.cluster.x-k8s.io"},
 		},
 		When:   "the machines and the infrastructure of the cluster are deleted; a machine is drained first",
 		Alive:  "the Deployment capi-system/capi-controller-manager and its Lease controller-leader-election-capi",
@@ -23,6 +24,7 @@ var clusters = []Family{
 		Controller: Controller{
 			Name: "capi-kubeadm-control-plane-controller-manager", Images: []string{"kubeadm-control-plane-controller"},
 			Leases: []string{"kubeadm-control-plane-manager-leader-election-capi"}, Namespaces: []string{"capi-kubeadm-control-plane-system"},
+			Needs: []string{"capi-kubeadm-control-plane-validating-webhook-configuration", "kubeadmcontrolplanes.controlplane.cluster.x-k8s.io"},
 		},
 		When:   "the machines of the control plane are deleted, after all other machines",
 		Alive:  "the Deployment capi-kubeadm-control-plane-system/capi-kubeadm-control-plane-controller-manager",
@@ -37,9 +39,9 @@ var clusters = []Family{
 		Force:      "machines, networks and disks stay in the cloud and are paid for",
 		Source:     "https://github.com/kubernetes-sigs/cluster-api/blob/main/docs/book/src/developer/providers/contracts/infra-cluster.md",
 	},
-	infrastructure("AWS", "aws*", "capa", "https://github.com/kubernetes-sigs/cluster-api-provider-aws/blob/main/api/v1beta2/awscluster_types.go"),
-	infrastructure("Azure", "azure*", "capz", "https://github.com/kubernetes-sigs/cluster-api-provider-azure/blob/main/api/v1beta1/azurecluster_types.go", "controller-leader-election-capz"),
-	infrastructure("vSphere", "vsphere*", "capv", "https://github.com/kubernetes-sigs/cluster-api-provider-vsphere/blob/main/apis/v1beta1/vspherevm_types.go"),
+	infrastructure("AWS", "aws*", "capa", []string{"capa-validating-webhook-configuration"}, "https://github.com/kubernetes-sigs/cluster-api-provider-aws/blob/main/api/v1beta2/awscluster_types.go"),
+	infrastructure("Azure", "azure*", "capz", []string{"capz-validating-webhook-configuration"}, "https://github.com/kubernetes-sigs/cluster-api-provider-azure/blob/main/api/v1beta1/azurecluster_types.go", "controller-leader-election-capz"),
+	infrastructure("vSphere", "vsphere*", "capv", nil, "https://github.com/kubernetes-sigs/cluster-api-provider-vsphere/blob/main/apis/v1beta1/vspherevm_types.go"),
 	{
 		Name: "Metal3", Finalizers: []string{"baremetalhost.metal3.io"}, Kinds: []string{"BareMetalHost.metal3.io"},
 		Controller: Controller{Name: "baremetal-operator", Images: []string{"baremetal-operator"}, Namespaces: []string{"baremetal-operator-system"}},
@@ -108,7 +110,7 @@ var clusters = []Family{
 	},
 	{
 		Name: "Gardener", Finalizers: []string{"gardener", "gardener.cloud/gardener", "garden.sapcloud.io/gardener"},
-		Controller: Controller{Name: "gardenlet or gardener-controller-manager", Images: []string{"gardenlet", "gardener-controller-manager"}, ControlPlane: true},
+		Controller: Controller{Name: "gardener-controller-manager", Images: []string{"gardenlet", "gardener-controller-manager"}, Namespaces: []string{"garden"}, ControlPlane: true},
 		When:       "the infrastructure of the shoot is deleted, or nothing uses the object",
 		Alive:      "the Deployments gardener-controller-manager in the garden and gardenlet in the seed",
 		Force:      "machines, networks and disks of the shoot stay in the cloud and are paid for",
@@ -162,12 +164,12 @@ var clusters = []Family{
 }
 
 // infrastructure returns the row of an infrastructure provider of Cluster API.
-func infrastructure(cloud, kinds, short, source string, leases ...string) Family {
+func infrastructure(cloud, kinds, short string, needs []string, source string, leases ...string) Family {
 	return Family{
 		Name: "Cluster API provider " + cloud, Finalizers: []string{kinds + ".infrastructure.cluster.x-k8s.io"},
 		Controller: Controller{
 			Name: short + "-controller-manager", Images: []string{"cluster-api-" + infrastructureImages[short] + "-controller"},
-			Leases: leases, Namespaces: []string{short + "-system"},
+			Leases: leases, Namespaces: []string{short + "-system"}, Needs: needs,
 		},
 		When:   "the infrastructure of the cluster or the machine is deleted",
 		Alive:  "the Deployment " + short + "-system/" + short + "-controller-manager",

@@ -28,13 +28,11 @@ var csi = []Family{
 	},
 	{
 		Name: "Exeunt", Finalizers: []string{"exeunt.io/provisioning"}, Kinds: []string{"PersistentVolumeClaim"},
-		Controller: Controller{
-			Name: "provisioner", Images: []string{"exeunt/provisioner"}, Commands: []string{"provisioner"}, EventSources: []string{"{driver}_*"},
-		},
-		When:   "the provisioner of Exeunt has replaced this finalizer of an earlier version by a journal entry",
-		Alive:  "the container of Exeunt's provisioner beside the driver",
-		Force:  "a volume that an unfinished CreateVolume call made is known to the storage system alone",
-		Source: "https://github.com/exeunt-io/exeunt/blob/main/pkg/finalizer/finalizer.go",
+		Controller: Controller{Name: "provisioner", Images: []string{"exeunt/provisioner"}, Commands: []string{"provisioner"}},
+		When:       "the provisioner of Exeunt has replaced this finalizer of an earlier version by a journal entry",
+		Alive:      "the container of Exeunt's provisioner beside the driver",
+		Force:      "a volume that an unfinished CreateVolume call made is known to the storage system alone",
+		Source:     "https://github.com/exeunt-io/exeunt/blob/main/pkg/finalizer/finalizer.go",
 	},
 	{
 		Name: "external-attacher", Finalizers: []string{"external-attacher/*"}, Kinds: []string{"PersistentVolume", "VolumeAttachment"},

@@ -101,7 +101,7 @@ var kubernetes = []Family{
 	},
 	{
 		Name: "Kubernetes", Finalizers: []string{"networking.k8s.io/service-cidr-finalizer"}, Kinds: []string{"ServiceCIDR"},
-		Controller: controllerManager(Controller{Loops: []string{"service-cidr-controller"}, EventSources: []string{"service-cidr-controller"}}),
+		Controller: controllerManager(Controller{Loops: []string{"service-cidr-controller"}}),
 		When:       "no Service has an address of the range alone",
 		Alive:      controllerManagerAlive,
 		Force:      "Services keep addresses of a range that is no longer known",

@@ -9,7 +9,7 @@ var platform = []Family{
 			Name: "cert-manager", Images: []string{"cert-manager-controller"},
 			Labels: map[string]string{"app.kubernetes.io/name": "cert-manager", "app.kubernetes.io/component": "controller"},
 			Leases: []string{"cert-manager-controller"}, Namespaces: []string{"cert-manager"},
-			EventSources: []string{"cert-manager-challenges"}, ErrorReasons: []string{"CleanUpError"},
+			Needs: []string{"challenges.acme.cert-manager.io"}, EventSources: []string{"cert-manager-challenges"}, ErrorReasons: []string{"CleanUpError"},
 		},
 		When:   "the DNS record or the pod that answers the challenge is removed",
 		Alive:  "the Deployment cert-manager/cert-manager and the Lease kube-system/cert-manager-controller",
@@ -54,7 +54,7 @@ var platform = []Family{
 	},
 	{
 		Name: "Gatekeeper", Finalizers: []string{"finalizers.gatekeeper.sh/*", "*.finalizers.gatekeeper.sh"},
-		Controller: Controller{Name: "gatekeeper-controller-manager", Images: []string{"openpolicyagent/gatekeeper"}, Namespaces: []string{"gatekeeper-system"}},
+		Controller: Controller{Name: "gatekeeper-controller-manager", Images: []string{"openpolicyagent/gatekeeper"}, Namespaces: []string{"gatekeeper-system"}, Needs: []string{"gatekeeper-validating-webhook-configuration"}},
 		When:       "Gatekeeper has forgotten the object; old versions set the finalizer",
 		Alive:      "the Deployment gatekeeper-system/gatekeeper-controller-manager",
 		Force:      "nothing outside of Gatekeeper",
@@ -64,7 +64,7 @@ var platform = []Family{
 		Name: "KEDA", Finalizers: []string{"finalizer.keda.sh"},
 		Controller: Controller{
 			Name: "keda-operator", Images: []string{"kedacore/keda"}, Labels: map[string]string{"app": "keda-operator"},
-			Leases: []string{"operator.keda.sh"}, Namespaces: []string{"keda"},
+			Leases: []string{"operator.keda.sh"}, Namespaces: []string{"keda"}, Needs: []string{"scaledobjects.keda.sh"},
 		},
 		When:   "the scalers are stopped, and the workload has its former number of replicas if asked",
 		Alive:  "the Deployment keda/keda-operator and its Lease operator.keda.sh",
@@ -73,11 +73,14 @@ var platform = []Family{
 	},
 	{
 		Name: "Kueue", Finalizers: []string{"kueue.x-k8s.io/resource-in-use"},
-		Controller: Controller{Name: "kueue-controller-manager", Images: []string{"kueue/kueue"}, Leases: []string{"c1f6bfd2.kueue.x-k8s.io"}, Namespaces: []string{"kueue-system"}},
-		When:       "no workload uses the queue or flavor; a workload waits until its quota is free",
-		Alive:      "the Deployment kueue-system/kueue-controller-manager and its Lease c1f6bfd2.kueue.x-k8s.io",
-		Force:      "jobs keep quota of a queue that is gone",
-		Source:     "https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta1/constants.go",
+		Controller: Controller{
+			Name: "kueue-controller-manager", Images: []string{"kueue/kueue"}, Leases: []string{"c1f6bfd2.kueue.x-k8s.io"}, Namespaces: []string{"kueue-system"},
+			Needs: []string{"kueue-validating-webhook-configuration", "clusterqueues.kueue.x-k8s.io"},
+		},
+		When:   "no workload uses the queue or flavor; a workload waits until its quota is free",
+		Alive:  "the Deployment kueue-system/kueue-controller-manager and its Lease c1f6bfd2.kueue.x-k8s.io",
+		Force:  "jobs keep quota of a queue that is gone",
+		Source: "https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta1/constants.go",
 	},
 	{
 		Name: "KubeRay", Finalizers: []string{"ray.io/gcs-ft-redis-cleanup-finalizer"}, Kinds: []string{"RayCluster.ray.io"},
@@ -93,7 +96,8 @@ var platform = []Family{
 		Kinds:      []string{"VirtualMachine.kubevirt.io", "VirtualMachineInstance.kubevirt.io"},
 		Controller: Controller{
 			Name: "virt-controller", Images: []string{"virt-controller"}, Commands: []string{"virt-controller"},
-			Labels: map[string]string{"kubevirt.io": "virt-controller"}, Leases: []string{"virt-controller"}, Namespaces: []string{"kubevirt"},
+			Labels: map[string]string{"kubevirt.io": "virt-controller"}, Leases: []string{"virt-controller"}, Namespaces: []string{"kubevirt", "openshift-cnv"},
+			Needs: []string{"kubevirts.kubevirt.io", "virt-api-validator"},
 		},
 		When:   "the virtual machine has stopped and its pod is gone",
 		Alive:  "the Deployment kubevirt/virt-controller and its Lease virt-controller",
@@ -214,5 +218,5 @@ const externalSecretsAlive = "the Deployment external-secrets and its Lease exte
 
 var externalSecrets = Controller{
 	Name: "external-secrets", Images: []string{"external-secrets"}, Labels: map[string]string{"app.kubernetes.io/name": "external-secrets"},
-	Leases: []string{"external-secrets-controller"}, Namespaces: []string{"external-secrets"},
+	Leases: []string{"external-secrets-controller"}, Namespaces: []string{"external-secrets"}, Needs: []string{"externalsecrets.external-secrets.io"},
 }

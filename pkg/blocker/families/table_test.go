@@ -141,6 +141,20 @@ func TestNamesThatManyProgramsShareIdentifyNone(t *testing.T) {
 	}
 }
 
+func TestEventSourcesHaveReasons(t *testing.T) {
+	for _, family := range families.All() {
+		for _, controller := range family.Controllers() {
+			// Without reasons, a warning about anything would count as a failed cleanup.
+			if len(controller.EventSources) > 0 && len(controller.ErrorReasons) == 0 {
+				t.Errorf("%s: the table names event sources and no reasons", controller.Name)
+			}
+			if len(controller.SuccessReasons) > 0 && len(controller.ErrorReasons) == 0 {
+				t.Errorf("%s: the table names a success and no error", controller.Name)
+			}
+		}
+	}
+}
+
 func TestFind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		finalizer, kind, group string
