@@ -16,7 +16,8 @@ var generators = map[string]func(t *testing.T) string{
 	"finalizers.md": finalizersPage,
 	"reasons.md":    reasonsPage,
 
-	"schemas/why.schema.json": whySchema,
+	"schemas/audit.schema.json": auditSchema,
+	"schemas/why.schema.json":   whySchema,
 }
 
 func TestGeneratedDocuments(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/exeunt-io/exeunt/pkg/audit/verdict"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
 
@@ -36,16 +37,16 @@ func asJSON(t *testing.T, value any) any {
 	return decoded
 }
 
-// sampleReport returns a report whose tree has the reason and the verdict.
-func sampleReport(reason blocker.Reason, verdict blocker.Verdict) blocker.Report {
+// sampleReport returns a report whose tree has the reason and the worst verdict.
+func sampleReport(reason blocker.Reason, worst blocker.Verdict) blocker.Report {
 	root := blocker.Blocker{
 		Object: blocker.Object{Kind: "VolumeAttachment", Name: "csi-1", UID: "u2"}, Finalizer: "external-attacher/driver", Reason: reason,
-		Holder: "external-attacher", Verdict: verdict, Since: "2026-03-01T12:00:00Z",
+		Holder: "external-attacher", Verdict: worst, Since: "2026-03-01T12:00:00Z",
 		Evidence: []blocker.Evidence{{Source: blocker.FromLease, Text: "renewed"}}, Next: "kubectl get nodes",
 	}
 	return blocker.Report{
-		Object: blocker.Object{Kind: "PersistentVolume", Name: "pv", UID: "u1"}, Verdict: verdict,
-		Blockers: []blocker.Blocker{{Reason: blocker.VolumeAttached, Verdict: verdict, Blockers: []blocker.Blocker{root}}},
+		Object: blocker.Object{Kind: "PersistentVolume", Name: "pv", UID: "u1"}, Verdict: worst,
+		Blockers: []blocker.Blocker{{Reason: blocker.VolumeAttached, Verdict: worst, Blockers: []blocker.Blocker{root}}},
 	}.Normalized()
 }
 
@@ -53,11 +54,11 @@ func TestReportsFitTheSchema(t *testing.T) {
 	schema := outputSchema(t, "why.schema.json")
 	var all []blocker.Report
 	for _, reason := range blocker.Reasons() {
-		for verdict := blocker.Gone; verdict <= blocker.Stuck; verdict++ {
-			report := sampleReport(reason, verdict)
+		for worst := blocker.Gone; worst <= blocker.Stuck; worst++ {
+			report := sampleReport(reason, worst)
 			all = append(all, report)
 			if err := schema.Validate(asJSON(t, report)); err != nil {
-				t.Errorf("%v, %v: %v", reason, verdict, err)
+				t.Errorf("%v, %v: %v", reason, worst, err)
 			}
 		}
 	}
@@ -92,5 +93,18 @@ func TestWrongReportsDoNotFitTheSchema(t *testing.T) {
 				t.Errorf("%s fits the schema", text)
 			}
 		})
+	}
+}
+
+func TestAuditsFitTheSchema(t *testing.T) {
+	schema := outputSchema(t, "audit.schema.json")
+	for reason := verdict.NoReason; reason <= verdict.SeenOnce; reason++ {
+		report := `{"orphans":[{"handle":"vol-1","name":"pvc-1","age":"3d","size":"1Gi"}],"ghosts":[{"handle":"vol-2","name":"pv-2","cluster":"a"}],` +
+			`"shared":[{"handle":"vol-3","volumes":[{"cluster":"a","name":"pv-3"},{"cluster":"b","name":"pv-4"}]}],"enumerated":true,` +
+			`"doubtful":[{"handle":"vol-5","reason":"` + reason.String() + `"}],"incomplete":["no right to list pods"]}`
+		err := schema.Validate(asJSON(t, json.RawMessage(report)))
+		if fits := err == nil; fits != (reason != verdict.NoReason) {
+			t.Errorf("reason %q: %v", reason, err)
+		}
 	}
 }
