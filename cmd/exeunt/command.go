@@ -39,6 +39,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 		newExplainCommand(streams, called),
 		newAuditCommand(streams),
 		newJournalCommand(streams),
+		newRollbackCommand(streams),
 		newDemoCommand(streams),
 		newSandboxCommand(streams),
 		newVersionCommand(streams),

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/exeunt-io/exeunt/pkg/rollback"
+	"github.com/exeunt-io/exeunt/pkg/rollback/runner"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// rollbackFlags are the flags of "exeunt rollback".
+type rollbackFlags struct {
+	config  *genericclioptions.ConfigFlags
+	output  string
+	options runner.Options
+}
+
+const rollbackLong = `rollback returns to upstream's programs, step by step. It prints a numbered plan: each step is
+done, pending or blocked. Without --confirm nothing is changed. With --confirm it carries out
+what can be done now, and prints what is left: run it again until nothing is left.
+
+It removes the admission policy, the annotations and finalizers exeunt.io/* and the Leases of
+Exeunt. Workloads belong to charts and manifests: it prints the commands and waits until the
+programs are replaced. Open entries of the provisioning journal are saved to a file before
+their Leases are removed. Finalizers that upstream's programs remove as well stay, unless you
+say that nobody serves them and nobody is seen.
+
+Exit codes: 0 nothing is left, 1 error, 2 something is left, 4 you have to decide first.`
+
+const rollbackExample = `  # what is left to do?
+  exeunt rollback
+  # carry out what can be done now
+  exeunt rollback --confirm
+  # the provisioner of this driver ran without leader election, and has been replaced
+  exeunt rollback --confirm --stopped csi.example.com
+  # the driver is uninstalled for good: its volumes may go, their disks stay
+  exeunt rollback --confirm --unserved csi.example.com`
+
+// newRollbackCommand returns "exeunt rollback".
+func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	flags := rollbackFlags{config: genericclioptions.NewConfigFlags(true)}
+	command := &cobra.Command{
+		Use:     "rollback",
+		Short:   "Return to upstream's programs, and leave nothing of Exeunt behind",
+		Long:    rollbackLong,
+		Example: rollbackExample,
+		Args:    noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return flags.run(command, streams)
+		},
+	}
+	flags.config.AddFlags(command.Flags())
+	o := &flags.options
+	command.Flags().StringVarP(&flags.output, "output", "o", "", "json or yaml prints the plan with all objects; empty prints text")
+	command.Flags().BoolVar(&o.Confirm, "confirm", false, "carry out what can be done now")
+	command.Flags().StringVar(&o.Save, "save", "", "new file for open entries of the journal; never overwritten (default ./exeunt-journal-<time>.yaml)")
+	command.Flags().StringSliceVar(&o.Stopped, "stopped", nil, "drivers whose provisioner of Exeunt has ended for good although no Lease shows it; pv-controller for that program")
+	command.Flags().StringSliceVar(&o.Unserved, "unserved", nil, "drivers that are uninstalled for good: remove the finalizers of their volumes; the disks stay in storage")
+	command.Flags().BoolVar(&o.UnservedLoops, "unserved-loops", false, "no program runs the loops for volumes any more: remove their finalizers as well")
+	command.Flags().StringSliceVar(&o.AbandonDisk, "abandon-disk", nil, "PersistentVolumes whose disk may stay in storage: remove exeunt.io/reclaim although only Exeunt would delete the disk")
+	return command
+}
+
+func (f *rollbackFlags) run(command *cobra.Command, streams genericiooptions.IOStreams) error {
+	if f.output != "" && f.output != "json" && f.output != "yaml" {
+		return fmt.Errorf("--output must be json, yaml or be left out, not %q", f.output)
+	}
+	config, err := f.config.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("load kubeconfig: %w", err)
+	}
+	f.options.Connect = func() (*cluster.Reader, error) { return cluster.NewReader(config) }
+	f.options.Commands = cluster.Commands{Context: *f.config.Context}
+	f.options.Progress = f.progress(streams)
+	plan, err := runner.Run(command.Context(), f.options)
+	if err != nil {
+		return err
+	}
+	if err := plan.Print(streams.Out, f.output); err != nil {
+		return err
+	}
+	switch plan.Outcome() {
+	case rollback.SomethingLeft:
+		return exitCode{exitWaiting, nil}
+	case rollback.DecisionNeeded:
+		return exitCode{exitRefused, nil}
+	case rollback.NothingLeft:
+	}
+	return nil
+}
+
+// progress returns where changes are reported: beside the plan in JSON or YAML.
+func (f *rollbackFlags) progress(streams genericiooptions.IOStreams) io.Writer {
+	if f.output == "" {
+		return streams.Out
+	}
+	return streams.ErrOut
+}

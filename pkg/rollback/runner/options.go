@@ -1,0 +1,116 @@
+package runner
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/rollback"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// PVController is the name that Options.Stopped has for pv-controller.
+const PVController = "pv-controller"
+
+// Options are what the administrator wants.
+type Options struct {
+	// Connect returns a new Reader of the cluster.
+	Connect  func() (*cluster.Reader, error)
+	Commands cluster.Commands
+	// Confirm carries out the steps that can be carried out.
+	Confirm bool
+	// Save is the file for open entries of the journal, "" for a name with the time.
+	Save string
+	// Stopped are drivers whose provisioner of Exeunt has ended, or PVController.
+	Stopped []string
+	// Unserved are drivers that have no provisioner any more. UnservedLoops: no program runs
+	// the loops for volumes and claims.
+	Unserved      []string
+	UnservedLoops bool
+	// AbandonDisk are PersistentVolumes whose disks may stay in storage.
+	AbandonDisk []string
+	// Progress gets a line for each change.
+	Progress io.Writer
+}
+
+// named reports whether the administrator says that the program of Exeunt for the driver
+// has ended.
+func (o *Options) named(driver string) bool {
+	return slices.Contains(o.Stopped, driver) || slices.Contains(o.Unserved, driver)
+}
+
+// Run observes the cluster, changes it if confirmed, and returns the plan for what is left.
+func Run(ctx context.Context, o Options) (Plan, error) {
+	seen, err := o.observe(ctx)
+	if err != nil || !o.Confirm {
+		return newPlan(seen), err
+	}
+	changed, err := o.execute(ctx, seen)
+	if err != nil || !changed {
+		return newPlan(seen), err
+	}
+	if seen, err = o.observe(ctx); err != nil {
+		return Plan{}, err
+	}
+	return newPlan(seen), nil
+}
+
+// observe reads the cluster.
+func (o *Options) observe(ctx context.Context) (*observation, error) {
+	reader, err := o.Connect()
+	if err != nil {
+		return nil, err
+	}
+	seen := &observation{options: o, reader: reader, recyclers: map[types.UID]*corev1.Pod{}}
+	seen.readPrograms(ctx)
+	seen.readPolicy(ctx)
+	seen.readVolumes(ctx)
+	seen.readClaims(ctx)
+	seen.addRecyclers()
+	seen.decideLeases()
+	return seen, context.Cause(ctx)
+}
+
+// observation is what was seen of the cluster, and what was decided.
+type observation struct {
+	options *Options
+	reader  *cluster.Reader
+
+	programs programs
+	// policy are the objects of the admission policy, leases the journal and the leader
+	// Lease of pv-controller, own the annotations and finalizers of Exeunt, shared the
+	// finalizers that upstream removes as well.
+	policy, leases, own, shared list
+	// pending are volumes whose disk only the provisioner of Exeunt deletes.
+	pending   list
+	recyclers map[types.UID]*corev1.Pod
+	// upstreams counts the volumes with a finalizer that upstream removes, by finalizer.
+	upstreams map[string]int
+}
+
+// list are the objects of one step. Unread says that objects of the step could not be read.
+type list struct {
+	items  []Item
+	unread bool
+}
+
+// decisions returns the decisions about the objects.
+func (l list) decisions() []rollback.Decision {
+	all := make([]rollback.Decision, len(l.items))
+	for i, item := range l.items {
+		all[i] = item.decision
+	}
+	return all
+}
+
+// state returns the state of the step.
+func (l list) state() rollback.StepState {
+	state := rollback.StateOf(l.decisions())
+	if l.unread && state == rollback.Done {
+		return rollback.Blocked
+	}
+	return state
+}

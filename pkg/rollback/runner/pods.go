@@ -1,0 +1,139 @@
+package runner
+
+import (
+	"context"
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/internal/enum"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// programKind is a program that a container runs.
+type programKind int
+
+const (
+	otherKind programKind = iota
+	provisionerKind
+	pvControllerKind
+	loopsKind
+)
+
+// String returns the name of the program.
+func (k programKind) String() string {
+	return enum.Name(k, "other", "provisioner", "pv-controller", "kube-controller-manager")
+}
+
+// recognized are the programs as images and commands show them.
+var recognized = map[programKind]families.Controller{
+	provisionerKind:  {Images: []string{"provisioner"}, Commands: []string{"provisioner"}},
+	pvControllerKind: {Images: []string{"pv-controller"}, Commands: []string{"pv-controller"}},
+	loopsKind:        {Images: []string{"kube-controller-manager"}, Commands: []string{"kube-controller-manager"}},
+}
+
+// kindOf returns the program of the container. The image of the provisioner also has the
+// command exeunt.
+func kindOf(container *corev1.Container) programKind {
+	command := ""
+	if len(container.Command) > 0 {
+		command = container.Command[0]
+	}
+	for kind, known := range recognized {
+		if known.HasCommand(command) || known.HasImage(container.Image) && path.Base(command) != "exeunt" {
+			return kind
+		}
+	}
+	return otherKind
+}
+
+// programPod is a container of a pod that runs a program of Exeunt, or will.
+type programPod struct {
+	namespace, workload, container string
+	kind                           programKind
+}
+
+// readPods finds the pods of the programs.
+func (s *observation) readPods(ctx context.Context) {
+	pods := map[string]corev1.Pod{}
+	s.programs.podsSeen = cluster.Each(ctx, s.reader, cluster.Pods, cluster.Selection{}, func(page []corev1.Pod) {
+		for _, pod := range page {
+			s.readRecycler(&pod)
+			for i := range pod.Spec.Containers {
+				if kindOf(&pod.Spec.Containers[i]) != otherKind {
+					pods[string(pod.UID)] = pod
+				}
+			}
+		}
+	})
+	for _, pod := range pods {
+		s.addPod(&pod)
+	}
+}
+
+// addPod adds the programs that a pod runs, unless the pod has ended.
+func (s *observation) addPod(pod *corev1.Pod) {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return
+	}
+	for i := range pod.Spec.Containers {
+		container := &pod.Spec.Containers[i]
+		switch kind := kindOf(container); kind {
+		case loopsKind:
+			s.programs.loops = max(s.programs.loops, loopsOf(container))
+		case provisionerKind, pvControllerKind:
+			s.programs.pods = append(s.programs.pods, programPod{pod.Namespace, workloadOf(pod), container.Name, kind})
+		case otherKind:
+		}
+	}
+}
+
+// workloadOf returns kind/name of the workload of the pod, as kubectl takes it.
+func workloadOf(pod *corev1.Pod) string {
+	for _, owner := range pod.OwnerReferences {
+		hash := pod.Labels["pod-template-hash"]
+		switch {
+		case owner.Kind == "ReplicaSet" && hash != "":
+			return "deployment/" + strings.TrimSuffix(owner.Name, "-"+hash)
+		case owner.Kind != "":
+			return strings.ToLower(owner.Kind) + "/" + owner.Name
+		}
+	}
+	return "pod/" + pod.Name
+}
+
+// loopSwitch tells whether kube-controller-manager runs the loops that pv-controller
+// replaces. Of several replicas the greatest value counts.
+type loopSwitch int
+
+const (
+	loopsUnseen loopSwitch = iota
+	loopsOn
+	loopsOff
+)
+
+// String returns the name of the value.
+func (l loopSwitch) String() string { return enum.Name(l, "unseen", "on", "off") }
+
+// loops are the names of the loops in the flag --controllers.
+var loops = []string{"persistentvolume-binder-controller", "persistentvolume-protection-controller", "persistentvolumeclaim-protection-controller"}
+
+// loopsOf reads the flag --controllers of kube-controller-manager.
+func loopsOf(container *corev1.Container) loopSwitch {
+	for _, word := range append(append([]string{}, container.Command...), container.Args...) {
+		value, is := strings.CutPrefix(word, "--controllers=")
+		if !is {
+			continue
+		}
+		for _, name := range strings.Split(value, ",") {
+			for _, loop := range loops {
+				if strings.TrimSpace(name) == "-"+loop {
+					return loopsOff
+				}
+			}
+		}
+	}
+	return loopsOn
+}

@@ -1,0 +1,183 @@
+package runner
+
+import (
+	"context"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
+	"github.com/exeunt-io/exeunt/pkg/rollback"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// The leader Leases in the namespace of the control plane.
+const (
+	controlPlane   = "kube-system"
+	loopsLease     = "kube-controller-manager"
+	leaseOfLoopsOf = "pv-controller"
+)
+
+// programs is what was seen of the programs of Exeunt.
+type programs struct {
+	leasesSeen, podsSeen bool
+	// leases are the Leases that are not of a journal, by namespace and name.
+	leases   map[[2]string]*coordinationv1.Lease
+	journals []journalLease
+	pods     []programPod
+	loops    loopSwitch
+}
+
+// readPrograms reads Leases and pods.
+func (s *observation) readPrograms(ctx context.Context) {
+	p := &s.programs
+	leases, seen := cluster.List(ctx, s.reader, cluster.Leases, cluster.Selection{})
+	p.leasesSeen, p.leases = seen, map[[2]string]*coordinationv1.Lease{}
+	for i := range leases {
+		lease := &leases[i]
+		if owner, kind, _, is := journal.Find(lease); is {
+			p.journals = append(p.journals, journalLease{lease, owner, kind, len(journal.Encoded(lease))})
+			continue
+		}
+		p.leases[[2]string{lease.Namespace, lease.Name}] = lease
+	}
+	s.readPods(ctx)
+}
+
+// drivers returns the drivers that a provisioner of Exeunt served, as Leases show.
+func (p *programs) drivers() []string {
+	var all []string
+	for _, lease := range p.journals {
+		all = append(all, lease.owner.Driver)
+	}
+	leaders := map[string]bool{}
+	for _, driver := range all {
+		leaders[identity.LeaseName(driver)] = true
+	}
+	for key, lease := range p.leases {
+		if heldByExeunt(lease) && !leaders[key[1]] && key[1] != leaseOfLoopsOf {
+			all = append(all, key[1])
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// hasPods returns whether pods of the namespace, "" for any, run the program.
+func (p *programs) hasPods(namespace string, kind programKind) rollback.Pods {
+	if !p.podsSeen {
+		return rollback.PodsUnseen
+	}
+	for _, pod := range p.pods {
+		if pod.kind == kind && (namespace == "" || pod.namespace == namespace) {
+			return rollback.PodsPresent
+		}
+	}
+	return rollback.PodsAbsent
+}
+
+// lease returns the state of a leader Lease.
+func (s *observation) lease(namespace, name string) rollback.LeaderLease {
+	lease := s.programs.leases[[2]string{namespace, name}]
+	if lease == nil && !s.programs.leasesSeen {
+		return rollback.LeaseUnseen
+	}
+	return leaderLease(lease, s.reader.Now())
+}
+
+// provisioner returns what was seen of the provisioner of a journal.
+func (s *observation) provisioner(owner journal.Journal) rollback.ProgramState {
+	return rollback.ProgramState{
+		Lease:   s.lease(owner.Namespace, identity.LeaseName(owner.Driver)),
+		Pods:    s.programs.hasPods(owner.Namespace, provisionerKind),
+		Elected: s.programs.elected(owner),
+		Named:   s.options.named(owner.Driver),
+	}
+}
+
+// elected reports whether the last provisioner of the journal was an elected leader. A process
+// that starts writes all active Leases; those with unresolved entries may be older.
+func (p *programs) elected(owner journal.Journal) bool {
+	elected := map[journal.Kind]bool{}
+	for _, lease := range p.journals {
+		if before, has := elected[lease.kind]; lease.owner == owner {
+			elected[lease.kind] = lease.elected() && (!has || before)
+		}
+	}
+	if active, has := elected[journal.KindActive]; has {
+		return active
+	}
+	unresolved, has := elected[journal.KindUnresolved]
+	return unresolved || !has
+}
+
+// states returns what was seen of each provisioner of the driver: one per journal, else one
+// per leader Lease with the name for the driver.
+func (s *observation) states(driver string) []rollback.ProgramState {
+	var all []rollback.ProgramState
+	for _, lease := range s.programs.journals {
+		if lease.owner.Driver == driver {
+			all = append(all, s.provisioner(lease.owner))
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	for key := range s.programs.leases {
+		if key[1] == identity.LeaseName(driver) {
+			all = append(all, s.provisioner(journal.Journal{Namespace: key[0], Driver: driver}))
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	state := rollback.ProgramState{Lease: rollback.LeaseAbsent, Pods: s.programs.hasPods("", provisionerKind), Elected: true, Named: s.options.named(driver)}
+	if !s.programs.leasesSeen {
+		state.Lease = rollback.LeaseUnseen
+	}
+	return []rollback.ProgramState{state}
+}
+
+// server returns which provisioner serves the driver. Of several the most cautious counts.
+func (s *observation) server(driver string) rollback.Server {
+	server := rollback.ServerUpstream
+	for _, state := range s.states(driver) {
+		server = mostCautious(server, state.Server())
+	}
+	return server
+}
+
+// mostCautious returns the first of the servers in the order: Exeunt, unseen, none, upstream.
+func mostCautious(a, b rollback.Server) rollback.Server {
+	for _, first := range []rollback.Server{rollback.ServerExeunt, rollback.ServerUnseen, rollback.ServerNone} {
+		if a == first || b == first {
+			return first
+		}
+	}
+	return rollback.ServerUpstream
+}
+
+// anyServer returns the most cautious server of all drivers.
+func (s *observation) anyServer() rollback.Server {
+	drivers := s.programs.drivers()
+	if len(drivers) == 0 {
+		drivers = append(drivers, s.options.Stopped...)
+	}
+	if len(drivers) == 0 {
+		return s.server("")
+	}
+	server := rollback.ServerUpstream
+	for _, driver := range drivers {
+		server = mostCautious(server, s.server(driver))
+	}
+	return server
+}
+
+// pvController returns what was seen of pv-controller.
+func (s *observation) pvController() rollback.ProgramState {
+	return rollback.ProgramState{
+		Lease: s.lease(controlPlane, leaseOfLoopsOf), Pods: s.programs.hasPods("", pvControllerKind),
+		Elected: true, Named: s.options.named(PVController),
+	}
+}

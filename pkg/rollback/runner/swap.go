@@ -1,0 +1,137 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/rollback"
+)
+
+// upstreamImage is the image of upstream's sidecar with the same flags.
+const upstreamImage = "registry.k8s.io/sig-storage/csi-provisioner:v6.3.0"
+
+// removerOf says which program of upstream removes the finalizer.
+func removerOf(name string) string {
+	switch finalizer.Name(name) {
+	case finalizer.External:
+		return "csi-provisioner v5.1 and later removes it; before an older one run ours with --feature-gates=HonorPVReclaimPolicy=false first"
+	case finalizer.InTree:
+		return "kube-controller-manager 1.31 and later removes it; before an older one run ours with --feature-gates=HonorPVReclaimPolicy=false first"
+	default:
+		return "kube-controller-manager removes it"
+	}
+}
+
+// stepProvisioners is the replacement of each provisioner of Exeunt by upstream's sidecar.
+func (s *observation) stepProvisioners(early bool) Step {
+	step := Step{Title: "Replace the provisioner by csi-provisioner", By: "you"}
+	if !s.programs.leasesSeen {
+		step.State = rollback.Blocked
+	}
+	for _, driver := range s.programs.drivers() {
+		server := s.server(driver)
+		state := rollback.DecideSwap(rollback.SwapState{Server: server, Replaced: s.options.named(driver), Used: true, Early: early})
+		if state != rollback.Done {
+			step.Text = append(step.Text, fmt.Sprintf("%s: %s", driver, swapAdvice(server)))
+		}
+		step.State = max(step.State, state)
+	}
+	if s.programs.hasPods("", provisionerKind) == rollback.PodsPresent && step.State == rollback.Done {
+		step.State = rollback.DecideSwap(rollback.SwapState{Server: rollback.ServerExeunt, Early: early})
+	}
+	if step.State != rollback.Done && early {
+		step.Text = append(step.Text, "First finish the steps above.")
+	}
+	if step.State == rollback.Pending {
+		step.Commands = s.imageCommands()
+		step.Text = append(step.Text, "Change the image in the chart or the manifests that own the workload; a command such as this one is undone by their next release:")
+	}
+	return step
+}
+
+func swapAdvice(server rollback.Server) string {
+	switch server {
+	case rollback.ServerExeunt:
+		return "the provisioner of Exeunt runs."
+	case rollback.ServerNone:
+		return "the provisioner of Exeunt has ended, and no other was seen: start csi-provisioner. If it runs without leader election, say so by --stopped DRIVER."
+	default:
+		return "neither Lease nor pod shows which provisioner runs. Once it is replaced, say so by --stopped DRIVER."
+	}
+}
+
+// imageCommands are examples of how the image is changed.
+func (s *observation) imageCommands() []string {
+	var all []string
+	for _, pod := range s.programs.pods {
+		if pod.kind == provisionerKind {
+			all = append(all,
+				s.options.Commands.Kubectl(pod.namespace, "set", "image", pod.workload, pod.container+"="+upstreamImage),
+				s.options.Commands.Kubectl(pod.namespace, "rollout", "status", pod.workload))
+		}
+	}
+	var once []string
+	for _, line := range all {
+		if !slices.Contains(once, line) {
+			once = append(once, line)
+		}
+	}
+	return once
+}
+
+// stepLoops is the return to the loops of kube-controller-manager.
+func (s *observation) stepLoops(early bool) Step {
+	step := Step{Title: "Stop pv-controller, switch upstream's loops on", By: "you"}
+	state := s.pvController()
+	lease := s.programs.leases[[2]string{controlPlane, leaseOfLoopsOf}]
+	used := lease != nil && holderOf(lease) != standby
+	step.State = rollback.DecideSwap(rollback.SwapState{Server: state.Server(), Replaced: true, Used: used, Early: early})
+	if s.programs.loops == loopsOff {
+		step.State = max(step.State, rollback.DecideSwap(rollback.SwapState{Server: rollback.ServerExeunt, Early: early}))
+	}
+	if !s.programs.leasesSeen {
+		step.State = rollback.Blocked
+	}
+	if step.State == rollback.Done {
+		if s.programs.loops == loopsUnseen {
+			step.Text = append(step.Text, "Whether kube-controller-manager runs its loops is not visible here: a new claim that becomes Bound shows it.")
+		}
+		return step
+	}
+	if early {
+		step.Text = append(step.Text, "First finish the steps above.")
+		return step
+	}
+	step.Commands = s.stopCommands()
+	step.Text = append(step.Text, "Stop pv-controller in the chart or the manifests that own it, such as by the command below. Then take the three exclusions out of the flag --controllers of kube-controller-manager on every control-plane node:", exclusions())
+	return step
+}
+
+// stopCommands stop pv-controller.
+func (s *observation) stopCommands() []string {
+	var all []string
+	for _, pod := range s.programs.pods {
+		line := s.options.Commands.Kubectl(pod.namespace, "scale", pod.workload, "--replicas=0")
+		if pod.kind == pvControllerKind && !slices.Contains(all, line) {
+			all = append(all, line)
+		}
+	}
+	if len(all) == 0 && s.pvController().Server() != rollback.ServerNone {
+		all = append(all, s.options.Commands.Kubectl(deploy.Namespace, "scale", "deployment/"+deploy.PVController, "--replicas=0"))
+	}
+	return all
+}
+
+// exclusions are the words in the flag --controllers that switch the loops off.
+func exclusions() string {
+	text := ""
+	for i, loop := range loops {
+		if i > 0 {
+			text += ","
+		}
+		text += "-" + loop
+	}
+	return text
+}
