@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -58,6 +60,8 @@ func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &flags.options
 	command.Flags().StringVarP(&flags.output, "output", "o", "", "json or yaml prints the plan with all objects; empty prints text")
 	command.Flags().BoolVar(&o.Confirm, "confirm", false, "carry out what can be done now")
+	command.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long to read the cluster; what was not read by then is named")
+	registerCompletion(command, flags.config)
 	command.Flags().StringVar(&o.Save, "save", "", "new file for open entries of the journal; never overwritten (default ./exeunt-journal-<time>.yaml)")
 	command.Flags().StringSliceVar(&o.Stopped, "stopped", nil, "drivers whose provisioner of Exeunt has ended for good although no Lease shows it; pv-controller for that program")
 	command.Flags().StringSliceVar(&o.Unserved, "unserved", nil, "drivers that are uninstalled for good: remove the finalizers of their volumes; the disks stay in storage")
@@ -69,6 +73,9 @@ func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 func (f *rollbackFlags) run(command *cobra.Command, streams genericiooptions.IOStreams) error {
 	if f.output != "" && f.output != "json" && f.output != "yaml" {
 		return fmt.Errorf("--output must be json, yaml or be left out, not %q", f.output)
+	}
+	if f.options.Timeout <= 0 {
+		return errors.New("--timeout must be longer than 0")
 	}
 	config, err := f.config.ToRESTConfig()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,6 +33,8 @@ type Options struct {
 	UnservedLoops bool
 	// AbandonDisk are PersistentVolumes whose disks may stay in storage.
 	AbandonDisk []string
+	// Timeout is how long the cluster is read.
+	Timeout time.Duration
 	// Progress gets a line for each change.
 	Progress io.Writer
 }
@@ -64,11 +67,13 @@ func (o *Options) observe(ctx context.Context) (*observation, error) {
 	if err != nil {
 		return nil, err
 	}
+	reading, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
 	seen := &observation{options: o, reader: reader, recyclers: map[types.UID]*corev1.Pod{}}
-	seen.readPrograms(ctx)
-	seen.readPolicy(ctx)
-	seen.readVolumes(ctx)
-	seen.readClaims(ctx)
+	seen.readPrograms(reading)
+	seen.readPolicy(reading)
+	seen.readVolumes(reading)
+	seen.readClaims(reading)
 	seen.addRecyclers()
 	seen.decideLeases()
 	return seen, context.Cause(ctx)
