@@ -17,3 +17,17 @@ func Owns(driver string, volume *v1.PersistentVolume) bool {
 	}
 	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == driver
 }
+
+// DriverOf returns the driver that reclaims the volume, "" if no CSI driver does.
+func DriverOf(volume *v1.PersistentVolume) string {
+	candidates := []string{volume.Annotations[storage.AnnMigratedTo], volume.Annotations[storage.AnnDynamicallyProvisioned]}
+	if volume.Spec.CSI != nil {
+		candidates = append(candidates, volume.Spec.CSI.Driver)
+	}
+	for _, driver := range candidates {
+		if driver != "" && Owns(driver, volume) {
+			return driver
+		}
+	}
+	return ""
+}

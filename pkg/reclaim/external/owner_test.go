@@ -45,3 +45,23 @@ func TestOwns(t *testing.T) {
 		})
 	}
 }
+
+func TestDriverOfVolume(t *testing.T) {
+	for name, tc := range map[string]struct {
+		volume *v1.PersistentVolume
+		want   string
+	}{
+		"dynamic":                    {volumeWith("d", map[string]string{provisionedBy: "d"}), "d"},
+		"dynamic, other provisioner": {volumeWith("d", map[string]string{provisionedBy: "other"}), "other"},
+		"migrated":                   {volumeWith("", map[string]string{provisionedBy: "kubernetes.io/x", migratedTo: "d"}), "d"},
+		"static":                     {volumeWith("d", nil), "d"},
+		"in-tree":                    {volumeWith("", nil), ""},
+		"dynamic, in-tree plugin":    {volumeWith("", map[string]string{provisionedBy: "kubernetes.io/x"}), "kubernetes.io/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := DriverOf(tc.volume); got != tc.want {
+				t.Errorf("DriverOf = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

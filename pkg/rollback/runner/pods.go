@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"path"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,16 +38,22 @@ var recognized = map[programKind]families.Controller{
 // kindOf returns the program of the container. The image of the provisioner also has the
 // command exeunt.
 func kindOf(container *corev1.Container) programKind {
-	command := ""
-	if len(container.Command) > 0 {
-		command = container.Command[0]
-	}
+	words := slices.Concat(container.Command[:min(2, len(container.Command))], container.Args[:min(1, len(container.Args))])
+	isTool := slices.ContainsFunc(words, func(word string) bool { return path.Base(word) == "exeunt" })
 	for kind, known := range recognized {
-		if known.HasCommand(command) || known.HasImage(container.Image) && path.Base(command) != "exeunt" {
+		if slices.ContainsFunc(words, known.HasCommand) || known.HasImage(container.Image) && !isTool {
 			return kind
 		}
 	}
 	return otherKind
+}
+
+// containersOf returns the containers of the pod, sidecars among its init containers included.
+func containersOf(pod *corev1.Pod) []corev1.Container {
+	sidecars := slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool {
+		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	})
+	return append(sidecars, pod.Spec.Containers...)
 }
 
 // programPod is a container of a pod that runs a program of Exeunt, or will.
@@ -61,10 +68,8 @@ func (s *observation) readPods(ctx context.Context) {
 	s.programs.podsSeen = cluster.Each(ctx, s.reader, cluster.Pods, cluster.Selection{}, func(page []corev1.Pod) {
 		for _, pod := range page {
 			s.readRecycler(&pod)
-			for i := range pod.Spec.Containers {
-				if kindOf(&pod.Spec.Containers[i]) != otherKind {
-					pods[string(pod.UID)] = pod
-				}
+			if slices.ContainsFunc(containersOf(&pod), func(c corev1.Container) bool { return kindOf(&c) != otherKind }) {
+				pods[string(pod.UID)] = pod
 			}
 		}
 	})
@@ -78,11 +83,10 @@ func (s *observation) addPod(pod *corev1.Pod) {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return
 	}
-	for i := range pod.Spec.Containers {
-		container := &pod.Spec.Containers[i]
-		switch kind := kindOf(container); kind {
+	for _, container := range containersOf(pod) {
+		switch kind := kindOf(&container); kind {
 		case loopsKind:
-			s.programs.loops = max(s.programs.loops, loopsOf(container))
+			s.programs.loops = max(s.programs.loops, loopsOf(&container))
 		case provisionerKind, pvControllerKind:
 			s.programs.pods = append(s.programs.pods, programPod{pod.Namespace, workloadOf(pod), container.Name, kind})
 		case otherKind:

@@ -10,6 +10,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -18,7 +19,7 @@ import (
 // from the volume.
 func (s *observation) namesUnserved(volume *corev1.PersistentVolume, name finalizer.Name) bool {
 	if name == finalizer.External {
-		return slices.Contains(s.options.Unserved, driverOf(volume))
+		return slices.Contains(s.options.Unserved, external.DriverOf(volume))
 	}
 	return s.options.UnservedLoops
 }
@@ -59,7 +60,7 @@ func (s *observation) addSharedFinalizers(ctx context.Context, object blocker.Ob
 func (s *observation) decideShared(ctx context.Context, volume *corev1.PersistentVolume, name finalizer.Name) rollback.Decision {
 	state := rollback.SharedFinalizerState{Named: true, Remover: s.loopsRemover()}
 	if name == finalizer.External {
-		state.Remover = s.driverRemover(ctx, driverOf(volume))
+		state.Remover = s.driverRemover(ctx, external.DriverOf(volume))
 	}
 	state.InUse = name == finalizer.VolumeProtection && volume.Status.Phase == corev1.VolumeBound
 	return rollback.DecideSharedFinalizer(state)

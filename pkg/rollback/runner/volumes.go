@@ -103,7 +103,7 @@ func (s *observation) addVolume(ctx context.Context, volume *corev1.PersistentVo
 func (s *observation) addVolumeAnnotation(object blocker.Object, volume *corev1.PersistentVolume, key string) {
 	state := rollback.AnnotationState{
 		Known:  key == reclaim.Annotation || key == earlierAnnotation,
-		Server: s.server(driverOf(volume)),
+		Server: s.server(external.DriverOf(volume)),
 		Policy: storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy), Deleting: volume.DeletionTimestamp != nil,
 		Abandoned: slices.Contains(s.options.AbandonDisk, volume.Name),
 	}
@@ -132,23 +132,6 @@ func removeAnnotation(object metav1.Object, key string, exact bool) *patch.Patch
 	}
 	path := "/metadata/annotations/" + patch.Escape(key)
 	return p.Test(path, object.GetAnnotations()[key]).Remove(path)
-}
-
-// driverOf returns the driver that reclaims the volume, "" for none.
-func driverOf(volume *corev1.PersistentVolume) string {
-	for _, driver := range []string{volume.Annotations[storage.AnnMigratedTo], volume.Annotations[storage.AnnDynamicallyProvisioned], csiDriver(volume)} {
-		if driver != "" && external.Owns(driver, volume) {
-			return driver
-		}
-	}
-	return ""
-}
-
-func csiDriver(volume *corev1.PersistentVolume) string {
-	if volume.Spec.CSI == nil {
-		return ""
-	}
-	return volume.Spec.CSI.Driver
 }
 
 // diskOf names the disk of the volume.
