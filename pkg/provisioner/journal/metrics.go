@@ -11,6 +11,8 @@ import (
 type Metrics struct {
 	commits, bytes             prometheus.Counter
 	entries, unresolved, since prometheus.Gauge
+	// byState has the number of entries by driver and state.
+	byState *prometheus.GaugeVec
 	// Bypassed counts volumes created without the journal, by reason.
 	Bypassed *prometheus.CounterVec
 }
@@ -29,6 +31,9 @@ func NewMetrics() *Metrics {
 		entries:    gauge("entries", "CreateVolume calls whose outcome is not recorded yet."),
 		unresolved: gauge("unresolved_entries", "Entries that only an administrator can end: see exeunt journal list."),
 		since:      gauge("unresolved_oldest_timestamp_seconds", "When the oldest unresolved entry became unresolved, in seconds since 1970; 0 if there is none."),
+		byState: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "exeunt", Name: "journal_entries", Help: "Entries of the provisioning journal by driver and state: open or unresolved.",
+		}, []string{"driver", "state"}),
 		Bypassed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "exeunt", Subsystem: "provisioning_journal", Name: "bypassed_total",
 			Help: "Volumes created without a journal entry, by reason: TooLarge or Forbidden.",
@@ -38,7 +43,7 @@ func NewMetrics() *Metrics {
 
 // Collectors returns the metrics for a registry.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.commits, m.bytes, m.entries, m.unresolved, m.since, m.Bypassed}
+	return []prometheus.Collector{m.commits, m.bytes, m.entries, m.unresolved, m.since, m.byState, m.Bypassed}
 }
 
 // countCommit counts one write of a Lease.
@@ -67,6 +72,8 @@ func (s *Store) updateGauges() {
 		}
 	}
 	s.Metrics.unresolved.Set(float64(count))
+	s.Metrics.byState.WithLabelValues(s.Journal.Driver, "open").Set(float64(len(s.leaseOf)))
+	s.Metrics.byState.WithLabelValues(s.Journal.Driver, "unresolved").Set(float64(count))
 	s.Metrics.since.Set(0)
 	if !oldest.IsZero() {
 		s.Metrics.since.Set(float64(oldest.Unix()))
