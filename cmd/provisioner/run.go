@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -51,8 +52,8 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	calls := csi.NewMetrics()
 	counts := librarymetrics.New("controller")
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)
-	journalMetrics := store.NewMetrics()
-	if err := serve(ctx, o, watchdog, calls, append(engine.Collectors(counts), journalMetrics.Collectors()...)); err != nil {
+	journalMetrics, tracked := store.NewMetrics(), engine.NewTracked()
+	if err := serve(ctx, o, watchdog, calls, slices.Concat(engine.Collectors(counts), journalMetrics.Collectors(), tracked.Collectors())); err != nil {
 		return err
 	}
 	clients, err := o.Clients("provisioner")
@@ -78,10 +79,10 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	if err != nil {
 		return fmt.Errorf("read host name for the source of events: %w", err)
 	}
-	recorder, stopEvents := program.Recorder(ctx, clients.Events, identity.EventSource(driver.Name(), host))
+	recorder, stopEvents := tracked.Recorder(ctx, clients.Events, identity.EventSource(driver.Name(), host))
 	defer stopEvents()
 	w := newWiring(o, clients, driver)
-	w.recorder, w.counts, w.host, w.journalMetrics, w.end = recorder, counts, host, journalMetrics, end
+	w.recorder, w.counts, w.host, w.journalMetrics, w.tracked, w.end = recorder, counts, host, journalMetrics, tracked, end
 	if err := w.wire(ctx); err != nil {
 		return unlessStopped(ctx, err)
 	}

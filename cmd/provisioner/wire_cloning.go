@@ -34,6 +34,7 @@ func (w *wiring) wireCloning() error {
 	if w.clones, err = cloning.New(w.clients.Objects, w.factory.Core().V1().PersistentVolumeClaims().Informer()); err != nil {
 		return err
 	}
+	w.clones.TrackWaiting(w.tracked.Waiting, w.servesClaim)
 	w.runOnTerm(w.clones.Watch, func(ctx context.Context) { w.clones.Run(ctx, int(w.options.cloning.workers)) })
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // wireVolumes creates the engine that creates and deletes volumes.
@@ -39,6 +40,7 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 			Client: w.clients.Objects, Volumes: w.factory.Core().V1().PersistentVolumes().Informer(), Attachments: attachments,
 			Deleter:  &csibackend.Deleter{Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), ClassSecret: w.classSecret(inputs)},
 			Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Honor: w.options.Honor(), Reaches: w.reaches(),
+			Waiting: w.tracked.Waiting, Unprotected: w.tracked.Unprotected,
 		},
 	})
 	if err != nil {
@@ -79,6 +81,12 @@ func (w *wiring) failed() func(class string) {
 // plugin that the driver replaced.
 func (w *wiring) serves(provisioner string) bool {
 	return provisioner == w.names.Driver || slices.Contains(w.names.Migrated, provisioner)
+}
+
+// servesClaim reports whether this process creates the volume of the claim.
+func (w *wiring) servesClaim(claim *v1.PersistentVolumeClaim) bool {
+	servedBy := w.servedBy()
+	return w.serves(storage.ClaimProvisioner(claim)) && (servedBy == nil || servedBy(claim) == provision.ThisProcess)
 }
 
 // volumeName returns the name of the claim's volume, in Kubernetes and in the storage system.

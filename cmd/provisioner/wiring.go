@@ -33,6 +33,7 @@ type wiring struct {
 	// engine creates and deletes volumes.
 	engine         *engine.Engine
 	journalMetrics *store.Metrics
+	tracked        engine.Tracked
 	// end ends the process with an error.
 	end  func(error)
 	host string

@@ -156,16 +156,16 @@ func TestInterruptedCallStaysOpen(t *testing.T) {
 func TestTimeoutBoundsProvision(t *testing.T) {
 	s := newStorage(&scripted{volume: testVolume()})
 	s.provisionTimeout = time.Nanosecond
-	s.provisioner = &waiting{}
+	s.provisioner = &silent{}
 	if _, failure := provisionOnce(t.Context(), t, s); failure == nil || failure.Outcome != provision.Unanswered {
 		t.Errorf("failure = %+v, want %v", failure, provision.Unanswered)
 	}
 }
 
-// waiting is a provisioner that never answers.
-type waiting struct{ scripted }
+// silent is a provisioner that never answers.
+type silent struct{ scripted }
 
-func (w *waiting) Provision(ctx context.Context, _ controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+func (w *silent) Provision(ctx context.Context, _ controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
 	<-ctx.Done()
 	return nil, controller.ProvisioningFinished, ctx.Err()
 }

@@ -93,21 +93,21 @@ func (c *ProvisionController) run(ctx context.Context) error {
 
 // work ends with the context, which end ends with an error.
 func (c *ProvisionController) work(ctx context.Context, end func(error)) error {
-	journalMetrics := store.NewMetrics()
-	if err := c.serve(ctx, journalMetrics); err != nil {
+	journalMetrics, tracked := store.NewMetrics(), engine.NewTracked()
+	if err := c.serve(ctx, append(journalMetrics.Collectors(), tracked.Collectors()...)); err != nil {
 		return err
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("read host name for the source of events: %w", err)
 	}
-	recorder, stopEvents := program.Recorder(ctx, c.client, identity.EventSource(c.storage.name, host))
+	recorder, stopEvents := tracked.Recorder(ctx, c.client, identity.EventSource(c.storage.name, host))
 	defer stopEvents()
 	namespace, err := identity.JournalNamespace(ctx, c.client, c.leaderElection, c.leaderElectionNamespace)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
-	w := newWiring(c, namespace, recorder, journalMetrics)
+	w := newWiring(c, namespace, recorder, journalMetrics, tracked)
 	work, err := w.engine(end)
 	if err != nil {
 		return err

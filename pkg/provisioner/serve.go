@@ -14,13 +14,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
 // serve answers for metrics at MetricsPort until the context ends, whether this process
 // leads or not. As v10, it serves the metrics of the default registry and the handlers of
 // [http.DefaultServeMux], too.
-func (c *ProvisionController) serve(ctx context.Context, journal *store.Metrics) error {
+func (c *ProvisionController) serve(ctx context.Context, own []prometheus.Collector) error {
 	if c.metricsPort == 0 {
 		return nil
 	}
@@ -29,7 +28,7 @@ func (c *ProvisionController) serve(ctx context.Context, journal *store.Metrics)
 	if err != nil {
 		return fmt.Errorf("listen at MetricsAddress and MetricsPort %s: %w", address, err)
 	}
-	server := &http.Server{Handler: c.handler(journal), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: c.handler(own), ReadHeaderTimeout: 10 * time.Second}
 	klog.FromContext(ctx).Info("Serving metrics", "address", listener.Addr().String(), "path", c.metricsPath)
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
@@ -41,9 +40,9 @@ func (c *ProvisionController) serve(ctx context.Context, journal *store.Metrics)
 }
 
 // handler answers for metrics, and lets the program's own handlers answer for other paths.
-func (c *ProvisionController) handler(journal *store.Metrics) http.Handler {
+func (c *ProvisionController) handler(own []prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(append(engine.Collectors(c.metrics), journal.Collectors()...)...)
+	registry.MustRegister(append(engine.Collectors(c.metrics), own...)...)
 	mux := http.NewServeMux()
 	mux.Handle(c.metricsPath, promhttp.HandlerFor(prometheus.Gatherers{registry, prometheus.DefaultGatherer}, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	if c.metricsPath != "/" {

@@ -17,11 +17,11 @@ func TestHandlersOfTheProgramAreServed(t *testing.T) {
 	http.HandleFunc("/health-of-the-program", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("healthy")) })
 	for _, path := range []string{"/", "/metrics"} {
 		c := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}, MetricsPath(path))
-		if answer := get(c.handler(store.NewMetrics()), path); !strings.Contains(answer.Body.String(), "journal") {
+		if answer := get(c.handler(store.NewMetrics().Collectors()), path); !strings.Contains(answer.Body.String(), "journal") {
 			t.Errorf("%s: %d, %q; want metrics", path, answer.Code, answer.Body.String())
 		}
 	}
-	handler := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}).handler(store.NewMetrics())
+	handler := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}).handler(store.NewMetrics().Collectors())
 	if answer := get(handler, "/health-of-the-program"); answer.Body.String() != "healthy" {
 		t.Errorf("%d, %q; want the program's answer", answer.Code, answer.Body.String())
 	}

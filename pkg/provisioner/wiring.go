@@ -26,13 +26,14 @@ type wiring struct {
 	streamed       func(version string) bool
 	recorder       record.EventRecorder
 	journalMetrics *store.Metrics
+	tracked        engine.Tracked
 }
 
 // newWiring returns the caches: the provisioner's claims and volumes, static volumes, and
 // all classes.
-func newWiring(c *ProvisionController, namespace string, recorder record.EventRecorder, journalMetrics *store.Metrics) *wiring {
+func newWiring(c *ProvisionController, namespace string, recorder record.EventRecorder, journalMetrics *store.Metrics, tracked engine.Tracked) *wiring {
 	factory, streamed := engine.NewInformers(c.client, provisioning.Names{Driver: c.storage.name, Static: true})
-	return &wiring{ProvisionController: c, namespace: namespace, informers: factory, streamed: streamed, recorder: recorder, journalMetrics: journalMetrics}
+	return &wiring{ProvisionController: c, namespace: namespace, informers: factory, streamed: streamed, recorder: recorder, journalMetrics: journalMetrics, tracked: tracked}
 }
 
 // engine returns the engine, which ends the controller by end.
@@ -55,6 +56,7 @@ func (w *wiring) engine(end func(error)) (*engine.Engine, error) {
 		Deletion: deletion.Config{
 			Client: w.client, Volumes: volumes, Deleter: w.storage,
 			Reporter: reporter, Metrics: w.metrics, Backoff: backoff, Honor: w.addFinalizer,
+			Waiting: w.tracked.Waiting, Unprotected: w.tracked.Unprotected,
 		},
 	})
 }

@@ -27,6 +27,17 @@ type Deleter interface {
 	Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error
 }
 
+// SecretMissing is the error of a deletion that waits for a secret.
+type SecretMissing struct {
+	// Secret is namespace/name of the secret.
+	Secret string
+	// Sentence says what ends the wait.
+	Sentence string
+}
+
+// Error returns the sentence.
+func (s *SecretMissing) Error() string { return s.Sentence }
+
 // Ignored is why a Deleter leaves a volume to another program. There is no event; the
 // deletion is tried again after the longest backoff.
 type Ignored struct {

@@ -30,6 +30,7 @@ type Controller struct {
 	versions *controller.Versions
 	writer   *controller.Writer
 	loop     *controller.Loop
+	tracking tracking
 }
 
 // New returns the controller and adds its index to the informer of claims. The informer
@@ -95,16 +96,17 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	if claim == nil || !c.versions.IsFresh(claim) {
 		return nil
 	}
-	waiting, err := c.claims.GetIndexer().IndexKeys(bySource, key)
+	clones, err := c.claims.GetIndexer().IndexKeys(bySource, key)
 	if err != nil {
 		return fmt.Errorf("find clones of claim %s: %w", key, err)
 	}
-	unneeded := protection.IsUnneededCloneSource(protection.CloneSourceState{
+	state := protection.CloneSourceState{
 		Deleting:  claim.DeletionTimestamp != nil,
 		Protected: finalizer.Has(claim.Finalizers, finalizer.CloneSource),
-		Needed:    len(waiting) > 0,
-	})
-	if !unneeded {
+		Needed:    len(clones) > 0,
+	}
+	c.trackWait(claim, state)
+	if !protection.IsUnneededCloneSource(state) {
 		return nil
 	}
 	klog.FromContext(ctx).V(2).Info("No clone needs the claim, removing the finalizer")
@@ -129,6 +131,7 @@ func (c *Controller) onChange(old, claim *v1.PersistentVolumeClaim) {
 
 func (c *Controller) onDelete(claim *v1.PersistentVolumeClaim) {
 	c.versions.Forget(claim.UID)
+	c.tracking.waiting.Forget(claim.UID)
 	c.enqueueSource(claim)
 }
 

@@ -2,7 +2,6 @@ package csibackend
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 )
 
@@ -37,7 +37,7 @@ func (d *Deleter) credentials(ctx context.Context, volume *v1.PersistentVolume) 
 	case external.CallWithoutSecret:
 		return credentials{missing: missingSecret(secret, reference)}, nil
 	default:
-		return credentials{}, errors.New(awaitedSecret(secret, reference))
+		return credentials{}, &backend.SecretMissing{Secret: reference.Namespace + "/" + reference.Name, Sentence: awaitedSecret(secret, reference)}
 	}
 }
 

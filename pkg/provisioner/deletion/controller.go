@@ -13,8 +13,11 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Config is the configuration of the controller.
@@ -36,6 +39,10 @@ type Config struct {
 	Backoff controller.Backoff
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
+	// Waiting tracks the volumes whose deletion waits, Unprotected the volumes without the
+	// finalizer that they should have; nil for no events and metrics.
+	Waiting     *waiting.Tracker
+	Unprotected *waiting.Unprotected
 	// Locks are shared with the provisioning loop: one worker at a time per volume name.
 	Locks *controller.KeyLocks
 	// RemoveEntry removes the journal entry that the volume was created with, if there is one;
@@ -105,6 +112,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		decision := external.Decide(o.state)
 		if decision.Action == external.Wait {
 			c.report(volume, decision.Reason)
+			c.trackWait(o, decision.Reason)
 			c.forgetDeleted(volume)
 			return nil
 		}
@@ -139,7 +147,14 @@ func (c *Controller) addIndexes() error {
 
 // onVolume enqueues a volume that the driver reclaims.
 func (c *Controller) onVolume(_, volume *v1.PersistentVolume) {
-	if c.owns(volume) {
+	owned := c.owns(volume)
+	c.Unprotected.Set(volume.UID, external.IsUnprotected(external.State{
+		Owned:     owned,
+		Policy:    storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy),
+		Phase:     storage.PhaseOf(volume.Status.Phase),
+		Protected: finalizer.Has(volume.Finalizers, finalizer.External),
+	}))
+	if owned {
 		c.loop.Enqueue(volume.Name)
 	}
 }
@@ -150,6 +165,8 @@ func (c *Controller) onVolumeDeleted(volume *v1.PersistentVolume) {
 	c.versions.Forget(volume.UID)
 	c.memory.Forget(volume.UID)
 	c.Reporter.Forget(volume.UID)
+	c.Waiting.Forget(volume.UID)
+	c.Unprotected.Set(volume.UID, false)
 	c.enqueue(c.sharing(volume))
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -50,6 +51,7 @@ func (c *Controller) removeEntry(ctx context.Context, volume *v1.PersistentVolum
 		return nil
 	}
 	if err := c.RemoveEntry(ctx, volume); err != nil {
+		c.track(volume, blocker.JournalEntry, "", true)
 		return c.countFailure(volume, err)
 	}
 	return nil
@@ -107,14 +109,18 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 	start, volume := time.Now(), o.volume
 	class := volume.Spec.StorageClassName
 	var ignored *backend.Ignored
+	c.track(volume, blocker.DriverDeletes, "", false)
 	switch err := c.Deleter.Delete(ctx, volume); {
 	case errors.As(err, &ignored):
+		c.Waiting.Clear(volume.UID, finalizer.External)
 		klog.FromContext(ctx).V(4).Info("Another program deletes the volume", "reason", ignored.Reason)
 		c.loop.EnqueueAfter(volume.Name, c.Backoff.Max)
 		return nil, nil
 	case err != nil:
+		c.trackFailure(volume, err)
 		return nil, c.countFailure(volume, err)
 	}
+	c.Waiting.Clear(volume.UID, finalizer.External)
 	c.memory.Update(volume.UID, func(p *progress) { p.volumeDeleted = true })
 	c.Metrics.PersistentVolumeDeleteTotal.WithLabelValues(class).Inc()
 	c.Metrics.PersistentVolumeDeleteDurationSeconds.WithLabelValues(class).Observe(since(start))

@@ -117,6 +117,7 @@ func (e *Engine) Run(ctx context.Context) {
 	running.Go(func() { e.watchJournal(ctx) })
 	running.Go(func() { e.creations.Run(ctx, e.Workers) })
 	running.Go(func() { e.deletions.Run(ctx, e.Workers) })
+	running.Go(func() { e.Deletion.Waiting.Run(ctx) })
 	running.Wait()
 	stop()
 	writer.Wait()

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -38,6 +40,10 @@ type Config struct {
 	Claims cache.SharedIndexInformer
 	// Interval is the time between two sweeps, 0 for no sweeps.
 	Interval time.Duration
+	// Waiting tracks the snapshots whose deletion waits for claims for which Serves is true;
+	// both are nil for no events and metrics.
+	Waiting *waiting.Tracker
+	Serves  func(claim *v1.PersistentVolumeClaim) bool
 }
 
 // Controller adds and removes the finalizer of snapshots.
@@ -46,6 +52,8 @@ type Controller struct {
 	loop         *controller.Loop
 	updates      *controller.UpdateFallback
 	logForbidden sync.Once
+	// tracked are the snapshots of the last sweep whose deletion waits.
+	tracked map[types.UID]bool
 }
 
 // New returns the controller and adds its index to the informer of claims.
@@ -160,6 +168,7 @@ func (c *Controller) unprotect(ctx context.Context, snapshot *metav1.PartialObje
 	case err != nil:
 		return err
 	}
+	c.Waiting.Forget(snapshot.UID)
 	klog.FromContext(ctx).V(2).Info("No claim needs the snapshot, removing the finalizer")
 	return nil
 }

@@ -72,9 +72,13 @@ const protectionMissing = "SnapshotProtectionMissing"
 
 // warn sends an event about a snapshot. The kind is given, as the scheme lacks snapshots.
 func (c *Controller) warn(snapshot metav1.Object, message string) {
-	reference := &v1.ObjectReference{
+	reference := referenceTo(snapshot)
+	c.Recorder.Event(&reference, v1.EventTypeWarning, protectionMissing, message)
+}
+
+func referenceTo(snapshot metav1.Object) v1.ObjectReference {
+	return v1.ObjectReference{
 		APIVersion: Resource.GroupVersion().String(), Kind: "VolumeSnapshot",
 		Namespace: snapshot.GetNamespace(), Name: snapshot.GetName(), UID: snapshot.GetUID(), ResourceVersion: snapshot.GetResourceVersion(),
 	}
-	c.Recorder.Event(reference, v1.EventTypeWarning, protectionMissing, message)
 }

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -34,7 +35,7 @@ func (c *Controller) sweepEveryInterval(ctx context.Context) {
 // Sweep enqueues every snapshot with the finalizer. A cluster without the resource has no
 // snapshots.
 func (c *Controller) Sweep(ctx context.Context) error {
-	options := metav1.ListOptions{Limit: page}
+	options, tracked := metav1.ListOptions{Limit: page}, map[types.UID]bool{}
 	for {
 		list, err := c.Metadata.Resource(Resource).List(ctx, options)
 		switch {
@@ -48,9 +49,13 @@ func (c *Controller) Sweep(ctx context.Context) error {
 		for i := range list.Items {
 			if finalizer.Has(list.Items[i].Finalizers, finalizer.SnapshotSource) {
 				c.loop.Enqueue(controller.Key(&list.Items[i]))
+				if c.trackSwept(&list.Items[i]) {
+					tracked[list.Items[i].UID] = true
+				}
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
+			c.forgetUnswept(tracked)
 			return nil
 		}
 	}

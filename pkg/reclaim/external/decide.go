@@ -58,6 +58,13 @@ func Decide(s State) Decision {
 	return decideUnclaimed(s)
 }
 
+// IsUnprotected reports whether the volume lacks the finalizer that keeps it until the driver
+// has deleted it: deleted before its claim, it may leave its data behind. The gate does not
+// count.
+func IsUnprotected(s State) bool {
+	return s.Owned && s.Policy == storage.PolicyDelete && s.Phase == storage.PhaseBound && !s.Protected
+}
+
 func decideBound(s State) Decision {
 	switch {
 	case s.Protected || !s.Honor:

@@ -1,0 +1,56 @@
+package snapshots_test
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting/waitingtest"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
+)
+
+func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
+	const want = "Normal DeletionWaiting SnapshotRunning: "
+	for name, tc := range map[string]struct {
+		deleted, served, gone bool
+		events                int
+	}{
+		"claim is served here":         {deleted: true, served: true, events: 1},
+		"claim of another driver":      {deleted: true},
+		"snapshot is not deleted":      {served: true},
+		"snapshot is gone a bit later": {deleted: true, served: true, gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			protected := snapshot("snap", string(finalizer.SnapshotSource))
+			if tc.deleted {
+				protected.DeletionTimestamp = &metav1.Time{}
+			}
+			w := newWorld(t, 0, protected)
+			events := waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+				w.Waiting, w.Serves = tracker, func(*v1.PersistentVolumeClaim) bool { return tc.served }
+				if err := w.claims.GetStore().Add(from("snap", v1.ClaimPending)); err != nil {
+					t.Fatal(err)
+				}
+				if err := w.Sweep(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if !tc.gone {
+					return
+				}
+				if err := w.metadata.Tracker().Delete(snapshots.Resource, "ns", "snap"); err != nil {
+					t.Fatal(err)
+				}
+				if err := w.Sweep(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if len(events) != tc.events || tc.events > 0 && (!strings.HasPrefix(events[0], want) || !strings.Contains(events[0], "PersistentVolumeClaim ns/claim-of-snap")) {
+				t.Errorf("events %q, want %d that begin with %q", events, tc.events, want)
+			}
+		})
+	}
+}
