@@ -1,0 +1,37 @@
+package harness
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+)
+
+// FreePort returns a port of this machine that is free now.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// ControllerMetrics returns the metrics of the pv-controller at the secure port, which
+// --authorization-always-allow-paths=/metrics opens to anonymous clients.
+func (s *Session) ControllerMetrics(port int) string {
+	s.T.Helper()
+	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/metrics", port), nil)
+	s.Must(err, "make request")
+	// The program creates its certificate at start, so clients cannot verify it.
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	s.Must(err, "read metrics of the pv-controller")
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	s.Must(err, "read metrics of the pv-controller")
+	return string(body)
+}
