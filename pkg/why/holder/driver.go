@@ -6,6 +6,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 )
 
@@ -20,6 +21,9 @@ const (
 	// servesDriver: the workload serves the driver.
 	servesDriver
 )
+
+// String returns the name of the value.
+func (s service) String() string { return enum.Name(s, "unknown", "servesOther", "servesDriver") }
 
 // serviceOf says whether the workload serves the driver: by the name in its labels,
 // arguments, environment and directories, else by the holder of a leader Lease.

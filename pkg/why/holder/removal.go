@@ -23,6 +23,10 @@ func (f Finder) RemovalStep(object *unstructured.Unstructured, finalizer, loss s
 // RemovalCommand returns the command that removes one finalizer of the object. The API
 // server refuses it if the object or its finalizers have changed.
 func (f Finder) RemovalCommand(object *unstructured.Unstructured, finalizer string) string {
+	return f.removalCommand(object, f.ResourceOf(object), finalizer)
+}
+
+func (f Finder) removalCommand(object *unstructured.Unstructured, resource, finalizer string) string {
 	path := "/metadata/finalizers/" + strconv.Itoa(slices.Index(object.GetFinalizers(), finalizer))
 	type operation struct {
 		Op    string `json:"op"`
@@ -35,7 +39,7 @@ func (f Finder) RemovalCommand(object *unstructured.Unstructured, finalizer stri
 	if err != nil { // texts always have a JSON form
 		return ""
 	}
-	return f.Commands.Kubectl(object.GetNamespace(), "patch", f.ResourceOf(object), object.GetName(), "--type=json", "-p", string(patch))
+	return f.Commands.Kubectl(object.GetNamespace(), "patch", resource, object.GetName(), "--type=json", "-p", string(patch))
 }
 
 // ResourceOf returns the resource of the object as kubectl takes it, with its group.

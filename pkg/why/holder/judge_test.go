@@ -1,0 +1,109 @@
+package holder
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// allStates returns all states of a controller that lists can show.
+func allStates() []blocker.ControllerState {
+	var all []blocker.ControllerState
+	for workload := blocker.WorkloadUnseen; workload <= blocker.WorkloadReady; workload++ {
+		for lease := blocker.LeaseUnseen; lease <= blocker.LeaseExpiredTwice; lease++ {
+			for _, uninstalled := range []bool{false, true} {
+				all = append(all, blocker.ControllerState{Workload: workload, Lease: lease, Uninstalled: uninstalled})
+			}
+		}
+	}
+	return all
+}
+
+func TestControllersOfOneFamily(t *testing.T) {
+	for _, first := range allStates() {
+		for _, second := range allStates() {
+			got := joined([]Finding{{State: first}, {State: second}}).State
+			reason, verdict := blocker.JudgeController(got)
+			firstReason, firstVerdict := blocker.JudgeController(first)
+			secondReason, secondVerdict := blocker.JudgeController(second)
+			if acts := firstReason == blocker.ControllerActs || secondReason == blocker.ControllerActs; acts != (reason == blocker.ControllerActs) {
+				t.Errorf("%+v and %+v: %v", first, second, reason)
+			}
+			installed := !isTraceless(second) || second.Uninstalled
+			if proven := firstVerdict == blocker.Stuck && (secondVerdict == blocker.Stuck || !installed); proven != (verdict == blocker.Stuck) {
+				t.Errorf("%+v and %+v: %v", first, second, verdict)
+			}
+			if reason == blocker.ControllerGone && (firstReason != reason || installed && secondReason != reason) {
+				t.Errorf("%+v and %+v: %v, though one of them only fails", first, second, reason)
+			}
+		}
+	}
+}
+
+func TestAlternativeWithoutTraceIsNoController(t *testing.T) {
+	gone := blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseAbsent}
+	traceless := blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseAbsent}
+	if reason, _ := blocker.JudgeController(joined([]Finding{{State: gone}, {State: traceless}}).State); reason != blocker.ControllerGone {
+		t.Errorf("the reason is %v, want ControllerGone", reason)
+	}
+	if reason, _ := blocker.JudgeController(joined([]Finding{{State: traceless}, {State: gone}}).State); reason != blocker.ControllerUnseen {
+		t.Errorf("the reason is %v, want ControllerUnseen: the usual controller may run outside", reason)
+	}
+}
+
+func TestAllowsChange(t *testing.T) {
+	for name, tc := range map[string]struct {
+		groups, resources, verbs []string
+		want                     bool
+	}{
+		"finalizers of the resource": {[]string{"a.example"}, []string{"widgets/finalizers"}, []string{"update"}, true},
+		"the resource":               {[]string{"a.example"}, []string{"widgets"}, []string{"get", "patch"}, true},
+		"all of the group":           {[]string{"a.example"}, []string{"*"}, []string{"*"}, true},
+		"read only":                  {[]string{"a.example"}, []string{"widgets"}, []string{"get", "list"}, false},
+		"status only":                {[]string{"a.example"}, []string{"widgets/status"}, []string{"update"}, false},
+		"all groups":                 {[]string{"*"}, []string{"*"}, []string{"*"}, false},
+		"another group":              {[]string{"b.example"}, []string{"widgets"}, []string{"update"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := allowsChange(policyRule(tc.groups, tc.resources, tc.verbs), "a.example", "widgets"); got != tc.want {
+				t.Errorf("allowsChange = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRunsManager(t *testing.T) {
+	w := withCommandAndImage("/manager", "registry.example/painter:v1")
+	for manager, want := range map[string]bool{"manager": true, "painter": true, "kubectl-edit": false, "": false, "sweeper": false} {
+		if got := runsManager(w, families.Manager{Name: manager}); got != want {
+			t.Errorf("runsManager(%q) = %v, want %v", manager, got, want)
+		}
+	}
+}
+
+func TestRemovalTestsUIDAndValue(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "a.example/v1", "kind": "Widget",
+		"metadata": map[string]any{"name": "w", "namespace": "ns", "uid": "u-1", "finalizers": []any{"first", "it's/mine"}},
+	}}
+	want := `kubectl patch widgets.a.example w --type=json -p '[{"op":"test","path":"/metadata/uid","value":"u-1"},` +
+		`{"op":"test","path":"/metadata/finalizers/1","value":"it'\''s/mine"},{"op":"remove","path":"/metadata/finalizers/1"}]' -n ns --context c`
+	f := Finder{Commands: cluster.Commands{Context: "c"}}
+	if got := f.removalCommand(object, "widgets.a.example", "it's/mine"); got != want {
+		t.Errorf("the command is\n%s, want\n%s", got, want)
+	}
+}
+
+func policyRule(groups, resources, verbs []string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs}
+}
+
+func withCommandAndImage(command, image string) workload {
+	return withContainers(corev1.Container{Name: "main", Image: image, Command: []string{command}})
+}
