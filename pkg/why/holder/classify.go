@@ -50,22 +50,39 @@ func (p *program) replicas() string {
 }
 
 func (p *program) stateOf(pods []corev1.Pod, seen bool, now time.Time) blocker.Workload {
+	if len(pods) == 0 {
+		return p.stateWithoutPods(seen, now)
+	}
 	states := map[blocker.Workload]int{}
 	for i := range pods {
 		states[p.podCondition(&pods[i], now).state]++
 	}
 	switch {
-	case states[blocker.WorkloadReady] > 0, len(pods) == 0 && p.ready > 0 && p.wanted > 0:
+	case states[blocker.WorkloadReady] > 0:
 		return blocker.WorkloadReady
 	case !seen:
 		return blocker.WorkloadUnseen
-	case p.wanted == 0 && len(pods) == 0 && !(p.current && p.ready > 0):
-		return blocker.WorkloadStopped
 	case states[blocker.WorkloadStarting] > 0:
 		return blocker.WorkloadStarting
-	case len(pods) > 0 && states[blocker.WorkloadCrashing] == len(pods):
+	case states[blocker.WorkloadCrashing] == len(pods):
 		return blocker.WorkloadCrashing
-	case len(pods) == 0 && p.wanted > 0 && now.Sub(p.changed) < startTime:
+	}
+	return blocker.WorkloadUnready
+}
+
+// stateWithoutPods returns the state of a workload whose pods were not seen, or that has
+// none.
+func (p *program) stateWithoutPods(seen bool, now time.Time) blocker.Workload {
+	switch {
+	case p.wanted > 0 && p.ready > 0:
+		return blocker.WorkloadReady
+	case !seen:
+		return blocker.WorkloadUnseen
+	case p.wanted == 0 && p.current && p.ready > 0: // the status contradicts the list
+		return blocker.WorkloadUnready
+	case p.wanted == 0:
+		return blocker.WorkloadStopped
+	case now.Sub(p.changed) < startTime:
 		return blocker.WorkloadStarting
 	}
 	return blocker.WorkloadUnready

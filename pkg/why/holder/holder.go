@@ -55,8 +55,8 @@ func (f Finder) Look(ctx context.Context, controller families.Controller, driver
 	switch {
 	case s.isSwitchedOff():
 		finding.State = blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseAbsent}
-	case len(s.off) > 0 && s.state == blocker.WorkloadAbsent: // the leader runs elsewhere, with arguments that were not seen
-		finding.State = blocker.ControllerState{}
+	case len(s.off) > 0 && !s.isAlive(): // the Lease may be held by a program that has the loop switched off
+		finding.State = blocker.ControllerState{Workload: s.state}
 	}
 	return finding
 }

@@ -37,8 +37,9 @@ func (f Finder) sight(ctx context.Context, controller families.Controller, drive
 	candidates, maybes := f.candidates(ctx, &s, leases)
 	s.classify(ctx, f.Reader, candidates)
 	s.findLease(leases, leasesSeen)
-	if !s.isAlive() && s.leaseState != blocker.LeaseExpiredTwice && s.anyAlive(ctx, f.Reader, maybes) {
-		s.state = blocker.WorkloadUnready
+	decided := len(s.programs) > 0 && s.leaseState == blocker.LeaseExpiredTwice
+	if !s.isAlive() && s.state != blocker.WorkloadUnseen && !decided && s.anyAlive(ctx, f.Reader, maybes) {
+		s.state = blocker.WorkloadUnready // one that lives may serve the driver
 	}
 	absent := s.state == blocker.WorkloadAbsent || !controller.IsRecognizable()
 	if absent && s.leaseState == blocker.LeaseAbsent {
@@ -116,31 +117,45 @@ func lonePrograms(controller families.Controller, programs []program, pods []cor
 }
 
 // narrow drops the programs that serve another driver, or that have the controller's loop
-// switched off.
+// switched off. Where the driver has a Lease, a program of which nothing tells the driver
+// counts only in the namespace of that Lease.
 func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program, leases []coordinationv1.Lease) (chosen, maybes []program) {
-	var others []string
-	if s.driver != "" && len(fitting) > 0 {
-		others = f.otherDrivers(ctx, s.driver)
-	}
 	s.off = nil
-	for _, p := range fitting {
-		serves := serviceUnknown
-		if s.driver != "" {
-			serves = serviceOf(p.workload, s.controller, s.driver, leases, others)
+	if s.driver == "" || len(fitting) == 0 {
+		for _, p := range fitting {
+			if hasLoopOff(s.controller, p) {
+				s.off = append(s.off, p)
+				continue
+			}
+			chosen = append(chosen, p)
 		}
-		switch {
-		case hasLoopOff(s.controller, p):
-			s.off = append(s.off, p)
-		case serves == servesDriver:
+		return chosen, nil
+	}
+	others := f.otherDrivers(ctx, s.driver)
+	namespaces := leaseNamespaces(s.controller, s.driver, leases)
+	for _, p := range fitting {
+		switch serves := serviceOf(p.workload, s.controller, s.driver, leases, others); {
+		case serves == servesDriver, serves == serviceUnknown && slices.Contains(namespaces, p.namespace):
 			chosen = append(chosen, p)
 		case serves == serviceUnknown:
 			maybes = append(maybes, p)
 		}
 	}
-	if len(chosen) == 0 {
+	if len(chosen) == 0 && len(namespaces) == 0 {
 		return maybes, nil
 	}
 	return chosen, maybes
+}
+
+// leaseNamespaces returns the namespaces of the controller's Leases for the driver.
+func leaseNamespaces(controller families.Controller, driver string, leases []coordinationv1.Lease) []string {
+	var namespaces []string
+	for _, lease := range leases {
+		if controller.HasLease(lease.Name, driver) {
+			namespaces = append(namespaces, lease.Namespace)
+		}
+	}
+	return namespaces
 }
 
 // otherDrivers returns the names of the registered drivers but this one.

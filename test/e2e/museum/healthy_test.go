@@ -1,6 +1,7 @@
 package museum
 
 import (
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,7 +18,13 @@ import (
 // healthyOperators returns the healthy controls with operators and sidecars: none of them
 // may be called stuck.
 func healthyOperators() []exhibit {
-	acts := []blocker.Reason{blocker.ControllerActs}
+	return slices.Concat(operatorsThatRun(), replicasOfOperators(), operatorsOutOfSight())
+}
+
+var acts = []blocker.Reason{blocker.ControllerActs}
+
+// operatorsThatRun returns operators and sidecars that run and report no error.
+func operatorsThatRun() []exhibit {
 	return []exhibit{
 		{
 			number: "c", name: "the operator runs without leader election",
@@ -39,6 +46,23 @@ func healthyOperators() []exhibit {
 			},
 			verdict: blocker.Waiting, roots: acts, next: "logs deployment/cert-manager", step: challenge.finish,
 		},
+		{
+			number: "l", name: "the sidecar is pinned by digest",
+			build: func(r *room) []string {
+				const image = "registry.example/sig-storage/csi-attacher@sha256:f9b7bdc4a5c0c1d6b8a8ee5c6c1c8f1e7f5d2d6c0b4c3b2a1f0e9d8c7b6a5f4e"
+				driver := r.Namespace + ".csi.example"
+				r.createNode(r.Namespace, v1.ConditionTrue, 0)
+				r.createDeployment(r.Namespace, "csi-controller", image, 1, 1, withEnv("DRIVER_NAME", driver))
+				return r.deleteAttachment(driver)
+			},
+			verdict: blocker.Waiting, step: (*room).finishAttachment,
+		},
+	}
+}
+
+// replicasOfOperators returns operators of which not all replicas are ready.
+func replicasOfOperators() []exhibit {
+	return []exhibit{
 		{
 			number: "f", name: "one replica of two is not ready",
 			build: func(r *room) []string {
@@ -62,6 +86,12 @@ func healthyOperators() []exhibit {
 			},
 			verdict: blocker.Waiting, roots: acts, step: machine.finish,
 		},
+	}
+}
+
+// operatorsOutOfSight returns operators of which the user may not see everything.
+func operatorsOutOfSight() []exhibit {
+	return []exhibit{
 		{
 			number: "i", name: "the user may not list pods",
 			build: func(r *room) []string {
@@ -79,16 +109,6 @@ func healthyOperators() []exhibit {
 				return append(dashboard.createAndDelete(r), "--as", r.createUserMissing("leases"))
 			},
 			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.ControllerUnseen}, step: dashboard.finish,
-		},
-		{
-			number: "l", name: "the sidecar is pinned by digest",
-			build: func(r *room) []string {
-				const image = "registry.example/sig-storage/csi-attacher@sha256:f9b7bdc4a5c0c1d6b8a8ee5c6c1c8f1e7f5d2d6c0b4c3b2a1f0e9d8c7b6a5f4e"
-				driver := r.Namespace + ".csi.example"
-				r.createDeployment(r.Namespace, "csi-controller", image, 1, 1, withEnv("DRIVER_NAME", driver))
-				return r.deleteAttachment(driver)
-			},
-			verdict: blocker.Waiting, step: (*room).finishAttachment,
 		},
 	}
 }
@@ -125,7 +145,7 @@ func (r *room) deleteAttachment(driver string) []string {
 	_, err := attachments.Create(r.Ctx, &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace, Finalizers: []string{"external-attacher/" + families.SanitizedDriver(driver)}},
 		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: driver, NodeName: "museum", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("volume")},
+			Attacher: driver, NodeName: r.Namespace, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("volume")},
 		},
 	}, metav1.CreateOptions{})
 	r.Must(err, "create attachment")

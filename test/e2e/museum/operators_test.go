@@ -62,6 +62,27 @@ func controlPlane() []exhibit {
 			step: func(r *room) { r.removeFinalizers(v1.SchemeGroupVersion.WithResource("pods"), "pod") },
 		},
 		{
+			number: "40b", name: "the Job controller is switched off", alone: true,
+			build: func(r *room) []string {
+				r.createControllerManager("node-1", "--controllers=*,-job-controller")
+				r.createLease(metav1.NamespaceSystem, "kube-controller-manager", "node-1_1234", time.Second, 15*time.Second)
+				return r.deleteJobPod()
+			},
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "switch the loop job-controller on again",
+			step: func(r *room) { r.removeFinalizers(v1.SchemeGroupVersion.WithResource("pods"), "pod") },
+		},
+		{
+			number: "40c", name: "the Job controller is switched off in one of two", alone: true,
+			build: func(r *room) []string {
+				r.createControllerManager("node-1", "--controllers=*,-job")
+				r.createControllerManager("node-2")
+				r.createLease(metav1.NamespaceSystem, "kube-controller-manager", "node-1_1234", time.Hour, 15*time.Second)
+				return r.deleteJobPod()
+			},
+			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs}, next: "logs pod/kube-controller-manager-node-2",
+			step: func(r *room) { r.removeFinalizers(v1.SchemeGroupVersion.WithResource("pods"), "pod") },
+		},
+		{
 			number: "41", name: "an autoscaler drains the node",
 			build: func(r *room) []string {
 				r.createDeployment(r.Namespace, "karpenter", "public.example/karpenter/controller:1.5.0", 1, 1)
@@ -191,6 +212,17 @@ func (r *room) deleteJobPod() []string {
 	r.createPodWithStatus(pod, func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded })
 	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, "pod", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}), "delete pod")
 	return []string{"pod/pod"}
+}
+
+// createControllerManager creates the pod of kube-controller-manager on the node.
+func (r *room) createControllerManager(node string, args ...string) {
+	r.T.Helper()
+	r.createPodWithStatus(&v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-controller-manager-" + node, Namespace: metav1.NamespaceSystem, Labels: map[string]string{"component": "kube-controller-manager"}},
+		Spec: v1.PodSpec{NodeName: node, Containers: []v1.Container{{
+			Name: "kube-controller-manager", Image: "registry.example/kube-controller-manager:v1.36.3", Command: append([]string{"kube-controller-manager"}, args...),
+		}}},
+	}, isReady)
 }
 
 // deleteNode deletes a node that is named like the exhibit's namespace.
