@@ -38,7 +38,7 @@ type exhibit struct {
 
 // exhibits returns all exhibits.
 func exhibits() []exhibit {
-	return slices.Concat(volumes(), nodePods(), operators(), healthyOperators(), obstacles())
+	return slices.Concat(volumes(), inUse(), nodePods(), operators(), healthyOperators(), obstacles())
 }
 
 func TestExhibits(t *testing.T) {
