@@ -7,6 +7,7 @@
 //	[Plugin]       an in-tree plugin has to delete the disk
 //	[InUse]        claim, snapshot, class: users that keep a finalizer
 //	[Attachment]   VolumeAttachment
+//	[Content]      content of a snapshot or of a group of snapshots
 //	[Takeover]     finalizers and annotations of the provisioner of Exeunt
 //	[FeatureOf]    whether a provisioner serves the finalizer of KEP-2644, by image and arguments
 //

@@ -198,3 +198,46 @@ func TestMessages(t *testing.T) {
 		}
 	}
 }
+
+func TestContentIsStuckOnlyWithEvidence(t *testing.T) {
+	for sidecar := range controllers() {
+		for n := range 18 {
+			s := ContentState{Bound: Fact(n % 3), Error: Fact(n / 3 % 3), Deletes: n/9 == 1, Sidecar: sidecar}
+			got := Content(s)
+			if got.Verdict == blocker.Stuck && (s.Bound != No || s.Error != Yes && !isProven(sidecar)) {
+				t.Fatalf("Content(%+v) = %v without evidence", s, got)
+			}
+			for _, less := range []ContentState{{Unseen, s.Deletes, s.Error, sidecar}, {s.Bound, s.Deletes, Unseen, sidecar}} {
+				if got.Verdict != blocker.Stuck && Content(less).Verdict == blocker.Stuck {
+					t.Fatalf("Content(%+v) is stuck, but Content(%+v) is %v", less, s, got)
+				}
+			}
+		}
+	}
+}
+
+func TestContent(t *testing.T) {
+	alive := blocker.ControllerState{Workload: blocker.WorkloadReady}
+	gone := blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseAbsent}
+	for name, tc := range map[string]struct {
+		state ContentState
+		want  Judgment
+	}{
+		"snapshot exists":  {ContentState{Yes, true, No, alive}, Judgment{blocker.SnapshotBound, blocker.Waiting}},
+		"driver deletes":   {ContentState{No, true, No, alive}, Judgment{blocker.DriverDeletes, blocker.Waiting}},
+		"driver refuses":   {ContentState{No, true, Yes, alive}, Judgment{blocker.DriverRefuses, blocker.Stuck}},
+		"sidecar gone":     {ContentState{No, true, Yes, gone}, Judgment{blocker.DriverMissing, blocker.Stuck}},
+		"sidecar unseen":   {ContentState{No, true, No, blocker.ControllerState{}}, Judgment{blocker.ControllerUnseen, blocker.Unknown}},
+		"policy keeps it":  {ContentState{No, false, No, alive}, Judgment{blocker.ControllerActs, blocker.Waiting}},
+		"keeps, but gone":  {ContentState{No, false, No, gone}, Judgment{blocker.ControllerGone, blocker.Stuck}},
+		"snapshot unseen":  {ContentState{Unseen, true, Yes, gone}, Judgment{blocker.SnapshotBound, blocker.Unknown}},
+		"events not seen":  {ContentState{No, true, Unseen, alive}, Judgment{blocker.DriverDeletes, blocker.Unknown}},
+		"error, no policy": {ContentState{No, false, Yes, alive}, Judgment{blocker.ControllerActs, blocker.Waiting}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Content(tc.state); got != tc.want {
+				t.Errorf("Content(%+v) = %v, want %v", tc.state, got, tc.want)
+			}
+		})
+	}
+}

@@ -14,9 +14,15 @@ import (
 // Chains returns the chains of the kinds of this package.
 func Chains() map[schema.GroupKind]chain.Chain {
 	return map[schema.GroupKind]chain.Chain{
-		{Kind: "PersistentVolume"}:                          explainVolume,
-		{Kind: "PersistentVolumeClaim"}:                     explainClaim,
-		{Group: "storage.k8s.io", Kind: "VolumeAttachment"}: explainAttachment,
+		{Kind: "PersistentVolume"}:                              explainVolume,
+		{Kind: "PersistentVolumeClaim"}:                         explainClaim,
+		{Group: attachmentGroup, Kind: "VolumeAttachment"}:      explainAttachment,
+		{Group: attachmentGroup, Kind: "VolumeAttributesClass"}: explainAttributesClass,
+		{Group: "resource.k8s.io", Kind: "ResourceClaim"}:       explainDevices,
+		{Group: single.group, Kind: single.snapshot}:            single.explainSnapshot,
+		{Group: single.group, Kind: single.content}:             single.explainContent,
+		{Group: grouped.group, Kind: grouped.snapshot}:          grouped.explainSnapshot,
+		{Group: grouped.group, Kind: grouped.content}:           grouped.explainContent,
 	}
 }
 

@@ -1,0 +1,121 @@
+package storage
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+const (
+	// classProtection keeps a VolumeAttributesClass while volumes or claims name it.
+	classProtection = "kubernetes.io/vac-protection"
+	// devicesProtection keeps a ResourceClaim while its devices are allocated.
+	devicesProtection = "resource.kubernetes.io/delete-protection"
+)
+
+// maxUsers is how many users of a class are named.
+const maxUsers = 10
+
+// explainAttributesClass returns what the deletion of a VolumeAttributesClass waits for.
+func explainAttributesClass(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured) []blocker.Blocker {
+	return explainUsers(ctx, e, object, classProtection, usersOfClass)
+}
+
+// explainDevices returns what the deletion of a ResourceClaim waits for.
+func explainDevices(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured) []blocker.Blocker {
+	return explainUsers(ctx, e, object, devicesProtection, podsOfDevices)
+}
+
+// explainUsers explains an object whose finalizer protects it as long as users finds some.
+func explainUsers(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured, protection string,
+	users func(context.Context, chain.Explorer, *unstructured.Unstructured) ([]blocker.Blocker, bool),
+) []blocker.Blocker {
+	var all []blocker.Blocker
+	for _, name := range object.GetFinalizers() {
+		if name != protection {
+			all = append(all, e.Finalizer(ctx, object, name))
+			continue
+		}
+		found, seen := users(ctx, e, object)
+		for i := range found {
+			found[i].Finalizer, found[i].Reason, found[i].Verdict = name, blocker.InUse, blocker.Waiting
+		}
+		if len(found) > 0 {
+			all = append(all, found...)
+			continue
+		}
+		b := e.Finalizer(ctx, object, name)
+		if !seen {
+			b.Reason, b.Verdict = blocker.InUse, blocker.Unknown
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// usersOfClass returns the volumes and claims that name the class, and whether all were seen.
+func usersOfClass(ctx context.Context, e chain.Explorer, class *unstructured.Unstructured) ([]blocker.Blocker, bool) {
+	var users []blocker.Blocker
+	add := func(object blocker.Object, field, next string) {
+		if len(users) < maxUsers {
+			users = append(users, blocker.Blocker{
+				Object: object, Holder: "the user of " + object.String(), Since: askedAt(class),
+				Evidence: []blocker.Evidence{evidence(blocker.FromField, "%s of %s is %s", field, object, class.GetName())}, Next: next,
+			})
+		}
+	}
+	next := "change the class of the claim, or delete the claim"
+	claimsSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{}, func(page []corev1.PersistentVolumeClaim) {
+		for i := range page {
+			claim := &page[i]
+			if names(claim.Spec.VolumeAttributesClassName, class) || names(claim.Status.CurrentVolumeAttributesClassName, class) {
+				add(claimObject(claim), "volumeAttributesClassName", cluster.Steps(next, e.Commands().Kubectl(claim.Namespace, "get", "pvc", claim.Name)))
+			}
+		}
+	})
+	volumesSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
+		for i := range page {
+			if names(page[i].Spec.VolumeAttributesClassName, class) {
+				object := blocker.Object{Kind: "PersistentVolume", Name: page[i].Name, UID: string(page[i].UID)}
+				add(object, "spec.volumeAttributesClassName", cluster.Steps(next, e.Commands().Kubectl("", "get", "pv", page[i].Name)))
+			}
+		}
+	})
+	return users, claimsSeen && volumesSeen
+}
+
+func names(name *string, object *unstructured.Unstructured) bool {
+	return name != nil && *name == object.GetName()
+}
+
+// podsOfDevices returns the pods that have reserved the ResourceClaim.
+func podsOfDevices(ctx context.Context, e chain.Explorer, claim *unstructured.Unstructured) ([]blocker.Blocker, bool) {
+	reserved, _, _ := unstructured.NestedSlice(claim.Object, "status", "reservedFor")
+	var users []blocker.Blocker
+	for _, item := range reserved {
+		consumer, _ := item.(map[string]any)
+		resource, _, _ := unstructured.NestedString(consumer, "resource")
+		name, _, _ := unstructured.NestedString(consumer, "name")
+		uid, _, _ := unstructured.NestedString(consumer, "uid")
+		b := blocker.Blocker{
+			Object: blocker.Object{Kind: resource, Namespace: claim.GetNamespace(), Name: name, UID: uid}, Since: askedAt(claim),
+			Holder:   resource + " " + claim.GetNamespace() + "/" + name,
+			Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.reservedFor names %s %s", resource, name)},
+			Next:     cluster.Steps("the devices are given back once their user is gone", e.Commands().Kubectl(claim.GetNamespace(), "delete", resource, name)),
+		}
+		if resource == "pods" {
+			b.Object.Kind, b.Holder = "Pod", "pod "+claim.GetNamespace()+"/"+name
+			ref := cluster.Ref{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: claim.GetNamespace(), Name: name}
+			if pod, presence, _ := e.Reader().Live(ctx, ref); presence == cluster.Present && pod.GetDeletionTimestamp() != nil {
+				b.Blockers = e.Explain(ctx, pod)
+			}
+		}
+		users = append(users, b)
+	}
+	return users, true
+}
