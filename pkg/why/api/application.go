@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -24,40 +23,31 @@ var applicationFinalizers = []string{
 // explainApplication returns what the deletion of an Argo CD Application waits for: the
 // objects that status.resources names, then the application controller.
 func explainApplication(ctx context.Context, e chain.Explorer, application *unstructured.Unstructured, finalizer string) blocker.Blocker {
-	controller := applicationController(ctx, e, application, finalizer)
+	by := judge(ctx, e, application, finalizer)
 	children := childrenOf(ctx, e, application)
 	if len(children) == 0 {
-		return controller
+		return by.Blocker
 	}
 	deleting, others := split(children)
 	slices.SortFunc(children, compareItems)
 	first := children[0]
 	found := blocker.Blocker{
-		Object: objectOf(first), Finalizer: finalizer, Reason: blocker.DependentsRemain, Verdict: blocker.Waiting, Holder: controller.Holder,
+		Object: objectOf(first), Finalizer: finalizer, Reason: blocker.DependentsRemain, Verdict: blocker.Waiting, Holder: by.Holder,
 		Since:    askedAt(application),
 		Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.resources of the application names objects that exist: %s", shortened(names(children), 8))},
 		Next:     cluster.Steps("wait for the objects of the application", get(e.Commands(), first.Namespace, first.resource.GroupResource().String(), first.Name, "-o", "yaml")),
 	}
 	if len(others) > 0 { // the controller has not deleted them yet
 		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(others), 8)))
-		found.Blockers = append(found.Blockers, controller)
+		found.Blockers = append(found.Blockers, by.Blocker)
 	}
 	for _, remains := range terminating(ctx, e, deleting) {
 		found.Blockers = append(found.Blockers, remains.Blockers...)
 	}
-	if controller.Verdict == blocker.Stuck && len(others) == 0 {
-		found.Blockers = append(found.Blockers, controller)
+	if by.Verdict == blocker.Stuck && len(others) == 0 {
+		found.Blockers = append(found.Blockers, by.Blocker)
 	}
 	return found
-}
-
-// applicationController returns the blocker of the controller that removes the finalizer.
-func applicationController(ctx context.Context, e chain.Explorer, application *unstructured.Unstructured, finalizer string) blocker.Blocker {
-	gvk := application.GroupVersionKind()
-	if family, known := families.Find(finalizer, gvk.Kind, gvk.Group); known {
-		return e.Holders().Judge(ctx, application, finalizer, family, "")
-	}
-	return e.Holders().Attribute(ctx, application, finalizer)
 }
 
 // childrenOf returns the objects that status.resources names and that exist. Objects of

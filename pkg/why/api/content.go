@@ -119,14 +119,14 @@ func explained(ctx context.Context, e chain.Explorer, ref cluster.Ref) ([]blocke
 }
 
 // notDeleted returns the blocker of objects that nobody has deleted yet, or nil without any.
-func notDeleted(e chain.Explorer, owner *unstructured.Unstructured, items []item, by judged) []blocker.Blocker {
+func notDeleted(e chain.Explorer, owner *unstructured.Unstructured, items []item, by controller) []blocker.Blocker {
 	if len(items) == 0 {
 		return nil
 	}
 	slices.SortFunc(items, compareItems)
 	first := items[0]
 	return []blocker.Blocker{{
-		Object: objectOf(first), Reason: blocker.ContentRemains, Verdict: by.verdictFor(), Holder: by.Holder, Since: askedAt(owner),
+		Object: objectOf(first), Reason: blocker.ContentRemains, Verdict: by.verdictOfWork(), Holder: by.Holder, Since: askedAt(owner),
 		Evidence: append([]blocker.Evidence{
 			evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(items), 12)),
 		}, by.Evidence...),

@@ -17,11 +17,11 @@ import (
 // explainForeground returns what the finalizer foregroundDeletion waits for: dependents that
 // block the owner's deletion, then the garbage collector.
 func explainForeground(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, finalizer string) blocker.Blocker {
-	collector := judge(ctx, e, garbageCollector)
+	collector := judge(ctx, e, owner, finalizer)
 	content := takeSurvey(ctx, e, owner.GetNamespace(), func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
 	dependents := owners.Blocking(content.items, owner.GetUID())
 	if len(dependents) == 0 && content.isComplete() {
-		return collector.blocker(e, owner, finalizer)
+		return collector.Blocker
 	}
 	unseen := dependentsUnseen(e, owner, content)
 	found := unseen
@@ -35,14 +35,14 @@ func explainForeground(ctx context.Context, e chain.Explorer, owner *unstructure
 		}
 	}
 	found.Finalizer = finalizer
-	if collector.isGone() {
-		found.Blockers = append(found.Blockers, collector.blocker(e, owner, finalizer))
+	if collector.Verdict == blocker.Stuck {
+		found.Blockers = append(found.Blockers, collector.Blocker)
 	}
 	return found
 }
 
 // dependentsRemain returns the blocker of an owner with dependents, and what these wait for.
-func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, dependents []item, collector judged) blocker.Blocker {
+func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, dependents []item, collector controller) blocker.Blocker {
 	deleting, others := split(dependents)
 	slices.SortFunc(dependents, compareItems)
 	first := dependents[0]
@@ -53,7 +53,7 @@ func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured
 		Next: cluster.Steps("wait for the dependents", get(e.Commands(), first.Namespace, first.resource.GroupResource().String(), first.Name, "-o", "yaml")),
 	}
 	if len(others) > 0 {
-		found.Verdict = collector.verdictFor()
+		found.Verdict = collector.verdictOfWork()
 		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(others), 8)))
 		found.Evidence = append(found.Evidence, collector.Evidence...)
 		found.Next = cluster.Steps("wait for the "+collector.Holder+"; or delete the dependents",
@@ -96,7 +96,7 @@ func dependentsUnseen(e chain.Explorer, owner *unstructured.Unstructured, conten
 // explainOrphan returns what the finalizer "orphan" waits for: the garbage collector removes
 // the owner references of the dependents, then the finalizer.
 func explainOrphan(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, finalizer string) blocker.Blocker {
-	found := judge(ctx, e, garbageCollector).blocker(e, owner, finalizer)
+	found := judge(ctx, e, owner, finalizer).Blocker
 	if found.Reason == blocker.ControllerActs {
 		found.Reason = blocker.OrphanPending
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -26,7 +27,7 @@ func explainNamespace(ctx context.Context, e chain.Explorer, namespace *unstruct
 		return found
 	}
 	content := takeSurvey(ctx, e, namespace.GetName(), isDeletable)
-	controller := judge(ctx, e, namespaceController)
+	by := judge(ctx, e, namespace, string(corev1.FinalizerKubernetes))
 	unreachable := unreachableAPIs(ctx, e)
 	if len(unreachable) > 0 { // they are why kinds are missing
 		content.undiscovered = false
@@ -34,20 +35,37 @@ func explainNamespace(ctx context.Context, e chain.Explorer, namespace *unstruct
 	remains := slices.Concat(
 		unreachable,
 		unlisted(ctx, e, namespace, content),
-		contentOf(ctx, e, namespace, content, controller),
+		contentOf(ctx, e, namespace, content, by),
 	)
-	if controller.isGone() || len(remains) == 0 {
-		remains = append(remains, controller.blocker(e, namespace, string(corev1.FinalizerKubernetes)))
+	if by.Reason == blocker.ControllerGone {
+		by.Next = finalizeStep(ctx, e, namespace, len(remains) == 0)
+	}
+	if by.Verdict == blocker.Stuck || len(remains) == 0 {
+		remains = append(remains, by.Blocker)
 	}
 	return append(found, remains...)
+}
+
+// finalizeStep returns the next step without namespace controller. The finalizer in spec is
+// removed by hand only if nothing is left.
+func finalizeStep(ctx context.Context, e chain.Explorer, namespace *unstructured.Unstructured, empty bool) string {
+	family, _ := families.Find(string(corev1.FinalizerKubernetes), "Namespace", "")
+	next := e.Holders().LookAll(ctx, family.Controllers(), "").Next
+	if !empty {
+		return next
+	}
+	name := namespace.GetName()
+	return next + "\n" + cluster.LastResort(family.Force,
+		e.Commands().Kubectl("", "get", "namespace", name, "-o", `go-template={"apiVersion":"v1","kind":"Namespace","metadata":{"name":"{{.metadata.name}}","resourceVersion":"{{.metadata.resourceVersion}}"}}`)+
+			" | "+e.Commands().Kubectl("", "replace", "--raw=/api/v1/namespaces/"+name+"/finalize", "-f", "-"))
 }
 
 // isDeletable reports whether the namespace controller deletes objects of the kind.
 func isDeletable(r cluster.Resource) bool { return r.Namespaced && slices.Contains(r.Verbs, "delete") }
 
-func contentOf(ctx context.Context, e chain.Explorer, namespace *unstructured.Unstructured, content survey, controller judged) []blocker.Blocker {
+func contentOf(ctx context.Context, e chain.Explorer, namespace *unstructured.Unstructured, content survey, by controller) []blocker.Blocker {
 	deleting, others := split(content.items)
-	return append(terminating(ctx, e, deleting), notDeleted(e, namespace, others, controller)...)
+	return append(terminating(ctx, e, deleting), notDeleted(e, namespace, others, by)...)
 }
 
 // unlisted returns why kinds could not be listed: their conversion fails, or nothing tells.
