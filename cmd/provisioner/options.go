@@ -31,6 +31,7 @@ type options struct {
 	capacity  capacityOptions
 	node      nodeOptions
 	journal   journalOptions
+	audit     auditOptions
 }
 
 // topic is a group of flags.
@@ -41,7 +42,7 @@ type topic interface {
 }
 
 func (o *options) topics() []topic {
-	return []topic{&o.volumes, &o.serving, &o.election, &o.cloning, &o.snapshots, &o.capacity, &o.node, &o.journal}
+	return []topic{&o.volumes, &o.serving, &o.election, &o.cloning, &o.snapshots, &o.capacity, &o.node, &o.journal, &o.audit}
 }
 
 func newOptions() (program.Runner, error) {
@@ -98,6 +99,8 @@ func (o *options) Complete() error {
 		return errors.New("--driver-wait must not be negative")
 	case o.retryStart <= 0 || o.retryMax <= 0:
 		return errors.New("--retry-interval-start and --retry-interval-max must be longer than 0")
+	case o.node.enabled && o.audit.interval > 0:
+		return errors.New("--audit-interval and --node-deployment exclude each other: the driver of one node does not list the volumes of other nodes")
 	}
 	for _, topic := range o.topics() {
 		if err := topic.check(); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/audit"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
@@ -52,8 +53,8 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	calls := csi.NewMetrics()
 	counts := librarymetrics.New("controller")
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)
-	journalMetrics, tracked := store.NewMetrics(), engine.NewTracked()
-	if err := serve(ctx, o, watchdog, calls, slices.Concat(engine.Collectors(counts), journalMetrics.Collectors(), tracked.Collectors())); err != nil {
+	journalMetrics, tracked, auditMetrics := store.NewMetrics(), engine.NewTracked(), audit.NewMetrics()
+	if err := serve(ctx, o, watchdog, calls, slices.Concat(engine.Collectors(counts), journalMetrics.Collectors(), tracked.Collectors(), auditMetrics.Collectors())); err != nil {
 		return err
 	}
 	clients, err := o.Clients("provisioner")
@@ -82,7 +83,8 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	recorder, stopEvents := tracked.Recorder(ctx, clients.Events, identity.EventSource(driver.Name(), host))
 	defer stopEvents()
 	w := newWiring(o, clients, driver)
-	w.recorder, w.counts, w.host, w.journalMetrics, w.tracked, w.end = recorder, counts, host, journalMetrics, tracked, end
+	w.recorder, w.counts, w.host, w.end = recorder, counts, host, end
+	w.journalMetrics, w.tracked, w.auditMetrics = journalMetrics, tracked, auditMetrics
 	if err := w.wire(ctx); err != nil {
 		return unlessStopped(ctx, err)
 	}

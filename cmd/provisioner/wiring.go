@@ -9,6 +9,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/migration"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/audit"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
@@ -34,6 +35,7 @@ type wiring struct {
 	engine         *engine.Engine
 	journalMetrics *store.Metrics
 	tracked        engine.Tracked
+	auditMetrics   *audit.Metrics
 	// end ends the process with an error.
 	end  func(error)
 	host string
@@ -80,7 +82,7 @@ func (w *wiring) wire(ctx context.Context) error {
 	if err := w.wireCapacity(ctx); err != nil {
 		return err
 	}
-	for _, wire := range []func() error{w.wireCloning, w.wireSnapshots, func() error { return w.wireVolumes(ctx) }} {
+	for _, wire := range []func() error{w.wireCloning, w.wireSnapshots, func() error { return w.wireVolumes(ctx) }, func() error { return w.wireAudit(ctx) }} {
 		if err := wire(); err != nil {
 			return err
 		}

@@ -46,6 +46,7 @@ func TestChartGrantsSameRightsAsManifests(t *testing.T) {
 	}{
 		"both programs": {[]string{"pv-controller", "provisioner"}, values{}},
 		"with secrets":  {[]string{"pv-controller", "provisioner", "provisioner/secrets"}, values{"provisioner": values{"secrets": true}}},
+		"with audits":   {[]string{"pv-controller", "provisioner", "provisioner/audit"}, values{"provisioner": values{"audit": true}}},
 		"recycling":     {[]string{"pv-controller", "pv-controller/recycler", "provisioner"}, values{"pvController": values{"recycler": true}}},
 		"pv-controller": {[]string{"pv-controller"}, values{"provisioner": values{"enabled": false}}},
 		"provisioner":   {[]string{"provisioner"}, values{"pvController": values{"enabled": false}}},

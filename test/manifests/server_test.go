@@ -36,6 +36,7 @@ func renderings(t *testing.T) map[string][]*unstructured.Unstructured {
 		"both programs":               kustomized(t, "."),
 		"mock driver overlay":         kustomized(t, "overlays/csimock"),
 		"component for secrets":       kustomized(t, "provisioner/secrets"),
+		"component for audits":        kustomized(t, "provisioner/audit"),
 		"component for recycling":     kustomized(t, "pv-controller/recycler"),
 		"swap for csi-provisioner":    kustomized(t, "overlays/example"),
 		"chart":                       templated(t, values{}),
@@ -59,7 +60,7 @@ func everything() values {
 	}
 	return values{
 		"pvController": place(values{"replicas": 3, "recycler": true, "priorityClassName": "", "extraArgs": []any{"--concurrent-claim-syncs=20"}}),
-		"provisioner": values{"secrets": true, "deployment": place(values{
+		"provisioner": values{"secrets": true, "audit": true, "deployment": place(values{
 			"enabled": true, "replicas": 2, "extraArgs": []any{"--strict-topology"},
 			"driver":  values{"name": "driver", "image": "driver:v1", "volumeMounts": []any{values{"name": "state", "mountPath": "/state"}}},
 			"volumes": []any{values{"name": "state", "emptyDir": values{}}},
