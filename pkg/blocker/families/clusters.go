@@ -161,6 +161,22 @@ var clusters = []Family{
 		Force:      "the node stays cordoned",
 		Source:     "https://github.com/medik8s/node-maintenance-operator/blob/main/api/v1beta1/nodemaintenance_types.go",
 	},
+	{
+		Name: "Self node remediation", Finalizers: []string{"self-node-remediation.medik8s.io/snr-finalizer"}, Kinds: []string{"SelfNodeRemediation"},
+		Controller: Controller{Name: "self-node-remediation-operator", Images: []string{"self-node-remediation-operator"}},
+		When:       "the node is fenced, its pods are deleted, and its taints are removed",
+		Alive:      "the Deployment self-node-remediation-controller-manager",
+		Force:      "the node keeps taints that keep pods away",
+		Source:     "https://github.com/medik8s/self-node-remediation/blob/main/controllers/selfnoderemediation_controller.go",
+	},
+	{
+		Name: "Fence agents remediation", Finalizers: []string{"fence-agents-remediation.medik8s.io/far-finalizer"}, Kinds: []string{"FenceAgentsRemediation"},
+		Controller: Controller{Name: "fence-agents-remediation-operator", Images: []string{"fence-agents-remediation-operator"}},
+		When:       "the taints of the node are removed",
+		Alive:      "the Deployment fence-agents-remediation-controller-manager",
+		Force:      "the node keeps taints that keep pods away",
+		Source:     "https://github.com/medik8s/fence-agents-remediation/blob/main/api/v1alpha1/fenceagentsremediation_types.go",
+	},
 }
 
 // infrastructure returns the row of an infrastructure provider of Cluster API.

@@ -125,6 +125,40 @@ var data = []Family{
 		Force:      "components and claims of the cluster stay behind",
 		Source:     "https://github.com/apecloud/kubeblocks/blob/main/pkg/constant/finalizer.go",
 	},
+	{
+		Name: "Flink operator", Finalizers: []string{"*.flink.apache.org/finalizer"},
+		Controller: Controller{Name: "flink-kubernetes-operator", Images: []string{"flink-kubernetes-operator"}, Labels: map[string]string{"app.kubernetes.io/name": "flink-kubernetes-operator"}},
+		When:       "the job is canceled and the Flink cluster is shut down",
+		Alive:      "the Deployment flink-kubernetes-operator",
+		Force:      "the job may go on running, and its high-availability data stays behind",
+		Source: "https://github.com/apache/flink-kubernetes-operator/blob/main/flink-kubernetes-operator/src/main/java/org/apache/flink/" +
+			"kubernetes/operator/controller/FlinkDeploymentController.java",
+	},
+	{
+		Name: "Solr operator", Finalizers: []string{"storage.finalizers.solr.apache.org"}, Kinds: []string{"SolrCloud.solr.apache.org"},
+		Controller: Controller{Name: "solr-operator", Images: []string{"apache/solr-operator"}},
+		When:       "the claims of the cluster are deleted",
+		Alive:      "the Deployment solr-operator",
+		Force:      "claims and their volumes stay behind",
+		Source:     "https://github.com/apache/solr-operator/blob/main/controllers/util/solr_util.go",
+	},
+	{
+		Name: "ZooKeeper operator of Pravega", Finalizers: []string{"cleanUpZookeeperPVC"}, Kinds: []string{"ZookeeperCluster.zookeeper.pravega.io"},
+		Controller: Controller{Name: "zookeeper-operator", Images: []string{"pravega/zookeeper-operator"}},
+		When:       "the claims of the cluster are deleted",
+		Alive:      "the Deployment zookeeper-operator",
+		Force:      "claims and their volumes stay behind",
+		Source:     "https://github.com/pravega/zookeeper-operator/blob/master/pkg/utils/finalizer_utils.go",
+	},
+	{
+		Name: "NATS JetStream controller", Finalizers: []string{"streamfinalizer.jetstream.nats.io", "consumerfinalizer.jetstream.nats.io"},
+		Kinds:      []string{"Stream.jetstream.nats.io", "Consumer.jetstream.nats.io"},
+		Controller: Controller{Name: "jetstream-controller", Images: []string{"natsio/jetstream-controller"}},
+		When:       "the stream or the consumer is deleted in NATS",
+		Alive:      "the Deployment nack or jetstream-controller",
+		Force:      "the stream stays in NATS with its messages",
+		Source:     "https://github.com/nats-io/nack/blob/main/controllers/jetstream/stream.go",
+	},
 }
 
 // percona returns the row of an operator of Percona.

@@ -212,6 +212,24 @@ var platform = []Family{
 		Force:      "Gateways stay without their class, and are no longer served",
 		Source:     "https://github.com/kubernetes-sigs/gateway-api/blob/main/apis/v1/gatewayclass_types.go",
 	},
+	{
+		Name: "SR-IOV network operator", Finalizers: []string{"*.finalizers.sriovnetwork.openshift.io"},
+		Controller: Controller{
+			Name: "sriov-network-operator", Images: []string{"sriov-network-operator"}, Namespaces: []string{"sriov-network-operator", "openshift-sriov-network-operator"},
+		},
+		When:   "the NetworkAttachmentDefinition or the pool configuration is removed",
+		Alive:  "the Deployment sriov-network-operator",
+		Force:  "the NetworkAttachmentDefinition stays behind in the namespace of the pods",
+		Source: "https://github.com/k8snetworkplumbingwg/sriov-network-operator/blob/master/api/v1/helper.go",
+	},
+	{
+		Name: "Actions Runner Controller", Finalizers: []string{"*.actions.github.com/finalizer", "ephemeralrunner.actions.github.com/runner-registration-finalizer"},
+		Controller: Controller{Name: "gha-rs-controller", Images: []string{"gha-runner-scale-set-controller"}, Namespaces: []string{"arc-systems"}},
+		When:       "the runner is removed from GitHub, and its pod and secret are deleted",
+		Alive:      "the Deployment of gha-runner-scale-set-controller",
+		Force:      "the runner stays registered with GitHub, or its pod stays behind",
+		Source:     "https://github.com/actions/actions-runner-controller/blob/master/controllers/actions.github.com/ephemeralrunner_controller.go",
+	},
 }
 
 const externalSecretsAlive = "the Deployment external-secrets and its Lease external-secrets-controller"
