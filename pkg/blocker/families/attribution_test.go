@@ -248,3 +248,15 @@ func TestFitsGroup(t *testing.T) {
 		})
 	}
 }
+
+func FuzzAttribute(f *testing.F) {
+	f.Add(`{"f:metadata":{"f:finalizers":{".":{},"v:\"example.com/x\"":{}}}}`, "example.com/x")
+	f.Add(`{"f:metadata":{"f:finalizers":{"v:example.com/x":{}}}}`, "example.com/x")
+	f.Add(`{"f:metadata":null}`, "")
+	f.Fuzz(func(t *testing.T, fields, finalizer string) {
+		got := families.Attribute([]metav1.ManagedFieldsEntry{rawEntry("m", noon, fields)}, finalizer)
+		if len(got.Managers)+len(got.Others) != 1 || len(got.Text()) != 1 {
+			t.Errorf("Attribute(%q, %q) = %+v", fields, finalizer, got)
+		}
+	})
+}

@@ -167,7 +167,7 @@ var clusters = []Family{
 		When:       "the node is fenced, its pods are deleted, and its taints are removed",
 		Alive:      "the Deployment self-node-remediation-controller-manager",
 		Force:      "the node keeps taints that keep pods away",
-		Source:     "https://github.com/medik8s/self-node-remediation/blob/main/controllers/selfnoderemediation_controller.go",
+		Source:     "https://github.com/medik8s/self-node-remediation/blob/main/internal/controller/selfnoderemediation_controller.go",
 	},
 	{
 		Name: "Fence agents remediation", Finalizers: []string{"fence-agents-remediation.medik8s.io/far-finalizer"}, Kinds: []string{"FenceAgentsRemediation"},

@@ -1,5 +1,10 @@
 // Package families says which controller removes which finalizer: those of Kubernetes, of
-// the CSI sidecars, of the snapshotter, and of widely used operators.
+// the CSI sidecars, of the snapshotter, and of widely used operators. Find looks a finalizer
+// up. Of a finalizer that is not in the table, Attribute says which field managers own it,
+// and Suspects which workload may work with it; both are hints, never a proof.
+//
+// A wrong row makes an administrator strip a finalizer while its controller lives. So a row
+// has only what its Source confirms: a Lease, image or label that is not certain is left out.
 package families
 
 import (

@@ -170,7 +170,7 @@ var storage = []Family{
 		When:       "no volume and no bucket of the cluster is left, and the CephCluster is deleted",
 		Alive:      "the Deployment openshift-storage/ocs-operator",
 		Force:      "the CephCluster stays behind with its data",
-		Source:     "https://github.com/red-hat-storage/ocs-operator/blob/main/controllers/storagecluster/reconcile.go",
+		Source:     "https://github.com/red-hat-storage/ocs-operator/blob/main/internal/controller/storagecluster/reconcile.go",
 	},
 	{
 		Name:       "Ramen",
@@ -187,7 +187,7 @@ var storage = []Family{
 		When:       "the driver and its modules are uninstalled, if asked",
 		Alive:      "the Deployment dell-csm-operator/dell-csm-operator-controller-manager",
 		Force:      "the workloads of the driver stay behind",
-		Source:     "https://github.com/dell/csm-operator/blob/main/controllers/csm_controller.go",
+		Source:     "https://github.com/dell/csm-operator/blob/main/internal/controller/csm_controller.go",
 	},
 }
 
