@@ -25,7 +25,7 @@ func NewMetrics() *Metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "exeunt", Subsystem: "provisioning_journal", Name: name, Help: help})
 	}
-	return &Metrics{
+	m := &Metrics{
 		commits:    counter("commits_total", "Writes of the journal's Leases."),
 		bytes:      counter("commit_bytes_total", "Size of the entries in all writes, in bytes."),
 		entries:    gauge("entries", "CreateVolume calls whose outcome is not recorded yet."),
@@ -39,6 +39,10 @@ func NewMetrics() *Metrics {
 			Help: "Volumes created without a journal entry, by reason: TooLarge or Forbidden.",
 		}, []string{"reason"}),
 	}
+	for _, reason := range []string{"TooLarge", "Forbidden"} { // alerts compare with the count before the first volume
+		m.Bypassed.WithLabelValues(reason)
+	}
+	return m
 }
 
 // Collectors returns the metrics for a registry.
