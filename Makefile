@@ -7,7 +7,7 @@
 
 BIN := $(CURDIR)/bin
 PROGRAMS := pv-controller provisioner csimock exeunt
-MODULES := . test/controlplane test/manifests test/upstream/kube-controller-manager test/upstream/csi-provisioner tools
+MODULES := . test/controlplane test/manifests test/upstream/kube-controller-manager test/upstream/csi-provisioner tools tools/promtool
 # The modules that hold Go files of ours.
 LINTED := . test/controlplane test/manifests test/upstream/kube-controller-manager
 
@@ -109,9 +109,15 @@ test-controlplane: controlplane ## Test the control plane
 		EXEUNT_BIN=$(BIN) go test $(RACE) -timeout 30m $$packages
 
 .PHONY: test-manifests
-test-manifests: build ## Test the manifests and the chart, also on the API server, in a dry run
+test-manifests: build promtool ## Test the manifests, the chart and the alerts, also on the API server, in a dry run
 	@echo "testing the manifests (the first time about a minute)"
 	@cd test/manifests && EXEUNT_BIN=$(BIN) go test -count=1 -timeout 10m ./...
+
+# The tag leaves out the service discovery of clouds, which no rule test needs.
+.PHONY: promtool
+promtool:
+	@echo "building promtool, which tests the alerts (the first time about 90 seconds)"
+	@cd tools/promtool && $(GO_BUILD) -tags remove_all_sd -o $(BIN)/tools/promtool github.com/prometheus/prometheus/cmd/promtool
 
 .PHONY: e2e
 e2e: build build-upstream controlplanes ## Run the end-to-end tests against a real API server
