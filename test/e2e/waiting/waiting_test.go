@@ -23,13 +23,14 @@ type rig struct {
 	controllerPort int
 }
 
-func newRig(t *testing.T) *rig {
+// newRig starts the cluster; elections are flags of the pv-controller and the provisioner.
+func newRig(t *testing.T, elections ...string) *rig {
 	t.Helper()
-	port := harness.FreePort(t)
+	port, elect := harness.FreePort(t), append(elections, "", "")
 	s := harness.Own(t, harness.Setup{
 		DriverFlags:      "--faults=../testdata/slow-deletion.yaml",
-		ProvisionerFlags: "--timeout=5m",
-		ControllerFlags:  fmt.Sprintf("--bind-address=127.0.0.1 --secure-port=%d --authorization-always-allow-paths=/metrics", port),
+		ProvisionerFlags: "--timeout=5m " + elect[1],
+		ControllerFlags:  fmt.Sprintf("--bind-address=127.0.0.1 --secure-port=%d --authorization-always-allow-paths=/metrics %s", port, elect[0]),
 	}, harness.Within(3*harness.Timeout))
 	return &rig{s, port}
 }

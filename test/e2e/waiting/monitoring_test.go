@@ -1,0 +1,112 @@
+package waiting
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// metricName matches the names of metrics in queries, and no label or function.
+var metricName = regexp.MustCompile(`\b(?:exeunt|workqueue|leader_election|controller|csi|pv_collector)_[a-z_]+\b`)
+
+// audited are the metrics that exist after the first audit (--audit-interval).
+var audited = map[string]bool{"exeunt_orphaned_volumes": true}
+
+// The alerts and the dashboard are worth nothing if a metric has another name.
+func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "--leader-elect=true", "--leader-election")
+	volume := r.bound("claim")
+	r.DeleteVolume(volume.Name)
+	r.DeleteClaim("claim")
+	r.AwaitClaimGone("claim")
+	served := "\n" + r.controllerMetrics() + "\n" + r.provisionerMetrics()
+	for _, query := range queries(t) {
+		names := metricName.FindAllString(query, -1)
+		if len(names) == 0 {
+			t.Errorf("no metric in the query %s", query)
+		}
+		for _, name := range names {
+			if !audited[name] && !strings.Contains(served, "\n"+name+"{") && !strings.Contains(served, "\n"+name+" ") {
+				t.Errorf("neither program serves %s of the query %s", name, query)
+			}
+		}
+	}
+	for _, name := range []string{
+		`exeunt_journal_entries{driver="` + r.Driver.DriverName + `",state="open"}`, `exeunt_journal_entries{driver="` + r.Driver.DriverName + `",state="unresolved"}`,
+		`exeunt_deletion_waiting{blocker="SecretMissing"}`, `exeunt_deletion_waiting_oldest_seconds{blocker="ClaimExists"}`,
+	} {
+		if !strings.Contains(served, "\n"+name+" ") {
+			t.Errorf("neither program serves %s", name)
+		}
+	}
+	for program, text := range map[string]string{"pv-controller": r.controllerMetrics(), "provisioner": r.provisionerMetrics()} {
+		for _, name := range []string{"exeunt_unprotected_volumes", "exeunt_deletion_waiting{", "exeunt_deletion_waiting_oldest_seconds{"} {
+			if !strings.Contains(text, "\n"+name) {
+				t.Errorf("the %s does not serve %s", program, name)
+			}
+		}
+	}
+}
+
+// queries returns the queries of all alerts and panels.
+func queries(t *testing.T) []string {
+	t.Helper()
+	var rules struct {
+		Groups []struct{ Rules []struct{ Expr string } }
+	}
+	var board struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	read := func(name string, decode func([]byte) error) {
+		text, err := os.ReadFile(harness.InCheckout("deploy", "monitoring", name))
+		if err == nil {
+			err = decode(text)
+		}
+		if err != nil {
+			t.Fatalf("read %s: %v", name, err)
+		}
+	}
+	read("alerts.yaml", func(text []byte) error { return yaml.Unmarshal(text, &rules) })
+	read("dashboard.json", func(text []byte) error { return json.Unmarshal(text, &board) })
+	var all []string
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			all = append(all, rule.Expr)
+		}
+	}
+	for _, panel := range board.Panels {
+		for _, target := range panel.Targets {
+			all = append(all, target.Expr)
+		}
+	}
+	return all
+}
+
+// The gate is off, so that no volume gets its finalizer.
+func TestUnprotectedVolumesAreCounted(t *testing.T) {
+	t.Parallel()
+	s := harness.Own(t, harness.Setup{ProvisionerGateOff: true})
+	s.CreateClaim("claim", harness.DeleteClass)
+	volume := s.AwaitBound("claim")
+	counted := func(want string) func() bool {
+		return func() bool {
+			text, _ := s.HTTPGet(s.Provisioner, "/metrics")
+			return strings.Contains(text, "\nexeunt_unprotected_volumes "+want+"\n")
+		}
+	}
+	s.Until("the bound volume counts", counted("1"))
+	s.SetPolicy(volume.Name, "Retain")
+	s.Until("the retained volume does not count", counted("0"))
+	s.SetPolicy(volume.Name, "Delete")
+	s.Until("the volume counts again", counted("1"))
+	s.DeleteClaim("claim")
+	s.AwaitVolumeGone(volume.Name)
+	s.Until("the deleted volume does not count", counted("0"))
+}
