@@ -22,10 +22,10 @@ func Attachment(s AttachmentState) Judgment {
 		return Judgment{reason, verdict}
 	case s.Error:
 		return Judgment{blocker.DetachFailed, blocker.Stuck}
+	case s.Deleting: // the attacher knows its node by an annotation, also when the node is gone
+		return Judgment{reason, verdict}
 	case s.Node == No:
 		return Judgment{blocker.NodeGone, blocker.Stuck}
-	case s.Deleting:
-		return Judgment{reason, verdict}
 	case s.Node == Unseen:
 		return Judgment{blocker.VolumeAttached, blocker.Unknown}
 	}
