@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -212,7 +213,7 @@ func (e *Explorer) Recreated(ctx context.Context, ref cluster.Ref, before, now b
 	found := blocker.Blocker{
 		Object: now, Reason: blocker.Recreated, Verdict: blocker.None,
 		Evidence: []blocker.Evidence{{Source: blocker.FromField, Text: fmt.Sprintf("metadata.uid was %s and is %s", before.UID, now.UID)}},
-		Next:     "Nothing waits. Whatever created the object again has to be deleted or scaled down if the object is to stay away.",
+		Next:     cluster.Steps("nothing waits; to keep the object away, delete or scale down its creator"),
 	}
 	object, presence, _ := e.reader.Live(ctx, ref)
 	if presence == cluster.Present {
@@ -226,6 +227,8 @@ func (e *Explorer) Recreated(ctx context.Context, ref cluster.Ref, before, now b
 func (e *Explorer) nameCreator(found *blocker.Blocker, object *unstructured.Unstructured) {
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		found.Holder = owner.Kind + " " + owner.Name
+		found.Next = cluster.Steps("nothing waits; to keep the object away, delete or scale down its owner",
+			e.commands.Kubectl(object.GetNamespace(), "describe", strings.ToLower(owner.Kind), owner.Name))
 		found.Evidence = append(found.Evidence, blocker.Evidence{
 			Source: blocker.FromField, Text: fmt.Sprintf("metadata.ownerReferences names %s %s as controller", owner.Kind, owner.Name),
 		})

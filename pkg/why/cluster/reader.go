@@ -36,8 +36,11 @@ type Reader struct {
 }
 
 // NewReader returns a Reader for the cluster. It sends no request yet.
-func NewReader(config *rest.Config) (*Reader, error) {
-	r := &Reader{server: &serverClock{local: time.Now}}
+func NewReader(config *rest.Config) (*Reader, error) { return NewReaderWithClock(config, time.Now) }
+
+// NewReaderWithClock returns a Reader on a machine whose clock is local.
+func NewReaderWithClock(config *rest.Config, local func() time.Time) (*Reader, error) {
+	r := &Reader{server: &serverClock{local: local}}
 	config = rest.CopyConfig(config)
 	if config.UserAgent == "" { // a shared HTTP client gets no default
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
