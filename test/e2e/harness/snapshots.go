@@ -35,7 +35,7 @@ func (s *Session) SnapshotClient() snapshotclient.Interface {
 	s.Must(err, "connect to the snapshot API")
 	dir, err := exec.CommandContext(s.Ctx, "go", "list", "-m", "-f", "{{.Dir}}", snapshotModule).Output()
 	s.Must(err, "find the snapshot API")
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "config", "crd", "snapshot.storage.k8s.io_*.yaml"))
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "config", "crd", "*snapshot.storage.k8s.io_*.yaml"))
 	s.Must(err, "find the snapshot API")
 	for _, file := range files {
 		text, err := os.ReadFile(file)

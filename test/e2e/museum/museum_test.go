@@ -40,7 +40,7 @@ type exhibit struct {
 
 // exhibits returns all exhibits.
 func exhibits() []exhibit {
-	return slices.Concat(volumes(), inUse(), nodePods(), operators(), healthyOperators(), obstacles(), mixed())
+	return slices.Concat(volumes(), inUse(), nodePods(), operators(), healthyOperators(), obstacles(), mixed(), takenSnapshots(), otherUses())
 }
 
 func TestExhibits(t *testing.T) {
