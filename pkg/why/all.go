@@ -100,11 +100,10 @@ func (s Scope) covers(resource cluster.Resource) bool {
 // list adds the objects of one kind that wait.
 func (f *finding) list(ctx context.Context, reader *cluster.Reader, resource cluster.Resource) {
 	if resource.Kind == "PersistentVolume" && resource.Group == "" {
-		cluster.Each(ctx, reader, cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
-			for _, volume := range page {
-				f.addVolume(resource, volume)
-			}
-		})
+		volumes, _ := cluster.Volumes(ctx, reader) // which notes what it could not list
+		for i := range volumes {
+			f.addVolume(resource, &volumes[i])
+		}
 		return
 	}
 	namespace := ""
@@ -121,7 +120,7 @@ func (f *finding) list(ctx context.Context, reader *cluster.Reader, resource clu
 }
 
 // addVolume adds a volume that is being deleted, or is to be deleted by its policy.
-func (f *finding) addVolume(resource cluster.Resource, volume corev1.PersistentVolume) {
+func (f *finding) addVolume(resource cluster.Resource, volume *corev1.PersistentVolume) {
 	claim := volume.Spec.ClaimRef
 	if f.scope.Namespace != "" && (claim == nil || claim.Namespace != f.scope.Namespace) {
 		return

@@ -110,13 +110,12 @@ func (r *reclaimed) observeSharing(ctx context.Context) {
 		}
 	}
 	driver := disk.Driver{Name: r.driver, Translator: migration.New().For(r.driver)}
-	seen := cluster.Each(ctx, r.Reader(), cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
-		for i := range page {
-			if page[i].UID != r.typed.UID && driver.Same(r.typed, &page[i]) && !slices.Contains(r.sharing, page[i].Name) {
-				r.sharing = append(r.sharing, page[i].Name)
-			}
+	all, seen := cluster.Volumes(ctx, r.Reader())
+	for i := range all {
+		if all[i].UID != r.typed.UID && driver.Same(r.typed, &all[i]) {
+			r.sharing = append(r.sharing, all[i].Name)
 		}
-	})
+	}
 	r.state.Shared = volume.FactOf(len(r.sharing) > 0, seen)
 }
 

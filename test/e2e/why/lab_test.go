@@ -58,7 +58,7 @@ func open(t *testing.T, version string) *lab {
 	if version != current {
 		binaries.Dir = filepath.Join(binaries.Dir, "kube-"+version)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*harness.Timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*harness.Timeout+time.Duration(volumesInCluster())*10*time.Millisecond)
 	t.Cleanup(cancel)
 	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: binaries, Dir: t.TempDir()})
 	if err != nil {
@@ -145,10 +145,9 @@ func (l *lab) removeFinalizers(name string) {
 	l.must(err, "remove finalizers")
 }
 
-// createVolume creates a volume in the phase, with the policy and finalizers.
-func (l *lab) createVolume(name string, phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy, claim *corev1.ObjectReference, finalizers ...string) {
-	l.t.Helper()
-	volume, err := l.client.CoreV1().PersistentVolumes().Create(l.ctx, &corev1.PersistentVolume{
+// newVolume returns a volume with the policy and finalizers.
+func newVolume(name string, policy corev1.PersistentVolumeReclaimPolicy, claim *corev1.ObjectReference, finalizers ...string) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers},
 		Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: policy, ClaimRef: claim,
@@ -156,11 +155,25 @@ func (l *lab) createVolume(name string, phase corev1.PersistentVolumePhase, poli
 			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: name}},
 		},
-	}, metav1.CreateOptions{})
+	}
+}
+
+// createVolume creates a volume in the phase, with the policy and finalizers.
+func (l *lab) createVolume(name string, phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy, claim *corev1.ObjectReference, finalizers ...string) {
+	l.t.Helper()
+	volume, err := l.client.CoreV1().PersistentVolumes().Create(l.ctx, newVolume(name, policy, claim, finalizers...), metav1.CreateOptions{})
 	l.must(err, "create volume")
 	volume.Status.Phase = phase
 	_, err = l.client.CoreV1().PersistentVolumes().UpdateStatus(l.ctx, volume, metav1.UpdateOptions{})
 	l.must(err, "set phase")
+}
+
+// createAvailable creates a volume that nobody uses.
+func (l *lab) createAvailable(name string) {
+	volume := newVolume(name, corev1.PersistentVolumeReclaimDelete, nil)
+	if _, err := l.client.CoreV1().PersistentVolumes().Create(l.ctx, volume, metav1.CreateOptions{}); err != nil {
+		l.t.Errorf("create volume: %v", err)
+	}
 }
 
 func (l *lab) deleteVolume(name string) {
