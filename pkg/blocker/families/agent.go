@@ -1,7 +1,6 @@
 package families
 
 import (
-	"path"
 	"strings"
 
 	"github.com/exeunt-io/exeunt/internal/enum"
@@ -63,31 +62,17 @@ var agents = map[string]Agent{
 	"kapp-controller": Deployer, "skaffold": Deployer, "tilt": Deployer, "flux": Deployer, "flux-client-side-apply": Deployer,
 }
 
-// AgentOf returns what the name of a field manager is worth.
-func AgentOf(manager string) Agent {
-	name := strings.ToLower(manager)
+// Agent returns what the name of the manager is worth.
+func (m Manager) Agent() Agent {
+	name := strings.ToLower(m.Name)
 	if agent, known := agents[name]; known {
 		return agent
 	}
-	for _, kubectl := range []string{"kubectl-", "oc-"} {
-		if strings.HasPrefix(name, kubectl) {
-			return ByHand
-		}
+	if strings.HasPrefix(name, "kubectl-") || strings.HasPrefix(name, "oc-") {
+		return ByHand
 	}
 	if strings.HasPrefix(name, "__debug_bin") || strings.HasSuffix(name, ".test") {
 		return Default
 	}
 	return Program
-}
-
-// Agent returns what the name of the manager is worth.
-func (m Manager) Agent() Agent { return AgentOf(m.Name) }
-
-// RunsIn reports whether a container with the image and the command, which may be "", runs
-// the manager. A name that many programs share fits no container.
-func (m Manager) RunsIn(image, command string) bool {
-	if m.Agent() != Program {
-		return false
-	}
-	return Controller{Images: []string{m.Name}}.HasImage(image) || command != "" && path.Base(command) == m.Name
 }

@@ -134,7 +134,7 @@ func TestOtherManagersAreListed(t *testing.T) {
 	}
 }
 
-func TestAgentOf(t *testing.T) {
+func TestAgentOfManager(t *testing.T) {
 	for agent, names := range map[families.Agent][]string{
 		families.Default:  {"", "manager", "Go-http-client", "node-fetch", "OpenAPI-Generator", "__debug_bin123", "holder.test", "controller"},
 		families.ByHand:   {"kubectl", "kubectl-edit", "kubectl-client-side-apply", "kubectl-patch", "kubectl-create", "oc-edit", "Mozilla"},
@@ -143,30 +143,10 @@ func TestAgentOf(t *testing.T) {
 		families.Program:  {"widgets-operator", "cert-manager", "kube-controller-manager", "kubectlx", "managers"},
 	} {
 		for _, name := range names {
-			if got := families.AgentOf(name); got != agent {
-				t.Errorf("AgentOf(%q) = %v, want %v", name, got, agent)
+			if got := (families.Manager{Name: name}).Agent(); got != agent {
+				t.Errorf("Agent() of %q = %v, want %v", name, got, agent)
 			}
 		}
-	}
-}
-
-func TestManagerRunsInContainer(t *testing.T) {
-	for name, tc := range map[string]struct {
-		manager, image, command string
-		want                    bool
-	}{
-		"image":             {"widgets", "registry.example/team/widgets:v1", "", true},
-		"command":           {"widgets", "registry.example/team/all:v1", "/usr/bin/widgets", true},
-		"neither":           {"widgets", "registry.example/team/all:v1", "/manager", false},
-		"shared name":       {"manager", "registry.example/team/all:v1", "/manager", false},
-		"prefix of image":   {"widgets", "registry.example/team/widgets-operator:v1", "", false},
-		"nothing was known": {"widgets", "", "", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := (families.Manager{Name: tc.manager}).RunsIn(tc.image, tc.command); got != tc.want {
-				t.Errorf("RunsIn(%q, %q) = %v, want %v", tc.image, tc.command, got, tc.want)
-			}
-		})
 	}
 }
 
