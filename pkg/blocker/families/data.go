@@ -64,7 +64,7 @@ var data = []Family{
 	{
 		Name: "cass-operator", Finalizers: []string{"finalizer.cassandra.datastax.com"}, Kinds: []string{"CassandraDatacenter.cassandra.datastax.com"},
 		Controller: Controller{Name: "cass-operator", Images: []string{"cass-operator"}, Leases: []string{"b569adb7.cassandra.datastax.com"}, Namespaces: []string{"cass-operator"}},
-		When:       "the operator has deleted the claims of the datacenter, and decommissioned its nodes if asked",
+		When:       "the operator has deleted the claims of the datacenter, and decommissioned its nodes if requested",
 		Alive:      "the Deployment cass-operator-controller-manager and its Lease b569adb7.cassandra.datastax.com",
 		Force:      "claims and their volumes stay behind",
 		Source:     "https://github.com/k8ssandra/cass-operator/blob/master/apis/cassandra/v1beta1/cassandradatacenter_types.go",
@@ -76,7 +76,7 @@ var data = []Family{
 			Labels: map[string]string{"app.kubernetes.io/name": "rabbitmq-cluster-operator"}, Leases: []string{"rabbitmq-cluster-operator-leader-election"},
 			Namespaces: []string{"rabbitmq-system"},
 		},
-		When:   "the operator has marked the pods, so that they end without waiting for synchronized queues",
+		When:   "the operator has labeled the pods, so that they end without waiting for synchronized queues",
 		Alive:  "the Deployment rabbitmq-system/rabbitmq-cluster-operator and its Lease rabbitmq-cluster-operator-leader-election",
 		Force:  "pods wait for their queues until the end of their grace period of a week",
 		Source: "https://github.com/rabbitmq/cluster-operator/blob/main/controllers/reconcile_finalizer.go",

@@ -66,7 +66,7 @@ var platform = []Family{
 			Name: "keda-operator", Images: []string{"kedacore/keda"}, Labels: map[string]string{"app": "keda-operator"},
 			Leases: []string{"operator.keda.sh"}, Namespaces: []string{"keda"}, Needs: []string{"scaledobjects.keda.sh"},
 		},
-		When:   "the scalers are stopped, and the workload has its former number of replicas if asked",
+		When:   "the scalers are stopped, and the workload has its former number of replicas if requested",
 		Alive:  "the Deployment keda/keda-operator and its Lease operator.keda.sh",
 		Force:  "the workload keeps its present number of replicas",
 		Source: "https://github.com/kedacore/keda/blob/main/controllers/keda/scaledobject_finalizer.go",

@@ -184,7 +184,7 @@ var storage = []Family{
 	{
 		Name: "Dell CSM", Finalizers: []string{"finalizer.dell.emc.com"}, Kinds: []string{"ContainerStorageModule.storage.dell.com"},
 		Controller: Controller{Name: "dell-csm-operator-controller-manager", Images: []string{"dell-csm-operator"}, Namespaces: []string{"dell-csm-operator"}},
-		When:       "the driver and its modules are uninstalled, if asked",
+		When:       "the driver and its modules are uninstalled, if requested",
 		Alive:      "the Deployment dell-csm-operator/dell-csm-operator-controller-manager",
 		Force:      "the workloads of the driver stay behind",
 		Source:     "https://github.com/dell/csm-operator/blob/main/internal/controller/csm_controller.go",
