@@ -32,6 +32,9 @@ var Viewer embed.FS
 // Drivers is the ConfigMap that lists the drivers for the admission policy.
 const Drivers = "exeunt-drivers"
 
+// Policy is the name of the admission policy and of its binding.
+const Policy = "exeunt-finalizer-before-deletion"
+
 // The service accounts of the two programs and their namespace.
 const (
 	Namespace    = "exeunt-system"

@@ -34,9 +34,11 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return flagerrors.Explain(command.Flags(), err, command.CommandPath()+" --help")
 	})
+<<<<<<< HEAD
 	command.AddCommand(
 		newWhyCommand(streams, called),
 		newExplainCommand(streams, called),
+		newStatusCommand(streams),
 		newAuditCommand(streams),
 		newJournalCommand(streams),
 		newRollbackCommand(streams),

@@ -18,7 +18,7 @@ func Owns(driver string, volume *v1.PersistentVolume) bool {
 	return volume.Spec.CSI != nil && volume.Spec.CSI.Driver == driver
 }
 
-// DriverOf returns the driver that reclaims the volume, "" if no CSI driver does.
+// DriverOf returns the driver, or any other provisioner, that reclaims the volume, "" for none.
 func DriverOf(volume *v1.PersistentVolume) string {
 	candidates := []string{volume.Annotations[storage.AnnMigratedTo], volume.Annotations[storage.AnnDynamicallyProvisioned]}
 	if volume.Spec.CSI != nil {

@@ -14,9 +14,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// policyName is the name of the admission policy and of its binding.
-const policyName = "exeunt-finalizer-before-deletion"
-
 // policyRefs are the objects of deploy/admission, in the order of their removal. Older API
 // servers serve the same objects in other versions.
 func policyRefs() []cluster.Ref {
@@ -26,7 +23,7 @@ func policyRefs() []cluster.Ref {
 	} {
 		for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
 			resource := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: version, Resource: kind.resource}
-			all = append(all, cluster.Ref{Resource: resource, Kind: kind.kind, Name: policyName})
+			all = append(all, cluster.Ref{Resource: resource, Kind: kind.kind, Name: deploy.Policy})
 		}
 	}
 	config := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}

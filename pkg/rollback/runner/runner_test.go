@@ -127,8 +127,8 @@ func TestMostCautiousServerCounts(t *testing.T) {
 
 func TestPolicyNamesAreThoseOfTheManifests(t *testing.T) {
 	text, err := deploy.Admission.ReadFile("admission/policy.yaml")
-	if err != nil || strings.Count(string(text), "  name: "+policyName+"\n") != 2 {
-		t.Errorf("deploy/admission/policy.yaml lacks the policy or the binding %s: %v", policyName, err)
+	if err != nil || strings.Count(string(text), "  name: "+deploy.Policy+"\n") != 2 {
+		t.Errorf("deploy/admission/policy.yaml lacks the policy or the binding %s: %v", deploy.Policy, err)
 	}
 	text, err = deploy.Standby.ReadFile("pv-controller/standby/lease.yaml")
 	if err != nil || !strings.Contains(string(text), "holderIdentity: "+standby+"\n") {

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/exeunt-io/exeunt/pkg/status"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// statusFlags are the flags of "exeunt status".
+type statusFlags struct {
+	config       *genericclioptions.ConfigFlags
+	output       string
+	beforeSwitch bool
+	accounts     []string
+	timeout      time.Duration
+}
+
+const statusLong = `status says whether volumes are protected against a leak: for each driver, who provisions, the
+version and the gate as image and arguments say, and how many volumes with policy Delete have
+the finalizer of their provisioner (SAFE), or would leave their disks behind if they were
+deleted before their claims (LEAK). It also shows leader Leases by the clock of the API
+server, the provisioning journal, the admission policy, and which loops write phases.
+
+It changes nothing, and needs nothing of Exeunt in the cluster. A provisioner without pods,
+as in a managed cluster, is found by its Lease, else by the volume that was created last.
+
+Exit codes: 0 nothing was found that leaks or waits, 1 error, 2 something leaks, waits, is
+switched off or could not be read.`
+
+const statusExample = `  # is the protection on?
+  exeunt status
+  # what does a switch to Exeunt delete, and which rights are missing?
+  exeunt status --before-switch --service-account storage/csi-hostpath`
+
+// newStatusCommand returns "exeunt status".
+func newStatusCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	flags := statusFlags{config: genericclioptions.NewConfigFlags(true)}
+	command := &cobra.Command{
+		Use:     "status",
+		Short:   "Show whether volumes are protected against a leak",
+		Long:    statusLong,
+		Example: statusExample,
+		Args:    noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return flags.run(command.Context(), streams)
+		},
+	}
+	flags.config.AddFlags(command.Flags())
+	set := command.Flags()
+	set.StringVarP(&flags.output, "output", "o", "", "json, yaml or wide; empty prints tables of 80 columns")
+	set.BoolVar(&flags.beforeSwitch, "before-switch", false, "also list the volumes that a switch to Exeunt deletes, and the rights that its programs lack")
+	set.StringSliceVar(&flags.accounts, "service-account", nil, "with --before-switch: service accounts of drivers, as NAMESPACE/NAME")
+	set.DurationVar(&flags.timeout, "timeout", time.Minute, "how long to read the cluster; what was not read by then is named")
+	registerCompletion(command, flags.config)
+	return command
+}
+
+// validate refuses wrong values.
+func (f *statusFlags) validate() error {
+	switch f.output {
+	case "", "json", "yaml", "wide":
+	default:
+		return fmt.Errorf("--output must be json, yaml, wide or be left out, not %q", f.output)
+	}
+	if f.timeout <= 0 {
+		return errors.New("--timeout must be longer than 0")
+	}
+	if len(f.accounts) > 0 && !f.beforeSwitch {
+		return errors.New("--service-account is for --before-switch")
+	}
+	for _, account := range f.accounts {
+		if namespace, name, found := strings.Cut(account, "/"); !found || namespace == "" || name == "" {
+			return fmt.Errorf("--service-account must be NAMESPACE/NAME, not %q", account)
+		}
+	}
+	return nil
+}
+
+func (f *statusFlags) run(ctx context.Context, streams genericiooptions.IOStreams) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
+	config, err := f.config.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("load kubeconfig: %w", err)
+	}
+	reader, err := cluster.NewReader(config)
+	if err != nil {
+		return err
+	}
+	reading, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	report := status.Read(reading, status.Options{
+		Reader: reader, Commands: cluster.Commands{Context: *f.config.Context}, BeforeSwitch: f.beforeSwitch, Accounts: f.accounts,
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := report.Print(streams.Out, f.output); err != nil {
+		return err
+	}
+	if report.Protection != status.ProtectionOn {
+		return exitCode{exitWaiting, nil}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package status
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// readPolicy reads the admission policy, its binding, and its list of drivers.
+func (s *survey) readPolicy(ctx context.Context) {
+	_, policy := s.admission(ctx, "MutatingAdmissionPolicy", "mutatingadmissionpolicies")
+	_, binding := s.admission(ctx, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
+	s.report.Policy = Policy{State: policy.String(), Bound: binding == cluster.Present, Drivers: []string{}}
+	if policy != cluster.Present {
+		return
+	}
+	config := cluster.Ref{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: deploy.Namespace, Name: deploy.Drivers}
+	list, _, _ := s.Reader.Live(ctx, config)
+	if list != nil {
+		data, _, _ := unstructured.NestedStringMap(list.Object, "data")
+		s.report.Policy.Drivers = slices.Sorted(maps.Keys(data))
+	}
+	if binding == cluster.Absent {
+		s.report.find("the admission policy %s has no binding, and so no effect", deploy.Policy)
+	}
+}
+
+// admission reads an object of the admission policy in the versions that an API server may serve.
+func (s *survey) admission(ctx context.Context, kind, resource string) (*unstructured.Unstructured, cluster.Presence) {
+	worst := cluster.Absent
+	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+		gvr := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: version, Resource: resource}
+		object, presence, _ := s.Reader.Live(ctx, cluster.Ref{Resource: gvr, Kind: kind, Name: deploy.Policy})
+		if presence == cluster.Present {
+			return object, presence
+		}
+		if presence == cluster.Unseen {
+			worst = cluster.Unseen
+		}
+	}
+	return nil, worst
+}
+
+// addLoops adds who runs the loops for volumes and claims.
+func (s *survey) addLoops(ctx context.Context) {
+	writers := writersOf(slices.Collect(maps.Values(s.writes)), s.Reader.Now())
+	loops := Loops{Writers: writers.String(), Evidence: []string{}}
+	switch writers {
+	case writersBoth:
+		loops.Evidence = append(loops.Evidence, "pv-controller and kube-controller-manager wrote phases in turn within the last 10 minutes")
+	case writersSwitched:
+		loops.Evidence = append(loops.Evidence, "both wrote phases within the last 10 minutes, one after the other, as in a switch")
+	case writersOurs, writersUpstream:
+		loops.Evidence = append(loops.Evidence, writers.String()+" wrote a phase last")
+	case writersNone:
+	}
+	if family, known := families.Find(string(finalizer.VolumeProtection), "PersistentVolume", ""); known {
+		for _, evidence := range s.finder.LookAll(ctx, family.Controllers(), "").Evidence {
+			loops.Evidence = append(loops.Evidence, evidence.Text)
+		}
+	}
+	if writers == writersBoth {
+		s.report.find("two sets of loops work at once: switch the three loops of kube-controller-manager off, or stop pv-controller")
+	}
+	s.report.Loops = loops
+}

@@ -1,0 +1,191 @@
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
+)
+
+// Print writes the report in the format: "", "wide", "json" or "yaml".
+func (r *Report) Print(out io.Writer, format string) error {
+	var text []byte
+	var err error
+	switch format {
+	case "json":
+		if text, err = json.MarshalIndent(r, "", "  "); err == nil {
+			text = append(text, '\n')
+		}
+	case "yaml":
+		text, err = yaml.Marshal(r)
+	default:
+		text = []byte(r.text(format == "wide"))
+	}
+	if err != nil {
+		return fmt.Errorf("encode the report: %w", err)
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+// text returns the report as tables of at most 80 columns, or of any width if wide.
+func (r *Report) text(wide bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "PROTECTION: %s\n", r.Protection)
+	for _, finding := range r.Findings {
+		writeWrapped(&b, "! "+finding)
+	}
+	t := table{&b, wide}
+	t.drivers(r.Drivers)
+	t.leases(r.Leases)
+	t.journals(r.Journals)
+	b.WriteString("\n")
+	writeWrapped(&b, "ADMISSION POLICY: "+r.Policy.describe())
+	writeWrapped(&b, "LOOPS: "+r.Loops.describe())
+	if r.BeforeSwitch != nil {
+		t.beforeSwitch(r.BeforeSwitch)
+	}
+	for _, sentence := range r.Incomplete {
+		writeWrapped(&b, "incomplete: "+sentence)
+	}
+	return b.String()
+}
+
+func (p Policy) describe() string {
+	switch {
+	case p.State == "present" && !p.Bound:
+		return "present, without its binding"
+	case p.State == "present":
+		return "present, for the drivers " + orNone(strings.Join(p.Drivers, ", "))
+	}
+	return p.State
+}
+
+func (l Loops) describe() string {
+	if len(l.Evidence) == 0 {
+		return l.Writers + " seen"
+	}
+	return l.Writers + ": " + strings.Join(l.Evidence, "; ")
+}
+
+// table writes tables.
+type table struct {
+	*strings.Builder
+	wide bool
+}
+
+// row writes the cells, each cut to its width unless the output is wide. A cell of the last
+// column has any width that is left of 80.
+func (t table) row(widths []int, cells ...string) {
+	line := ""
+	for i, cell := range cells {
+		cell = terminal.Printable(orNone(cell))
+		if text := []rune(cell); len(text) > widths[i] && !t.wide {
+			cell = string(text[:widths[i]-1]) + "…"
+		}
+		line += cell + strings.Repeat(" ", max(1, widths[i]+1-len([]rune(cell))))
+	}
+	t.WriteString(strings.TrimRight(line, " ") + "\n")
+}
+
+func (t table) drivers(drivers []Driver) {
+	t.WriteString("\n")
+	if len(drivers) == 0 {
+		t.WriteString("No driver was seen.\n")
+		return
+	}
+	widths := []int{25, 15, 9, 7, 7, 5, 5, 40, 40}
+	more := func(cells ...string) []string { return cells[:len(cells)-2] }
+	if t.wide {
+		more = func(cells ...string) []string { return cells }
+	}
+	t.row(widths, more("DRIVER", "PROVISIONER", "VERSION", "GATE", "VOLUMES", "SAFE", "LEAK", "SEEN BY", "WHERE")...)
+	for _, d := range drivers {
+		program := d.Provisioner.Program
+		if d.Provisioner.SeenBy == "" {
+			program = "not visible"
+		}
+		t.row(widths, more(d.Name, program, d.Provisioner.Version, d.Provisioner.Gate, strconv.Itoa(d.Dynamic), strconv.Itoa(d.Protected),
+			strconv.Itoa(d.Unprotected+d.TooLate), d.Provisioner.SeenBy, d.Provisioner.Where)...)
+	}
+}
+
+func (t table) leases(leases []Lease) {
+	if len(leases) == 0 {
+		return
+	}
+	t.WriteString("\n")
+	widths := []int{34, 28, 8, 6}
+	t.row(widths, "LEASE", "HOLDER", "STATE", "AGE")
+	for _, l := range leases {
+		t.row(widths, l.Namespace+"/"+l.Name, l.Holder, l.State, age(l.AgeSeconds))
+	}
+}
+
+func (t table) journals(journals []Journal) {
+	if len(journals) == 0 {
+		return
+	}
+	t.WriteString("\n")
+	widths := []int{26, 24, 10, 15}
+	t.row(widths, "JOURNAL", "CLAIM", "STATE", "AGE")
+	for _, j := range journals {
+		if len(j.Entries) == 0 {
+			t.row(widths, j.Driver, "no entries", "")
+		}
+		for _, entry := range j.Entries {
+			since := ""
+			if entry.Since != "" {
+				since = age(entry.AgeSeconds)
+			}
+			t.row(widths, j.Driver, entry.Claim, entry.State, since)
+		}
+	}
+}
+
+func (t table) beforeSwitch(b *BeforeSwitch) {
+	t.WriteString("\n")
+	switch {
+	case len(b.Deletes) == 0 && b.Complete:
+		t.WriteString("A switch to Exeunt deletes no volume.\n")
+	case len(b.Deletes) == 0:
+		t.WriteString("Which volumes a switch to Exeunt deletes was not seen.\n")
+	default:
+		widths := []int{24, 21, 18, 14}
+		t.row(widths, "A SWITCH DELETES", "PHASE", "CLAIM", "WHEN")
+		for _, d := range b.Deletes {
+			t.row(widths, d.Name, d.Phase, d.Claim, d.When)
+		}
+	}
+	for _, right := range b.MissingRights {
+		writeWrapped(t.Builder, "missing right: "+right)
+	}
+}
+
+// age returns the seconds as a person reads them. A negative age is one of another clock.
+func age(seconds int64) string {
+	return duration.HumanDuration(time.Duration(max(0, seconds)) * time.Second)
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func writeWrapped(b *strings.Builder, sentence string) {
+	for i, line := range terminal.Wrap(terminal.Printable(sentence), 78) {
+		if i > 0 {
+			line = "  " + line
+		}
+		b.WriteString(line + "\n")
+	}
+}

@@ -1,0 +1,100 @@
+package status
+
+import (
+	"strings"
+	"testing"
+)
+
+// fullReport has every table, with long names and a control character.
+func fullReport() Report {
+	long := strings.Repeat("long-name.", 12) + "\x1b[2J"
+	return Report{
+		Protection: ProtectionPartly, Findings: []string{strings.Repeat("finding ", 20)},
+		Drivers:  []Driver{{Name: long, Provisioner: Provisioner{Program: "csi-provisioner", SeenBy: "pods", Where: long, Version: long, Gate: "off"}, Dynamic: 1000000, Protected: 1000}},
+		Leases:   []Lease{{Namespace: "kube-system", Name: long, Holder: long, State: "expiredTwice", AgeSeconds: -5}},
+		Journals: []Journal{{Driver: long, Entries: []Entry{{Claim: long, State: "unresolved", Since: "x", AgeSeconds: 7200}}}, {Driver: "d"}},
+		Policy:   Policy{State: "present", Bound: true, Drivers: []string{strings.Repeat("driver ", 30)}},
+		Loops:    Loops{Writers: "both", Evidence: []string{strings.Repeat("evidence ", 30)}},
+		BeforeSwitch: &BeforeSwitch{
+			Deletes: []DoomedVolume{{Name: long, Phase: "Released, Terminating", Claim: long, When: "at once"}}, MissingRights: []string{strings.Repeat("right ", 30)},
+		},
+		Incomplete: []string{strings.Repeat("sentence ", 30)},
+	}
+}
+
+func TestTablesFitTheTerminal(t *testing.T) {
+	report := fullReport()
+	text := report.text(false)
+	for line := range strings.Lines(text) {
+		if len([]rune(strings.TrimSuffix(line, "\n"))) > 80 {
+			t.Errorf("%d characters: %q", len([]rune(line)), line)
+		}
+	}
+	if strings.Contains(text+report.text(true), "\x1b") {
+		t.Error("text of the cluster controls the terminal")
+	}
+	for _, want := range []string{"PROTECTION: incomplete", "DRIVER", "LEASE", "JOURNAL", "120m", "no entries", "ADMISSION POLICY", "LOOPS: both", "A SWITCH DELETES", "missing right:", "incomplete:"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestWideOutputCutsNothing(t *testing.T) {
+	report := fullReport()
+	if text := report.text(true); strings.Contains(text, "…") || !strings.Contains(text, "SEEN BY") {
+		t.Errorf("wide:\n%s", text)
+	}
+}
+
+func TestConclusion(t *testing.T) {
+	for name, tc := range map[string]struct {
+		report Report
+		want   Protection
+	}{
+		"nothing found":      {Report{}, ProtectionOn},
+		"not all was read":   {Report{Incomplete: []string{"x"}}, ProtectionUnknown},
+		"something is wrong": {Report{Findings: []string{"x"}, Incomplete: []string{"x"}}, ProtectionPartly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.report.conclude()
+			if tc.report.Protection != tc.want {
+				t.Errorf("protection = %v, want %v", tc.report.Protection, tc.want)
+			}
+		})
+	}
+}
+
+func TestTagOfImage(t *testing.T) {
+	for image, want := range map[string]string{
+		"registry:5000/sig/csi-provisioner:v6.3.0":              "v6.3.0",
+		"registry:5000/sig/csi-provisioner":                     "",
+		"registry/csi-provisioner@sha256:0123":                  "sha256:0123",
+		"registry/csi-provisioner:v6.3.0@sha256:0123":           "v6.3.0",
+		"provisioner:v0.1.0":                                    "v0.1.0",
+		"registry.example.com:443/exeunt/provisioner:v1-alpine": "v1-alpine",
+	} {
+		if got := tagOf(image); got != want {
+			t.Errorf("tagOf(%q) = %q, want %q", image, got, want)
+		}
+	}
+}
+
+func TestDocumentedRightsAreRead(t *testing.T) {
+	for manifest, want := range map[string]right{
+		"pv-controller/rbac.yaml": {"coordination.k8s.io", "leases", "update", "kube-system", "pv-controller"},
+		"provisioner/rbac.yaml":   {"coordination.k8s.io", "leases", "create", "storage", ""},
+	} {
+		rights, err := rightsIn(manifest, "storage")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, right := range rights {
+			found = found || right == want
+		}
+		if !found {
+			t.Errorf("%s lacks %v: %v", manifest, want, rights)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/exeunt-io/exeunt/deploy"
+)
+
+// right is one request that a program sends.
+type right struct {
+	group, resource, verb string
+	// namespace is "" for all namespaces, name "" for all names.
+	namespace, name string
+}
+
+// String describes the right as an administrator grants it.
+func (r right) String() string {
+	text := r.verb + " " + r.resource
+	if r.group != "" {
+		text += "." + r.group
+	}
+	if r.name != "" {
+		text += " " + r.name
+	}
+	if r.namespace != "" {
+		return text + " in namespace " + r.namespace
+	}
+	return text
+}
+
+// missingRights returns what the service accounts of deploy, and those that the user named,
+// are not allowed to do.
+func (s *survey) missingRights(ctx context.Context) []string {
+	missing := s.missingOf(ctx, deploy.Namespace, deploy.PVController, "pv-controller/rbac.yaml", "pv-controller/serving-rbac.yaml")
+	_, err := s.Reader.Kubernetes().CoreV1().ServiceAccounts(deploy.Namespace).Get(ctx, deploy.Provisioner, metav1.GetOptions{})
+	if err == nil {
+		missing = append(missing, s.missingOf(ctx, deploy.Namespace, deploy.Provisioner, "provisioner/rbac.yaml")...)
+	}
+	for _, account := range s.Accounts {
+		namespace, name, _ := strings.Cut(account, "/")
+		missing = append(missing, s.missingOf(ctx, namespace, name, "provisioner/rbac.yaml")...)
+	}
+	return missing
+}
+
+// missingOf asks the API server about each right of the manifests for the service account.
+func (s *survey) missingOf(ctx context.Context, namespace, account string, manifests ...string) []string {
+	var rights []right
+	for _, manifest := range manifests {
+		found, err := rightsIn(manifest, namespace)
+		if err != nil {
+			s.Reader.Note("could not read the documented rights: %v", err)
+		}
+		rights = append(rights, found...)
+	}
+	allowed, failures := make([]bool, len(rights)), make([]error, len(rights))
+	var group errgroup.Group
+	group.SetLimit(8)
+	for i, right := range rights {
+		group.Go(func() error {
+			allowed[i], failures[i] = s.isAllowed(ctx, namespace, account, right)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	if i := slices.IndexFunc(failures, func(err error) bool { return err != nil }); i >= 0 {
+		s.noteRights(failures[i])
+		return nil
+	}
+	var missing []string
+	for i, right := range rights {
+		if !allowed[i] {
+			missing = append(missing, fmt.Sprintf("%s/%s may not %s", namespace, account, right))
+		}
+	}
+	return missing
+}
+
+// noteRights notes that rights could not be read.
+func (s *survey) noteRights(err error) {
+	if apierrors.IsForbidden(err) {
+		s.Reader.Note("no right to create subjectaccessreviews; grant the rule {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}")
+		return
+	}
+	s.Reader.Note("could not ask for the rights of the programs: %v", err)
+}
+
+// isAllowed asks the API server.
+func (s *survey) isAllowed(ctx context.Context, namespace, account string, r right) (bool, error) {
+	resource, subresource, _ := strings.Cut(r.resource, "/")
+	review, err := s.Reader.Kubernetes().AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:   "system:serviceaccount:" + namespace + ":" + account,
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource, Name: r.name,
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
+}
+
+// rightsIn returns the rights that a manifest of deploy grants to the account in the namespace.
+func rightsIn(manifest, namespace string) ([]right, error) {
+	text, err := deploy.Manifests.ReadFile(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", manifest, err)
+	}
+	var all []right
+	for _, document := range strings.Split(string(text), "\n---\n") {
+		var role rbacv1.ClusterRole // a Role has the same fields
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			return nil, fmt.Errorf("decode %s: %w", manifest, err)
+		}
+		scope := ""
+		if role.Kind == "Role" {
+			scope = role.Namespace
+			if scope == deploy.Namespace {
+				scope = namespace
+			}
+		}
+		for _, rule := range role.Rules {
+			all = append(all, rightsOf(rule, scope)...)
+		}
+	}
+	return all, nil
+}
+
+// rightsOf returns the rights of a rule.
+func rightsOf(rule rbacv1.PolicyRule, namespace string) []right {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var all []right
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				for _, name := range names {
+					all = append(all, right{group, resource, verb, namespace, name})
+				}
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,150 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+// volumeStates yields every value of external.State as stateOf returns it.
+func volumeStates(yield func(external.State) bool) {
+	for bits := range 8 {
+		for policy := storage.PolicyUnknown; policy <= storage.PolicyDelete; policy++ {
+			for phase := storage.PhasePending; phase <= storage.PhaseFailed; phase++ {
+				for claim := storage.ClaimNone; claim <= storage.ClaimElsewhere; claim++ {
+					for status := reclaim.StatusNone; status <= reclaim.StatusDone; status++ {
+						s := external.State{
+							Honor: true, Owned: true, Dynamic: bits&1 == 1, Deleting: bits&2 == 2, Protected: bits&4 == 4,
+							Policy: policy, Phase: phase, Claim: claim, Status: status,
+						}
+						if !yield(s) {
+							return
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestProtectionOfEveryVolume(t *testing.T) {
+	for s := range volumeStates {
+		want := protectionUnneeded
+		concerned := s.Dynamic && s.Policy == storage.PolicyDelete && (s.Phase == storage.PhaseBound || s.Phase.Released())
+		switch {
+		case !concerned:
+		case s.Protected:
+			want = isProtected
+		case s.Deleting && (s.Phase == storage.PhaseBound || s.Status == reclaim.StatusPending):
+			want = deletedTooEarly
+		case s.Deleting: // its disk was deleted
+		default:
+			want = isUnprotected
+		}
+		if got := protectionOf(s); got != want {
+			t.Errorf("%+v: %v, want %v", s, got, want)
+		}
+	}
+}
+
+func TestDeletionAfterSwitch(t *testing.T) {
+	for s := range volumeStates {
+		got := deletionOf(s)
+		if got == deletesNothing {
+			continue
+		}
+		if s.Policy != storage.PolicyDelete || !s.Deleting && !s.Phase.Released() {
+			t.Errorf("%+v: %v", s, got)
+		}
+		if got == deletesDisk && (s.Claim == storage.ClaimBound || s.Claim == storage.ClaimLost) {
+			t.Errorf("%+v: the claim uses the volume", s)
+		}
+	}
+	released := external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased, Claim: storage.ClaimGone}
+	if got := deletionOf(released); got != deletesDisk {
+		t.Errorf("released volume: %v", got)
+	}
+	bound := external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseBound, Deleting: true, Protected: true, Claim: storage.ClaimBound}
+	if got := deletionOf(bound); got != deletesDiskAfterClaim {
+		t.Errorf("terminating bound volume: %v", got)
+	}
+}
+
+func TestPhaseWriteOf(t *testing.T) {
+	at := metav1.NewTime(time.Unix(1000, 0))
+	entry := func(manager, fields string) []metav1.ManagedFieldsEntry {
+		return []metav1.ManagedFieldsEntry{{Manager: manager, Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}}
+	}
+	for name, tc := range map[string]struct {
+		fields    []metav1.ManagedFieldsEntry
+		ours, has bool
+	}{
+		"ours":                {entry("pv-controller", `{"f:status":{"f:phase":{}}}`), true, true},
+		"upstream's":          {entry("kube-controller-manager", `{"f:status":{"f:phase":{},"f:message":{}}}`), false, true},
+		"expander":            {entry("kube-controller-manager", `{"f:status":{"f:allocatedResources":{}}}`), false, false},
+		"another field phase": {entry("kube-controller-manager", `{"f:spec":{"f:phase":{}}}`), false, false},
+		"another program":     {entry("kubectl-edit", `{"f:status":{"f:phase":{}}}`), false, false},
+		"not JSON":            {entry("pv-controller", `{`), false, false},
+		"emptied":             {nil, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, has := phaseWriteOf(tc.fields); has != tc.has || got.ours != tc.ours {
+				t.Errorf("phaseWriteOf = %+v, %t", got, has)
+			}
+		})
+	}
+}
+
+func TestWritersOf(t *testing.T) {
+	now := time.Unix(100000, 0)
+	// Each letter is a write: o by ours, u by upstream's, a second after the one before.
+	writes := func(text string, end time.Duration) []phaseWrite {
+		var all []phaseWrite
+		for i, letter := range text {
+			all = append(all, phaseWrite{now.Add(-end - time.Duration(len(text)-i)*time.Second), letter == 'o'})
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		writes []phaseWrite
+		want   phaseWriters
+	}{
+		"no write":                      {nil, writersNone},
+		"ours":                          {writes("ooo", 0), writersOurs},
+		"upstream's":                    {writes("uuu", 0), writersUpstream},
+		"in turn":                       {writes("ouo", 0), writersBoth},
+		"in turn, upstream first":       {writes("uououu", 0), writersBoth},
+		"one after the other":           {writes("uuuooo", 0), writersSwitched},
+		"in turn an hour ago":           {writes("uouo", time.Hour), writersOurs},
+		"switched long ago":             {append(writes("uuu", time.Hour), writes("oo", 0)...), writersOurs},
+		"both in one second":            {[]phaseWrite{{now, true}, {now, false}}, writersSwitched},
+		"in turn, not sorted":           {append(writes("o", 0), writes("uou", 10*time.Second)...), writersBoth},
+		"old writes do not make a turn": {append(writes("o", time.Hour), writes("uo", 0)...), writersSwitched},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := writersOf(tc.writes, now); got != tc.want {
+				t.Errorf("writersOf = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestEveryEnumValueHasItsOwnName(t *testing.T) {
+	enumtest.ExpectNames(t, ProtectionOn, ProtectionPartly)
+	enumtest.ExpectNames(t, protectionUnneeded, deletedTooEarly)
+	enumtest.ExpectNames(t, deletesNothing, deletesDiskAfterClaim)
+	enumtest.ExpectNames(t, writersNone, writersBoth)
+}
+
+func TestInTreeNames(t *testing.T) {
+	if !isInTree("kubernetes.io/host-path") || isInTree("csi.example.com") || strings.HasPrefix("", "kubernetes.io/") {
+		t.Error("in-tree plugins are told by their names")
+	}
+}
