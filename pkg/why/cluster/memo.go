@@ -10,3 +10,12 @@ func remember[T any](m *memo, key string, read func() T) T {
 	once, _ := m.answers.LoadOrStore(key, sync.OnceValue(func() any { return read() }))
 	return once.(func() any)().(T)
 }
+
+// recall returns the answer of the key if it was asked for, and waits for an answer under way.
+func recall[T any](m *memo, key string) (answer T, known bool) {
+	once, known := m.answers.Load(key)
+	if !known {
+		return answer, false
+	}
+	return once.(func() any)().(T), true
+}

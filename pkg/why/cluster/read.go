@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // PageSize is the number of objects in one list request. The lists name no
@@ -40,19 +41,49 @@ func Get[T any](ctx context.Context, r *Reader, kind Kind[T], namespace, name st
 	return found.object, found.presence
 }
 
-// List reads all objects of the selection, once, and reports whether all were seen.
+// listAnswer is what a list returned.
+type listAnswer[T any] struct {
+	items []T
+	seen  bool
+}
+
+// List reads all objects of the selection, once, and reports whether all were seen. After a
+// list of all namespaces, no namespace is listed again.
 func List[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selection) ([]T, bool) {
-	type answer struct {
-		items []T
-		seen  bool
+	if narrowed, known := narrow(r, kind, selection); known {
+		return narrowed, true
 	}
-	key := fmt.Sprintf("list %s %+v", kind.Resource, selection)
-	found := remember(&r.memory, key, func() answer {
+	found := remember(&r.memory, listKey(kind, selection), func() listAnswer[T] {
 		var all []T
 		seen := Each(ctx, r, kind, selection, func(page []T) { all = append(all, page...) })
-		return answer{all, seen}
+		return listAnswer[T]{all, seen}
 	})
 	return found.items, found.seen
+}
+
+func listKey[T any](kind Kind[T], selection Selection) string {
+	return fmt.Sprintf("list %s %+v", kind.Resource, selection)
+}
+
+// narrow returns the objects of the selection from a list of all namespaces, and false
+// if there was none, or not all was seen.
+func narrow[T any](r *Reader, kind Kind[T], selection Selection) ([]T, bool) {
+	selector, err := labels.Parse(selection.Labels)
+	if selection.Namespace == "" || selection.Fields != "" || err != nil {
+		return nil, false
+	}
+	all, known := recall[listAnswer[T]](&r.memory, listKey(kind, Selection{}))
+	if !known || !all.seen {
+		return nil, false
+	}
+	var found []T
+	for i := range all.items {
+		object, ok := any(&all.items[i]).(metav1.Object)
+		if ok && object.GetNamespace() == selection.Namespace && selector.Matches(labels.Set(object.GetLabels())) {
+			found = append(found, all.items[i])
+		}
+	}
+	return found, true
 }
 
 // Each visits the pages of a list without keeping them, and reports whether all were seen.
