@@ -53,14 +53,22 @@ func (c *claimChain) blocker(name string) blocker.Blocker {
 	return blocker.Blocker{Object: cluster.ObjectOf(c.object), Finalizer: name, Since: askedAt(c.object)}
 }
 
-// driver returns the CSI driver of the claim, "" if the claim does not name one.
-func (c *claimChain) driver() string { return driverOfClaim(c.typed) }
+// driver returns the CSI driver of the claim, "" if it is not known.
+func (c *claimChain) driver(ctx context.Context) string { return driverOfClaim(ctx, c, c.typed) }
 
-func driverOfClaim(claim *corev1.PersistentVolumeClaim) string {
+// driverOfClaim returns the CSI driver of the claim, "" if it is not known.
+func driverOfClaim(ctx context.Context, e chain.Explorer, claim *corev1.PersistentVolumeClaim) string {
 	if driver := claim.Annotations[storage.AnnMigratedTo]; driver != "" {
 		return driver
 	}
-	return storage.ClaimProvisioner(claim)
+	if driver := storage.ClaimProvisioner(claim); driver != "" || storage.ClaimClass(claim) == "" {
+		return driver
+	}
+	class, _ := cluster.Get(ctx, e.Reader(), cluster.StorageClasses, "", storage.ClaimClass(claim))
+	if class == nil {
+		return ""
+	}
+	return class.Provisioner
 }
 
 // pods returns the pods that use the claim, else the controller that removes pvc-protection.
@@ -141,23 +149,17 @@ func nextOfPod(commands cluster.Commands, pod *corev1.Pod) string {
 // leftover explains the finalizer of an earlier version of Exeunt.
 func (c *claimChain) leftover(ctx context.Context) blocker.Blocker {
 	name := string(finalizer.Provisioning)
-	finding := look(ctx, c, string(finalizer.External), "PersistentVolume", "", c.driver())
-	server, facts := serverOf(ctx, c, finding, c.driver())
+	driver := c.driver(ctx)
+	finding := look(ctx, c, string(finalizer.External), "PersistentVolume", "", driver)
+	server, facts := serverOf(ctx, c, finding, driver)
 	b := judged(c.blocker(name), volume.Takeover(server, blocker.ControllerGone), finding)
 	b.Evidence = append(facts, b.Evidence...)
-	b.Holder = "the provisioner of Exeunt for " + c.driver()
+	b.Holder = "the provisioner of Exeunt for " + driver
 	if b.Verdict == blocker.Stuck {
-		b.Next = cluster.Steps("only the provisioner of Exeunt removes the finalizer: run it once for "+c.driver()) + "\n" +
-			cluster.LastResort("a volume that it was creating for the claim may stay in storage; no volume is recorded if the claim was never bound",
-				c.Commands().Kubectl(c.typed.Namespace, "patch", "pvc", c.typed.Name, "--type=json", "-p", removal(c.typed.Finalizers, name)))
+		b.Next = cluster.Steps("only the provisioner of Exeunt removes the finalizer: run it once for "+driver, c.Commands().Kubectl("", "get", "csidriver", driver)) + "\n" +
+			c.Holders().RemovalStep(c.object, name, "a volume that the provisioner was creating for the claim may stay in storage, and nobody knows of it any more")
 	}
 	return b
-}
-
-// removal returns the JSON patch that removes one finalizer, and nothing if the list changed.
-func removal(list []string, name string) string {
-	i := slices.Index(list, name)
-	return fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":%q},{"op":"remove","path":"/metadata/finalizers/%d"}]`, i, name, i)
 }
 
 // clones explains the finalizer of a claim that other claims are cloned from.
@@ -165,7 +167,7 @@ func (c *claimChain) clones(ctx context.Context) blocker.Blocker {
 	claims, seen := cluster.List(ctx, c.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{Namespace: c.typed.Namespace})
 	want := storage.DataSource{Kind: storage.SourceClaim, Namespace: c.typed.Namespace, Name: c.typed.Name}
 	users := waitingClaims(claims, want)
-	finding := look(ctx, c, string(finalizer.CloneSource), "PersistentVolumeClaim", "", c.driver())
+	finding := look(ctx, c, string(finalizer.CloneSource), "PersistentVolumeClaim", "", c.driver(ctx))
 	s := volume.UseState{Used: volume.FactOf(len(users) > 0, seen), Error: volume.No, Users: finding.State, Remover: finding.State}
 	facts := []blocker.Evidence{evidence(blocker.FromList, "no claim that is cloned from this claim waits for its volume")}
 	if len(users) > 0 {

@@ -21,10 +21,11 @@ func (c *claimChain) snapshots(ctx context.Context) blocker.Blocker {
 		}
 	}
 	finding := look(ctx, c, snapshotSource, "PersistentVolumeClaim", "", "")
-	s := volume.UseState{Used: volume.FactOf(len(users) > 0, seen), Error: volume.No, Users: finding.State, Remover: finding.State}
+	s := volume.UseState{Used: volume.FactOf(len(users) > 0, seen), Error: volume.No, Remover: finding.State}
 	facts := []blocker.Evidence{evidence(blocker.FromList, "no snapshot is being taken from the claim")}
 	if len(users) > 0 {
 		facts, s.Error = c.snapshotFacts(users)
+		s.Users = look(ctx, c, single.contentFinalizer, single.content, single.group, c.driver(ctx)).State
 	}
 	b := judged(c.blocker(snapshotSource), volume.InUse(s, blocker.SnapshotRunning), finding)
 	b.Evidence = append(facts, b.Evidence...)

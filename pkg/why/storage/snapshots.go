@@ -49,6 +49,8 @@ var (
 const (
 	// restoredSource keeps a snapshot while volumes are restored from it, set by snapshot-controller.
 	restoredSource = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection"
+	// beingDeleted is on a content whose snapshot was deleted.
+	beingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
 	// groupMember keeps a snapshot while its group exists.
 	groupMember = "snapshot.storage.kubernetes.io/volumesnapshot-in-group-protection"
 )
@@ -99,8 +101,12 @@ func (k snapshotKinds) explainBound(ctx context.Context, e chain.Explorer, objec
 	if content != "" {
 		bound, presence := k.read(ctx, e, k.content, "", content)
 		fact = evidence(blocker.FromField, "%s %s is %s", k.content, content, presence)
-		if presence == cluster.Present && bound.GetDeletionTimestamp() != nil {
+		switch {
+		case presence != cluster.Present:
+		case bound.GetDeletionTimestamp() != nil:
 			found = e.Explain(ctx, bound)
+		case bound.GetAnnotations()[beingDeleted] != "":
+			found = k.explainContent(ctx, e, bound)
 		}
 	}
 	for i := range found {
@@ -164,7 +170,7 @@ func restored(ctx context.Context, e chain.Explorer, object *unstructured.Unstru
 	state := volume.UseState{Used: volume.FactOf(len(users) > 0, seen), Error: volume.No}
 	driver := ""
 	if len(users) > 0 {
-		driver = driverOfClaim(&users[0])
+		driver = driverOfClaim(ctx, e, &users[0])
 		facts = claimFacts(users)
 		state.Error = s.provisioningFails(ctx, users, &facts)
 		state.Users = look(ctx, e, string(finalizer.External), "PersistentVolume", "", driver).State

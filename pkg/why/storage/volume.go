@@ -44,6 +44,9 @@ func explainVolume(ctx context.Context, e chain.Explorer, object *unstructured.U
 	case volume.ClaimUnseen:
 		return append([]blocker.Blocker{c.claimUnseen()}, c.others(ctx)...)
 	case volume.ToRelease:
+		if c.keeper() == "" {
+			break
+		}
 		return append([]blocker.Blocker{c.Finalizer(ctx, object, string(finalizer.VolumeProtection))}, c.others(ctx)...)
 	case volume.ToReclaim:
 		return c.toReclaim(ctx)
@@ -59,6 +62,9 @@ func driverOf(v *corev1.PersistentVolume) string {
 	}
 	if v.Spec.CSI != nil {
 		return v.Spec.CSI.Driver
+	}
+	if finalizer.Has(v.Finalizers, finalizer.InTree) { // kept by a plugin, so not migrated
+		return ""
 	}
 	driver, _ := migration.New().Driver(migration.New().PluginOf(v))
 	return driver
