@@ -34,7 +34,6 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return flagerrors.Explain(command.Flags(), err, command.CommandPath()+" --help")
 	})
-<<<<<<< HEAD
 	command.AddCommand(
 		newWhyCommand(streams, called),
 		newExplainCommand(streams, called),

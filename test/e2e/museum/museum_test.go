@@ -40,7 +40,7 @@ type exhibit struct {
 
 // exhibits returns all exhibits.
 func exhibits() []exhibit {
-	return slices.Concat(volumes(), inUse(), nodePods(), operators(), healthyOperators(), obstacles(), mixed(), takenSnapshots(), otherUses())
+	return slices.Concat(volumes(), inUse(), nodePods(), operators(), healthyOperators(), obstacles(), mixed(), takenSnapshots(), otherUses(), foregroundDeletions(), namespaces(), refusals())
 }
 
 func TestExhibits(t *testing.T) {

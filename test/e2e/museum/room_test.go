@@ -67,7 +67,10 @@ var rights = []rbacv1.PolicyRule{
 var objectRights = []rbacv1.PolicyRule{{
 	APIGroups: []string{"keda.sh", "ray.io", "kueue.x-k8s.io", "kubevirt.io", "monitoring.coreos.com", "acme.cert-manager.io", "elbv2.k8s.aws", "networking.k8s.io", "museum.example", "operator.victoriametrics.com", "grafana.integreatly.org"},
 	Resources: []string{"*"}, Verbs: []string{"get", "list"},
-}}
+}, {
+	APIGroups: []string{"pulumi.com", "infra.contrib.fluxcd.io", "argoproj.io", "owners.museum.example", "conversion.museum.example", "admission.museum.example"},
+	Resources: []string{"*"}, Verbs: []string{"get", "list"},
+}, rule("", "namespaces", "configmaps", "podtemplates")}
 
 func rule(group string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list"}}
