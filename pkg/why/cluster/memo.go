@@ -19,3 +19,9 @@ func recall[T any](m *memo, key string) (answer T, known bool) {
 	}
 	return once.(func() any)().(T), true
 }
+
+// Remember returns what is derived from the cluster under the key, computed by read at the
+// first call with this Reader.
+func Remember[T any](r *Reader, key string, read func() T) T {
+	return remember(&r.memory, "derived "+key, read)
+}

@@ -21,7 +21,9 @@ const maxSuspects = 20
 // unknown: managedFields and workloads that fit are hints.
 func (f Finder) Attribute(ctx context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
 	attribution := families.Attribute(object.GetManagedFields(), finalizer)
-	suspects, named := families.Suspects(f.suspects(ctx, object, finalizer, attribution))
+	key := fmt.Sprintf("suspects %s %s %v", object.GroupVersionKind(), finalizer, managerNames(attribution))
+	candidates := cluster.Remember(f.Reader, key, func() []families.Candidate { return f.suspects(ctx, object, finalizer, attribution) })
+	suspects, named := families.Suspects(candidates)
 	b := blocker.Blocker{
 		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: blocker.UnknownFinalizer, Verdict: blocker.Unknown,
 		Since: blocker.Time(deletionAsked(object)), Evidence: attributionEvidence(attribution), Next: f.askStep(object, finalizer, suspects),
@@ -34,6 +36,15 @@ func (f Finder) Attribute(ctx context.Context, object *unstructured.Unstructured
 		b.Holder = suspects[0].Workload
 	}
 	return b
+}
+
+// managerNames returns the names of the managers that own the finalizer.
+func managerNames(attribution families.Attribution) []string {
+	var names []string
+	for _, manager := range attribution.Managers {
+		names = append(names, manager.Name)
+	}
+	return names
 }
 
 // attributionEvidence returns who set the finalizer by managedFields, and who else writes

@@ -29,6 +29,9 @@ type program struct {
 func (p *program) classify(pods []corev1.Pod, seen bool, now time.Time) {
 	pods = slices.DeleteFunc(slices.Clone(pods), hasEnded)
 	p.state, p.text = p.stateOf(pods, seen, now), p.replicas()
+	if p.state == blocker.WorkloadStarting && len(pods) == 0 {
+		p.text += "; changed at " + blocker.Time(p.changed) + ", it has no pods yet"
+	}
 	for i := range pods {
 		condition := p.podCondition(&pods[i], now)
 		if condition.state != p.state || p.example != "" {

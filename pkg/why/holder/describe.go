@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -127,13 +128,21 @@ func (f Finder) nextWithoutProgram(s sighting) string {
 	case s.leaseState == blocker.LeaseHeld:
 		return cluster.Steps(fmt.Sprintf("wait for %s, whose leader is %s", name, leaseHolder(*s.lease)),
 			f.Commands.Kubectl(s.lease.Namespace, "get", "lease", s.lease.Name, "-o", "yaml"))
+	case s.state == blocker.WorkloadAbsent && s.leaseState == blocker.LeaseExpiredTwice && s.controller.ControlPlane:
+		return cluster.Steps("start "+name+" again, whose leader was "+leaseHolder(*s.lease),
+			f.Commands.Kubectl(s.lease.Namespace, "get", "lease", s.lease.Name, "-o", "yaml"))
 	case s.state == blocker.WorkloadAbsent && s.leaseState == blocker.LeaseExpiredTwice, s.uninstalled != "":
-		return cluster.Steps("install " + name + " again" + usually(s.controller.Namespaces) + ", so that it cleans up")
+		return installStep(s.controller)
 	case s.controller.ControlPlane:
 		return cluster.Steps("ask whoever runs the control plane whether " + name + " runs, and for its log")
 	}
 	return cluster.Steps("find out where "+name+" runs"+usually(s.controller.Namespaces),
 		f.Commands.Kubectl("", "get", "deployments,statefulsets,daemonsets,pods", "-A", "-o", "wide"))
+}
+
+// installStep returns the step for a controller that is not installed.
+func installStep(controller families.Controller) string {
+	return cluster.Steps("install " + controller.Name + " again" + usually(controller.Namespaces) + ", so that it cleans up")
 }
 
 func usually(namespaces []string) string {

@@ -8,6 +8,7 @@ package holder
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
@@ -42,11 +43,18 @@ type Container struct {
 	Args     []string // command and arguments
 }
 
-// Look finds the controller. driver is the name of the CSI driver beside which it runs, or "".
+// Look finds the controller, once. driver is the name of the CSI driver beside which it
+// runs, or "".
 func (f Finder) Look(ctx context.Context, controller families.Controller, driver string) Finding {
 	if controller.InAPIServer {
 		return f.apiServer(controller)
 	}
+	return cluster.Remember(f.Reader, fmt.Sprintf("controller %+v beside %s", controller, driver), func() Finding {
+		return f.look(ctx, controller, driver)
+	})
+}
+
+func (f Finder) look(ctx context.Context, controller families.Controller, driver string) Finding {
 	s := f.sight(ctx, controller, driver)
 	finding := Finding{
 		State:  blocker.ControllerState{Workload: s.state, Lease: s.leaseState, Uninstalled: s.uninstalled != ""},

@@ -3,6 +3,7 @@ package holder
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,6 +16,9 @@ import (
 // object. driver is the name of the CSI driver of the object, or "".
 func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, finalizer string, family families.Family, driver string) blocker.Blocker {
 	finding := f.LookAll(ctx, family.Controllers(), driver)
+	if isTraceless(finding.State) && !finding.State.Uninstalled && !family.Controller.ControlPlane && len(family.Alternatives) == 0 {
+		finding = f.withGoneWebhook(ctx, finding, object, finalizer)
+	}
 	found, seen := f.failure(ctx, object, family.Controllers(), driver)
 	if found != nil {
 		finding = f.withFailure(finding, object, *found)
@@ -24,7 +28,7 @@ func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, fi
 		verdict = blocker.Unknown
 	}
 	if reason == blocker.ControllerGone {
-		finding.Next += "\n" + f.RemovalStep(object, finalizer, family.Force)
+		finding.Next = strings.TrimSuffix(finding.Next+"\n"+f.RemovalStep(object, finalizer, family.Force), "\n")
 	}
 	if finding.Since == "" {
 		finding.Since = blocker.Time(deletionAsked(object))

@@ -12,8 +12,12 @@ import (
 )
 
 // RemovalStep returns the last resort: the removal of one finalizer by hand, as a comment,
-// with what is lost. It belongs in no step while the holder lives or is unseen.
+// with what is lost; "" if the object does not have the finalizer. It belongs in no step
+// while the holder lives or is unseen.
 func (f Finder) RemovalStep(object *unstructured.Unstructured, finalizer, loss string) string {
+	if !slices.Contains(object.GetFinalizers(), finalizer) {
+		return ""
+	}
 	if loss == "" {
 		loss = "what the finalizer protects is not known"
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -27,22 +28,16 @@ func (s server) selects(w workload) bool {
 }
 
 // webhookServers returns the Services of the webhooks for the group of the object, or for a
-// group that fits the finalizer, and of the conversion webhook of the object's definition.
+// group that fits the finalizer.
 func (f Finder) webhookServers(ctx context.Context, object *unstructured.Unstructured, finalizer string) []server {
-	group := object.GroupVersionKind().Group
-	references := f.conversionServices(ctx, object)
+	services := f.conversionServices(ctx, object)
 	for _, webhook := range f.webhooks(ctx) {
-		serves := slices.ContainsFunc(webhook.rules, func(rule admissionv1.RuleWithOperations) bool {
-			return slices.ContainsFunc(rule.APIGroups, func(g string) bool {
-				return g != "" && (g == group || families.FitsGroup(finalizer, g))
-			})
-		})
-		if service := webhook.client.Service; serves && service != nil {
-			references = append(references, types.NamespacedName{Namespace: service.Namespace, Name: service.Name})
+		if slices.ContainsFunc(webhook.groups, func(g string) bool { return isGroupOf(g, object, finalizer) }) {
+			services = append(services, webhook.services...)
 		}
 	}
 	var servers []server
-	for _, name := range references {
+	for _, name := range services {
 		if service, presence := cluster.Get(ctx, f.Reader, cluster.Services, name.Namespace, name.Name); presence == cluster.Present {
 			servers = append(servers, server{service.Namespace, service.Spec.Selector})
 		}
@@ -50,26 +45,75 @@ func (f Finder) webhookServers(ctx context.Context, object *unstructured.Unstruc
 	return servers
 }
 
-// webhook is what an admission webhook is called for, and how.
-type webhook struct {
-	client admissionv1.WebhookClientConfig
-	rules  []admissionv1.RuleWithOperations
+// isGroupOf reports whether the group is that of the object, if an operator defines it, or
+// fits the finalizer.
+func isGroupOf(group string, object *unstructured.Unstructured, finalizer string) bool {
+	return isCustom(group) && (group == object.GroupVersionKind().Group || families.FitsGroup(finalizer, group))
 }
 
-// webhooks returns the admission webhooks of the cluster.
+// isCustom reports whether the group is that of an operator, not of Kubernetes.
+func isCustom(group string) bool {
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
+}
+
+// withGoneWebhook marks the controller as uninstalled if its own webhooks call Services in
+// namespaces that do not exist. Policy engines have webhooks for many groups: those count not.
+func (f Finder) withGoneWebhook(ctx context.Context, finding Finding, object *unstructured.Unstructured, finalizer string) Finding {
+	services := f.conversionServices(ctx, object)
+	for _, webhook := range f.webhooks(ctx) {
+		if !slices.ContainsFunc(webhook.groups, func(g string) bool { return !isGroupOf(g, object, finalizer) }) {
+			services = append(services, webhook.services...)
+		}
+	}
+	for _, service := range services {
+		if _, presence := cluster.Get(ctx, f.Reader, cluster.Namespaces, "", service.Namespace); presence != cluster.Absent {
+			return finding
+		}
+	}
+	if len(services) == 0 {
+		return finding
+	}
+	finding.State.Uninstalled = true
+	finding.Evidence = append(slices.Clone(finding.Evidence), blocker.Evidence{
+		Source: blocker.FromList, Text: "a webhook for the group calls Service " + services[0].String() + ", whose namespace does not exist",
+	})
+	return finding
+}
+
+// webhook is a configuration of admission webhooks: the groups of its rules, and the
+// Services that it calls.
+type webhook struct {
+	groups   []string
+	services []types.NamespacedName
+}
+
+func (w *webhook) add(client admissionv1.WebhookClientConfig, rules []admissionv1.RuleWithOperations) {
+	for _, rule := range rules {
+		w.groups = append(w.groups, rule.APIGroups...)
+	}
+	if client.Service != nil {
+		w.services = append(w.services, types.NamespacedName{Namespace: client.Service.Namespace, Name: client.Service.Name})
+	}
+}
+
+// webhooks returns the configurations of admission webhooks of the cluster.
 func (f Finder) webhooks(ctx context.Context) []webhook {
 	var all []webhook
 	validating, _ := cluster.List(ctx, f.Reader, cluster.ValidatingWebhookConfigurations, cluster.Selection{})
 	for _, configuration := range validating {
+		var one webhook
 		for _, w := range configuration.Webhooks {
-			all = append(all, webhook{w.ClientConfig, w.Rules})
+			one.add(w.ClientConfig, w.Rules)
 		}
+		all = append(all, one)
 	}
 	mutating, _ := cluster.List(ctx, f.Reader, cluster.MutatingWebhookConfigurations, cluster.Selection{})
 	for _, configuration := range mutating {
+		var one webhook
 		for _, w := range configuration.Webhooks {
-			all = append(all, webhook{w.ClientConfig, w.Rules})
+			one.add(w.ClientConfig, w.Rules)
 		}
+		all = append(all, one)
 	}
 	return all
 }
@@ -79,7 +123,7 @@ func (f Finder) webhooks(ctx context.Context) []webhook {
 func (f Finder) conversionServices(ctx context.Context, object *unstructured.Unstructured) []types.NamespacedName {
 	gvk := object.GroupVersionKind()
 	ref, found := f.Reader.Find(object.GetAPIVersion(), gvk.Kind, object.GetNamespace(), object.GetName())
-	if !found || !strings.Contains(gvk.Group, ".") || strings.HasSuffix(gvk.Group, ".k8s.io") {
+	if !found || !isCustom(gvk.Group) {
 		return nil
 	}
 	definition := needKinds[0]

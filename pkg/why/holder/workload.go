@@ -33,6 +33,18 @@ func (w workload) String() string { return w.kind + " " + w.namespace + "/" + w.
 
 // listWorkloads returns the workloads of all namespaces, and whether all were seen.
 func listWorkloads(ctx context.Context, r *cluster.Reader) ([]workload, bool) {
+	type answer struct {
+		workloads []workload
+		seen      bool
+	}
+	found := cluster.Remember(r, "workloads", func() answer {
+		workloads, seen := readWorkloads(ctx, r)
+		return answer{workloads, seen}
+	})
+	return found.workloads, found.seen
+}
+
+func readWorkloads(ctx context.Context, r *cluster.Reader) ([]workload, bool) {
 	var all []workload
 	deployments, first := cluster.List(ctx, r, cluster.Deployments, cluster.Selection{})
 	for i := range deployments {

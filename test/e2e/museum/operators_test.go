@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -28,6 +29,7 @@ var (
 	prometheus  = custom{"monitoring.coreos.com", "Prometheus", "monitoring.coreos.com/status-cleanup"}
 	challenge   = custom{"acme.cert-manager.io", "Challenge", "acme.cert-manager.io/finalizer"}
 	targetGroup = custom{"elbv2.k8s.aws", "TargetGroupBinding", "elbv2.k8s.aws/resources"}
+	telemetry   = custom{"opentelemetry.io", "OpenTelemetryCollector", "opentelemetrycollector.opentelemetry.io/finalizer"}
 	widget      = custom{"museum.example", "Widget", "cleanup.museum.example/widget"}
 )
 
@@ -125,6 +127,14 @@ func knownOperators() []exhibit {
 			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "install aws-load-balancer-controller again", step: targetGroup.finish,
 		},
 		{
+			number: "44c", name: "the webhook of the operator calls a namespace that is gone",
+			build: func(r *room) []string {
+				r.createWebhook(telemetry.group, r.Namespace+"-gone")
+				return telemetry.createAndDelete(r)
+			},
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "last resort", step: telemetry.finish,
+		},
+		{
 			number: "45", name: "the operator has 0 replicas",
 			build: func(r *room) []string {
 				r.createDeployment(r.Namespace, "keda-operator", "registry.example:5000/kedacore/keda:2.17", 0, 0)
@@ -200,6 +210,26 @@ func withoutPods(deployment *appsv1.Deployment) {
 // withCommand sets the command of the container.
 func withCommand(words ...string) func(*appsv1.Deployment) {
 	return func(deployment *appsv1.Deployment) { deployment.Spec.Template.Spec.Containers[0].Command = words }
+}
+
+// createWebhook creates a configuration of a webhook that is never called for the objects of
+// the exhibits, and whose Service is in the namespace.
+func (r *room) createWebhook(group, namespace string) {
+	r.T.Helper()
+	configuration := &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "museum." + group, SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			ClientConfig:  admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: namespace, Name: "webhook"}},
+			FailurePolicy: ptr.To(admissionv1.Ignore),
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Connect},
+				Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{"*"}},
+			}},
+		}},
+	}
+	_, err := r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(r.Ctx, configuration, metav1.CreateOptions{})
+	r.Must(err, "create webhook configuration")
 }
 
 // deleteJobPod deletes a finished pod that its Job has not counted.
