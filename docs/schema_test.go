@@ -35,7 +35,10 @@ func whySchema(t *testing.T) string {
 	report := s.of(reflect.TypeFor[blocker.Report]())
 	list := node{
 		"type": "object", "additionalProperties": false, "required": []string{"items"},
-		"properties": node{"items": node{"type": "array", "items": report}},
+		"properties": node{
+			"items":      node{"type": "array", "items": report},
+			"incomplete": node{"type": "array", "items": node{"type": "string"}, "description": "what --all could not list; absent if all was listed"},
+		},
 	}
 	return s.text("exeunt why -o json: one object, or a list of several", node{"oneOf": []any{report, list}})
 }
