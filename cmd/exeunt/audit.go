@@ -99,18 +99,26 @@ func (f *auditFlags) check(command *cobra.Command, further []string) error {
 		return errors.New("one of --csi-address and --volumes is required" + help)
 	case f.csiAddress == "" && f.driver == "":
 		return errors.New("--volumes needs --driver, or --csi-address for the name of the driver")
-	case !slices.Contains(audit.Formats, f.output):
-		return fmt.Errorf("--output must be json, yaml, wide, name or be left out, not %q", f.output)
-	case len(f.adopt) > 0 && f.output != "" && f.output != "json" && f.output != "yaml":
-		return fmt.Errorf("--output of --adopt must be json, yaml or be left out, not %q", f.output)
-	case f.storageClass != "" && len(f.adopt) == 0:
-		return errors.New("--storage-class is for --adopt only")
 	case f.settle < 0:
 		return errors.New("--settle must not be negative")
 	case f.timeout <= 0:
 		return errors.New("--timeout must be longer than 0")
 	case len(f.kubeconfigs) > 1 && len(f.contexts) > 0 && len(f.contexts) != len(f.kubeconfigs):
 		return fmt.Errorf("%d --kubeconfig need as many --context or none, not %d", len(f.kubeconfigs), len(f.contexts))
+	}
+	return f.checkOutput()
+}
+
+// checkOutput refuses formats that do not exist, or not with --adopt.
+func (f *auditFlags) checkOutput() error {
+	adopting := len(f.adopt) > 0
+	switch {
+	case !slices.Contains(audit.Formats, f.output):
+		return fmt.Errorf("--output must be json, yaml, wide, name or be left out, not %q", f.output)
+	case adopting && !slices.Contains([]string{"", "json", "yaml"}, f.output):
+		return fmt.Errorf("--output of --adopt must be json, yaml or be left out, not %q", f.output)
+	case !adopting && f.storageClass != "":
+		return errors.New("--storage-class is for --adopt only")
 	}
 	return nil
 }

@@ -113,37 +113,20 @@ func (r *Report) add(volume Volume, decided verdict.Verdict) {
 func (s *survey) state(volume Volume, twice bool) verdict.State {
 	refs, handle := s.refs, volume.Handle
 	_, recorded := refs.recorded[hash(handle)]
-	// A volume without a known name may be the one that a claim, an entry or an attachment
-	// of the driver names.
 	unnamed := volume.Name == "" || s.second.otherNames > s.second.sameNames
 	return verdict.State{
-		Recorded:       recorded,
-		Attached:       volume.Attached || refs.attached.has(handle) || refs.attachedNames.has(volume.Name) || unnamed && refs.anyAttached,
-		SnapshotSource: refs.snapshots.has(handle),
-		CloneSource:    refs.clones.has(handle) || s.first.sources.has(handle) || s.second.sources.has(handle),
-		Inline:         refs.inline.has(handle) || verdict.IsKubeletHandle(handle),
-		HandleAlike:    refs.alike.has(verdict.Spelling(handle)),
-		EntryUnresolved: refs.unreadable || unnamed && refs.anyUnresolved || refs.unresolvedTexts.has(handle) || refs.unresolvedTexts.has(volume.Name) ||
-			volume.names(&refs.unresolved),
-		InFlight: unnamed && refs.anyInFlight || refs.entryTexts.has(handle) || refs.entryTexts.has(volume.Name) ||
-			volume.names(&refs.entries) || volume.names(&refs.claims),
-		Enumerated:  s.enumerated,
-		Complete:    len(refs.incomplete) == 0,
-		ListedTwice: twice,
+		Recorded:        recorded,
+		Attached:        volume.Attached || refs.attaches(volume, unnamed),
+		SnapshotSource:  refs.snapshots.has(handle),
+		CloneSource:     refs.clones.has(handle) || s.first.sources.has(handle) || s.second.sources.has(handle),
+		Inline:          refs.inline.has(handle) || verdict.IsKubeletHandle(handle),
+		HandleAlike:     refs.alike.has(verdict.Spelling(handle)),
+		EntryUnresolved: refs.leavesUnresolved(volume, unnamed),
+		InFlight:        refs.creates(volume, unnamed),
+		Enumerated:      s.enumerated,
+		Complete:        len(refs.incomplete) == 0,
+		ListedTwice:     twice,
 	}
-}
-
-// names reports whether handle, name or context of the volume name one of the claims.
-func (v Volume) names(claims *verdict.Claims) bool {
-	if claims.Named(v.Handle) || claims.Named(v.Name) {
-		return true
-	}
-	for _, value := range v.Context {
-		if claims.Named(value) {
-			return true
-		}
-	}
-	return false
 }
 
 // sharedHandles returns the handles that two PersistentVolumes have at the same time.

@@ -70,6 +70,7 @@ func (w WrongResponse) apply(response any, d *Driver) any {
 		}
 	case NoSource:
 		volume.ContentSource = nil
+	case MissingEntry, DuplicateEntry, RepeatToken: // of ListVolumes
 	}
 	return wrong
 }

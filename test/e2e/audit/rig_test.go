@@ -110,15 +110,18 @@ func withDriver(s *harness.Session, flags string) *harness.Session {
 	return &harness.Session{Cluster: &own, T: s.T, Ctx: s.Ctx, Namespace: s.Namespace}
 }
 
+// mount is the access of all volumes.
+var mount = &spec.VolumeCapability{
+	AccessType: &spec.VolumeCapability_Mount{Mount: &spec.VolumeCapability_MountVolume{}},
+	AccessMode: &spec.VolumeCapability_AccessMode{Mode: spec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+}
+
 // store creates a volume of the name in the storage system, as a clone of source unless "".
 func store(s *harness.Session, name, source string) string {
 	s.T.Helper()
 	request := &spec.CreateVolumeRequest{
 		Name: name, CapacityRange: &spec.CapacityRange{RequiredBytes: 1 << 20},
-		VolumeCapabilities: []*spec.VolumeCapability{{
-			AccessType: &spec.VolumeCapability_Mount{Mount: &spec.VolumeCapability_MountVolume{}},
-			AccessMode: &spec.VolumeCapability_AccessMode{Mode: spec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-		}},
+		VolumeCapabilities: []*spec.VolumeCapability{mount},
 	}
 	if source != "" {
 		request.VolumeContentSource = &spec.VolumeContentSource{Type: &spec.VolumeContentSource_Volume{Volume: &spec.VolumeContentSource_VolumeSource{VolumeId: source}}}
