@@ -48,7 +48,7 @@ type phaseWrite struct {
 func phaseWriteOf(fields []metav1.ManagedFieldsEntry) (phaseWrite, bool) {
 	for _, entry := range fields {
 		known := entry.Manager == ourLoops || entry.Manager == upstreamsLoops
-		if known && entry.Time != nil && entry.FieldsV1 != nil && hasPhase(entry.FieldsV1.Raw) {
+		if known && entry.Time != nil && entry.FieldsV1 != nil && hasPhase(entry.FieldsV1.GetRawBytes()) {
 			return phaseWrite{entry.Time.Time, entry.Manager == ourLoops}, true
 		}
 	}

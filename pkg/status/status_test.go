@@ -80,7 +80,7 @@ func TestDeletionAfterSwitch(t *testing.T) {
 func TestPhaseWriteOf(t *testing.T) {
 	at := metav1.NewTime(time.Unix(1000, 0))
 	entry := func(manager, fields string) []metav1.ManagedFieldsEntry {
-		return []metav1.ManagedFieldsEntry{{Manager: manager, Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}}
+		return []metav1.ManagedFieldsEntry{{Manager: manager, Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}}
 	}
 	for name, tc := range map[string]struct {
 		fields    []metav1.ManagedFieldsEntry

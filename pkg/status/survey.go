@@ -1,6 +1,7 @@
 package status
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -131,7 +132,7 @@ func (s *survey) claimOf(volume *corev1.PersistentVolume) storage.ClaimRelation 
 // source of the volume.
 func creatorOf(volume *corev1.PersistentVolume) string {
 	for _, entry := range volume.ManagedFields {
-		if entry.Subresource == "" && entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:csi"`) {
+		if entry.Subresource == "" && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:csi"`)) {
 			return entry.Manager
 		}
 	}
