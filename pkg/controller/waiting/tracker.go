@@ -158,7 +158,7 @@ func (t *Tracker) next(ctx context.Context) bool {
 	}
 	current, waits := deletion.Blocker()
 	if event := t.decide(ctx, object, current, waits); event != "" {
-		t.send(deletion.Object, current.Verdict, event)
+		t.send(deletion.Object, event)
 	}
 	return true
 }
@@ -226,17 +226,13 @@ func (e *tracked) until(reason blocker.EventReason) time.Time {
 	}
 }
 
-// send sends the event: a warning if waiting does not help.
-func (t *Tracker) send(object v1.ObjectReference, verdict blocker.Verdict, text string) {
+// send sends the event. Its type is Normal: "exeunt why" takes a warning for an error that
+// its sender reports.
+func (t *Tracker) send(object v1.ObjectReference, text string) {
 	t.mu.Lock()
 	recorder := t.recorder
 	t.mu.Unlock()
-	if recorder == nil {
-		return
+	if recorder != nil {
+		recorder.Event(&object, v1.EventTypeNormal, blocker.EventName, text)
 	}
-	kind := v1.EventTypeNormal
-	if verdict == blocker.Stuck {
-		kind = v1.EventTypeWarning
-	}
-	recorder.Event(&object, kind, blocker.EventName, text)
 }

@@ -175,7 +175,7 @@ func TestClearedWaitKeepsInterval(t *testing.T) {
 	})
 }
 
-func TestStuckDeletionHasWarning(t *testing.T) {
+func TestEventOfStuckDeletionIsNoWarning(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fixture) {
 		stuck := deletion("a")
 		stuck.Blocker = func() (blocker.Blocker, bool) {
@@ -183,7 +183,7 @@ func TestStuckDeletionHasWarning(t *testing.T) {
 		}
 		f.Wait(stuck)
 		f.pass(time.Minute)
-		if events := f.events(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning DeletionWaiting DriverMissing: ") {
+		if events := f.events(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal DeletionWaiting DriverMissing: ") {
 			t.Errorf("events %v", events)
 		}
 		if got := f.count(); got[blocker.DriverMissing].deletions != 1 || got[blocker.ClaimExists].deletions != 0 {
