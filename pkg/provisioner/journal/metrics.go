@@ -33,7 +33,7 @@ func NewMetrics() *Metrics {
 		since:      gauge("unresolved_oldest_timestamp_seconds", "When the oldest unresolved entry became unresolved, in seconds since 1970; 0 if there is none."),
 		byState: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "exeunt", Name: "journal_entries", Help: "Entries of the provisioning journal by driver and state: open or unresolved.",
-		}, []string{"driver", "state"}),
+		}, []string{"driver_name", "state"}),
 		Bypassed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "exeunt", Subsystem: "provisioning_journal", Name: "bypassed_total",
 			Help: "Volumes created without a journal entry, by reason: TooLarge or Forbidden.",

@@ -39,7 +39,7 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		`exeunt_journal_entries{driver="` + r.Driver.DriverName + `",state="open"}`, `exeunt_journal_entries{driver="` + r.Driver.DriverName + `",state="unresolved"}`,
+		`exeunt_journal_entries{driver_name="` + r.Driver.DriverName + `",state="open"}`, `exeunt_journal_entries{driver_name="` + r.Driver.DriverName + `",state="unresolved"}`,
 		`exeunt_deletion_waiting{blocker="SecretMissing"}`, `exeunt_deletion_waiting_oldest_seconds{blocker="ClaimExists"}`,
 	} {
 		if !strings.Contains(served, "\n"+name+" ") {
