@@ -77,7 +77,7 @@ func (r *room) deleteAggregatedAPI() {
 
 // namespaces returns the exhibits of namespaces and of definitions of custom resources.
 func namespaces() []exhibit {
-	return append(append(contents(), unreachable()...), []exhibit{
+	return append(append(remainingObjects(), unreachable()...), []exhibit{
 		{
 			number: "64", name: "a definition is deleted, and an object waits for an operator that is gone", alone: true,
 			build: func(r *room) []string {
@@ -106,8 +106,8 @@ func namespaces() []exhibit {
 	}...)
 }
 
-// contents returns the exhibits of namespaces in which objects remain.
-func contents() []exhibit {
+// remainingObjects returns the exhibits of namespaces in which objects remain.
+func remainingObjects() []exhibit {
 	return []exhibit{
 		{
 			number: "59", name: "a namespace has an object that waits for an operator that is gone", alone: true,
