@@ -91,24 +91,56 @@ func (p Program) Gate() (on, set bool) {
 	return on, set
 }
 
-// FeatureOf returns whether the provisioner serves the finalizer. external-provisioner has it
-// since v3.1, behind a gate that is on by default since v5.0.
+// FeatureOf returns whether the provisioner serves the finalizer.
 func FeatureOf(p Program) Feature {
-	on, set := p.Gate()
+	byVersion := p.featureByVersion()
+	switch on, set := p.Gate(); {
+	case byVersion == neverHad, set && !on:
+		return FeatureOff
+	case set:
+		return FeatureOn
+	case byVersion == offByDefault:
+		return FeatureOff
+	case byVersion == onByDefault:
+		return FeatureOn
+	}
+	return FeatureUnknown
+}
+
+// defaultFeature is what a version of a provisioner does without arguments.
+type defaultFeature int
+
+const (
+	// unknownDefault: image and tag do not tell.
+	unknownDefault defaultFeature = iota
+	// neverHad: the version is older than the finalizer.
+	neverHad
+	// offByDefault: the gate has to be turned on.
+	offByDefault
+	// onByDefault: the gate has to be turned off.
+	onByDefault
+)
+
+// String returns the name of the value.
+func (d defaultFeature) String() string {
+	return enum.Name(d, "unknown", "neverHad", "offByDefault", "onByDefault")
+}
+
+// featureByVersion returns the default by image and version: external-provisioner has the
+// finalizer since v3.1, behind a gate that is on by default since v5.0.
+func (p Program) featureByVersion() defaultFeature {
 	major, minor, known := p.Version()
 	switch {
-	case p.IsUpstream() && known && (major < 3 || major == 3 && minor < 1):
-		return FeatureOff
-	case set && !on:
-		return FeatureOff
-	case set, p.IsOurs():
-		return FeatureOn
+	case p.IsOurs():
+		return onByDefault
 	case !p.IsUpstream() || !known:
-		return FeatureUnknown
+		return unknownDefault
+	case major < 3 || major == 3 && minor < 1:
+		return neverHad
 	case major < 5:
-		return FeatureOff
+		return offByDefault
 	}
-	return FeatureOn
+	return onByDefault
 }
 
 // FeatureOfAll returns FeatureOff only if no program may serve the finalizer.

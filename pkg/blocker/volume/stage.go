@@ -44,16 +44,18 @@ type State struct {
 // StageOf returns what the deletion waits for first.
 func StageOf(s State) Stage {
 	released := s.Phase.Released()
-	switch {
-	case !s.Deleting && (s.Policy != storage.PolicyDelete || !released):
+	reclaims := released && s.Policy == storage.PolicyDelete
+	if !s.Deleting && !reclaims {
 		return Kept
+	}
+	switch {
 	case s.Claim == storage.ClaimBound, s.Claim == storage.ClaimUnbound && !released:
 		return Claimed
 	case s.Claim == storage.ClaimUnread && !released:
 		return ClaimUnseen
 	case s.Phase == storage.PhaseBound:
 		return ToRelease
-	case released && s.Policy == storage.PolicyDelete && (s.Marked || !s.Deleting):
+	case reclaims && (s.Marked || !s.Deleting):
 		return ToReclaim
 	}
 	return ToUnprotect

@@ -18,6 +18,7 @@ func TestEveryValueHasAName(t *testing.T) {
 	enumtest.ExpectNames(t, FeatureUnknown, FeatureOff)
 	enumtest.ExpectNames(t, ServerUnseen, ServerGone)
 	enumtest.ExpectNames(t, LeaderUnseen, LeaderOther)
+	enumtest.ExpectNames(t, unknownDefault, onByDefault)
 }
 
 func TestFactOf(t *testing.T) {

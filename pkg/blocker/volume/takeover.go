@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"slices"
+
 	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
@@ -26,23 +28,17 @@ func (s Server) String() string { return enum.Name(s, "unseen", "ours", "other",
 // ServerOf returns who provisions for a driver. leader is the holder of the leader Lease
 // while it is held; programs are the containers that run a provisioner of the driver.
 func ServerOf(controller blocker.ControllerState, leader Leader, programs []Program) Server {
-	ours, others := 0, 0
-	for _, program := range programs {
-		switch {
-		case program.IsOurs():
-			ours++
-		case program.IsUpstream():
-			others++
-		}
-	}
+	ours := slices.ContainsFunc(programs, Program.IsOurs)
+	upstream := slices.ContainsFunc(programs, Program.IsUpstream)
+	ready := controller.Workload == blocker.WorkloadReady
 	switch {
 	case isGone(controller):
 		return ServerGone
-	case leader == LeaderOurs, leader != LeaderOther && ours > 0 && controller.Workload == blocker.WorkloadReady:
+	case leader == LeaderOurs, leader == LeaderUnseen && ours && ready:
 		return ServerOurs
-	case ours > 0: // stands by, or is being rolled out
-		return ServerUnseen
-	case leader == LeaderOther, others > 0 && controller.Workload == blocker.WorkloadReady:
+	case ours, controller.Workload == blocker.WorkloadUnseen, controller.Lease == blocker.LeaseUnseen:
+		return ServerUnseen // ours may stand by, or lead elsewhere
+	case leader == LeaderOther, upstream && ready:
 		return ServerOther
 	}
 	return ServerUnseen

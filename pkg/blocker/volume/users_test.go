@@ -98,8 +98,8 @@ func TestTakeover(t *testing.T) {
 
 func TestServerOf(t *testing.T) {
 	ours, upstream := Program{Image: "r/exeunt/provisioner:v1"}, Program{Image: "r/csi-provisioner:v6.3.0"}
-	ready := blocker.ControllerState{Workload: blocker.WorkloadReady}
-	held := blocker.ControllerState{Lease: blocker.LeaseHeld}
+	ready := blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseAbsent}
+	held := blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseHeld}
 	gone := blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseExpiredTwice}
 	for name, tc := range map[string]struct {
 		controller blocker.ControllerState
@@ -121,6 +121,23 @@ func TestServerOf(t *testing.T) {
 				t.Errorf("ServerOf(%+v, %v, %v) = %v, want %v", tc.controller, tc.leader, tc.programs, got, tc.want)
 			}
 		})
+	}
+}
+
+func TestUnseenFactsNeverMakeATakeoverStuck(t *testing.T) {
+	ours, upstream := Program{Image: "exeunt/provisioner:v1"}, Program{Image: "csi-provisioner:v6.3.0"}
+	for controller := range controllers() {
+		for _, programs := range [][]Program{nil, {ours}, {upstream}, {ours, upstream}} {
+			for leader := LeaderUnseen; leader <= LeaderOther; leader++ {
+				noPods, noLeases := controller, controller
+				noPods.Workload, noLeases.Lease = blocker.WorkloadUnseen, blocker.LeaseUnseen
+				for _, server := range []Server{ServerOf(noPods, leader, nil), ServerOf(noLeases, LeaderUnseen, programs)} {
+					if got := Takeover(server, blocker.ControllerGone); got.Verdict == blocker.Stuck {
+						t.Fatalf("%+v, leader %v, programs %v: %v without pods or Leases", controller, leader, programs, got)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -26,7 +26,6 @@ type reclaimed struct {
 	// finalizer keeps the volume until its disk is deleted, "" for none.
 	finalizer string
 
-	attachments []string
 	attached    []blocker.Blocker
 	sharing     []string // other volumes on the disk
 	secret      secretRef
