@@ -13,105 +13,100 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// inUse returns the exhibits of claims that something uses.
-func inUse() []exhibit {
-	claim := []string{"pvc/claim"}
-	strip := func(r *room) { r.strip(claims, r.Namespace, "claim") }
-	var driver *harness.ScriptedDriver
-	return []exhibit{
-		{
-			number: "19", name: "a running pod uses the claim",
-			programs: loops,
-			build: func(r *room) []string {
-				r.CreateClaim("claim", r.Namespace)
-				r.setPodPhase(r.CreatePod("claim").Name, v1.PodRunning)
-				r.DeleteClaim("claim")
-				return claim
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "delete pod pod", step: func(r *room) { r.endPod("pod") },
+// usedClaims are the exhibits of claims that something uses.
+var usedClaims = []exhibit{
+	{
+		number: "19", name: "a running pod uses the claim",
+		programs: loops,
+		build: func(r *room) []string {
+			r.CreateClaim("claim", r.Namespace)
+			r.setPodPhase(r.CreatePod("claim").Name, v1.PodRunning)
+			r.DeleteClaim("claim")
+			return []string{"pvc/claim"}
 		},
-		{
-			number: "20", name: "a finished pod of a Job uses the claim",
-			programs: loops,
-			build: func(r *room) []string {
-				r.CreateClaim("claim", r.Namespace)
-				r.setPodPhase(r.CreatePod("claim").Name, v1.PodSucceeded)
-				r.DeleteClaim("claim")
-				return claim
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "delete pod pod", step: func(r *room) { r.endPod("pod") },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "delete pod pod", step: func(r *room) { r.endPod("pod") },
+	},
+	{
+		number: "20", name: "a finished pod of a Job uses the claim",
+		programs: loops,
+		build: func(r *room) []string {
+			r.CreateClaim("claim", r.Namespace)
+			r.setPodPhase(r.CreatePod("claim").Name, v1.PodSucceeded)
+			r.DeleteClaim("claim")
+			return []string{"pvc/claim"}
 		},
-		{
-			number: "21", name: "only a pod that was never scheduled uses the claim",
-			alone: true,
-			build: func(r *room) []string {
-				r.createClaimOnly(string(finalizer.ClaimProtection))
-				r.createPendingPod("claim")
-				r.createLease(metav1.NamespaceSystem, "kube-controller-manager", "master-0", 0, day)
-				return r.deleteClaim()
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs}, step: strip,
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "delete pod pod", step: func(r *room) { r.endPod("pod") },
+	},
+	{
+		number: "21", name: "only a pod that was never scheduled uses the claim",
+		alone: true,
+		build: func(r *room) []string {
+			r.createClaimOnly(string(finalizer.ClaimProtection))
+			r.createPendingPod("claim")
+			r.createLease(metav1.NamespaceSystem, "kube-controller-manager", "master-0", 0, day)
+			return r.deleteClaim()
 		},
-		{
-			number: "22", name: "a pod on a dead node uses the claim",
-			programs: loops,
-			build: func(r *room) []string {
-				r.createNode(r.Namespace, v1.ConditionUnknown, time.Hour)
-				r.CreateClaim("claim", r.Namespace)
-				args := r.deletePodWithClaim(r.Namespace, "claim")
-				r.DeleteClaim("claim")
-				return args
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeUnreachable}, next: "out-of-service", step: func(r *room) { r.forcePod("pod") },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs}, step: (*room).stripClaim,
+	},
+	{
+		number: "22", name: "a pod on a dead node uses the claim",
+		programs: loops,
+		build: func(r *room) []string {
+			r.createNode(r.Namespace, v1.ConditionUnknown, time.Hour)
+			r.CreateClaim("claim", r.Namespace)
+			args := r.deletePodWithClaim(r.Namespace, "claim")
+			r.DeleteClaim("claim")
+			return args
 		},
-		{
-			number: "23", name: "the protection loop is switched off everywhere",
-			alone: true,
-			build: func(r *room) []string {
-				r.createClaimOnly(string(finalizer.ClaimProtection))
-				r.createLease(metav1.NamespaceSystem, "pv-controller", "pv-controller-0", time.Hour, 15*time.Second)
-				r.createLease(metav1.NamespaceSystem, "kube-controller-manager", "master-0", time.Hour, 15*time.Second)
-				r.scaleToZero(deploy.Namespace, "pv-controller")
-				return r.deleteClaim()
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, step: strip,
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeUnreachable}, next: "out-of-service", step: func(r *room) { r.forcePod("pod") },
+	},
+	{
+		number: "23", name: "the protection loop is switched off everywhere",
+		alone: true,
+		build: func(r *room) []string {
+			r.createClaimOnly(string(finalizer.ClaimProtection))
+			r.createLease(metav1.NamespaceSystem, "pv-controller", "pv-controller-0", time.Hour, 15*time.Second)
+			r.createLease(metav1.NamespaceSystem, "kube-controller-manager", "master-0", time.Hour, 15*time.Second)
+			r.scaleToZero(deploy.Namespace, "pv-controller")
+			return r.deleteClaim()
 		},
-		{
-			number: "24", name: "a clone of the claim is being made",
-			programs: loops,
-			build: func(r *room) []string {
-				driver, _ = r.serve()
-				r.CreateClaim("claim", r.Namespace)
-				r.AwaitBound("claim")
-				clone := r.NewClaim("clone", r.Namespace, harness.CloneOf("claim"))
-				r.createPaused(driver, clone)
-				return r.deleteClaim()
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.CloneRunning}, next: "wait until the clone", step: func(*room) { driver.Resume() },
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, step: (*room).stripClaim,
+	},
+	{
+		number: "24", name: "a clone of the claim is being made",
+		programs: loops,
+		build: func(r *room) []string {
+			r.serve()
+			r.CreateClaim("claim", r.Namespace)
+			r.AwaitBound("claim")
+			clone := r.NewClaim("clone", r.Namespace, harness.CloneOf("claim"))
+			r.createPaused(clone)
+			return r.deleteClaim()
 		},
-		{
-			number: "27", name: "upstream took over a claim of an early Exeunt",
-			build: func(r *room) []string {
-				r.createClaimOnly(string(finalizer.Provisioning))
-				r.createSidecar("csi-provisioner:v6.3.0")
-				args := r.deleteClaim()
-				return args
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "patch", step: strip,
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.CloneRunning}, next: "wait until the clone", step: func(r *room) { r.driver.Resume() },
+	},
+	{
+		number: "27", name: "upstream took over a claim of an early Exeunt",
+		build: func(r *room) []string {
+			r.createClaimOnly(string(finalizer.Provisioning))
+			r.createSidecar("csi-provisioner:v6.3.0")
+			args := r.deleteClaim()
+			return args
 		},
-	}
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "patch", step: (*room).stripClaim,
+	},
 }
 
 // createPaused creates the claim and waits until the driver creates its volume, which takes
 // until Resume.
-func (r *room) createPaused(driver *harness.ScriptedDriver, claim *v1.PersistentVolumeClaim) {
+func (r *room) createPaused(claim *v1.PersistentVolumeClaim) {
 	r.T.Helper()
-	driver.Pause()
+	r.driver.Pause()
 	claim, err := r.Client.CoreV1().PersistentVolumeClaims(r.Namespace).Create(r.Ctx, claim, metav1.CreateOptions{})
 	r.Must(err, "create claim")
 	name := "pvc-" + string(claim.UID)
-	r.Must(driver.Inject([]csimock.Fault{{Method: "CreateVolume", Volume: name, Latency: time.Millisecond, Times: 1}}), "inject fault")
-	<-driver.Seen("faulted", harness.Call{Method: "CreateVolume", Volume: name})
+	r.Must(r.driver.Inject([]csimock.Fault{{Method: "CreateVolume", Volume: name, Latency: time.Millisecond, Times: 1}}), "inject fault")
+	<-r.driver.Seen("faulted", harness.Call{Method: "CreateVolume", Volume: name})
 }
 
 // createClaimOnly creates the claim "claim" of the exhibit's driver with these finalizers and
@@ -142,6 +137,9 @@ func (r *room) setPodPhase(name string, phase v1.PodPhase) {
 	_, err = r.Client.CoreV1().Pods(r.Namespace).UpdateStatus(r.Ctx, pod, metav1.UpdateOptions{})
 	r.Must(err, "set phase of pod")
 }
+
+// stripClaim removes the finalizers of the claim, as its programs do.
+func (r *room) stripClaim() { r.strip(claims, r.Namespace, "claim") }
 
 // scaleToZero makes the Deployment want no replica.
 func (r *room) scaleToZero(namespace, name string) {

@@ -40,7 +40,11 @@ type exhibit struct {
 
 // exhibits returns all exhibits.
 func exhibits() []exhibit {
-	return slices.Concat(volumes(), inUse(), nodePods(), operators(), healthyOperators(), obstacles(), mixed(), takenSnapshots(), otherUses(), foregroundDeletions(), namespaces(), refusals())
+	return slices.Concat(
+		deletingVolumes, keptVolumes, usedClaims, takenSnapshots, otherUses,
+		nodePods(), operators(), healthyOperators(), mixed(),
+		foregroundDeletions(), namespaces(), refusals(),
+	)
 }
 
 func TestExhibits(t *testing.T) {

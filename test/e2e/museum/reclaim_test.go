@@ -14,139 +14,146 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
-// obstacles returns the exhibits of PersistentVolumes whose driver is not asked to delete.
-func obstacles() []exhibit {
-	detach := func(r *room) { r.detach(); r.reclaim(r.Namespace + "-disk") }
-	attached := func(r *room, change func()) []string {
-		volume := r.released()
-		r.createSidecar("csi-provisioner:v6.3.0")
-		r.createLease(r.Namespace, "external-attacher-leader-"+r.leaseName(), "attacher", 0, day)
-		change()
-		return []string{"pv/" + volume.Name}
-	}
-	return []exhibit{
-		{
-			number: "06", name: "the volume is attached to a live node",
-			build: func(r *room) []string {
-				return attached(r, func() { r.createNode(r.Namespace, v1.ConditionTrue, 0); r.attach(r.Namespace+"-disk", r.Namespace) })
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.VolumeAttached}, step: detach,
+// keptVolumes are the exhibits of PersistentVolumes whose driver is not asked to delete.
+var keptVolumes = []exhibit{
+	{
+		number: "06", name: "the volume is attached to a live node",
+		build: func(r *room) []string {
+			return r.attachedVolume(func() { r.createNode(r.Namespace, v1.ConditionTrue, 0); r.attach(r.Namespace+"-disk", r.Namespace) })
 		},
-		{
-			number: "07", name: "the attacher cannot detach the volume",
-			build: func(r *room) []string {
-				return attached(r, func() {
-					r.createNode(r.Namespace, v1.ConditionTrue, 0)
-					attachment := r.attach(r.Namespace+"-disk", r.Namespace, "external-attacher/"+r.leaseName())
-					r.detachFails(attachment, "rpc error: code = Internal desc = the disk is busy")
-					r.Must(r.Client.StorageV1().VolumeAttachments().Delete(r.Ctx, attachment.Name, metav1.DeleteOptions{}), "delete VolumeAttachment")
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.VolumeAttached}, step: (*room).detachAndReclaim,
+	},
+	{
+		number: "07", name: "the attacher cannot detach the volume",
+		build: func(r *room) []string {
+			return r.attachedVolume(func() {
+				r.createNode(r.Namespace, v1.ConditionTrue, 0)
+				attachment := r.attach(r.Namespace+"-disk", r.Namespace, "external-attacher/"+r.leaseName())
+				r.detachFails(attachment, "rpc error: code = Internal desc = the disk is busy")
+				r.Must(r.Client.StorageV1().VolumeAttachments().Delete(r.Ctx, attachment.Name, metav1.DeleteOptions{}), "delete VolumeAttachment")
+			})
+		},
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DetachFailed}, next: "describe volumeattachment", step: (*room).detachAndReclaim,
+	},
+	{
+		number: "08", name: "the volume is attached to a node that is gone",
+		build: func(r *room) []string {
+			return r.attachedVolume(func() { r.attach(r.Namespace+"-disk", r.Namespace+"-gone") })
+		},
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeGone}, next: "out-of-service", step: (*room).detachAndReclaim,
+	},
+	{
+		number: "09", name: "the secret of the deletion is missing",
+		programs: loops,
+		build: func(r *room) []string {
+			r.GrantSecrets()
+			r.serve()
+			volume := r.deletePVThenClaim(func(volume *v1.PersistentVolume) {
+				r.annotateVolume(volume.Name, map[string]string{
+					"volume.kubernetes.io/provisioner-deletion-secret-name":      "credentials",
+					"volume.kubernetes.io/provisioner-deletion-secret-namespace": r.Namespace,
 				})
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DetachFailed}, next: "describe volumeattachment", step: detach,
+			})
+			return []string{"pv/" + volume.Name}
 		},
-		{
-			number: "08", name: "the volume is attached to a node that is gone",
-			build: func(r *room) []string {
-				return attached(r, func() { r.attach(r.Namespace+"-disk", r.Namespace+"-gone") })
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeGone}, next: "out-of-service", step: detach,
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.SecretMissing}, next: "create secret generic credentials",
+		step: func(r *room) { r.CreateSecret(r.Namespace) },
+	},
+	{
+		number: "12", name: "an entry of the journal is open",
+		build: func(r *room) []string {
+			volume := r.released()
+			r.createLease(r.Namespace, r.leaseName(), "pod_exeunt", 0, day)
+			r.createEntry(volume, journal.KindActive)
+			return []string{"pv/" + volume.Name}
 		},
-		{
-			number: "09", name: "the secret of the deletion is missing",
-			programs: loops,
-			build: func(r *room) []string {
-				r.GrantSecrets()
-				r.serve()
-				volume := r.deletePVThenClaim(func(volume *v1.PersistentVolume) {
-					r.annotateVolume(volume.Name, map[string]string{
-						"volume.kubernetes.io/provisioner-deletion-secret-name":      "credentials",
-						"volume.kubernetes.io/provisioner-deletion-secret-namespace": r.Namespace,
-					})
-				})
-				return []string{"pv/" + volume.Name}
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.SecretMissing}, next: "create secret generic credentials",
-			step: func(r *room) { r.CreateSecret(r.Namespace) },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.JournalEntry}, next: "journal list",
+		step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
+	},
+	{
+		number: "13", name: "an entry of the journal is unresolved",
+		build: func(r *room) []string {
+			volume := r.released()
+			r.createLease(r.Namespace, r.leaseName(), "pod_exeunt", 0, day)
+			r.createEntry(volume, journal.KindUnresolved)
+			return []string{"pv/" + volume.Name}
 		},
-		{
-			number: "12", name: "an entry of the journal is open",
-			build: func(r *room) []string {
-				volume := r.released()
-				r.createLease(r.Namespace, r.leaseName(), "pod_exeunt", 0, day)
-				r.createEntry(volume, journal.KindActive)
-				return []string{"pv/" + volume.Name}
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.JournalEntry}, next: "journal list",
-			step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.JournalEntry}, next: "exeunt journal finish",
+		step: func(r *room) { r.dropEntries(); r.reclaim(r.Namespace + "-disk") },
+	},
+	{
+		number: "14", name: "upstream took over a volume that Exeunt has marked",
+		build: func(r *room) []string {
+			volume := r.releasedOnly(func(volume *v1.PersistentVolume) { volume.Finalizers = []string{"example.com/later"} })
+			r.annotateVolume(volume.Name, map[string]string{reclaim.Annotation: reclaim.AnnotationPending})
+			r.editFinalizers(volume, func([]string) []string { return []string{string(finalizer.VolumeProtection)} })
+			r.createSidecar("csi-provisioner:v6.3.0")
+			r.DeleteVolume(volume.Name)
+			return []string{"pv/" + volume.Name}
 		},
-		{
-			number: "13", name: "an entry of the journal is unresolved",
-			build: func(r *room) []string {
-				volume := r.released()
-				r.createLease(r.Namespace, r.leaseName(), "pod_exeunt", 0, day)
-				r.createEntry(volume, journal.KindUnresolved)
-				return []string{"pv/" + volume.Name}
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.JournalEntry}, next: "exeunt journal finish",
-			step: func(r *room) { r.dropEntries(); r.reclaim(r.Namespace + "-disk") },
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.TooLateToProtect}, next: "provisioner of Exeunt",
+		step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
+	},
+	{
+		number: "18", name: "the finalizer of the attacher is left without an attachment",
+		build: func(r *room) []string {
+			volume := r.released()
+			r.editFinalizers(volume, func([]string) []string { return nil })
+			return r.leftByAttacher()
 		},
-		{
-			number: "14", name: "upstream took over a volume that Exeunt has marked",
-			build: func(r *room) []string {
-				volume := r.releasedOnly(func(volume *v1.PersistentVolume) { volume.Finalizers = []string{"example.com/later"} })
-				r.annotateVolume(volume.Name, map[string]string{reclaim.Annotation: reclaim.AnnotationPending})
-				r.editFinalizers(volume, func([]string) []string { return []string{string(finalizer.VolumeProtection)} })
-				r.createSidecar("csi-provisioner:v6.3.0")
-				r.DeleteVolume(volume.Name)
-				return []string{"pv/" + volume.Name}
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.TooLateToProtect}, next: "provisioner of Exeunt",
-			step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs},
+		step: func(r *room) { r.reclaim(r.Namespace + "-left") },
+	},
+	{
+		number: "a", name: "the driver takes twenty minutes without an error",
+		build: func(r *room) []string {
+			volume := r.released()
+			r.createSidecar("csi-provisioner:v6.3.0")
+			r.createEvent(r.asObject(volume), v1.EventTypeNormal, "VolumeDelete", "persistentvolume is still attached to node a, waiting for detach", 20*time.Minute, r.driverName())
+			return []string{"pv/" + volume.Name}
 		},
-		{
-			number: "18", name: "the finalizer of the attacher is left without an attachment",
-			build: func(r *room) []string {
-				volume := r.released()
-				r.editFinalizers(volume, func([]string) []string { return nil })
-				return r.leftByAttacher()
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs},
-			step: func(r *room) { r.reclaim(r.Namespace + "-left") },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes},
+		step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
+	},
+	{
+		number: "b", name: "the leader of the provisioner changed three seconds ago",
+		build: func(r *room) []string {
+			volume := r.released()
+			r.createDeployment(r.Namespace, "controller", "example.com/csi-provisioner:v6.3.0", 2, 1)
+			r.createLease(r.Namespace, r.leaseName(), "controller-1", 3*time.Second, 15*time.Second)
+			return []string{"pv/" + volume.Name}
 		},
-		{
-			number: "a", name: "the driver takes twenty minutes without an error",
-			build: func(r *room) []string {
-				volume := r.released()
-				r.createSidecar("csi-provisioner:v6.3.0")
-				r.createEvent(r.asObject(volume), v1.EventTypeNormal, "VolumeDelete", "persistentvolume is still attached to node a, waiting for detach", 20*time.Minute, r.driverName())
-				return []string{"pv/" + volume.Name}
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes},
-			step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes},
+		step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
+	},
+	{
+		number: "02e", name: "an error of two hours ago",
+		build: func(r *room) []string {
+			volume := r.released()
+			r.createSidecar("csi-provisioner:v6.3.0")
+			r.createWarning(r.asObject(volume), "VolumeFailedDelete", "rpc error: code = Internal desc = failed", 2*time.Hour, r.driverName())
+			return []string{"pv/" + volume.Name}
 		},
-		{
-			number: "b", name: "the leader of the provisioner changed three seconds ago",
-			build: func(r *room) []string {
-				volume := r.released()
-				r.createDeployment(r.Namespace, "controller", "example.com/csi-provisioner:v6.3.0", 2, 1)
-				r.createLease(r.Namespace, r.leaseName(), "controller-1", 3*time.Second, 15*time.Second)
-				return []string{"pv/" + volume.Name}
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes},
-			step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
-		},
-		{
-			number: "02e", name: "an error of two hours ago",
-			build: func(r *room) []string {
-				volume := r.released()
-				r.createSidecar("csi-provisioner:v6.3.0")
-				r.createWarning(r.asObject(volume), "VolumeFailedDelete", "rpc error: code = Internal desc = failed", 2*time.Hour, r.driverName())
-				return []string{"pv/" + volume.Name}
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes},
-			step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
-		},
-	}
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes},
+		step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
+	},
+}
+
+// attachedVolume deletes a released volume whose programs live. attach creates its attachment.
+func (r *room) attachedVolume(attach func()) []string {
+	r.T.Helper()
+	volume := r.released()
+	r.createSidecar("csi-provisioner:v6.3.0")
+	r.createLease(r.Namespace, "external-attacher-leader-"+r.leaseName(), "attacher", 0, day)
+	attach()
+	return []string{"pv/" + volume.Name}
+}
+
+// detachAndReclaim ends attachment and volume, as attacher and provisioner do.
+func (r *room) detachAndReclaim() {
+	r.T.Helper()
+	r.detach()
+	r.reclaim(r.Namespace + "-disk")
 }
 
 // leftByAttacher deletes a volume with the finalizer of the attacher alone.

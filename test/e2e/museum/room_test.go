@@ -18,7 +18,11 @@ import (
 )
 
 // room is where an exhibit is built: a namespace in a cluster.
-type room struct{ *harness.Session }
+type room struct {
+	*harness.Session
+	// driver is the exhibit's own driver, if it has one.
+	driver *harness.ScriptedDriver
+}
 
 // run runs the exeunt program on the cluster and returns its output and exit code.
 func (r *room) run(args ...string) (stdout, stderr string, code int) {

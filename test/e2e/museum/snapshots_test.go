@@ -32,136 +32,134 @@ const (
 	snapshotterImage = "csi-snapshotter:v8.4.0"
 )
 
-// takenSnapshots returns the exhibits of snapshots and their contents.
-func takenSnapshots() []exhibit {
-	stripClaim := func(r *room) { r.strip(claims, r.Namespace, "claim") }
-	stripBoth := func(r *room) {
-		r.strip(contents, "", r.Namespace)
-		r.strip(snapshots, r.Namespace, "snapshot")
-	}
-	return []exhibit{
-		{
-			number: "25", name: "a snapshot is being taken from the claim", alone: true,
-			build: func(r *room) []string {
-				r.createClaimOnly(claimAsSource)
-				r.createSnapshotOf("claim")
-				r.createDeployment(metav1.NamespaceSystem, "snapshot-controller", "example.com/snapshot-controller:v8.4.0", 1, 1)
-				return r.deleteClaim()
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.SnapshotRunning}, next: "delete volumesnapshot snapshot", step: stripClaim,
+// takenSnapshots are the exhibits of snapshots and their contents.
+var takenSnapshots = []exhibit{
+	{
+		number: "25", name: "a snapshot is being taken from the claim", alone: true,
+		build: func(r *room) []string {
+			r.createClaimOnly(claimAsSource)
+			r.createSnapshotOf("claim")
+			r.createDeployment(metav1.NamespaceSystem, "snapshot-controller", "example.com/snapshot-controller:v8.4.0", 1, 1)
+			return r.deleteClaim()
 		},
-		{
-			number: "26", name: "the snapshot controller is uninstalled", alone: true,
-			build: func(r *room) []string {
-				r.createClaimOnly(claimAsSource)
-				r.createLease(metav1.NamespaceSystem, "snapshot-controller-leader", "snapshot-controller-0", time.Hour, 15*time.Second)
-				return r.deleteClaim()
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, step: stripClaim,
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.SnapshotRunning}, next: "delete volumesnapshot snapshot", step: (*room).stripClaim,
+	},
+	{
+		number: "26", name: "the snapshot controller is uninstalled", alone: true,
+		build: func(r *room) []string {
+			r.createClaimOnly(claimAsSource)
+			r.createLease(metav1.NamespaceSystem, "snapshot-controller-leader", "snapshot-controller-0", time.Hour, 15*time.Second)
+			return r.deleteClaim()
 		},
-		{
-			number: "28", name: "the driver deletes the snapshot",
-			build: func(r *room) []string {
-				r.createSnapshotPair(true)
-				r.serveSnapshots()
-				r.deleteOf(contents, "", r.Namespace)
-				return r.deleteOf(snapshots, r.Namespace, "snapshot")
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes}, step: stripBoth,
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, step: (*room).stripClaim,
+	},
+	{
+		number: "28", name: "the driver deletes the snapshot",
+		build: func(r *room) []string {
+			r.createSnapshotPair(true)
+			r.serveSnapshots()
+			r.deleteOf(contents, "", r.Namespace)
+			return r.deleteOf(snapshots, r.Namespace, "snapshot")
 		},
-		{
-			number: "29", name: "the driver refuses, because a clone depends on the snapshot",
-			build: func(r *room) []string {
-				r.createSnapshotPair(false)
-				r.serveSnapshots()
-				args := r.deleteOf(contents, "", r.Namespace)
-				content, err := r.dynamic().Resource(contents).Get(r.Ctx, r.Namespace, metav1.GetOptions{})
-				r.Must(err, "get content")
-				r.createWarning(content, "SnapshotDeleteError", "Failed to delete snapshot: rpc error: code = FailedPrecondition desc = a clone depends on the snapshot", time.Minute, "csi-snapshotter "+r.driverName())
-				return args
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverRefuses}, next: "describe volumesnapshotcontent",
-			step: func(r *room) { r.strip(contents, "", r.Namespace) },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes}, step: (*room).stripSnapshot,
+	},
+	{
+		number: "29", name: "the driver refuses, because a clone depends on the snapshot",
+		build: func(r *room) []string {
+			r.createSnapshotPair(false)
+			r.serveSnapshots()
+			args := r.deleteOf(contents, "", r.Namespace)
+			content, err := r.dynamic().Resource(contents).Get(r.Ctx, r.Namespace, metav1.GetOptions{})
+			r.Must(err, "get content")
+			r.createWarning(content, "SnapshotDeleteError", "Failed to delete snapshot: rpc error: code = FailedPrecondition desc = a clone depends on the snapshot", time.Minute, "csi-snapshotter "+r.driverName())
+			return args
 		},
-		{
-			number: "30", name: "a claim that waits for its volume is restored from the snapshot",
-			build: func(r *room) []string {
-				r.createSnapshotPair(true)
-				r.finalizersOf(snapshots, r.Namespace, "snapshot", string(finalizer.SnapshotSource))
-				r.CreateClaim("restored", r.Namespace, harness.FromSnapshot("snapshot"), func(claim *v1.PersistentVolumeClaim) {
-					claim.Annotations = map[string]string{"volume.kubernetes.io/storage-provisioner": r.driverName()}
-				})
-				r.createSidecar("csi-provisioner:v6.3.0")
-				return r.deleteOf(snapshots, r.Namespace, "snapshot")
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.SnapshotRunning}, next: "delete pvc restored",
-			step: func(r *room) { r.strip(snapshots, r.Namespace, "snapshot") },
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverRefuses}, next: "describe volumesnapshotcontent",
+		step: func(r *room) { r.strip(contents, "", r.Namespace) },
+	},
+	{
+		number: "30", name: "a claim that waits for its volume is restored from the snapshot",
+		build: func(r *room) []string {
+			r.createSnapshotPair(true)
+			r.finalizersOf(snapshots, r.Namespace, "snapshot", string(finalizer.SnapshotSource))
+			r.CreateClaim("restored", r.Namespace, harness.FromSnapshot("snapshot"), func(claim *v1.PersistentVolumeClaim) {
+				claim.Annotations = map[string]string{"volume.kubernetes.io/storage-provisioner": r.driverName()}
+			})
+			r.createSidecar("csi-provisioner:v6.3.0")
+			return r.deleteOf(snapshots, r.Namespace, "snapshot")
 		},
-		{
-			number: "31", name: "the content is deleted, and its snapshot lives",
-			build: func(r *room) []string {
-				r.createSnapshotPair(true)
-				r.serveSnapshots()
-				return r.deleteOf(contents, "", r.Namespace)
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.SnapshotBound}, next: "delete volumesnapshot snapshot",
-			step: func(r *room) { r.deleteOf(snapshots, r.Namespace, "snapshot"); stripBoth(r) },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.SnapshotRunning}, next: "delete pvc restored",
+		step: func(r *room) { r.strip(snapshots, r.Namespace, "snapshot") },
+	},
+	{
+		number: "31", name: "the content is deleted, and its snapshot lives",
+		build: func(r *room) []string {
+			r.createSnapshotPair(true)
+			r.serveSnapshots()
+			return r.deleteOf(contents, "", r.Namespace)
 		},
-		{
-			number: "32", name: "a member of a group of snapshots is deleted alone",
-			build: func(r *room) []string {
-				r.createSnapshotPair(true)
-				r.createGroup()
-				return r.deleteOf(snapshots, r.Namespace, "snapshot")
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.SnapshotBound}, next: "delete volumegroupsnapshot group",
-			step: func(r *room) {
-				r.deleteOf(groups, r.Namespace, "group")
-				r.strip(snapshots, r.Namespace, "snapshot")
-			},
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.SnapshotBound}, next: "delete volumesnapshot snapshot",
+		step: func(r *room) { r.deleteOf(snapshots, r.Namespace, "snapshot"); r.stripSnapshot() },
+	},
+	{
+		number: "32", name: "a member of a group of snapshots is deleted alone",
+		build: func(r *room) []string {
+			r.createSnapshotPair(true)
+			r.createGroup()
+			return r.deleteOf(snapshots, r.Namespace, "snapshot")
 		},
-	}
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.SnapshotBound}, next: "delete volumegroupsnapshot group",
+		step: func(r *room) {
+			r.deleteOf(groups, r.Namespace, "group")
+			r.strip(snapshots, r.Namespace, "snapshot")
+		},
+	},
 }
 
-// otherUses returns the exhibits of attachments, classes and resource claims.
-func otherUses() []exhibit {
-	return []exhibit{
-		{
-			number: "33", name: "the attacher is uninstalled",
-			build: func(r *room) []string {
-				r.createNode(r.Namespace, v1.ConditionTrue, 0)
-				attachment := r.attach("volume-of-"+r.Namespace, r.Namespace, "external-attacher/"+r.leaseName())
-				r.createLease(r.Namespace, "external-attacher-leader-"+r.leaseName(), "attacher-0", time.Hour, 15*time.Second)
-				return r.deleteOf(attachments, "", attachment.Name)
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone},
-			step: func(r *room) { r.strip(attachments, "", "csi-"+r.Namespace) },
+// otherUses are the exhibits of attachments, classes and resource claims.
+var otherUses = []exhibit{
+	{
+		number: "33", name: "the attacher is uninstalled",
+		build: func(r *room) []string {
+			r.createNode(r.Namespace, v1.ConditionTrue, 0)
+			attachment := r.attach("volume-of-"+r.Namespace, r.Namespace, "external-attacher/"+r.leaseName())
+			r.createLease(r.Namespace, "external-attacher-leader-"+r.leaseName(), "attacher-0", time.Hour, 15*time.Second)
+			return r.deleteOf(attachments, "", attachment.Name)
 		},
-		{
-			number: "34", name: "a claim uses the attributes class",
-			build: func(r *room) []string {
-				_, err := r.Client.StorageV1().VolumeAttributesClasses().Create(r.Ctx, &storagev1.VolumeAttributesClass{
-					ObjectMeta: metav1.ObjectMeta{Name: r.Namespace, Finalizers: []string{"kubernetes.io/vac-protection"}},
-					DriverName: r.driverName(), Parameters: map[string]string{"iops": "1"},
-				}, metav1.CreateOptions{})
-				r.Must(err, "create class")
-				r.CreateClaim("claim", r.Namespace, func(claim *v1.PersistentVolumeClaim) { claim.Spec.VolumeAttributesClassName = &r.Namespace })
-				return r.deleteOf(classes, "", r.Namespace)
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.InUse}, next: "get pvc claim",
-			step: func(r *room) { r.strip(classes, "", r.Namespace) },
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone},
+		step: func(r *room) { r.strip(attachments, "", "csi-"+r.Namespace) },
+	},
+	{
+		number: "34", name: "a claim uses the attributes class",
+		build: func(r *room) []string {
+			_, err := r.Client.StorageV1().VolumeAttributesClasses().Create(r.Ctx, &storagev1.VolumeAttributesClass{
+				ObjectMeta: metav1.ObjectMeta{Name: r.Namespace, Finalizers: []string{"kubernetes.io/vac-protection"}},
+				DriverName: r.driverName(), Parameters: map[string]string{"iops": "1"},
+			}, metav1.CreateOptions{})
+			r.Must(err, "create class")
+			r.CreateClaim("claim", r.Namespace, func(claim *v1.PersistentVolumeClaim) { claim.Spec.VolumeAttributesClassName = &r.Namespace })
+			return r.deleteOf(classes, "", r.Namespace)
 		},
-		{
-			number: "35", name: "a pod has reserved the resource claim",
-			build: func(r *room) []string {
-				r.createPodWithStatus(r.podWith(r.Namespace, "unused"), isReady)
-				r.reserve("pod")
-				return r.deleteOf(deviceUsers, r.Namespace, "devices")
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.InUse}, next: "delete pods pod",
-			step: func(r *room) { r.strip(deviceUsers, r.Namespace, "devices") },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.InUse}, next: "get pvc claim",
+		step: func(r *room) { r.strip(classes, "", r.Namespace) },
+	},
+	{
+		number: "35", name: "a pod has reserved the resource claim",
+		build: func(r *room) []string {
+			r.createPodWithStatus(r.podWith(r.Namespace, "unused"), isReady)
+			r.reserve("pod")
+			return r.deleteOf(deviceUsers, r.Namespace, "devices")
 		},
-	}
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.InUse}, next: "delete pods pod",
+		step: func(r *room) { r.strip(deviceUsers, r.Namespace, "devices") },
+	},
+}
+
+// stripSnapshot removes the finalizers of content and snapshot, as the snapshotters do.
+func (r *room) stripSnapshot() {
+	r.T.Helper()
+	r.strip(contents, "", r.Namespace)
+	r.strip(snapshots, r.Namespace, "snapshot")
 }
 
 // reserve creates the ResourceClaim "devices" that the pod has reserved.

@@ -1,7 +1,6 @@
 package museum
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -33,21 +32,13 @@ func (r *room) leaseName() string { return strings.ReplaceAll(r.driverName(), ".
 
 // serve starts the exhibit's own driver and a provisioner of Exeunt that leads, and creates
 // the class of the exhibit.
-func (r *room) serve(args ...string) (*harness.ScriptedDriver, *sandbox.Process) {
+func (r *room) serve() {
 	r.T.Helper()
-	driver := harness.NewScriptedDriver(r.Session, false)
-	process := r.provision(driver, args...)
-	r.CreateClass(func(class *storagev1.StorageClass) { class.Provisioner = driver.Config.Name })
-	return driver, process
-}
-
-// provision starts a provisioner of Exeunt for the driver.
-func (r *room) provision(driver *harness.ScriptedDriver, args ...string) *sandbox.Process {
-	r.T.Helper()
-	args = append([]string{"--leader-election", "--leader-election-retry-period=500ms", "--retry-interval-start=200ms"}, args...)
-	process := r.StartProvisioner(&sandbox.Driver{Socket: driver.Socket}, "provisioner-"+r.Namespace, nil, args...)
+	r.driver = harness.NewScriptedDriver(r.Session, false)
+	process := r.StartProvisioner(&sandbox.Driver{Socket: r.driver.Socket}, "provisioner-"+r.Namespace, nil,
+		"--leader-election", "--leader-election-retry-period=500ms", "--retry-interval-start=200ms")
 	r.T.Cleanup(func() { r.StopProcess(process); r.ExpectEnd(process) })
-	return process
+	r.CreateClass(func(class *storagev1.StorageClass) { class.Provisioner = r.driver.Config.Name })
 }
 
 // deletePVThenClaim deletes the volume of a new claim, then the claim, and returns the volume
@@ -166,13 +157,4 @@ func (r *room) detach() {
 	if err := r.Client.StorageV1().VolumeAttachments().Delete(r.Ctx, name, metav1.DeleteOptions{}); err != nil {
 		r.T.Logf("delete VolumeAttachment: %v", err)
 	}
-}
-
-// patchClaim changes a claim by a merge patch.
-func (r *room) patchClaim(name string, change map[string]any) {
-	r.T.Helper()
-	body, err := json.Marshal(change)
-	r.Must(err, "encode patch")
-	_, err = r.Client.CoreV1().PersistentVolumeClaims(r.Namespace).Patch(r.Ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
-	r.Must(err, "patch claim")
 }
