@@ -67,19 +67,14 @@ func refusals() []exhibit {
 			number: "68", name: "an object was encrypted with a key that is lost", alone: true,
 			build: func(r *room) []string {
 				r.restartPlane("first")
-				template := &v1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Name: "lost"}, Template: v1.PodTemplateSpec{
-					ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "lost"}},
-					Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main", Image: "registry.example/main:v1"}}},
-				}}
-				_, err := r.Client.CoreV1().PodTemplates(r.Namespace).Create(r.Ctx, template, metav1.CreateOptions{})
-				r.Must(err, "create pod template")
+				r.createCustom(r.createCRD(lost.Group, "Secretive"), "Secretive", "lost")
 				r.restartPlane("second")
-				return []string{"podtemplate/lost"}
+				return []string{"secretives.lost.museum.example/lost"}
 			},
 			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ObjectUnreadable}, next: "encryption configuration",
 			step: func(r *room) {
 				r.restartPlane("first")
-				r.Must(r.Client.CoreV1().PodTemplates(r.Namespace).Delete(r.Ctx, "lost", metav1.DeleteOptions{}), "delete pod template")
+				r.deleteCustom(lost, "lost")
 			},
 		},
 	}...)
@@ -218,11 +213,13 @@ func (r *room) removePolicy(kind string) {
 	r.removeFinalizers(resource, "object")
 }
 
-// restartPlane restarts the control plane with one key for the encryption of pod templates,
-// which the API server does not read itself.
+var lost = schema.GroupVersionResource{Group: "lost.museum.example", Version: "v1", Resource: "secretives"}
+
+// restartPlane restarts the control plane with one key for the encryption of a custom
+// resource: with unreadable objects of a built-in kind, the API server is never ready.
 func (r *room) restartPlane(key string) {
 	r.T.Helper()
-	const text = `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration","resources":[{"resources":["podtemplates"],` +
+	const text = `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration","resources":[{"resources":["secretives.lost.museum.example"],` +
 		`"providers":[{"aescbc":{"keys":[{"name":%q,"secret":%q}]}},{"identity":{}}]}]}`
 	secrets := map[string]string{"first": "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "second": "MTEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 	file := filepath.Join(r.Dir, key+".encryption")

@@ -74,7 +74,7 @@ var objectRights = []rbacv1.PolicyRule{{
 }, {
 	APIGroups: []string{"pulumi.com", "infra.contrib.fluxcd.io", "argoproj.io", "owners.museum.example", "conversion.museum.example", "admission.museum.example"},
 	Resources: []string{"*"}, Verbs: []string{"get", "list"},
-}, rule("", "namespaces", "configmaps", "podtemplates")}
+}, rule("", "namespaces", "configmaps")}
 
 func rule(group string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list"}}
