@@ -16,14 +16,15 @@ var answers = map[string]struct {
 	code    int
 	roots   []blocker.Reason // nil: no blockers
 }{
-	"pv/bound":    {blocker.Waiting, 2, []blocker.Reason{blocker.PodUsesClaim}},
-	"pv/released": {blocker.Unknown, 2, []blocker.Reason{blocker.ControllerUnseen}},
-	"pv/kept":     {blocker.None, 0, []blocker.Reason{blocker.PolicyRetain}},
-	"pv/none":     {blocker.Gone, 0, nil},
-	"pvc/used":    {blocker.Waiting, 2, []blocker.Reason{blocker.PodUsesClaim}},
-	"pod/ends":    {blocker.Waiting, 2, []blocker.Reason{blocker.GracePeriod}},
-	"cm/held":     {blocker.Unknown, 2, []blocker.Reason{blocker.UnknownFinalizer}},
-	"ns/lab":      {blocker.None, 0, nil},
+	"pv/bound":      {blocker.Waiting, 2, []blocker.Reason{blocker.PodUsesClaim}},
+	"pv/released":   {blocker.Unknown, 2, []blocker.Reason{blocker.ControllerUnseen}},
+	"pv/kept":       {blocker.None, 0, []blocker.Reason{blocker.PolicyRetain}},
+	"pv/none":       {blocker.Gone, 0, nil},
+	"pvc/used":      {blocker.Waiting, 2, []blocker.Reason{blocker.PodUsesClaim}},
+	"pod/ends":      {blocker.Waiting, 2, []blocker.Reason{blocker.GracePeriod}},
+	"cm/held":       {blocker.Unknown, 2, []blocker.Reason{blocker.UnknownFinalizer}},
+	"ns/terminates": {blocker.Unknown, 2, []blocker.Reason{blocker.UnknownFinalizer}},
+	"ns/lab":        {blocker.None, 0, nil},
 }
 
 func TestAllVersionsGiveSameAnswers(t *testing.T) {
