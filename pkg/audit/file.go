@@ -203,29 +203,26 @@ func readArray(decoder *json.Decoder, visit func(Volume) error) error {
 	return err
 }
 
-// addFromFile adds name, size and age of the file to orphans that the driver listed.
-func (s *survey) addFromFile(report *Report) error {
+// readDetails reads what the file says about the candidates, if the driver lists the volumes.
+func (s *survey) readDetails() error {
 	if _, fromDriver := s.lister.(driverLister); s.File == "" || !fromDriver {
 		return nil
 	}
-	known := map[string]Volume{}
-	if err := ReadFile(s.File, func(volume Volume) {
-		if _, orphan := report.volumes[volume.Handle]; orphan {
-			known[volume.Handle] = volume
+	s.details = map[string]Volume{}
+	return ReadFile(s.File, func(volume Volume) {
+		if s.second.candidates.has(volume.Handle) {
+			s.details[volume.Handle] = volume
 		}
-	}); err != nil {
-		return err
+	})
+}
+
+// withDetails returns a volume of the driver with what the file adds: name, age and size.
+func (s *survey) withDetails(volume Volume) Volume {
+	known, found := s.details[volume.Handle]
+	if !found {
+		return volume
 	}
-	for i := range report.Orphans {
-		orphan := &report.Orphans[i]
-		entry, found := known[orphan.Handle]
-		if !found {
-			continue
-		}
-		volume := report.volumes[orphan.Handle]
-		volume.Name, volume.Size = cmp.Or(entry.Name, volume.Name), cmp.Or(volume.Size, entry.Size)
-		report.volumes[orphan.Handle] = volume
-		orphan.Name, orphan.Size, orphan.Age = volume.Name, sizeText(volume.Size), entry.age(time.Now())
-	}
-	return nil
+	volume.Name, volume.Size = cmp.Or(known.Name, volume.Name), cmp.Or(volume.Size, known.Size)
+	volume.Created, volume.Age = known.Created, known.Age
+	return volume
 }

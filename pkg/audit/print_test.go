@@ -67,11 +67,7 @@ func TestOtherFormats(t *testing.T) {
 
 func TestEmptyReportHasListsInJSON(t *testing.T) {
 	s := &survey{refs: newReferences("example.com"), enumerated: true}
-	report, err := s.report(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(report)
+	text, err := json.Marshal(s.report(nil))
 	const want = `{"orphans":[],"ghosts":[],"shared":[],"enumerated":true,"doubtful":[],"incomplete":[]}`
 	if err != nil || string(text) != want {
 		t.Errorf("JSON = %s, %v; want %s", text, err, want)

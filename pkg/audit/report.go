@@ -71,7 +71,7 @@ type Doubt struct {
 }
 
 // report decides about every volume.
-func (s *survey) report(ghosts []Ghost) (*Report, error) {
+func (s *survey) report(ghosts []Ghost) *Report {
 	report := &Report{
 		Orphans: []Orphan{}, Ghosts: append([]Ghost{}, ghosts...), Shared: s.sharedHandles(), Enumerated: s.enumerated, Doubtful: []Doubt{},
 		Incomplete: append([]string{}, s.refs.incomplete...),
@@ -89,12 +89,9 @@ func (s *survey) report(ghosts []Ghost) (*Report, error) {
 			report.add(volume, verdict.Decide(s.state(volume, false)))
 		}
 	}
-	if err := s.addFromFile(report); err != nil {
-		return nil, err
-	}
 	slices.SortFunc(report.Orphans, func(a, b Orphan) int { return cmp.Compare(a.Handle, b.Handle) })
 	slices.SortFunc(report.Doubtful, func(a, b Doubt) int { return cmp.Compare(a.Handle, b.Handle) })
-	return report, nil
+	return report
 }
 
 func (r *Report) add(volume Volume, decided verdict.Verdict) {

@@ -39,6 +39,8 @@ type survey struct {
 	// first and second are the volumes of the two lists. second keeps only candidates.
 	first  firstList
 	second secondList
+	// details are from the file, for candidates.
+	details map[string]Volume
 	// listed are the handles of the latest complete list.
 	listed set
 	// unlisted are PersistentVolumes whose handle was in no list, from the first pass.
@@ -105,7 +107,7 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return s.report(records)
+	return s.report(records), nil
 }
 
 // selectLister selects where the volumes are listed.
@@ -114,7 +116,7 @@ func (s *survey) selectLister() error {
 	switch {
 	case s.Driver != nil && s.Driver.ListsVolumes():
 		s.lister = driverLister{s.Driver}
-		if s.File != "" { // read after the lists, but an error in it shows now
+		if s.File != "" { // an error in it shows before the first list
 			return ReadFile(s.File, func(Volume) {})
 		}
 	case s.File != "":
@@ -196,6 +198,9 @@ func (s *survey) secondPass(ctx context.Context) error {
 		}
 	}
 	s.first.handles = unknown
+	if err := s.readDetails(); err != nil {
+		return err
+	}
 	if len(unknown) == 0 && len(s.unlisted) == 0 && len(s.refs.shared) == 0 {
 		return nil
 	}
@@ -248,6 +253,6 @@ func (s *survey) addAgain(volume Volume) {
 		list.otherNames++
 	case !found:
 		volume.Attached = volume.Attached || s.first.attached.has(volume.Handle)
-		list.volumes = append(list.volumes, volume)
+		list.volumes = append(list.volumes, s.withDetails(volume))
 	}
 }

@@ -73,6 +73,24 @@ func TestUnlistedVolumeNamesNoOrphan(t *testing.T) {
 	expectNoDeletion(s)
 }
 
+func TestFileAddsToTheListOfTheDriver(t *testing.T) {
+	shared := join(t)
+	s := withDriver(shared, "")
+	planted, creating := store(s, "planted", ""), store(s, "creating", "")
+	claim := s.CreateClaim("pending", "none")
+	dir := t.TempDir()
+	file, state := filepath.Join(dir, "volumes.json"), filepath.Join(dir, "state.json")
+	list := fmt.Sprintf(`{"volumes":[{"handle":%q,"name":"data","age":"5d"},{"handle":%q,"name":"pvc-%s"}]}`, planted, creating, claim.UID)
+	s.Must(os.WriteFile(file, []byte(list), 0o600), "write volumes")
+	found := audit(s, "--volumes="+file, "--state="+state)
+	if len(found.Orphans) != 1 || found.Orphans[0].Name != "data" || found.Orphans[0].Age != "5d" || found.Orphans[0].Size != "1Mi" || found.reasons()[creating] != "CreationInFlight" {
+		t.Errorf("report: %+v", found)
+	}
+	if found := audit(s, "--state="+state); len(found.Orphans) != 2 || found.Orphans[0].Age == "" {
+		t.Errorf("ages by an earlier report: %+v", found)
+	}
+}
+
 func TestGhostsAndSharedHandles(t *testing.T) {
 	shared := join(t)
 	s := withDriver(shared, "")
