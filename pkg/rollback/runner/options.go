@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -40,9 +41,11 @@ type Options struct {
 }
 
 // named reports whether the administrator says that the program of Exeunt for the driver
-// has ended.
+// has ended. A driver that only its Lease shows has the name of the Lease.
 func (o *Options) named(driver string) bool {
-	return slices.Contains(o.Stopped, driver) || slices.Contains(o.Unserved, driver)
+	return slices.ContainsFunc(slices.Concat(o.Stopped, o.Unserved), func(name string) bool {
+		return name == driver || identity.LeaseName(name) == driver
+	})
 }
 
 // Run observes the cluster, changes it if confirmed, and returns the plan for what is left.

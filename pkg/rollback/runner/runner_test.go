@@ -114,6 +114,17 @@ func TestWorkloadOf(t *testing.T) {
 	}
 }
 
+func TestDriverIsNamedByItsLease(t *testing.T) {
+	o := Options{Stopped: []string{"csi.example.com"}, Unserved: []string{"gone.example.com"}}
+	for name, want := range map[string]bool{
+		"csi.example.com": true, "csi-example-com": true, "gone.example.com": true, "gone-example-com": true, "other.example.com": false, "": false,
+	} {
+		if got := o.named(name); got != want {
+			t.Errorf("named(%q) = %t, want %t", name, got, want)
+		}
+	}
+}
+
 func TestMostCautiousServerCounts(t *testing.T) {
 	order := []rollback.Server{rollback.ServerExeunt, rollback.ServerUnseen, rollback.ServerNone, rollback.ServerUpstream}
 	for i, first := range order {

@@ -209,3 +209,38 @@ func TestInterruptedRollbackIsContinued(t *testing.T) {
 	c.expect(0, []string{"Nothing is left"}, "--confirm", "--stopped="+harness.UnservedDriver)
 	expectNothingLeft(c.Session)
 }
+
+// createPod creates a pod of a Deployment of this name.
+func createPod(c command, namespace, name string, container v1.Container) {
+	c.T.Helper()
+	_, err := c.Client.CoreV1().Pods(namespace).Create(c.Ctx, &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name + "-5f-x", Labels: map[string]string{"pod-template-hash": "5f"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name + "-5f", UID: "u"}},
+		},
+		Spec: v1.PodSpec{Containers: []v1.Container{container}},
+	}, metav1.CreateOptions{})
+	c.Must(err, "create pod")
+}
+
+func TestWorkloadsAreChangedByTheirOwnersOnly(t *testing.T) {
+	c := newBare(t)
+	createPod(c, c.Namespace, "csi", v1.Container{Name: "csi-provisioner", Image: "r/exeunt/provisioner:v1"})
+	createPod(c, c.Namespace, "pv-controller", v1.Container{Name: "pv-controller", Image: "r/x", Command: []string{"/pv-controller"}})
+	createPod(c, "kube-system", "kcm", v1.Container{Name: "kcm", Image: "r/kube-controller-manager:v1.36.3", Command: []string{
+		"kube-controller-manager", "--controllers=*,-persistentvolume-binder-controller",
+	}})
+	c.expect(2, []string{
+		"4. pending", "kubectl set image deployment/csi csi-provisioner=", "kubectl rollout status deployment/csi -n " + c.Namespace,
+		"5. pending", "kubectl scale deployment/pv-controller --replicas=0 -n " + c.Namespace, "-persistentvolume-protection-controller",
+	}, "--confirm")
+	if written := c.writes(); len(written) > 0 {
+		t.Errorf("written: %q", written)
+	}
+	for namespace, names := range map[string][]string{c.Namespace: {"csi", "pv-controller"}, "kube-system": {"kcm"}} {
+		for _, name := range names {
+			c.Must(c.Client.CoreV1().Pods(namespace).Delete(c.Ctx, name+"-5f-x", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod")
+		}
+	}
+	c.expect(0, []string{"Nothing is left"}, "--confirm")
+}
