@@ -9,6 +9,8 @@
 //   - programs: flags, input errors, metrics, serving, secrets in logs, the demo
 //   - faults: every CSI fault in every call, with crashes in between
 //   - upstream: our programs beside upstream's, and the way there and back
+//   - rollback: exeunt rollback, from our programs to upstream's
+//   - status: exeunt status beside our programs, upstream's, both and none
 //   - differential: scenarios as data, compared with kube-controller-manager
 //
 // All of them use the package harness. They need the programs ("make build"); folders

@@ -106,6 +106,35 @@ func TestStatusOfOurPrograms(t *testing.T) {
 	if text, _ := run(s, s.Plane.AdminKubeconfig); !strings.HasPrefix(text, "PROTECTION: on\n") {
 		t.Errorf("text:\n%s", text)
 	}
+	expectFewRequests(s, 2)
+}
+
+// expectFewRequests checks that each of the runs listed each kind at most once, and read no
+// volume or claim by itself.
+func expectFewRequests(s *harness.Session, runs int) {
+	s.T.Helper()
+	events, err := sandbox.ReadAudit(s.Plane.AuditLog)
+	s.Must(err, "read audit log")
+	lists := map[string]int{}
+	for _, event := range events {
+		if !strings.HasPrefix(event.UserAgent, "exeunt/") {
+			continue
+		}
+		switch {
+		case event.Verb == "list":
+			lists[event.Resource]++
+		case event.Verb != "get", event.Resource == "persistentvolumes", event.Resource == "persistentvolumeclaims":
+			s.T.Errorf("%s %s %s/%s", event.Verb, event.Resource, event.Namespace, event.Name)
+		}
+	}
+	for resource, count := range lists {
+		if count > runs {
+			s.T.Errorf("%s were listed %d times by %d runs", resource, count, runs)
+		}
+	}
+	if lists["persistentvolumes"] != runs {
+		s.T.Errorf("lists: %v, want the volumes once in each of %d runs", lists, runs)
+	}
 }
 
 func TestStatusWithGateOff(t *testing.T) {
