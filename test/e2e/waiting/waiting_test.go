@@ -142,10 +142,12 @@ func (r *rig) expectEvents(want map[string]int) {
 
 func expectSample(t *testing.T, metrics, sample string) {
 	t.Helper()
-	if !strings.Contains(metrics, sample+"\n") {
+	if !hasSample(metrics, sample) {
 		t.Errorf("the metrics lack %s:\n%s", sample, lines(metrics, "exeunt_"))
 	}
 }
+
+func hasSample(metrics, sample string) bool { return strings.Contains(metrics, "\n"+sample+"\n") }
 
 // lines returns the lines with the prefix.
 func lines(text, prefix string) string {
