@@ -38,15 +38,35 @@ func serviceOf(w workload, controller families.Controller, driver string, leases
 		if lease.Namespace != w.namespace || !isHeldBy(lease, w) {
 			continue
 		}
-		if controller.HasLease(lease.Name, driver) {
+		if isSidecarLease(lease.Name, driver) {
 			return servesDriver
 		}
-		other = other || hasDriverLease(controller, lease.Name)
+		other = other || isOtherLease(controller, lease.Name, others)
 	}
 	if other || slices.ContainsFunc(texts, func(text string) bool { return namesOther(text, others) }) {
 		return servesOther
 	}
 	return serviceUnknown
+}
+
+// sidecarLeases are what the names of the sidecars' Leases have before the driver's name.
+var sidecarLeases = []string{"", "external-attacher-leader-", "external-snapshotter-leader-", "external-resizer-", "external-health-monitor-leader-"}
+
+// isSidecarLease reports whether the Lease is that of a sidecar of the driver.
+func isSidecarLease(name, driver string) bool {
+	return slices.ContainsFunc(sidecarLeases, func(prefix string) bool { return name == prefix+families.SanitizedDriver(driver) })
+}
+
+// isOtherLease reports whether the Lease is that of a sidecar of another driver: of a
+// registered one, or of any by the text before the driver's name.
+func isOtherLease(controller families.Controller, name string, others []string) bool {
+	if slices.ContainsFunc(others, func(other string) bool { return isSidecarLease(name, other) }) {
+		return true
+	}
+	return slices.ContainsFunc(controller.Leases, func(pattern string) bool {
+		before, _, has := strings.Cut(pattern, "{driver}")
+		return has && before != "" && strings.HasPrefix(name, before)
+	})
 }
 
 // namesOther reports whether the text names one of the other drivers, or is a flag or variable
@@ -64,14 +84,6 @@ func isHeldBy(lease coordinationv1.Lease, w workload) bool {
 	}
 	host, _, _ := strings.Cut(holder, "_")
 	return host != "" && (host == w.name || host == w.spec.NodeName || strings.HasSuffix(w.name, "-"+host))
-}
-
-// hasDriverLease reports whether the Lease is one of the controller's for some driver, by
-// the part of its pattern before the driver's name.
-func hasDriverLease(controller families.Controller, name string) bool {
-	return slices.ContainsFunc(controller.Leases, func(pattern string) bool {
-		return strings.Contains(pattern, "{driver}") && families.Match(strings.ReplaceAll(pattern, "{driver}", "*"), name)
-	})
 }
 
 // textsOf returns the texts of the workload in which drivers are named.

@@ -72,6 +72,10 @@ func TestServiceOfWorkload(t *testing.T) {
 		"holds the Lease":                    {with(corev1.Container{}), lease("ns", "external-attacher-leader-a-example", "csi-7d9f8-x"), servesDriver},
 		"another workload holds the Lease":   {with(corev1.Container{}), lease("ns", "external-attacher-leader-a-example", "other-7d9f8-x"), serviceUnknown},
 		"holds a Lease of another driver":    {with(corev1.Container{}), lease("ns", "external-attacher-leader-b-example", "csi-7d9f8-x"), servesOther},
+		"holds the Lease of another sidecar": {with(corev1.Container{}), lease("ns", "external-resizer-a-example", "csi-7d9f8-x"), servesDriver},
+		"holds a Lease of its own":           {with(corev1.Container{}), lease("ns", "painter-lock", "csi-7d9f8-x"), serviceUnknown},
+		"holds a Lease of a registered one":  {with(corev1.Container{}), lease("ns", "b-example", "csi-7d9f8-x"), servesOther},
+		"the driver is the end of another":   {with(corev1.Container{}), lease("ns", "external-resizer-my-a-example", "csi-7d9f8-x"), serviceUnknown},
 		"same name in another namespace":     {with(corev1.Container{}), lease("other", "external-attacher-leader-b-example", "csi-7d9f8-x"), serviceUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,5 +109,14 @@ func TestSwitchedOffLoop(t *testing.T) {
 				t.Errorf("isSwitchedOff() = %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestBareLeaseNameSaysNothingOfOtherDrivers(t *testing.T) {
+	provisioner := families.Controller{Leases: []string{"{driver}"}}
+	for name, want := range map[string]bool{"painter-lock": false, "a-example": false, "b-example": true, "external-attacher-leader-b-example": true} {
+		if got := isOtherLease(provisioner, name, []string{"b.example"}); got != want {
+			t.Errorf("isOtherLease(%q) = %v, want %v", name, got, want)
+		}
 	}
 }

@@ -118,7 +118,7 @@ func lonePrograms(controller families.Controller, programs []program, pods []cor
 
 // narrow drops the programs that serve another driver, or that have the controller's loop
 // switched off. Where the driver has a Lease, a program of which nothing tells the driver
-// counts only in the namespace of that Lease.
+// counts only in the namespace of that Lease, and one beside the Lease of another driver not.
 func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program, leases []coordinationv1.Lease) (chosen, maybes []program) {
 	s.off = nil
 	if s.driver == "" || len(fitting) == 0 {
@@ -137,7 +137,7 @@ func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program, leas
 		switch serves := serviceOf(p.workload, s.controller, s.driver, leases, others); {
 		case serves == servesDriver, serves == serviceUnknown && slices.Contains(namespaces, p.namespace):
 			chosen = append(chosen, p)
-		case serves == serviceUnknown:
+		case serves == serviceUnknown && !(len(namespaces) > 0 && hasOtherLease(s.controller, p.namespace, leases, others)):
 			maybes = append(maybes, p)
 		}
 	}
@@ -145,6 +145,13 @@ func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program, leas
 		return maybes, nil
 	}
 	return chosen, maybes
+}
+
+// hasOtherLease reports whether the namespace has a Lease of another driver's sidecar.
+func hasOtherLease(controller families.Controller, namespace string, leases []coordinationv1.Lease, others []string) bool {
+	return slices.ContainsFunc(leases, func(lease coordinationv1.Lease) bool {
+		return lease.Namespace == namespace && isOtherLease(controller, lease.Name, others)
+	})
 }
 
 // leaseNamespaces returns the namespaces of the controller's Leases for the driver.

@@ -16,14 +16,6 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// createNamespace creates another namespace and returns its name.
-func (r *room) createNamespace() string {
-	r.T.Helper()
-	namespace, err := r.Client.CoreV1().Namespaces().Create(r.Ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "museum-"}}, metav1.CreateOptions{})
-	r.Must(err, "create namespace")
-	return namespace.Name
-}
-
 // noPods is the annotation of Deployments whose pods the exhibit creates itself.
 const noPods = "museum.example/no-pods"
 

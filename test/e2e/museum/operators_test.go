@@ -48,11 +48,11 @@ func (c custom) finish(r *room) { r.removeFinalizers(c.resource(), "object") }
 
 // operators returns the exhibits of services and operators.
 func operators() []exhibit {
-	return slices.Concat(controlPlane(), knownOperators(), unknownFinalizers())
+	return slices.Concat(jobLoops(), clouds(), knownOperators(), unknownFinalizers())
 }
 
-// controlPlane returns the exhibits of controllers that a cluster or its provider brings.
-func controlPlane() []exhibit {
+// jobLoops returns the exhibits of a loop of kube-controller-manager.
+func jobLoops() []exhibit {
 	return []exhibit{
 		{
 			number: "40", name: "the Job controller has not counted the pod yet", alone: true,
@@ -84,6 +84,12 @@ func controlPlane() []exhibit {
 			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs}, next: "logs pod/kube-controller-manager-node-2",
 			step: func(r *room) { r.removeFinalizers(v1.SchemeGroupVersion.WithResource("pods"), "pod") },
 		},
+	}
+}
+
+// clouds returns the exhibits of controllers for machines and load balancers.
+func clouds() []exhibit {
+	return []exhibit{
 		{
 			number: "41", name: "an autoscaler drains the node",
 			build: func(r *room) []string {
