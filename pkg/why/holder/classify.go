@@ -22,6 +22,7 @@ type program struct {
 	text       string    // why the state is so
 	since      time.Time // since when, or zero
 	example    string    // a pod that shows the state, or ""
+	serves     bool      // something ties the program to the driver
 }
 
 // classify sets the state of the program by its pods. seen: all pods of the workload were

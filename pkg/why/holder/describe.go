@@ -93,7 +93,7 @@ func (s *sighting) containers() []Container {
 	var all []Container
 	for _, p := range s.programs {
 		for _, c := range p.containers {
-			all = append(all, Container{Workload: p.String(), Image: c.Image, Args: slices.Concat(c.Command, c.Args)})
+			all = append(all, Container{Workload: p.String(), Image: c.Image, Args: slices.Concat(c.Command, c.Args), Serves: p.serves})
 		}
 	}
 	return all

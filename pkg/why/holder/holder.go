@@ -41,6 +41,8 @@ type Container struct {
 	Workload string
 	Image    string
 	Args     []string // command and arguments
+	// Serves: something ties the workload to the CSI driver, such as an argument or its Lease.
+	Serves bool
 }
 
 // Look finds the controller, once. driver is the name of the CSI driver beside which it

@@ -136,6 +136,7 @@ func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program, leas
 	for _, p := range fitting {
 		switch serves := serviceOf(p.workload, s.controller, s.driver, leases, others); {
 		case serves == servesDriver, serves == serviceUnknown && slices.Contains(namespaces, p.namespace):
+			p.serves = true
 			chosen = append(chosen, p)
 		case serves == serviceUnknown && !(len(namespaces) > 0 && hasOtherLease(s.controller, p.namespace, leases, others)):
 			maybes = append(maybes, p)

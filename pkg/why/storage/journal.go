@@ -78,7 +78,13 @@ func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding, dri
 			leader = volume.LeaderOther
 		}
 	}
-	return volume.ServerOf(finding.State, leader, programs(finding)), facts
+	all := programs(finding)
+	for _, container := range finding.Containers { // a provisioner of Exeunt may serve any driver, as long as nothing tells
+		if program := (volume.Program{Image: container.Image, Args: container.Args}); program.IsOurs() {
+			all = append(all, program)
+		}
+	}
+	return volume.ServerOf(finding.State, leader, all), facts
 }
 
 // isHeld reports whether the Lease was renewed within its duration.

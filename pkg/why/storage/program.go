@@ -20,11 +20,13 @@ func look(ctx context.Context, e chain.Explorer, finalizer, kind, group, driver 
 	return e.Holders().LookAll(ctx, family.Controllers(), driver)
 }
 
-// programs returns the containers as the decisions take them.
+// programs returns the containers that are known to serve the driver.
 func programs(finding holder.Finding) []volume.Program {
 	var all []volume.Program
 	for _, container := range finding.Containers {
-		all = append(all, volume.Program{Image: container.Image, Args: container.Args})
+		if container.Serves {
+			all = append(all, volume.Program{Image: container.Image, Args: container.Args})
+		}
 	}
 	return all
 }
