@@ -56,6 +56,7 @@ func (e *Explorer) Explain(ctx context.Context, ref cluster.Ref) (blocker.Report
 	case cluster.Absent:
 		name := blocker.Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Group: ref.Resource.Group}
 		return blocker.Report{Object: name, Verdict: blocker.Gone}.Normalized(), nil
+	case cluster.Unseen: // the error may tell why
 	}
 	t := &tree{Explorer: e, seen: map[types.UID]bool{}}
 	found := api.Unreadable(ctx, t, ref, err)

@@ -113,8 +113,13 @@ func podState(pod *corev1.Pod) State {
 			return Unready
 		}
 	}
+	return containerState(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses))
+}
+
+// containerState returns the state of a pod that is not ready.
+func containerState(containers []corev1.ContainerStatus) State {
 	state := Starting
-	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+	for _, container := range containers {
 		switch {
 		case container.State.Waiting != nil && !slices.Contains(startingReasons, container.State.Waiting.Reason):
 			return Crashing

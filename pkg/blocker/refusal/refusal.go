@@ -39,24 +39,34 @@ func (k Kind) String() string {
 
 // Classify returns why the request failed.
 func Classify(status metav1.Status) Kind {
-	text := status.Message
+	for _, pattern := range texts {
+		if containsAll(status.Message, pattern.parts) {
+			return pattern.kind
+		}
+	}
 	switch {
-	case strings.Contains(text, "conversion webhook for "):
-		return ConversionFails
-	case strings.Contains(text, "does not support dry run"):
-		return NoDryRun
-	case strings.Contains(text, "failed calling webhook "):
-		return WebhookUnreachable
-	case strings.Contains(text, "ValidatingAdmissionPolicy '"):
-		return PolicyDenies
-	case strings.Contains(text, "admission webhook ") && strings.Contains(text, " denied the request"):
-		return WebhookDenies
-	case status.Code == http.StatusInternalServerError && isDamaged(text):
+	case status.Code == http.StatusInternalServerError && isDamaged(status.Message):
 		return Damaged
 	case status.Code == http.StatusUnprocessableEntity && status.Reason == metav1.StatusReasonInvalid:
 		return SchemaViolated
 	}
 	return Unclear
+}
+
+// texts are what messages of the API server contain.
+var texts = []struct {
+	kind  Kind
+	parts []string
+}{
+	{ConversionFails, []string{"conversion webhook for "}},
+	{NoDryRun, []string{"does not support dry run"}},
+	{WebhookUnreachable, []string{"failed calling webhook "}},
+	{PolicyDenies, []string{"ValidatingAdmissionPolicy '"}},
+	{WebhookDenies, []string{"admission webhook ", " denied the request"}},
+}
+
+func containsAll(text string, parts []string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }
 
 // Policy returns the name of the policy that denies the request, or "".

@@ -107,6 +107,7 @@ func explained(ctx context.Context, e chain.Explorer, ref cluster.Ref) ([]blocke
 		return e.Explain(ctx, object), true
 	case cluster.Absent:
 		return nil, false
+	case cluster.Unseen: // not gone
 	}
 	if found := Unreadable(ctx, e, ref, err); len(found) > 0 {
 		return found, true

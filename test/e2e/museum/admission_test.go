@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -25,7 +26,7 @@ const (
 
 // refusals returns the exhibits of writes that the API server refuses.
 func refusals() []exhibit {
-	return append(invalidObjects(), []exhibit{
+	return slices.Concat(invalidObjects(), deniedWrites(), unreadableObjects(), []exhibit{
 		{
 			number: "66", name: "a webhook must answer, and has no endpoints",
 			build:   func(r *room) []string { return append(r.createUnansweredObject("Hooked"), "--probe") },
@@ -38,6 +39,12 @@ func refusals() []exhibit {
 			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.AdmissionUnreachable}, next: "validatingwebhookconfiguration",
 			step: func(r *room) { r.removeWebhook("Unprobed") },
 		},
+	})
+}
+
+// deniedWrites returns the exhibits of policies.
+func deniedWrites() []exhibit {
+	return []exhibit{
 		{
 			number: "67", name: "a policy refuses the removal of the finalizer",
 			build: func(r *room) []string {
@@ -63,6 +70,12 @@ func refusals() []exhibit {
 			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs},
 			step: func(r *room) { r.removeFinalizers(stacks, "free") },
 		},
+	}
+}
+
+// unreadableObjects returns the exhibits of objects that the API server cannot decrypt.
+func unreadableObjects() []exhibit {
+	return []exhibit{
 		{
 			number: "68", name: "an object was encrypted with a key that is lost", alone: true,
 			build: func(r *room) []string {
@@ -77,7 +90,7 @@ func refusals() []exhibit {
 				r.deleteCustom(lost, "lost")
 			},
 		},
-	}...)
+	}
 }
 
 // invalidObjects returns the exhibits of custom resources that their schema refuses.

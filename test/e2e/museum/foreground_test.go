@@ -1,6 +1,7 @@
 package museum
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -101,7 +102,7 @@ func (r *room) createOwner(name string) *unstructured.Unstructured {
 
 // foregroundDeletions returns the exhibits of owners that wait for dependents.
 func foregroundDeletions() []exhibit {
-	return append(dependents(), []exhibit{
+	return slices.Concat(dependents(), chains(), collectors(), []exhibit{
 		{
 			number: "55", name: "two owners that are deleted in the foreground own each other",
 			build: func(r *room) []string {
@@ -128,6 +129,12 @@ func foregroundDeletions() []exhibit {
 			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.DependentsUnseen}, next: "api-resources",
 			step: func(r *room) { r.removeFinalizers(widgets, "owner") },
 		},
+	})
+}
+
+// collectors returns the exhibits of the garbage collector.
+func collectors() []exhibit {
+	return []exhibit{
 		{
 			number: "57", name: "the garbage collector orphans the dependents", alone: true,
 			build: func(r *room) []string {
@@ -148,7 +155,7 @@ func foregroundDeletions() []exhibit {
 			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone},
 			step: func(r *room) { r.removeFinalizers(widgets, "owner") },
 		},
-	}...)
+	}
 }
 
 // dependents returns the exhibits of owners whose dependents are being deleted, too.
@@ -181,6 +188,12 @@ func dependents() []exhibit {
 				r.removeFinalizers(widgets, "owner")
 			},
 		},
+	}
+}
+
+// chains returns the exhibits of dependents that wait themselves, or are not deleted yet.
+func chains() []exhibit {
+	return []exhibit{
 		{
 			number: "54", name: "the last of a chain of three waits for an operator that is gone",
 			build: func(r *room) []string {

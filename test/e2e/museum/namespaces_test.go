@@ -1,6 +1,8 @@
 package museum
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,7 +79,7 @@ func (r *room) deleteAggregatedAPI() {
 
 // namespaces returns the exhibits of namespaces and of definitions of custom resources.
 func namespaces() []exhibit {
-	return append(append(remainingObjects(), unreachable()...), []exhibit{
+	return slices.Concat(remainingObjects(), pendingObjects(), unreachable(), unconverted(), []exhibit{
 		{
 			number: "64", name: "a definition is deleted, and an object waits for an operator that is gone", alone: true,
 			build: func(r *room) []string {
@@ -103,7 +105,7 @@ func namespaces() []exhibit {
 			build: (*room).deleteNamespace, verdict: blocker.Unknown, roots: []blocker.Reason{blocker.ControllerUnseen},
 			step: (*room).finalizeNamespace,
 		},
-	}...)
+	})
 }
 
 // remainingObjects returns the exhibits of namespaces in which objects remain.
@@ -142,6 +144,12 @@ func remainingObjects() []exhibit {
 				r.finalizeNamespace()
 			},
 		},
+	}
+}
+
+// pendingObjects returns the exhibits of objects that are not deleted yet.
+func pendingObjects() []exhibit {
+	return []exhibit{
 		{
 			number: "g2", name: "the namespace controller has not deleted an object yet", alone: true,
 			build: func(r *room) []string {
@@ -189,6 +197,12 @@ func unreachable() []exhibit {
 			},
 			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.APIUnreachable}, next: "get apiservice " + aggregated, step: finish,
 		},
+	}
+}
+
+// unconverted returns the exhibits of objects that the API server cannot convert.
+func unconverted() []exhibit {
+	return []exhibit{
 		{
 			number: "63", name: "the conversion webhook of a definition has no endpoints", alone: true,
 			build: func(r *room) []string {
