@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -115,20 +114,18 @@ func (e *explanation) resolve(reader *cluster.Reader, words []string) ([]cluster
 }
 
 func (e *explanation) read(resolver *reference.Resolver, name string) ([]cluster.Ref, error) {
-	var in io.Reader = e.streams.In
-	if name == "-" {
-		name = "standard input"
-	} else {
+	in, from := e.streams.In, "standard input"
+	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, fmt.Errorf("open file: %w", err)
 		}
 		defer file.Close()
-		in = file
+		in, from = file, name
 	}
 	refs, err := resolver.Read(in)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, fmt.Errorf("read %s: %w", from, err)
 	}
 	return refs, nil
 }
@@ -203,6 +200,7 @@ func (e *explanation) late(ctx context.Context) error {
 func outcome(verdict blocker.Verdict, err error) error {
 	code := 0
 	switch verdict {
+	case blocker.Gone, blocker.None:
 	case blocker.Waiting, blocker.Unknown:
 		code = exitWaiting
 	case blocker.Stuck:

@@ -106,12 +106,20 @@ func (f *whyFlags) validate(command *cobra.Command, words []string) (err error) 
 	if f.format, err = printer.ParseFormat(f.output); err != nil {
 		return err
 	}
-	all, named := f.all || f.allNamespaces, len(words) > 0 || len(f.files) > 0
 	switch {
 	case f.timeout <= 0:
 		return errors.New("--timeout must be longer than 0")
 	case f.olderThan < 0:
 		return errors.New("--older-than must not be negative")
+	case f.watch && f.format == printer.Name:
+		return errors.New("--watch prints reports: --output must be json, yaml, wide or be left out")
+	}
+	return f.validateObjects(command, len(words) > 0 || len(f.files) > 0)
+}
+
+// validateObjects wants either names or --all, and flags that fit.
+func (f *whyFlags) validateObjects(command *cobra.Command, named bool) error {
+	switch all := f.all || f.allNamespaces; {
 	case all && named:
 		return errors.New("--all and --all-namespaces explain all that waits: do not name objects as well")
 	case !all && !named:
@@ -120,8 +128,6 @@ func (f *whyFlags) validate(command *cobra.Command, words []string) (err error) 
 		return errors.New("--watch explains one object, not --all")
 	case !all && command.Flags().Changed("older-than"):
 		return errors.New("--older-than selects objects of --all, and no objects that are named")
-	case f.watch && f.format == printer.Name:
-		return errors.New("--watch prints reports: --output must be json, yaml, wide or be left out")
 	}
 	return nil
 }

@@ -62,6 +62,9 @@ func (a Answer) report(c candidate) blocker.Report {
 	switch {
 	case a.Err != nil:
 		return c.unknown(fmt.Sprintf("could not read the object: %v", a.Err))
+	case a.Report.Object.UID == "" && a.Report.Verdict != blocker.Gone: // the API server cannot read it
+		a.Report.Object.UID = string(c.uid)
+		return a.Report
 	case a.Report.Object.UID != string(c.uid):
 		return blocker.Report{Verdict: blocker.Gone}
 	default:

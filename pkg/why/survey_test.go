@@ -1,6 +1,7 @@
 package why
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -40,5 +41,24 @@ func TestGroupNamesMissingRightsOnce(t *testing.T) {
 	group := Group{Items: []blocker.Report{{Incomplete: []string{"a", "b"}}, {Incomplete: []string{"b", "c"}}}}
 	if got := group.Incomplete(); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("incomplete is %q", got)
+	}
+}
+
+func TestSurveyKeepsUnreadableObjects(t *testing.T) {
+	found := candidate{uid: "1"}
+	for name, tc := range map[string]struct {
+		answer Answer
+		want   blocker.Verdict
+	}{
+		"the same object":  {Answer{Report: blocker.Report{Object: blocker.Object{UID: "1"}, Verdict: blocker.Waiting}}, blocker.Waiting},
+		"not readable":     {Answer{Report: blocker.Report{Verdict: blocker.Stuck}}, blocker.Stuck},
+		"gone meanwhile":   {Answer{Report: blocker.Report{Verdict: blocker.Gone}}, blocker.Gone},
+		"created again":    {Answer{Report: blocker.Report{Object: blocker.Object{UID: "2"}, Verdict: blocker.Waiting}}, blocker.Gone},
+		"no right to read": {Answer{Err: errors.New("forbidden")}, blocker.Unknown},
+	} {
+		got := tc.answer.report(found)
+		if got.Verdict != tc.want || got.Verdict >= blocker.Waiting && got.Object.UID != "1" {
+			t.Errorf("%s: %+v, want %v", name, got, tc.want)
+		}
 	}
 }

@@ -46,7 +46,7 @@ func (w Watcher) Run(ctx context.Context, changes <-chan struct{}) (blocker.Verd
 	if err != nil {
 		return blocker.Unknown, err
 	}
-	state := watchState{Watcher: w, changes: changes, last: report}
+	state := watchState{Watcher: w, changes: changes, object: report.Object, last: report}
 	if err := w.Changed(report); err != nil {
 		return report.Verdict, err
 	}
@@ -82,6 +82,7 @@ func wait(ctx context.Context, changes <-chan struct{}) bool {
 type watchState struct {
 	Watcher
 	changes <-chan struct{}
+	object  blocker.Object // with its UID, once that was read
 	last    blocker.Report
 	failure string
 	done    bool
@@ -104,12 +105,14 @@ func (s *watchState) step(ctx context.Context) error {
 		return nil
 	}
 	s.failure = ""
-	before := s.last.Object
-	switch {
+	if s.object.UID == "" {
+		s.object = report.Object
+	}
+	switch uid := report.Object.UID; {
 	case report.Verdict == blocker.Gone:
-		return s.gone(ctx, before)
-	case report.Object.UID != before.UID:
-		return s.recreated(ctx, before, report.Object)
+		return s.gone(ctx, s.object)
+	case uid != "" && uid != s.object.UID: // without a UID the API server could not read the object
+		return s.recreated(ctx, s.object, report.Object)
 	case alike(s.last, report):
 		return nil
 	}
@@ -130,7 +133,7 @@ func (s *watchState) gone(ctx context.Context, before blocker.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, recreation)
 	defer cancel()
 	for wait(ctx, s.changes) {
-		if report, err := s.Explain(ctx); err == nil && report.Verdict != blocker.Gone {
+		if report, err := s.Explain(ctx); err == nil && report.Object.UID != "" {
 			return s.changed(s.Recreated(ctx, before, report.Object))
 		}
 	}

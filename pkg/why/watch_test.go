@@ -122,6 +122,22 @@ func TestWatchReportsRecreatedObject(t *testing.T) {
 	}
 }
 
+func TestUnreadableObjectIsNotRecreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{at: func(at time.Duration) (blocker.Report, error) {
+			switch {
+			case at >= 10*time.Second && at < 20*time.Second:
+				return pod("", blocker.ObjectUnreadable, ""), nil
+			case at < 30*time.Second:
+				return pod("1", blocker.GracePeriod, ""), nil
+			}
+			return pod("2", blocker.GracePeriod, ""), nil
+		}}
+		s.run(t)
+		expectPrinted(t, s, "waiting GracePeriod", "waiting ObjectUnreadable", "waiting GracePeriod", "gone", "none Recreated")
+	})
+}
+
 func TestWatchOfMissingObjectEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{at: func(time.Duration) (blocker.Report, error) { return gone(), nil }}

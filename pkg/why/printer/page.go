@@ -242,6 +242,7 @@ func (p page) paint(verdict blocker.Verdict) string {
 	}
 	shade := green
 	switch verdict {
+	case blocker.Gone, blocker.None:
 	case blocker.Stuck:
 		shade = red
 	case blocker.Unknown, blocker.Waiting:

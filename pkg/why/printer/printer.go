@@ -73,6 +73,7 @@ func (p Printer) Reports(reports []blocker.Report, now time.Time) error {
 		return p.encode(why.Survey{Items: append([]blocker.Report{}, reports...)})
 	case Name:
 		return p.names(reports)
+	case Text, Wide:
 	}
 	var text strings.Builder
 	for i, report := range reports {

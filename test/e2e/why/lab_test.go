@@ -191,17 +191,3 @@ func (l *lab) grant(user, role string) {
 	}, metav1.CreateOptions{})
 	l.must(err, "bind role")
 }
-
-// eventually waits until the condition holds.
-func (l *lab) eventually(what string, holds func() bool) {
-	l.t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-l.ctx.Done():
-			l.t.Fatalf("waiting until %s: %v", what, l.ctx.Err())
-		case <-tick.C:
-		}
-	}
-}

@@ -71,6 +71,7 @@ func (w *watched) expectEnd(code int) {
 }
 
 func TestWatchEndsWithObject(t *testing.T) {
+	t.Parallel()
 	l := open(t, current)
 	l.createConfig("held", "example.com/a", "example.com/b")
 	w := l.watch("cm/held")
@@ -86,6 +87,7 @@ func TestWatchEndsWithObject(t *testing.T) {
 
 // A StatefulSet creates its pod again. The controller is played here.
 func TestWatchReportsRecreatedPod(t *testing.T) {
+	t.Parallel()
 	l := open(t, current)
 	isController := true
 	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "1", Controller: &isController}
@@ -116,6 +118,7 @@ func TestWatchReportsRecreatedPod(t *testing.T) {
 }
 
 func TestInterruptedWatchEndsCleanly(t *testing.T) {
+	t.Parallel()
 	l := open(t, current)
 	l.createConfig("held", "example.com/held")
 	w := l.watch("cm/held")
@@ -125,6 +128,7 @@ func TestInterruptedWatchEndsCleanly(t *testing.T) {
 }
 
 func TestWatchWithoutRightLooksAgain(t *testing.T) {
+	t.Parallel()
 	l := open(t, current)
 	l.createConfig("held", "example.com/held")
 	l.grantReading("reader", "configmaps")
