@@ -88,9 +88,12 @@ func (s *sighting) since() string {
 	return blocker.Time(time.Time{})
 }
 
-// containers returns the containers that run the controller.
+// containers returns the containers that run the controller, none if that is a guess.
 func (s *sighting) containers() []Container {
 	var all []Container
+	if s.guessed {
+		return nil
+	}
 	for _, p := range s.programs {
 		for _, c := range p.containers {
 			all = append(all, Container{Workload: p.String(), Image: c.Image, Args: slices.Concat(c.Command, c.Args), Serves: p.serves})

@@ -2,8 +2,8 @@
 // and Leases, what its events report, and whether it lives.
 //
 // A controller is proven gone only if all workloads, pods and Leases were listed. A missing
-// right makes it unseen, never gone. Where several workloads fit and nothing decides, the
-// controller lives if one of them lives, and is gone only if all are gone.
+// right makes it unseen, never gone. A workload of which nothing tells the driver proves
+// neither that a sidecar is gone nor its version; the only one that lives counts as alive.
 package holder
 
 import (

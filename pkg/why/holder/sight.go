@@ -23,6 +23,7 @@ type sighting struct {
 	programs []program // that run the controller
 	off      []program // that could, and have its loop switched off
 	seen     bool      // all workloads and pods were listed
+	guessed  bool      // nothing tells whether the programs serve the driver
 
 	state       blocker.Workload
 	leaseState  blocker.LeaseState
@@ -37,10 +38,7 @@ func (f Finder) sight(ctx context.Context, controller families.Controller, drive
 	candidates, maybes := f.candidates(ctx, &s, leases)
 	s.classify(ctx, f.Reader, candidates)
 	s.findLease(leases, leasesSeen)
-	decided := len(s.programs) > 0 && s.leaseState == blocker.LeaseExpiredTwice
-	if !s.isAlive() && s.state != blocker.WorkloadUnseen && !decided && s.anyAlive(ctx, f.Reader, maybes) {
-		s.state = blocker.WorkloadUnready // one that lives may serve the driver
-	}
+	s.addMaybes(ctx, f.Reader, maybes)
 	absent := s.state == blocker.WorkloadAbsent || !controller.IsRecognizable()
 	if absent && s.leaseState == blocker.LeaseAbsent {
 		s.uninstalled = f.missingNeed(ctx, controller)
@@ -142,10 +140,16 @@ func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program, leas
 			maybes = append(maybes, p)
 		}
 	}
-	if len(chosen) == 0 && len(namespaces) == 0 {
+	if len(chosen) == 0 && len(namespaces) == 0 && len(maybes) == 1 && f.isOnlyDriver(ctx, s.driver) {
 		return maybes, nil
 	}
 	return chosen, maybes
+}
+
+// isOnlyDriver reports whether the driver is registered, and no other is.
+func (f Finder) isOnlyDriver(ctx context.Context, driver string) bool {
+	drivers, seen := cluster.List(ctx, f.Reader, cluster.CSIDrivers, cluster.Selection{})
+	return seen && len(drivers) == 1 && len(f.otherDrivers(ctx, driver)) == 0
 }
 
 // hasOtherLease reports whether the namespace has a Lease of another driver's sidecar.
@@ -218,11 +222,21 @@ func (s *sighting) isAlive() bool {
 	return s.state == blocker.WorkloadReady || s.state == blocker.WorkloadStarting
 }
 
-// anyAlive reports whether one of the other programs lives.
-func (s *sighting) anyAlive(ctx context.Context, r *cluster.Reader, others []program) bool {
+// addMaybes takes the programs into account of which nothing tells the driver. One that lives
+// and is alone counts as alive; none proves that the controller is gone or crashes.
+func (s *sighting) addMaybes(ctx context.Context, r *cluster.Reader, maybes []program) {
+	decided := len(s.programs) > 0 && s.leaseState == blocker.LeaseExpiredTwice
+	if s.isAlive() || s.state == blocker.WorkloadUnseen || decided {
+		return
+	}
 	other := sighting{now: s.now, seen: true}
-	other.classify(ctx, r, others)
-	return other.isAlive()
+	other.classify(ctx, r, maybes)
+	switch {
+	case other.isAlive() && len(maybes) == 1 && len(s.programs) == 0 && s.leaseState == blocker.LeaseAbsent:
+		s.state, s.programs, s.guessed = other.state, maybes, true
+	case other.isAlive() || other.state == blocker.WorkloadUnready || other.state == blocker.WorkloadUnseen:
+		s.state = blocker.WorkloadUnready
+	}
 }
 
 // findLease sets the freshest Lease of the controller: by name; or, where the table has no
