@@ -57,7 +57,7 @@ func (c *volumeChain) reclaim(ctx context.Context) []blocker.Blocker {
 // observe reads what may keep the driver from deleting the disk.
 func (r *reclaimed) observe(ctx context.Context) {
 	r.state.Provisioner = r.finding.State
-	attachments, seen := r.volumeChain.attachments(ctx)
+	attachments, seen := r.attachments(ctx)
 	r.state.Attached = volume.FactOf(len(attachments) > 0, seen)
 	r.attached = r.attachedTo(ctx, attachments, r.finalizer)
 	r.secret = secretOf(r.typed)
