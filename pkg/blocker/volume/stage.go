@@ -43,20 +43,31 @@ type State struct {
 
 // StageOf returns what the deletion waits for first.
 func StageOf(s State) Stage {
-	released := s.Phase.Released()
-	reclaims := released && s.Policy == storage.PolicyDelete
+	reclaims := s.Phase.Released() && s.Policy == storage.PolicyDelete
 	if !s.Deleting && !reclaims {
 		return Kept
 	}
+	if stage, keeps := s.claimStage(); keeps {
+		return stage
+	}
 	switch {
-	case s.Claim == storage.ClaimBound, s.Claim == storage.ClaimUnbound && !released:
-		return Claimed
-	case s.Claim == storage.ClaimUnread && !released:
-		return ClaimUnseen
 	case s.Phase == storage.PhaseBound:
 		return ToRelease
 	case reclaims && (s.Marked || !s.Deleting):
 		return ToReclaim
 	}
 	return ToUnprotect
+}
+
+// claimStage returns the stage of a volume whose claim may use it, and false without one.
+func (s State) claimStage() (Stage, bool) {
+	switch {
+	case s.Claim == storage.ClaimBound:
+		return Claimed, true
+	case s.Phase.Released():
+		return Kept, false
+	case s.Claim == storage.ClaimUnbound:
+		return Claimed, true
+	}
+	return ClaimUnseen, s.Claim == storage.ClaimUnread
 }
