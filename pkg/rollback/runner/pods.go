@@ -58,8 +58,8 @@ func containersOf(pod *corev1.Pod) []corev1.Container {
 
 // programPod is a container of a pod that runs a program of Exeunt, or will.
 type programPod struct {
-	namespace, workload, container string
-	kind                           programKind
+	namespace, name, workload, container string
+	kind                                 programKind
 }
 
 // readPods finds the pods of the programs.
@@ -88,7 +88,7 @@ func (s *observation) addPod(pod *corev1.Pod) {
 		case loopsKind:
 			s.programs.loops = max(s.programs.loops, loopsOf(&container))
 		case provisionerKind, pvControllerKind:
-			s.programs.pods = append(s.programs.pods, programPod{pod.Namespace, workloadOf(pod), container.Name, kind})
+			s.programs.pods = append(s.programs.pods, programPod{pod.Namespace, pod.Name, workloadOf(pod), container.Name, kind})
 		case otherKind:
 		}
 	}

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"slices"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
@@ -83,7 +84,18 @@ func (s *observation) lease(namespace, name string) rollback.LeaderLease {
 	if lease == nil && !s.programs.leasesSeen {
 		return rollback.LeaseUnseen
 	}
-	return leaderLease(lease, s.reader.Now())
+	state := leaderLease(lease, s.reader.Now())
+	if state == rollback.LeaseOther && s.programs.isHeldByPod(lease) {
+		return rollback.LeaseExeunt
+	}
+	return state
+}
+
+// isHeldByPod reports whether the holder of the Lease is a pod that runs a program of Exeunt.
+// Earlier versions had no suffix of their own.
+func (p *programs) isHeldByPod(lease *coordinationv1.Lease) bool {
+	host, _, _ := strings.Cut(holderOf(lease), "_")
+	return slices.ContainsFunc(p.pods, func(pod programPod) bool { return pod.namespace == lease.Namespace && pod.name == host })
 }
 
 // provisioner returns what was seen of the provisioner of a journal.

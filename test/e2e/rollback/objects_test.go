@@ -230,8 +230,13 @@ func TestWorkloadsAreChangedByTheirOwnersOnly(t *testing.T) {
 	createPod(c, "kube-system", "kcm", v1.Container{Name: "kcm", Image: "r/kube-controller-manager:v1.36.3", Command: []string{
 		"kube-controller-manager", "--controllers=*,-persistentvolume-binder-controller",
 	}})
+	claim := c.CreateClaim("old", "none", func(claim *v1.PersistentVolumeClaim) {
+		claim.Finalizers = []string{string(finalizer.Provisioning)}
+		claim.Annotations = map[string]string{"volume.kubernetes.io/storage-provisioner": harness.UnservedDriver}
+	})
+	holdLease(c, c.Namespace, "stale-example-com", "csi-5f-x") // an earlier version leads
 	c.expect(2, []string{
-		"4. pending", "kubectl set image deployment/csi csi-provisioner=", "kubectl rollout status deployment/csi -n " + c.Namespace,
+		"4. pending", "wait: finalizer exeunt.io/provisioning", "kubectl set image deployment/csi csi-provisioner=", "kubectl rollout status deployment/csi -n " + c.Namespace,
 		"5. pending", "kubectl scale deployment/pv-controller --replicas=0 -n " + c.Namespace, "-persistentvolume-protection-controller",
 	}, "--confirm")
 	if written := c.writes(); len(written) > 0 {
@@ -242,5 +247,5 @@ func TestWorkloadsAreChangedByTheirOwnersOnly(t *testing.T) {
 			c.Must(c.Client.CoreV1().Pods(namespace).Delete(c.Ctx, name+"-5f-x", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod")
 		}
 	}
-	c.expect(0, []string{"Nothing is left"}, "--confirm")
+	c.expect(0, []string{"removed: finalizer exeunt.io/provisioning of PersistentVolumeClaim " + c.Namespace + "/" + claim.Name}, "--confirm")
 }
