@@ -23,16 +23,20 @@ type rig struct {
 	controllerPort int
 }
 
-// newRig starts the cluster; elections are flags of the pv-controller and the provisioner.
-func newRig(t *testing.T, elections ...string) *rig {
+func newRig(t *testing.T) *rig {
 	t.Helper()
-	port, elect := harness.FreePort(t), append(elections, "", "")
+	port := harness.FreePort(t)
 	s := harness.Own(t, harness.Setup{
 		DriverFlags:      "--faults=../testdata/slow-deletion.yaml",
-		ProvisionerFlags: "--timeout=5m " + elect[1],
-		ControllerFlags:  fmt.Sprintf("--bind-address=127.0.0.1 --secure-port=%d --authorization-always-allow-paths=/metrics %s", port, elect[0]),
+		ProvisionerFlags: "--timeout=5m",
+		ControllerFlags:  servingAt(port),
 	}, harness.Within(3*harness.Timeout))
 	return &rig{s, port}
+}
+
+// servingAt returns the flags of a pv-controller that serves its metrics at the port.
+func servingAt(port int) string {
+	return fmt.Sprintf("--bind-address=127.0.0.1 --secure-port=%d --authorization-always-allow-paths=/metrics", port)
 }
 
 func (r *rig) controllerMetrics() string { return r.ControllerMetrics(r.controllerPort) }
