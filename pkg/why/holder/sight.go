@@ -136,7 +136,7 @@ func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program, leas
 		case serves == servesDriver, serves == serviceUnknown && slices.Contains(namespaces, p.namespace):
 			p.serves = true
 			chosen = append(chosen, p)
-		case serves == serviceUnknown && !(len(namespaces) > 0 && hasOtherLease(s.controller, p.namespace, leases, others)):
+		case serves == serviceUnknown && (len(namespaces) == 0 || !hasOtherLease(s.controller, p.namespace, leases, others)):
 			maybes = append(maybes, p)
 		}
 	}

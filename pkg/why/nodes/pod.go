@@ -74,6 +74,8 @@ func (o *observation) observeNode(ctx context.Context, e chain.Explorer) {
 	name := o.pod.Spec.NodeName
 	node, presence := cluster.Get(ctx, e.Reader(), cluster.Nodes, "", name)
 	switch presence {
+	case cluster.Unseen:
+		o.state.Node = podend.NodeUnseen
 	case cluster.Absent:
 		o.state.Node = podend.NodeAbsent
 		o.add(blocker.FromField, "spec.nodeName of the pod is %s, and there is no such node", name)
@@ -101,6 +103,8 @@ func readyCondition(node *corev1.Node) corev1.NodeCondition {
 func (o *observation) observeLease(ctx context.Context, e chain.Explorer) {
 	lease, presence := cluster.Get(ctx, e.Reader(), cluster.Leases, corev1.NamespaceNodeLease, o.pod.Spec.NodeName)
 	switch presence {
+	case cluster.Unseen:
+		o.state.Lease = blocker.LeaseUnseen
 	case cluster.Absent:
 		o.state.Lease = blocker.LeaseAbsent
 	case cluster.Present:

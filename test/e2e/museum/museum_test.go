@@ -42,7 +42,7 @@ type exhibit struct {
 func exhibits() []exhibit {
 	return slices.Concat(
 		deletingVolumes, keptVolumes, usedClaims, takenSnapshots, otherUses,
-		nodePods(), operators(), healthyOperators(), mixed(),
+		nodePods, operators(), healthyOperators(), mixed(),
 		foregroundDeletions(), namespaces(), refusals(),
 	)
 }

@@ -12,59 +12,59 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
 
-// nodePods returns the exhibits of pods that their kubelet has to stop.
-func nodePods() []exhibit {
-	force := func(r *room) { r.forcePod("pod") }
-	return []exhibit{
-		{
-			number: "36", name: "a pod ends within its grace period",
-			build: func(r *room) []string {
-				r.createNode(r.Namespace, v1.ConditionTrue, 0)
-				return r.deletePodOnNode(r.Namespace, 600)
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.GracePeriod}, next: "get pod pod --watch", step: force,
+// nodePods are the exhibits of pods that their kubelet has to stop.
+var nodePods = []exhibit{
+	{
+		number: "36", name: "a pod ends within its grace period",
+		build: func(r *room) []string {
+			r.createNode(r.Namespace, v1.ConditionTrue, 0)
+			return r.deletePodOnNode(r.Namespace, 600)
 		},
-		{
-			number: "37", name: "the kubelet cannot unmount a volume",
-			build: func(r *room) []string {
-				r.createNode(r.Namespace, v1.ConditionTrue, 0)
-				args := r.deletePodOnNode(r.Namespace, 1)
-				r.createPodWarning("FailedUnMount", "Unmounting volume failed: driver hostpath.csi.example not found in the list of registered CSI drivers")
-				return args
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.KubeletStopping}, next: "describe pod pod", step: force,
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.GracePeriod}, next: "get pod pod --watch", step: forcePod,
+	},
+	{
+		number: "37", name: "the kubelet cannot unmount a volume",
+		build: func(r *room) []string {
+			r.createNode(r.Namespace, v1.ConditionTrue, 0)
+			args := r.deletePodOnNode(r.Namespace, 1)
+			r.createPodWarning("FailedUnMount", "Unmounting volume failed: driver hostpath.csi.example not found in the list of registered CSI drivers")
+			return args
 		},
-		{
-			number: "38", name: "the node is not ready for an hour",
-			build: func(r *room) []string {
-				r.createNode(r.Namespace, v1.ConditionUnknown, time.Hour)
-				return r.deletePodOnNode(r.Namespace, 1)
-			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeUnreachable}, next: "out-of-service", step: force,
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.KubeletStopping}, next: "describe pod pod", step: forcePod,
+	},
+	{
+		number: "38", name: "the node is not ready for an hour",
+		build: func(r *room) []string {
+			r.createNode(r.Namespace, v1.ConditionUnknown, time.Hour)
+			return r.deletePodOnNode(r.Namespace, 1)
 		},
-		{
-			number: "39", name: "the node object is gone",
-			build:   func(r *room) []string { return r.deletePodOnNode(r.Namespace, 1) },
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeGone}, next: "--force", step: force,
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeUnreachable}, next: "out-of-service", step: forcePod,
+	},
+	{
+		number: "39", name: "the node object is gone",
+		build:   func(r *room) []string { return r.deletePodOnNode(r.Namespace, 1) },
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeGone}, next: "--force", step: forcePod,
+	},
+	{
+		number: "n1", name: "a node was not ready, and its kubelet reports again",
+		build: func(r *room) []string {
+			r.createNode(r.Namespace, v1.ConditionUnknown, 0)
+			return r.deletePodOnNode(r.Namespace, 1)
 		},
-		{
-			number: "n1", name: "a node was not ready, and its kubelet reports again",
-			build: func(r *room) []string {
-				r.createNode(r.Namespace, v1.ConditionUnknown, 0)
-				return r.deletePodOnNode(r.Namespace, 1)
-			},
-			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.NodeUnreachable},
+		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.NodeUnreachable},
+	},
+	{
+		number: "n2", name: "the kubelet is slow and reports no error",
+		build: func(r *room) []string {
+			r.createNode(r.Namespace, v1.ConditionTrue, 0)
+			return r.deletePodOnNode(r.Namespace, 1)
 		},
-		{
-			number: "n2", name: "the kubelet is slow and reports no error",
-			build: func(r *room) []string {
-				r.createNode(r.Namespace, v1.ConditionTrue, 0)
-				return r.deletePodOnNode(r.Namespace, 1)
-			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.KubeletStopping},
-		},
-	}
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.KubeletStopping},
+	},
 }
+
+// forcePod deletes the pod "pod" with a grace period of 0, as the kubelet does in the end.
+func forcePod(r *room) { r.forcePod("pod") }
 
 // createNode creates a node whose kubelet renewed its Lease the given time ago.
 func (r *room) createNode(name string, ready v1.ConditionStatus, silent time.Duration) {
