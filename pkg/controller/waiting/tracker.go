@@ -27,6 +27,9 @@ type Deletion struct {
 	// Blocker returns what the deletion waits for now, by the caches, or false if it waits
 	// for this program only. It must be safe for concurrent use.
 	Blocker func() (blocker.Blocker, bool)
+	// Exists reports whether the cache has the object: the object may vanish while its
+	// reconciler is busy. Nil: Forget is always called after Wait.
+	Exists func() bool
 	// Reported: the program has just sent a more exact event about the wait.
 	Reported bool
 }
@@ -77,6 +80,13 @@ func (t *Tracker) Wait(deletion Deletion) {
 	if t == nil {
 		return
 	}
+	t.record(deletion)
+	if deletion.Exists != nil && !deletion.Exists() {
+		t.Forget(deletion.Object.UID)
+	}
+}
+
+func (t *Tracker) record(deletion Deletion) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now, entry := t.clock.Now(), t.tracked[deletion.Object.UID]

@@ -116,6 +116,24 @@ func TestQuickDeletionsHaveNoEvent(t *testing.T) {
 	})
 }
 
+// A driver may answer after somebody removed the finalizers by force.
+func TestWaitOfVanishedObjectIsNotTracked(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		exists := true
+		late := deletion("a")
+		late.Exists = func() bool { return exists }
+		f.Wait(late)
+		exists = false
+		f.Forget("a") // by the event of the informer
+		f.Wait(late)  // by the reconciler that was busy meanwhile
+		f.pass(time.Hour)
+		f.expectEvents(t, "after an hour", 0)
+		if got := f.count()[blocker.ClaimExists].deletions; got != 0 || len(f.tracked) != 0 {
+			t.Errorf("%d deletions of vanished objects wait, %d are tracked", got, len(f.tracked))
+		}
+	})
+}
+
 func TestMoreExactEventReplacesEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fixture) {
 		reported := deletion("a")

@@ -38,6 +38,10 @@ func (c *Controller) trackWait(claim *v1.PersistentVolumeClaim, state protection
 		Object: waiting.ClaimReference(claim), Finalizer: finalizer.CloneSource,
 		Since: waiting.ClaimSince(claim), Reason: blocker.CloneRunning,
 		Blocker: func() (blocker.Blocker, bool) { return c.cloneRunning(claim) },
+		Exists: func() bool {
+			now := controller.Lookup[*v1.PersistentVolumeClaim](c.claims, controller.Key(claim))
+			return now != nil && now.UID == claim.UID
+		},
 	})
 }
 

@@ -132,9 +132,15 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 // forgetDeleted drops the progress of a volume that the cache no longer has: the progress
 // may have been noted after the deletion event.
 func (c *Controller) forgetDeleted(volume *v1.PersistentVolume) {
-	if now := controller.Lookup[*v1.PersistentVolume](c.Volumes, volume.Name); now == nil || now.UID != volume.UID {
+	if !c.exists(volume) {
 		c.memory.Forget(volume.UID)
 	}
+}
+
+// exists reports whether the cache has the volume.
+func (c *Controller) exists(volume *v1.PersistentVolume) bool {
+	now := controller.Lookup[*v1.PersistentVolume](c.Volumes, volume.Name)
+	return now != nil && now.UID == volume.UID
 }
 
 func (c *Controller) addIndexes() error {

@@ -56,6 +56,7 @@ func (c *Controller) track(volume *v1.PersistentVolume, reason blocker.Reason, h
 		Object: waiting.VolumeReference(volume), Finalizer: finalizer.External,
 		Since: waiting.VolumeSince(volume), Reason: reason, Reported: reported,
 		Blocker: func() (blocker.Blocker, bool) { return blockerOf(volume, reason, holder), true },
+		Exists:  func() bool { return c.exists(volume) },
 	})
 }
 

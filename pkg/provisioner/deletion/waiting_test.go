@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -72,6 +73,39 @@ func TestSlowDeletionHasEvent(t *testing.T) {
 				t.Errorf("events %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// Somebody may remove the finalizer by force while the driver works.
+func TestVanishedVolumeDoesNotWait(t *testing.T) {
+	volume := releasedVolume()
+	client := fake.NewClientset(volume)
+	volumes := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer()
+	deleter := &slowDeleter{csibackend.Deleter{Client: client, Driver: &shredder{}, Translator: &shredder{}}, 45 * time.Second, errors.New("in use")}
+	c, err := New(Config{
+		Client: client, Volumes: volumes, Honor: true, Deleter: deleter,
+		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("vanished"), Locks: &controller.KeyLocks{},
+	})
+	if err == nil {
+		err = volumes.GetStore().Add(volume)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+		c.Waiting = tracker
+		time.AfterFunc(40*time.Second, func() {
+			if err := volumes.GetStore().Delete(volume); err != nil {
+				t.Error(err)
+			}
+			c.onVolumeDeleted(volume)
+		})
+		if err := c.Reconcile(t.Context(), volume.Name); !errors.Is(err, deleter.err) {
+			t.Error(err)
+		}
+	})
+	if got := testutil.CollectAndCount(c.Waiting, "exeunt_deletion_waiting"); got != 0 {
+		t.Errorf("the metric counts %d reasons, though no volume is left", got)
 	}
 }
 

@@ -26,6 +26,7 @@ func (c *Controller) trackWait(claim *v1.PersistentVolumeClaim, state protection
 		Blocker: func() (blocker.Blocker, bool) {
 			return podUsesClaim(c.caches.PodsOf(controller.Key(claim)), claim)
 		},
+		Exists: func() bool { return c.caches.HasClaim(claim) },
 	})
 }
 

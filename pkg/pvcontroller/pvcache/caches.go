@@ -81,6 +81,18 @@ func (c *Caches) Volume(name string) *v1.PersistentVolume {
 	return controller.Lookup[*v1.PersistentVolume](c.Volumes, name)
 }
 
+// HasVolume reports whether the cache has the volume, by its UID.
+func (c *Caches) HasVolume(volume *v1.PersistentVolume) bool {
+	now := c.Volume(volume.Name)
+	return now != nil && now.UID == volume.UID
+}
+
+// HasClaim reports whether the cache has the claim, by its UID.
+func (c *Caches) HasClaim(claim *v1.PersistentVolumeClaim) bool {
+	now := c.Claim(controller.Key(claim))
+	return now != nil && now.UID == claim.UID
+}
+
 // Class returns the storage class, nil if there is none.
 func (c *Caches) Class(name string) *storagev1.StorageClass {
 	return controller.Lookup[*storagev1.StorageClass](c.Classes, name)

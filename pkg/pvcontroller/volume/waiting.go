@@ -26,6 +26,7 @@ func (c *Controller) trackWait(volume *v1.PersistentVolume, state protection.Vol
 			key := controller.ClaimKey(volume)
 			return claimExists(volume, c.Caches.Claim(key), c.Caches.PodsOf(key))
 		},
+		Exists: func() bool { return c.Caches.HasVolume(volume) },
 	})
 }
 

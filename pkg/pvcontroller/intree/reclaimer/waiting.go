@@ -34,6 +34,7 @@ func (c *Controller) trackDeletion(volume *v1.PersistentVolume, reason blocker.R
 		Object: waiting.VolumeReference(volume), Finalizer: finalizer.InTree,
 		Since: waiting.VolumeSince(volume), Reason: reason, Reported: reported,
 		Blocker: func() (blocker.Blocker, bool) { return c.pluginDeletes(volume, reason), true },
+		Exists:  func() bool { return c.Caches.HasVolume(volume) },
 	})
 }
 
