@@ -35,6 +35,7 @@ func TestServer(t *testing.T) {
 		"neither Lease nor pod":                  {ProgramState{Lease: LeaseAbsent, Pods: PodsAbsent, Elected: true}, ServerUnseen},
 		"neither Lease nor pod, named":           {ProgramState{Lease: LeaseAbsent, Pods: PodsAbsent, Named: true}, ServerNone},
 		"expired a moment ago":                   {ProgramState{Lease: LeaseExpired, Pods: PodsAbsent, Elected: true, Named: true}, ServerUnseen},
+		"Leases not listed, named":               {ProgramState{Lease: LeaseUnseen, Pods: PodsAbsent, Named: true}, ServerUnseen},
 		"expired long ago, no pod":               {ProgramState{Lease: LeaseExpiredTwice, Pods: PodsAbsent, Elected: true}, ServerNone},
 		"expired long ago, pods not listed":      {ProgramState{Lease: LeaseExpiredTwice, Pods: PodsUnseen, Elected: true}, ServerUnseen},
 	} {

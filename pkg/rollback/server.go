@@ -77,7 +77,7 @@ func (s ProgramState) Server() Server {
 	switch {
 	case seen != ServerUnseen || !s.Named:
 		return seen
-	case s.Lease == LeaseExpired: // its leader, or the next, may renew it
+	case s.Lease == LeaseUnseen, s.Lease == LeaseExpired: // a leader may hold or renew it
 		return ServerUnseen
 	case s.Lease == LeaseOther:
 		return ServerUpstream

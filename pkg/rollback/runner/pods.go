@@ -60,6 +60,8 @@ func containersOf(pod *corev1.Pod) []corev1.Container {
 type programPod struct {
 	namespace, name, workload, container string
 	kind                                 programKind
+	// election is the namespace of the Leases by the arguments, "" for that of the pod.
+	election string
 }
 
 // readPods finds the pods of the programs.
@@ -88,10 +90,28 @@ func (s *observation) addPod(pod *corev1.Pod) {
 		case loopsKind:
 			s.programs.loops = max(s.programs.loops, loopsOf(&container))
 		case provisionerKind, pvControllerKind:
-			s.programs.pods = append(s.programs.pods, programPod{pod.Namespace, pod.Name, workloadOf(pod), container.Name, kind})
+			s.programs.pods = append(s.programs.pods, programPod{pod.Namespace, pod.Name, workloadOf(pod), container.Name, kind, electionNamespace(&container)})
 		case otherKind:
 		}
 	}
+}
+
+// electionNamespace returns the value of --leader-election-namespace, "" without the flag. A
+// value that the container reads from its environment is not known.
+func electionNamespace(container *corev1.Container) string {
+	words := slices.Concat(container.Command, container.Args)
+	found := ""
+	for i, word := range words {
+		name, value, has := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		switch {
+		case name != "leader-election-namespace" || !strings.HasPrefix(word, "-"):
+		case has:
+			found = value
+		case i+1 < len(words):
+			found = words[i+1]
+		}
+	}
+	return found
 }
 
 // workloadOf returns kind/name of the workload of the pod, as kubectl takes it.

@@ -65,28 +65,29 @@ func (p *programs) drivers() []string {
 	return slices.Compact(all)
 }
 
-// hasPods returns whether pods of the namespace, "" for any, run the program.
+// hasPods returns whether pods run the program with Leases in the namespace, "" for any.
 func (p *programs) hasPods(namespace string, kind programKind) rollback.Pods {
-	if !p.podsSeen {
-		return rollback.PodsUnseen
-	}
 	for _, pod := range p.pods {
-		if pod.kind == kind && (namespace == "" || pod.namespace == namespace) {
+		if pod.kind == kind && (namespace == "" || pod.namespace == namespace || pod.election == namespace) {
 			return rollback.PodsPresent
 		}
+	}
+	if !p.podsSeen {
+		return rollback.PodsUnseen
 	}
 	return rollback.PodsAbsent
 }
 
-// lease returns the state of a leader Lease.
+// lease returns the state of a leader Lease. Of Leases that were listed in part only a leader
+// of Exeunt is certain: another namespace may have a second Lease, or the journal.
 func (s *observation) lease(namespace, name string) rollback.LeaderLease {
 	lease := s.programs.leases[[2]string{namespace, name}]
-	if lease == nil && !s.programs.leasesSeen {
-		return rollback.LeaseUnseen
-	}
 	state := leaderLease(lease, s.reader.Now())
-	if state == rollback.LeaseOther && s.programs.isHeldByPod(lease) {
+	switch {
+	case state == rollback.LeaseExeunt, state == rollback.LeaseOther && s.programs.isHeldByPod(lease):
 		return rollback.LeaseExeunt
+	case !s.programs.leasesSeen:
+		return rollback.LeaseUnseen
 	}
 	return state
 }
@@ -124,20 +125,19 @@ func (p *programs) elected(owner journal.Journal) bool {
 	return unresolved || !has
 }
 
-// states returns what was seen of each provisioner of the driver: one per journal, else one
-// per leader Lease with the name for the driver.
+// states returns what was seen of each provisioner of the driver: one per journal, and one
+// per leader Lease with the name for the driver in a namespace without its journal.
 func (s *observation) states(driver string) []rollback.ProgramState {
 	var all []rollback.ProgramState
+	namespaces := map[string]bool{}
 	for _, lease := range s.programs.journals {
 		if lease.owner.Driver == driver {
 			all = append(all, s.provisioner(lease.owner))
+			namespaces[lease.owner.Namespace] = true
 		}
 	}
-	if len(all) > 0 {
-		return all
-	}
 	for key := range s.programs.leases {
-		if key[1] == identity.LeaseName(driver) {
+		if key[1] == identity.LeaseName(driver) && !namespaces[key[0]] {
 			all = append(all, s.provisioner(journal.Journal{Namespace: key[0], Driver: driver}))
 		}
 	}
@@ -174,7 +174,7 @@ func mostCautious(a, b rollback.Server) rollback.Server {
 func (s *observation) anyServer() rollback.Server {
 	drivers := s.programs.drivers()
 	if len(drivers) == 0 {
-		drivers = append(drivers, s.options.Stopped...)
+		drivers = slices.DeleteFunc(slices.Clone(s.options.Stopped), func(name string) bool { return name == PVController })
 	}
 	if len(drivers) == 0 {
 		return s.server("")

@@ -41,6 +41,9 @@ func (s *observation) stepProvisioners(early bool) Step {
 	if s.programs.hasPods("", provisionerKind) == rollback.PodsPresent && step.State == rollback.Done {
 		step.State = rollback.DecideSwap(rollback.SwapState{Server: rollback.ServerExeunt, Early: early})
 	}
+	if !s.programs.podsSeen && step.State == rollback.Done {
+		step.State = rollback.Blocked
+	}
 	if step.State != rollback.Done && early {
 		step.Text = append(step.Text, "First finish the steps above.")
 	}
@@ -91,8 +94,9 @@ func (s *observation) stepLoops(early bool) Step {
 	if s.programs.loops == loopsOff {
 		step.State = max(step.State, rollback.DecideSwap(rollback.SwapState{Server: rollback.ServerExeunt, Early: early}))
 	}
-	if !s.programs.leasesSeen {
+	if unread := !s.programs.leasesSeen || !s.programs.podsSeen; unread && step.State == rollback.Done {
 		step.State = rollback.Blocked
+		return step
 	}
 	if step.State == rollback.Done {
 		if s.programs.loops == loopsUnseen {

@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/rollback"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+const driver = "csi.example.com"
+
+// observed returns an observation of the Leases, with no pods. Its Reader has no cluster.
+func observed(t *testing.T, leases map[[2]string]*coordinationv1.Lease, journals ...string) *observation {
+	t.Helper()
+	reader, err := cluster.NewReaderWithClock(&rest.Config{Host: "http://127.0.0.1:1"}, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &observation{options: &Options{}, reader: reader, programs: programs{leasesSeen: true, podsSeen: true, leases: leases}}
+	for _, namespace := range journals {
+		owner := journal.Journal{Namespace: namespace, Driver: driver}
+		lease := owner.Lease(journal.KindActive, 0, "pod_exeunt", journal.Custody{LeaderLease: "u"}, map[types.UID]string{})
+		s.programs.journals = append(s.programs.journals, journalLease{lease, owner, journal.KindActive, 0})
+	}
+	return s
+}
+
+// named returns a Lease in the namespace, as programs holds it.
+func named(namespace string, lease *coordinationv1.Lease) map[[2]string]*coordinationv1.Lease {
+	lease.Namespace, lease.Name = namespace, "csi-example-com"
+	return map[[2]string]*coordinationv1.Lease{{namespace, lease.Name}: lease}
+}
+
+func TestLeaderInAnotherNamespaceServes(t *testing.T) {
+	leases := named("new", lease("pod_exeunt", time.Second))
+	leases[[2]string{"old", "csi-example-com"}] = lease("", time.Hour)
+	s := observed(t, leases, "old")
+	if got := s.server(driver); got != rollback.ServerExeunt {
+		t.Errorf("server = %v, want the leader beside an old journal", got)
+	}
+}
+
+func TestPodWithLeasesInAnotherNamespaceServes(t *testing.T) {
+	s := observed(t, named("leases", lease("pod_exeunt", time.Hour)), "leases")
+	if got := s.server(driver); got != rollback.ServerNone {
+		t.Fatalf("server without pods = %v: the test proves nothing", got)
+	}
+	for name, words := range map[string][]string{"one word": {"--leader-election-namespace=leases"}, "two words": {"--leader-election-namespace", "leases"}} {
+		t.Run(name, func(t *testing.T) {
+			s.programs.pods = nil
+			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "r/exeunt/provisioner:v1", Args: append([]string{"--leader-election"}, words...)}}}}
+			pod.Namespace = "driver"
+			s.addPod(pod)
+			if got := s.server(driver); got != rollback.ServerExeunt {
+				t.Errorf("server = %v, want the pod that waits to lead", got)
+			}
+		})
+	}
+}
+
+// A list that fails after its first page has shown neither all Leases nor all pods.
+func TestPartOfListNeverShowsTheEnd(t *testing.T) {
+	for name, change := range map[string]func(*observation){
+		"Leases":                  func(s *observation) { s.programs.leasesSeen = false },
+		"Leases, driver is named": func(s *observation) { s.programs.leasesSeen, s.options.Stopped = false, []string{driver} },
+		"pods":                    func(s *observation) { s.programs.podsSeen = false },
+		"pods, a pod was seen, driver is named": func(s *observation) {
+			s.programs.podsSeen, s.options.Stopped = false, []string{driver}
+			s.programs.pods = []programPod{{namespace: "n", kind: provisionerKind}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := observed(t, named("n", lease("pod_exeunt", time.Hour)), "n")
+			change(s)
+			if got := s.server(driver); got.Ended() {
+				t.Errorf("server = %v after a part of the list", got)
+			}
+		})
+	}
+}
+
+func TestLeaderOnFirstPageServes(t *testing.T) {
+	s := observed(t, named("n", lease("pod_exeunt", time.Second)), "n")
+	s.programs.leasesSeen = false
+	if got := s.server(driver); got != rollback.ServerExeunt {
+		t.Errorf("server = %v", got)
+	}
+}
+
+func TestStoppedPVControllerIsNoProvisioner(t *testing.T) {
+	s := observed(t, nil)
+	s.options.Stopped = []string{PVController}
+	if got := s.anyServer(); got != rollback.ServerUnseen {
+		t.Errorf("server of claims without a driver = %v", got)
+	}
+}
+
+func TestUnreadPodsBlockTheSwap(t *testing.T) {
+	s := observed(t, nil)
+	if a, b := s.stepProvisioners(false), s.stepLoops(false); a.State != rollback.Done || b.State != rollback.Done {
+		t.Fatalf("in a cluster without Exeunt: %v, %v", a.State, b.State)
+	}
+	s.programs.podsSeen = false
+	if a, b := s.stepProvisioners(false), s.stepLoops(false); a.State != rollback.Blocked || b.State != rollback.Blocked {
+		t.Errorf("pods were not read: %v, %v, want blocked", a.State, b.State)
+	}
+}
