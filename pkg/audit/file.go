@@ -159,6 +159,8 @@ func readDocument(decoder *json.Decoder, visit func(Volume) error) error {
 			return err
 		}
 		switch {
+		case key == "nextToken" || key == "next_token":
+			err = readToken(decoder)
 		case key != "volumes" && key != "entries":
 			var ignored json.RawMessage
 			err = decoder.Decode(&ignored)
@@ -177,6 +179,19 @@ func readDocument(decoder *json.Decoder, visit func(Volume) error) error {
 	}
 	if !found {
 		return errors.New("the object has no field volumes")
+	}
+	return nil
+}
+
+// readToken refuses one page of a ListVolumesResponse: further pages may have clones of its
+// volumes.
+func readToken(decoder *json.Decoder) error {
+	var token any
+	if err := decoder.Decode(&token); err != nil {
+		return err
+	}
+	if token != nil && token != "" {
+		return errors.New("it is one page of several: nextToken is set, so write all pages into one list")
 	}
 	return nil
 }

@@ -56,6 +56,8 @@ func TestWrongFileIsRefusedInASentence(t *testing.T) {
 		"wrong size":          {`[{"handle":"a","size":"much"}]`, "neither a number of bytes nor a quantity"},
 		"no volumes":          {`{"disks":[]}`, "the object has no field volumes"},
 		"volumes twice":       {`{"volumes":[],"entries":[]}`, "the field volumes is there twice"},
+		"first page only":     {`{"entries":[{"volume":{"volumeId":"a"}}],"nextToken":"t"}`, "it is one page of several"},
+		"token in front":      {`{"nextToken":"t","volumes":[{"handle":"a"}]}`, "it is one page of several"},
 		"no array":            {`{"volumes":{}}`, "the field volumes is no array"},
 		"a text":              {`"a"`, "want an array of volumes"},
 		"two documents":       {`[] []`, "a second JSON document follows"},
