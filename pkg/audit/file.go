@@ -225,19 +225,23 @@ func (s *survey) readDetails() error {
 	}
 	s.details = map[string]Volume{}
 	return ReadFile(s.File, func(volume Volume) {
+		s.first.sources.add(volume.Source)
 		if s.second.candidates.has(volume.Handle) {
 			s.details[volume.Handle] = volume
 		}
 	})
 }
 
-// withDetails returns a volume of the driver with what the file adds: name, age and size.
+// withDetails returns a volume of the driver with what the file adds: name, age, size and
+// nodes.
 func (s *survey) withDetails(volume Volume) Volume {
 	known, found := s.details[volume.Handle]
 	if !found {
 		return volume
 	}
+	volume.driverName = volume.Name
 	volume.Name, volume.Size = cmp.Or(known.Name, volume.Name), cmp.Or(volume.Size, known.Size)
 	volume.Created, volume.Age = known.Created, known.Age
+	volume.Attached = volume.Attached || known.Attached
 	return volume
 }

@@ -7,20 +7,25 @@ import "github.com/exeunt-io/exeunt/pkg/audit/verdict"
 
 // attaches reports whether a VolumeAttachment may be about the volume.
 func (r *references) attaches(volume Volume, unnamed bool) bool {
-	return unnamed && r.anyAttached || r.attached.has(volume.Handle) || r.attachedNames.has(volume.Name)
+	return unnamed && r.anyAttached || r.attached.has(volume.Handle) || volume.isIn(r.attachedNames)
 }
 
 // leavesUnresolved reports whether an unresolved or unreadable journal entry may be about
 // the volume.
 func (r *references) leavesUnresolved(volume Volume, unnamed bool) bool {
 	return r.unreadable || unnamed && r.anyUnresolved ||
-		r.unresolvedTexts.has(volume.Handle) || r.unresolvedTexts.has(volume.Name) || volume.names(&r.unresolved)
+		volume.isIn(r.unresolvedTexts) || volume.names(&r.unresolved)
 }
 
 // creates reports whether a claim or a journal entry may be about the volume.
 func (r *references) creates(volume Volume, unnamed bool) bool {
 	return unnamed && r.anyInFlight ||
-		r.entryTexts.has(volume.Handle) || r.entryTexts.has(volume.Name) || volume.names(&r.entries) || volume.names(&r.claims)
+		volume.isIn(r.entryTexts) || volume.names(&r.entries) || volume.names(&r.claims)
+}
+
+// isIn reports whether the texts have the handle or a name of the volume.
+func (v Volume) isIn(texts set) bool {
+	return texts.has(v.Handle) || texts.has(v.Name) || texts.has(v.driverName)
 }
 
 // names reports whether handle, name or context of the volume name one of the claims.

@@ -30,6 +30,8 @@ type Volume struct {
 	Handle string
 	// Name is the requested name, "" if unknown.
 	Name string
+	// driverName is the name that the driver lists, if a file has another, or "".
+	driverName string
 	// Size is in bytes, 0 if unknown.
 	Size int64
 	// Created is the time of creation, or Age the age as the file has it; empty if unknown.
