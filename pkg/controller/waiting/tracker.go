@@ -16,6 +16,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
+// pause is the time between two events: the recorder drops events, those of other senders
+// too, if the API server does not take them soon enough.
+const pause = 20 * time.Millisecond
+
 // Deletion is a deletion that waits.
 type Deletion struct {
 	Object v1.ObjectReference
@@ -146,7 +150,7 @@ func (t *Tracker) Run(ctx context.Context) {
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
-		for t.next(ctx) {
+		for ctx.Err() == nil && t.next(ctx) {
 		}
 	})
 	<-ctx.Done()
@@ -169,6 +173,10 @@ func (t *Tracker) next(ctx context.Context) bool {
 	current, waits := deletion.Blocker()
 	if event := t.decide(ctx, object, current, waits); event != "" {
 		t.send(deletion.Object, event)
+		select {
+		case <-t.clock.After(pause):
+		case <-ctx.Done():
+		}
 	}
 	return true
 }

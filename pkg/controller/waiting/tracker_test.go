@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
@@ -112,6 +113,39 @@ func TestQuickDeletionsHaveNoEvent(t *testing.T) {
 		f.expectEvents(t, "after an hour", 0)
 		if len(f.tracked) != 0 || f.queue.Len() != 0 {
 			t.Errorf("the tracker still has %d deletions, its queue %d", len(f.tracked), f.queue.Len())
+		}
+	})
+}
+
+// slowSink is an API server that takes some time for each event.
+type slowSink struct {
+	record.EventSink
+	created int
+}
+
+func (s *slowSink) Create(event *v1.Event) (*v1.Event, error) {
+	<-time.After(10 * time.Millisecond)
+	s.created++
+	return event, nil
+}
+
+// The recorder drops events that the API server does not take soon enough, those of other
+// senders too.
+func TestManyEventsAreAllSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		sink, broadcaster := &slowSink{}, record.NewBroadcaster()
+		broadcaster.StartRecordingToSink(sink)
+		f.SendTo(broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "test"}), func(string) bool { return false })
+		for i := range 5000 {
+			many := deletion(types.UID(fmt.Sprint(i)))
+			many.Object.Name = fmt.Sprint("data-", i)
+			f.Wait(many)
+		}
+		f.pass(10 * time.Minute)
+		broadcaster.Shutdown()
+		synctest.Wait()
+		if sink.created != 5000 {
+			t.Errorf("the API server got %d events, want 5000", sink.created)
 		}
 	})
 }
