@@ -54,6 +54,26 @@ func DecideOwnFinalizer(known bool, server Server) Decision {
 	return Decision{Remove, Unneeded}
 }
 
+// ClaimFinalizerState is what was seen of the finalizer exeunt.io/provisioning and its claim.
+type ClaimFinalizerState struct {
+	Known  bool
+	Server Server
+	// Interrupted: the claim is being deleted, has no volume, and names its provisioner.
+	Interrupted bool
+	// Named: the administrator says that the provisioner has ended for good.
+	Named bool
+}
+
+// DecideClaimFinalizer decides about a finalizer exeunt.io/* of a claim. Upstream's provisioner
+// creates no volume for a deleted claim, and so never finds the one that ours may have created.
+func DecideClaimFinalizer(s ClaimFinalizerState) Decision {
+	decision := DecideOwnFinalizer(s.Known, s.Server)
+	if decision.Removes() && s.Interrupted && !s.Named {
+		return Decision{Refuse, VolumeMayExist}
+	}
+	return decision
+}
+
 // waitFor waits until the program of Exeunt has ended, or was seen to have ended.
 func waitFor(server Server) Decision {
 	if server == ServerExeunt {

@@ -124,6 +124,21 @@ func TestOwnFinalizerStaysWhileProgramMayRun(t *testing.T) {
 	}
 }
 
+func TestFinalizerOfInterruptedClaimStaysWithoutConsent(t *testing.T) {
+	for bits := range 8 {
+		for server := ServerUnseen; server <= ServerNone; server++ {
+			s := ClaimFinalizerState{Known: bits&1 == 1, Interrupted: bits&2 == 2, Named: bits&4 == 4, Server: server}
+			want := DecideOwnFinalizer(s.Known, server)
+			if want.Removes() && s.Interrupted && !s.Named {
+				want = Decision{Refuse, VolumeMayExist}
+			}
+			if got := DecideClaimFinalizer(s); got != want {
+				t.Errorf("DecideClaimFinalizer(%+v) = %v, want %v", s, got, want)
+			}
+		}
+	}
+}
+
 func TestDecideJournal(t *testing.T) {
 	for bits := range 8 {
 		for server := ServerUnseen; server <= ServerNone; server++ {

@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -41,21 +43,33 @@ func (s *observation) readClaims(ctx context.Context) {
 // addClaim adds what may have to be removed from the claim.
 func (s *observation) addClaim(claim *corev1.PersistentVolumeClaim) {
 	object := blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)}
-	server := s.anyServer()
-	if driver := storage.ClaimProvisioner(claim); driver != "" {
+	server, driver := s.anyServer(), provisionerOf(claim)
+	if driver != "" {
 		server = s.server(driver)
 	}
 	for _, name := range ownFinalizers(claim) {
 		remove := func(ctx context.Context) error {
 			return s.patchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Name(name)}}))
 		}
-		decision := rollback.DecideOwnFinalizer(name == string(finalizer.Provisioning), server)
-		s.own.items = append(s.own.items, newItem(object, "finalizer "+name, decision, remove))
+		state := rollback.ClaimFinalizerState{
+			Known: name == string(finalizer.Provisioning), Server: server, Named: s.options.named(driver),
+			Interrupted: claim.DeletionTimestamp != nil && claim.Spec.VolumeName == "" && driver != "",
+		}
+		item := newItem(object, "finalizer "+name, rollback.DecideClaimFinalizer(state), remove)
+		if state.Interrupted {
+			item.Note = fmt.Sprintf("look in storage for a volume of the claim UID %s, then confirm by --stopped %s", claim.UID, driver)
+		}
+		s.own.items = append(s.own.items, item)
 	}
 	for _, key := range ownAnnotations(claim) {
 		decision := rollback.DecideAnnotation(rollback.AnnotationState{Server: server})
 		s.own.items = append(s.own.items, newItem(object, "annotation "+key, decision, nil))
 	}
+}
+
+// provisionerOf returns the driver that creates the volume of the claim, "" for none.
+func provisionerOf(claim *corev1.PersistentVolumeClaim) string {
+	return cmp.Or(claim.Annotations[storage.AnnMigratedTo], storage.ClaimProvisioner(claim))
 }
 
 func (s *observation) patchClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, p *patch.Patch) error {

@@ -170,6 +170,22 @@ func TestLeftoverFinalizerOfClaimIsRemoved(t *testing.T) {
 	}
 }
 
+// Upstream's provisioner leads, and would never find the volume of a deleted claim.
+func TestInterruptedClaimIsNotForgottenWithoutConsent(t *testing.T) {
+	c := newBare(t)
+	claim := c.CreateClaim("interrupted", "none", func(claim *v1.PersistentVolumeClaim) {
+		claim.Finalizers = []string{string(finalizer.Provisioning)}
+		claim.Annotations = map[string]string{"volume.kubernetes.io/storage-provisioner": harness.UnservedDriver}
+	})
+	holdLease(c, deploy.Namespace, "stale-example-com", "upstream")
+	c.DeleteClaim(claim.Name)
+	c.expect(4, []string{"6. blocked", "a volume may have been created", string(claim.UID), "--stopped " + harness.UnservedDriver}, "--confirm")
+	if written := c.writes(); len(written) > 0 {
+		t.Errorf("written: %q", written)
+	}
+	c.expect(0, []string{"removed: finalizer exeunt.io/provisioning"}, "--confirm", "--stopped="+harness.UnservedDriver)
+}
+
 func TestMissingRightsNeverCountAsAbsent(t *testing.T) {
 	c := newBare(t)
 	unserved(c, "late", pending)
