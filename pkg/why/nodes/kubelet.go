@@ -20,22 +20,39 @@ const recent = 10 * time.Minute
 func (o *observation) observeEvents(ctx context.Context, e chain.Explorer) {
 	events, seen := cluster.EventsOf(ctx, e.Reader(), o.pod.Namespace, string(o.pod.UID))
 	o.state.EventsUnseen = !seen
-	for _, event := range slices.Backward(events) {
-		if isTeardownFailure(event) && e.Reader().Now().Sub(cluster.EventTime(event)) <= recent {
-			o.state.ReportsError = true
-			o.add(blocker.FromEvent, "%s (%d times, last at %s): %s", event.Reason, max(event.Count, 1), blocker.Time(cluster.EventTime(event)), event.Message)
-			return
-		}
+	if event := teardownFailure(events, e.Reader().Now()); event != nil {
+		o.state.ReportsError = true
+		o.add(blocker.FromEvent, "%s (%d times, last at %s): %s", event.Reason, max(event.Count, 1), blocker.Time(cluster.EventTime(*event)), event.Message)
 	}
 }
 
+// teardownFailure returns the latest recent event about a failed teardown, or nil. A later
+// normal event of the same component says that the kubelet went on. Events are sorted, oldest first.
+func teardownFailure(events []corev1.Event, now time.Time) *corev1.Event {
+	var latest *corev1.Event
+	for i := range events {
+		switch event := &events[i]; {
+		case isTeardownFailure(*event):
+			latest = event
+		case latest != nil && event.Type == corev1.EventTypeNormal && event.Source.Component == latest.Source.Component &&
+			cluster.EventTime(*event).After(cluster.EventTime(*latest)):
+			latest = nil
+		}
+	}
+	if latest == nil || now.Sub(cluster.EventTime(*latest)) > recent {
+		return nil
+	}
+	return latest
+}
+
 // isTeardownFailure reports whether the event says that containers or volumes of a pod
-// could not be stopped. A failed probe or preStop hook does not keep a pod.
+// could not be stopped. A failed probe or preStop hook does not keep a pod, nor does a volume
+// that cannot be attached or mounted, whose message names "unmounted volumes".
 func isTeardownFailure(event corev1.Event) bool {
-	if event.Type != corev1.EventTypeWarning || event.Reason == "FailedPreStopHook" {
+	if event.Type != corev1.EventTypeWarning || slices.Contains(notTeardown, event.Reason) {
 		return false
 	}
-	text := strings.ToLower(event.Reason + " " + event.Message)
+	text := strings.ReplaceAll(strings.ToLower(event.Reason+" "+event.Message), "unmounted volumes", "")
 	for _, word := range []string{"failedkillpod", "unmount", "teardown", "tear down", "unmap", "detach"} {
 		if strings.Contains(text, word) {
 			return true
@@ -43,6 +60,9 @@ func isTeardownFailure(event corev1.Event) bool {
 	}
 	return false
 }
+
+// notTeardown are reasons of warnings that do not keep a pod, whatever their messages say.
+var notTeardown = []string{"FailedPreStopHook", "FailedAttachVolume"}
 
 // observeDrivers names the CSI drivers of the pod's volumes that the kubelet does not know:
 // without its driver a volume cannot be unmounted.
