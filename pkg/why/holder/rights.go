@@ -31,8 +31,9 @@ func (s server) selects(w workload) bool {
 // group that fits the finalizer.
 func (f Finder) webhookServers(ctx context.Context, object *unstructured.Unstructured, finalizer string) []server {
 	services := f.conversionServices(ctx, object)
-	for _, webhook := range f.webhooks(ctx) {
-		if slices.ContainsFunc(webhook.groups, func(g string) bool { return isGroupOf(g, object, finalizer) }) {
+	webhooks, _ := f.webhooks(ctx)
+	for _, webhook := range webhooks {
+		if slices.ContainsFunc(webhook.groups(), func(g string) bool { return isGroupOf(g, object, finalizer) }) {
 			services = append(services, webhook.services...)
 		}
 	}
@@ -58,10 +59,16 @@ func isCustom(group string) bool {
 
 // withGoneWebhook marks the controller as uninstalled if its own webhooks call Services in
 // namespaces that do not exist. Policy engines have webhooks for many groups: those count not.
+// All webhooks have to be seen, for one that was not may call a living Service.
 func (f Finder) withGoneWebhook(ctx context.Context, finding Finding, object *unstructured.Unstructured, finalizer string) Finding {
+	ref, found := f.Reader.Find(object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName())
+	webhooks, seen := f.webhooks(ctx)
+	if !found || !seen {
+		return finding
+	}
 	services := f.conversionServices(ctx, object)
-	for _, webhook := range f.webhooks(ctx) {
-		if !slices.ContainsFunc(webhook.groups, func(g string) bool { return !isGroupOf(g, object, finalizer) }) {
+	for _, webhook := range webhooks {
+		if webhook.isOwn(object, finalizer, ref.Resource.Resource) {
 			services = append(services, webhook.services...)
 		}
 	}
@@ -80,26 +87,45 @@ func (f Finder) withGoneWebhook(ctx context.Context, finding Finding, object *un
 	return finding
 }
 
-// webhook is a configuration of admission webhooks: the groups of its rules, and the
-// Services that it calls.
+// webhook is a configuration of admission webhooks: its rules, and the Services that it
+// calls.
 type webhook struct {
-	groups   []string
+	rules    []admissionv1.Rule
 	services []types.NamespacedName
+}
+
+// groups returns the groups of the rules.
+func (w *webhook) groups() []string {
+	var groups []string
+	for _, rule := range w.rules {
+		groups = append(groups, rule.APIGroups...)
+	}
+	return groups
+}
+
+// isOwn reports whether the configuration belongs to the operator of the object: it is for
+// the resource of the object, and for groups of the operator alone. Operators share groups,
+// and a configuration without rules tells nothing.
+func (w *webhook) isOwn(object *unstructured.Unstructured, finalizer, resource string) bool {
+	group := object.GroupVersionKind().Group
+	return slices.ContainsFunc(w.rules, func(rule admissionv1.Rule) bool {
+		return slices.Contains(rule.APIGroups, group) && containsAnyOf(rule.Resources, resource, "*", "*/*", resource+"/*")
+	}) && !slices.ContainsFunc(w.groups(), func(g string) bool { return !isGroupOf(g, object, finalizer) })
 }
 
 func (w *webhook) add(client admissionv1.WebhookClientConfig, rules []admissionv1.RuleWithOperations) {
 	for _, rule := range rules {
-		w.groups = append(w.groups, rule.APIGroups...)
+		w.rules = append(w.rules, rule.Rule)
 	}
 	if client.Service != nil {
 		w.services = append(w.services, types.NamespacedName{Namespace: client.Service.Namespace, Name: client.Service.Name})
 	}
 }
 
-// webhooks returns the configurations of admission webhooks of the cluster.
-func (f Finder) webhooks(ctx context.Context) []webhook {
-	var all []webhook
-	validating, _ := cluster.List(ctx, f.Reader, cluster.ValidatingWebhookConfigurations, cluster.Selection{})
+// webhooks returns the configurations of admission webhooks of the cluster, and whether all
+// were seen.
+func (f Finder) webhooks(ctx context.Context) (all []webhook, seen bool) {
+	validating, first := cluster.List(ctx, f.Reader, cluster.ValidatingWebhookConfigurations, cluster.Selection{})
 	for _, configuration := range validating {
 		var one webhook
 		for _, w := range configuration.Webhooks {
@@ -107,7 +133,7 @@ func (f Finder) webhooks(ctx context.Context) []webhook {
 		}
 		all = append(all, one)
 	}
-	mutating, _ := cluster.List(ctx, f.Reader, cluster.MutatingWebhookConfigurations, cluster.Selection{})
+	mutating, second := cluster.List(ctx, f.Reader, cluster.MutatingWebhookConfigurations, cluster.Selection{})
 	for _, configuration := range mutating {
 		var one webhook
 		for _, w := range configuration.Webhooks {
@@ -115,7 +141,7 @@ func (f Finder) webhooks(ctx context.Context) []webhook {
 		}
 		all = append(all, one)
 	}
-	return all
+	return all, first && second
 }
 
 // conversionServices returns the Service of the conversion webhook of the object's
