@@ -6,11 +6,31 @@ import "strings"
 // are no refusal.
 var inProgress = []string{"code = DeadlineExceeded", "code = Aborted", "code = Canceled", "context deadline exceeded", "context canceled"}
 
-// IsRefusal reports whether the message of a failed call is a refusal, and not a call that
-// takes longer than its time limit.
+// ended are parts of messages about an obstacle that why reads itself: the message may be
+// older than the end of the obstacle. All parts of a line have to be there.
+var ended = [][]string{
+	{"is still attached to"}, {"error getting secret", "not found"}, {"the deletion secret", "does not exist"},
+}
+
+// IsRefusal reports whether the message of a failed call is a refusal. A call that takes
+// longer than its time limit is none, and neither is an obstacle that is read from the cluster.
 func IsRefusal(message string) bool {
 	for _, part := range inProgress {
 		if strings.Contains(message, part) {
+			return false
+		}
+	}
+	for _, parts := range ended {
+		if containsAll(message, parts) {
+			return false
+		}
+	}
+	return true
+}
+
+func containsAll(text string, parts []string) bool {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
 			return false
 		}
 	}

@@ -196,10 +196,14 @@ func TestFeatureOfAllIsOffOnlyIfAllAreOff(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	for message, want := range map[string]bool{
-		"rpc error: code = FailedPrecondition desc = volume has snapshots":           true,
-		"rpc error: code = Internal desc = failed":                                   true,
-		"rpc error: code = DeadlineExceeded desc = context deadline exceeded":        false,
-		"rpc error: code = Aborted desc = an operation with the given volume exists": false,
+		"rpc error: code = FailedPrecondition desc = volume has snapshots":                                   true,
+		"rpc error: code = Internal desc = failed":                                                           true,
+		"rpc error: code = DeadlineExceeded desc = context deadline exceeded":                                false,
+		"rpc error: code = Aborted desc = an operation with the given volume exists":                         false,
+		"persistentvolume pvc-1 is still attached to node node-1":                                            false,
+		`error getting secret s in namespace n: secrets "s" not found`:                                       false,
+		`error getting secret s in namespace n: secrets "s" is forbidden`:                                    true,
+		"the deletion secret n/s of the volume does not exist; the volume is deleted once the secret exists": false,
 	} {
 		if got := IsRefusal(message); got != want {
 			t.Errorf("IsRefusal(%q) = %v, want %v", message, got, want)

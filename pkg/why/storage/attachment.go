@@ -50,7 +50,7 @@ func judgeAttachment(ctx context.Context, e chain.Explorer, attachment *storagev
 		facts = append(facts, nodeEvidence(node))
 	}
 	if failed := attachment.Status.DetachError; failed != nil {
-		s.Error = failed.Time.IsZero() || isRecent(e.Reader(), failed.Time.Time)
+		s.Error = (failed.Time.IsZero() || isRecent(e.Reader(), failed.Time.Time)) && volume.IsRefusal(failed.Message)
 		facts = append(facts, evidence(blocker.FromField, "status.detachError of %s: %s", blocker.Time(failed.Time.Time), failed.Message))
 	}
 	return volume.Attachment(s), finding, facts

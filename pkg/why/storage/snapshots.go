@@ -244,6 +244,21 @@ func (k snapshotKinds) boundTo(ctx context.Context, e chain.Explorer, content *u
 	return volume.Yes, object, facts
 }
 
+// isCreationError reports whether an error of that time is one of creating the snapshot: the
+// content names no snapshot in storage, and was deleted later.
+func isCreationError(content *unstructured.Unstructured, at time.Time) bool {
+	for _, path := range [][]string{
+		{"spec", "source", "snapshotHandle"}, {"spec", "source", "groupSnapshotHandles", "volumeGroupSnapshotHandle"},
+		{"status", "snapshotHandle"}, {"status", "volumeGroupSnapshotHandle"},
+	} {
+		if handle, _, _ := unstructured.NestedString(content.Object, path...); handle != "" {
+			return false
+		}
+	}
+	deletion := content.GetDeletionTimestamp()
+	return deletion != nil && at.Before(deletion.Time)
+}
+
 // contentError reports whether the deletion of the snapshot in storage fails now.
 func contentError(ctx context.Context, e chain.Explorer, content *unstructured.Unstructured) (volume.Fact, []blocker.Evidence) {
 	var facts []blocker.Evidence
@@ -251,7 +266,7 @@ func contentError(ctx context.Context, e chain.Explorer, content *unstructured.U
 	if message, _, _ := unstructured.NestedString(content.Object, "status", "error", "message"); message != "" {
 		text, _, _ := unstructured.NestedString(content.Object, "status", "error", "time")
 		at, err := time.Parse(time.RFC3339, text)
-		failed = err == nil && isRecent(e.Reader(), at) && volume.IsRefusal(message)
+		failed = err == nil && isRecent(e.Reader(), at) && !isCreationError(content, at) && volume.IsRefusal(message)
 		facts = append(facts, evidence(blocker.FromField, "status.error of %s: %s", text, message))
 	}
 	events, seen := cluster.EventsOf(ctx, e.Reader(), "", string(content.GetUID()))
