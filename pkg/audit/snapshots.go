@@ -148,29 +148,42 @@ func (r *reading) addHandleList(value any) {
 // readSnapshotSources asks the driver for the source volumes of snapshots that contents name
 // without a source.
 func (s *survey) readSnapshotSources(ctx context.Context) {
-	if s.Driver == nil || len(s.refs.snapshotIDs) == 0 || !s.Driver.ListsSnapshots() {
-		return
+	switch {
+	case len(s.refs.snapshotIDs) == 0:
+	case s.Driver == nil:
+		s.refs.miss("the volumes of imported snapshots are not known without --csi-address")
+	case !s.Driver.ListsSnapshots():
+		s.refs.miss(fmt.Sprintf("driver %s has no capability LIST_SNAPSHOTS, so the volumes of imported snapshots are not known", s.driverName))
+	default:
+		if err := s.listSnapshots(ctx); err != nil {
+			s.refs.miss(fmt.Sprintf("driver %s did not list its snapshots: %v", s.driverName, err))
+		}
 	}
-	tokens := set{}
+}
+
+// listSnapshots adds the source volumes of imported snapshots.
+func (s *survey) listSnapshots(ctx context.Context) error {
+	pages := pageCheck{seen: set{}, tokens: set{}}
 	request := &spec.ListSnapshotsRequest{MaxEntries: pageSize}
 	for {
 		page, err := s.Driver.ListSnapshots(ctx, request)
 		if err != nil {
-			s.refs.miss(fmt.Sprintf("driver %s did not list its snapshots: %v", s.driverName, err))
-			return
+			return err
 		}
 		for _, entry := range page.GetEntries() {
-			if snapshot := entry.GetSnapshot(); s.refs.snapshotIDs.has(snapshot.GetSnapshotId()) {
+			snapshot := entry.GetSnapshot()
+			if err := pages.addEntry("snapshot", snapshot.GetSnapshotId()); err != nil {
+				return err
+			}
+			if s.refs.snapshotIDs.has(snapshot.GetSnapshotId()) {
 				s.refs.use(s.refs.snapshots, snapshot.GetSourceVolumeId())
 			}
 		}
-		switch request.StartingToken = page.GetNextToken(); {
-		case request.StartingToken == "":
-			return
-		case tokens.has(request.StartingToken):
-			s.refs.miss(fmt.Sprintf("driver %s did not list its snapshots: page token %q is repeated", s.driverName, request.StartingToken))
-			return
+		if request.StartingToken = page.GetNextToken(); request.StartingToken == "" {
+			return nil
 		}
-		tokens.add(request.StartingToken)
+		if err := pages.addToken(request.StartingToken, len(page.GetEntries())); err != nil {
+			return err
+		}
 	}
 }

@@ -116,22 +116,34 @@ func (p *pageCheck) add(page *spec.ListVolumesResponse) error {
 		return fmt.Errorf("a page has %d entries, at most %d were requested", count, pageSize)
 	}
 	for _, entry := range page.GetEntries() {
-		handle := entry.GetVolume().GetVolumeId()
-		switch {
-		case handle == "":
-			return errors.New("an entry has no volume ID")
-		case p.seen.has(handle):
-			return fmt.Errorf("volume %q is listed twice", handle)
+		if err := p.addEntry("volume", entry.GetVolume().GetVolumeId()); err != nil {
+			return err
 		}
-		p.seen.add(handle)
 	}
-	if p.empty++; len(page.GetEntries()) > 0 {
+	if token := page.GetNextToken(); token != "" {
+		return p.addToken(token, len(page.GetEntries()))
+	}
+	return nil
+}
+
+// addEntry returns the error in the next entry, a volume or a snapshot.
+func (p *pageCheck) addEntry(kind, id string) error {
+	switch {
+	case id == "":
+		return fmt.Errorf("an entry has no %s ID", kind)
+	case p.seen.has(id):
+		return fmt.Errorf("%s %q is listed twice", kind, id)
+	}
+	p.seen.add(id)
+	return nil
+}
+
+// addToken returns the error in the token of a page with that many entries.
+func (p *pageCheck) addToken(token string, entries int) error {
+	if p.empty++; entries > 0 {
 		p.empty = 0
 	}
-	token := page.GetNextToken()
 	switch {
-	case token == "":
-		return nil
 	case p.tokens.has(token):
 		return fmt.Errorf("page token %q is repeated", token)
 	case p.empty > maxEmptyPages:
