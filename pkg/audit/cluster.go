@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,10 +114,17 @@ func (r *reading) readJournals(ctx context.Context) {
 			return "", err
 		}
 		for i := range list.Items {
-			r.refs.addLease(&list.Items[i])
+			r.addLease(&list.Items[i])
 		}
 		return list.Continue, nil
 	})
+}
+
+// addLease adds the entries of a journal, and records an entry that cannot be read.
+func (r *reading) addLease(lease *coordinationv1.Lease) {
+	if err := r.refs.addLease(lease); err != nil {
+		r.refs.miss(fmt.Sprintf("Lease %s/%s in cluster %s has a journal entry that cannot be read: %v", lease.Namespace, lease.Name, r.Name, err))
+	}
 }
 
 func (r *reading) readClaims(ctx context.Context) {

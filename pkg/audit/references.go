@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -84,8 +85,9 @@ func (r *references) isOwn(provisioner string) bool {
 }
 
 // addLease adds the entries of a journal. Entries in a Lease that is not named as a journal
-// count too: a user may have removed labels and annotations.
-func (r *references) addLease(lease *coordinationv1.Lease) {
+// count too: a user may have removed labels and annotations. The error is about an entry
+// that cannot be read.
+func (r *references) addLease(lease *coordinationv1.Lease) (unreadable error) {
 	owner, kind, _, isJournal := journal.Find(lease)
 	unresolved := isJournal && kind == journal.KindUnresolved
 	for uid, text := range journal.Encoded(lease) {
@@ -99,6 +101,7 @@ func (r *references) addLease(lease *coordinationv1.Lease) {
 			r.anyInFlight = true
 			r.anyUnresolved = r.anyUnresolved || unresolved
 			r.unreadable = r.unreadable || err != nil
+			unreadable = cmp.Or(unreadable, err)
 		}
 		if err != nil {
 			continue
@@ -110,6 +113,7 @@ func (r *references) addLease(lease *coordinationv1.Lease) {
 			r.use(r.clones, request.GetVolumeContentSource().GetVolume().GetVolumeId())
 		}
 	}
+	return unreadable
 }
 
 // addClaim adds a claim.
@@ -174,8 +178,11 @@ func (r *references) handleOf(volume *v1.PersistentVolume) (driver, handle strin
 		return "", "", nil
 	}
 	translated, err := r.library.For(r.driver).Volume(volume)
-	if err != nil {
+	switch {
+	case err != nil && r.isOwn(r.library.PluginOf(volume)):
 		return "", "", err
+	case err != nil: // a disk of another storage system
+		return "", "", nil
 	}
 	return translated.Spec.CSI.Driver, translated.Spec.CSI.VolumeHandle, nil
 }

@@ -117,7 +117,7 @@ func (s *survey) state(volume Volume, twice bool) verdict.State {
 		SnapshotSource:  refs.snapshots.has(handle),
 		CloneSource:     refs.clones.has(handle) || s.first.sources.has(handle) || s.second.sources.has(handle),
 		Inline:          refs.inline.has(handle) || verdict.IsKubeletHandle(handle),
-		HandleAlike:     refs.alike.has(verdict.Spelling(handle)),
+		HandleAlike:     refs.alike.has(verdict.Spelling(handle)) && !refs.entryTexts.has(handle) && !refs.unresolvedTexts.has(handle),
 		EntryUnresolved: refs.leavesUnresolved(volume, unnamed),
 		InFlight:        refs.creates(volume, unnamed),
 		Enumerated:      s.enumerated,
