@@ -90,21 +90,32 @@ type reading struct {
 	refs *references
 	// visit is called for each PersistentVolume of the audited driver.
 	visit func(cluster *Cluster, handle string, volume *v1.PersistentVolume)
-	// waiting are the PersistentVolumes in VolumeAttachments of the audited driver, as
-	// hashes, that were not read yet.
-	waiting set
+	// attached are the names of the PersistentVolumes in VolumeAttachments of the audited
+	// driver, as hashes, that were not read yet; true for the name of a provisioned volume.
+	attached map[uint64]bool
 }
 
 // read reads everything that refers to volumes. PersistentVolumes are read last: what
 // creates one, such as a journal entry, goes only after its PersistentVolume exists.
 func (r *reading) read(ctx context.Context) {
-	r.waiting = set{}
+	r.attached = map[uint64]bool{}
 	for _, list := range []func(context.Context){
 		r.readJournals, r.readClaims, r.readAttachments, r.readSnapshots, r.readPods, r.readVolumes,
 	} {
 		list(ctx)
 	}
-	r.refs.anyAttached = r.refs.anyAttached || len(r.waiting) > 0
+	r.addUnknown()
+}
+
+// addUnknown adds the PersistentVolumes that VolumeAttachments name and that do not exist.
+// The name of one that was not provisioned tells nothing of its volume.
+func (r *reading) addUnknown() {
+	for name, provisioned := range r.attached {
+		r.refs.anyAttached = true
+		if !provisioned {
+			r.refs.unknownAttached[name] = struct{}{}
+		}
+	}
 }
 
 func (r *reading) readJournals(ctx context.Context) {
@@ -148,7 +159,7 @@ func (r *reading) readAttachments(ctx context.Context) {
 			return "", err
 		}
 		for i := range list.Items {
-			r.untranslated("VolumeAttachment", list.Items[i].Name, r.refs.addAttachment(&list.Items[i], r.waiting))
+			r.untranslated("VolumeAttachment", list.Items[i].Name, r.refs.addAttachment(&list.Items[i], r.attached))
 		}
 		return list.Continue, nil
 	})
@@ -176,7 +187,7 @@ func (r *reading) readVolumes(ctx context.Context) {
 		}
 		for i := range list.Items {
 			volume := &list.Items[i]
-			delete(r.waiting, hash(volume.Name))
+			delete(r.attached, hash(volume.Name))
 			handle, err := r.refs.addVolume(volume)
 			r.untranslated("PersistentVolume", volume.Name, err)
 			if handle != "" {

@@ -7,7 +7,7 @@ import "github.com/exeunt-io/exeunt/pkg/audit/verdict"
 
 // attaches reports whether a VolumeAttachment may be about the volume.
 func (r *references) attaches(volume Volume, unnamed bool) bool {
-	return unnamed && r.anyAttached || r.attached.has(volume.Handle) || volume.isIn(r.attachedNames)
+	return unnamed && r.anyAttached || len(r.unknownAttached) > 0 || r.attached.has(volume.Handle) || volume.isIn(r.attachedNames)
 }
 
 // leavesUnresolved reports whether an unresolved or unreadable journal entry may be about

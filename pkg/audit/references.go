@@ -38,6 +38,8 @@ type references struct {
 	snapshotIDs set
 	// attachedNames are the names of the PersistentVolumes in VolumeAttachments.
 	attachedNames set
+	// unknownAttached are those of them that do not exist and were not provisioned.
+	unknownAttached set
 	// claims are all claims, entries those with a journal entry, unresolved those with an
 	// unresolved or unreadable entry.
 	claims, entries, unresolved verdict.Claims
@@ -67,7 +69,7 @@ func newReferences(driver string) *references {
 	return &references{
 		driver: driver, plugin: plugin, library: library,
 		recorded: map[uint64]record{}, shared: set{}, alike: set{}, attached: set{}, snapshots: set{}, clones: set{}, inline: set{},
-		attachedNames: set{}, snapshotIDs: set{}, entryTexts: set{}, unresolvedTexts: set{},
+		attachedNames: set{}, unknownAttached: set{}, snapshotIDs: set{}, entryTexts: set{}, unresolvedTexts: set{},
 	}
 }
 
@@ -151,13 +153,13 @@ func kubeletHandle(pod *v1.Pod, volume string) string {
 }
 
 // addAttachment adds a VolumeAttachment. waiting collects the PersistentVolumes that it
-// names, as hashes, until they are read.
-func (r *references) addAttachment(attachment *storagev1.VolumeAttachment, waiting set) error {
+// names until they are read, see reading.attached.
+func (r *references) addAttachment(attachment *storagev1.VolumeAttachment, waiting map[uint64]bool) error {
 	source := attachment.Spec.Source
 	if name := source.PersistentVolumeName; name != nil {
 		r.attachedNames.add(*name)
 		if r.isOwn(attachment.Spec.Attacher) {
-			waiting.add(*name)
+			waiting[hash(*name)] = verdict.Name(*name, nil) == *name
 		}
 	}
 	if source.InlineVolumeSpec == nil {

@@ -7,6 +7,7 @@ import (
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -81,5 +82,49 @@ func TestUnreadableEntryIsTold(t *testing.T) {
 	}
 	if got := decide(r.refs, Volume{Handle: "vol-1", Name: "vol-1"}); got != (verdict.Verdict{Class: verdict.Doubtful, Reason: verdict.Unresolved}) {
 		t.Errorf("verdict: %v", got)
+	}
+}
+
+// TestAttachmentOfAnUnknownVolume attaches a PersistentVolume that no longer exists. The name
+// of an object that nobody provisioned tells nothing of its volume.
+func TestAttachmentOfAnUnknownVolume(t *testing.T) {
+	const provisioned = "pvc-0a1b2c3d-0000-4000-8000-000000000001"
+	for name, tc := range map[string]struct {
+		attached string
+		volume   Volume
+		listed   []string
+		want     verdict.Reason
+	}{
+		"name is not listed":               {"data", Volume{Handle: "vol-1", Name: "disk"}, nil, verdict.Attached},
+		"name is that of another volume":   {"data", Volume{Handle: "vol-1", Name: "disk"}, []string{"data"}, verdict.NoReason},
+		"name is that of the volume":       {"data", Volume{Handle: "vol-1", Name: "data"}, []string{"data"}, verdict.Attached},
+		"provisioned name is not listed":   {provisioned, Volume{Handle: "vol-1", Name: "disk"}, nil, verdict.NoReason},
+		"volumes without names":            {provisioned, Volume{Handle: "vol-1"}, nil, verdict.Attached},
+		"attachment of a recorded volume":  {"", Volume{Handle: "vol-1", Name: "disk"}, nil, verdict.NoReason},
+		"attachment of the other attacher": {"other", Volume{Handle: "vol-1", Name: "disk"}, nil, verdict.NoReason},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refs := newReferences(referenceDriver)
+			r := reading{Cluster: &Cluster{}, refs: refs, attached: map[uint64]bool{}}
+			attachment := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{Attacher: referenceDriver, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &tc.attached}}}
+			if tc.attached == "other" {
+				attachment.Spec.Attacher = "other.example.com"
+			}
+			if err := refs.addAttachment(attachment, r.attached); err != nil {
+				t.Fatal(err)
+			}
+			if tc.attached == "" {
+				delete(r.attached, hash(""))
+			}
+			r.addUnknown()
+			s := &survey{refs: refs, enumerated: true, first: firstList{sources: set{}}, second: secondList{sources: set{}}}
+			for _, listed := range tc.listed {
+				s.second.volumes = append(s.second.volumes, Volume{Handle: "listed-" + listed, Name: listed})
+			}
+			s.findAttached()
+			if got := verdict.Decide(s.state(tc.volume, true)); got.Reason != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
 	}
 }

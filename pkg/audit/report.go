@@ -80,6 +80,7 @@ func (s *survey) report(ghosts []Ghost) *Report {
 	for _, cluster := range s.Clusters {
 		report.Clusters = append(report.Clusters, cluster.Name)
 	}
+	s.findAttached()
 	for _, volume := range s.second.volumes {
 		report.add(volume, verdict.Decide(s.state(volume, s.second.candidates.has(volume.Handle))))
 	}
@@ -103,6 +104,16 @@ func (r *Report) add(volume Volume, decided verdict.Verdict) {
 	case verdict.Doubtful:
 		r.Doubtful = append(r.Doubtful, Doubt{Handle: volume.Handle, Reason: decided.Reason})
 	case verdict.Known:
+	}
+}
+
+// findAttached removes the volumes whose name is listed from those that a VolumeAttachment
+// names and nobody knows.
+func (s *survey) findAttached() {
+	for _, volume := range s.second.volumes {
+		for _, name := range []string{volume.Name, volume.driverName} {
+			delete(s.refs.unknownAttached, hash(name))
+		}
 	}
 }
 
