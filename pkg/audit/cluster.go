@@ -93,12 +93,14 @@ type reading struct {
 	// attached are the names of the PersistentVolumes in VolumeAttachments of the audited
 	// driver, as hashes, that were not read yet; true for the name of a provisioned volume.
 	attached map[uint64]bool
+	// bound are the UIDs of bound claims whose PersistentVolume was not read yet.
+	bound set
 }
 
 // read reads everything that refers to volumes. PersistentVolumes are read last: what
 // creates one, such as a journal entry, goes only after its PersistentVolume exists.
 func (r *reading) read(ctx context.Context) {
-	r.attached = map[uint64]bool{}
+	r.attached, r.bound = map[uint64]bool{}, set{}
 	for _, list := range []func(context.Context){
 		r.readJournals, r.readClaims, r.readAttachments, r.readSnapshots, r.readPods, r.readVolumes,
 	} {
@@ -108,8 +110,10 @@ func (r *reading) read(ctx context.Context) {
 }
 
 // addUnknown adds the PersistentVolumes that VolumeAttachments name and that do not exist.
-// The name of one that was not provisioned tells nothing of its volume.
+// The name of one that was not provisioned tells nothing of its volume. The volume of a claim
+// that lost its PersistentVolume is wanted like that of a claim that waits for one.
 func (r *reading) addUnknown() {
+	r.refs.anyInFlight = r.refs.anyInFlight || len(r.bound) > 0
 	for name, provisioned := range r.attached {
 		r.refs.anyAttached = true
 		if !provisioned {
@@ -146,7 +150,7 @@ func (r *reading) readClaims(ctx context.Context) {
 			return "", err
 		}
 		for i := range list.Items {
-			r.refs.addClaim(&list.Items[i])
+			r.refs.addClaim(&list.Items[i], r.bound)
 		}
 		return list.Continue, nil
 	})
@@ -187,7 +191,7 @@ func (r *reading) readVolumes(ctx context.Context) {
 		}
 		for i := range list.Items {
 			volume := &list.Items[i]
-			delete(r.attached, hash(volume.Name))
+			r.serves(volume)
 			handle, err := r.refs.addVolume(volume)
 			r.untranslated("PersistentVolume", volume.Name, err)
 			if handle != "" {
@@ -196,6 +200,14 @@ func (r *reading) readVolumes(ctx context.Context) {
 		}
 		return list.Continue, nil
 	})
+}
+
+// serves removes the attachments and the claim of the volume from those without one.
+func (r *reading) serves(volume *v1.PersistentVolume) {
+	delete(r.attached, hash(volume.Name))
+	if claim := volume.Spec.ClaimRef; claim != nil {
+		delete(r.bound, hash(string(claim.UID)))
+	}
 }
 
 // page reads all pages of a list. The API server serves all pages from one version of the

@@ -118,11 +118,17 @@ func (r *references) addLease(lease *coordinationv1.Lease) (unreadable error) {
 	return unreadable
 }
 
-// addClaim adds a claim.
-func (r *references) addClaim(claim *metav1.PartialObjectMetadata) {
+// addClaim adds a claim. bound collects the UIDs of bound claims whose volume may be one of
+// the audited driver.
+func (r *references) addClaim(claim *metav1.PartialObjectMetadata, bound set) {
 	r.claims.Add(string(claim.UID))
-	_, bound := claim.Annotations[storage.AnnBindCompleted]
-	if !bound && (r.isOwn(claim.Annotations[storage.AnnStorageProvisioner]) || r.isOwn(claim.Annotations[storage.AnnBetaStorageProvisioner])) {
+	_, isBound := claim.Annotations[storage.AnnBindCompleted]
+	provisioner, older := claim.Annotations[storage.AnnStorageProvisioner], claim.Annotations[storage.AnnBetaStorageProvisioner]
+	isOwn := r.isOwn(provisioner) || r.isOwn(older)
+	switch {
+	case isBound && (isOwn || provisioner+older == ""):
+		bound.add(string(claim.UID))
+	case !isBound && isOwn:
 		r.anyInFlight = true
 	}
 }

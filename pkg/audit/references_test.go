@@ -13,6 +13,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/audit/verdict"
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 const referenceDriver = "d.example.com"
@@ -123,6 +124,39 @@ func TestAttachmentOfAnUnknownVolume(t *testing.T) {
 			}
 			s.findAttached()
 			if got := verdict.Decide(s.state(tc.volume, true)); got.Reason != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestLostClaimKeepsItsVolume reads a bound claim without a PersistentVolume: a volume without
+// a name may be that of the claim.
+func TestLostClaimKeepsItsVolume(t *testing.T) {
+	const uid = "0a1b2c3d-0000-4000-8000-000000000001"
+	for name, tc := range map[string]struct {
+		provisioner string
+		recorded    types.UID
+		want        verdict.Reason
+	}{
+		"lost claim":                  {referenceDriver, "", verdict.CreationInFlight},
+		"volume of another claim":     {referenceDriver, "0a1b2c3d-0000-4000-8000-000000000002", verdict.CreationInFlight},
+		"lost claim of no one":        {"", "", verdict.CreationInFlight},
+		"bound claim":                 {referenceDriver, uid, verdict.NoReason},
+		"lost claim of other drivers": {"other.example.com", "", verdict.NoReason},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := reading{Cluster: &Cluster{}, refs: newReferences(referenceDriver), bound: set{}}
+			claim := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid, Annotations: map[string]string{storage.AnnBindCompleted: "yes"}}}
+			if tc.provisioner != "" {
+				claim.Annotations[storage.AnnStorageProvisioner] = tc.provisioner
+			}
+			r.refs.addClaim(claim, r.bound)
+			if tc.recorded != "" {
+				r.serves(&v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{UID: tc.recorded}}})
+			}
+			r.addUnknown()
+			if got := decide(r.refs, Volume{Handle: "vol-1"}); got.Reason != tc.want {
 				t.Errorf("%v, want %v", got, tc.want)
 			}
 		})
