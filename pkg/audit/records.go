@@ -23,6 +23,22 @@ import (
 // validations is the number of ValidateVolumeCapabilities calls at a time.
 const validations = 8
 
+// maxLate is the number of requests without an answer after which no further
+// PersistentVolume is asked for.
+const maxLate = 2 * validations
+
+// examined counts what was found out about PersistentVolumes that are not listed.
+type examined struct {
+	ghosts []Ghost
+	// unlisted have a volume, or may have one; unanswered are those of them of which the
+	// driver says nothing, skipped those that it was not asked about.
+	unlisted, unanswered, skipped int
+	// late is the number of requests without an answer.
+	late int
+	// example is the name of one that is unlisted, doubtful of one that is unanswered.
+	example, doubtful string
+}
+
 // examineRecords asks the driver for the volume of every PersistentVolume that is not
 // listed, and returns the PersistentVolumes of the first cluster that have no volume.
 func (s *survey) examineRecords(ctx context.Context) []Ghost {
@@ -30,8 +46,7 @@ func (s *survey) examineRecords(ctx context.Context) []Ghost {
 		return nil
 	}
 	var mu sync.Mutex
-	var ghosts []Ghost
-	unlistedCount, example := 0, ""
+	var all examined
 	var group errgroup.Group
 	group.SetLimit(validations)
 	for _, candidate := range s.unlisted {
@@ -39,47 +54,88 @@ func (s *survey) examineRecords(ctx context.Context) []Ghost {
 			continue
 		}
 		group.Go(func() error {
-			class, err := s.examine(ctx, candidate)
+			mu.Lock()
+			giveUp := all.late >= maxLate
+			if giveUp {
+				all.skipped++
+			}
+			mu.Unlock()
+			if giveUp {
+				return nil
+			}
+			found, err := s.examine(ctx, candidate)
 			mu.Lock()
 			defer mu.Unlock()
-			switch {
-			case err != nil:
-				s.refs.miss(err.Error())
-			case class == verdict.Unlisted:
-				unlistedCount++
-				example = cmp.Or(example, candidate.name)
-			case class == verdict.Ghost && candidate.cluster == s.Clusters[0]:
-				ghosts = append(ghosts, Ghost{Handle: candidate.handle, Name: candidate.name, Cluster: candidate.cluster.Name})
-			}
+			s.count(&all, candidate, found, err)
 			return nil
 		})
 	}
 	_ = group.Wait() // the functions return no error
-	if s.lister != nil && s.enumerated && unlistedCount > 0 {
-		s.enumerated = false
-		s.refs.miss(fmt.Sprintf("driver %s does not list the volumes of %d PersistentVolumes, such as %s, and does not say that they do not exist: it may list those of another zone, node or account", s.driverName, unlistedCount, example))
-	}
-	slices.SortFunc(ghosts, func(a, b Ghost) int { return cmp.Compare(a.Name, b.Name) })
-	return ghosts
+	s.missRecords(all)
+	slices.SortFunc(all.ghosts, func(a, b Ghost) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.Compact(all.ghosts) // a list that started over has objects twice
 }
 
-// examine returns the verdict on one PersistentVolume. The object is read live before and
+// count adds what was found out about one PersistentVolume.
+func (s *survey) count(all *examined, candidate unlisted, found finding, err error) {
+	if found.late {
+		all.late++
+	}
+	switch {
+	case err != nil:
+		s.refs.miss(err.Error())
+	case found.class == verdict.Unlisted:
+		all.unlisted++
+		all.example = cmp.Or(all.example, candidate.name)
+		if found.answer == verdict.Unanswered {
+			all.unanswered++
+			all.doubtful = cmp.Or(all.doubtful, candidate.name)
+		}
+	case found.class == verdict.Ghost && candidate.cluster == s.Clusters[0]:
+		all.ghosts = append(all.ghosts, Ghost{Handle: candidate.handle, Name: candidate.name, Cluster: candidate.cluster.Name})
+	}
+}
+
+// missRecords records which volumes the driver did not list, or did not tell anything of.
+func (s *survey) missRecords(all examined) {
+	switch {
+	case s.lister != nil && s.enumerated && all.unlisted > 0:
+		s.enumerated = false
+		s.refs.miss(fmt.Sprintf("driver %s does not list the volumes of %d PersistentVolumes, such as %s, and does not say that they do not exist: it may list those of another zone, node or account", s.driverName, all.unlisted, all.example))
+	case all.unanswered > 0:
+		s.refs.miss(fmt.Sprintf("driver %s does not say of %d PersistentVolumes, such as %s, whether their volumes exist", s.driverName, all.unanswered, all.doubtful))
+	}
+	if all.skipped > 0 {
+		s.refs.miss(fmt.Sprintf("%d PersistentVolumes were not looked at, because %d requests about others did not answer", all.skipped, all.late))
+	}
+}
+
+// finding is what was found out about one PersistentVolume.
+type finding struct {
+	class  verdict.RecordClass
+	answer verdict.Existence
+	// late: the driver or the API server did not answer.
+	late bool
+}
+
+// examine returns what is known of one PersistentVolume. The object is read live before and
 // after the call.
-func (s *survey) examine(ctx context.Context, candidate unlisted) (verdict.RecordClass, error) {
+func (s *survey) examine(ctx context.Context, candidate unlisted) (finding, error) {
 	volume, err := candidate.read(ctx)
 	if volume == nil || err != nil {
-		return verdict.Sound, err
+		return finding{class: verdict.Sound, late: err != nil}, err
 	}
-	state := verdict.RecordState{Answer: s.ask(ctx, candidate.handle, volume)}
+	answer, late := s.ask(ctx, candidate.handle, volume)
+	state := verdict.RecordState{Answer: answer}
 	if volume, err = candidate.read(ctx); err != nil {
-		return verdict.Sound, err
+		return finding{class: verdict.Sound, late: true}, err
 	}
 	if volume != nil {
 		state.Present = true
 		state.Released = storage.PhaseOf(volume.Status.Phase).Released()
 		state.Terminating = volume.DeletionTimestamp != nil
 	}
-	return verdict.DecideRecord(state), nil
+	return finding{verdict.DecideRecord(state), answer, late}, nil
 }
 
 // read reads the PersistentVolume live. It returns nil if it is gone.
@@ -100,8 +156,9 @@ func (u unlisted) read(ctx context.Context) (*v1.PersistentVolume, error) {
 	return volume, nil
 }
 
-// ask asks the driver whether the volume exists. Only NotFound says that it does not.
-func (s *survey) ask(ctx context.Context, handle string, volume *v1.PersistentVolume) verdict.Existence {
+// ask asks the driver whether the volume exists. Only NotFound says that it does not. late
+// means that the driver did not answer.
+func (s *survey) ask(ctx context.Context, handle string, volume *v1.PersistentVolume) (answer verdict.Existence, late bool) {
 	request := &spec.ValidateVolumeCapabilitiesRequest{VolumeId: handle, VolumeCapabilities: capabilitiesOf(volume)}
 	if volume.Spec.CSI != nil {
 		request.VolumeContext = volume.Spec.CSI.VolumeAttributes
@@ -109,11 +166,13 @@ func (s *survey) ask(ctx context.Context, handle string, volume *v1.PersistentVo
 	_, err := s.Driver.ValidateVolumeCapabilities(ctx, request)
 	switch status.Code(err) {
 	case codes.OK:
-		return verdict.Exists
+		return verdict.Exists, false
 	case codes.NotFound:
-		return verdict.Absent
+		return verdict.Absent, false
+	case codes.DeadlineExceeded, codes.Unavailable:
+		return verdict.Unanswered, true
 	default:
-		return verdict.Unanswered
+		return verdict.Unanswered, false
 	}
 }
 

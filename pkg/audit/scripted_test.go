@@ -88,6 +88,11 @@ func (s worldServer) RoundTrip(request *http.Request) (*http.Response, error) {
 		code = http.StatusNotFound
 		body = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
 	}
+	return answerWith(request, code, body)
+}
+
+// answerWith returns a response in JSON.
+func answerWith(request *http.Request, code int, body any) (*http.Response, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
