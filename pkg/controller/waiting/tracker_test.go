@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,13 +195,14 @@ func TestTerminatingNamespaceHasMetricOnly(t *testing.T) {
 
 func TestWaitForThisProgramHasNoEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fixture) {
-		busy, waits := deletion("a"), false
+		var waits atomic.Bool
+		busy := deletion("a")
 		known := busy.Blocker
-		busy.Blocker = func() (blocker.Blocker, bool) { b, _ := known(); return b, waits }
+		busy.Blocker = func() (blocker.Blocker, bool) { b, _ := known(); return b, waits.Load() }
 		f.Wait(busy)
 		f.pass(10 * time.Minute)
 		f.expectEvents(t, "while the program works", 0)
-		waits = true
+		waits.Store(true)
 		f.pass(time.Minute)
 		f.expectEvents(t, "once another object blocks", 1)
 	})
