@@ -11,6 +11,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
@@ -77,7 +78,9 @@ func (c *Controller) Run(ctx context.Context) {
 func (c *Controller) Enqueue(volume *v1.PersistentVolume) {
 	if isReleased(volume) {
 		c.loop.Enqueue(volume.Name)
+		return
 	}
+	c.Waiting.Clear(volume.UID, finalizer.InTree)
 }
 
 // OnDeleted registers a function that is called with the name of every volume whose data
