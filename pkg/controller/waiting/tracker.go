@@ -150,7 +150,8 @@ func (t *Tracker) Run(ctx context.Context) {
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
-		for ctx.Err() == nil && t.next(ctx) {
+		for ctx.Err() == nil {
+			t.next(ctx)
 		}
 	})
 	<-ctx.Done()
@@ -158,17 +159,17 @@ func (t *Tracker) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// next takes an object from the queue and decides on its event. It returns false once the
-// queue is shut down.
-func (t *Tracker) next(ctx context.Context) bool {
+// next takes an object from the queue and decides on its event. It returns at once after
+// the queue is shut down.
+func (t *Tracker) next(ctx context.Context) {
 	object, stopped := t.queue.Get()
 	if stopped {
-		return false
+		return
 	}
 	defer t.queue.Done(object)
 	deletion, found := t.deletionOf(object)
 	if !found {
-		return true
+		return
 	}
 	current, waits := deletion.Blocker()
 	if event := t.decide(ctx, object, current, waits); event != "" {
@@ -178,7 +179,6 @@ func (t *Tracker) next(ctx context.Context) bool {
 		case <-ctx.Done():
 		}
 	}
-	return true
 }
 
 // deletionOf returns the deletion of the object if it waits.
