@@ -18,12 +18,13 @@ import (
 func (s *survey) readPolicy(ctx context.Context) {
 	_, policy := s.admission(ctx, "MutatingAdmissionPolicy", "mutatingadmissionpolicies")
 	_, binding := s.admission(ctx, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
-	s.report.Policy = Policy{State: policy.String(), Bound: binding == cluster.Present, Drivers: []string{}}
+	s.report.Policy = Policy{State: policy.String(), Bound: binding == cluster.Present, Binding: binding.String(), Drivers: []string{}}
 	if policy != cluster.Present {
 		return
 	}
 	config := cluster.Ref{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: deploy.Namespace, Name: deploy.Drivers}
-	list, _, _ := s.Reader.Live(ctx, config)
+	list, listed, _ := s.Reader.Live(ctx, config)
+	s.report.Policy.List = listed.String()
 	if list != nil {
 		data, _, _ := unstructured.NestedStringMap(list.Object, "data")
 		s.report.Policy.Drivers = slices.Sorted(maps.Keys(data))

@@ -60,8 +60,12 @@ func (r *Report) text(wide bool) string {
 
 func (p Policy) describe() string {
 	switch {
+	case p.State == "present" && p.Binding == "unseen":
+		return "present, its binding was not seen"
 	case p.State == "present" && !p.Bound:
 		return "present, without its binding"
+	case p.State == "present" && p.List == "unseen":
+		return "present, its list of drivers was not seen"
 	case p.State == "present":
 		return "present, for the drivers " + orNone(strings.Join(p.Drivers, ", "))
 	}
@@ -122,7 +126,7 @@ func (t table) leases(leases []Lease) {
 		return
 	}
 	t.WriteString("\n")
-	widths := []int{34, 28, 8, 6}
+	widths := []int{31, 27, 12, 6}
 	t.row(widths, "LEASE", "HOLDER", "STATE", "AGE")
 	for _, l := range leases {
 		t.row(widths, l.Namespace+"/"+l.Name, l.Holder, l.State, age(l.AgeSeconds))

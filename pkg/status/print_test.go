@@ -33,10 +33,29 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	if strings.Contains(text+report.text(true), "\x1b") {
 		t.Error("text of the cluster controls the terminal")
 	}
-	for _, want := range []string{"PROTECTION: incomplete", "DRIVER", "LEASE", "JOURNAL", "120m", "no entries", "ADMISSION POLICY", "LOOPS: both", "A SWITCH DELETES", "missing right:", "incomplete:"} {
+	for _, want := range []string{"PROTECTION: incomplete", "DRIVER", "LEASE", "JOURNAL", "120m", "no entries", "expiredTwice", "ADMISSION POLICY", "LOOPS: both", "A SWITCH DELETES", "missing right:", "incomplete:"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
+	}
+}
+
+func TestPolicyThatWasNotSeenIsNotAbsent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy Policy
+		want   string
+	}{
+		"absent":                 {Policy{State: "absent"}, "absent"},
+		"without binding":        {Policy{State: "present", Binding: "absent"}, "present, without its binding"},
+		"binding not seen":       {Policy{State: "present", Binding: "unseen"}, "present, its binding was not seen"},
+		"list of drivers unseen": {Policy{State: "present", Bound: true, Binding: "present", List: "unseen"}, "present, its list of drivers was not seen"},
+		"complete":               {Policy{State: "present", Bound: true, Binding: "present", List: "present", Drivers: []string{"a", "b"}}, "present, for the drivers a, b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.policy.describe(); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 

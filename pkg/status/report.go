@@ -109,6 +109,9 @@ type Policy struct {
 	// Bound: its binding exists. Drivers are the drivers in its list.
 	Bound   bool     `json:"bound"`
 	Drivers []string `json:"drivers"`
+	// Binding and List are "present", "absent" or "unseen", as State; List is "" without a policy.
+	Binding string `json:"binding"`
+	List    string `json:"list"`
 }
 
 // Loops is who runs the loops for volumes and claims.

@@ -11,9 +11,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
 // right is one request that a program sends.
@@ -42,8 +44,8 @@ func (r right) String() string {
 // are not allowed to do.
 func (s *survey) missingRights(ctx context.Context) []string {
 	missing := s.missingOf(ctx, deploy.Namespace, deploy.PVController, "pv-controller/rbac.yaml", "pv-controller/serving-rbac.yaml")
-	_, err := s.Reader.Kubernetes().CoreV1().ServiceAccounts(deploy.Namespace).Get(ctx, deploy.Provisioner, metav1.GetOptions{})
-	if err == nil {
+	account := cluster.Ref{Resource: schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, Kind: "ServiceAccount", Namespace: deploy.Namespace, Name: deploy.Provisioner}
+	if _, presence, _ := s.Reader.Live(ctx, account); presence == cluster.Present {
 		missing = append(missing, s.missingOf(ctx, deploy.Namespace, deploy.Provisioner, "provisioner/rbac.yaml")...)
 	}
 	for _, account := range s.Accounts {

@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -208,6 +209,42 @@ func TestStatusWithoutRights(t *testing.T) {
 	}
 	if code != 2 || strings.Contains(flat, "deletes no volume") {
 		t.Errorf("exit code %d, want 2:\n%s", code, text)
+	}
+}
+
+// grantSome lets the user list nothing, and read the admission policy without its binding.
+func grantSome(s *harness.Session, user string) {
+	s.T.Helper()
+	rbac := s.Client.RbacV1()
+	_, err := rbac.ClusterRoles().Create(s.Ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingadmissionpolicies"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+	}}, metav1.CreateOptions{})
+	s.Must(err, "create ClusterRole")
+	_, err = rbac.ClusterRoleBindings().Create(s.Ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{})
+	s.Must(err, "create ClusterRoleBinding")
+}
+
+func TestStatusNamesWhatOneRightHides(t *testing.T) {
+	s := harness.Own(t, harness.Setup{NoPrograms: true})
+	s.Must(sandbox.Apply(s.Ctx, s.Plane.RESTConfig(), deploy.Admission), "apply the admission policy")
+	grantSome(s, "half")
+	kubeconfig, err := s.Plane.Kubeconfig(s.Ctx, sandbox.User("half"))
+	s.Must(err, "write kubeconfig")
+	var text string
+	err = wait.PollUntilContextCancel(s.Ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
+		text, _ = run(s, kubeconfig, "--before-switch")
+		return !strings.Contains(text, "ADMISSION POLICY: unseen"), nil
+	})
+	s.Must(err, "wait for the rights")
+	flat := strings.Join(strings.Fields(text), " ")
+	for _, want := range []string{"ADMISSION POLICY: present, its binding was not seen", "no right to get serviceaccounts in namespace " + deploy.Namespace} {
+		if !strings.Contains(flat, want) {
+			t.Errorf("the output lacks %q:\n%s", want, text)
+		}
 	}
 }
 
