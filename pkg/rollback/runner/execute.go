@@ -13,8 +13,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 )
 
+// mostErrors is how many removals may fail: without a right all of a kind do.
+const mostErrors = 10
+
 // execute saves the open entries, then removes what may be removed. It continues after an
-// error, and stops if the context ends.
+// error, and stops if the context ends, an answer does not come, or errors repeat.
 func (o *Options) execute(ctx context.Context, seen *observation) (changed bool, err error) {
 	if err := o.saveOpenEntries(seen); err != nil {
 		return false, err
@@ -29,7 +32,12 @@ func (o *Options) execute(ctx context.Context, seen *observation) (changed bool,
 				return changed, context.Cause(ctx)
 			}
 			changed = true
-			errs = append(errs, o.removeItem(ctx, item))
+			if err := o.removeItem(ctx, item); err != nil {
+				errs = append(errs, err)
+			}
+			if isLast := len(errs) == mostErrors; isLast || len(errs) > 0 && errors.Is(errs[len(errs)-1], context.DeadlineExceeded) {
+				return changed, errors.Join(append(errs, errors.New("stopped: the rest was left as it is"))...)
+			}
 		}
 	}
 	return changed, errors.Join(errs...)
@@ -37,7 +45,9 @@ func (o *Options) execute(ctx context.Context, seen *observation) (changed bool,
 
 // removeItem removes the item, unless it has changed since the decision.
 func (o *Options) removeItem(ctx context.Context, item Item) error {
-	err := item.remove(ctx)
+	writing, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	err := item.remove(writing)
 	switch {
 	case apierrors.IsNotFound(err):
 		o.report("already gone: %s", item)

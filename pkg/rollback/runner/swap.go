@@ -38,11 +38,8 @@ func (s *observation) stepProvisioners(early bool) Step {
 		}
 		step.State = max(step.State, state)
 	}
-	if s.programs.hasPods("", provisionerKind) == rollback.PodsPresent && step.State == rollback.Done {
-		step.State = rollback.DecideSwap(rollback.SwapState{Server: rollback.ServerExeunt, Early: early})
-	}
-	if !s.programs.podsSeen && step.State == rollback.Done {
-		step.State = rollback.Blocked
+	if step.State == rollback.Done {
+		step.State = s.swapByPods(early)
 	}
 	if step.State != rollback.Done && early {
 		step.Text = append(step.Text, "First finish the steps above.")
@@ -52,6 +49,18 @@ func (s *observation) stepProvisioners(early bool) Step {
 		step.Text = append(step.Text, "Change the image in the chart or the manifests that own the workload; a command such as this one is undone by their next release:")
 	}
 	return step
+}
+
+// swapByPods returns the state of a swap that is done as far as Leases show.
+func (s *observation) swapByPods(early bool) rollback.StepState {
+	switch s.programs.hasPods("", provisionerKind) {
+	case rollback.PodsPresent:
+		return rollback.DecideSwap(rollback.SwapState{Server: rollback.ServerExeunt, Early: early})
+	case rollback.PodsUnseen:
+		return rollback.Blocked
+	case rollback.PodsAbsent:
+	}
+	return rollback.Done
 }
 
 func swapAdvice(server rollback.Server) string {
