@@ -8,11 +8,13 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/holder"
 )
 
 // namesUnserved reports whether the administrator says that nobody removes the finalizer
@@ -69,7 +71,7 @@ func (s *observation) decideShared(ctx context.Context, volume *corev1.Persisten
 // driverRemover tells whether a provisioner of the driver was seen, or could start: the
 // driver is installed.
 func (s *observation) driverRemover(ctx context.Context, driver string) rollback.Remover {
-	remover := s.installed(ctx, driver)
+	remover := mostPresent(s.installed(ctx, driver), s.sidecarOf(ctx, driver))
 	for _, state := range s.states(driver) {
 		server := state.Server()
 		switch {
@@ -80,6 +82,21 @@ func (s *observation) driverRemover(ctx context.Context, driver string) rollback
 		}
 	}
 	return remover
+}
+
+// sidecarOf tells whether a workload or pod runs a provisioner of the driver, upstream's
+// included. A driver needs no CSIDriver, and its sidecar no Lease.
+func (s *observation) sidecarOf(ctx context.Context, driver string) rollback.Remover {
+	family, _ := families.Find(string(finalizer.External), "PersistentVolume", "")
+	finding := holder.Finder{Reader: s.reader, Commands: s.options.Commands}.LookAll(ctx, family.Controllers(), driver)
+	serves := slices.ContainsFunc(finding.Containers, func(c holder.Container) bool { return c.Serves })
+	switch workload := finding.State.Workload; {
+	case serves, workload == blocker.WorkloadReady, workload == blocker.WorkloadStarting:
+		return rollback.RemoverPresent
+	case workload == blocker.WorkloadUnseen:
+		return rollback.RemoverUnseen
+	}
+	return rollback.RemoverAbsent
 }
 
 // mostPresent returns the first of both in the order: present, unseen, absent.

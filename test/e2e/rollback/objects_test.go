@@ -119,6 +119,19 @@ func TestFinalizersOfUpstreamStayUnlessUnserved(t *testing.T) {
 	}
 }
 
+// A sidecar without leader election has no Lease, and its driver needs no CSIDriver.
+func TestSidecarOfUpstreamKeepsFinalizer(t *testing.T) {
+	c := newBare(t)
+	volume := unserved(c, "served", func(v *v1.PersistentVolume) { v.Finalizers = []string{string(finalizer.External)} })
+	createPod(c, c.Namespace, "csi", v1.Container{
+		Name: "csi-provisioner", Image: "r/csi-provisioner:v6.3.0", Args: []string{"--csi-address=/run/" + harness.UnservedDriver + "/csi.sock"},
+	})
+	c.expect(4, []string{"refuse: finalizer external-provisioner", "a program that removes it in time was seen"}, "--confirm", "--unserved="+harness.UnservedDriver)
+	if got := c.volume(volume.Name); !finalizer.Has(got.Finalizers, finalizer.External) {
+		t.Errorf("finalizers = %v", got.Finalizers)
+	}
+}
+
 // holdLease creates a leader Lease that was renewed now.
 func holdLease(c command, namespace, name, holder string) *coordinationv1.Lease {
 	c.T.Helper()
