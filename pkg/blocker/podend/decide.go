@@ -3,7 +3,8 @@
 //
 //	the kubelet has finished                     nothing: finalizers of the pod remain
 //	node object gone                             NodeGone; waiting while the pod garbage
-//	                                             collector may still act, else stuck
+//	                                             collector is due, unknown if the collector
+//	                                             may be alive, else stuck
 //	node not ready, its Lease expired twice      NodeUnreachable, stuck
 //	node not ready, anything else                NodeUnreachable, unknown
 //	within the grace period                      GracePeriod, waiting
@@ -49,6 +50,9 @@ type State struct {
 	EventsUnseen bool
 	// CollectorDue: the pod garbage collector was seen alive, and had no time to act yet.
 	CollectorDue bool
+	// CollectorMayAct: the pod garbage collector was seen alive at any time, or could not be seen.
+	// When the node went is not known.
+	CollectorMayAct bool
 }
 
 // Decide returns the reason and the verdict, and false if the kubelet keeps the pod no more.
@@ -56,8 +60,10 @@ func Decide(s State) (blocker.Reason, blocker.Verdict, bool) {
 	switch {
 	case s.KubeletFinished:
 		return 0, blocker.None, false
+	case s.Node == NodeAbsent && s.CollectorDue:
+		return blocker.NodeGone, blocker.Waiting, true
 	case s.Node == NodeAbsent:
-		return blocker.NodeGone, stuckUnless(s.CollectorDue, blocker.Waiting), true
+		return blocker.NodeGone, stuckUnless(s.CollectorMayAct, blocker.Unknown), true
 	case s.Node == NodeNotReady:
 		silent := s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent
 		return blocker.NodeUnreachable, stuckUnless(!silent, blocker.Unknown), true

@@ -122,7 +122,13 @@ func (o *observation) observeLease(ctx context.Context, e chain.Explorer) {
 func (o *observation) observeCollector(ctx context.Context, e chain.Explorer) {
 	const patience = 2 * time.Minute
 	lease, presence := cluster.Get(ctx, e.Reader(), cluster.Leases, "kube-system", "kube-controller-manager")
-	if presence == cluster.Present && blocker.JudgeLease(lease, e.Reader().Now()) == blocker.LeaseHeld {
+	if presence != cluster.Present {
+		o.state.CollectorMayAct = presence == cluster.Unseen
+		return
+	}
+	state := blocker.JudgeLease(lease, e.Reader().Now())
+	o.state.CollectorMayAct = state != blocker.LeaseExpiredTwice
+	if state == blocker.LeaseHeld {
 		o.state.CollectorDue = e.Reader().Now().Sub(o.askedAt()) < patience
 		o.add(blocker.FromLease, "kube-controller-manager, whose pod garbage collector deletes such pods, is alive")
 	}
