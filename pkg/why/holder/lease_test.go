@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 )
 
 func newLease(holder string, renewedAgo time.Duration, seconds int32) coordinationv1.Lease {
@@ -45,6 +46,35 @@ func TestLeaseState(t *testing.T) {
 			got, lease := leaseState(tc.leases, now)
 			if got != tc.want || (lease == nil) != (len(tc.leases) == 0) {
 				t.Errorf("the state is %v with Lease %v, want %v", got, lease, tc.want)
+			}
+		})
+	}
+}
+
+func TestLeaseIsFoundByItsHolder(t *testing.T) {
+	named := func(name string, renewedAgo time.Duration) coordinationv1.Lease {
+		lease := newLease("keda-operator-abc_1", renewedAgo, 15)
+		lease.Name = name
+		return lease
+	}
+	for name, tc := range map[string]struct {
+		leases []coordinationv1.Lease
+		driver string
+		want   blocker.LeaseState
+	}{
+		"by the name of the table":         {[]coordinationv1.Lease{named("operator.keda.sh", time.Second)}, "", blocker.LeaseHeld},
+		"by the holder":                    {[]coordinationv1.Lease{named("renamed", time.Second)}, "", blocker.LeaseHeld},
+		"by the holder, run out twice":     {[]coordinationv1.Lease{named("renamed", time.Hour)}, "", blocker.LeaseExpiredTwice},
+		"the name wins":                    {[]coordinationv1.Lease{named("operator.keda.sh", time.Hour), named("other", time.Second)}, "", blocker.LeaseExpiredTwice},
+		"another sidecar's Lease of a pod": {[]coordinationv1.Lease{named("renamed", time.Second)}, "a.example", blocker.LeaseAbsent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sighting{
+				controller: families.Controller{Leases: []string{"operator.keda.sh"}}, driver: tc.driver, now: now,
+				programs: []program{{workload: workload{kind: "Deployment", namespace: "ns", name: "keda-operator"}}},
+			}
+			if s.findLease(tc.leases, true); s.leaseState != tc.want {
+				t.Errorf("the state is %v, want %v", s.leaseState, tc.want)
 			}
 		})
 	}

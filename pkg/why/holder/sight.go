@@ -239,22 +239,29 @@ func (s *sighting) addMaybes(ctx context.Context, r *cluster.Reader, maybes []pr
 	}
 }
 
-// findLease sets the freshest Lease of the controller: by name; or, where the table has no
-// names, the Lease that a pod of the programs held.
+// findLease sets the freshest Lease of the controller: by name; or, where no Lease has a name
+// of the table, the Lease that a pod of the programs held. Beside a driver, only names count,
+// for the sidecars of a pod have a Lease each.
 func (s *sighting) findLease(leases []coordinationv1.Lease, seen bool) {
-	var own []coordinationv1.Lease
-	for _, lease := range leases {
-		byHolder := len(s.controller.Leases) == 0 && slices.ContainsFunc(s.programs, func(p program) bool {
-			return lease.Namespace == p.namespace && isHeldBy(lease, p.workload)
-		})
-		if byHolder || s.controller.HasLease(lease.Name, s.driver) {
-			own = append(own, lease)
-		}
+	own := slices.DeleteFunc(slices.Clone(leases), func(lease coordinationv1.Lease) bool {
+		return !s.controller.HasLease(lease.Name, s.driver)
+	})
+	if len(own) == 0 && (s.driver == "" || len(s.controller.Leases) == 0) {
+		own = s.heldLeases(leases)
 	}
 	s.leaseState, s.lease = leaseState(own, s.now)
 	if !seen && s.leaseState != blocker.LeaseHeld {
 		s.leaseState = blocker.LeaseUnseen
 	}
+}
+
+// heldLeases returns the Leases that a pod of the programs holds or held.
+func (s *sighting) heldLeases(leases []coordinationv1.Lease) []coordinationv1.Lease {
+	return slices.DeleteFunc(slices.Clone(leases), func(lease coordinationv1.Lease) bool {
+		return !slices.ContainsFunc(s.programs, func(p program) bool {
+			return lease.Namespace == p.namespace && isHeldBy(lease, p.workload)
+		})
+	})
 }
 
 // isSwitchedOff reports whether the loop runs nowhere: all programs have it switched off,
