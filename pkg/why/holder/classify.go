@@ -163,7 +163,7 @@ func containerCondition(status corev1.ContainerStatus, now time.Time) condition 
 			text += " " + quoted(waiting.Message)
 		}
 		return condition{blocker.WorkloadCrashing, text, endedAt(status.LastTerminationState)}
-	case ended != nil && ended.ExitCode != 0:
+	case ended != nil && ended.ExitCode != 0 && status.RestartCount > 0: // the kubelet starts it again at once after the first end
 		text := fmt.Sprintf("container %s ended with exit code %d (%s)", status.Name, ended.ExitCode, ended.Reason)
 		return condition{blocker.WorkloadCrashing, text, ended.FinishedAt.Time}
 	case status.Ready:

@@ -34,7 +34,8 @@ func TestContainerCondition(t *testing.T) {
 		"image cannot be pulled":   {waiting("ImagePullBackOff"), blocker.WorkloadCrashing},
 		"image pull fails":         {waiting("ErrImagePull"), blocker.WorkloadCrashing},
 		"configuration is missing": {waiting("CreateContainerConfigError"), blocker.WorkloadCrashing},
-		"ended with an error":      {ended(1), blocker.WorkloadCrashing},
+		"ended with an error":      {restarted(ended(1)), blocker.WorkloadCrashing},
+		"ended once with an error": {ended(1), blocker.WorkloadUnready},
 		"ended without an error":   {ended(0), blocker.WorkloadUnready},
 		"nothing is known":         {corev1.ContainerStatus{}, blocker.WorkloadUnready},
 		"waits, ready by its flag": {corev1.ContainerStatus{Ready: true, State: waiting("CrashLoopBackOff").State}, blocker.WorkloadCrashing},
@@ -53,6 +54,11 @@ func waiting(reason string) corev1.ContainerStatus {
 
 func ended(code int32) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}
+}
+
+func restarted(status corev1.ContainerStatus) corev1.ContainerStatus {
+	status.RestartCount = 3
+	return status
 }
 
 func TestPodCondition(t *testing.T) {
