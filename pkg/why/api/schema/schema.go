@@ -50,6 +50,9 @@ func Refusals(ctx context.Context, definition, object *unstructured.Unstructured
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(parsed.Spec.Versions[i].Schema.OpenAPIV3Schema, &props, nil); err != nil {
 		return nil, fmt.Errorf("convert schema of %s: %w", definition.GetName(), err)
 	}
+	if err := beKubernetes(); err != nil {
+		return nil, err
+	}
 	changed := object.DeepCopy()
 	changed.SetFinalizers(slices.DeleteFunc(changed.GetFinalizers(), func(name string) bool { return name == finalizer }))
 	return validate(ctx, &props, changed.Object, object.Object)
