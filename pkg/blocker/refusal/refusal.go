@@ -89,6 +89,11 @@ func Webhook(message string) string {
 	return name
 }
 
+// Calls reports whether the message quotes a call of the service.
+func Calls(message, namespace, service string) bool {
+	return strings.Contains(message, "\"https://"+service+"."+namespace+".svc:") || strings.Contains(message, "\"https://"+service+"."+namespace+".svc/")
+}
+
 // isDamaged reports whether the message says that stored bytes cannot be decrypted or
 // decoded. A key service that does not answer is no damage: it may come back.
 func isDamaged(message string) bool {

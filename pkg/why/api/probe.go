@@ -113,17 +113,27 @@ func readPolicy(ctx context.Context, e chain.Explorer, name string) (*admissionv
 func (t target) unreachable(ctx context.Context, e chain.Explorer, found *blocker.Blocker, webhook string) {
 	found.Reason, found.Holder, found.Verdict = blocker.AdmissionUnreachable, "webhook "+webhook, blocker.Unknown
 	found.Next = cluster.Steps("start the webhook "+webhook, webhookCommand(e))
-	for _, hook := range t.webhooks(ctx, e) {
-		if hook.Name != webhook || hook.Service == nil {
-			continue
-		}
-		behind := lookAtServer(ctx, e, hook.Service.Namespace, hook.Service.Name)
-		found.Object = hook.configuration
-		found.Verdict = behind.state.Verdict()
-		found.Evidence = append(found.Evidence, behind.evidence...)
-		found.Next = hook.next(e, behind)
+	hook := hookOf(t.webhooks(ctx, e), t.write(ctx, e), webhook, found.Evidence[0].Text)
+	if hook == nil {
 		return
 	}
+	behind := lookAtServer(ctx, e, hook.Service.Namespace, hook.Service.Name)
+	found.Object = hook.configuration
+	found.Verdict = behind.state.Verdict()
+	found.Evidence = append(found.Evidence, behind.evidence...)
+	found.Next = hook.next(e, behind)
+}
+
+// hookOf returns the webhook of the name that the message says was called, or nil if several
+// may be: configurations may name their webhooks alike.
+func hookOf(hooks []hook, write refusal.Write, name, message string) *hook {
+	hooks = slices.DeleteFunc(hooks, func(h hook) bool {
+		return h.Name != name || h.Service == nil || !h.MustAnswer(write) || !refusal.Calls(message, h.Service.Namespace, h.Service.Name)
+	})
+	if len(hooks) == 0 {
+		return nil
+	}
+	return &hooks[0] // others have the same service
 }
 
 func webhookCommand(e chain.Explorer) string {
