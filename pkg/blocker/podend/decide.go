@@ -2,9 +2,9 @@
 // the containers, and then removes the pod.
 //
 //	the kubelet has finished                     nothing: finalizers of the pod remain
-//	node object gone                             NodeGone; waiting while the pod garbage
-//	                                             collector is due, unknown if the collector
-//	                                             may be alive, else stuck
+//	node object gone                             NodeGone, stuck; within the grace period
+//	                                             waiting if the pod garbage collector is alive,
+//	                                             unknown if the collector could not be seen
 //	node not ready, its Lease expired twice      NodeUnreachable, stuck
 //	node not ready, anything else                NodeUnreachable, unknown
 //	within the grace period                      GracePeriod, waiting
@@ -48,11 +48,10 @@ type State struct {
 	ReportsError bool
 	// EventsUnseen: the events of the pod could not be read.
 	EventsUnseen bool
-	// CollectorDue: the pod garbage collector was seen alive, and had no time to act yet.
-	CollectorDue bool
-	// CollectorMayAct: the pod garbage collector was seen alive at any time, or could not be seen.
-	// When the node went is not known.
-	CollectorMayAct bool
+	// CollectorAlive: the pod garbage collector was seen alive.
+	CollectorAlive bool
+	// CollectorUnseen: whether the pod garbage collector lives could not be seen.
+	CollectorUnseen bool
 }
 
 // Decide returns the reason and the verdict, and false if the kubelet keeps the pod no more.
@@ -60,10 +59,10 @@ func Decide(s State) (blocker.Reason, blocker.Verdict, bool) {
 	switch {
 	case s.KubeletFinished:
 		return 0, blocker.None, false
-	case s.Node == NodeAbsent && s.CollectorDue:
+	case s.Node == NodeAbsent && s.WithinGrace && s.CollectorAlive:
 		return blocker.NodeGone, blocker.Waiting, true
 	case s.Node == NodeAbsent:
-		return blocker.NodeGone, stuckUnless(s.CollectorMayAct, blocker.Unknown), true
+		return blocker.NodeGone, stuckUnless(s.WithinGrace && s.CollectorUnseen, blocker.Unknown), true
 	case s.Node == NodeNotReady:
 		silent := s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent
 		return blocker.NodeUnreachable, stuckUnless(!silent, blocker.Unknown), true

@@ -18,8 +18,9 @@ func TestDecide(t *testing.T) {
 	}{
 		"within the grace period":              {podend.State{WithinGrace: true, Node: podend.NodeReady}, blocker.GracePeriod, blocker.Waiting},
 		"within the grace period, node gone":   {podend.State{WithinGrace: true, Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
-		"node just gone, collector alive":      {podend.State{Node: podend.NodeAbsent, CollectorDue: true}, blocker.NodeGone, blocker.Waiting},
-		"node gone, collector not seen":        {podend.State{Node: podend.NodeAbsent, CollectorMayAct: true}, blocker.NodeGone, blocker.Unknown},
+		"node just gone, collector alive":      {podend.State{WithinGrace: true, Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Waiting},
+		"node just gone, collector not seen":   {podend.State{WithinGrace: true, Node: podend.NodeAbsent, CollectorUnseen: true}, blocker.NodeGone, blocker.Unknown},
+		"past the grace period, node gone":     {podend.State{Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Stuck},
 		"kubelet alive and slow":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld}, blocker.KubeletStopping, blocker.Waiting},
 		"kubelet alive, events not seen":       {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld, EventsUnseen: true}, blocker.KubeletStopping, blocker.Unknown},
 		"kubelet cannot unmount":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld, ReportsError: true}, blocker.KubeletStopping, blocker.Stuck},
@@ -45,8 +46,8 @@ func TestPodIsStuckOnlyWithEvidence(t *testing.T) {
 		for lease := blocker.LeaseUnseen; lease <= blocker.LeaseExpiredTwice; lease++ {
 			for bits := range 64 {
 				s := podend.State{
-					KubeletFinished: bits&1 != 0, WithinGrace: bits&2 != 0, ReportsError: bits&4 != 0, CollectorDue: bits&8 != 0, EventsUnseen: bits&16 != 0,
-					CollectorMayAct: bits&32 != 0, Node: node, Lease: lease,
+					KubeletFinished: bits&1 != 0, WithinGrace: bits&2 != 0, ReportsError: bits&4 != 0, CollectorAlive: bits&8 != 0, EventsUnseen: bits&16 != 0,
+					CollectorUnseen: bits&32 != 0, Node: node, Lease: lease,
 				}
 				expectEvidence(t, s)
 			}
@@ -58,14 +59,14 @@ func expectEvidence(t *testing.T, s podend.State) {
 	t.Helper()
 	reason, verdict, keeps := podend.Decide(s)
 	silent := s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent
-	proof := s.Node == podend.NodeAbsent && !s.CollectorDue && !s.CollectorMayAct || s.Node == podend.NodeNotReady && silent || s.ReportsError && !s.WithinGrace
+	proof := s.Node == podend.NodeAbsent && !(s.WithinGrace && (s.CollectorAlive || s.CollectorUnseen)) || s.Node == podend.NodeNotReady && silent || s.ReportsError && !s.WithinGrace
 	if verdict == blocker.Stuck && !proof {
 		t.Errorf("%+v is called stuck: %v", s, reason)
 	}
 	if keeps == s.KubeletFinished {
 		t.Errorf("Decide(%+v) says that the kubelet keeps the pod: %v", s, keeps)
 	}
-	if verdict == blocker.Waiting && !s.WithinGrace && !s.CollectorDue && s.Lease != blocker.LeaseHeld && s.Node != podend.NodeReady {
+	if verdict == blocker.Waiting && !s.WithinGrace && !s.CollectorAlive && s.Lease != blocker.LeaseHeld && s.Node != podend.NodeReady {
 		t.Errorf("%+v is called waiting, and no kubelet was seen alive", s)
 	}
 }

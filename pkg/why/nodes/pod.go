@@ -118,19 +118,13 @@ func (o *observation) observeLease(ctx context.Context, e chain.Explorer) {
 }
 
 // observeCollector finds out whether the pod garbage collector of kube-controller-manager
-// may still delete a pod whose node is gone. It waits 40 s for the node, and looks every 20 s.
+// lives: it deletes a pod whose node is gone about a minute after the node.
 func (o *observation) observeCollector(ctx context.Context, e chain.Explorer) {
-	const patience = 2 * time.Minute
 	lease, presence := cluster.Get(ctx, e.Reader(), cluster.Leases, "kube-system", "kube-controller-manager")
-	if presence != cluster.Present {
-		o.state.CollectorMayAct = presence == cluster.Unseen
-		return
-	}
-	state := blocker.JudgeLease(lease, e.Reader().Now())
-	o.state.CollectorMayAct = state != blocker.LeaseExpiredTwice
-	if state == blocker.LeaseHeld {
-		o.state.CollectorDue = e.Reader().Now().Sub(o.askedAt()) < patience
-		o.add(blocker.FromLease, "kube-controller-manager, whose pod garbage collector deletes such pods, is alive")
+	o.state.CollectorUnseen = presence == cluster.Unseen
+	if presence == cluster.Present && blocker.JudgeLease(lease, e.Reader().Now()) == blocker.LeaseHeld {
+		o.state.CollectorAlive = true
+		o.add(blocker.FromLease, "kube-controller-manager is alive: its pod garbage collector deletes a pod about a minute after the node")
 	}
 }
 
