@@ -45,7 +45,7 @@ func leaseOf(t *testing.T, kind journal.Kind, change func(*journal.Entry)) *coor
 func TestHandleInEntryIsItsOwnReason(t *testing.T) {
 	for kind, want := range map[journal.Kind]verdict.Reason{journal.KindActive: verdict.CreationInFlight, journal.KindUnresolved: verdict.Unresolved} {
 		refs := newReferences(referenceDriver)
-		refs.addLease(leaseOf(t, kind, func(e *journal.Entry) { e.State, e.Handle = journal.Discarding, "zone-a/vol-1" }))
+		_ = refs.addLease(leaseOf(t, kind, func(e *journal.Entry) { e.State, e.Handle = journal.Discarding, "zone-a/vol-1" }))
 		if got := decide(refs, Volume{Handle: "zone-a/vol-1", Name: "vol-1"}); got.Reason != want {
 			t.Errorf("%s: %v, want %v", kind, got, want)
 		}
