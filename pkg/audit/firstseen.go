@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,7 +20,8 @@ type firstSeen struct {
 }
 
 // Remember sets the ages of orphans that have none to the time since the first report that
-// had the volume, orphan or doubtful. It keeps these times in a file, which it creates.
+// had the volume, orphan or doubtful. It keeps these times in a file, which it creates. An
+// incomplete audit forgets no volume that it does not report.
 func (r *Report) Remember(path string, now time.Time) error {
 	before := firstSeen{Driver: r.Driver}
 	text, err := os.ReadFile(path)
@@ -43,6 +45,9 @@ func (r *Report) Remember(path string, now time.Time) error {
 		}
 		seen.Since[handle] = since
 		return since
+	}
+	if !r.Enumerated || len(r.Incomplete) > 0 {
+		maps.Copy(seen.Since, before.Since)
 	}
 	for _, doubt := range r.Doubtful {
 		remember(doubt.Handle)

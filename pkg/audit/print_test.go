@@ -11,8 +11,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/audit/verdict"
 )
@@ -80,6 +82,57 @@ func TestQuestionOnlyForMoreOrphansThanVolumes(t *testing.T) {
 		report.Recorded = recorded
 		if got := report.Question() != ""; got != want {
 			t.Errorf("with %d recorded volumes: %v", recorded, got)
+		}
+	}
+}
+
+// TestQuestionIfTheListIsOfOtherVolumes lists none of the recorded volumes: the list may be that
+// of another account.
+func TestQuestionIfTheListIsOfOtherVolumes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want bool
+	}{
+		"none is listed": {`[{"handle":"x"}]`, true},
+		"one is listed":  {`[{"handle":"x"},{"handle":"a"}]`, false},
+		"no orphan":      {`[]`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &survey{Config: Config{DriverName: "d"}, lister: fileLister(writeFile(t, tc.text)), driverName: "d", refs: newReferences("d"), enumerated: true, listed: set{}}
+			for _, handle := range []string{"a", "b"} {
+				if _, err := s.refs.addVolume(newRecordOf("d", handle)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(s.firstPass(t.Context()), s.secondPass(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			if question := s.report(nil).Question(); strings.Contains(question, "the list of volumes has none of the 2") != tc.want {
+				t.Errorf("question: %q", question)
+			}
+		})
+	}
+}
+
+func newRecordOf(driver, handle string) *v1.PersistentVolume {
+	volume := newRecord(handle, handle, types.UID(handle), "")
+	volume.Spec.CSI.Driver = driver
+	return volume
+}
+
+// TestIncompleteAuditForgetsNoAge fails to list a volume in between.
+func TestIncompleteAuditForgetsNoAge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for day, report := range []*Report{
+		{Driver: "d", Enumerated: true, Orphans: []Orphan{{Handle: "a"}}}, {Driver: "d"}, {Driver: "d", Enumerated: true, Incomplete: []string{"no right"}},
+		{Driver: "d", Enumerated: true, Orphans: []Orphan{{Handle: "a"}}},
+	} {
+		if err := report.Remember(path, first.Add(time.Duration(day)*24*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if day == 3 && report.Orphans[0].Age != "3d" {
+			t.Errorf("age %s, want 3d", report.Orphans[0].Age)
 		}
 	}
 }

@@ -29,6 +29,8 @@ type Report struct {
 	Clusters []string `json:"-"`
 	// Recorded is the number of volumes that PersistentVolumes of the driver refer to.
 	Recorded int `json:"-"`
+	// NoneListed: PersistentVolumes of the driver exist, but none of the listed volumes is theirs.
+	NoneListed bool `json:"-"`
 
 	// volumes are the orphans with all that is known of them.
 	volumes map[string]Volume
@@ -75,7 +77,7 @@ func (s *survey) report(ghosts []Ghost) *Report {
 	report := &Report{
 		Orphans: []Orphan{}, Ghosts: append([]Ghost{}, ghosts...), Shared: s.sharedHandles(), Enumerated: s.enumerated, Doubtful: []Doubt{},
 		Incomplete: append([]string{}, s.refs.incomplete...),
-		Driver:     s.driverName, Recorded: s.refs.volumes, volumes: map[string]Volume{},
+		Driver:     s.driverName, Recorded: s.refs.volumes, NoneListed: s.refs.volumes > 0 && !s.anyRecorded, volumes: map[string]Volume{},
 	}
 	for _, cluster := range s.Clusters {
 		report.Clusters = append(report.Clusters, cluster.Name)
@@ -160,9 +162,14 @@ func (s *survey) sharedHandles() []Shared {
 }
 
 // Question returns what to ask before anything else, or "": more orphans than recorded
-// volumes look like a storage system that another cluster owns.
+// volumes, or a list without recorded volumes, look like a storage system that another
+// cluster owns.
 func (r *Report) Question() string {
-	if len(r.Orphans) <= r.Recorded {
+	switch {
+	case len(r.Orphans) > 0 && r.NoneListed:
+		return fmt.Sprintf("Does this cluster own the storage system? %d volumes are orphans, and the list of volumes has none of the %d that are recorded in %s.",
+			len(r.Orphans), r.Recorded, strings.Join(r.Clusters, ", "))
+	case len(r.Orphans) <= r.Recorded:
 		return ""
 	}
 	return fmt.Sprintf("Does this cluster own the storage system? %d volumes are orphans, and only %d are recorded in %s.",

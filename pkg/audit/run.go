@@ -36,6 +36,8 @@ type survey struct {
 
 	// enumerated: all lists of volumes so far were complete and right.
 	enumerated bool
+	// anyRecorded: the first list has a volume of a PersistentVolume.
+	anyRecorded bool
 	// first and second are the volumes of the two lists. second keeps only candidates.
 	first  firstList
 	second secondList
@@ -197,6 +199,7 @@ func (s *survey) secondPass(ctx context.Context) error {
 			unknown = append(unknown, handle)
 		}
 	}
+	s.anyRecorded = len(unknown) < len(s.first.handles)
 	s.first.handles = unknown
 	if err := s.readDetails(); err != nil {
 		return err
