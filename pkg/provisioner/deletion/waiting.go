@@ -69,7 +69,7 @@ func blockerOf(volume *v1.PersistentVolume, reason blocker.Reason, holder string
 	}
 	switch reason {
 	case blocker.DriverDeletes:
-		found.Next = "wait, and read the log of the driver if it takes longer than usual; " + found.Next
+		found.Next = "wait, and read the log of the driver if it takes longer than usual: " + found.Next
 	case blocker.DriverRefuses, blocker.HandleShared, blocker.SecretMissing:
 		found.Verdict = blocker.Stuck
 	default:

@@ -47,7 +47,7 @@ func podUsesClaim(pods []*v1.Pod, claim *v1.PersistentVolumeClaim) (blocker.Bloc
 	case first.Status.Phase == v1.PodSucceeded || first.Status.Phase == v1.PodFailed:
 		holder += ", which has finished and still exists"
 	default:
-		next += ", once the pod is no longer needed"
+		next = "once the pod is no longer needed: " + next
 	}
 	if others := len(users) - 1; others > 0 {
 		holder += fmt.Sprintf(", and %d more", others)

@@ -30,10 +30,10 @@ func TestPodUsesClaimNamesPod(t *testing.T) {
 		pods         []*v1.Pod
 		holder, next string
 	}{
-		"running pod":      {[]*v1.Pod{podOf("web")}, "Pod shop/web", "kubectl delete pod web -n shop, once the pod is no longer needed"},
+		"running pod":      {[]*v1.Pod{podOf("web")}, "Pod shop/web", "once the pod is no longer needed: kubectl delete pod web -n shop"},
 		"finished pod":     {[]*v1.Pod{podOf("job", finished)}, "Pod shop/job, which has finished and still exists", "kubectl delete pod job -n shop"},
 		"pod in deletion":  {[]*v1.Pod{podOf("web", deleted)}, "Pod shop/web, which is being deleted", "kubectl exeunt why pod/web -n shop"},
-		"several pods":     {[]*v1.Pod{podOf("b"), podOf("a"), podOf("c")}, "Pod shop/a, and 2 more", "kubectl delete pod a -n shop, once the pod is no longer needed"},
+		"several pods":     {[]*v1.Pod{podOf("b"), podOf("a"), podOf("c")}, "Pod shop/a, and 2 more", "once the pod is no longer needed: kubectl delete pod a -n shop"},
 		"unscheduled pods": {[]*v1.Pod{podOf("web", unscheduled)}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

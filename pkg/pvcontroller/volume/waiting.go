@@ -40,7 +40,7 @@ func claimExists(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim, p
 		Object:    blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)},
 		Finalizer: string(finalizer.VolumeProtection), Reason: blocker.ClaimExists,
 		Holder: "PersistentVolumeClaim " + controller.Key(claim), Verdict: blocker.Waiting,
-		Next: fmt.Sprintf("kubectl delete pvc %s -n %s, once the claim is no longer needed", claim.Name, claim.Namespace),
+		Next: fmt.Sprintf("once the claim is no longer needed: kubectl delete pvc %s -n %s", claim.Name, claim.Namespace),
 	}
 	if claim.DeletionTimestamp == nil {
 		return found, true

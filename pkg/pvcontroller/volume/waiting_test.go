@@ -35,7 +35,7 @@ func TestClaimExistsNamesClaim(t *testing.T) {
 		pods  []*v1.Pod
 		next  string
 	}{
-		"claim exists":                       {claim("u", false, protected), nil, "kubectl delete pvc data -n shop, once the claim is no longer needed"},
+		"claim exists":                       {claim("u", false, protected), nil, "once the claim is no longer needed: kubectl delete pvc data -n shop"},
 		"claim is deleted, a pod uses it":    {claim("u", true, protected), []*v1.Pod{pod}, "kubectl exeunt why pvc/data -n shop"},
 		"claim is deleted, other finalizer":  {claim("u", true, protected, foreign), nil, "kubectl exeunt why pvc/data -n shop"},
 		"claim is deleted, only queued here": {claim("u", true, protected), nil, ""},
