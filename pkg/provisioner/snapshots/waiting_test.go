@@ -5,7 +5,10 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting/waitingtest"
@@ -16,13 +19,14 @@ import (
 func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
 	const want = "Normal DeletionWaiting SnapshotRunning: "
 	for name, tc := range map[string]struct {
-		deleted, served, gone bool
-		events                int
+		deleted, served, gone, unserved bool
+		events                          int
 	}{
 		"claim is served here":         {deleted: true, served: true, events: 1},
 		"claim of another driver":      {deleted: true},
 		"snapshot is not deleted":      {served: true},
 		"snapshot is gone a bit later": {deleted: true, served: true, gone: true},
+		"resource is gone a bit later": {deleted: true, served: true, unserved: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			protected := snapshot("snap", string(finalizer.SnapshotSource))
@@ -38,11 +42,15 @@ func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
 				if err := w.Sweep(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if !tc.gone {
-					return
-				}
-				if err := w.metadata.Tracker().Delete(snapshots.Resource, "ns", "snap"); err != nil {
-					t.Fatal(err)
+				switch {
+				case tc.gone:
+					if err := w.metadata.Tracker().Delete(snapshots.Resource, "ns", "snap"); err != nil {
+						t.Fatal(err)
+					}
+				case tc.unserved:
+					w.metadata.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+						return true, nil, apierrors.NewNotFound(snapshots.Resource.GroupResource(), "")
+					})
 				}
 				if err := w.Sweep(t.Context()); err != nil {
 					t.Fatal(err)
