@@ -74,20 +74,31 @@ func (s *survey) countVolumes() map[string]*Driver {
 			continue
 		}
 		driver.Dynamic++
-		if protection != isProtected && len(driver.Examples) < examples {
-			driver.Examples = append(driver.Examples, facts.name)
-		}
+		driver.addExample(protection, facts.name)
+	}
+	for _, driver := range drivers {
+		driver.Examples = slices.Concat([]string{}, driver.unprotected, driver.tooLate)
 	}
 	return drivers
+}
+
+// addExample remembers the first volumes that are not protected, by what is wrong with them.
+func (d *Driver) addExample(protection volumeProtection, volume string) {
+	switch {
+	case protection == isUnprotected && len(d.unprotected) < examples:
+		d.unprotected = append(d.unprotected, volume)
+	case protection == deletedTooEarly && len(d.tooLate) < examples:
+		d.tooLate = append(d.tooLate, volume)
+	}
 }
 
 // judgeDriver adds what is not as it should be.
 func (s *survey) judgeDriver(d *Driver) {
 	if d.Unprotected > 0 {
-		s.report.find("%s: %d volumes leak if they are deleted before their claims now, such as %s", d.Name, d.Unprotected, strings.Join(d.Examples, ", "))
+		s.report.find("%s: %d volumes leak if they are deleted before their claims now, such as %s", d.Name, d.Unprotected, strings.Join(d.unprotected, ", "))
 	}
 	if d.TooLate > 0 {
-		s.report.find("%s: %d volumes were deleted before their finalizer was added, such as %s", d.Name, d.TooLate, strings.Join(d.Examples, ", "))
+		s.report.find("%s: %d volumes were deleted before their finalizer was added, such as %s", d.Name, d.TooLate, strings.Join(d.tooLate, ", "))
 	}
 	if d.Provisioner.Gate == volume.FeatureOff.String() && d.Unprotected == 0 {
 		s.report.find("%s: the provisioner does not serve the finalizer, as its image and arguments say", d.Name)

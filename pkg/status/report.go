@@ -53,6 +53,8 @@ type Driver struct {
 	TooLate     int `json:"tooLate"`
 	// Examples are names of unprotected volumes and of those that were deleted too early.
 	Examples []string `json:"examples"`
+
+	unprotected, tooLate []string
 }
 
 // Provisioner is who provisions for a driver.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
@@ -146,5 +147,24 @@ func TestEveryEnumValueHasItsOwnName(t *testing.T) {
 func TestInTreeNames(t *testing.T) {
 	if !isInTree("kubernetes.io/host-path") || isInTree("csi.example.com") || strings.HasPrefix("", "kubernetes.io/") {
 		t.Error("in-tree plugins are told by their names")
+	}
+}
+
+func TestFindingNamesItsOwnVolumes(t *testing.T) {
+	state := external.State{Honor: true, Owned: true, Dynamic: true, Policy: storage.PolicyDelete, Phase: storage.PhaseBound, Claim: storage.ClaimBound}
+	late := state
+	late.Deleting, late.Status = true, reclaim.StatusPending
+	s := &survey{volumes: map[types.UID]volumeFacts{
+		"1": {name: "late-volume", driver: "d", state: late}, "2": {name: "open-volume", driver: "d", state: state},
+	}}
+	driver := s.countVolumes()["d"]
+	s.judgeDriver(driver)
+	if len(s.report.Findings) != 2 || len(driver.Examples) != 2 {
+		t.Fatalf("findings %q, examples %q", s.report.Findings, driver.Examples)
+	}
+	for i, want := range []string{"open-volume", "late-volume"} {
+		if finding := s.report.Findings[i]; !strings.HasSuffix(finding, "such as "+want) {
+			t.Errorf("%q, want only %s", finding, want)
+		}
 	}
 }

@@ -54,7 +54,7 @@ type volumeFacts struct {
 	state                 external.State
 }
 
-// examples is how many volumes a report names per driver.
+// examples is how many volumes a report names per driver and kind of fault.
 const examples = 5
 
 // Read reads the cluster and returns the report.
