@@ -22,6 +22,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/rollback"
+	"github.com/exeunt-io/exeunt/pkg/rollback/runner"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
@@ -165,6 +168,61 @@ func TestSavedFileIsNeverOverwritten(t *testing.T) {
 		t.Errorf("the file is now %q, %v", text, err)
 	}
 	c.expect(0, []string{"saved the open entries", "other.yaml"}, "--confirm", "--save=other.yaml", "--stopped="+harness.UnservedDriver)
+}
+
+// writerFunc calls a function for each line of progress.
+type writerFunc func(line string)
+
+func (f writerFunc) Write(text []byte) (int, error) {
+	f(string(text))
+	return len(text), nil
+}
+
+// A provisioner that starts between the read and the write adds an entry after the others
+// were saved to the file.
+func TestEntryAddedMeanwhileIsNotLost(t *testing.T) {
+	const added = "c3c3c3c3-0000-4000-8000-000000000000"
+	c := newBare(t)
+	writeEntry(c.Session, harness.UnservedDriver, journal.KindActive, unresolved)
+	owner := journal.Journal{Namespace: deploy.Namespace, Driver: harness.UnservedDriver}
+	leases, name := c.Client.CoordinationV1().Leases(owner.Namespace), owner.LeaseName(journal.KindActive, 0)
+	progress := ""
+	options := runner.Options{
+		Connect: func() (*cluster.Reader, error) { return cluster.NewReader(c.Plane.RESTConfig()) },
+		Confirm: true, Stopped: []string{harness.UnservedDriver}, Timeout: harness.Timeout, Save: filepath.Join(c.dir, "first.yaml"),
+	}
+	options.Progress = writerFunc(func(line string) {
+		if progress += line; !strings.Contains(line, "saved the open entries") {
+			return
+		}
+		lease, err := leases.Get(c.Ctx, name, metav1.GetOptions{})
+		c.Must(err, "read Lease")
+		lease.Annotations[journal.EntryPrefix+added] = lease.Annotations[journal.EntryPrefix+string(unresolved)]
+		_, err = leases.Update(c.Ctx, lease, metav1.UpdateOptions{})
+		c.Must(err, "add an entry")
+	})
+	plan, err := runner.Run(c.Ctx, options)
+	c.Must(err, "run rollback")
+	lease, err := leases.Get(c.Ctx, name, metav1.GetOptions{})
+	if err != nil || len(journal.Encoded(lease)) != 2 || plan.Outcome() != rollback.SomethingLeft || !strings.Contains(progress, "changed meanwhile") {
+		t.Errorf("outcome %v, Lease %v: %v\n%s", plan.Outcome(), lease, err, progress)
+	}
+	c.expect(0, []string{"saved the open entries"}, "--confirm", "--save=second.yaml", "--stopped="+harness.UnservedDriver)
+	if text, err := os.ReadFile(filepath.Join(c.dir, "second.yaml")); err != nil || !strings.Contains(string(text), added) {
+		t.Errorf("the second file lacks the entry: %v\n%s", err, text)
+	}
+}
+
+func TestUnwritableFolderChangesNothing(t *testing.T) {
+	c := newBare(t)
+	writeEntry(c.Session, harness.UnservedDriver, journal.KindActive, unresolved)
+	unserved(c, "done", func(v *v1.PersistentVolume) {
+		v.Annotations = map[string]string{reclaim.Annotation: reclaim.AnnotationDone}
+	})
+	c.expect(1, []string{"nothing was changed"}, "--confirm", "--save=absent/folder/x.yaml", "--stopped="+harness.UnservedDriver)
+	if written := c.writes(); len(written) > 0 {
+		t.Errorf("written: %q", written)
+	}
 }
 
 func TestLeftoverFinalizerOfClaimIsRemoved(t *testing.T) {
