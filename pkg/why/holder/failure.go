@@ -80,9 +80,16 @@ func isFailure(event *corev1.Event, controller families.Controller, driver strin
 		return false
 	}
 	if len(controller.ErrorReasons) > 0 {
-		return slices.Contains(controller.ErrorReasons, event.Reason)
+		early := cluster.EventTime(*event).Before(asked)
+		return slices.Contains(controller.ErrorReasons, event.Reason) && !(early && isAboutCreation(event))
 	}
 	return controller.HasEventSource(componentOf(event), driver) && !cluster.EventTime(*event).Before(asked)
+}
+
+// isAboutCreation reports whether the warning is about making a load balancer: the service
+// controller has one reason for that and for the deletion, SyncLoadBalancerFailed.
+func isAboutCreation(event *corev1.Event) bool {
+	return containsAny(event.Message, "failed to ensure load balancer", "failed to add load balancer cleanup finalizer")
 }
 
 // isSuccess reports whether the event says that the failed step went well later.

@@ -22,6 +22,11 @@ func TestEventFailure(t *testing.T) {
 	withReasons := families.Controller{EventSources: []string{"painter"}, ErrorReasons: []string{"CleanupFailed"}, SuccessReasons: []string{"Cleaned"}}
 	anyWarning := families.Controller{EventSources: []string{"painter-{driver}"}}
 	asked := now.Add(-5 * time.Minute)
+	sync := func(step string, ago time.Duration) []corev1.Event {
+		event := newEvent("Warning", "CleanupFailed", "painter", ago)
+		event.Message = "it\x1b[31m broke: failed to " + step + " load balancer: quota"
+		return []corev1.Event{event}
+	}
 	for name, tc := range map[string]struct {
 		controller families.Controller
 		events     []corev1.Event // oldest first
@@ -36,6 +41,8 @@ func TestEventFailure(t *testing.T) {
 		"normal event of another program": {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Painted", "other", time.Minute)}, true},
 		"normal event of the same second": {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", time.Minute), newEvent("Normal", "Painting", "painter", time.Minute)}, true},
 		"failed again after a success":    {withReasons, []corev1.Event{newEvent("Normal", "Cleaned", "painter", 2*time.Minute), newEvent("Warning", "CleanupFailed", "painter", time.Minute)}, true},
+		"creation before the deletion":    {withReasons, sync("ensure", 6*time.Minute), false},
+		"cleanup before the deletion":     {withReasons, sync("delete", 6*time.Minute), true},
 		"other warning":                   {withReasons, []corev1.Event{newEvent("Warning", "Unhealthy", "painter", time.Minute)}, false},
 		"reason of a normal event":        {withReasons, []corev1.Event{newEvent("Normal", "CleanupFailed", "painter", time.Minute)}, false},
 		"warning since the deletion":      {anyWarning, []corev1.Event{newEvent("Warning", "Broken", "painter-a.example", time.Minute)}, true},
@@ -50,7 +57,7 @@ func TestEventFailure(t *testing.T) {
 			if got != nil && !strings.Contains(got.evidence.Text, `3 times, last at 2026-03-01T11:5`) {
 				t.Errorf("the text is %q", got.evidence.Text)
 			}
-			if got != nil && !strings.Contains(got.evidence.Text, `"it\x1b[31m broke"`) {
+			if got != nil && !strings.Contains(got.evidence.Text, `"it\x1b[31m broke`) {
 				t.Errorf("the message is not escaped in %q", got.evidence.Text)
 			}
 		})
