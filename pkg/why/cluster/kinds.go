@@ -162,6 +162,10 @@ type Kind[T any] struct {
 	list func(ctx context.Context, r *Reader, namespace string, options metav1.ListOptions) ([]T, string, error)
 }
 
+// isCustom reports whether the kind is a custom resource, which a cluster may lack. If a kind of
+// Kubernetes is not found, something between us and the API server hides it.
+func (k Kind[T]) isCustom() bool { return k.Resource.Group == snapshotv1.GroupName }
+
 // objectClient is what the clients of all kinds have in common.
 type objectClient[T, L any] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)

@@ -96,7 +96,7 @@ func Each[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selecti
 		switch {
 		case err == nil:
 			visit(page)
-		case apierrors.IsNotFound(err): // the kind is not served: it has no objects
+		case apierrors.IsNotFound(err) && kind.isCustom(): // the kind is not defined: it has no objects
 			return true
 		case apierrors.IsResourceExpired(err) && !restarted:
 			restarted, options.Continue = true, ""
