@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -78,7 +79,7 @@ func (f Finder) askStep(object *unstructured.Unstructured, finalizer string, sus
 
 // suspects returns the workloads that may work with the finalizer, and what fits of each.
 func (f Finder) suspects(ctx context.Context, object *unstructured.Unstructured, finalizer string, attribution families.Attribution) []families.Candidate {
-	workloads, _ := listWorkloads(ctx, f.Reader)
+	workloads := f.allWorkloads(ctx)
 	leases, _ := cluster.List(ctx, f.Reader, cluster.Leases, cluster.Selection{})
 	group := object.GroupVersionKind().Group
 	servers := f.webhookServers(ctx, object, finalizer)
@@ -98,6 +99,40 @@ func (f Finder) suspects(ctx context.Context, object *unstructured.Unstructured,
 		}
 	}
 	return candidates
+}
+
+// allWorkloads returns the workloads, and the running pods that belong to none of them.
+func (f Finder) allWorkloads(ctx context.Context) []workload {
+	workloads, _ := listWorkloads(ctx, f.Reader)
+	pods, _ := cluster.List(ctx, f.Reader, cluster.Pods, cluster.Selection{})
+	known, inNamespace := map[string]bool{}, map[string][]workload{}
+	for _, w := range workloads {
+		known[w.String()] = true
+		inNamespace[w.namespace] = append(inNamespace[w.namespace], w)
+	}
+	all := slices.Clone(workloads)
+	for i := range pods {
+		pod := &pods[i]
+		owned := hasEnded(*pod) || known[ownerOf(pod)] // most pods: selectors are slow
+		if !owned && !slices.ContainsFunc(inNamespace[pod.Namespace], func(w workload) bool { return w.owns(pod) }) {
+			all = append(all, ofPod(pod))
+		}
+	}
+	return all
+}
+
+// ownerOf returns kind namespace/name of the workload that controls the pod, "" for none. A
+// ReplicaSet has the name of its Deployment and a hash.
+func ownerOf(pod *corev1.Pod) string {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return ""
+	}
+	kind, name := owner.Kind, owner.Name
+	if end := strings.LastIndex(name, "-"); kind == "ReplicaSet" && end > 0 {
+		kind, name = "Deployment", name[:end]
+	}
+	return kind + " " + pod.Namespace + "/" + name
 }
 
 // leaseDomain returns the domain of the Lease's name: operators name Leases "0a1b2c3d.DOMAIN".

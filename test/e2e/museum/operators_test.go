@@ -175,6 +175,19 @@ func unknownFinalizers() []exhibit {
 			next: "--show-managed-fields", evidence: []string{"Deployment", "/red fits", "/green fits", "/blue fits", "/gray fits", "set by manager"},
 		},
 		{
+			number: "47b", name: "four pods without workloads have the manager of the finalizer",
+			build: func(r *room) []string {
+				for _, name := range []string{"one", "two", "three", "four"} {
+					r.createPodWithStatus(&v1.Pod{
+						ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace},
+						Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main", Image: "registry.example/" + name + ":v1", Command: []string{"/painter"}}}},
+					}, isReady)
+				}
+				return r.deleteWidget("painter")
+			},
+			next: "logs pod/one", evidence: []string{"/one fits", "/two fits", "/three fits", "/four fits"},
+		},
+		{
 			number: "48", name: "the finalizer was set with kubectl",
 			build:    func(r *room) []string { return r.deleteWidget("kubectl-edit") },
 			evidence: []string{"set by kubectl-edit", "set by hand or restored"},
