@@ -216,8 +216,10 @@ func outcome(verdict blocker.Verdict, err error) error {
 }
 
 // within returns the result of work, or the error of the context if work goes on for longer
-// than extra after its end: requests of discovery do not end with the context.
+// than extra after its deadline: requests of discovery do not end with the context. After
+// Ctrl-C there is no result: what work did not read then would look like a finding.
 func within[T any](ctx context.Context, extra time.Duration, work func() (T, error)) (T, error) {
+	var none T
 	type result struct {
 		value T
 		err   error
@@ -229,8 +231,14 @@ func within[T any](ctx context.Context, extra time.Duration, work func() (T, err
 	}()
 	select {
 	case r := <-results:
+		if isCanceled(ctx) {
+			return none, context.Cause(ctx)
+		}
 		return r.value, r.err
 	case <-ctx.Done():
+	}
+	if isCanceled(ctx) {
+		return none, context.Cause(ctx)
 	}
 	patience := time.NewTimer(extra)
 	defer patience.Stop()
@@ -238,7 +246,8 @@ func within[T any](ctx context.Context, extra time.Duration, work func() (T, err
 	case r := <-results:
 		return r.value, r.err
 	case <-patience.C:
-		var none T
 		return none, context.Cause(ctx)
 	}
 }
+
+func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -192,5 +193,27 @@ func TestPluginHasExamplesOfPlugin(t *testing.T) {
 	}
 	if !strings.Contains(out, "dry run") {
 		t.Errorf("help does not say that --probe is a dry run: %s", out)
+	}
+}
+
+func TestInterruptedWorkHasNoResult(t *testing.T) {
+	interrupted := signalError{syscall.SIGINT}
+	for name, work := range map[string]func(context.CancelCauseFunc, context.Context) (string, error){
+		"work ends with the context": func(interrupt context.CancelCauseFunc, ctx context.Context) (string, error) {
+			interrupt(interrupted)
+			<-ctx.Done()
+			return "part of a result", nil
+		},
+		"work goes on": func(interrupt context.CancelCauseFunc, _ context.Context) (string, error) {
+			interrupt(interrupted)
+			<-t.Context().Done()
+			return "a late result", nil
+		},
+	} {
+		ctx, interrupt := context.WithCancelCause(t.Context())
+		got, err := within(ctx, time.Hour, func() (string, error) { return work(interrupt, ctx) })
+		if got != "" || !errors.Is(err, interrupted) {
+			t.Errorf("%s: result %q, error %v, want the error %v only", name, got, err, interrupted)
+		}
 	}
 }
