@@ -43,10 +43,8 @@ func (s *observation) readClaims(ctx context.Context) {
 // addClaim adds what may have to be removed from the claim.
 func (s *observation) addClaim(claim *corev1.PersistentVolumeClaim) {
 	object := blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)}
-	server, driver := s.anyServer(), provisionerOf(claim)
-	if driver != "" {
-		server = s.server(driver)
-	}
+	driver := provisionerOf(claim)
+	server := s.serverOnce(driver)
 	for _, name := range ownFinalizers(claim) {
 		remove := func(ctx context.Context) error {
 			return s.patchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Name(name)}}))

@@ -160,6 +160,17 @@ func (s *observation) server(driver string) rollback.Server {
 	return server
 }
 
+// serverOnce returns which provisioner serves the driver, "" for a driver that is not known. It
+// is computed once: with a journal per node each answer takes long. All programs must be read.
+func (s *observation) serverOnce(driver string) rollback.Server {
+	return cluster.Remember(s.reader, "server of "+driver, func() rollback.Server {
+		if driver == "" {
+			return s.anyServer()
+		}
+		return s.server(driver)
+	})
+}
+
 // mostCautious returns the first of the servers in the order: Exeunt, unseen, none, upstream.
 func mostCautious(a, b rollback.Server) rollback.Server {
 	for _, first := range []rollback.Server{rollback.ServerExeunt, rollback.ServerUnseen, rollback.ServerNone} {

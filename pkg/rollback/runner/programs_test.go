@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -110,5 +112,23 @@ func TestUnreadPodsBlockTheSwap(t *testing.T) {
 	s.programs.podsSeen = false
 	if a, b := s.stepProvisioners(false), s.stepLoops(false); a.State != rollback.Blocked || b.State != rollback.Blocked {
 		t.Errorf("pods were not read: %v, %v, want blocked", a.State, b.State)
+	}
+}
+
+// Each of 3,000 nodes has a journal, and 3,000 volumes an annotation.
+func TestManyJournalsAndVolumesAreReadOnce(t *testing.T) {
+	s := observed(t, nil)
+	for i := range 3000 {
+		owner := journal.Journal{Namespace: "n", Driver: driver, Node: fmt.Sprintf("node-%d", i)}
+		lease := owner.Lease(journal.KindActive, 0, "pod_exeunt", journal.Custody{Written: 1}, nil)
+		s.programs.journals = append(s.programs.journals, journalLease{lease, owner, journal.KindActive, 0})
+	}
+	volume := &corev1.PersistentVolume{}
+	volume.Annotations = map[string]string{reclaim.Annotation: reclaim.AnnotationDone, "pv.kubernetes.io/provisioned-by": driver}
+	for range 3000 {
+		s.addVolume(t.Context(), volume)
+	}
+	if len(s.own.items) != 3000 || s.own.items[0].decision.Reason != rollback.ServerNotSeen {
+		t.Errorf("%d items, first %+v", len(s.own.items), s.own.items[0])
 	}
 }

@@ -62,7 +62,8 @@ func (s *observation) addSharedFinalizers(ctx context.Context, object blocker.Ob
 func (s *observation) decideShared(ctx context.Context, volume *corev1.PersistentVolume, name finalizer.Name) rollback.Decision {
 	state := rollback.SharedFinalizerState{Named: true, Remover: s.loopsRemover()}
 	if name == finalizer.External {
-		state.Remover = s.driverRemover(ctx, external.DriverOf(volume))
+		driver := external.DriverOf(volume)
+		state.Remover = cluster.Remember(s.reader, "remover of "+driver, func() rollback.Remover { return s.driverRemover(ctx, driver) })
 	}
 	state.InUse = name == finalizer.VolumeProtection && volume.Status.Phase == corev1.VolumeBound
 	return rollback.DecideSharedFinalizer(state)

@@ -103,7 +103,7 @@ func (s *observation) addVolume(ctx context.Context, volume *corev1.PersistentVo
 func (s *observation) addVolumeAnnotation(object blocker.Object, volume *corev1.PersistentVolume, key string) {
 	state := rollback.AnnotationState{
 		Known:  key == reclaim.Annotation || key == earlierAnnotation,
-		Server: s.server(external.DriverOf(volume)),
+		Server: s.serverOnce(external.DriverOf(volume)),
 		Policy: storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy), Deleting: volume.DeletionTimestamp != nil,
 		Abandoned: slices.Contains(s.options.AbandonDisk, volume.Name),
 	}
