@@ -23,6 +23,9 @@ func (o *observation) blocker(e chain.Explorer, object *unstructured.Unstructure
 	if reason == blocker.NodeUnreachable && o.node != nil {
 		found.Object.UID = string(o.node.UID)
 	}
+	if last := o.lastResort(e.Commands(), reason); last != "" && verdict == blocker.Stuck && !o.state.CollectorAlive { // not while somebody may act
+		found.Next += "\n" + last
+	}
 	return found
 }
 
@@ -34,14 +37,24 @@ func (o *observation) next(commands cluster.Commands, reason blocker.Reason) str
 		return cluster.Steps("the grace period ends at "+o.pod.DeletionTimestamp.UTC().Format(time.RFC3339),
 			commands.Kubectl(namespace, "get", "pod", name, "--watch"))
 	case blocker.NodeUnreachable:
-		return cluster.Steps("start the node or its kubelet again", commands.Kubectl("", "describe", "node", node)) + "\n" +
-			cluster.LastResort("only if the machine is shut down: it must not write to volumes any more",
-				commands.Kubectl("", "taint", "node", node, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"))
+		return cluster.Steps("start the node or its kubelet again", commands.Kubectl("", "describe", "node", node))
 	case blocker.NodeGone:
-		return cluster.Steps("make sure that the machine of the node is switched off", commands.Kubectl(namespace, "get", "pod", name, "-o", "wide")) + "\n" +
-			cluster.LastResort("only if the machine is off: its processes may still write to volumes",
-				commands.Kubectl(namespace, "delete", "pod", name, "--force", "--grace-period=0"))
+		return cluster.Steps("make sure that the machine of the node is switched off", commands.Kubectl(namespace, "get", "pod", name, "-o", "wide"))
 	default:
 		return cluster.Steps("look at the events of the pod and at the log of the kubelet of node "+node, commands.Kubectl(namespace, "describe", "pod", name))
+	}
+}
+
+// lastResort returns how to force the end of the pod, with what is lost, or "".
+func (o *observation) lastResort(commands cluster.Commands, reason blocker.Reason) string {
+	switch reason {
+	case blocker.NodeUnreachable:
+		return cluster.LastResort("only if the machine is shut down: it must not write to volumes any more",
+			commands.Kubectl("", "taint", "node", o.pod.Spec.NodeName, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"))
+	case blocker.NodeGone:
+		return cluster.LastResort("only if the machine is off: its processes may still write to volumes",
+			commands.Kubectl(o.pod.Namespace, "delete", "pod", o.pod.Name, "--force", "--grace-period=0"))
+	default:
+		return ""
 	}
 }

@@ -29,6 +29,8 @@ type exhibit struct {
 	roots []blocker.Reason
 	// next is text that a next step of the report has to contain.
 	next string
+	// absent is text that no next step may contain, such as a force that is not called for.
+	absent string
 	// evidence are texts that the evidence of the report has to contain.
 	evidence []string
 	// step carries out the next step, and plays the programs that cannot run here. The object
@@ -109,6 +111,9 @@ func (e exhibit) expect(t *testing.T, report blocker.Report) {
 		if text := evidenceOf(report); !strings.Contains(text, want) {
 			t.Errorf("the evidence is %q, want %q in it", text, want)
 		}
+	}
+	if text := strings.Join(next, "\n"); e.absent != "" && strings.Contains(text, e.absent) {
+		t.Errorf("the next steps are %q, with %q among them", next, e.absent)
 	}
 	if !strings.Contains(strings.Join(next, "\n"), e.next) {
 		t.Errorf("the next steps are %q, want %q among them", next, e.next)

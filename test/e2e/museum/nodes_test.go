@@ -51,7 +51,15 @@ var nodePods = []exhibit{
 			r.createNode(r.Namespace, v1.ConditionUnknown, 0)
 			return r.deletePodOnNode(r.Namespace, 1)
 		},
-		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.NodeUnreachable},
+		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.NodeUnreachable}, absent: "out-of-service",
+	},
+	{
+		number: "39b", name: "the node is gone within the grace period, the collector is alive", alone: true,
+		build: func(r *room) []string {
+			r.createLease("kube-system", "kube-controller-manager", "node-1_1234", 0, time.Hour)
+			return r.deletePodOnNode(r.Namespace, 600)
+		},
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.NodeGone}, next: "get pod pod", absent: "--force", step: forcePod,
 	},
 	{
 		number: "n2", name: "the kubelet is slow and reports no error",

@@ -30,6 +30,8 @@ var (
 	challenge   = custom{"acme.cert-manager.io", "Challenge", "acme.cert-manager.io/finalizer"}
 	targetGroup = custom{"elbv2.k8s.aws", "TargetGroupBinding", "elbv2.k8s.aws/resources"}
 	telemetry   = custom{"opentelemetry.io", "OpenTelemetryCollector", "opentelemetrycollector.opentelemetry.io/finalizer"}
+	application = custom{"argoproj.io", "Application", "resources-finalizer.argocd.argoproj.io"}
+	rabbit      = custom{"rabbitmq.com", "RabbitmqCluster", "deletion.finalizers.rabbitmqclusters.rabbitmq.com"}
 	widget      = custom{"museum.example", "Widget", "cleanup.museum.example/widget"}
 )
 
@@ -48,7 +50,7 @@ func (c custom) finish(r *room) { r.removeFinalizers(c.resource(), "object") }
 
 // operators returns the exhibits of services and operators.
 func operators() []exhibit {
-	return slices.Concat(jobLoops(), clouds(), knownOperators(), unknownFinalizers())
+	return slices.Concat(jobLoops(), clouds(), knownOperators(), livingOperators(), unknownFinalizers())
 }
 
 // jobLoops returns the exhibits of a loop of kube-controller-manager.
@@ -161,6 +163,29 @@ func knownOperators() []exhibit {
 	}
 }
 
+// livingOperators returns the exhibits of operators that look gone, and may live.
+func livingOperators() []exhibit {
+	return []exhibit{
+		{
+			number: "44d", name: "a webhook of another operator of the group calls a namespace that is gone",
+			build: func(r *room) []string {
+				r.createWebhook(application.group, r.Namespace+"-gone", "eventbus")
+				return application.createAndDelete(r)
+			},
+			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.ControllerUnseen}, step: application.finish,
+		},
+		{
+			number: "45b", name: "the operator has 0 replicas, and its pod held a Lease just now",
+			build: func(r *room) []string {
+				r.createDeployment(r.Namespace, "rabbit", "registry.example/rabbitmqoperator/cluster-operator@sha256:f9b7bdc4a5c0c1d6b8a8ee5c6c1c8f1e7f5d2d6c0b4c3b2a1f0e9d8c7b6a5f4e", 0, 0)
+				r.createLease(r.Namespace, "renamed", "rabbit-7d9f8-x_1", 0, time.Hour)
+				return rabbit.createAndDelete(r)
+			},
+			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs}, step: rabbit.finish,
+		},
+	}
+}
+
 // unknownFinalizers returns the exhibits of finalizers that the table does not have.
 func unknownFinalizers() []exhibit {
 	exhibits := []exhibit{
@@ -173,19 +198,6 @@ func unknownFinalizers() []exhibit {
 				return r.deleteWidget("manager")
 			},
 			next: "--show-managed-fields", evidence: []string{"Deployment", "/red fits", "/green fits", "/blue fits", "/gray fits", "set by manager"},
-		},
-		{
-			number: "47b", name: "four pods without workloads have the manager of the finalizer",
-			build: func(r *room) []string {
-				for _, name := range []string{"one", "two", "three", "four"} {
-					r.createPodWithStatus(&v1.Pod{
-						ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace},
-						Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main", Image: "registry.example/" + name + ":v1", Command: []string{"/painter"}}}},
-					}, isReady)
-				}
-				return r.deleteWidget("painter")
-			},
-			next: "logs pod/one", evidence: []string{"/one fits", "/two fits", "/three fits", "/four fits"},
 		},
 		{
 			number: "48", name: "the finalizer was set with kubectl",
@@ -210,10 +222,28 @@ func unknownFinalizers() []exhibit {
 			evidence: []string{"set by painter", "sweeper writes other fields"},
 		},
 	}
+	exhibits = append(exhibits, fourPods())
 	for i := range exhibits {
 		exhibits[i].verdict, exhibits[i].roots, exhibits[i].step = blocker.Unknown, []blocker.Reason{blocker.UnknownFinalizer}, widget.finish
 	}
 	return exhibits
+}
+
+// fourPods returns the exhibit of operators that run as pods without workloads.
+func fourPods() exhibit {
+	return exhibit{
+		number: "47b", name: "four pods without workloads have the manager of the finalizer",
+		build: func(r *room) []string {
+			for _, name := range []string{"one", "two", "three", "four"} {
+				r.createPodWithStatus(&v1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace},
+					Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main", Image: "registry.example/" + name + ":v1", Command: []string{"/painter"}}}},
+				}, isReady)
+			}
+			return r.deleteWidget("painter")
+		},
+		next: "logs pod/one", evidence: []string{"/one fits", "/two fits", "/three fits", "/four fits"},
+	}
 }
 
 var (
@@ -232,9 +262,12 @@ func withCommand(words ...string) func(*appsv1.Deployment) {
 }
 
 // createWebhook creates a configuration of a webhook that is never called for the objects of
-// the exhibits, and whose Service is in the namespace.
-func (r *room) createWebhook(group, namespace string) {
+// the exhibits, and whose Service is in the namespace. Without resources it is for all.
+func (r *room) createWebhook(group, namespace string, resources ...string) {
 	r.T.Helper()
+	if len(resources) == 0 {
+		resources = []string{"*"}
+	}
 	configuration := &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
 		Webhooks: []admissionv1.ValidatingWebhook{{
@@ -243,7 +276,7 @@ func (r *room) createWebhook(group, namespace string) {
 			FailurePolicy: ptr.To(admissionv1.Ignore),
 			Rules: []admissionv1.RuleWithOperations{{
 				Operations: []admissionv1.OperationType{admissionv1.Connect},
-				Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{"*"}},
+				Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources},
 			}},
 		}},
 	}

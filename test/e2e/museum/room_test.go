@@ -72,7 +72,7 @@ var objectRights = []rbacv1.PolicyRule{{
 	APIGroups: []string{"keda.sh", "ray.io", "kueue.x-k8s.io", "kubevirt.io", "monitoring.coreos.com", "acme.cert-manager.io", "elbv2.k8s.aws", "networking.k8s.io", "museum.example", "operator.victoriametrics.com", "grafana.integreatly.org", "opentelemetry.io"},
 	Resources: []string{"*"}, Verbs: []string{"get", "list"},
 }, {
-	APIGroups: []string{"pulumi.com", "infra.contrib.fluxcd.io", "argoproj.io", "owners.museum.example", "conversion.museum.example", "admission.museum.example"},
+	APIGroups: []string{"pulumi.com", "rabbitmq.com", "infra.contrib.fluxcd.io", "argoproj.io", "owners.museum.example", "conversion.museum.example", "admission.museum.example"},
 	Resources: []string{"*"}, Verbs: []string{"get", "list"},
 }, rule("", "namespaces", "configmaps")}
 
