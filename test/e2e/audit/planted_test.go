@@ -26,18 +26,18 @@ func TestPlantedVolumesBesideRunningPrograms(t *testing.T) {
 	})
 	planted := []string{store(s, "leaked", ""), store(s, "pvc-0a1b2c3d-0000-4000-8000-000000000001", "")}
 	slices.Sort(planted)
-	released := record(s, "released", store(s, "released", ""))
-	released.Status.Phase = v1.VolumeReleased
-	_, err := s.Client.CoreV1().PersistentVolumes().UpdateStatus(s.Ctx, released, metav1.UpdateOptions{})
-	s.Must(err, "release volume")
+	released := s.NewVolume("x", v1.PersistentVolumeReclaimRetain)
+	released.Name, released.Spec.CSI.VolumeHandle = "released", store(s, "released", "")
+	released.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "gone", UID: "0a1b2c3d-0000-4000-8000-000000000002"}
 	other := s.NewVolume("x", v1.PersistentVolumeReclaimRetain)
 	other.Name, other.Spec.CSI.Driver, other.Spec.CSI.VolumeHandle = "other", "other.example.com", store(s, "other", "")
 	disk := s.NewVolume("x", v1.PersistentVolumeReclaimRetain)
 	disk.Name, disk.Spec.PersistentVolumeSource = "in-tree", v1.PersistentVolumeSource{AzureFile: &v1.AzureFilePersistentVolumeSource{ShareName: "share", SecretName: "secret"}}
-	for _, volume := range []*v1.PersistentVolume{other, disk} {
+	for _, volume := range []*v1.PersistentVolume{released, other, disk} {
 		_, err := s.Client.CoreV1().PersistentVolumes().Create(s.Ctx, volume, metav1.CreateOptions{})
 		s.Must(err, "create PersistentVolume")
 	}
+	s.AwaitVolume(released.Name, "is released", harness.IsReleased)
 
 	done := command(s, "--csi-address="+s.Driver.Socket, "--kubeconfig="+s.Plane.AdminKubeconfig, "-o=json")
 	found := decode(s, done)
