@@ -121,7 +121,10 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 // onChange enqueues a protected claim that is being deleted, and the source that the claim
 // no longer needs.
 func (c *Controller) onChange(old, claim *v1.PersistentVolumeClaim) {
-	if claim.DeletionTimestamp != nil && finalizer.Has(claim.Finalizers, finalizer.CloneSource) {
+	switch {
+	case !finalizer.Has(claim.Finalizers, finalizer.CloneSource):
+		c.tracking.waiting.Clear(claim.UID, finalizer.CloneSource)
+	case claim.DeletionTimestamp != nil:
 		c.loop.Enqueue(controller.Key(claim))
 	}
 	if old != nil && protection.NeededSource(old) != protection.NeededSource(claim) {
