@@ -132,3 +132,19 @@ func TestManyJournalsAndVolumesAreReadOnce(t *testing.T) {
 		t.Errorf("%d items, first %+v", len(s.own.items), s.own.items[0])
 	}
 }
+
+func TestUnknownValueOfAnnotationStays(t *testing.T) {
+	s := observed(t, named("n", lease("upstream", time.Second)), "n")
+	for value, want := range map[string]rollback.Decision{
+		reclaim.AnnotationDone: {Action: rollback.Remove, Reason: rollback.Unneeded},
+		"deleting":             {Action: rollback.Refuse, Reason: rollback.LaterVersion},
+	} {
+		volume := &corev1.PersistentVolume{}
+		volume.Annotations = map[string]string{reclaim.Annotation: value, "pv.kubernetes.io/provisioned-by": driver}
+		s.own.items = nil
+		s.addVolume(t.Context(), volume)
+		if got := s.own.items[0].decision; got != want {
+			t.Errorf("%s: %v, want %v", value, got, want)
+		}
+	}
+}

@@ -110,6 +110,7 @@ func (s *observation) addVolumeAnnotation(object blocker.Object, volume *corev1.
 	value := volume.Annotations[key]
 	if key == reclaim.Annotation {
 		state.Status = reclaim.StatusOf(volume)
+		state.Known = state.Status != reclaim.StatusNone // a later version may have further values
 	}
 	decision := rollback.DecideAnnotation(state)
 	remove := func(ctx context.Context) error {
