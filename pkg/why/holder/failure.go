@@ -80,8 +80,8 @@ func isFailure(event *corev1.Event, controller families.Controller, driver strin
 		return false
 	}
 	if len(controller.ErrorReasons) > 0 {
-		early := cluster.EventTime(*event).Before(asked)
-		return slices.Contains(controller.ErrorReasons, event.Reason) && !(early && isAboutCreation(event))
+		late := !cluster.EventTime(*event).Before(asked)
+		return slices.Contains(controller.ErrorReasons, event.Reason) && (late || !isAboutCreation(event))
 	}
 	return controller.HasEventSource(componentOf(event), driver) && !cluster.EventTime(*event).Before(asked)
 }
