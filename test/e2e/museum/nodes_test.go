@@ -46,17 +46,6 @@ var nodePods = []exhibit{
 		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeGone}, next: "--force", step: forcePod,
 	},
 	{
-<<<<<<< HEAD
-=======
-		number: "39b", name: "the node object is gone, the pod garbage collector is alive", alone: true,
-		build: func(r *room) []string {
-			r.createLease("kube-system", "kube-controller-manager", "node-1_1234", 0, time.Hour)
-			return r.deletePodOnNode(r.Namespace, 600)
-		},
-		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.NodeGone}, next: "get pod pod", absent: "--force", step: forcePod,
-	},
-	{
->>>>>>> 769d388 (museum: show a gone node within the grace period of its pod)
 		number: "n1", name: "a node was not ready, and its kubelet reports again",
 		build: func(r *room) []string {
 			r.createNode(r.Namespace, v1.ConditionUnknown, 0)
