@@ -42,16 +42,7 @@ func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
 				if err := w.Sweep(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				switch {
-				case tc.gone:
-					if err := w.metadata.Tracker().Delete(snapshots.Resource, "ns", "snap"); err != nil {
-						t.Fatal(err)
-					}
-				case tc.unserved:
-					w.metadata.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-						return true, nil, apierrors.NewNotFound(snapshots.Resource.GroupResource(), "")
-					})
-				}
+				vanish(t, w, tc.gone, tc.unserved)
 				if err := w.Sweep(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -60,5 +51,20 @@ func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
 				t.Errorf("events %q, want %d that begin with %q", events, tc.events, want)
 			}
 		})
+	}
+}
+
+// vanish deletes the snapshot, or the whole resource.
+func vanish(t *testing.T, w *world, gone, unserved bool) {
+	t.Helper()
+	if unserved {
+		w.metadata.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewNotFound(snapshots.Resource.GroupResource(), "")
+		})
+	}
+	if gone {
+		if err := w.metadata.Tracker().Delete(snapshots.Resource, "ns", "snap"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
