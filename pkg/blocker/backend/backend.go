@@ -57,6 +57,8 @@ type Seen struct {
 	SlicesComplete bool
 	Pods           []corev1.Pod // that the selector of the service selects
 	PodsComplete   bool
+	// NoSelector: the service selects no pods, and its endpoints may run outside of the cluster.
+	NoSelector bool
 	// Wanted: a workload wants replicas of these pods.
 	Wanted          bool
 	WantedIsUnknown bool
@@ -70,6 +72,8 @@ func Judge(seen Seen) State {
 		return Ready
 	case !seen.SlicesComplete || !seen.PodsComplete:
 		return Unseen
+	case seen.NoSelector && hasEndpoint(seen.Slices): // the program that lists them is not seen
+		return Unready
 	case slices.Contains(pods, Starting) || slices.Contains(pods, Ready): // the endpoints follow
 		return Starting
 	case slices.Contains(pods, Unready):
@@ -82,6 +86,10 @@ func Judge(seen Seen) State {
 		return Unready
 	}
 	return Stopped
+}
+
+func hasEndpoint(list []discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(list, func(slice discoveryv1.EndpointSlice) bool { return len(slice.Endpoints) > 0 })
 }
 
 func hasReadyEndpoint(list []discoveryv1.EndpointSlice) bool {

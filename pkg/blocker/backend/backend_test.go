@@ -46,6 +46,8 @@ func TestJudge(t *testing.T) {
 		"workloads not listed":                 {backend.Seen{SlicesComplete: true, PodsComplete: true, WantedIsUnknown: true}, backend.Unseen},
 		"nothing there":                        {backend.Seen{SlicesComplete: true, PodsComplete: true}, backend.Stopped},
 		"endpoint not ready, no pod":           {backend.Seen{Slices: endpoint(new(false)), SlicesComplete: true, PodsComplete: true}, backend.Stopped},
+		"endpoint outside of the cluster":      {backend.Seen{Slices: endpoint(new(false)), SlicesComplete: true, PodsComplete: true, NoSelector: true}, backend.Unready},
+		"no selector and no endpoint":          {backend.Seen{SlicesComplete: true, PodsComplete: true, NoSelector: true}, backend.Stopped},
 		"replicas wanted, no pod yet":          {backend.Seen{SlicesComplete: true, PodsComplete: true, Wanted: true}, backend.Unready},
 		"pod pending":                          {backend.Seen{SlicesComplete: true, PodsComplete: true, Pods: pod(corev1.PodStatus{Phase: corev1.PodPending})}, backend.Starting},
 		"container is created":                 {backend.Seen{SlicesComplete: true, PodsComplete: true, Pods: pod(waiting("ContainerCreating"))}, backend.Starting},

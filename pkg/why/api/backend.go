@@ -39,8 +39,8 @@ func lookAtServer(ctx context.Context, e chain.Explorer, namespace, name string)
 	seen.Slices, seen.SlicesComplete = cluster.List(ctx, e.Reader(), cluster.EndpointSlices, cluster.Selection{
 		Namespace: namespace, Labels: labels.Set{discoveryv1.LabelServiceName: name}.String(),
 	})
-	seen.PodsComplete = true
-	if len(service.Spec.Selector) > 0 {
+	seen.PodsComplete, seen.NoSelector = true, len(service.Spec.Selector) == 0
+	if !seen.NoSelector {
 		s.selector = labels.Set(service.Spec.Selector).String()
 		seen.Pods, seen.PodsComplete = cluster.List(ctx, e.Reader(), cluster.Pods, cluster.Selection{Namespace: namespace, Labels: s.selector})
 		seen.Wanted, seen.WantedIsUnknown = isWanted(ctx, e, namespace, service.Spec.Selector)
