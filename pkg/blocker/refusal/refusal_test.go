@@ -109,16 +109,18 @@ func TestConfigurationsAreExemptFromWebhooks(t *testing.T) {
 	}
 }
 
-func TestPolicyThatReadsUser(t *testing.T) {
+func TestPolicyThatReadsRequest(t *testing.T) {
 	for expression, want := range map[string]bool{
 		"object.metadata.finalizers.size() > 0":           false,
 		"request.userInfo.username == 'operator'":         true,
 		"authorizer.group('').resource('pods').check('')": true,
 		"request.operation == 'UPDATE'":                   false,
+		"!request.dryRun":                                 true,
+		"request.options.fieldManager == 'operator'":      true,
 	} {
 		spec := &admissionv1.ValidatingAdmissionPolicySpec{Variables: []admissionv1.Variable{{Name: "v", Expression: expression}}}
-		if got := refusal.DependsOnUser(spec); got != want {
-			t.Errorf("DependsOnUser(%q) = %v, want %v", expression, got, want)
+		if got := refusal.DependsOnRequest(spec); got != want {
+			t.Errorf("DependsOnRequest(%q) = %v, want %v", expression, got, want)
 		}
 	}
 }

@@ -91,9 +91,10 @@ func selects(selector *metav1.LabelSelector, set labels.Set) bool {
 	return err != nil || parsed.Matches(set)
 }
 
-// DependsOnUser reports whether the policy may decide differently for another user: one of
-// its expressions reads the user or asks the authorizer.
-func DependsOnUser(policy *admissionv1.ValidatingAdmissionPolicySpec) bool {
+// DependsOnRequest reports whether the policy may decide differently for the controller's own
+// request: one of its expressions reads the user, the options of the request or whether the
+// request is a dry run, or asks the authorizer.
+func DependsOnRequest(policy *admissionv1.ValidatingAdmissionPolicySpec) bool {
 	var expressions []string
 	for _, validation := range policy.Validations {
 		expressions = append(expressions, validation.Expression)
@@ -105,6 +106,9 @@ func DependsOnUser(policy *admissionv1.ValidatingAdmissionPolicySpec) bool {
 		expressions = append(expressions, condition.Expression)
 	}
 	return slices.ContainsFunc(expressions, func(expression string) bool {
-		return strings.Contains(expression, "userInfo") || strings.Contains(expression, "authorizer") || strings.Contains(expression, "request[")
+		return slices.ContainsFunc(requestParts, func(part string) bool { return strings.Contains(expression, part) })
 	})
 }
+
+// requestParts are what expressions contain that read more of the request than the object.
+var requestParts = []string{"userInfo", "authorizer", "request[", "dryRun", "request.options"}

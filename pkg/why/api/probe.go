@@ -80,7 +80,7 @@ func (t target) refused(ctx context.Context, e chain.Explorer, finalizer string,
 }
 
 // policyDenies completes the blocker of a write that a policy denies. A policy that reads
-// the user may let the controller's own write pass.
+// more than the object may let the controller's own write pass.
 func (t target) policyDenies(ctx context.Context, e chain.Explorer, found *blocker.Blocker, name string) {
 	found.Reason, found.Holder, found.Verdict = blocker.AdmissionDenies, "ValidatingAdmissionPolicy "+name, blocker.Unknown
 	found.Next = cluster.Steps("change the object or the policy, as the message says",
@@ -89,8 +89,8 @@ func (t target) policyDenies(ctx context.Context, e chain.Explorer, found *block
 	switch {
 	case !read:
 		found.Evidence = append(found.Evidence, evidence(blocker.FromProbe, "the policy was not seen: it may let the controller's own write pass"))
-	case refusal.DependsOnUser(&policy.Spec):
-		found.Evidence = append(found.Evidence, evidence(blocker.FromField, "the policy reads the user: it may let the controller's own write pass"))
+	case refusal.DependsOnRequest(&policy.Spec):
+		found.Evidence = append(found.Evidence, evidence(blocker.FromField, "the policy reads the user, the options or the dry run of the request: it may let the controller's own write pass"))
 	default:
 		found.Verdict = blocker.Stuck
 		found.Evidence = append(found.Evidence, evidence(blocker.FromField, "the policy does not read the user: it denies the write to everybody"))
