@@ -66,14 +66,12 @@ type Seen struct {
 
 // Judge returns the state of a service that exists.
 func Judge(seen Seen) State {
-	pods := podStates(seen.Pods)
+	pods := serverStates(seen)
 	switch {
 	case hasReadyEndpoint(seen.Slices):
 		return Ready
 	case !seen.SlicesComplete || !seen.PodsComplete:
 		return Unseen
-	case seen.NoSelector && hasEndpoint(seen.Slices): // the program that lists them is not seen
-		return Unready
 	case slices.Contains(pods, Starting) || slices.Contains(pods, Ready): // the endpoints follow
 		return Starting
 	case slices.Contains(pods, Unready):
@@ -98,6 +96,15 @@ func hasReadyEndpoint(list []discoveryv1.EndpointSlice) bool {
 			return len(endpoint.Addresses) > 0 && (endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready)
 		})
 	})
+}
+
+// serverStates returns the states of what will serve. Without a selector the program that
+// keeps the endpoints is not seen.
+func serverStates(seen Seen) []State {
+	if seen.NoSelector && hasEndpoint(seen.Slices) {
+		return []State{Unready}
+	}
+	return podStates(seen.Pods)
 }
 
 // podStates returns the state of each pod that will serve.
