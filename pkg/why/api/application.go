@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,8 +25,16 @@ var applicationFinalizers = []string{
 // objects that status.resources names, then the application controller.
 func explainApplication(ctx context.Context, e chain.Explorer, application *unstructured.Unstructured, finalizer string) blocker.Blocker {
 	by := judge(ctx, e, application, finalizer)
-	children := childrenOf(ctx, e, application)
-	if len(children) == 0 {
+	children, unseen := childrenOf(ctx, e, application)
+	switch {
+	case len(children) == 0 && len(unseen) > 0:
+		found := childrenUnseen(application, unseen)
+		found.Finalizer = finalizer
+		if by.Verdict == blocker.Stuck {
+			found.Blockers = []blocker.Blocker{by.Blocker}
+		}
+		return found
+	case len(children) == 0:
 		return by.Blocker
 	}
 	deleting, others := split(children)
@@ -44,46 +53,69 @@ func explainApplication(ctx context.Context, e chain.Explorer, application *unst
 	for _, remains := range terminating(ctx, e, deleting) {
 		found.Blockers = append(found.Blockers, remains.Blockers...)
 	}
+	if len(unseen) > 0 {
+		found.Blockers = append(found.Blockers, childrenUnseen(application, unseen))
+	}
 	if by.Verdict == blocker.Stuck && len(others) == 0 {
 		found.Blockers = append(found.Blockers, by.Blocker)
 	}
 	return found
 }
 
-// childrenOf returns the objects that status.resources names and that exist. Objects of
-// another cluster are not seen.
-func childrenOf(ctx context.Context, e chain.Explorer, application *unstructured.Unstructured) []item {
+// childrenUnseen returns the blocker of an application with objects that could not be read.
+func childrenUnseen(application *unstructured.Unstructured, unseen []string) blocker.Blocker {
+	return blocker.Blocker{
+		Object: cluster.ObjectOf(application), Reason: blocker.DependentsUnseen, Verdict: blocker.Unknown, Since: askedAt(application),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.resources of the application names objects that could not be read: %s", shortened(unseen, 8))},
+		Next:     cluster.Steps("read these objects, with the rights that the lines incomplete name"),
+	}
+}
+
+// childrenOf returns the objects that status.resources names and that exist, and the names of
+// those that could not be read. Objects of another cluster are not looked for.
+func childrenOf(ctx context.Context, e chain.Explorer, application *unstructured.Unstructured) (children []item, unseen []string) {
 	server, _, _ := unstructured.NestedString(application.Object, "spec", "destination", "server")
 	name, _, _ := unstructured.NestedString(application.Object, "spec", "destination", "name")
 	if server != "" && server != "https://kubernetes.default.svc" || server == "" && name != "" && name != "in-cluster" {
 		e.Reader().Note("the application %s/%s deploys to another cluster, whose objects are not seen", application.GetNamespace(), application.GetName())
-		return nil
+		return nil, nil
 	}
 	list, _, _ := unstructured.NestedSlice(application.Object, "status", "resources")
-	var children []item
 	for _, entry := range list {
-		if fields, ok := entry.(map[string]any); ok {
-			children = append(children, child(ctx, e, fields)...)
+		fields, _ := entry.(map[string]any)
+		found, presence := child(ctx, e, fields)
+		switch presence {
+		case cluster.Present:
+			children = append(children, found)
+		case cluster.Unseen:
+			unseen = append(unseen, fmt.Sprintf("%v %v", fields["kind"], fields["name"]))
+		case cluster.Absent:
 		}
 	}
-	return children
+	return children, unseen
 }
 
 // child returns the object that an entry of status.resources names, if it exists.
-func child(ctx context.Context, e chain.Explorer, fields map[string]any) []item {
+func child(ctx context.Context, e chain.Explorer, fields map[string]any) (item, cluster.Presence) {
 	text := func(key string) string { value, _ := fields[key].(string); return value }
 	apiVersion := schema.GroupVersion{Group: text("group"), Version: text("version")}.String()
 	ref, known := e.Reader().Find(apiVersion, text("kind"), text("namespace"), text("name"))
 	if !known {
 		e.Reader().Note("could not find the kind %s of %s, which belongs to the application", text("kind"), apiVersion)
-		return nil
+		if _, complete := e.Reader().Resources(); complete { // a kind that is not served has no objects
+			return item{}, cluster.Absent
+		}
+		return item{}, cluster.Unseen
 	}
-	objects, _ := e.Reader().Metadata(ctx, ref.Resource, ref.Namespace)
+	objects, seen := e.Reader().Metadata(ctx, ref.Resource, ref.Namespace)
 	resource := cluster.Resource{GroupVersionResource: ref.Resource, Kind: ref.Kind, Namespaced: ref.Namespace != ""}
 	for i := range objects {
 		if objects[i].Name == ref.Name {
-			return []item{{&objects[i], resource}}
+			return item{&objects[i], resource}, cluster.Present
 		}
 	}
-	return nil
+	if !seen {
+		return item{}, cluster.Unseen
+	}
+	return item{}, cluster.Absent
 }
