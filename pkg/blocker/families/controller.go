@@ -54,11 +54,18 @@ func (c Controller) HasImage(image string) bool {
 		image = image[:colon]
 	}
 	for _, own := range c.Images {
-		if image == own || strings.HasSuffix(image, "/"+own) {
+		if image == own || strings.HasSuffix(image, "/"+own) || isMirror(image, own) {
 			return true
 		}
 	}
 	return false
+}
+
+// isMirror reports whether the image is a copy in a flat registry, such as
+// rancher/mirrored-sig-storage-csi-provisioner.
+func isMirror(image, own string) bool {
+	name := image[strings.LastIndex(image, "/")+1:]
+	return strings.HasPrefix(name, "mirrored-") && strings.HasSuffix(name, "-"+strings.ReplaceAll(own, "/", "-"))
 }
 
 // HasCommand reports whether the command or first argument of a container starts the controller.

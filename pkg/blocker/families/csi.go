@@ -37,7 +37,7 @@ var csi = []Family{
 	{
 		Name: "external-attacher", Finalizers: []string{"external-attacher/*"}, Kinds: []string{"PersistentVolume", "VolumeAttachment"},
 		Controller: Controller{
-			Name: "external-attacher", Images: []string{"csi-attacher"}, Commands: []string{"csi-attacher"},
+			Name: "external-attacher", Images: []string{"csi-attacher", "external-attacher", "csi-external-attacher", "ose-csi-external-attacher"}, Commands: []string{"csi-attacher"},
 			Leases: []string{"external-attacher-leader-{driver}"},
 		},
 		When:   "the volume is detached from its node, or from all nodes",
@@ -131,7 +131,7 @@ func besideDriver(container, lease string) string {
 }
 
 var externalProvisioner = Controller{
-	Name: "external-provisioner", Images: []string{"csi-provisioner"}, Commands: []string{"csi-provisioner"},
+	Name: "external-provisioner", Images: []string{"csi-provisioner", "external-provisioner", "csi-external-provisioner", "ose-csi-external-provisioner"}, Commands: []string{"csi-provisioner"},
 	Leases: []string{"{driver}"}, EventSources: []string{"{driver}_*"}, ErrorReasons: []string{"VolumeFailedDelete"},
 }
 
@@ -142,13 +142,13 @@ var provisioner = Controller{
 }
 
 var snapshotter = Controller{
-	Name: "csi-snapshotter", Images: []string{"csi-snapshotter"}, Commands: []string{"csi-snapshotter"},
+	Name: "csi-snapshotter", Images: []string{"csi-snapshotter", "csi-external-snapshotter", "ose-csi-external-snapshotter"}, Commands: []string{"csi-snapshotter"},
 	Leases: []string{"external-snapshotter-leader-{driver}"}, EventSources: []string{"csi-snapshotter {driver}"},
 	ErrorReasons: []string{"SnapshotDeleteError"},
 }
 
 var snapshotController = Controller{
-	Name: "snapshot-controller", Images: []string{"snapshot-controller"}, Commands: []string{"snapshot-controller"},
+	Name: "snapshot-controller", Images: []string{"snapshot-controller", "csi-snapshot-controller", "ose-csi-snapshot-controller"}, Commands: []string{"snapshot-controller"},
 	Leases: []string{"snapshot-controller-leader"}, Namespaces: []string{"kube-system"},
 	Needs:        []string{"volumesnapshots.snapshot.storage.k8s.io"},
 	EventSources: []string{"snapshot-controller"},
