@@ -18,10 +18,13 @@ const (
 	FeatureOn
 	// FeatureOff: the provisioner is older than the finalizer, or its gate is off.
 	FeatureOff
+	// FeatureOffMaybe: the only provisioner that was seen does not serve the finalizer, and
+	// nothing tells whether it serves the driver.
+	FeatureOffMaybe
 )
 
 // String returns the name of the value.
-func (f Feature) String() string { return enum.Name(f, "unknown", "on", "off") }
+func (f Feature) String() string { return enum.Name(f, "unknown", "on", "off", "offMaybe") }
 
 // Program is a container that runs a provisioner.
 type Program struct {

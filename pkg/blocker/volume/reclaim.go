@@ -96,10 +96,18 @@ func (s ReclaimState) obstacles() []Judgment {
 		all = append(all, Judgment{blocker.JournalEntry, blocker.Stuck})
 	case JournalEmpty, JournalUnseen:
 	}
-	if s.Feature == FeatureOff {
-		all = append(all, Judgment{blocker.FeatureOff, blocker.Stuck})
+	return append(all, s.featureObstacle()...)
+}
+
+// featureObstacle returns the judgment of a provisioner that does not serve the finalizer.
+func (s ReclaimState) featureObstacle() []Judgment {
+	switch {
+	case s.Feature == FeatureOff:
+		return []Judgment{{blocker.FeatureOff, blocker.Stuck}}
+	case s.Feature == FeatureOffMaybe && s.Error != Yes: // an error shows that the driver is asked
+		return []Judgment{{blocker.FeatureOff, blocker.Unknown}}
 	}
-	return all
+	return nil
 }
 
 // call judges the call of the driver.

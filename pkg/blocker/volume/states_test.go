@@ -15,7 +15,7 @@ func TestEveryValueHasAName(t *testing.T) {
 	enumtest.ExpectNames(t, Kept, ToUnprotect)
 	enumtest.ExpectNames(t, SecretUnseen, SecretMissingMaybe)
 	enumtest.ExpectNames(t, JournalUnseen, JournalUnresolved)
-	enumtest.ExpectNames(t, FeatureUnknown, FeatureOff)
+	enumtest.ExpectNames(t, FeatureUnknown, FeatureOffMaybe)
 	enumtest.ExpectNames(t, ServerUnseen, ServerGone)
 	enumtest.ExpectNames(t, LeaderUnseen, LeaderOther)
 	enumtest.ExpectNames(t, unknownDefault, onByDefault)
@@ -107,10 +107,10 @@ func TestUnseenFactsNeverMakeReclaimStuck(t *testing.T) {
 func reclaimStates() iter.Seq[ReclaimState] {
 	return func(yield func(ReclaimState) bool) {
 		for controller := range controllers() {
-			for n := range 3 * 3 * 4 * 4 * 3 * 3 {
+			for n := range 3 * 3 * 4 * 4 * 4 * 3 {
 				s := ReclaimState{
 					Attached: Fact(n % 3), Shared: Fact(n / 3 % 3), Secret: Secret(n / 9 % 4), Journal: Journal(n / 36 % 4),
-					Feature: Feature(n / 144 % 3), Error: Fact(n / 432), Provisioner: controller,
+					Feature: Feature(n / 144 % 4), Error: Fact(n / 576), Provisioner: controller,
 				}
 				if !yield(s) {
 					return
@@ -158,6 +158,8 @@ func TestReclaim(t *testing.T) {
 		"entry open, no leader": {func(s *ReclaimState) { s.Journal, s.Provisioner = JournalOpen, blocker.ControllerState{} }, []Judgment{{blocker.JournalEntry, blocker.Unknown}}},
 		"entry unresolved":      {func(s *ReclaimState) { s.Journal = JournalUnresolved }, []Judgment{{blocker.JournalEntry, blocker.Stuck}}},
 		"feature off":           {func(s *ReclaimState) { s.Feature = FeatureOff }, []Judgment{{blocker.FeatureOff, blocker.Stuck}}},
+		"feature perhaps off":   {func(s *ReclaimState) { s.Feature = FeatureOffMaybe }, []Judgment{{blocker.FeatureOff, blocker.Unknown}}},
+		"perhaps off, refuses":  {func(s *ReclaimState) { s.Feature, s.Error = FeatureOffMaybe, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
 		"feature unknown":       {func(s *ReclaimState) { s.Feature = FeatureUnknown }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,15 +88,15 @@ func (s *sighting) since() string {
 	return blocker.Time(time.Time{})
 }
 
-// containers returns the containers that run the controller, none if that is a guess.
+// containers returns the containers that run the controller.
 func (s *sighting) containers() []Container {
 	var all []Container
-	if s.guessed {
-		return nil
-	}
 	for _, p := range s.programs {
 		for _, c := range p.containers {
-			all = append(all, Container{Workload: p.String(), Image: c.Image, Args: slices.Concat(c.Command, c.Args), Serves: p.serves})
+			all = append(all, Container{
+				Workload: p.String(), Image: c.Image, Args: slices.Concat(c.Command, c.Args),
+				Serves: p.serves, Guessed: s.guessed, Stopped: p.wanted == 0 && p.state != blocker.WorkloadReady,
+			})
 		}
 	}
 	return all

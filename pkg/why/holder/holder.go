@@ -43,6 +43,10 @@ type Container struct {
 	Args     []string // command and arguments
 	// Serves: something ties the workload to the CSI driver, such as an argument or its Lease.
 	Serves bool
+	// Guessed: the workload is the only one that may serve the driver, and nothing tells.
+	Guessed bool
+	// Stopped: the workload wants no replica, and none was seen.
+	Stopped bool
 }
 
 // Look finds the controller, once. driver is the name of the CSI driver beside which it

@@ -43,10 +43,14 @@ func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, fi
 // only if all are gone.
 func (f Finder) LookAll(ctx context.Context, controllers []families.Controller, driver string) Finding {
 	findings := make([]Finding, len(controllers))
+	var containers []Container
 	for i, controller := range controllers {
 		findings[i] = f.Look(ctx, controller, driver)
+		containers = append(containers, findings[i].Containers...)
 	}
-	return joined(findings)
+	all := joined(findings)
+	all.Containers = containers // also of one that stands by
+	return all
 }
 
 // withFailure adds the error that the controller reports to what was seen of it.

@@ -3,6 +3,7 @@ package holder
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -36,6 +37,10 @@ func (f Finder) sight(ctx context.Context, controller families.Controller, drive
 	leases, leasesSeen := f.leases(ctx, controller)
 	s := sighting{controller: controller, driver: driver, now: f.Reader.Now()}
 	candidates, maybes := f.candidates(ctx, &s, leases)
+	if leasesSeen && len(candidates) == 0 && f.isOnlyProgram(ctx, &s, maybes, leases) {
+		maybes[0].serves = true
+		candidates, maybes = maybes, nil
+	}
 	s.classify(ctx, f.Reader, candidates)
 	s.findLease(leases, leasesSeen)
 	s.addMaybes(ctx, f.Reader, maybes)
@@ -140,16 +145,26 @@ func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program, leas
 			maybes = append(maybes, p)
 		}
 	}
-	if len(chosen) == 0 && len(namespaces) == 0 && len(maybes) == 1 && f.isOnlyDriver(ctx, s.driver) {
-		return maybes, nil
-	}
 	return chosen, maybes
+}
+
+// isOnlyProgram reports whether the only program of the controller in the cluster serves the
+// only driver in the cluster: everything was listed, the driver has no Lease elsewhere, and
+// the program leads by no Lease of another name.
+func (f Finder) isOnlyProgram(ctx context.Context, s *sighting, maybes []program, leases []coordinationv1.Lease) bool {
+	if !s.seen || len(maybes) != 1 || !f.isOnlyDriver(ctx, s.driver) || len(leaseNamespaces(s.controller, s.driver, leases)) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(leases, func(lease coordinationv1.Lease) bool {
+		return lease.Namespace == maybes[0].namespace && isHeldBy(lease, maybes[0].workload) && !isSidecarLease(lease.Name, s.driver)
+	})
 }
 
 // isOnlyDriver reports whether the driver is registered, and no other is.
 func (f Finder) isOnlyDriver(ctx context.Context, driver string) bool {
 	drivers, seen := cluster.List(ctx, f.Reader, cluster.CSIDrivers, cluster.Selection{})
-	return seen && len(drivers) == 1 && len(f.otherDrivers(ctx, driver)) == 0
+	_, classesSeen := cluster.List(ctx, f.Reader, cluster.StorageClasses, cluster.Selection{}) // programs that name another driver are known by them
+	return seen && classesSeen && len(drivers) == 1 && families.SanitizedDriver(drivers[0].Name) == families.SanitizedDriver(driver)
 }
 
 // hasOtherLease reports whether the namespace has a Lease of another driver's sidecar.
@@ -170,16 +185,24 @@ func leaseNamespaces(controller families.Controller, driver string, leases []coo
 	return namespaces
 }
 
-// otherDrivers returns the names of the registered drivers but this one.
+// otherDrivers returns the names of the drivers but this one that are registered, or that a
+// StorageClass names.
 func (f Finder) otherDrivers(ctx context.Context, driver string) []string {
 	var names []string
 	drivers, _ := cluster.List(ctx, f.Reader, cluster.CSIDrivers, cluster.Selection{})
 	for _, other := range drivers {
-		if other.Name != driver && families.SanitizedDriver(other.Name) != driver {
-			names = append(names, other.Name)
+		names = append(names, other.Name)
+	}
+	classes, _ := cluster.List(ctx, f.Reader, cluster.StorageClasses, cluster.Selection{})
+	for _, class := range classes {
+		if strings.Contains(class.Provisioner, ".") && !strings.HasPrefix(class.Provisioner, "kubernetes.io/") {
+			names = append(names, class.Provisioner)
 		}
 	}
-	return names
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		return families.SanitizedDriver(name) == families.SanitizedDriver(driver)
+	})
 }
 
 // hasLoopOff reports whether all containers of the program have the controller's loop

@@ -78,12 +78,10 @@ func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding, dri
 			leader = volume.LeaderOther
 		}
 	}
-	all := programs(finding)
-	for _, container := range finding.Containers { // a provisioner of Exeunt may serve any driver, as long as nothing tells
-		if program := (volume.Program{Image: container.Image, Args: container.Args}); program.IsOurs() {
-			all = append(all, program)
-		}
-	}
+	all := programs(finding, func(container holder.Container) bool { // one of Exeunt may serve any driver, as long as nothing tells
+		ours := volume.Program{Image: container.Image, Args: container.Args}.IsOurs()
+		return container.Serves || ours && !container.Guessed
+	})
 	return volume.ServerOf(finding.State, leader, all), facts
 }
 

@@ -20,15 +20,30 @@ func look(ctx context.Context, e chain.Explorer, finalizer, kind, group, driver 
 	return e.Holders().LookAll(ctx, family.Controllers(), driver)
 }
 
-// programs returns the containers that are known to serve the driver.
-func programs(finding holder.Finding) []volume.Program {
+// programs returns the containers that run and that fits selects.
+func programs(finding holder.Finding, fits func(holder.Container) bool) []volume.Program {
 	var all []volume.Program
 	for _, container := range finding.Containers {
-		if container.Serves {
+		if !container.Stopped && fits(container) {
 			all = append(all, volume.Program{Image: container.Image, Args: container.Args})
 		}
 	}
 	return all
+}
+
+func serves(container holder.Container) bool { return container.Serves }
+
+// featureOf returns whether the provisioner serves the finalizer of KEP-2644. What a program
+// says of which nothing tells the driver is no proof.
+func featureOf(finding holder.Finding) volume.Feature {
+	if known := programs(finding, serves); len(known) > 0 {
+		return volume.FeatureOfAll(known)
+	}
+	guessed := programs(finding, func(container holder.Container) bool { return container.Guessed })
+	if volume.FeatureOfAll(guessed) == volume.FeatureOff {
+		return volume.FeatureOffMaybe
+	}
+	return volume.FeatureUnknown
 }
 
 // judged fills in what the judgment of the controller says.

@@ -65,7 +65,7 @@ func (r *reclaimed) observe(ctx context.Context) {
 	r.entries, r.state.Journal = journalOf(ctx, r, r.typed.Spec.ClaimRef)
 	r.state.Feature = volume.FeatureOn
 	if r.finalizer == string(finalizer.External) {
-		r.state.Feature = volume.FeatureOfAll(programs(r.finding))
+		r.state.Feature = featureOf(r.finding)
 	}
 	r.observeFailure(ctx)
 	r.observeSharing(ctx)
