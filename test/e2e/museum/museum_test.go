@@ -43,7 +43,7 @@ type exhibit struct {
 // exhibits returns all exhibits.
 func exhibits() []exhibit {
 	return slices.Concat(
-		deletingVolumes, keptVolumes, onlyProvisioners, detachedVolumes, usedClaims, takenSnapshots, otherUses,
+		deletingVolumes, keptVolumes, onlyProvisioners, detachedVolumes, uninstalledSnapshots, usedClaims, takenSnapshots, otherUses,
 		nodePods, operators(), healthyOperators(), mixed(),
 		foregroundDeletions(), namespaces(), refusals(),
 	)
