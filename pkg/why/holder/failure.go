@@ -27,7 +27,7 @@ type failure struct {
 // failure returns the error that one of the controllers reports for the object now, or nil,
 // and whether the events of the object were seen.
 func (f Finder) failure(ctx context.Context, object *unstructured.Unstructured, controllers []families.Controller, driver string) (*failure, bool) {
-	events, seen := cluster.EventsOf(ctx, f.Reader, object.GetNamespace(), string(object.GetUID()))
+	events, seen := cluster.EventsOf(ctx, f.Reader, object.GetKind(), object)
 	asked := deletionAsked(object)
 	for _, controller := range controllers {
 		if found := eventFailure(events, controller, driver, asked, f.Reader.Now()); found != nil {

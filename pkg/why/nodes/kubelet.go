@@ -18,7 +18,7 @@ const recent = 10 * time.Minute
 
 // observeEvents finds the last error that the kubelet reports about stopping the pod.
 func (o *observation) observeEvents(ctx context.Context, e chain.Explorer) {
-	events, seen := cluster.EventsOf(ctx, e.Reader(), o.pod.Namespace, string(o.pod.UID))
+	events, seen := cluster.EventsOf(ctx, e.Reader(), "Pod", o.pod)
 	o.state.EventsUnseen = !seen
 	if event := teardownFailure(events, e.Reader().Now()); event != nil {
 		o.state.ReportsError = true

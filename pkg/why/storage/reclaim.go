@@ -77,7 +77,7 @@ func (r *reclaimed) observeFailure(ctx context.Context) {
 		r.state.Error = volume.Yes
 		r.failure = append(r.failure, evidence(blocker.FromField, "status.phase is Failed: %s", v.Status.Message))
 	}
-	events, seen := cluster.EventsOf(ctx, r.Reader(), "", string(r.typed.UID))
+	events, seen := cluster.EventsOf(ctx, r.Reader(), "PersistentVolume", r.typed)
 	last := lastOf(events, "VolumeFailedDelete", "VolumeDelete")
 	failed := last != nil && last.Reason == "VolumeFailedDelete" && isRecent(r.Reader(), cluster.EventTime(*last)) && volume.IsRefusal(last.Message)
 	r.state.Error = max(r.state.Error, volume.FactOf(failed, seen))

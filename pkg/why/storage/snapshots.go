@@ -269,7 +269,7 @@ func contentError(ctx context.Context, e chain.Explorer, content *unstructured.U
 		failed = err == nil && isRecent(e.Reader(), at) && !isCreationError(content, at) && volume.IsRefusal(message)
 		facts = append(facts, evidence(blocker.FromField, "status.error of %s: %s", text, message))
 	}
-	events, seen := cluster.EventsOf(ctx, e.Reader(), "", string(content.GetUID()))
+	events, seen := cluster.EventsOf(ctx, e.Reader(), content.GetKind(), content)
 	last := lastOf(events, "SnapshotDeleteError", "GroupSnapshotDeleteError")
 	if last != nil {
 		failed = failed || isRecent(e.Reader(), cluster.EventTime(*last)) && volume.IsRefusal(last.Message)
