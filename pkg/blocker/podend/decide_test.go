@@ -59,7 +59,8 @@ func expectEvidence(t *testing.T, s podend.State) {
 	t.Helper()
 	reason, verdict, keeps := podend.Decide(s)
 	silent := s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent
-	proof := s.Node == podend.NodeAbsent && !(s.WithinGrace && (s.CollectorAlive || s.CollectorUnseen)) || s.Node == podend.NodeNotReady && silent || s.ReportsError && !s.WithinGrace
+	mayCollect := s.WithinGrace && (s.CollectorAlive || s.CollectorUnseen)
+	proof := s.Node == podend.NodeAbsent && !mayCollect || s.Node == podend.NodeNotReady && silent || s.ReportsError && !s.WithinGrace
 	if verdict == blocker.Stuck && !proof {
 		t.Errorf("%+v is called stuck: %v", s, reason)
 	}
