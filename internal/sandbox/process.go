@@ -84,6 +84,11 @@ func (p *Process) awaitReady(ctx context.Context, output *announcer) error {
 	case p.ready = <-output.ready:
 		return nil
 	case <-p.done:
+		select { // a program that was ready and has ended since did start
+		case p.ready = <-output.ready:
+			return nil
+		default:
+		}
 		return fmt.Errorf("start %s: it ended before it was ready: %w%s", p.name, cmp.Or(p.err, errSilent), logTail(p.logFile))
 	case <-ctx.Done():
 		err := fmt.Errorf("start %s: it is not ready: %w%s", p.name, context.Cause(ctx), logTail(p.logFile))
