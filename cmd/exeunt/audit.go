@@ -50,6 +50,7 @@ const auditExamples = `  # Compare the volumes of a driver with the current clus
 // newAuditCommand returns "exeunt audit".
 func newAuditCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := auditFlags{config: genericclioptions.NewConfigFlags(true)}
+	flags.config.Namespace = nil // the command reads the whole cluster
 	command := &cobra.Command{
 		Use:   "audit (--csi-address SOCKET | --volumes FILE --driver NAME) [--adopt HANDLE...]",
 		Short: "Compare the volumes in storage with what clusters know, and name orphans",

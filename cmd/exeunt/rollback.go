@@ -46,6 +46,7 @@ const rollbackExample = `  # what is left to do?
 // newRollbackCommand returns "exeunt rollback".
 func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := rollbackFlags{config: genericclioptions.NewConfigFlags(true)}
+	flags.config.Namespace = nil // the command reads the whole cluster
 	command := &cobra.Command{
 		Use:     "rollback",
 		Short:   "Return to upstream's programs, and leave nothing of Exeunt behind",

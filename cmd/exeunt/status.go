@@ -44,6 +44,7 @@ const statusExample = `  # is the protection on?
 // newStatusCommand returns "exeunt status".
 func newStatusCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := statusFlags{config: genericclioptions.NewConfigFlags(true)}
+	flags.config.Namespace = nil // the command reads the whole cluster
 	command := &cobra.Command{
 		Use:     "status",
 		Short:   "Show whether volumes are protected against a leak",
