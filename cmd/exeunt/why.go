@@ -20,7 +20,7 @@ The verdict is the worst one of the tree:
   stuck    evidence shows that waiting does not help
   unknown  nothing shows that the blocker will act, and nothing shows that it will not
   waiting  the blocker was seen alive, and reports no error
-  none     nobody asked to delete the object
+  none     no deletion was requested
   gone     the object is gone, or never was
 
 What could not be read is named in lines "incomplete: ..." and never counts as absent.

@@ -5,7 +5,7 @@
 // The reason says what is waited for, the verdict whether it will come:
 //
 //	Gone     the object does not exist, or never existed
-//	None     nobody asked to delete the object
+//	None     no deletion was requested
 //	Waiting  the blocker was seen alive, and reports no error: it will act
 //	Unknown  nothing shows that the blocker will act, and nothing shows that it will not
 //	Stuck    evidence shows that waiting does not help: an error reported now, a

@@ -82,7 +82,7 @@ const (
 	MoreExactEvent
 	// SentRecently: the event was sent already.
 	SentRecently
-	// WaitingLong: nothing has told the user yet.
+	// WaitingLong: no event was sent yet.
 	WaitingLong
 )
 

@@ -65,7 +65,7 @@ type ClaimFinalizerState struct {
 }
 
 // DecideClaimFinalizer decides about a finalizer exeunt.io/* of a claim. Upstream's provisioner
-// creates no volume for a deleted claim, and so never finds the one that ours may have created.
+// creates no volume for a deleted claim, so a volume that our provisioner created stays unknown.
 func DecideClaimFinalizer(s ClaimFinalizerState) Decision {
 	decision := DecideOwnFinalizer(s.Known, s.Server)
 	if decision.Removes() && s.Interrupted && !s.Named {

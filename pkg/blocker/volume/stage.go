@@ -9,7 +9,7 @@ import (
 type Stage int
 
 const (
-	// Kept: nobody asked to delete the volume, and its policy keeps it.
+	// Kept: no deletion was requested, and the policy keeps the volume.
 	Kept Stage = iota
 	// Claimed: the claim of the volume exists.
 	Claimed

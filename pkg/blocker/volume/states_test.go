@@ -178,7 +178,7 @@ func TestStageOfOnEveryState(t *testing.T) {
 		keeps := s.Policy != storage.PolicyDelete
 		switch {
 		case !s.Deleting && keeps && stage != Kept:
-			t.Errorf("StageOf(%+v) = %v, but nobody asked to delete the volume", s, stage)
+			t.Errorf("StageOf(%+v) = %v, but no deletion was requested", s, stage)
 		case stage == ToReclaim && (keeps || !s.Phase.Released() || s.Claim == storage.ClaimBound):
 			t.Errorf("StageOf(%+v) = %v, but the disk is not to be deleted", s, stage)
 		case s.Deleting && s.Claim == storage.ClaimBound && stage != Claimed:

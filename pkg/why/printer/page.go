@@ -45,7 +45,7 @@ func ending(report blocker.Report) string {
 	case len(report.Blockers) > 0:
 		return ""
 	case report.Verdict == blocker.None:
-		return ", nobody asked to delete it"
+		return ", no deletion was requested"
 	case report.Verdict == blocker.Waiting:
 		return ", nothing keeps it: it goes now"
 	default:

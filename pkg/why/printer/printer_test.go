@@ -79,7 +79,7 @@ func expectNarrow(t *testing.T, text string) {
 func TestReportsWithoutBlockersAreSentences(t *testing.T) {
 	for verdict, want := range map[blocker.Verdict]string{
 		blocker.Gone:    "gone: Pod a/p is gone, or never was\n",
-		blocker.None:    "none: Pod a/p, nobody asked to delete it\n",
+		blocker.None:    "none: Pod a/p, no deletion was requested\n",
 		blocker.Waiting: "waiting: Pod a/p, nothing keeps it: it goes now\n",
 	} {
 		var out strings.Builder

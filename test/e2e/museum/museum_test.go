@@ -34,7 +34,7 @@ type exhibit struct {
 	// evidence are texts that the evidence of the report has to contain.
 	evidence []string
 	// step carries out the next step, and plays the programs that cannot run here. The object
-	// has to go afterwards. nil for exhibits that nobody asked to delete.
+	// has to go afterwards. nil for exhibits whose deletion was not requested.
 	step func(r *room)
 	// show replaces all of this for situations that one explanation by the program cannot show.
 	show func(r *room)
