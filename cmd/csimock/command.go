@@ -62,7 +62,7 @@ func (f *flags) register(command *cobra.Command) {
 	set.StringSliceVar(&f.config.MutableParameters, "mutable-parameters", []string{"iops", "throughput"}, "mutable parameters of volumes")
 	set.StringToStringVar(&f.config.Secrets, "secrets", nil, "secrets, as KEY=VALUE, required in every request with a field for secrets (default: none)")
 	set.StringVar(&f.config.CallLog, "call-log", "", "file to append one JSON line per finished call to")
-	set.StringVar(&f.faults, "faults", "", "YAML or JSON file with a list of faults: method, volume, code, times, latency, hang, disconnect, after, response")
+	set.StringVar(&f.faults, "faults", "", "YAML or JSON file with a list of faults: method, volume, code, times, every, latency, hang, disconnect, after, response")
 	set.StringVar(&f.health, "health", "", "YAML or JSON file with a list of health conditions: volume (none is the storage backend), status, reason, message")
 }
 

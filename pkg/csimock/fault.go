@@ -26,6 +26,9 @@ type Fault struct {
 	Code codes.Code
 	// Times is the number of calls that the fault applies to; 0 for every call.
 	Times int
+	// Every applies the fault to each n-th call only, counted over the calls that match and
+	// that no earlier fault applies to; 0 is the same as 1.
+	Every int
 	// Latency delays the call, at most until its context ends.
 	Latency time.Duration
 	// Hang blocks the call until its context ends or the driver stops.
@@ -67,6 +70,8 @@ func (f Fault) validate() error {
 		return fmt.Errorf("unknown method %q, a known one is DeleteVolume", f.Method)
 	case f.Times < 0:
 		return fmt.Errorf("times must not be negative, got %d", f.Times)
+	case f.Every < 0:
+		return fmt.Errorf("every must not be negative, got %d", f.Every)
 	case f.Latency < 0:
 		return fmt.Errorf("latency must not be negative, got %v", f.Latency)
 	case f.Code > codes.Unauthenticated:
@@ -132,7 +137,22 @@ func (f Fault) matches(request any) bool {
 // script is the list of faults.
 type script struct {
 	mu     sync.Mutex
-	faults []Fault
+	faults []*scripted
+}
+
+// scripted is a fault and the number of calls that it was tried for.
+type scripted struct {
+	Fault
+	tried int
+}
+
+// applies counts a call and reports whether the fault applies to it.
+func (s *scripted) applies(method string, request any) bool {
+	if s.Method != method || !s.matches(request) {
+		return false
+	}
+	s.tried++
+	return s.Every == 0 || s.tried%s.Every == 0
 }
 
 // add appends all faults, or none if one is refused.
@@ -144,7 +164,9 @@ func (s *script) add(faults []Fault) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults = append(s.faults, faults...)
+	for _, f := range faults {
+		s.faults = append(s.faults, &scripted{Fault: f})
+	}
 	return nil
 }
 
@@ -155,15 +177,15 @@ func (s *script) clear() {
 	s.faults = nil
 }
 
-// take returns the first fault that matches the call and counts the call.
+// take returns the first fault that applies to the call and counts the call.
 func (s *script) take(method string, request any) (Fault, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.faults, func(f Fault) bool { return f.Method == method && f.matches(request) })
+	i := slices.IndexFunc(s.faults, func(f *scripted) bool { return f.applies(method, request) })
 	if i < 0 {
 		return Fault{}, false
 	}
-	taken := s.faults[i]
+	taken := s.faults[i].Fault
 	switch taken.Times {
 	case 0:
 	case 1:

@@ -39,6 +39,18 @@ func TestFaultsApplyInOrder(t *testing.T) {
 	deleteVolume(t, driver, server.Volumes()[0].ID)
 }
 
+func TestFaultAppliesToEachNthCall(t *testing.T) {
+	_, driver := start(t, csimock.Config{Faults: []csimock.Fault{
+		{Method: "CreateVolume", Code: codes.Unavailable, Every: 2},
+		{Method: "CreateVolume", Code: codes.Aborted, Every: 2, Times: 1},
+	}})
+	// The second fault counts the calls that the first one leaves: 1, 3 and 5.
+	for _, want := range []codes.Code{codes.OK, codes.Unavailable, codes.Aborted, codes.Unavailable, codes.OK, codes.Unavailable, codes.OK} {
+		_, err := driver.CreateVolume(t.Context(), volumeRequest("one"))
+		expectCode(t, err, want)
+	}
+}
+
 func TestFaultAfterTheHandler(t *testing.T) {
 	server, driver := start(t, csimock.Config{Faults: []csimock.Fault{{Method: "CreateVolume", Code: codes.Unavailable, Times: 1, After: true}}})
 	_, err := driver.CreateVolume(t.Context(), volumeRequest("one"))
@@ -122,6 +134,7 @@ func TestInjectRefuses(t *testing.T) {
 	for name, fault := range map[string]csimock.Fault{
 		"unknown method":       {Method: "DestroyVolume", Code: codes.Internal},
 		"negative times":       {Method: "Probe", Code: codes.Internal, Times: -1},
+		"negative every":       {Method: "Probe", Code: codes.Internal, Every: -1},
 		"negative latency":     {Method: "Probe", Latency: -1},
 		"unknown code":         {Method: "Probe", Code: 99},
 		"fault without effect": {Method: "Probe", Times: 3},
@@ -150,7 +163,7 @@ func faultFile(t *testing.T, content string) string {
 
 func TestLoadFaults(t *testing.T) {
 	got, err := csimock.LoadFaults(faultFile(t, `
-- {method: DeleteVolume, code: Unavailable, times: 2, latency: 100ms}
+- {method: DeleteVolume, code: Unavailable, times: 2, every: 3, latency: 100ms}
 - method: CreateVolume
   code: DEADLINE_EXCEEDED
   hang: true
@@ -160,7 +173,7 @@ func TestLoadFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []csimock.Fault{
-		{Method: "DeleteVolume", Code: codes.Unavailable, Times: 2, Latency: 100 * time.Millisecond},
+		{Method: "DeleteVolume", Code: codes.Unavailable, Times: 2, Every: 3, Latency: 100 * time.Millisecond},
 		{Method: "CreateVolume", Code: codes.DeadlineExceeded, Hang: true, After: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -18,6 +18,7 @@ type faultEntry struct {
 	Volume     string        `json:"volume"`
 	Code       string        `json:"code"`
 	Times      int           `json:"times"`
+	Every      int           `json:"every"`
 	Latency    string        `json:"latency"`
 	Hang       bool          `json:"hang"`
 	Disconnect bool          `json:"disconnect"`
@@ -32,7 +33,7 @@ type faultEntry struct {
 //     times: 2
 //     latency: 100ms
 //
-// Further fields are volume, hang, disconnect, after and response. An error names the file
+// Further fields are volume, every, hang, disconnect, after and response. An error names the file
 // and the entry.
 func LoadFaults(path string) ([]Fault, error) {
 	data, err := os.ReadFile(path)
@@ -69,7 +70,7 @@ func parseFault(data []byte) (Fault, error) {
 		return Fault{}, err
 	}
 	fault := Fault{
-		Method: entry.Method, Volume: entry.Volume, Code: code, Times: entry.Times,
+		Method: entry.Method, Volume: entry.Volume, Code: code, Times: entry.Times, Every: entry.Every,
 		Latency: latency, Hang: entry.Hang, Disconnect: entry.Disconnect, After: entry.After, Response: entry.Response,
 	}
 	return fault, fault.validate()
