@@ -86,8 +86,10 @@ func (p Program) Gate() (on, set bool) {
 			value = strings.TrimPrefix(value, "=")
 		}
 		for pair := range strings.SplitSeq(value, ",") {
-			if name, text, ok := strings.Cut(strings.TrimSpace(pair), "="); ok && name == gateName {
-				on, set = strings.EqualFold(text, "true"), true
+			if name, text, _ := strings.Cut(pair, "="); strings.TrimSpace(name) == gateName {
+				if gate, err := strconv.ParseBool(strings.TrimSpace(text)); err == nil { // as component-base reads gates
+					on, set = gate, true
+				}
 			}
 		}
 	}

@@ -155,6 +155,8 @@ func TestFeatureOf(t *testing.T) {
 		"beta":                       {Program{Image: "r/csi-provisioner:v5.0.1"}, FeatureOn},
 		"beta, off":                  {Program{Image: "r:5000/csi-provisioner:v5.2.0", Args: gate("false")}, FeatureOff},
 		"gate in two words":          {Program{Image: "r/csi-provisioner:v5.2.0", Args: []string{"--feature-gates", gateName + "=false"}}, FeatureOff},
+		"gate as a number":           {Program{Image: "r/csi-provisioner:v3.1.0", Args: gate("1")}, FeatureOn},
+		"gate as a letter, spaces":   {Program{Image: "r/csi-provisioner:v3.1.0", Args: []string{"--feature-gates= " + gateName + " = t "}}, FeatureOn},
 		"one dash":                   {Program{Image: "r/csi-provisioner:v5.2.0", Args: []string{"-feature-gates=" + gateName + "=False"}}, FeatureOff},
 		"digest":                     {Program{Image: "r/csi-provisioner@sha256:0123"}, FeatureUnknown},
 		"digest, off":                {Program{Image: "r/csi-provisioner@sha256:0123", Args: gate("false")}, FeatureOff},
