@@ -2,6 +2,7 @@ package pvcontroller
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,6 +98,11 @@ func (c *Controllers) Watch(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Loops returns the loops of all reconcilers, for a simulation that steps them.
+func (c *Controllers) Loops() []*controller.Loop {
+	return slices.Concat(c.Claims.Loops(), c.Volumes.Loops(), c.Protection.Loops(), c.Provisioner.Loops(), c.Reclaimer.Loops())
 }
 
 // Run reconciles until the context ends and every worker has finished its object. Watch

@@ -99,6 +99,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
+// Loops returns the loops, for a simulation that steps them.
+func (c *Controller) Loops() []*controller.Loop { return []*controller.Loop{c.loop} }
+
 // Reconcile observes one volume and executes one decision after another, until the
 // decision is to wait.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {

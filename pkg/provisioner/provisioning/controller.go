@@ -131,6 +131,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
+// Loops returns the loops, for a simulation that steps them.
+func (c *Controller) Loops() []*controller.Loop { return []*controller.Loop{c.loop} }
+
 // Reconcile observes one claim and its volume, and executes actions until the decision is
 // to wait.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {

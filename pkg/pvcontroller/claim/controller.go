@@ -64,6 +64,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
+// Loops returns the loops, for a simulation that steps them.
+func (c *Controller) Loops() []*controller.Loop { return []*controller.Loop{c.loop} }
+
 // Enqueue adds the claim to the queue.
 func (c *Controller) Enqueue(claim string) {
 	c.loop.Enqueue(claim)

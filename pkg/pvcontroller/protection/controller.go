@@ -64,6 +64,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
+// Loops returns the loops, for a simulation that steps them.
+func (c *Controller) Loops() []*controller.Loop { return []*controller.Loop{c.loop} }
+
 // Reconcile adds or removes the finalizer of one claim.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	claim := c.caches.Claim(key)

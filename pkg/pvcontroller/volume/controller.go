@@ -75,6 +75,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	running.Wait()
 }
 
+// Loops returns the loops, for a simulation that steps them.
+func (c *Controller) Loops() []*controller.Loop { return []*controller.Loop{c.loop, c.protections} }
+
 // Enqueue adds the volume to the queue.
 func (c *Controller) Enqueue(volume string) {
 	c.loop.Enqueue(volume)

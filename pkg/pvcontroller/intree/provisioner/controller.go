@@ -60,6 +60,9 @@ func New(config Config) *Controller {
 	return c
 }
 
+// Loops returns the loops, for a simulation that steps them.
+func (c *Controller) Loops() []*controller.Loop { return []*controller.Loop{c.loop} }
+
 // Run provisions with the given number of workers until the context ends.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)

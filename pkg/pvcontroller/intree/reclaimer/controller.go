@@ -69,6 +69,9 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
+// Loops returns the loops, for a simulation that steps them.
+func (c *Controller) Loops() []*controller.Loop { return []*controller.Loop{c.loop} }
+
 // Run reclaims volumes until the context ends. Watch has succeeded.
 func (c *Controller) Run(ctx context.Context) {
 	c.loop.Run(ctx, Workers)
