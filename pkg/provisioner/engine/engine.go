@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,8 @@ const (
 type Config struct {
 	// Client asks the API server for the rights of this process.
 	Client kubernetes.Interface
-	// Journal configures the journal. The engine sets times, holder, custody and Lost.
+	// Journal configures the journal. The engine sets times (the interval if it is zero), custody, Lost, and the
+	// holder if it is empty.
 	Journal store.Config
 	// Provisioning and Deletion configure the two sides. The engine sets what joins
 	// them: journal, lock and the deletion side of the provisioning side.
@@ -66,8 +68,12 @@ func New(config Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Journal.Holder, e.Journal.Lost = holder, e.End
-	e.Journal.Interval, e.Journal.RemovalDelay, e.Journal.ForbiddenFor = commitInterval, removalDelay, forbiddenFor
+	if e.Journal.Holder == "" {
+		e.Journal.Holder = holder
+	}
+	e.Journal.Lost = e.End
+	e.Journal.Interval = cmp.Or(e.Journal.Interval, commitInterval)
+	e.Journal.RemovalDelay, e.Journal.ForbiddenFor = removalDelay, forbiddenFor
 	e.store = store.New(e.Journal)
 	locks := &controller.KeyLocks{}
 	e.Deletion.Locks = locks

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -49,17 +50,19 @@ func (s *Store) Run(ctx context.Context) {
 
 // Flush writes all pending changes.
 func (s *Store) Flush(ctx context.Context) {
-	s.mu.Lock()
-	var changed []*lease
-	for _, l := range s.leases {
-		if l.wanted > l.committed || len(l.waiters) > 0 {
-			changed = append(changed, l)
-		}
-	}
-	s.mu.Unlock()
-	for _, l := range changed {
+	for _, l := range s.changed() {
 		s.commit(ctx, l)
 	}
+}
+
+// Pending reports whether changes wait for the next write.
+func (s *Store) Pending() bool { return len(s.changed()) > 0 }
+
+// changed returns the Leases with changes that wait for the next write.
+func (s *Store) changed() []*lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.leases), func(l *lease) bool { return l.wanted <= l.committed && len(l.waiters) == 0 })
 }
 
 // never is the sleep of a writer without changes; a change wakes the writer.
