@@ -37,11 +37,11 @@ func (n Names) include(name string) bool {
 	return name != "" && (name == n.Driver || slices.Contains(n.Migrated, name))
 }
 
-// ownsClaim reports whether the claim belongs into the cache. The annotations of the claim
+// OwnsClaim reports whether the claim belongs into the cache. The annotations of the claim
 // name the provisioner; the class does not count. Annotations can change during
 // CreateVolume, so every provisioner caches claims with an old provisioning finalizer.
 // Every provisioner also caches the sources of clones and the claims that need them.
-func (n Names) ownsClaim(claim *v1.PersistentVolumeClaim) bool {
+func (n Names) OwnsClaim(claim *v1.PersistentVolumeClaim) bool {
 	return n.include(claim.Annotations[storage.AnnStorageProvisioner]) ||
 		n.include(claim.Annotations[storage.AnnBetaStorageProvisioner]) ||
 		n.include(claim.Annotations[storage.AnnMigratedTo]) ||
@@ -50,9 +50,9 @@ func (n Names) ownsClaim(claim *v1.PersistentVolumeClaim) bool {
 		protection.NeededSource(claim).Kind != storage.SourceNone
 }
 
-// ownsVolume reports whether the volume belongs into the cache: volumes of the driver, and
+// OwnsVolume reports whether the volume belongs into the cache: volumes of the driver, and
 // volumes of another provisioner that may have a disk of the driver.
-func (n Names) ownsVolume(volume *v1.PersistentVolume) bool {
+func (n Names) OwnsVolume(volume *v1.PersistentVolume) bool {
 	if volume.Spec.CSI != nil && volume.Spec.CSI.Driver == n.Driver {
 		return true
 	}
@@ -74,7 +74,7 @@ func NewClaims(client kubernetes.Interface, names Names) (claims cache.SharedInd
 		WatchFuncWithContext: all.Watch,
 	}, client, func(object runtime.Object) bool {
 		claim, ok := object.(*v1.PersistentVolumeClaim)
-		return !ok || names.ownsClaim(claim)
+		return !ok || names.OwnsClaim(claim)
 	})
 	return cache.NewSharedIndexInformer(filtered, &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), cameByWatch
 }
@@ -89,7 +89,7 @@ func NewVolumes(client kubernetes.Interface, names Names) cache.SharedIndexInfor
 		WatchFuncWithContext: all.Watch,
 	}, client, func(object runtime.Object) bool {
 		volume, ok := object.(*v1.PersistentVolume)
-		return !ok || names.ownsVolume(volume)
+		return !ok || names.OwnsVolume(volume)
 	})
 	return cache.NewSharedIndexInformer(filtered, &v1.PersistentVolume{}, 0, cache.Indexers{})
 }

@@ -59,7 +59,7 @@ func TestClaimsOfOtherDriversAreNotCached(t *testing.T) {
 		"other plugin":                     {claimOf(storage.AnnStorageProvisioner, "kubernetes.io/theirs"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ourNames.ownsClaim(tc.claim); got != tc.ours {
+			if got := ourNames.OwnsClaim(tc.claim); got != tc.ours {
 				t.Errorf("cached: %v, want %v", got, tc.ours)
 			}
 		})
@@ -97,7 +97,7 @@ func TestVolumesOfOtherDriversAreNotCached(t *testing.T) {
 			if tc.path != "" {
 				volume.Spec.HostPath = &v1.HostPathVolumeSource{Path: tc.path}
 			}
-			if got := ourNames.ownsVolume(volume); got != tc.ours {
+			if got := ourNames.OwnsVolume(volume); got != tc.ours {
 				t.Errorf("cached: %v, want %v", got, tc.ours)
 			}
 		})
@@ -124,10 +124,10 @@ func TestStaticVolumesAreCachedForALibrary(t *testing.T) {
 			if tc.csi != "" {
 				volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: tc.csi}
 			}
-			if got := (Names{Driver: "ours", Static: true}).ownsVolume(volume); got != tc.kept {
+			if got := (Names{Driver: "ours", Static: true}).OwnsVolume(volume); got != tc.kept {
 				t.Errorf("kept: %v, want %v", got, tc.kept)
 			}
-			if got := (Names{Driver: "ours"}).ownsVolume(volume); got != (tc.provisioner == "ours") {
+			if got := (Names{Driver: "ours"}).OwnsVolume(volume); got != (tc.provisioner == "ours") {
 				t.Errorf("kept for a CSI driver: %v", got)
 			}
 		})
