@@ -46,12 +46,16 @@ type InformerFactory interface {
 
 // New adds the informers to the factory; it does not start them.
 func New(factory InformerFactory) (*Caches, error) {
-	c := &Caches{
+	return Of(&Caches{
 		Claims:  factory.Core().V1().PersistentVolumeClaims().Informer(),
 		Volumes: factory.Core().V1().PersistentVolumes().Informer(),
 		Classes: factory.Storage().V1().StorageClasses().Informer(),
 		Pods:    factory.Core().V1().Pods().Informer(),
-	}
+	})
+}
+
+// Of adds the indexes and the transforms to informers that are not started yet.
+func Of(c *Caches) (*Caches, error) {
 	for informer, indexers := range map[cache.SharedIndexInformer]cache.Indexers{
 		c.Claims:  {byVolume: claimVolume, byClass: waitingClass},
 		c.Volumes: {byClaim: volumeClaim},
