@@ -77,6 +77,7 @@ func TestPluginVolumeOf(t *testing.T) {
 		"of a claim with other UID":  {volume(func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID = "d" }), true, NameConflict},
 		"created by a person":        {volume(func(v *v1.PersistentVolume) { v.Annotations = nil }), true, NameConflict},
 		"without reference to claim": {volume(func(v *v1.PersistentVolume) { v.Spec.ClaimRef = nil }), true, NameConflict},
+		"volume of another name":     {volume(func(v *v1.PersistentVolume) { v.Name = "reserved" }), true, Finished},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := PluginVolumeOf(tc.volume, claim, tc.here); got != tc.want {

@@ -57,3 +57,10 @@ func TestDiskHasOnePluginNameInBothSources(t *testing.T) {
 		t.Errorf("a volume without source has plugin name %q", disk)
 	}
 }
+
+func TestPluginNameOfPortworxVolume(t *testing.T) {
+	source := v1.PersistentVolumeSource{PortworxVolume: &v1.PortworxVolumeSource{VolumeID: "px-1"}}
+	if got := disk.PluginName(&v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: source}}); got != "px-1" {
+		t.Errorf("PluginName = %q, want px-1", got)
+	}
+}

@@ -36,6 +36,8 @@ func TestWithAndWithoutKeepOrderAndInput(t *testing.T) {
 			}
 			if got := finalizer.Without(list, finalizer.External); !slices.Equal(got, tc.without) {
 				t.Errorf("Without(%v) = %v, want %v", tc.list, got, tc.without)
+			} else if !finalizer.Has(list, finalizer.External) && got == nil {
+				t.Errorf("Without(%v) is nil, want the list itself", tc.list)
 			}
 			if !slices.Equal(list, tc.list) || spare[len(tc.list)] != "spare" {
 				t.Errorf("the input was changed: %v, want %v", spare, tc.list)

@@ -33,6 +33,14 @@ func TestAnnotateCreatesMissingMap(t *testing.T) {
 	}
 }
 
+func TestForVersionTestsUIDAndVersion(t *testing.T) {
+	object := &metav1.ObjectMeta{UID: "u", ResourceVersion: "3"}
+	const want = `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/resourceVersion","value":"3"}]`
+	if got, err := patch.ForVersion(object).Bytes(); err != nil || string(got) != want {
+		t.Errorf("got  %s (%v)\nwant %s", got, err, want)
+	}
+}
+
 func TestPatchOfTestsIsEmpty(t *testing.T) {
 	object := &metav1.ObjectMeta{UID: "u"}
 	if !patch.ForVersion(object).Empty() {
@@ -52,6 +60,7 @@ func TestIsStale(t *testing.T) {
 		"failed test":    {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "v", "testing value failed", 0, false), true},
 		"conflict":       {apierrors.NewConflict(resource, "v", errors.New("modified")), true},
 		"invalid object": {apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolume"}, "v", field.ErrorList{field.Forbidden(field.NewPath("spec"), "immutable")}), false},
+		"no details":     {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid}}, true},
 		"not found":      {apierrors.NewNotFound(resource, "v"), false},
 		"no error":       {nil, false},
 	} {

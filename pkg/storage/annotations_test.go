@@ -36,6 +36,7 @@ func TestClassIsReadFromBetaAnnotationFirst(t *testing.T) {
 		"empty class":                {nil, ptr.To(""), "", true},
 		"class in spec":              {nil, ptr.To("fast"), "fast", true},
 		"class in annotation":        {annotations{v1.BetaStorageClassAnnotation: "slow"}, ptr.To("fast"), "slow", true},
+		"class only in annotation":   {annotations{v1.BetaStorageClassAnnotation: "slow"}, nil, "slow", true},
 		"empty class in annotation":  {annotations{v1.BetaStorageClassAnnotation: ""}, ptr.To("fast"), "", true},
 		"annotation without a class": {annotations{"other": "slow"}, nil, "", false},
 	} {

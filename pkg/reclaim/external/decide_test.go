@@ -36,6 +36,8 @@ var decideCases = map[string]struct {
 	"Recycle volume loses the finalizer":                {State{Honor: true, Owned: true, Policy: PolicyRecycle, Phase: PhaseReleased, Protected: true}, Decision{RemoveFinalizer, PolicyKeepsData}},
 	"released Retain volume is never deleted":           {State{Honor: true, Owned: true, Policy: PolicyRetain, Phase: PhaseReleased, Claim: ClaimGone, Confirmed: true}, Decision{Wait, PolicyKeepsData}},
 	"unknown policy changes nothing":                    {State{Honor: true, Owned: true, Phase: PhaseReleased, Claim: ClaimGone, Protected: true, Confirmed: true}, Decision{Wait, UnknownPolicy}},
+	"new protected volume keeps the finalizer":          {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhasePending, Protected: true}, Decision{Wait, NeverClaimed}},
+	"deleted volume of a claim keeps the finalizer":     {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhasePending, Protected: true, Deleting: true, Claim: ClaimUnread}, Decision{Wait, NeverClaimed}},
 	"deleted Available volume loses the finalizer":      {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseAvailable, Protected: true, Deleting: true}, Decision{RemoveFinalizer, NeverClaimed}},
 
 	"released volume is confirmed first":                    {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseReleased, Claim: ClaimUnread, Protected: true}, Decision{Confirm, ClaimReleased}},
@@ -63,6 +65,29 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := Decide(tc.state); got != tc.want {
 				t.Errorf("Decide(%+v) = %v, want %v", tc.state, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestIsUnprotected(t *testing.T) {
+	unprotected := State{Owned: true, Policy: PolicyDelete, Phase: PhaseBound}
+	for name, tc := range map[string]struct {
+		change func(*State)
+		want   bool
+	}{
+		"bound volume without finalizer": {func(*State) {}, true},
+		"volume of another driver":       {func(s *State) { s.Owned = false }, false},
+		"Retain volume":                  {func(s *State) { s.Policy = PolicyRetain }, false},
+		"released volume":                {func(s *State) { s.Phase = PhaseReleased }, false},
+		"volume with the finalizer":      {func(s *State) { s.Protected = true }, false},
+		"bound volume, gate on":          {func(s *State) { s.Honor = true }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := unprotected
+			tc.change(&s)
+			if got := IsUnprotected(s); got != tc.want {
+				t.Errorf("IsUnprotected(%+v) = %v, want %v", s, got, tc.want)
 			}
 		})
 	}

@@ -56,6 +56,7 @@ func TestDriverOfVolume(t *testing.T) {
 		"migrated":                   {volumeWith("", map[string]string{provisionedBy: "kubernetes.io/x", migratedTo: "d"}), "d"},
 		"static":                     {volumeWith("d", nil), "d"},
 		"in-tree":                    {volumeWith("", nil), ""},
+		"dynamic, no provisioner":    {volumeWith("d", map[string]string{provisionedBy: ""}), ""},
 		"dynamic, in-tree plugin":    {volumeWith("", map[string]string{provisionedBy: "kubernetes.io/x"}), "kubernetes.io/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
