@@ -336,3 +336,24 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	}
 }
+
+func TestRequestWithSecretsIsNotEncoded(t *testing.T) {
+	request := Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: "pvc-1", Secrets: map[string]string{"key": "hidden"}}}
+	if text, err := request.MarshalJSON(); err == nil || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("text = %s, error = %v, want an error without the secret", text, err)
+	}
+}
+
+func TestMissingRequestStaysMissing(t *testing.T) {
+	var request Request
+	if err := request.UnmarshalJSON([]byte("null")); err != nil || request.CreateVolumeRequest != nil || request.Payload != nil {
+		t.Errorf("request = %+v, error = %v, want no request", request, err)
+	}
+}
+
+func TestPayloadOfWrongTypeIsAnError(t *testing.T) {
+	var request Request
+	if err := request.UnmarshalJSON([]byte(`{"kind":"directory","name":7}`)); err == nil {
+		t.Errorf("request = %+v, want an error", request)
+	}
+}

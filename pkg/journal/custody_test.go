@@ -32,6 +32,7 @@ func TestUnbroken(t *testing.T) {
 		"a leader after one alone":           {Custody{Written: 7}, Custody{LeaderLease: "a"}, false},
 		"nothing recorded, alone":            {ParseCustody(""), Custody{Written: 7}, false},
 		"nothing recorded, a leader":         {ParseCustody(""), Custody{LeaderLease: "a"}, false},
+		"alone, without a time":              {Custody{}, Custody{Written: 7}, false},
 		"an empty record":                    {ParseCustody("{}"), Custody{}, false},
 		"a record of a type that is unknown": {ParseCustody(`{"leaderLease":"a","transitions":"5"}`), Custody{LeaderLease: "a", Transitions: 5}, false},
 	} {
@@ -78,8 +79,11 @@ func TestCustodySurvivesItsAnnotation(t *testing.T) {
 			t.Errorf("custody = %+v, want %+v", got, want)
 		}
 	}
-	for _, text := range []string{"", "{", "null", "{}", "[]", `{"leaderLease":7}`, `{"transitions":9}`, `{"written":1.5}`} {
+	for _, text := range []string{"", "{", "null", "{}", "[]", `{"leaderLease":7}`, `{"transitions":9}`, `{"written":1.5}`, `{"written":0}`, `{"leaderLease":"a","transitions":"9"}`} {
 		got := ParseCustody(text)
+		if got != (Custody{LeaderLease: "unknown"}) {
+			t.Errorf("custody %q = %+v, want an unknown leader Lease", text, got)
+		}
 		for _, current := range []Custody{{}, {LeaderLease: "a"}, {LeaderLease: "a", Transitions: 9}, {Written: 1}} {
 			if Unbroken(got, current) {
 				t.Errorf("custody %q = %+v is unbroken with %+v", text, got, current)
@@ -97,6 +101,7 @@ func TestPrecedesOnlyWithinOneLeaderLease(t *testing.T) {
 		"the same term":        {Custody{LeaderLease: "a", Transitions: 2}, Custody{LeaderLease: "a", Transitions: 2}, false},
 		"a later term":         {Custody{LeaderLease: "a", Transitions: 3}, Custody{LeaderLease: "a", Transitions: 2}, false},
 		"another leader Lease": {Custody{LeaderLease: "b", Transitions: 1}, Custody{LeaderLease: "a", Transitions: 2}, false},
+		"no leader Lease":      {Custody{Transitions: 1}, Custody{Transitions: 2}, false},
 		"no leader election":   {Custody{Written: 1}, Custody{Written: 2}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -153,3 +153,18 @@ func TestLeaseHasItsEntries(t *testing.T) {
 		}
 	}
 }
+
+func TestLongestPlainDriverNameIsNotHashed(t *testing.T) {
+	driver := strings.Repeat("d", 220)
+	if got, want := (Journal{Driver: driver}).LeaseName(KindActive, 0), driver+"-journal-0"; got != want {
+		t.Errorf("LeaseName = %s, want %s", got, want)
+	}
+}
+
+func TestLeaseWithoutOwnerIsOfNoKnownJournal(t *testing.T) {
+	lease := Journal{Namespace: "ns"}.Lease(KindActive, 0, "holder", Custody{}, map[types.UID]string{"uid": "text"})
+	delete(lease.Annotations, OwnerAnnotation)
+	if found, _, _, is := Find(lease); is {
+		t.Errorf("Find = %+v, want none", found)
+	}
+}
