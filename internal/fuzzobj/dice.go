@@ -1,6 +1,8 @@
 package fuzzobj
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,13 +38,16 @@ func Pick[T any](d *Dice, values ...T) T {
 	return values[d.Below(len(values))]
 }
 
-// some returns the values that the next byte selects, nil for none.
+// some returns the values that the next byte selects, nil for none. Each further eight values
+// have a byte of their own.
 func some[T any](d *Dice, values ...T) []T {
 	var chosen []T
-	bits := d.Below(1 << len(values))
-	for i, value := range values {
-		if bits>>i&1 == 1 {
-			chosen = append(chosen, value)
+	for eight := range slices.Chunk(values, 8) {
+		bits := d.Below(1 << len(eight))
+		for i, value := range eight {
+			if bits>>i&1 == 1 {
+				chosen = append(chosen, value)
+			}
 		}
 	}
 	return chosen

@@ -20,11 +20,13 @@ var annotated = []string{
 	"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller", "pv.kubernetes.io/provisioned-by",
 	"pv.kubernetes.io/migrated-to", "volume.kubernetes.io/selected-node", "exeunt.io/reclaim",
 	v1.BetaStorageClassAnnotation, "volume.alpha.kubernetes.io/pre-resize-capacity",
+	"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner",
 }
 
 var finalizers = []string{
 	"external-provisioner.volume.kubernetes.io/finalizer", "kubernetes.io/pv-controller", "kubernetes.io/pv-protection",
 	"kubernetes.io/pvc-protection", "example.com/mine", "exeunt.io/provisioning",
+	"provisioner.storage.kubernetes.io/cloning-protection",
 }
 
 func (d *Dice) meta(name string, uids ...types.UID) metav1.ObjectMeta {
@@ -57,7 +59,28 @@ func (d *Dice) Claim(name string) *v1.PersistentVolumeClaim {
 		Capacity:                         d.storage(),
 		CurrentVolumeAttributesClassName: pointer(Pick(d, "-", "", "fast")),
 	}
+	claim.Spec.DataSource, claim.Spec.DataSourceRef = d.dataSource(), d.dataSourceRef()
 	return claim
+}
+
+func (d *Dice) dataSource() *v1.TypedLocalObjectReference {
+	group := pointer(Pick(d, "-", "", "snapshot.storage.k8s.io", "example.com"))
+	name := Pick(d, "p0", "p1", "s0", "gone", "")
+	return Pick(d, nil,
+		&v1.TypedLocalObjectReference{APIGroup: group, Kind: "PersistentVolumeClaim", Name: name},
+		&v1.TypedLocalObjectReference{APIGroup: group, Kind: "VolumeSnapshot", Name: name},
+		&v1.TypedLocalObjectReference{APIGroup: group, Kind: "Book", Name: name})
+}
+
+func (d *Dice) dataSourceRef() *v1.TypedObjectReference {
+	source := d.dataSource()
+	if source == nil {
+		return nil
+	}
+	return &v1.TypedObjectReference{
+		APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name,
+		Namespace: pointer(Pick(d, "-", "", Namespace, "elsewhere")),
+	}
 }
 
 // Volume returns a volume with the name.
