@@ -76,7 +76,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 }
 
 // newControllers returns the controller and the reclaimer that it hands volumes to.
-func newControllers(t *testing.T, client kubernetes.Interface, caches *pvcache.Caches, events *recorder, plugins ...intree.Plugin) (*Controller, *reclaimer.Controller) {
+func newControllers(t testing.TB, client kubernetes.Interface, caches *pvcache.Caches, events *recorder, plugins ...intree.Plugin) (*Controller, *reclaimer.Controller) {
 	t.Helper()
 	versions, reporter := controller.NewVersions(), controller.NewReporter(events)
 	inTree, err := reclaimer.New(reclaimer.Config{
