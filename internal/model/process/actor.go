@@ -1,0 +1,212 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/internal/model/server"
+)
+
+// resources are the kinds of objects that programs cache.
+var resources = map[string]func() runtime.Object{
+	"persistentvolumes":      func() runtime.Object { return &v1.PersistentVolume{} },
+	"persistentvolumeclaims": func() runtime.Object { return &v1.PersistentVolumeClaim{} },
+	"pods":                   func() runtime.Object { return &v1.Pod{} },
+	"storageclasses":         func() runtime.Object { return &storagev1.StorageClass{} },
+	"volumeattachments":      func() runtime.Object { return &storagev1.VolumeAttachment{} },
+	"leases":                 func() runtime.Object { return &coordinationv1.Lease{} },
+}
+
+// actor is a running program. It works only while settle is called; between two calls all
+// its goroutines wait. It lives in a bubble of testing/synctest.
+type actor struct {
+	ctx       context.Context
+	stop      context.CancelFunc
+	program   *Program
+	informers map[string]*informer
+	// listed are the versions of claims that did not come by a watch.
+	listed map[string]bool
+	calls  chan waiting
+	// waiting are the calls without an answer, in the order of their text.
+	waiting []waiting
+	// passes counts the passes, and the start, that have not ended.
+	passes chan struct{}
+	busy   int
+	// failed is the error of the start.
+	failed error
+}
+
+// An actor that waits for time to pass sleeps for shortSleep a few times, which is enough for
+// the writer of the journal, and then for longSleep; settleLimit bounds the sleep of one pass.
+const (
+	shortSleep  = time.Microsecond
+	shortSleeps = 5
+	longSleep   = 60 * time.Millisecond
+	settleLimit = 10 * time.Minute
+)
+
+// newActor builds the program on empty caches.
+func newActor(build Build, client kubernetes.Interface, options Options) (*actor, error) {
+	a := &actor{informers: map[string]*informer{}, listed: map[string]bool{}, calls: make(chan waiting, 64), passes: make(chan struct{}, 64)}
+	ctx, stop := context.WithCancel(context.Background())
+	a.ctx, a.stop = klog.NewContext(context.WithValue(ctx, contextKey{}, a), logr.Discard()), stop
+	env := &Env{
+		Client: client, Informers: map[string]cache.SharedIndexInformer{}, Driver: driver{}, Options: options,
+		Streamed: func(version string) bool { return !a.listed[version] },
+	}
+	for resource := range resources {
+		a.informers[resource] = newInformer()
+		env.Informers[resource] = a.informers[resource]
+	}
+	env.Filter = func(resource string, keep func(runtime.Object) bool) { a.informers[resource].keep = keep }
+	var err error
+	if a.program, err = build(env); err != nil {
+		stop()
+		return nil, fmt.Errorf("build program: %w", err)
+	}
+	return a, nil
+}
+
+// start fills the caches and starts the program.
+func (a *actor) start(listed []server.Object) error {
+	for _, object := range listed {
+		if err := a.see(object); err != nil {
+			return err
+		}
+		if object.Resource == "persistentvolumeclaims" {
+			a.listed[fmt.Sprint(object.Version)] = true
+		}
+	}
+	if a.program.Run != nil {
+		go a.program.Run(a.ctx)
+	}
+	a.pass(func() { a.failed = a.program.Start(a.ctx) })
+	return nil
+}
+
+// pass runs what may send calls.
+func (a *actor) pass(work func()) {
+	a.busy++
+	go func() {
+		work()
+		a.passes <- struct{}{}
+	}()
+}
+
+// see changes a cache.
+func (a *actor) see(object server.Object) error {
+	cached, known := a.informers[object.Resource]
+	if !known {
+		return nil
+	}
+	key := strings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
+	if object.JSON == "" {
+		return cached.see(key, nil)
+	}
+	typed := resources[object.Resource]()
+	if err := json.Unmarshal([]byte(object.Wire()), typed); err != nil {
+		return fmt.Errorf("decode %s %s: %w", object.Resource, key, err)
+	}
+	return cached.see(key, typed)
+}
+
+// reconcile starts a pass of a loop.
+func (a *actor) reconcile(loop int, key string) {
+	a.pass(func() { a.program.Loops[loop].Reconcile(a.ctx, key) })
+}
+
+// send hands a call to the model and waits for the answer.
+func (a *actor) send(ctx context.Context, call Call) (Answer, error) {
+	w := waiting{call: call, answer: make(chan Answer, 1)}
+	select {
+	case a.calls <- w:
+	case <-a.ctx.Done():
+		return Answer{}, a.ctx.Err()
+	}
+	select {
+	case answer := <-w.answer:
+		if answer.Lost {
+			return Answer{}, errLost
+		}
+		return answer, nil
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	case <-a.ctx.Done(): // the process ends
+		return Answer{}, a.ctx.Err()
+	}
+}
+
+// answer answers the call with the number.
+func (a *actor) answer(number int, answer Answer) {
+	w := a.waiting[number]
+	a.waiting = slices.Delete(a.waiting, number, number+1)
+	w.answer <- answer
+}
+
+// settle lets the program work until it waits for an answer or has nothing to do. Time passes
+// while the program waits for nothing else.
+func (a *actor) settle() error {
+	sleep, slept := shortSleep, time.Duration(0)
+	for tries := 0; ; tries++ {
+		synctest.Wait()
+		for len(a.calls) > 0 {
+			a.waiting = append(a.waiting, <-a.calls)
+		}
+		for len(a.passes) > 0 {
+			<-a.passes
+			a.busy--
+		}
+		if a.busy == 0 || len(a.waiting) > 0 {
+			break
+		}
+		if slept > settleLimit {
+			return fmt.Errorf("a pass neither sends a call nor ends within %s", settleLimit)
+		}
+		if tries == shortSleeps {
+			sleep = longSleep
+		}
+		<-time.After(sleep)
+		slept += sleep
+	}
+	slices.SortStableFunc(a.waiting, func(x, y waiting) int { return strings.Compare(x.call.String(), y.call.String()) })
+	return a.failed
+}
+
+// end stops the program; what it still sends is lost.
+func (a *actor) end() {
+	a.stop()
+	synctest.Wait()
+}
+
+// version returns the version of the cached object with the UID, "" for none.
+func (a *actor) version(uid string) string {
+	for _, cached := range a.informers {
+		for _, object := range cached.List() {
+			if accessor, ok := object.(metav1.Object); ok && string(accessor.GetUID()) == uid {
+				return accessor.GetResourceVersion()
+			}
+		}
+	}
+	return ""
+}
+
+func sortedKeys(store cache.Store) []string {
+	keys := store.ListKeys()
+	slices.Sort(keys)
+	return keys
+}
