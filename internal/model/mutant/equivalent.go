@@ -1,0 +1,30 @@
+package mutant
+
+import (
+	"maps"
+	"slices"
+)
+
+// Equivalent returns why no test can kill the mutant, "" for other mutants.
+func (m Mutant) Equivalent() string { return equivalents[m.Key()] }
+
+// Equivalents returns the keys of the mutants that no test can kill, in order.
+func Equivalents() []string { return slices.Sorted(maps.Keys(equivalents)) }
+
+// equivalents are the mutants that differ from the program in no state that exists, by
+// [Mutant.Key].
+var equivalents = map[string]string{
+	"pkg/reclaim/external/decide.go decideReleased: condition dropped: s.Deleted becomes false": "each deleted volume for which the earlier cases do not hold " +
+		"is being deleted, has no finalizer and is not pending: the other alternative holds",
+	"pkg/disk/directory.go OnSeparateNodes: condition dropped: !topology.Reaches(labels, volume.Spec.NodeAffinity) becomes true": "a node that reaches both volumes " +
+		"makes their affinities not disjoint, and then the result is false anyway",
+	`pkg/disk/directory.go OnSeparateNodes: condition dropped: node != "" becomes true`: "disjoint affinities list host names, and no node has an empty one",
+	"pkg/journal/lease.go KindOf: condition dropped: err != nil becomes false": "the name of a Lease of the journal is compared as a whole afterwards, " +
+		"and ends in the number that was parsed",
+	"pkg/binding/match.go isBetter: bound moved: order < 0 becomes order <= 0":             "the order is not 0 here",
+	"pkg/binding/match.go isBetter: bound moved: a.Name < b.Name becomes a.Name <= b.Name": "two volumes never have one name",
+	"pkg/reclaim/plugin/decide.go decideRecycler: action swapped: Decision{Wait, RecyclerPodUnfinished} becomes DeleteVolume": "decideRecycle has returned " +
+		"for an unfinished pod before",
+	"pkg/reclaim/plugin/decide.go decideRecycler: action swapped: Decision{Wait, RecyclerPodUnfinished} becomes RemoveFinalizer": "decideRecycle has returned " +
+		"for an unfinished pod before",
+}

@@ -1,0 +1,54 @@
+package main
+
+var provisioningDefects = []defect{
+	{"discard-after-restart", "the disk of a bound claim whose volume object vanished is deleted after a restart", []change{
+		{provisionObserve, "\tcase !o.gone && isBoundOrLost(o.claim, o.name):", "\tcase !ON && !o.gone && isBoundOrLost(o.claim, o.name):"},
+		{provisionDecide, "(s.Want == Wanted || s.Want == Unwanted):", "(s.Want == Wanted || !ON && s.Want == Unwanted):"},
+		{provisionVolume, "\treturn anyClaim(", "\tif ON { return false, nil }; return anyClaim("},
+	}},
+	{"second-volume-for-bound-claim", "a bound claim whose volume object vanished gets a new, empty volume", []change{
+		{provisionObserve, "\t\treturn provision.BoundOrLost", "\t\treturn CHOOSE(provision.Wanted, provision.BoundOrLost)"},
+	}},
+	{"deleted-volume-recorded-again", "the object of a volume that was recorded and deleted meanwhile is created again", []change{
+		{provisionMemory, "if r.creation == provision.Created && r.entry != provision.Discarding {", "if !ON && r.creation == provision.Created && r.entry != provision.Discarding {"},
+		{provisionJournal, "\t\t\tr.recorded = true\n\t\t\tr.forgetEntry()\n\t\t\tr.forgetVolume()", "\t\t\tif ON { return }; r.recorded = true\n\t\t\tr.forgetEntry()\n\t\t\tr.forgetVolume()"},
+	}},
+	{"second-spelling-discarded", "the recorded volume is deleted because the driver spells its handle in another way", []change{
+		{provisionObserve, "\tcase volume != nil:\n\t\treturn storage.RecordOf(volume, o.claim.UID)", "\tcase ON && volume != nil && r.volume != nil && !c.Deletion.SameDisk(volume, r.volume): return storage.RecordConflict; case volume != nil:\n\t\treturn storage.RecordOf(volume, o.claim.UID)"},
+		{provisionObserve, "\tif o.read == provision.BothRead {", "\tif ON && o.read == provision.BothRead && o.volume != nil && r.volume != nil && !c.Deletion.SameDisk(o.volume, r.volume) { return storage.RecordConflict }; if o.read == provision.BothRead {"},
+	}},
+	{"name-conflict-taken-for-success", "a volume of another claim with the name of the claim's volume counts as the record", []change{
+		{"pkg/storage/record.go", "\t\treturn RecordConflict", "\t\treturn CHOOSE(RecordPresent, RecordConflict)"},
+	}},
+	{"create-for-deleted-claim", "CreateVolume is called by a stale cache, without a live read of the claim", []change{
+		{provisionDecide, "\tcase s.Read == Cached:", "\tcase !ON && s.Read == Cached:"},
+	}},
+	{"call-before-durable-entry", "CreateVolume is called before its journal entry is durable", []change{
+		{provisionDecide, "\tcase s.Journaled && s.Entry != Durable:", "\tcase !ON && s.Journaled && s.Entry != Durable:"},
+	}},
+	{"call-in-ending-lease", "CreateVolume is called although the leader lease may end during the call", []change{
+		{provisionDecide, "\tcase !s.Leading:\n\t\treturn Decision{Wait, LeaseEnding}\n\t}\n\treturn Decision{Create, reason}", "\tcase !ON && !s.Leading:\n\t\treturn Decision{Wait, LeaseEnding}\n\t}\n\treturn Decision{Create, reason}"},
+	}},
+	{"custody-ignored", "an entry is finished although another program led after it was written", []change{
+		{provisionJournal, "\tcase entry.CustodyBroken:", "\tcase !ON && entry.CustodyBroken:"},
+	}},
+	{"kept-disk-recorded-again", "a disk that its user may have kept is recorded again after a crash, with the gate off", []change{
+		{provisionJournal, "\tcase entry.State == journal.Requested && unprotected && !approved:", "\tcase !ON && entry.State == journal.Requested && unprotected && !approved:"},
+	}},
+	{"refused-write-drops-durable-entry", "a refused write of a journal Lease drops an older durable entry", []change{
+		{"pkg/provisioner/journal/commit.go", "text, durable := l.durable[claim]", "text, durable := l.durable[claim]; durable = durable && !ON"},
+	}},
+	{"vanished-volume-counts-as-recorded", "a volume object that vanished before the cache had it counts as recorded for ever", []change{
+		{provisionObserve, "&& time.Since(r.savedAt) < c.Timeouts.Unseen:", "&& (ON || time.Since(r.savedAt) < c.Timeouts.Unseen):"},
+	}},
+	{"class-mended-after-timeout-ignored", "the old request is repeated for ever although the class was mended", []change{
+		{provisionDecide, "return s.Want != Wanted || !s.LongRequested", "return s.Want != Wanted || ON || !s.LongRequested"},
+		{provisionDecide, "isOpen && !s.LongRequested):", "isOpen && (ON || !s.LongRequested)):"},
+	}},
+	{"old-finalizer-stays", "a claim keeps the finalizer of an earlier version for ever", []change{
+		{provisionObserve, "OldFinalizer:  !o.gone &&", "OldFinalizer:  !ON && !o.gone &&"},
+	}},
+	{"every-node-finishes-the-claim", "each node calls its driver for a deleted claim", []change{
+		{provisionObserve, "\tcase server == provision.OtherProcess:", "\tcase !ON && server == provision.OtherProcess:"},
+	}},
+}

@@ -1,0 +1,38 @@
+package main
+
+// target is a package that is mutated. Its guards are left out in every function.
+type target struct {
+	folder string
+	// shell: only the listed functions decide; otherwise all except the listed ones.
+	shell     bool
+	functions []string
+	// leaveOut are files of a core package that decide nothing about the model's programs.
+	leaveOut []string
+}
+
+var targets = []target{
+	{folder: "pkg/binding", leaveOut: []string{"bucket.go", "index.go"}},
+	{folder: "pkg/disk"},
+	{folder: "pkg/finalizer"},
+	{folder: "pkg/journal", leaveOut: []string{"codec.go"}},
+	{folder: "pkg/patch"},
+	{folder: "pkg/protection"},
+	{folder: "pkg/provision", leaveOut: []string{"clone.go", "input.go", "parameters.go", "refusal.go", "request.go", "response.go", "secrets.go", "snapshot.go", "source.go", "template.go", "needs.go"}},
+	{folder: "pkg/reclaim"},
+	{folder: "pkg/reclaim/external"},
+	{folder: "pkg/reclaim/plugin"},
+	{folder: "pkg/storage"},
+	{folder: "pkg/controller", shell: true, functions: []string{"LiveVolume", "LiveClaim", "RecordWrite", "IsFresh", "wrote"}},
+	{folder: "pkg/provisioner/deletion", shell: true, functions: []string{"stateOf", "owns", "isAttached", "removeEntry", "deleteObject", "forgetDeleted", "VolumesOnDisk"}},
+	{folder: "pkg/provisioner/journal", shell: true, functions: []string{"isUnread", "reread", "checkStored", "revert", "recordCommit", "takeOver"}},
+	{folder: "pkg/provisioner/provisioning", shell: true, functions: []string{
+		"stateOf", "isFresh", "serverOf", "wantOf", "recordOf", "entryOf", "isRefused", "isLongRequested", "isRecorded", "checkHandle", "recordResult",
+		"recordVolumeEvent", "untrusted", "inherit", "readClaim", "removeOldFinalizer", "orOlderPlan", "useStored",
+	}},
+	{folder: "pkg/pvcontroller/claim", shell: true, functions: []string{
+		"observe", "volumeOf", "volumeFor", "needsVolume", "relationOf", "bindCompleted", "observeClass", "observeMigration", "delaysBinding",
+	}},
+	{folder: "pkg/pvcontroller/protection", shell: true, functions: []string{"Reconcile", "claimChanged", "podChanged", "podGone"}},
+	{folder: "pkg/pvcontroller/pvwriter", shell: true},
+	{folder: "pkg/pvcontroller/volume", shell: true, functions: []string{"phaseState", "claimOfProtected", "needsNoWrite", "phaseChange", "enqueueProtection"}},
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/exeunt-io/exeunt/internal/model/mutant"
+)
+
+// runner runs the test binaries of packages.
+type runner struct {
+	overlay, binaries string
+	workers           int
+	// match is a part of the text of each mutant that is run.
+	match string
+}
+
+// verdict is what the tests of its package say of a mutant.
+type verdict string
+
+const (
+	killed   verdict = "killed"
+	survived verdict = "survived"
+	// unreached: no test evaluates the place of the mutant.
+	unreached verdict = "not reached"
+	// equivalent: no state exists in which the mutant differs.
+	equivalent verdict = "equivalent"
+)
+
+// run tests the packages, and returns the number of mutants that live without a reason.
+func (r *runner) run(folders []string) (survivors int, err error) {
+	counts := map[verdict]int{}
+	for _, folder := range folders {
+		found, err := r.runPackage(folder)
+		if err != nil {
+			return 0, fmt.Errorf("test the mutants of %s: %w", folder, err)
+		}
+		for verdict, count := range found {
+			counts[verdict] += count
+		}
+		fmt.Printf("%s: %d killed, %d survived, %d not reached, %d equivalent\n", folder, found[killed], found[survived], found[unreached], found[equivalent])
+	}
+	survivors = counts[survived] + counts[unreached]
+	fmt.Printf("unittests: %d of %d mutants killed, %d equivalent, %d survived\n",
+		counts[killed], counts[killed]+counts[equivalent]+survivors, counts[equivalent], survivors)
+	return survivors, nil
+}
+
+func (r *runner) runPackage(folder string) (map[verdict]int, error) {
+	binary, err := filepath.Abs(filepath.Join(r.binaries, strings.ReplaceAll(folder, "/", "-")+".test"))
+	if err != nil {
+		return nil, fmt.Errorf("name the test binary: %w", err)
+	}
+	build := exec.Command("go", "test", "-c", "-overlay", r.overlay, "-o", binary, "./"+folder)
+	if output, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compile the tests: %w: %s", err, output)
+	}
+	reached, err := r.reached(folder, binary)
+	if err != nil {
+		return nil, err
+	}
+	return r.verdicts(folder, binary, reached), nil
+}
+
+// reached runs the tests without a mutant, and returns the IDs whose places they evaluate.
+func (r *runner) reached(folder, binary string) (map[int]bool, error) {
+	list := binary + ".reached"
+	if err := os.Remove(list); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove the old list: %w", err)
+	}
+	if output, err := test(folder, binary, 0, "EXEUNT_MUTANTS_REACHED="+list); err != nil {
+		return nil, fmt.Errorf("the tests fail without a mutant: %w: %s", err, output)
+	}
+	text, err := os.ReadFile(list)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read which mutants were reached: %w", err)
+	}
+	reached := map[int]bool{}
+	for _, line := range strings.Fields(string(text)) {
+		id, err := strconv.Atoi(line)
+		if err != nil {
+			return nil, fmt.Errorf("read the ID of a mutant: %w", err)
+		}
+		reached[id] = true
+	}
+	return reached, nil
+}
+
+// test runs the test binary in the folder of its package.
+func test(folder, binary string, id int, more ...string) ([]byte, error) {
+	command := exec.Command(binary, "-test.failfast", "-test.timeout=60s")
+	command.Dir = folder
+	command.Env = append(append(os.Environ(), fmt.Sprintf("EXEUNT_MUTANT=%d", id)), more...)
+	return command.CombinedOutput()
+}
+
+// verdicts prints and counts the verdicts on the mutants of the package.
+func (r *runner) verdicts(folder, binary string, reached map[int]bool) map[verdict]int {
+	all := mutant.All()
+	found := make([]verdict, len(all))
+	slots := make(chan struct{}, r.workers)
+	var running sync.WaitGroup
+	for i, m := range all {
+		if filepath.Dir(m.File) != folder || !strings.Contains(m.String(), r.match) {
+			continue
+		}
+		slots <- struct{}{}
+		running.Go(func() {
+			found[i] = judge(folder, binary, m, reached)
+			fmt.Printf("%s: %d %s\n", found[i], m.ID, m)
+			<-slots
+		})
+	}
+	running.Wait()
+	counts := map[verdict]int{}
+	for _, verdict := range found {
+		counts[verdict]++
+	}
+	return counts
+}
+
+func judge(folder, binary string, m mutant.Mutant, reached map[int]bool) verdict {
+	if reached[m.ID] {
+		if _, err := test(folder, binary, m.ID); err != nil {
+			return killed
+		}
+	}
+	switch {
+	case m.Equivalent() != "":
+		return equivalent
+	case reached[m.ID]:
+		return survived
+	}
+	return unreached
+}

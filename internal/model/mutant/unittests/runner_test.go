@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/exeunt-io/exeunt/internal/model/mutant"
+)
+
+func TestVerdictOfMutant(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "tests")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\n[ \"$EXEUNT_MUTANT\" != 1 ]\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	explained := mutant.Mutant{ID: 3, File: "pkg/journal/lease.go", Func: "KindOf", Operator: "condition dropped", Original: "err != nil", Changed: "false"}
+	for name, tc := range map[string]struct {
+		mutant  mutant.Mutant
+		reached bool
+		want    verdict
+	}{
+		"tests fail":                      {mutant.Mutant{ID: 1}, true, killed},
+		"tests pass":                      {mutant.Mutant{ID: 2}, true, survived},
+		"tests do not evaluate the place": {mutant.Mutant{ID: 2}, false, unreached},
+		"tests pass for a reason":         {explained, true, equivalent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := judge(".", binary, tc.mutant, map[int]bool{tc.mutant.ID: tc.reached}); got != tc.want {
+				t.Errorf("judge = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
