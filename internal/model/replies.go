@@ -1,0 +1,91 @@
+package model
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/exeunt-io/exeunt/internal/model/check"
+	"github.com/exeunt-io/exeunt/internal/model/process"
+	"github.com/exeunt-io/exeunt/internal/model/server"
+)
+
+// reply is an answer to a call.
+type reply struct {
+	state  *State
+	answer process.Answer
+	says   string
+	free   bool
+	effect *check.Step
+	// plain is the state without what the admission policy added to the write, nil for the
+	// same.
+	plain *State
+}
+
+func (r reply) text(number int) string {
+	return fmt.Sprintf("answer %d %v %d %d %s %s", number, r.answer.Lost, r.answer.Response.Code, r.answer.Code, r.answer.Handle, r.answer.Response.Body)
+}
+
+// replies returns the right answer to a call, and the wrong ones that are still to come.
+func (w *world) replies(s *State, i int, call process.Call) ([]reply, error) {
+	right, err := w.reply(s, i, call)
+	if err != nil {
+		return nil, err
+	}
+	all := []reply{right}
+	if changes := right.effect != nil; changes && s.losses > 0 {
+		lost := right
+		lost.state = lost.state.clone()
+		lost.state.losses--
+		lost.answer, lost.free, lost.says = process.Answer{Lost: true}, false, right.says+", and the answer is lost"
+		all = append(all, lost)
+	}
+	if s.errors > 0 {
+		failed := reply{state: s.clone(), says: " fails without effect"}
+		failed.state.errors--
+		failed.answer = process.Answer{Code: codes.Unavailable, Response: failure}
+		all = append(all, failed)
+		if call.Create != "" {
+			failed.answer.Code, failed.says = codes.InvalidArgument, " is refused"
+			all = append(all, failed)
+		}
+	}
+	return all, nil
+}
+
+// failure is the answer of an API server that has a problem of its own.
+var failure = server.Response{Code: http.StatusInternalServerError, Body: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`}
+
+func (w *world) reply(s *State, i int, call process.Call) (reply, error) {
+	actor := w.config.Programs[i].Actor
+	if call.Request.Method == "" {
+		after, handle, changed := w.call(s, call)
+		r := reply{state: after, answer: process.Answer{Handle: handle}, free: true, says: " succeeds"}
+		r.effect = &check.Step{Actor: actor, Kind: check.CreateVolume, Name: call.Create}
+		if call.Delete != "" {
+			r.effect = &check.Step{Actor: actor, Kind: check.DeleteVolume, Handle: call.Delete}
+		}
+		if !changed {
+			r.says = " finds nothing to do"
+		}
+		return r, nil
+	}
+	after, result, err := w.serve(s, call.Request)
+	if err != nil {
+		return reply{}, err
+	}
+	r := reply{state: after, answer: process.Answer{Response: result.response}, free: true, says: fmt.Sprintf(" -> %d", result.response.Code)}
+	if call.Request.Method != http.MethodGet && result.response.Code < http.StatusBadRequest {
+		// A journal entry that is written again before its removal is written leaves its Lease as
+		// it is.
+		journal := strings.Contains(call.Request.Path, "/leases")
+		r.effect = &check.Step{Actor: actor, Kind: check.Write, Unchanged: !journal && after == s}
+	}
+	if result.plain != 0 {
+		r.plain = after.clone()
+		r.plain.objects[result.slot] = result.plain
+	}
+	return r, nil
+}

@@ -1,0 +1,149 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/exeunt-io/exeunt/internal/model/check"
+	"github.com/exeunt-io/exeunt/internal/model/process"
+)
+
+// checkStep checks a step.
+func (e *explorer) checkStep(id int32, before *State, step Step) {
+	if step.Stuck != "" {
+		e.violate(id, "Stuck", "", step.Stuck, step.Says)
+	}
+	if step.Effect == nil {
+		return
+	}
+	effect := *step.Effect
+	effect.Faultless = e.isFaultless(step.After)
+	if read := before.instances[step.Program].read; len(read) > 0 {
+		since := *before
+		since.objects = read
+		effect.Since = e.snapshot(&since)
+	}
+	effect.Unchanged = effect.Unchanged && !e.raced(before, step.Program)
+	for _, v := range check.Broken(e.snapshot(before), e.snapshot(cmp.Or(step.Plain, step.After)), effect) {
+		e.violate(id, v.Rule.String(), v.Object, v.Sentence, step.Says)
+	}
+}
+
+// raced reports whether anything changed since the last live read of the pass.
+func (e *explorer) raced(s *State, program int) bool {
+	read := s.instances[program].read
+	return len(read) > 0 && !slices.Equal(read, s.objects) || e.config.Interruptions != int(s.interruptions) || s.stalled.program != 0
+}
+
+// isFaultless reports whether nothing has failed until the state.
+func (e *explorer) isFaultless(s *State) bool {
+	return int(s.crashes) == e.config.Crashes && int(s.losses) == e.config.Losses && int(s.errors) == e.config.Errors
+}
+
+// checkRest finds the sets of states that free steps cannot leave: there, every state must be
+// as it should be, for each of them is where the world can come to rest.
+func (e *explorer) checkRest() {
+	for _, set := range e.restSets() {
+		e.result.Ended++
+		for _, id := range set {
+			e.checkResting(id)
+		}
+	}
+}
+
+// checkResting checks a state in which the world comes to rest.
+func (e *explorer) checkResting(id int32) {
+	wanted := check.Wanted{Driver: process.DriverName, Upstream: e.config.Upstream, Classes: e.config.Classes}
+	for _, program := range e.config.Programs {
+		if program.Actor == check.Provisioner || program.Actor == check.UpstreamProvisioner {
+			wanted.Honor = program.Honor
+		}
+	}
+	for _, v := range check.AtRest(e.snapshot(parse(e.nodes[id].key, len(e.config.Programs))), wanted) {
+		e.violate(id, v.Rule.String(), v.Object, v.Sentence)
+	}
+}
+
+// restSets returns the strongly connected sets of states that no free step leaves (Tarjan).
+func (e *explorer) restSets() [][]int32 {
+	t := &tarjan{explorer: e, index: make([]int32, len(e.nodes)), low: make([]int32, len(e.nodes)), onStack: make([]bool, len(e.nodes))}
+	for id := range e.nodes {
+		if t.index[id] == 0 {
+			t.visit(int32(id))
+		}
+	}
+	return t.sets
+}
+
+// tarjan finds strongly connected components without recursion.
+type tarjan struct {
+	*explorer
+	index, low []int32
+	onStack    []bool
+	stack      []int32
+	count      int32
+	sets       [][]int32
+}
+
+// frame is a node whose edges are being followed.
+type frame struct {
+	id   int32
+	edge int
+}
+
+func (t *tarjan) open(id int32) frame {
+	t.count++
+	t.index[id], t.low[id] = t.count, t.count
+	t.stack, t.onStack[id] = append(t.stack, id), true
+	return frame{id: id}
+}
+
+func (t *tarjan) visit(root int32) {
+	frames := []frame{t.open(root)}
+	for len(frames) > 0 {
+		f := &frames[len(frames)-1]
+		if f.edge == len(t.nodes[f.id].edges) {
+			frames = frames[:len(frames)-1]
+			if len(frames) > 0 {
+				above := frames[len(frames)-1].id
+				t.low[above] = min(t.low[above], t.low[f.id])
+			}
+			t.close(f.id)
+			continue
+		}
+		next := t.nodes[f.id].edges[f.edge]
+		f.edge++
+		switch {
+		case !next.free:
+		case t.index[next.to] == 0:
+			frames = append(frames, t.open(next.to))
+		case t.onStack[next.to]:
+			t.low[f.id] = min(t.low[f.id], t.index[next.to])
+		}
+	}
+}
+
+// close ends a component, and keeps it if nothing leaves it.
+func (t *tarjan) close(id int32) {
+	if t.low[id] != t.index[id] {
+		return
+	}
+	var set []int32
+	for {
+		last := t.stack[len(t.stack)-1]
+		t.stack, t.onStack[last] = t.stack[:len(t.stack)-1], false
+		t.low[last] = -id - 1 // its component
+		set = append(set, last)
+		if last == id {
+			break
+		}
+	}
+	for _, member := range set {
+		for _, next := range t.nodes[member].edges {
+			if next.free && t.low[next.to] != -id-1 {
+				return
+			}
+		}
+	}
+	t.sets = append(t.sets, set)
+}
