@@ -1,0 +1,166 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// chaos carries out a plan.
+type chaos struct {
+	world  *world
+	view   *view
+	watch  *watcher
+	users  *users
+	random *rand.Rand
+	log    func(format string, args ...any)
+	// unrecorded are the disks whose record a restore of etcd removed, by handle.
+	unrecorded map[string]string
+	// down is how long no API server answered.
+	down time.Duration
+}
+
+// run carries out each action at its time, or as soon as the one before it has ended.
+func (c *chaos) run(ctx context.Context, plan []Action, duration time.Duration) error {
+	start := time.Now()
+	for _, action := range plan {
+		pause(ctx, time.Until(start.Add(action.At)))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := c.act(ctx, action); err != nil {
+			return fmt.Errorf("%s: %w", action.Kind, err)
+		}
+	}
+	pause(ctx, time.Until(start.Add(duration)))
+	return ctx.Err()
+}
+
+// act carries out one action.
+func (c *chaos) act(ctx context.Context, a Action) error {
+	switch a.Kind {
+	case Kill, KillLeader:
+		c.kill(a)
+	case Freeze, FreezeLeader:
+		c.freeze(ctx, a)
+	case RestartAPI:
+		c.note("the API server is killed and started", topicEtcd, "API server killed")
+		return c.restart(ctx, nil, false)
+	case Snapshot:
+		c.note("etcd is copied", topicEtcd, "snapshots")
+		return c.restart(ctx, c.world.saveEtcd, false)
+	case Restore:
+		return c.restore(ctx)
+	case ChangePhase:
+		return c.changePhase(ctx, a.Phase)
+	}
+	return nil
+}
+
+// note records an action.
+func (c *chaos) note(text, topic, kind string) {
+	c.view.history.note(text)
+	c.log("%s", text)
+	if topic != "" {
+		c.world.counts.add(topic, kind, 1)
+	}
+}
+
+// target returns the process that an action is about, nil if no process leads.
+func (c *chaos) target(a Action) *replica {
+	replicas := c.world.replicas[a.Program]
+	if a.Kind == KillLeader || a.Kind == FreezeLeader {
+		return leader(replicas)
+	}
+	return replicas[a.Replica]
+}
+
+func (c *chaos) kill(a Action) {
+	if r := c.target(a); r != nil && r.kill() {
+		c.note(fmt.Sprintf("%s: %s", a.Kind, r.name()), topicKills, a.Program.String()+leaderWord(a.Kind))
+	}
+}
+
+func (c *chaos) freeze(ctx context.Context, a Action) {
+	if r := c.target(a); r != nil && r.freeze(ctx, a.For) {
+		c.note(fmt.Sprintf("%s: %s for %s", a.Kind, r.name(), a.For.Round(time.Millisecond)), topicFreezes, a.Program.String()+leaderWord(a.Kind))
+		c.view.record.paused(time.Now(), time.Now().Add(a.For+time.Second))
+	}
+}
+
+func leaderWord(kind ActionKind) string {
+	if kind == KillLeader || kind == FreezeLeader {
+		return " leader"
+	}
+	return ""
+}
+
+// changePhase begins a phase.
+func (c *chaos) changePhase(ctx context.Context, phase Phase) error {
+	text := "no faults"
+	if phase.Faulty {
+		text = fmt.Sprintf("faults of the API connections, and %d faults of the driver", len(phase.Faults))
+	}
+	c.note(text, "", "")
+	c.world.setRates(phase.Rates)
+	return c.world.disks.restart(ctx, phase.Faults)
+}
+
+// restart kills and starts the control plane, and watches it again.
+func (c *chaos) restart(ctx context.Context, change func() error, restored bool) error {
+	c.view.disconnect()
+	c.view.record.resumed(restored)
+	began := time.Now()
+	defer func() { c.down += time.Since(began) }()
+	if err := c.world.restartPlane(ctx, change); err != nil {
+		return err
+	}
+	return c.view.connect(ctx, c.world.client())
+}
+
+// restore stops all programs and users, replaces the data of etcd with the copy, and starts
+// them again. What was created since the copy has no record any more.
+func (c *chaos) restore(ctx context.Context) error {
+	c.note("etcd is restored", topicEtcd, "restores")
+	c.users.abortAll()
+	c.world.haltPrograms()
+	c.watch.drain(ctx)
+	if err := c.restart(ctx, c.world.loadEtcd, true); err != nil {
+		return err
+	}
+	missing, err := c.watch.excuse()
+	if err != nil {
+		return err
+	}
+	if err := c.findUnrecorded(); err != nil {
+		return err
+	}
+	c.log("after the restore %d volumes have no disk, and %d disks have no volume", missing, len(c.unrecorded))
+	if err := c.world.runPrograms(ctx); err != nil {
+		return err
+	}
+	c.users.start(ctx, func(ctx context.Context) { c.users.sweep(ctx, c.random) })
+	return nil
+}
+
+// findUnrecorded remembers the disks without a PersistentVolume.
+func (c *chaos) findUnrecorded() error {
+	stored, err := c.world.disks.stored()
+	if err != nil {
+		return err
+	}
+	c.view.mu.Lock()
+	defer c.view.mu.Unlock()
+	known := map[string]bool{}
+	for _, volume := range c.view.volumes {
+		known[handleOf(volume)] = true
+	}
+	for handle, name := range stored {
+		if !known[handle] {
+			c.unrecorded[handle] = name
+			c.view.record.gaveUp(handle)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// sweep deletes all objects that came back with a restored etcd, except the long-lived claims: nobody
+// else knows them. Each is a lifecycle of its own.
+func (u *users) sweep(ctx context.Context, random *rand.Rand) {
+	claims, volumes := u.restored()
+	spaces := map[string]bool{}
+	for _, claim := range claims {
+		if claim.Namespace != space {
+			spaces[claim.Namespace] = true
+			continue
+		}
+		u.sweepClaim(ctx, claim, volumes[claim.Spec.VolumeName], random.IntN(2) == 0)
+		delete(volumes, claim.Spec.VolumeName)
+	}
+	for name := range spaces {
+		lc := u.lifecycle(Choices{Sort: Spaced}, name, name)
+		u.beside(ctx, lc, func(ctx context.Context) error { return lc.deleteSpace(ctx, nil, nil) })
+	}
+	for _, volume := range volumes {
+		u.sweepVolume(ctx, volume)
+	}
+}
+
+// restored returns the claims and volumes that exist, except those of long-lived claims.
+func (u *users) restored() (claims []*v1.PersistentVolumeClaim, volumes map[string]*v1.PersistentVolume) {
+	u.view.mu.Lock()
+	defer u.view.mu.Unlock()
+	volumes = map[string]*v1.PersistentVolume{}
+	for name, volume := range u.view.volumes {
+		if ref := volume.Spec.ClaimRef; ref == nil || ref.Namespace != longLivedSpace {
+			volumes[name] = volume
+		}
+	}
+	for _, claim := range u.view.claims {
+		if claim.Namespace != longLivedSpace {
+			claims = append(claims, claim)
+		}
+	}
+	return claims, volumes
+}
+
+// sweepClaim deletes a claim and, if the claim is bound, its volume.
+func (u *users) sweepClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume, volumeFirst bool) {
+	choices := Choices{Sort: Dynamic, Order: ClaimFirst}
+	if volumeFirst {
+		choices.Order = VolumeFirst
+	}
+	lc := u.lifecycle(choices, claim.Name, claim.Namespace)
+	lc.keys.add("claim "+claim.Namespace+"/"+claim.Name, "disk pvc-"+string(claim.UID), "pv pvc-"+string(claim.UID))
+	u.beside(ctx, lc, func(ctx context.Context) error {
+		if err := lc.deletePod(ctx, claim.Namespace, claim.Name); err != nil {
+			return err
+		}
+		if volume == nil {
+			return lc.deleteEarly(ctx, claim)
+		}
+		lc.keys.add("pv "+volume.Name, "disk "+handleOf(volume))
+		return lc.sweepBoth(ctx, claim, volume)
+	})
+}
+
+// sweepBoth deletes claim and volume. A kept disk may be gone already.
+func (lc *lifecycle) sweepBoth(ctx context.Context, claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) error {
+	if volume.Spec.ClaimRef == nil {
+		lc.Order = VolumeFirst // it may never be bound
+	}
+	if err := lc.setPolicy(ctx, volume.Name, v1.PersistentVolumeReclaimDelete); err != nil {
+		return err
+	}
+	if err := lc.requestDeletions(ctx, claim, volume); err != nil {
+		return err
+	}
+	if err := lc.untilClaimGone(ctx, claim); err != nil {
+		return err
+	}
+	return lc.sweepDisk(ctx, volume)
+}
+
+// sweepDisk waits until the volume is gone, and deletes the disk of a volume that may never
+// have been bound.
+func (lc *lifecycle) sweepDisk(ctx context.Context, volume *v1.PersistentVolume) error {
+	if err := lc.untilVolumeGone(ctx, volume); err != nil || volume.Spec.ClaimRef != nil {
+		return err
+	}
+	return lc.do(ctx, "delete disk "+handleOf(volume), func(ctx context.Context, _ kubernetes.Interface) error {
+		return lc.world.disks.remove(ctx, handleOf(volume))
+	})
+}
+
+// sweepVolume deletes a volume whose claim is not there. The deletion of a volume that never
+// had a claim keeps the disk, which the user deletes.
+func (u *users) sweepVolume(ctx context.Context, volume *v1.PersistentVolume) {
+	lc := u.lifecycle(Choices{Sort: Static}, volume.Name, space)
+	lc.keys.add("pv "+volume.Name, "disk "+handleOf(volume))
+	u.beside(ctx, lc, func(ctx context.Context) error {
+		if volume.Spec.ClaimRef != nil {
+			if err := lc.setPolicy(ctx, volume.Name, v1.PersistentVolumeReclaimDelete); err != nil {
+				return err
+			}
+		} else if err := lc.deleteVolume(ctx, volume); err != nil {
+			return err
+		}
+		return lc.sweepDisk(ctx, volume)
+	})
+}
+
+// beside runs a lifecycle beside those of the users.
+func (u *users) beside(ctx context.Context, lc *lifecycle, run func(context.Context) error) {
+	u.mu.Lock()
+	u.active[lc] = true
+	u.mu.Unlock()
+	lc.name = fmt.Sprintf("swept-%d-%s", u.epoch, strings.TrimPrefix(lc.name, "swept-"))
+	u.all.Go(func() { u.finish(lc, run(ctx)) })
+}
