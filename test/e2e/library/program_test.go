@@ -92,6 +92,7 @@ func provision(text string) error {
 	case v10, v10Default:
 		controller.NewProvisionController(klog.Background(), client, how.Name, hooked,
 			controller.LeaderElection(false), controller.AddFinalizer(how.Engine == v10),
+			controller.FailedDeleteThreshold(0), // as in csi-provisioner; a slow test must not use up 15 tries
 			controller.RateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[any](retryFirst, retryMost))).Run(ctx)
 		return nil
 	case exeunt:
