@@ -1,12 +1,8 @@
 package museum
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
-
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
@@ -20,20 +16,9 @@ func TestUnseenChildIsNotAbsent(t *testing.T) {
 	r.deleteCustom(stacks, "child")
 	args := r.deleteApplication("child")
 	const user = "reads-no-stacks"
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: append(slices.Clone(rights), rule(applications.Group, "applications"))}
-	_, err := r.Client.RbacV1().ClusterRoles().Create(r.Ctx, role, metav1.CreateOptions{})
-	r.Must(err, "create role")
-	_, err = r.Client.RbacV1().ClusterRoleBindings().Create(r.Ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}, metav1.CreateOptions{})
-	r.Must(err, "create binding")
-	var report blocker.Report
-	r.Until("the user may read the application", func() bool {
-		stdout, _, _ := r.run(append([]string{"why", "-o", "json", "-n", r.Namespace, "--as", user}, args...)...)
-		return json.Unmarshal([]byte(stdout), &report) == nil
-	})
+	r.createUser(user, append(slices.Clone(rights), rule(applications.Group, "applications")))
+	report, err := r.runWhy(user, args)
+	r.Must(err, "explain")
 	if report.Verdict != blocker.Unknown || !hasReason(report.Blockers, blocker.DependentsUnseen) {
 		t.Errorf("verdict %v of %+v, want unknown for DependentsUnseen", report.Verdict, report.Blockers)
 	}

@@ -80,7 +80,11 @@ func (e exhibit) open(t *testing.T) *room {
 	if e.programs != nil {
 		setup = *e.programs
 	}
-	if e.alone {
+	switch {
+	case e.alone && setup.NoPrograms:
+		return &room{Session: harness.Borrow(t, setup)}
+	case e.alone:
+		t.Parallel()
 		return &room{Session: harness.Own(t, setup)}
 	}
 	return &room{Session: harness.Join(t, setup)}

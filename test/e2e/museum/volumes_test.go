@@ -69,7 +69,7 @@ var deletingVolumes = []exhibit{
 		step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
 	},
 	{
-		number: "05", name: "neither pod nor Lease of the provisioner is visible",
+		number: "05", name: "neither pod nor Lease of the provisioner is visible", alone: true,
 		build:   func(r *room) []string { return []string{"pv/" + r.released().Name} },
 		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.ControllerUnseen},
 		step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
