@@ -118,6 +118,7 @@ func TestEveryPackageIsOnTheMap(t *testing.T) {
 	for _, name := range filesBelowRoot(t, ".go") {
 		folder := filepath.ToSlash(filepath.Dir(name))
 		inside := strings.HasPrefix(folder, "pkg/") || strings.HasPrefix(folder, "internal/")
+		inside = inside && !strings.Contains(folder, "/testdata/") // the go command leaves it out, too
 		if inside && !strings.HasSuffix(name, "_test.go") && !strings.Contains(overview, "`"+folder+"`") {
 			missing[folder] = true
 		}
