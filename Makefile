@@ -90,17 +90,59 @@ demo: build ## Build, then show the product at work on a real API server
 	@$(BIN)/exeunt demo
 
 .PHONY: test
-test: ## Run all tests: unit tests, those of the control plane and the manifests, end-to-end tests
+test: ## Run all tests: unit tests, those of the control plane and the manifests, end-to-end tests, the soak
 	@$(MAKE) --no-print-directory test-unit
+	@$(MAKE) --no-print-directory test-model
 	@$(MAKE) --no-print-directory test-controlplane
 	@$(MAKE) --no-print-directory test-manifests
 	@$(MAKE) --no-print-directory e2e
+	@$(MAKE) --no-print-directory test-soak
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests, with the race detector if there is a C compiler
 	@$(if $(RACE),,echo "there is no C compiler: the unit tests run without the race detector")
 	@echo "testing the packages (the first time about 4 minutes)"
-	@packages=$$(go list ./...); go test $(RACE) -timeout 30m $$(echo "$$packages" | grep -v -e /test/e2e -e /test/integration -e /bench)
+	@packages=$$(go list ./...); go test $(RACE) -timeout 30m $$(echo "$$packages" | grep -v -e /test/e2e -e /test/integration -e /bench -e /internal/model$$)
+
+# Without the race detector: one goroutine works at a time, and there are millions of states.
+.PHONY: test-model
+test-model: ## Explore the small worlds of the model, and find the known bugs
+	@echo "exploring small worlds (about two minutes)"
+	@go test -count=1 -timeout 30m ./internal/model
+
+.PHONY: model
+model: mutants ## Explore all worlds of the model and run its mutants (hours); ONLY and MUTANTS choose some
+	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestMutants' -deep -only '$(ONLY)' -mutants '$(MUTANTS)'
+
+# All mutants are in one binary, which selects one of them when it runs.
+.PHONY: mutants
+mutants: mutants-overlay ## Compile the model with mutants of all decisions, into bin/model.test
+	@echo "compiling the model with its mutants"
+	@go test -c -overlay $(BIN)/mutants/overlay.json -o $(BIN)/model.test ./internal/model
+
+.PHONY: mutants-overlay
+mutants-overlay:
+	@go run ./internal/model/mutant/generate -out $(BIN)/mutants
+
+.PHONY: mutants-unit
+mutants-unit: mutants-overlay ## Print which mutants the unit tests of their package kill (about 20 minutes)
+	@go run -overlay $(BIN)/mutants/overlay.json ./internal/model/mutant/unittests -overlay $(BIN)/mutants/overlay.json
+
+# The time of one fuzz target. The go command instruments and compiles all packages for the first one.
+FUZZTIME := 10s
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for a time, one after the other; FUZZTIME=1m sets the time of each
+	@echo "fuzzing, $(FUZZTIME) per target (the first time minutes more)"
+	@mkdir -p $(BIN)
+	@count=0; failures=0; \
+	for target in $$(grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' cmd internal pkg | sed 's,/[^/]*:func ,:,' | sort); do \
+		count=$$((count + 1)); echo "$$target"; \
+		go test -run '^$$' -fuzz "^$${target##*:}\$$" -fuzztime $(FUZZTIME) -parallel 2 "./$${target%%:*}" >$(BIN)/fuzz.log 2>&1 || \
+			{ failures=$$((failures + 1)); cat $(BIN)/fuzz.log; }; \
+	done; \
+	echo "fuzz: $$count targets, $(FUZZTIME) each, $$failures failures"; \
+	test $$count -gt 0 -a $$failures -eq 0
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## Test the control plane
@@ -128,6 +170,25 @@ e2e: build build-upstream controlplanes ## Run the end-to-end tests against a re
 	@cat $(BIN)/differential.md
 	@echo "a provisioner on sig-storage-lib-external-provisioner v10, and on pkg/provisioner:"
 	@cat $(BIN)/library.md
+
+# The last line of the output is the last line of the soak: soak: seed n, V volumes, ...
+MINUTES := 5
+SIDE := ours
+.PHONY: soak
+soak: soak-arguments build $(if $(filter upstream,$(SIDE)),build-upstream) ## Run the programs under faults: SEED=n (default: random) MINUTES=m SIDE=ours or upstream
+	@$(GO_BUILD) -tags grpcnotrace -o $(BIN)/soak ./test/e2e/soak
+	@$(BIN)/soak --bin-dir=$(BIN) --seed='$(SEED)' --duration=$(MINUTES)m --side=$(SIDE)
+
+# Before the build, which takes minutes.
+.PHONY: soak-arguments
+soak-arguments:
+	@case '$(SEED)' in *[!0-9]*) echo 'SEED=$(SEED) must be a whole number, such as SEED=7'; exit 1;; esac
+	@case '$(MINUTES)' in '' | *[!0-9]* | 0*) echo 'MINUTES=$(MINUTES) must be a whole number from 1, such as MINUTES=5'; exit 1;; esac
+	@case '$(SIDE)' in ours | upstream) ;; *) echo 'SIDE=$(SIDE) must be ours or upstream'; exit 1;; esac
+
+.PHONY: test-soak
+test-soak: ## Run the programs under faults for five minutes on a fresh seed
+	@$(MAKE) --no-print-directory soak SEED= MINUTES=5 SIDE=ours
 
 .PHONY: bench-memory
 bench-memory: build build-upstream ## Measure the memory of both programs, and of upstream's, with 50,000 volumes
