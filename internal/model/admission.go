@@ -24,9 +24,9 @@ type admittedVolume struct {
 	Status struct{ Phase string }
 }
 
-// isReclaimed reports whether the volume is Bound with the policy Delete.
+// isReclaimed reports whether the volume is used, or was, with the policy Delete.
 func (v admittedVolume) isReclaimed() bool {
-	return v.Status.Phase == "Bound" && v.Spec.PersistentVolumeReclaimPolicy == "Delete"
+	return slices.Contains([]string{"Bound", "Released", "Failed"}, v.Status.Phase) && v.Spec.PersistentVolumeReclaimPolicy == "Delete"
 }
 
 // admit adds the finalizer to a volume in the write after which its data may be deleted, as the

@@ -3,6 +3,7 @@ package manifests
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,9 +31,15 @@ func TestAdmissionPolicyFollowsItsList(t *testing.T) {
 		}
 	}
 	hostPath := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/volume"}}
-	volumes := map[string]finalizer.Name{"listed": finalizer.External, "listed-static": finalizer.External, "unlisted": "", "host-path": finalizer.InTree}
-	server.createVolume(t, "listed", csiSource("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
-	server.createVolume(t, "listed-static", csiSource("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
+	volumes := map[string]finalizer.Name{
+		"listed": finalizer.External, "listed-static": finalizer.External, "unlisted": "", "host-path": finalizer.InTree,
+		"released": finalizer.External, "failed": finalizer.External, "available": "",
+	}
+	for name, phase := range map[string]v1.PersistentVolumePhase{
+		"listed": v1.VolumeBound, "listed-static": v1.VolumeBound, "released": v1.VolumeReleased, "failed": v1.VolumeFailed, "available": v1.VolumeAvailable,
+	} {
+		server.createVolume(t, name, csiSource("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, phase)
+	}
 	server.createVolume(t, "unlisted", csiSource("other.example.com"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
 	server.createVolume(t, "host-path", hostPath, v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
 	server.annotate(t, "listed", "csimock.exeunt.io")
@@ -56,6 +63,7 @@ func TestAdmissionPolicyFollowsItsList(t *testing.T) {
 			t.Errorf("%s gets the finalizer %q, want %q", name, got, want)
 		}
 	}
+	server.expectFinalizerInPhases(t)
 	if _, err := server.kubectl(t, "kubectl -n exeunt-system delete configmap exeunt-drivers"); err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +71,20 @@ func TestAdmissionPolicyFollowsItsList(t *testing.T) {
 	for name := range volumes {
 		if got := server.setDelete(t, name); got != "" {
 			t.Errorf("without the list %s gets the finalizer %s", name, got)
+		}
+	}
+}
+
+// expectFinalizerInPhases writes each phase to a volume with policy Delete of a listed driver.
+func (s *server) expectFinalizerInPhases(t *testing.T) {
+	t.Helper()
+	for phase, want := range map[v1.PersistentVolumePhase]bool{
+		v1.VolumeBound: true, v1.VolumeReleased: true, v1.VolumeFailed: true, v1.VolumeAvailable: false, v1.VolumePending: false,
+	} {
+		name := "becomes-" + strings.ToLower(string(phase))
+		s.createVolume(t, name, csiSource("csimock.exeunt.io"), v1.PersistentVolumeReclaimDelete, phase)
+		if got := slices.Contains(s.patchVolume(t, name, "{}").Finalizers, string(finalizer.External)); got != want {
+			t.Errorf("a volume with policy Delete that becomes %s gets the finalizer: %t, want %t", phase, got, want)
 		}
 	}
 }

@@ -6,10 +6,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // withoutAdmission returns the cluster after a write as the writer requested it: without the
-// finalizer that the admission policy added. Only the write that made a volume both Bound and
+// finalizer that the admission policy added. Only the write that made a volume both used and
 // reclaimed by policy Delete is changed.
 func withoutAdmission(before, after *Snapshot) *Snapshot {
 	requested := after
@@ -28,10 +29,11 @@ func withoutAdmission(before, after *Snapshot) *Snapshot {
 // isAdmitted reports whether the admission policy added the provisioner's finalizer in the
 // write, by the conditions of deploy/admission/policy.yaml.
 func isAdmitted(old, now *v1.PersistentVolume) bool {
-	return old.DeletionTimestamp == nil && now.Spec.CSI != nil && isBoundWithDelete(now) && !isBoundWithDelete(old) &&
+	return old.DeletionTimestamp == nil && now.Spec.CSI != nil && isUsedWithDelete(now) && !isUsedWithDelete(old) &&
 		!finalizer.Has(old.Finalizers, finalizer.External) && finalizer.Has(now.Finalizers, finalizer.External)
 }
 
-func isBoundWithDelete(volume *v1.PersistentVolume) bool {
-	return volume.Status.Phase == v1.VolumeBound && isDelete(volume)
+// isUsedWithDelete reports whether the volume is or was Bound, or Released, with the policy Delete.
+func isUsedWithDelete(volume *v1.PersistentVolume) bool {
+	return (volume.Status.Phase == v1.VolumeBound || storage.PhaseOf(volume.Status.Phase).Released()) && isDelete(volume)
 }

@@ -187,8 +187,12 @@ var historyCases = map[string]struct {
 	"Retain, DeleteVolume was never called": {func(r *run) { r.retainedObject(false, false, 12) }, []Rule{ObjectDeleted}},
 	"Retain within reach of the deletion":   {func(r *run) { r.retainedObject(false, false, 14.5) }, []Rule{ObjectDeleted}},
 	"admission policy adds the finalizer":   {func(r *run) { r.admitted(true, func(*v1.PersistentVolume) {}) }, nil},
-	"no admission policy":                   {func(r *run) { r.admitted(false, func(*v1.PersistentVolume) {}) }, []Rule{ForeignFinalizer, FinalizerMisplaced}},
-	"admission policy, policy Retain":       {func(r *run) { r.admitted(true, retained) }, []Rule{ForeignFinalizer, FinalizerMisplaced, PolicyChanged}},
+	"admission policy, Released": {func(r *run) {
+		r.deleteClaim(6, 0.2)
+		r.admitted(true, func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeReleased })
+	}, nil},
+	"no admission policy":             {func(r *run) { r.admitted(false, func(*v1.PersistentVolume) {}) }, []Rule{ForeignFinalizer, FinalizerMisplaced}},
+	"admission policy, policy Retain": {func(r *run) { r.admitted(true, retained) }, []Rule{ForeignFinalizer, FinalizerMisplaced, PolicyChanged}},
 	"admission policy, not Bound": {func(r *run) {
 		r.admitted(true, func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumePending })
 	}, []Rule{ForeignFinalizer, FinalizerMisplaced}},
