@@ -59,14 +59,16 @@ func (w *world) replies(s *State, i int, call process.Call) ([]reply, error) {
 var failure = server.Response{Code: http.StatusInternalServerError, Body: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`}
 
 func (w *world) reply(s *State, i int, call process.Call) (reply, error) {
-	actor := w.config.Programs[i].Actor
+	program := w.config.Programs[i]
+	effect := check.Step{Actor: program.Actor, Honor: program.Honor, Journaled: program.Journaled}
 	if call.Request.Method == "" {
 		after, handle, changed := w.call(s, call)
 		r := reply{state: after, answer: process.Answer{Handle: handle}, free: true, says: " succeeds"}
-		r.effect = &check.Step{Actor: actor, Kind: check.CreateVolume, Name: call.Create}
+		effect.Kind, effect.Name = check.CreateVolume, call.Create
 		if call.Delete != "" {
-			r.effect = &check.Step{Actor: actor, Kind: check.DeleteVolume, Handle: call.Delete}
+			effect.Kind, effect.Handle = check.DeleteVolume, call.Delete
 		}
+		r.effect = &effect
 		if !changed {
 			r.says = " finds nothing to do"
 		}
@@ -81,7 +83,8 @@ func (w *world) reply(s *State, i int, call process.Call) (reply, error) {
 		// A journal entry that is written again before its removal is written leaves its Lease as
 		// it is.
 		journal := strings.Contains(call.Request.Path, "/leases")
-		r.effect = &check.Step{Actor: actor, Kind: check.Write, Unchanged: !journal && after == s}
+		effect.Kind, effect.Unchanged = check.Write, !journal && after == s
+		r.effect = &effect
 	}
 	if result.plain != 0 {
 		r.plain = after.clone()
