@@ -25,6 +25,9 @@ type Config struct {
 	// Crashes, Losses, Errors and Hours are how often a program crashes or loses its lease, an
 	// answer is lost, a call fails without effect, and an hour passes.
 	Crashes, Losses, Errors, Hours int
+	// Lies are how often an answer of the driver is not what it did. Switches are how often a
+	// program stops and starts with the other gate HonorPVReclaimPolicy.
+	Lies, Switches int
 	// Interruptions are how often a program's pass may be interrupted by what another program,
 	// a cache or a user does; -1 for any number. A crash is no interruption.
 	Interruptions int
@@ -57,6 +60,7 @@ func (w *world) initial() *State {
 	s := &State{
 		instances: make([]instance, len(w.config.Programs)),
 		crashes:   int8(w.config.Crashes), losses: int8(w.config.Losses), errors: int8(w.config.Errors), hours: int8(w.config.Hours),
+		lies: int8(w.config.Lies), switches: int8(w.config.Switches),
 		interruptions: int8(w.config.Interruptions), stalls: int8(w.config.Stalls),
 	}
 	for _, object := range w.config.Objects {
@@ -85,6 +89,7 @@ func (w *world) userSteps(s *State) []Step {
 		}
 		after = after.clone()
 		after.done |= 1 << i
+		w.giveUpDeleted(after)
 		if action.GivesUp {
 			for _, id := range s.disks {
 				after.givenUp = union(after.givenUp, id)

@@ -42,6 +42,9 @@ func (w *world) replies(s *State, i int, call process.Call) ([]reply, error) {
 		lost.answer, lost.free, lost.says = process.Answer{Lost: true}, false, right.says+", and the answer is lost"
 		all = append(all, lost)
 	}
+	if s.lies > 0 && call.Request.Method == "" {
+		all = append(all, w.lies(s, right, call)...)
+	}
 	if s.errors > 0 {
 		failed := reply{state: s.clone(), says: " fails without effect"}
 		failed.state.errors--
@@ -60,7 +63,7 @@ var failure = server.Response{Code: http.StatusInternalServerError, Body: `{"kin
 
 func (w *world) reply(s *State, i int, call process.Call) (reply, error) {
 	program := w.config.Programs[i]
-	effect := check.Step{Actor: program.Actor, Honor: program.Honor, Journaled: program.Journaled}
+	effect := check.Step{Actor: program.Actor, Honor: w.honors(s, i), Journaled: program.Journaled}
 	if call.Request.Method == "" {
 		after, handle, changed := w.call(s, call)
 		r := reply{state: after, answer: process.Answer{Handle: handle}, free: true, says: " succeeds"}

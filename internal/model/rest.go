@@ -37,7 +37,8 @@ func (e *explorer) raced(s *State, program int) bool {
 
 // isFaultless reports whether nothing has failed until the state.
 func (e *explorer) isFaultless(s *State) bool {
-	return int(s.crashes) == e.config.Crashes && int(s.losses) == e.config.Losses && int(s.errors) == e.config.Errors
+	return int(s.crashes) == e.config.Crashes && int(s.losses) == e.config.Losses && int(s.errors) == e.config.Errors &&
+		int(s.lies) == e.config.Lies && int(s.switches) == e.config.Switches
 }
 
 // checkRest finds the sets of states that free steps cannot leave: there, every state must be
@@ -53,13 +54,14 @@ func (e *explorer) checkRest() {
 
 // checkResting checks a state in which the world comes to rest.
 func (e *explorer) checkResting(id int32) {
+	s := parse(e.nodes[id].key, len(e.config.Programs))
 	wanted := check.Wanted{Driver: process.DriverName, Upstream: e.config.Upstream, Classes: e.config.Classes}
-	for _, program := range e.config.Programs {
+	for i, program := range e.config.Programs {
 		if program.Actor == check.Provisioner || program.Actor == check.UpstreamProvisioner {
-			wanted.Honor = program.Honor
+			wanted.Honor = e.honors(s, i)
 		}
 	}
-	for _, v := range check.AtRest(e.snapshot(parse(e.nodes[id].key, len(e.config.Programs))), wanted) {
+	for _, v := range check.AtRest(e.snapshot(s), wanted) {
 		e.violate(id, v.Rule.String(), v.Object, v.Sentence)
 	}
 }

@@ -32,6 +32,8 @@ type instance struct {
 	read []objectID
 	// seen are the versions that the caches show, by slot.
 	seen []objectID
+	// switched: the gate HonorPVReclaimPolicy is not that of the configuration.
+	switched bool
 }
 
 // State is a state of the whole world. It is not changed after its creation.
@@ -47,9 +49,10 @@ type State struct {
 	// done are the users' actions that have been taken, as bits.
 	done uint64
 	// crashes, losses, errors and hours are what may still go wrong, and how often time may
-	// still pass. interruptions are how often a pass may still be interrupted, -1 for any
+	// still pass. lies are how often the driver may still lie, switches how often a gate may
+	// still be switched. interruptions are how often a pass may still be interrupted, -1 for any
 	// number; stalls are how often a watch may still stall, -1 for caches that always may be stale.
-	crashes, losses, errors, hours, interruptions, stalls int8
+	crashes, losses, errors, hours, lies, switches, interruptions, stalls int8
 	// stalled is the watch that stalls.
 	stalled stalledWatch
 	// current is the number of the program whose pass goes on, plus one; 0 for none.
@@ -108,12 +111,17 @@ func (s *State) key() string {
 	for _, i := range s.instances {
 		b = binary.AppendUvarint(b, uint64(i.local))
 		b = binary.AppendUvarint(b, uint64(i.former))
-		b = binary.AppendUvarint(b, uint64(i.terms))
+		terms := uint64(i.terms) << 1
+		if i.switched {
+			terms |= 1
+		}
+		b = binary.AppendUvarint(b, terms)
 		b = appendIDs(b, i.seen)
 		b = appendIDs(b, i.read)
 	}
 	b = binary.AppendUvarint(b, s.done)
-	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot)))
+	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.lies), byte(s.switches),
+		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot)))
 }
 
 func appendIDs[T ~int32](b []byte, ids []T) []byte {
@@ -139,14 +147,17 @@ func parse(key string, programs int) *State {
 		*disks = readIDs[diskID](&r)
 	}
 	for range programs {
-		i := instance{local: process.State(r.next()), former: process.State(r.next()), terms: int32(r.next())}
+		i := instance{local: process.State(r.next()), former: process.State(r.next())}
+		terms := r.next()
+		i.terms, i.switched = int32(terms>>1), terms&1 != 0
 		i.seen, i.read = readIDs[objectID](&r), readIDs[objectID](&r)
 		s.instances = append(s.instances, i)
 	}
 	s.done = r.next()
 	s.crashes, s.losses, s.errors, s.hours = int8(r.b[0]), int8(r.b[1]), int8(r.b[2]), int8(r.b[3])
-	s.interruptions, s.stalls, s.current = int8(r.b[4]), int8(r.b[5]), int8(r.b[6])
-	s.stalled = stalledWatch{program: int8(r.b[7]), slot: int8(r.b[8])}
+	s.lies, s.switches = int8(r.b[4]), int8(r.b[5])
+	s.interruptions, s.stalls, s.current = int8(r.b[6]), int8(r.b[7]), int8(r.b[8])
+	s.stalled = stalledWatch{program: int8(r.b[9]), slot: int8(r.b[10])}
 	return s
 }
 

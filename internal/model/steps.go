@@ -140,7 +140,7 @@ func (w *world) starts(s *State, i int) ([]Step, error) {
 	after := s.clone()
 	after.instances[i].terms++
 	after.instances[i].seen = nil
-	start := &process.Start{Options: process.Options{Honor: program.Honor, Journaled: program.Journaled, Term: after.instances[i].terms}}
+	start := &process.Start{Options: process.Options{Honor: w.honors(s, i), Journaled: program.Journaled, Term: after.instances[i].terms}}
 	text := fmt.Sprintf("start %+v", start.Options)
 	for slot, id := range s.objects {
 		if id == 0 || !slices.Contains(program.Caches, w.slots[slot].Resource) {
@@ -288,27 +288,37 @@ func (w *world) waits(s *State, i int) ([]Step, error) {
 	return all, nil
 }
 
-// ends returns the crash of a program and the loss of its lease.
+// ends returns the crash of a program, the loss of its lease, and the switch of its gate.
 func (w *world) ends(s *State, i int) ([]Step, error) {
 	here := s.instances[i]
-	if s.crashes == 0 || here.local == process.Off {
+	if here.local == process.Off {
 		return nil, nil
 	}
-	name, local := w.config.Programs[i].Name, w.local(s, i)
-	after := s.clone()
-	after.crashes--
-	after.instances[i].local, after.instances[i].seen = process.Off, nil
-	if int(after.stalled.program) == i+1 {
-		after.stalled = stalledWatch{}
+	after := w.stopped(s, i)
+	all := w.switches(s, after, i)
+	if s.crashes == 0 {
+		return all, nil
 	}
-	w.trimAll(after)
-	all := []Step{{After: after, Says: name + " crashes"}}
+	name, local := w.config.Programs[i].Name, w.local(s, i)
+	after.crashes--
+	all = append(all, Step{After: after, Says: name + " crashes"})
 	if w.config.FormerLeaders && here.former == process.Off && (local.Busy || len(local.Calls) > 0) {
 		former := after.clone()
 		former.instances[i].former = here.local
 		all = append(all, Step{After: former, Says: name + " loses its lease; what it has in flight goes on"})
 	}
 	return all, nil
+}
+
+// stopped returns the state in which the program does not run.
+func (w *world) stopped(s *State, i int) *State {
+	after := s.clone()
+	after.instances[i].local, after.instances[i].seen = process.Off, nil
+	if int(after.stalled.program) == i+1 {
+		after.stalled = stalledWatch{}
+	}
+	w.trimAll(after)
+	return after
 }
 
 func (w *world) trimAll(s *State) {

@@ -125,7 +125,13 @@ type Group struct {
 func Groups() []Group {
 	return []Group{
 		{"dynamic", slices.Concat(worldsOf(dynamic(v1.PersistentVolumeReclaimDelete)), worldsOf(dynamic(v1.PersistentVolumeReclaimRetain)))},
-		{"static", slices.Concat(worldsOf(static(v1.PersistentVolumeReclaimDelete)), worldsOf(static(v1.PersistentVolumeReclaimRetain)))},
+		{"static", slices.Concat(worldsOf(static(v1.PersistentVolumeReclaimDelete)), worldsOf(static(v1.PersistentVolumeReclaimRetain)), worldsOf(static(v1.PersistentVolumeReclaimRecycle)))},
+		{"volumes", slices.Concat(worldsOf(oneVolume(v1.PersistentVolumeReclaimDelete)), worldsOf(oneVolume(v1.PersistentVolumeReclaimRetain)),
+			worldsOf(oneClaim(v1.PersistentVolumeReclaimDelete)), worldsOf(oneClaim(v1.PersistentVolumeReclaimRetain)))},
+		{"overtaken", worldsOf(overtaken())},
+		{"claims", []Config{twoClaims(v1.PersistentVolumeReclaimDelete), twoClaims(v1.PersistentVolumeReclaimRetain), twoClaimsAndVolume(v1.PersistentVolumeReclaimDelete)}},
+		{"gate", []Config{switchedStatic(), switched(v1.PersistentVolumeReclaimDelete), switched(v1.PersistentVolumeReclaimRetain)}},
+		{"driver", lied()},
 		{"again", worldsOf(recreated())},
 		{"users", slices.Concat(worldsOf(flipped()), worldsOf(stripped()), worldsOf(reused()))},
 		{"known", mendedBugs()},

@@ -37,7 +37,8 @@ type Snapshot struct {
 	// them for a step.
 	Kept []string
 	// GivenUp are handles of disks that need no record any more: a user removed a finalizer
-	// or edited a claim, or the storage system reported a deletion that did not happen.
+	// or edited a claim, or the storage system reported a deletion or a creation that did not
+	// happen, or denied a creation that did.
 	GivenUp []string
 
 	// places are the Leases of the entries, for [History].

@@ -71,7 +71,7 @@ func (r *rest) volume(volume *v1.PersistentVolume) {
 	}
 	r.phase(volume, relation)
 	r.reclaimFinalizer(volume, relation)
-	if handle := handleOf(volume); relation == storage.ClaimBound && handle != "" && r.disk(handle) == nil {
+	if handle := handleOf(volume); relation == storage.ClaimBound && handle != "" && r.disk(handle) == nil && !slices.Contains(r.GivenUp, handle) {
 		r.report.add(DiskMissing, nameOfVolume(volume), "is used by %s, and its disk %s does not exist", nameOfClaim(claim), handle)
 	}
 }

@@ -101,6 +101,7 @@ var restCases = map[string]restCase{
 	"unresolved entry beside upstream":             {[]edit{entry(unresolved)}, upstream, nil},
 	"journal entry beside upstream":                {[]edit{entry()}, upstream, []Rule{EntryLeft}},
 	"bound volume without a disk":                  {[]edit{noDisk}, wanted, []Rule{DiskMissing}},
+	"bound volume without a disk, the driver lied": {[]edit{noDisk, givenUp}, wanted, nil},
 	"bound volume without a handle":                {[]edit{noDisk, volume(func(v *v1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "" })}, wanted, nil},
 	"disk that a user keeps is gone":               {[]edit{noVolume, noClaim, noDisk, kept}, wanted, []Rule{DiskMissing}},
 }

@@ -1,0 +1,52 @@
+package model
+
+import (
+	v1 "k8s.io/api/core/v1"
+)
+
+// volumeOf is the name of the volume that is provisioned for a claim.
+func volumeOf(claim string) string {
+	return "pvc-uid-persistentvolumeclaims-" + namespace + "-" + claim
+}
+
+// twoClaims are two claims of a class, with a volume each.
+func twoClaims(policy v1.PersistentVolumeReclaimPolicy) Config {
+	c := base("two claims, "+string(policy), newClass(policy), newClaim("one", class), newClaim("two", class))
+	c.Users = []UserAction{deleteClaim("one"), deleteClaim("two")}
+	return c
+}
+
+// twoClaimsAndVolume are two claims of a class. A user deletes one of the volumes too.
+func twoClaimsAndVolume(policy v1.PersistentVolumeReclaimPolicy) Config {
+	c := twoClaims(policy)
+	c.Name, c.Users = c.Name+", and a volume deleted", append(c.Users, deleteVolume(volumeOf("one")))
+	return c
+}
+
+// oneVolume is a volume of an administrator that two claims want.
+func oneVolume(policy v1.PersistentVolumeReclaimPolicy) Config {
+	c := base("two claims for one volume, "+string(policy), newVolume("disk", policy), newClaim("one", ""), newClaim("two", ""))
+	c.Disks, c.Users = []string{"disk-of-disk"}, []UserAction{deleteVolume("disk"), deleteClaim("one"), deleteClaim("two")}
+	return c
+}
+
+// oneClaim is a claim for which two volumes of an administrator fit.
+func oneClaim(policy v1.PersistentVolumeReclaimPolicy) Config {
+	c := base("two volumes for one claim, "+string(policy), newVolume("disk", policy), newVolume("spare", policy), newClaim("data", ""))
+	c.Disks, c.Users = []string{"disk-of-disk", "disk-of-spare"}, []UserAction{deleteVolume("disk"), deleteVolume("spare"), deleteClaim("data")}
+	return c
+}
+
+// overtaken is a claim of a class for which an administrator creates a volume, perhaps while
+// another is provisioned.
+func overtaken() Config {
+	c := base("a volume reserved while another is provisioned", newClass(v1.PersistentVolumeReclaimDelete), newClaim("data", class))
+	c.Disks = []string{"disk-of-disk"}
+	c.Users = []UserAction{
+		createVolume(newVolume("disk", v1.PersistentVolumeReclaimDelete, ofClass, claimedBy("data"))), deleteClaim("data"),
+	}
+	return c
+}
+
+// ofClass puts a volume into the class.
+func ofClass(volume *v1.PersistentVolume) { volume.Spec.StorageClassName = class }
