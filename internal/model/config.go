@@ -2,6 +2,7 @@ package model
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/exeunt-io/exeunt/internal/model/server"
 )
@@ -51,7 +52,7 @@ type UserAction struct {
 	Says string
 	// Request returns the request for the objects; false while the action is impossible.
 	Request func(server.Cluster) (server.Request, bool)
-	// GivesUp: who does this wants no program to look after the disks any more.
+	// GivesUp: who changes a volume so wants no program to look after its disk any more.
 	GivesUp bool
 }
 
@@ -75,29 +76,49 @@ func (w *world) initial() *State {
 // userSteps returns what users can still do.
 func (w *world) userSteps(s *State) []Step {
 	var all []Step
-	for i, action := range w.config.Users {
-		if s.done&(1<<i) != 0 {
-			continue
+	for i := range w.config.Users {
+		if step, possible := w.userStep(s, i); possible {
+			all = append(all, step)
 		}
-		request, possible := action.Request(w.cluster(s))
-		if !possible {
-			continue
-		}
-		after, result, err := w.serve(s, request)
-		if err != nil || result.response.Code >= http.StatusBadRequest {
-			continue
-		}
-		after = after.clone()
-		after.done |= 1 << i
-		w.giveUpDeleted(after)
-		if action.GivesUp {
-			for _, id := range s.disks {
-				after.givenUp = union(after.givenUp, id)
-			}
-		}
-		all = append(all, Step{After: after, Says: action.Says})
 	}
 	return all
+}
+
+// userStep returns what a user does; false if it is impossible.
+func (w *world) userStep(s *State, i int) (Step, bool) {
+	action := w.config.Users[i]
+	if s.done&(1<<i) != 0 {
+		return Step{}, false
+	}
+	request, possible := action.Request(w.cluster(s))
+	if !possible {
+		return Step{}, false
+	}
+	after, result, err := w.serve(s, request)
+	if err != nil || result.response.Code >= http.StatusBadRequest {
+		return Step{}, false
+	}
+	after = after.clone()
+	after.done |= 1 << i
+	w.giveUpDeleted(after)
+	if action.GivesUp {
+		after.givenUp = w.givenUp(s, after.givenUp, request)
+	}
+	return Step{After: after, Says: action.Says}, true
+}
+
+// givenUp returns the disks that are given up once a user has changed a volume by the request,
+// besides those that were given up before.
+func (w *world) givenUp(s *State, before []diskID, request server.Request) []diskID {
+	name := strings.TrimPrefix(request.Path, volumesPath+"/")
+	for _, volume := range w.snapshot(s).Volumes {
+		if volume.Name == name && volume.Spec.CSI != nil {
+			if id := w.diskWith(s, volume.Spec.CSI.VolumeHandle); id != 0 {
+				return union(before, id)
+			}
+		}
+	}
+	return before
 }
 
 // diskWith returns the disk with the handle.

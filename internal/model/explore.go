@@ -88,7 +88,8 @@ func (l *Lab) Explore(config Config, limits Limits) (Result, error) {
 		e.checkRest()
 	}
 	e.result.States = len(e.nodes)
-	for _, machine := range w.machines {
+	for _, program := range config.Programs {
+		machine := l.machines[program.Name]
 		e.result.Locals += machine.Size()
 		e.result.Replays += machine.Replays
 	}

@@ -8,37 +8,55 @@ import (
 	"github.com/exeunt-io/exeunt/internal/model/process"
 )
 
+// finding is a broken rule.
+type finding struct{ rule, object, sentence string }
+
+func findings(broken []check.Violation) []finding {
+	found := make([]finding, 0, len(broken))
+	for _, v := range broken {
+		found = append(found, finding{v.Rule.String(), v.Object, v.Sentence})
+	}
+	return found
+}
+
 // checkStep checks a step.
 func (e *explorer) checkStep(id int32, before *State, step Step) {
+	for _, f := range e.broken(before, step) {
+		e.violate(id, f.rule, f.object, f.sentence, step.Says)
+	}
+}
+
+// broken returns what is wrong with a step.
+func (w *world) broken(before *State, step Step) []finding {
+	var found []finding
 	if step.Stuck != "" {
-		e.violate(id, "Stuck", "", step.Stuck, step.Says)
+		found = append(found, finding{"Stuck", "", step.Stuck})
 	}
 	if step.Effect == nil {
-		return
+		return found
 	}
-	effect := *step.Effect
-	effect.Faultless = e.isFaultless(step.After)
+	effect, program := *step.Effect, w.config.Programs[step.Program]
+	effect.Honor, effect.Journaled = program.Honor, program.Journaled
+	effect.Faultless = w.isFaultless(step.After)
 	if read := before.instances[step.Program].read; len(read) > 0 {
 		since := *before
 		since.objects = read
-		effect.Since = e.snapshot(&since)
+		effect.Since = w.snapshot(&since)
 	}
-	effect.Unchanged = effect.Unchanged && !e.raced(before, step.Program)
-	for _, v := range check.Broken(e.snapshot(before), e.snapshot(cmp.Or(step.Plain, step.After)), effect) {
-		e.violate(id, v.Rule.String(), v.Object, v.Sentence, step.Says)
-	}
+	effect.Unchanged = effect.Unchanged && !w.raced(before, step.Program)
+	return append(found, findings(check.Broken(w.snapshot(before), w.snapshot(cmp.Or(step.Plain, step.After)), effect))...)
 }
 
 // raced reports whether anything changed since the last live read of the pass.
-func (e *explorer) raced(s *State, program int) bool {
+func (w *world) raced(s *State, program int) bool {
 	read := s.instances[program].read
-	return len(read) > 0 && !slices.Equal(read, s.objects) || e.config.Interruptions != int(s.interruptions) || s.stalled.program != 0
+	return len(read) > 0 && !slices.Equal(read, s.objects) || w.config.Interruptions != int(s.interruptions) || s.stalled.program != 0
 }
 
 // isFaultless reports whether nothing has failed until the state.
-func (e *explorer) isFaultless(s *State) bool {
-	return int(s.crashes) == e.config.Crashes && int(s.losses) == e.config.Losses && int(s.errors) == e.config.Errors &&
-		int(s.lies) == e.config.Lies && int(s.switches) == e.config.Switches
+func (w *world) isFaultless(s *State) bool {
+	return int(s.crashes) == w.config.Crashes && int(s.losses) == w.config.Losses && int(s.errors) == w.config.Errors &&
+		int(s.lies) == w.config.Lies && int(s.switches) == w.config.Switches
 }
 
 // checkRest finds the sets of states that free steps cannot leave: there, every state must be
@@ -54,16 +72,20 @@ func (e *explorer) checkRest() {
 
 // checkResting checks a state in which the world comes to rest.
 func (e *explorer) checkResting(id int32) {
-	s := parse(e.nodes[id].key, len(e.config.Programs))
-	wanted := check.Wanted{Driver: process.DriverName, Upstream: e.config.Upstream, Classes: e.config.Classes}
-	for i, program := range e.config.Programs {
+	for _, f := range e.resting(parse(e.nodes[id].key, len(e.config.Programs))) {
+		e.violate(id, f.rule, f.object, f.sentence)
+	}
+}
+
+// resting returns what is wrong with a state in which the world comes to rest.
+func (w *world) resting(s *State) []finding {
+	wanted := check.Wanted{Driver: process.DriverName, Upstream: w.config.Upstream, Classes: w.config.Classes}
+	for i, program := range w.config.Programs {
 		if program.Actor == check.Provisioner || program.Actor == check.UpstreamProvisioner {
-			wanted.Honor = e.honors(s, i)
+			wanted.Honor = w.honors(s, i)
 		}
 	}
-	for _, v := range check.AtRest(e.snapshot(s), wanted) {
-		e.violate(id, v.Rule.String(), v.Object, v.Sentence)
-	}
+	return findings(check.AtRest(w.snapshot(s), wanted))
 }
 
 // restSets returns the strongly connected sets of states that no free step leaves (Tarjan).

@@ -32,18 +32,27 @@ type Step struct {
 
 // steps returns every step that can follow the state.
 func (w *world) steps(s *State) ([]Step, error) {
-	var all []Step
+	all, forced, err := w.programSteps(s)
+	if forced || err != nil {
+		return all, err
+	}
+	return append(all, w.scheduled(s, -1, w.userSteps(s))...), nil
+}
+
+// programSteps returns the steps of the programs. They are forced if nothing else is explored
+// before them.
+func (w *world) programSteps(s *State) (all []Step, forced bool, err error) {
 	for i := range w.config.Programs {
 		mine, err := w.stepsOf(s, i)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", w.config.Programs[i].Name, err)
+			return nil, false, fmt.Errorf("%s: %w", w.config.Programs[i].Name, err)
 		}
 		if len(mine) > 0 && !slices.ContainsFunc(mine, func(step Step) bool { return !step.Local }) {
-			return mine, nil
+			return mine, true, nil
 		}
 		all = append(all, w.scheduled(s, i, mine)...)
 	}
-	return append(all, w.scheduled(s, -1, w.userSteps(s))...), nil
+	return all, false, nil
 }
 
 // scheduled drops the steps that would interrupt the pass of another program once too often, and
@@ -102,14 +111,19 @@ func (w *world) move(s *State, i int, former bool, input process.Input, text str
 		return nil, "", err
 	}
 	*from = next
-	local := w.machines[i].Local(next)
-	if former && !local.Busy && len(local.Calls) == 0 { // it starts nothing any more
-		*from = process.Off
+	w.settle(after, i)
+	return after, w.machines[i].Local(next).Stuck, nil
+}
+
+// settle changes the state for what a program has ended.
+func (w *world) settle(s *State, i int) {
+	here := &s.instances[i]
+	if former := w.machines[i].Local(here.former); !former.Busy && len(former.Calls) == 0 { // it starts nothing any more
+		here.former = process.Off
 	}
-	if !after.isBusy(w, i) {
-		after.instances[i].read = nil
+	if !s.isBusy(w, i) {
+		here.read = nil
 	}
-	return after, local.Stuck, nil
 }
 
 // isBusy reports whether a pass of the program has not ended.

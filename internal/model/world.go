@@ -66,7 +66,14 @@ func (l *Lab) Close() {
 type world struct {
 	*Lab
 	config   Config
-	machines []*process.Machine
+	machines []processes
+}
+
+// processes are the processes of one program: a [process.Machine], or a [process.Forward].
+type processes interface {
+	Local(state process.State) *process.Local
+	Next(state process.State, input process.Input, text string) (process.State, error)
+	Loop(number int) string
 }
 
 // outcome is what a request did.
