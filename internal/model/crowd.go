@@ -138,11 +138,18 @@ func stripNth(n int) UserAction {
 	return action
 }
 
+// clearNthClaimRef lets another claim have a Released volume.
 func clearNthClaimRef(n int) UserAction {
 	action := onNth(n, "removes the claimRef", func(path string) server.Request {
 		return mergePatch(path, map[string]any{"spec": map[string]any{"claimRef": nil}})
 	})
 	action.GivesUp = true
+	possible := action.Request
+	action.Request = func(c server.Cluster) (server.Request, bool) {
+		object, _ := nth(c, "persistentvolumes", n)
+		request, found := possible(c)
+		return request, found && strings.Contains(object.JSON, `"phase":"Released"`)
+	}
 	return action
 }
 

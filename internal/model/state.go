@@ -28,7 +28,8 @@ type instance struct {
 	former process.State
 	// terms counts the leaders that the program has had.
 	terms int32
-	// read are the API objects at the last live read of the pass, nil for none.
+	// read are the API objects as the pass has read them live, the others as they were at its
+	// first live read; nil for none.
 	read []objectID
 	// seen are the versions that the caches show, by slot.
 	seen []objectID

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/exeunt-io/exeunt/internal/model/check"
 	"github.com/exeunt-io/exeunt/internal/model/process"
+	"github.com/exeunt-io/exeunt/internal/model/server"
 )
 
 // Step is one step of the world.
@@ -131,18 +133,42 @@ func (s *State) isBusy(w *world, i int) bool {
 	return w.local(s, i).Busy || w.machines[i].Local(s.instances[i].former).Busy
 }
 
-// recordRead records what a program reads live: what it does next rests on it. Where nothing can
-// happen in between, that is the state before.
+// recordRead records what a program reads live: what it does next rests on it, and on what the
+// pass has read of other objects. Where nothing can happen in between, that is the state before.
 func (w *world) recordRead(s *State, i int, call process.Call) *State {
 	if call.Request.Method != http.MethodGet {
 		return s
 	}
 	after := s.clone()
-	after.instances[i].read = s.objects
-	if s.interruptions == 0 && !w.config.FormerLeaders {
-		after.instances[i].read = nil
+	here := &after.instances[i]
+	switch {
+	case s.interruptions == 0 && !w.config.FormerLeaders:
+		here.read = nil
+	case len(here.read) == 0:
+		here.read = s.objects
+	default:
+		here.read = w.readAgain(here.read, s.objects, call.Request.Path)
 	}
 	return after
+}
+
+// readAgain returns what a pass has read live once it also reads the path.
+func (w *world) readAgain(read, now []objectID, path string) []objectID {
+	both := slices.Clone(now)
+	for slot := range both {
+		if key := w.slots[slot]; slot < len(read) && !isAt(key, path) {
+			both[slot] = read[slot]
+		}
+	}
+	return both
+}
+
+// isAt reports whether a read of the path returns the object with the key.
+func isAt(key server.Key, path string) bool {
+	if key.Namespace != "" && strings.Contains(path, "/namespaces/") && !strings.Contains(path, "/namespaces/"+key.Namespace+"/") {
+		return false
+	}
+	return strings.HasSuffix(path, "/"+key.Resource) || strings.HasSuffix(path, "/"+key.Resource+"/"+key.Name)
 }
 
 // starts returns the start of a program that does not run, with a fresh list.

@@ -185,14 +185,15 @@ func (w *world) handle(s *State, request server.Request) (outcome, error) {
 }
 
 // volumeGone records disks that users keep, now that their volume is gone: its policy was not
-// Delete, or it was static and never Bound.
+// Delete, or it was never Bound, and static or without a claim.
 func (w *world) volumeGone(before, after *State, volume objectID) {
 	for _, handle := range check.Kept(w.snapshot(before), w.snapshot(after)) {
 		after.kept = union(after.kept, w.diskWith(before, handle))
 	}
 	last := cached(&w.facts.volumes, volume, func() *v1.PersistentVolume { return decodeAs[v1.PersistentVolume](w.Lab, volume) })
 	unused := !storage.PhaseOf(last.Status.Phase).Released() && last.Status.Phase != v1.VolumeBound
-	if last.Spec.CSI != nil && unused && !storage.IsDynamic(last) {
+	unclaimed := last.Spec.ClaimRef == nil || last.Spec.ClaimRef.UID == ""
+	if last.Spec.CSI != nil && unused && (unclaimed || !storage.IsDynamic(last)) {
 		after.givenUp = union(after.givenUp, w.diskWith(before, last.Spec.CSI.VolumeHandle))
 	}
 }
