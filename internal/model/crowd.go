@@ -95,7 +95,7 @@ func volumeUsers(count int) []UserAction {
 	for n := range count {
 		all = append(all, deleteNth(n), setNthPolicy(n, v1.PersistentVolumeReclaimRetain), setNthPolicy(n, v1.PersistentVolumeReclaimDelete))
 	}
-	return append(all, attachNth(0), attachNth(1), detach(), detach(), stripNth(0), clearNthClaimRef(1))
+	return append(all, attachNth(0), attachNth(1), detach(), detach(), setNthLate(0), stripNth(0), clearNthClaimRef(1))
 }
 
 // nth returns the existing object of the resource with the number.
@@ -124,10 +124,36 @@ func deleteNth(n int) UserAction {
 	return onNth(n, "deletes the volume", func(path string) server.Request { return server.Request{Method: http.MethodDelete, Path: path} })
 }
 
+// setNthPolicy sets the policy of a volume that is not being deleted.
 func setNthPolicy(n int, policy v1.PersistentVolumeReclaimPolicy) UserAction {
+	return policySetter(n, policy).unless(n, isDeleting)
+}
+
+// setNthLate sets the policy Delete of a volume that is being deleted. No finalizer can be added any
+// more, so the disk is reclaimed only if the provisioner sees the volume before its claim goes.
+func setNthLate(n int) UserAction {
+	action := policySetter(n, v1.PersistentVolumeReclaimDelete)
+	action.Says, action.GivesUp = action.Says+" too late", true
+	return action.unless(n, func(volume string) bool { return !isDeleting(volume) })
+}
+
+func isDeleting(volume string) bool { return strings.Contains(volume, "deletionTimestamp") }
+
+func policySetter(n int, policy v1.PersistentVolumeReclaimPolicy) UserAction {
 	return onNth(n, "sets the policy "+string(policy), func(path string) server.Request {
 		return mergePatch(path, map[string]any{"spec": map[string]any{"persistentVolumeReclaimPolicy": policy}})
 	})
+}
+
+// unless makes the action impossible for some states of the n-th volume.
+func (a UserAction) unless(n int, impossible func(volume string) bool) UserAction {
+	request := a.Request
+	a.Request = func(c server.Cluster) (server.Request, bool) {
+		object, _ := nth(c, "persistentvolumes", n)
+		r, possible := request(c)
+		return r, possible && !impossible(object.JSON)
+	}
+	return a
 }
 
 func stripNth(n int) UserAction {
@@ -144,13 +170,7 @@ func clearNthClaimRef(n int) UserAction {
 		return mergePatch(path, map[string]any{"spec": map[string]any{"claimRef": nil}})
 	})
 	action.GivesUp = true
-	possible := action.Request
-	action.Request = func(c server.Cluster) (server.Request, bool) {
-		object, _ := nth(c, "persistentvolumes", n)
-		request, found := possible(c)
-		return request, found && strings.Contains(object.JSON, `"phase":"Released"`)
-	}
-	return action
+	return action.unless(n, func(volume string) bool { return !strings.Contains(volume, `"phase":"Released"`) })
 }
 
 // createPod creates a pod that uses the claim.

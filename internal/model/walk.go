@@ -51,6 +51,8 @@ const (
 	// rounds is how often all that can be repeated is repeated without an effect before the
 	// world counts as being at rest.
 	rounds = 4
+	// timeSlice is for how long time passes before the programs may send calls.
+	timeSlice = 5 * time.Second
 	// restSteps is within how many steps the world has to come to rest.
 	restSteps = 20_000
 )
@@ -154,12 +156,7 @@ func (w *walker) stepsOfKind(kind Kind) (steps []Step, forced bool, err error) {
 
 // isWaiting reports whether a program waits for an answer.
 func (w *walker) isWaiting() bool {
-	for i, here := range w.state.instances {
-		if len(w.local(w.state, i).Calls) > 0 || here.former != process.Off {
-			return true
-		}
-	}
-	return false
+	return w.isSending() || slices.ContainsFunc(w.state.instances, func(i instance) bool { return i.former != process.Off })
 }
 
 // tryUser takes the action of a user with the number, or the next possible one.
@@ -208,7 +205,7 @@ func (w *walker) take(step Step) error {
 			if !program.IsPromised(state) {
 				continue
 			}
-			if err := program.Take(state); err != nil {
+			if err := program.Take(state, w.pass); err != nil {
 				return fmt.Errorf("%s: %w", step.Says, err)
 			}
 			step.Stuck = program.Local(state).Stuck
@@ -231,6 +228,18 @@ func (w *walker) take(step Step) error {
 		program.Keep(after.instances[i].local, after.instances[i].former)
 	}
 	return nil
+}
+
+// pass lets time pass, until a program sends a call: no call waits for hours.
+func (w *walker) pass(seconds int) {
+	for end := time.Now().Add(time.Duration(seconds) * time.Second); time.Now().Before(end) && !w.isSending(); {
+		<-time.After(min(timeSlice, time.Until(end)))
+		w.refresh()
+	}
+}
+
+func (w *walker) isSending() bool {
+	return slices.ContainsFunc(w.programs, (*process.Forward).IsSending)
 }
 
 // refresh lets all programs do what the time that has passed makes them do.

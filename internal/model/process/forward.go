@@ -51,8 +51,9 @@ func (f *Forward) IsPromised(state State) bool {
 	return state != Off && !runs
 }
 
-// Take gives the process the input of a promised state. The process leaves the state before.
-func (f *Forward) Take(promise State) error {
+// Take gives the process the input of a promised state. The process leaves the state before. Time
+// passes by the function.
+func (f *Forward) Take(promise State, pass func(seconds int)) error {
 	input, before := f.states[promise].input, f.states[promise].before
 	a, err := f.live[before], error(nil)
 	if input.Start != nil {
@@ -67,6 +68,11 @@ func (f *Forward) Take(promise State) error {
 		for _, loop := range a.program.Loops {
 			f.loops = append(f.loops, loop.Name())
 		}
+	}
+	if input.Seconds > 0 {
+		pass(input.Seconds)
+		f.observe(promise, a.settle())
+		return nil
 	}
 	f.observe(promise, a.take(input))
 	return nil
@@ -101,4 +107,14 @@ func (f *Forward) observe(state State, stuck error) {
 		local.Stuck = stuck.Error()
 	}
 	f.states[state] = &local
+}
+
+// IsSending reports whether a process waits for an answer.
+func (f *Forward) IsSending() bool {
+	for _, a := range f.live {
+		if len(a.waiting) > 0 {
+			return true
+		}
+	}
+	return false
 }
