@@ -38,7 +38,12 @@ func (w *world) broken(before *State, step Step) []finding {
 	effect, program := *step.Effect, w.config.Programs[step.Program]
 	effect.Honor, effect.Journaled = program.Honor, program.Journaled
 	effect.Faultless = w.isFaultless(step.After)
-	if read := before.instances[step.Program].read; len(read) > 0 {
+	here := before.instances[step.Program]
+	read := here.read
+	if effect.Kind != check.Write && len(read) == 0 { // a call takes effect some time after it was sent
+		read = here.sent
+	}
+	if len(read) > 0 {
 		since := *before
 		since.objects = read
 		effect.Since = w.snapshot(&since)

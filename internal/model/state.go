@@ -31,6 +31,8 @@ type instance struct {
 	// read are the API objects as the pass has read them live, the others as they were at its
 	// first live read; nil for none.
 	read []objectID
+	// sent are the API objects when the open call to the storage system was sent, nil for none.
+	sent []objectID
 	// seen are the versions that the caches show, by slot.
 	seen []objectID
 	// switched: the gate HonorPVReclaimPolicy is not that of the configuration.
@@ -119,6 +121,7 @@ func (s *State) key() string {
 		b = binary.AppendUvarint(b, terms)
 		b = appendIDs(b, i.seen)
 		b = appendIDs(b, i.read)
+		b = appendIDs(b, i.sent)
 	}
 	b = binary.AppendUvarint(b, s.done)
 	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.lies), byte(s.switches),
@@ -151,7 +154,7 @@ func parse(key string, programs int) *State {
 		i := instance{local: process.State(r.next()), former: process.State(r.next())}
 		terms := r.next()
 		i.terms, i.switched = int32(terms>>1), terms&1 != 0
-		i.seen, i.read = readIDs[objectID](&r), readIDs[objectID](&r)
+		i.seen, i.read, i.sent = readIDs[objectID](&r), readIDs[objectID](&r), readIDs[objectID](&r)
 		s.instances = append(s.instances, i)
 	}
 	s.done = r.next()

@@ -126,6 +126,13 @@ func (w *world) settle(s *State, i int) {
 	if !s.isBusy(w, i) {
 		here.read = nil
 	}
+	calls := append(openCalls(w.machines[i].Local(here.local)), openCalls(w.machines[i].Local(here.former))...)
+	switch {
+	case len(calls) == 0 || s.interruptions == 0 && !w.config.FormerLeaders:
+		here.sent = nil
+	case len(here.sent) == 0:
+		here.sent = s.objects
+	}
 }
 
 // isBusy reports whether a pass of the program has not ended.
