@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -10,6 +11,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/model/check"
 	"github.com/exeunt-io/exeunt/internal/model/process"
 	"github.com/exeunt-io/exeunt/internal/model/server"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // reply is an answer to a call.
@@ -61,11 +63,33 @@ func (w *world) replies(s *State, i int, call process.Call) ([]reply, error) {
 // failure is the answer of an API server that has a problem of its own.
 var failure = server.Response{Code: http.StatusInternalServerError, Body: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`}
 
+// claimed returns the state in which no user keeps the disk that a CreateVolume returns to a waiting
+// claim: its volume was deleted before the claim was bound, and the claim gets the disk again.
+func (w *world) claimed(s *State, i int, call process.Call) *State {
+	kept := slices.IndexFunc(s.kept, func(id diskID) bool { return w.disks[id].name == call.Create })
+	if call.Create == "" || kept < 0 {
+		return s
+	}
+	for _, objects := range [][]objectID{s.objects, s.instances[i].sent} {
+		then := *s
+		then.objects = objects
+		for _, claim := range w.snapshot(&then).Claims {
+			if strings.HasSuffix(call.Create, string(claim.UID)) && storage.NeverBound(claim) {
+				after := s.clone()
+				after.kept = slices.Delete(slices.Clone(s.kept), kept, kept+1)
+				return after
+			}
+		}
+	}
+	return s
+}
+
 func (w *world) reply(s *State, i int, call process.Call) (reply, error) {
 	program := w.config.Programs[i]
 	effect := check.Step{Actor: program.Actor, Honor: w.honors(s, i), Journaled: program.Journaled}
 	if call.Request.Method == "" {
 		after, handle, changed := w.call(s, call)
+		after = w.claimed(after, i, call)
 		r := reply{state: after, answer: process.Answer{Handle: handle}, free: true, says: " succeeds"}
 		effect.Kind, effect.Name = check.CreateVolume, call.Create
 		if call.Delete != "" {
