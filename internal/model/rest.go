@@ -38,18 +38,36 @@ func (w *world) broken(before *State, step Step) []finding {
 	effect, program := *step.Effect, w.config.Programs[step.Program]
 	effect.Honor, effect.Journaled = program.Honor, program.Journaled
 	effect.Faultless = w.isFaultless(step.After)
-	here := before.instances[step.Program]
-	read := here.read
-	if effect.Kind != check.Write && len(read) == 0 { // a call takes effect some time after it was sent
-		read = here.sent
-	}
-	if len(read) > 0 {
+	if read := w.restsOn(before, step.Program, effect.Kind); len(read) > 0 {
 		since := *before
 		since.objects = read
 		effect.Since = w.snapshot(&since)
 	}
 	effect.Unchanged = effect.Unchanged && !w.raced(before, step.Program)
 	return append(found, findings(check.Broken(w.snapshot(before), w.snapshot(cmp.Or(step.Plain, step.After)), effect))...)
+}
+
+// restsOn returns the objects that a step rests on: those of the live reads of the pass, or those at the
+// moment when a call was sent, which takes effect later. No program reads attachments live.
+func (w *world) restsOn(s *State, program int, kind check.Kind) []objectID {
+	here := s.instances[program]
+	if kind == check.Write {
+		return here.read
+	}
+	read := here.read
+	if len(read) == 0 {
+		read = here.sent
+	}
+	if len(read) == 0 {
+		read = s.objects
+	}
+	read = slices.Clone(read)
+	for slot := range read {
+		if w.slots[slot].Resource == "volumeattachments" {
+			read[slot] = at(here.seen, slot)
+		}
+	}
+	return read
 }
 
 // raced reports whether anything changed since the last live read of the pass.
