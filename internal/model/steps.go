@@ -120,7 +120,7 @@ func (w *world) move(s *State, i int, former bool, input process.Input, text str
 // settle changes the state for what a program has ended.
 func (w *world) settle(s *State, i int) {
 	here := &s.instances[i]
-	if former := w.machines[i].Local(here.former); !former.Busy && len(former.Calls) == 0 { // it starts nothing any more
+	if former := w.machines[i].Local(here.former); former.Stuck != "" || !former.Busy && len(former.Calls) == 0 { // it starts nothing any more
 		here.former = process.Off
 	}
 	if !s.isBusy(w, i) {
@@ -405,7 +405,7 @@ func (w *world) answersTo(s *State, i int, calls []process.Call, former bool) ([
 			}
 			who := w.config.Programs[i].Name
 			if former {
-				who = "the former " + who
+				who, stuck = "the former "+who, "" // it may end at any time
 			}
 			all = append(all, Step{After: after, Says: who + ": " + call.String() + r.says, Free: r.free, Effect: r.effect, Plain: r.plain, Program: i, Stuck: stuck})
 		}

@@ -208,7 +208,9 @@ func (w *walker) take(step Step) error {
 			if err := program.Take(state, w.pass); err != nil {
 				return fmt.Errorf("%s: %w", step.Says, err)
 			}
-			step.Stuck = program.Local(state).Stuck
+			if state == after.instances[i].local {
+				step.Stuck = program.Local(state).Stuck
+			}
 		}
 	}
 	w.refresh()
