@@ -3,6 +3,7 @@ package fuzzobj
 import (
 	"fmt"
 	"math/rand/v2"
+	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -34,14 +35,22 @@ func (d *Dice) Objects() []runtime.Object {
 	return objects
 }
 
-// Seeds returns bytes that lead to many different choices.
-func Seeds(count, length int) [][]byte {
-	seeds := [][]byte{{}}
+// AddSeeds adds so many seeds of a length to the corpus, each with the further arguments of the target.
+func AddSeeds(f *testing.F, count, length int, more ...any) {
+	f.Helper()
+	for _, data := range seeds(count, length) {
+		f.Add(append([]any{data}, more...)...)
+	}
+}
+
+// seeds returns bytes that lead to many different choices.
+func seeds(count, length int) [][]byte {
+	all := [][]byte{{}}
 	for number := range count {
 		random := rand.NewChaCha8([32]byte{byte(number), byte(number >> 8)})
 		seed := make([]byte, length)
 		_, _ = random.Read(seed) // never fails
-		seeds = append(seeds, seed)
+		all = append(all, seed)
 	}
-	return seeds
+	return all
 }

@@ -17,9 +17,7 @@ import (
 
 func seed(f *testing.F) {
 	f.Helper()
-	for _, data := range fuzzobj.Seeds(100, 1500) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 100, 1500)
 }
 
 // fits is a simple twin of the rules: it tests one condition after the other.

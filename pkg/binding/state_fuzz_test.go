@@ -13,9 +13,7 @@ import (
 // Relation, status and plugin volume of any claim and volume are known values. The status
 // that is written for a claim is the status that is read afterwards.
 func FuzzState(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(60, 80) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 60, 80)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		claim, volume := d.Claim("p0"), d.Volume(fuzzobj.Pick(d, "v0", ProvisionedName(&v1.PersistentVolumeClaim{}), "pvc-p0"))

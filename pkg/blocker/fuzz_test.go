@@ -14,9 +14,7 @@ import (
 
 // The state of a Lease only grows older, a held Lease was renewed, and the Lease is not changed.
 func FuzzJudgeLease(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(40, 16) {
-		f.Add(data, int64(30))
-	}
+	fuzzobj.AddSeeds(f, 40, 16, int64(30))
 	f.Fuzz(func(t *testing.T, data []byte, seconds int64) {
 		d := fuzzobj.New(data)
 		lease, now := d.Lease("leader"), d.Time()

@@ -16,9 +16,7 @@ import (
 // The item of an object has a key that leads back to it, an object made for an item has this
 // item, and a manager ID is a label.
 func FuzzItem(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(40, 40) {
-		f.Add(data, "node-1", int64(1))
-	}
+	fuzzobj.AddSeeds(f, 40, 40, "node-1", int64(1))
 	f.Fuzz(func(t *testing.T, data []byte, node string, size int64) {
 		d := fuzzobj.New(data)
 		object, apiNode, csiNode, volume := d.Capacity("one"), d.Node("node"), d.CSINode("node"), d.Volume("v0")

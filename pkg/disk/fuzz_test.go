@@ -31,9 +31,7 @@ func (fuzzTranslator) Disk(volume *v1.PersistentVolume) string { return PluginNa
 // Two volumes are one disk in both orders, a volume with a handle is its own disk, and
 // volumes of one handle are one disk.
 func FuzzSameDisk(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(40, 60) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 40, 60)
 	driver := Driver{Name: fuzzobj.Driver, Translator: fuzzTranslator{}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)

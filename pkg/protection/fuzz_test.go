@@ -16,9 +16,7 @@ import (
 // A claim that a pod uses is one of the pod's claims, a source is needed by a pending claim
 // only, and the finalizer of a bound volume stays.
 func FuzzUses(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(60, 80) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 60, 80)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		pod, claim, volume := d.Pod("pod"), d.Claim(fuzzobj.Pick(d, "p0", "p1", "pod-scratch")), d.Volume("v0")

@@ -151,9 +151,7 @@ func (cluster *fakeCluster) writes() int {
 
 func seed(f *testing.F) {
 	f.Helper()
-	for _, data := range fuzzobj.Seeds(80, 600) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 80, 600)
 }
 
 // For any objects, the reconcilers reach a state without further writes: no panic, and no

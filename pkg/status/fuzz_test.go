@@ -13,9 +13,7 @@ import (
 
 // The state of any volume is known, and so is what the provisioner would do with the volume.
 func FuzzState(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(60, 80) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 60, 80)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		volume, claim := d.Volume("v0"), d.Claim("p0")

@@ -35,9 +35,7 @@ func relation(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) Clai
 // The relation of volume and claim equals a second computation, every accessor returns a
 // known value, and nothing changes the objects.
 func FuzzAccessors(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(60, 70) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 60, 70)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		claim, volume, class := d.Claim("p0"), d.Volume("v0"), d.Class("c0")

@@ -8,12 +8,26 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 )
 
 // Caches are informers that were not started. An informer may be nil.
 type Caches struct {
 	Claims, Volumes, Classes, Pods, Attachments cache.SharedIndexInformer
+}
+
+// New returns the caches of pv-controller, which were not started.
+func New(f *testing.F, client kubernetes.Interface) (*pvcache.Caches, Caches) {
+	f.Helper()
+	caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
+	if err != nil {
+		f.Fatal(err)
+	}
+	return caches, Caches{Claims: caches.Claims, Volumes: caches.Volumes, Classes: caches.Classes, Pods: caches.Pods}
 }
 
 // Fill replaces the content of the caches by the objects. The returned function wants the

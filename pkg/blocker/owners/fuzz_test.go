@@ -46,9 +46,7 @@ func waitsFor(objects []*metav1.ObjectMeta, owner, object types.UID, steps int) 
 
 // A cycle has exactly the objects that wait for the object and for which it waits.
 func FuzzCycle(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(60, 40) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 60, 40)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		objects := generated(fuzzobj.New(data))
 		for _, object := range objects {

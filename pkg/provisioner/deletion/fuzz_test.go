@@ -41,9 +41,7 @@ func (*shredder) Disk(*v1.PersistentVolume) string { return "" }
 // Whatever a cache says, the driver deletes a volume only if the API server has the volume
 // with policy Delete, as Released or Failed, and without its claim.
 func FuzzStaleCacheDeletesNoData(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(300, 500) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 300, 500)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		honor := d.Below(4) > 0

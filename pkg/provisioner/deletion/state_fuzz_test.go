@@ -41,9 +41,7 @@ func newFuzzed(f *testing.F) (*Controller, fuzzcache.Caches) {
 // The state of any volume is known and the same each time. DeleteVolume is decided only from
 // live reads, for a volume of the driver with policy Delete whose claim does not use it.
 func FuzzState(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(100, 250) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 100, 250)
 	c, fill := newFuzzed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)

@@ -18,9 +18,7 @@ import (
 // The state of any claim is known. This node is selected only for a claim of the driver
 // without a volume and without a selected node.
 func FuzzObserve(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(100, 250) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 100, 250)
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	fill := fuzzcache.Caches{Claims: factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer()}

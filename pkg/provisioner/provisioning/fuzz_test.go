@@ -60,9 +60,7 @@ func newFuzzed(f *testing.F) (*Controller, fuzzcache.Caches) {
 // only for a claim that was read live or came by a watch event, and with a durable entry
 // where the journal is on.
 func FuzzState(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(100, 250) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 100, 250)
 	c, fill := newFuzzed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
@@ -13,20 +12,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 )
 
 // The state of any claim is known and the same each time. The decision has what its action
 // needs: a volume to bind, a class to assign, a provisioner to request, a confirmed loss.
 func FuzzObserve(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(100, 300) {
-		f.Add(data)
-	}
-	caches, err := pvcache.New(informers.NewSharedInformerFactory(fake.NewClientset(), 0))
-	if err != nil {
-		f.Fatal(err)
-	}
-	fill := fuzzcache.Caches{Claims: caches.Claims, Volumes: caches.Volumes, Classes: caches.Classes, Pods: caches.Pods}
+	fuzzobj.AddSeeds(f, 100, 300)
+	caches, fill := fuzzcache.New(f, fake.NewClientset())
 	plugins := intree.NewSet(migration.New(), &intree.HostPath{Provisions: true}, &intree.NFS{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
@@ -14,22 +13,15 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // The states of any volume are known and the same each time. No volume of an existing claim
 // is released, none is released by the cache alone, and a bound volume stays protected.
 func FuzzStates(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(100, 250) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 100, 250)
 	client := fake.NewClientset()
-	caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
-	if err != nil {
-		f.Fatal(err)
-	}
-	fill := fuzzcache.Caches{Claims: caches.Claims, Volumes: caches.Volumes, Classes: caches.Classes, Pods: caches.Pods}
+	caches, fill := fuzzcache.New(f, client)
 	c, _ := newControllers(f, client, caches, &recorder{}, &intree.HostPath{Provisions: true}, &intree.NFS{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)

@@ -13,9 +13,7 @@ import (
 // The driver of a volume owns the volume; another driver owns the volume only if the
 // annotations name both.
 func FuzzOwner(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(60, 50) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 60, 50)
 	drivers := []string{fuzzobj.Driver, "other.example.com", "kubernetes.io/host-path"}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		volume := fuzzobj.New(data).Volume("v0")

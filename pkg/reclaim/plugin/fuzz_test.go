@@ -15,9 +15,7 @@ import (
 // of a volume without a migrated-to annotation reclaims it, and a pod for other data never
 // counts as its recycler.
 func FuzzVolume(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(60, 50) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 60, 50)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		volume, pod := d.Volume("v0"), d.Pod("recycler-for-v0")

@@ -17,9 +17,7 @@ import (
 // The state of any claim and volume is known. A plugin is called only for the volume of this
 // claim that is not being deleted, and a volume of another claim is a name conflict.
 func FuzzState(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(60, 100) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 60, 100)
 	c := New(Config{Client: fake.NewClientset(), Versions: controller.NewVersions(), Plugins: intree.NewSet(migration.New(), &intree.HostPath{Provisions: true}, &intree.NFS{})})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)

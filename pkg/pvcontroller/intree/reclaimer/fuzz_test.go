@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
@@ -14,7 +13,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 )
 
@@ -22,15 +20,9 @@ import (
 // only by a confirmed state, by a plugin that serves the volume, and never while another
 // volume has the same data.
 func FuzzStates(f *testing.F) {
-	for _, data := range fuzzobj.Seeds(100, 250) {
-		f.Add(data)
-	}
+	fuzzobj.AddSeeds(f, 100, 250)
 	client := fake.NewClientset()
-	caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
-	if err != nil {
-		f.Fatal(err)
-	}
-	fill := fuzzcache.Caches{Claims: caches.Claims, Volumes: caches.Volumes, Classes: caches.Classes, Pods: caches.Pods}
+	caches, fill := fuzzcache.New(f, client)
 	recycling := intree.Recycling{Template: intree.DefaultTemplate(), MinimumTimeout: 60, TimeoutIncrement: 30}
 	plugins := intree.NewSet(migration.New(), &intree.HostPath{Provisions: true, Recycling: recycling}, &intree.NFS{Recycling: recycling})
 	c, err := New(Config{
