@@ -14,6 +14,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/model/process"
 	"github.com/exeunt-io/exeunt/internal/model/server"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
 // keepingClass is a class whose volumes have the policy Retain.
@@ -46,7 +47,7 @@ func dynamicCrowd() Config {
 // staticCrowd has volumes of an administrator.
 func staticCrowd() Config {
 	return crowd("static crowd", []creation{
-		newVolume("disk-0", v1.PersistentVolumeReclaimDelete), newVolume("disk-1", v1.PersistentVolumeReclaimRetain), newVolume("disk-2", v1.PersistentVolumeReclaimDelete, provisionedBy),
+		newVolume("disk-0", v1.PersistentVolumeReclaimDelete), newVolume("disk-1", v1.PersistentVolumeReclaimRetain), newVolume("disk-2", v1.PersistentVolumeReclaimDelete, provisioned),
 		newClaim("a", ""), newClaim("b", ""),
 	}, []string{"disk-of-disk-0", "disk-of-disk-1", "disk-of-disk-2"}, append(claimUsers(map[string]string{"a": "", "b": ""}), volumeUsers(3)...)...)
 }
@@ -54,7 +55,7 @@ func staticCrowd() Config {
 // mixedCrowd has volumes of both kinds.
 func mixedCrowd() Config {
 	return crowd("mixed crowd", []creation{
-		newClass(v1.PersistentVolumeReclaimDelete), newVolume("disk-0", v1.PersistentVolumeReclaimRetain), newVolume("disk-1", v1.PersistentVolumeReclaimDelete, provisionedBy),
+		newClass(v1.PersistentVolumeReclaimDelete), newVolume("disk-0", v1.PersistentVolumeReclaimRetain), newVolume("disk-1", v1.PersistentVolumeReclaimDelete, provisioned),
 		newClaim("a", class), newClaim("b", class), newClaim("c", ""), newClaim("d", ""),
 	}, []string{"disk-of-disk-0", "disk-of-disk-1"}, append(claimUsers(map[string]string{"a": class, "b": class, "c": "", "d": ""}), volumeUsers(4)...)...)
 }
@@ -71,6 +72,12 @@ func lateCrowd() Config {
 	c := mixedCrowd()
 	c.Name, c.EveryVersion, c.SkipVersions, c.SeeWithinPass = "crowd with late caches", true, true, true
 	return c
+}
+
+// provisioned is a volume that the provisioner created earlier.
+func provisioned(volume *v1.PersistentVolume) {
+	provisionedBy(volume)
+	volume.Finalizers = []string{string(finalizer.External)}
 }
 
 func newClassNamed(name string, policy v1.PersistentVolumeReclaimPolicy) creation {
