@@ -35,8 +35,7 @@ func (w *world) broken(before *State, step Step) []finding {
 	if step.Effect == nil {
 		return found
 	}
-	effect, program := *step.Effect, w.config.Programs[step.Program]
-	effect.Honor, effect.Journaled = program.Honor, program.Journaled
+	effect := *step.Effect
 	effect.Faultless = w.isFaultless(step.After)
 	if read := w.restsOn(before, step.Program, effect.Kind); len(read) > 0 {
 		since := *before
