@@ -45,9 +45,9 @@ type Config struct {
 	Unprotected *waiting.Unprotected
 	// Locks are shared with the provisioning loop: one worker at a time per volume name.
 	Locks *controller.KeyLocks
-	// RemoveEntry removes the journal entry that the volume was created with, if there is one;
-	// nil without a journal.
-	RemoveEntry func(ctx context.Context, volume *v1.PersistentVolume) error
+	// RemoveEntry removes the journal entry that the volume was created with, and reports
+	// whether there was one; nil without a journal.
+	RemoveEntry func(ctx context.Context, volume *v1.PersistentVolume) (removed bool, err error)
 }
 
 // Controller reclaims volumes.

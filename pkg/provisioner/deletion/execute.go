@@ -23,8 +23,10 @@ import (
 // execute executes one action and returns the observation after the action, nil if nothing
 // is left to do now.
 func (c *Controller) execute(ctx context.Context, o observation, action external.Action) (*observation, error) {
-	if err := c.removeEntry(ctx, o.volume, action); err != nil {
+	if removed, err := c.removeEntry(ctx, o.volume, action); err != nil {
 		return nil, err
+	} else if removed && action == external.DeleteVolume {
+		return c.confirm(ctx, o) // the policy may have changed during the write
 	}
 	switch action {
 	case external.Confirm:
@@ -45,16 +47,18 @@ func (c *Controller) execute(ctx context.Context, o observation, action external
 }
 
 // removeEntry has the journal entry of the volume's claim removed before anything of the
-// volume is deleted: an entry without a PersistentVolume has the volume created again.
-func (c *Controller) removeEntry(ctx context.Context, volume *v1.PersistentVolume, action external.Action) error {
+// volume is deleted: an entry without a PersistentVolume has the volume created again. It reports
+// whether there was an entry.
+func (c *Controller) removeEntry(ctx context.Context, volume *v1.PersistentVolume, action external.Action) (bool, error) {
 	if c.RemoveEntry == nil || action != external.RemoveFinalizer && action != external.DeleteVolume && action != external.DeleteObject {
-		return nil
+		return false, nil
 	}
-	if err := c.RemoveEntry(ctx, volume); err != nil {
+	removed, err := c.RemoveEntry(ctx, volume)
+	if err != nil {
 		c.track(volume, blocker.JournalEntry, "", true)
-		return c.countFailure(volume, err)
+		return false, c.countFailure(volume, err)
 	}
-	return nil
+	return removed, nil
 }
 
 // withProgress returns the observation with the progress that was noted since.

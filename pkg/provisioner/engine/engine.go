@@ -77,7 +77,7 @@ func New(config Config) (*Engine, error) {
 	e.store = store.New(e.Journal)
 	locks := &controller.KeyLocks{}
 	e.Deletion.Locks = locks
-	e.Deletion.RemoveEntry = func(ctx context.Context, volume *v1.PersistentVolume) error {
+	e.Deletion.RemoveEntry = func(ctx context.Context, volume *v1.PersistentVolume) (bool, error) {
 		return e.creations.RemoveEntry(ctx, volume)
 	}
 	if e.deletions, err = deletion.New(e.Deletion); err != nil {

@@ -175,7 +175,8 @@ func TestDeletedVolumeIsNotRecordedAgain(t *testing.T) {
 	dead := volume.Spec.CSI.VolumeHandle
 	f.must(f.Volumes.GetStore().Add(volume))
 	f.volumeChanged(nil, volume)
-	f.must(f.RemoveEntry(t.Context(), volume))
+	_, err = f.RemoveEntry(t.Context(), volume)
+	f.must(err)
 	f.must(f.driver.DeleteVolume(t.Context(), dead, nil))
 	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
 	f.must(f.Volumes.GetStore().Delete(volume))

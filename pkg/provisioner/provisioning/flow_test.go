@@ -150,7 +150,9 @@ func (f *flow) restart() {
 		Client: f.client, Volumes: core.PersistentVolumes().Informer(),
 		Deleter:  &csibackend.Deleter{Client: f.client, Driver: f.driver, Translator: f.translator},
 		Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: true, Locks: locks,
-		RemoveEntry: func(ctx context.Context, volume *v1.PersistentVolume) error { return f.RemoveEntry(ctx, volume) },
+		RemoveEntry: func(ctx context.Context, volume *v1.PersistentVolume) (bool, error) {
+			return f.RemoveEntry(ctx, volume)
+		},
 	})
 	f.must(err)
 	var creating backend.Backend = newBackend(csibackend.InputsConfig{Client: f.client, Driver: &f.calls, Translator: f.translator})

@@ -27,6 +27,8 @@ type Journal interface {
 	TakeOver(ctx context.Context) ([]journal.Entry, error)
 	Write(ctx context.Context, entry journal.Entry) error
 	Remove(claim types.UID)
+	// Has reports whether there may be an entry of the claim.
+	Has(claim types.UID) bool
 	RemoveNow(ctx context.Context, claim types.UID) error
 	MoveToUnresolved(ctx context.Context, entry journal.Entry, reason string) error
 	Resume(ctx context.Context, entry journal.Entry) (journal.Entry, error)
@@ -320,18 +322,20 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	return nil, nil
 }
 
-// RemoveEntry removes the journal entry of the volume's claim; nil means that no entry is
-// left, and that the volume may be deleted. The caller holds the lock of the volume name.
-func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolume) error {
+// RemoveEntry removes the journal entry of the volume's claim, and reports whether there was
+// one; without an error no entry is left, and the volume may be deleted. The caller holds the
+// lock of the volume name.
+func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolume) (removed bool, err error) {
 	if volume.Spec.ClaimRef == nil || c.Journal == nil {
-		return nil
+		return false, nil
 	}
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: volume.Spec.ClaimRef.UID}}
 	if c.VolumeName(claim) != volume.Name {
-		return nil
+		return false, nil
 	}
+	removed = c.Journal.Has(claim.UID)
 	if err := c.Journal.RemoveNow(ctx, claim.UID); err != nil {
-		return err
+		return false, err
 	}
 	if _, known := c.memory.lookup(claim.UID); known {
 		s := subject{uid: claim.UID, key: keyOf(controller.ClaimKey(volume), claim.UID)}
@@ -341,5 +345,5 @@ func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolum
 			r.forgetVolume()
 		})
 	}
-	return nil
+	return removed, nil
 }
