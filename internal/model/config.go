@@ -54,6 +54,8 @@ type UserAction struct {
 	Request func(server.Cluster) (server.Request, bool)
 	// GivesUp: who changes a volume so wants no program to look after its disk any more.
 	GivesUp bool
+	// Disk is the handle of a disk that exists from then on, "" for none.
+	Disk string
 }
 
 // initial returns the first state.
@@ -100,6 +102,9 @@ func (w *world) userStep(s *State, i int) (Step, bool) {
 	}
 	after = after.clone()
 	after.done |= 1 << i
+	if action.Disk != "" {
+		after.disks = union(after.disks, w.internDisk(disk{handle: action.Disk}))
+	}
 	w.giveUpDeleted(after)
 	if action.GivesUp {
 		after.givenUp = w.givenUp(s, after.givenUp, request)

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"google.golang.org/grpc/codes"
 
 	"github.com/exeunt-io/exeunt/internal/model/process"
@@ -26,7 +28,7 @@ func (w *world) lies(s *State, right reply, call process.Call) []reply {
 		r.answer, r.free, r.says = process.Answer{Code: code, Handle: handle}, false, says
 		all = append(all, r)
 	}
-	changed := right.state != s
+	changed := !slices.Equal(right.state.disks, s.disks)
 	ineffective := right
 	ineffective.state = s
 	switch {

@@ -97,7 +97,7 @@ func (w *world) reply(s *State, i int, call process.Call) (reply, error) {
 		}
 		r.effect = &effect
 		if !changed {
-			r.says = " finds nothing to do"
+			r.says, r.state = " finds nothing to do", w.takeBack(s, i, call.Create)
 		}
 		return r, nil
 	}

@@ -322,6 +322,15 @@ func (w *world) waits(s *State, i int) ([]Step, error) {
 		}
 		all = append(all, Step{After: after, Says: "two seconds pass for " + w.config.Programs[i].Name, Free: true, Stuck: stuck})
 	}
+	if len(local.Keys) > 0 && w.isQuiet(s) {
+		after, stuck, err := w.move(s, i, false, process.Input{Seconds: 61}, "a minute")
+		if err != nil {
+			return nil, err
+		}
+		if after.instances[i].local != s.instances[i].local {
+			all = append(all, Step{After: after, Says: "a minute passes for " + w.config.Programs[i].Name, Free: true, Stuck: stuck})
+		}
+	}
 	if s.hours == 0 {
 		return all, nil
 	}
@@ -333,6 +342,18 @@ func (w *world) waits(s *State, i int) ([]Step, error) {
 		all = append(all, Step{After: after, Says: "an hour passes for " + w.config.Programs[i].Name, Stuck: stuck})
 	}
 	return all, nil
+}
+
+// isQuiet reports whether every program runs, and none has anything to do but to retry.
+func (w *world) isQuiet(s *State) bool {
+	for i, program := range s.instances {
+		local := w.local(s, i)
+		due := slices.ContainsFunc(local.Keys, func(key process.Key) bool { return !key.Later })
+		if program.local == process.Off || due || local.Pending || s.isBusy(w, i) || len(local.Calls) > 0 || w.isStale(s, i) || s.stalled.program != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // ends returns the crash of a program, the loss of its lease, and the switch of its gate.

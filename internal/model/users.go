@@ -77,9 +77,9 @@ func first(c server.Cluster, resource, prefix string) (server.Object, bool) {
 	return server.Object{}, false
 }
 
-// createVolume creates a volume, unless it exists.
-func createVolume(volume creation) UserAction {
-	return UserAction{Says: "an administrator creates a volume", Request: func(server.Cluster) (server.Request, bool) {
+// createVolume creates a volume with its disk.
+func createVolume(volume creation, handle string) UserAction {
+	return UserAction{Says: "an administrator creates a volume", Disk: handle, Request: func(server.Cluster) (server.Request, bool) {
 		return volume.request(), true
 	}}
 }

@@ -41,10 +41,8 @@ func oneClaim(policy v1.PersistentVolumeReclaimPolicy) Config {
 // another is provisioned.
 func overtaken() Config {
 	c := base("a volume reserved while another is provisioned", newClass(v1.PersistentVolumeReclaimDelete), newClaim("data", class))
-	c.Disks = []string{"disk-of-disk"}
-	c.Users = []UserAction{
-		createVolume(newVolume("disk", v1.PersistentVolumeReclaimDelete, ofClass, claimedBy("data"))), deleteClaim("data"),
-	}
+	volume := newVolume("disk", v1.PersistentVolumeReclaimDelete, ofClass, claimedBy("data"))
+	c.Users = []UserAction{createVolume(volume, "disk-of-disk"), deleteClaim("data")}
 	return c
 }
 
