@@ -35,6 +35,8 @@ type Config struct {
 	// Stalls are how often a watch stalls for a while: passes begin although the cache does not
 	// show what was written. -1: a pass may begin at any time, whatever the caches show.
 	Stalls int
+	// Stalling are the resources whose watches stall, nil for all.
+	Stalling []string
 	// EveryVersion: caches see every version of an object; otherwise only the present one.
 	// SkipVersions: they can also skip some.
 	EveryVersion, SkipVersions bool
@@ -44,6 +46,8 @@ type Config struct {
 	SeeWithinPass bool
 	// FormerLeaders: a leader that loses its lease ends its last pass beside the new one.
 	FormerLeaders bool
+	// Excused are violations that a program of upstream causes.
+	Excused []Excuse
 }
 
 // UserAction is what a user, or another program, does once.

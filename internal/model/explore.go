@@ -18,6 +18,8 @@ type Result struct {
 	// Complete: every reachable state was explored.
 	Complete   bool
 	Violations []Violation
+	// Unneeded are the excuses of the configuration that no violation needed.
+	Unneeded []Excuse
 }
 
 // Violation is a broken rule and the shortest way to it.
@@ -58,6 +60,8 @@ type node struct {
 	step  int16
 	depth int16
 	edges []edge
+	// excused: a step of upstream's programs from here is excused, so the world need not rest here.
+	excused bool
 }
 
 // explorer is an exploration of one configuration.
@@ -68,6 +72,8 @@ type explorer struct {
 	ids    map[string]int32
 	result Result
 	rules  map[string]bool
+	// excused are the numbers of the excuses that were needed.
+	excused map[int]bool
 }
 
 // Explore explores a configuration breadth-first, so that every story is a shortest one. It
@@ -77,7 +83,7 @@ func (l *Lab) Explore(config Config, limits Limits) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	e := &explorer{world: w, limits: limits, ids: map[string]int32{}, rules: map[string]bool{}, result: Result{Config: config.Name, Complete: true}}
+	e := &explorer{world: w, limits: limits, ids: map[string]int32{}, rules: map[string]bool{}, excused: map[int]bool{}, result: Result{Config: config.Name, Complete: true}}
 	e.add(w.initial(), -1, 0)
 	for i := 0; i < len(e.nodes) && !e.enough(); i++ {
 		if err := e.expand(int32(i)); err != nil {
@@ -86,6 +92,7 @@ func (l *Lab) Explore(config Config, limits Limits) (Result, error) {
 	}
 	if e.result.Complete = e.result.Complete && !e.enough(); e.result.Complete {
 		e.checkRest()
+		e.result.Unneeded = e.unneeded()
 	}
 	e.result.States = len(e.nodes)
 	for _, program := range config.Programs {
@@ -134,9 +141,11 @@ func (e *explorer) expand(id int32) error {
 	}
 	edges := make([]edge, 0, len(steps))
 	for i, step := range steps {
-		to := e.add(step.After, id, i)
-		edges = append(edges, edge{to: to, free: step.Free})
-		e.checkStep(id, s, step)
+		if ends := e.checkStep(id, s, step); ends {
+			e.nodes[id].excused = e.nodes[id].excused || step.Free
+			continue
+		}
+		edges = append(edges, edge{to: e.add(step.After, id, i), free: step.Free})
 	}
 	e.nodes[id].edges = edges
 	e.result.Steps += len(steps)

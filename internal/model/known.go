@@ -35,7 +35,7 @@ func KnownBugs() []KnownBug {
 		{"KEP-2644 step 11: the sidecar finds a deletionTimestamp", upstreamPair(dynamic(v1.PersistentVolumeReclaimDelete).gateOff()), leak, ours, false},
 		{"KEP-2644 step 11 with our programs and the gate off", dynamic(v1.PersistentVolumeReclaimDelete).gateOff(), leak, ours, false},
 		{"external-provisioner#486: a crash between CreateVolume and the PersistentVolume", upstreamPair(dynamic(v1.PersistentVolumeReclaimDelete)).crash(), leak, ours, false},
-		{"external-provisioner#1469: CreateVolume while the volume is deleted", twoLoops(dynamic(v1.PersistentVolumeReclaimDelete)), leak, ours, true},
+		{"external-provisioner#1469: CreateVolume while the volume is deleted", createdWhileDeleted(), leak, ours, false},
 		{"external-provisioner#1217: the finalizer is removed in the cache only", sidecar(dynamic(v1.PersistentVolumeReclaimDelete), upstream.Options{UpdateFinalizers: true}).fail(), []string{"StuckVolume"}, ours, false},
 		{"policy Delete and deletion at once, without finalizer", upstreamPair(policyBeforeDeletion()), leak, nil, false},
 		{"two volumes of one disk", upstreamPair(twoVolumes()), []string{"DataLost"}, ours, false},
@@ -45,7 +45,11 @@ func KnownBugs() []KnownBug {
 
 // ours runs our programs in the world, with the gate on.
 func ours(c Config) Config {
-	c.Programs, c.Upstream, c.Admission = []Program{pvController(), provisioner()}, false, true
+	programs := []Program{pvController(), provisioner()}
+	for i := range programs {
+		programs[i].Concurrent = c.Programs[i].Concurrent
+	}
+	c.Programs, c.Upstream, c.Admission = programs, false, true
 	return c
 }
 
@@ -81,15 +85,15 @@ func sidecar(c Config, options upstream.Options) Config {
 	return c
 }
 
-// twoLoops lets the claim loop and the volume loop of the sidecar work at the same time.
-func twoLoops(c Config) Config {
-	c = sidecar(c, upstream.Options{})
-	volumes := c.Programs[1]
-	c.Programs[1].Name, c.Programs[1].Loops = "csi-provisioner (claims)", []int{0, 2}
-	volumes.Name, volumes.Loops = "csi-provisioner (volumes)", []int{1}
-	c.Programs = append(c.Programs, volumes)
-	c.Interruptions, c.Stalls = 1, 1
-	c.Users = []UserAction{deleteClaim("data")}
+// createdWhileDeleted is a claim whose volume the sidecar sees late, so that its claim loop calls
+// CreateVolume again while its volume loop deletes the volume.
+func createdWhileDeleted() Config {
+	requested := newClaim("data", class)
+	requested.object.(*v1.PersistentVolumeClaim).Annotations = map[string]string{storage.AnnStorageProvisioner: process.DriverName, storage.AnnBetaStorageProvisioner: process.DriverName}
+	c := upstreamPair(base("CreateVolume while the volume is deleted", newClass(v1.PersistentVolumeReclaimDelete), requested))
+	c.Programs[1].Concurrent = true
+	c.Users, c.Interruptions, c.Stalls = []UserAction{deleteClaim("data")}, 1, 1
+	c.Stalling = []string{"persistentvolumes"}
 	return c
 }
 

@@ -69,6 +69,9 @@ func report(t *testing.T, r Result) {
 	if !r.Complete && len(r.Violations) == 0 {
 		t.Errorf("%s: %d states, and not all of them", r.Config, r.States)
 	}
+	for _, excuse := range r.Unneeded {
+		t.Errorf("%s: no violation needs the excuse: %s", r.Config, excuse)
+	}
 	for _, v := range r.Violations {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", r.Config, v)
 		t.Errorf("%s: %s %s", r.Config, v.Rule, v.Sentence)

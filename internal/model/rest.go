@@ -19,11 +19,16 @@ func findings(broken []check.Violation) []finding {
 	return found
 }
 
-// checkStep checks a step.
-func (e *explorer) checkStep(id int32, before *State, step Step) {
+// checkStep checks a step, and reports whether an excuse ends the exploration there.
+func (e *explorer) checkStep(id int32, before *State, step Step) (ends bool) {
 	for _, f := range e.broken(before, step) {
+		if excuse, found := e.excuse(e.config.Programs[step.Program].Actor, f); found {
+			ends = ends || !excuse.Harmless
+			continue
+		}
 		e.violate(id, f.rule, f.object, f.sentence, step.Says)
 	}
+	return ends
 }
 
 // broken returns what is wrong with a step.
@@ -107,6 +112,9 @@ func (e *explorer) checkRest() {
 // checkResting checks a state in which the world comes to rest.
 func (e *explorer) checkResting(id int32) {
 	for _, f := range e.resting(parse(e.nodes[id].key, len(e.config.Programs))) {
+		if _, excused := e.excuse("", f); excused {
+			continue
+		}
 		e.violate(id, f.rule, f.object, f.sentence)
 	}
 }
@@ -197,6 +205,9 @@ func (t *tarjan) close(id int32) {
 		}
 	}
 	for _, member := range set {
+		if t.nodes[member].excused {
+			return
+		}
 		for _, next := range t.nodes[member].edges {
 			if next.free && t.low[next.to] != -id-1 {
 				return

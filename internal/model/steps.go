@@ -210,7 +210,7 @@ func (w *world) starts(s *State, i int) ([]Step, error) {
 // was written, so that nothing else matters before; but a watch can stall.
 func (w *world) sights(s *State, i int) ([]Step, error) {
 	local, name := w.local(s, i), w.config.Programs[i].Name
-	if s.instances[i].local == process.Off || local.Stuck != "" || local.Busy && !w.config.SeeWithinPass {
+	if s.instances[i].local == process.Off || local.Stuck != "" || local.Busy && !w.config.SeeWithinPass && !w.config.Programs[i].Concurrent {
 		return nil, nil
 	}
 	var all []Step
@@ -235,7 +235,7 @@ func (w *world) sights(s *State, i int) ([]Step, error) {
 		if s.stalls < 0 {
 			continue
 		}
-		if s.stalls > 0 && s.stalled.program == 0 {
+		if s.stalls > 0 && s.stalled.program == 0 && w.stalls(w.slots[slot].Resource) {
 			after := s.clone()
 			after.stalls--
 			after.stalled = stalledWatch{program: int8(i + 1), slot: int8(slot)}
@@ -244,6 +244,11 @@ func (w *world) sights(s *State, i int) ([]Step, error) {
 		return all, nil
 	}
 	return all, nil
+}
+
+// stalls reports whether a watch of the resource can stall.
+func (w *world) stalls(resource string) bool {
+	return w.config.Stalling == nil || slices.Contains(w.config.Stalling, resource)
 }
 
 // sight returns the step in which a cache sees a version.
@@ -258,7 +263,7 @@ func (w *world) sight(s *State, i int, slot slotID, id objectID) (Step, error) {
 // passes returns the passes that a program without work in flight can begin.
 func (w *world) passes(s *State, i int) ([]Step, error) {
 	local := w.local(s, i)
-	if s.instances[i].local == process.Off || local.Busy || len(local.Calls) > 0 {
+	if s.instances[i].local == process.Off || !w.config.Programs[i].Concurrent && (local.Busy || len(local.Calls) > 0) || slices.Contains(local.Working, process.Starting) {
 		return nil, nil
 	}
 	if s.stalls >= 0 && w.isStale(s, i) {
@@ -266,7 +271,7 @@ func (w *world) passes(s *State, i int) ([]Step, error) {
 	}
 	var all []Step
 	for _, key := range local.Keys {
-		if loops := w.config.Programs[i].Loops; loops != nil && !slices.Contains(loops, key.Loop) {
+		if loops := w.config.Programs[i].Loops; loops != nil && !slices.Contains(loops, key.Loop) || slices.Contains(local.Working, key.Loop) {
 			continue
 		}
 		after, stuck, err := w.move(s, i, false, process.Input{Reconcile: &key}, fmt.Sprintf("reconcile %d %s", key.Loop, key.Key))
@@ -274,16 +279,19 @@ func (w *world) passes(s *State, i int) ([]Step, error) {
 			return nil, err
 		}
 		says := fmt.Sprintf("%s reconciles %s in %s", w.config.Programs[i].Name, key.Key, w.machines[i].Loop(key.Loop))
-		begun := w.local(after, i)
+		sent := newCalls(local.Calls, w.local(after, i).Calls)
 		switch {
-		case len(begun.Calls) > 0: // nothing can come between the begin and the first answer
-			answered, err := w.answersTo(after, i, begun.Calls, false)
+		case len(sent) > 0: // nothing can come between the begin and the first answer
+			answered, err := w.answersTo(after, i, sent, false)
 			if err != nil {
 				return nil, err
 			}
 			for _, step := range answered {
 				step.Says = says + ": " + step.Says
 				all = append(all, step)
+			}
+			if w.config.Programs[i].Concurrent && slices.ContainsFunc(sent, func(call numbered) bool { return call.Create != "" }) {
+				all = append(all, Step{After: after, Says: says + ", and CreateVolume waits for its answer", Free: true, Stuck: stuck})
 			}
 		case w.config.Eager && !key.Later: // no other program notices a pass without calls
 			return []Step{{After: after, Says: says, Free: true, Local: true, Stuck: stuck}}, nil
@@ -400,7 +408,7 @@ func (w *world) answers(s *State, i int) ([]Step, error) {
 	if s.instances[i].local == process.Off {
 		return nil, nil
 	}
-	return w.answersTo(s, i, w.local(s, i).Calls, false)
+	return w.answersTo(s, i, newCalls(nil, w.local(s, i).Calls), false)
 }
 
 // formerAnswers returns the late answers to the calls of a former leader.
@@ -409,18 +417,38 @@ func (w *world) formerAnswers(s *State, i int) ([]Step, error) {
 	if former == process.Off {
 		return nil, nil
 	}
-	return w.answersTo(s, i, w.machines[i].Local(former).Calls, true)
+	return w.answersTo(s, i, newCalls(nil, w.machines[i].Local(former).Calls), true)
 }
 
-func (w *world) answersTo(s *State, i int, calls []process.Call, former bool) ([]Step, error) {
+// numbered is a call that waits for an answer, with its number.
+type numbered struct {
+	process.Call
+	number int
+}
+
+// newCalls returns the calls that did not wait before.
+func newCalls(before, now []process.Call) []numbered {
+	var sent []numbered
+	left := slices.Clone(before)
+	for number, call := range now {
+		if i := slices.Index(left, call); i >= 0 {
+			left = slices.Delete(left, i, i+1)
+			continue
+		}
+		sent = append(sent, numbered{call, number})
+	}
+	return sent
+}
+
+func (w *world) answersTo(s *State, i int, calls []numbered, former bool) ([]Step, error) {
 	var all []Step
-	for number, call := range calls {
-		replies, err := w.replies(s, i, call)
+	for _, call := range calls {
+		replies, err := w.replies(s, i, call.Call)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range replies {
-			after, stuck, err := w.move(w.recordRead(r.state, i, call), i, former, process.Input{Answer: &process.Answered{Call: number, Answer: r.answer}}, r.text(number))
+			after, stuck, err := w.move(w.recordRead(r.state, i, call.Call), i, former, process.Input{Answer: &process.Answered{Call: call.number, Answer: r.answer}}, r.text(call.number))
 			if err != nil {
 				return nil, err
 			}

@@ -26,6 +26,9 @@ type Program struct {
 	Actor check.Actor
 	// Honor and Journaled are its gates.
 	Honor, Journaled bool
+	// Concurrent: its loops work at the same time, one pass each, and CreateVolume may take effect
+	// long after its pass began.
+	Concurrent bool
 }
 
 // disk is a volume in the storage system.
@@ -88,13 +91,15 @@ type outcome struct {
 func newWorld(lab *Lab, config Config) (*world, error) {
 	w := &world{Lab: lab, config: config}
 	for _, program := range config.Programs {
-		machine, known := lab.machines[program.Name]
+		name := fmt.Sprint(program.Name, " concurrent ", program.Concurrent)
+		machine, known := lab.machines[name]
 		if !known {
 			var err error
 			if machine, err = process.NewMachine(program.Build); err != nil {
 				return nil, err
 			}
-			lab.machines[program.Name] = machine
+			machine.Concurrent = program.Concurrent
+			lab.machines[name] = machine
 		}
 		w.machines = append(w.machines, machine)
 	}

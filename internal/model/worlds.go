@@ -134,6 +134,8 @@ func Groups() []Group {
 		{"driver", lied()},
 		{"again", worldsOf(recreated())},
 		{"users", slices.Concat(worldsOf(flipped()), worldsOf(stripped()), worldsOf(reused()))},
+		{"beside", besideWorlds()},
+		{"concurrent", concurrentWorlds()},
 		{"known", mendedBugs()},
 	}
 }

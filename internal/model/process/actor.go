@@ -44,9 +44,10 @@ type actor struct {
 	calls  chan waiting
 	// waiting are the calls without an answer, in the order of their text.
 	waiting []waiting
-	// passes counts the passes, and the start, that have not ended.
-	passes chan struct{}
-	busy   int
+	// passes has the loop of each pass that ended, -1 for the start; working are the loops of
+	// those that have not ended.
+	passes  chan int
+	working []int
 	// failed is the error of the start.
 	failed error
 }
@@ -62,7 +63,7 @@ const (
 
 // newActor builds the program on empty caches.
 func newActor(build Build, client kubernetes.Interface, options Options) (*actor, error) {
-	a := &actor{informers: map[string]*informer{}, listed: map[string]bool{}, calls: make(chan waiting, 64), passes: make(chan struct{}, 64)}
+	a := &actor{informers: map[string]*informer{}, listed: map[string]bool{}, calls: make(chan waiting, 64), passes: make(chan int, 64)}
 	ctx, stop := context.WithCancel(context.Background())
 	a.ctx, a.stop = klog.NewContext(context.WithValue(ctx, contextKey{}, a), logr.Discard()), stop
 	env := &Env{
@@ -95,16 +96,23 @@ func (a *actor) start(listed []server.Object) error {
 	if a.program.Run != nil {
 		go a.program.Run(a.ctx)
 	}
-	a.pass(func() { a.failed = a.program.Start(a.ctx) })
+	a.pass(Starting, func() { a.failed = a.program.Start(a.ctx) })
 	return nil
 }
 
+// Starting and Beside stand among the numbers of loops for the start of a program and for what
+// works beside its loops.
+const (
+	Starting = -1
+	Beside   = -2
+)
+
 // pass runs what may send calls.
-func (a *actor) pass(work func()) {
-	a.busy++
+func (a *actor) pass(loop int, work func()) {
+	a.working = append(a.working, loop)
 	go func() {
 		work()
-		a.passes <- struct{}{}
+		a.passes <- loop
 	}()
 }
 
@@ -127,12 +135,15 @@ func (a *actor) see(object server.Object) error {
 
 // reconcile starts a pass of a loop.
 func (a *actor) reconcile(loop int, key string) {
-	a.pass(func() { a.program.Loops[loop].Reconcile(a.ctx, key) })
+	a.pass(loop, func() { a.program.Loops[loop].Reconcile(context.WithValue(a.ctx, loopKey{}, loop), key) })
 }
 
 // send hands a call to the model and waits for the answer.
 func (a *actor) send(ctx context.Context, call Call) (Answer, error) {
-	w := waiting{call: call, answer: make(chan Answer, 1)}
+	w := waiting{call: call, answer: make(chan Answer, 1), loop: Beside}
+	if loop, known := ctx.Value(loopKey{}).(int); known {
+		w.loop = loop
+	}
 	select {
 	case a.calls <- w:
 	case <-a.ctx.Done():
@@ -168,10 +179,10 @@ func (a *actor) settle() error {
 			a.waiting = append(a.waiting, <-a.calls)
 		}
 		for len(a.passes) > 0 {
-			<-a.passes
-			a.busy--
+			ended := slices.Index(a.working, <-a.passes)
+			a.working = slices.Delete(a.working, ended, ended+1)
 		}
-		if a.busy == 0 || len(a.waiting) > 0 {
+		if len(a.working) <= len(a.waiting) || tries > shortSleeps && len(a.waiting) > 0 {
 			break
 		}
 		if slept > settleLimit {

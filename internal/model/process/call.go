@@ -66,7 +66,12 @@ var errLost = errors.New("the connection broke before the answer came")
 type waiting struct {
 	call   Call
 	answer chan Answer
+	// loop is the loop whose pass sent the call, Beside for what works beside the loops.
+	loop int
 }
+
+// loopKey finds the loop of a pass in the context of its requests.
+type loopKey struct{}
 
 // contextKey finds the actor in the context of its requests.
 type contextKey struct{}

@@ -53,8 +53,9 @@ type Answered struct {
 type Local struct {
 	// Calls are the calls that wait for an answer.
 	Calls []Call
-	// Busy: a pass has not ended.
-	Busy bool
+	// Busy: a pass has not ended. Working are the loops of such passes.
+	Busy    bool
+	Working []int
 	// Keys are the keys in the queues.
 	Keys []Key
 	// Pending: the program does something when time passes.
@@ -64,6 +65,12 @@ type Local struct {
 
 	before State
 	input  Input
+	// print is the digest of the memory, caches and queues; past has, for each pass that has not
+	// ended, a digest of what it read and which answers it got.
+	print [2]uint64
+	past  map[int][2]uint64
+	// senders are the loops that sent the calls.
+	senders []int
 }
 
 // Machine runs one program and remembers its states. Two states are the same if the program
@@ -77,6 +84,9 @@ type Machine struct {
 	next    map[string]State
 	loops   []string
 	idle    pool
+	// Concurrent: passes of several loops go on at the same time, so that states within a pass
+	// are compared too.
+	Concurrent bool
 	// Replays counts how often the program was run, Steps the inputs that it was given.
 	Replays, Steps int
 }
@@ -180,9 +190,11 @@ func (m *Machine) record(a *actor, before State, input Input, stuck error) State
 		}
 	}
 	var sum [2]uint64
-	idle := !local.Busy && len(local.Calls) == 0 && stuck == nil
+	idle := stuck == nil && (m.Concurrent || !local.Busy && len(local.Calls) == 0)
 	if idle {
-		sum = digest(a.fingerprint())
+		local.print = digest(a.fingerprint())
+		local.past = m.past(a, before, input)
+		sum = local.identity()
 		if known, found := m.byPrint[sum]; found {
 			return known
 		}
@@ -197,12 +209,13 @@ func (m *Machine) record(a *actor, before State, input Input, stuck error) State
 
 // local returns what is known of the state that the actor is in.
 func (a *actor) local() Local {
-	local := Local{Busy: a.busy > 0}
+	local := Local{Busy: len(a.working) > 0, Working: slices.Clone(a.working)}
 	if a.program.Pending != nil {
 		local.Pending = a.program.Pending()
 	}
 	for _, w := range a.waiting {
 		local.Calls = append(local.Calls, w.call)
+		local.senders = append(local.senders, w.loop)
 	}
 	for i, loop := range a.program.Loops {
 		due, later := loop.Keys()

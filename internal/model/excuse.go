@@ -1,0 +1,49 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/exeunt-io/exeunt/internal/model/check"
+)
+
+// Excuse is a violation that a program of upstream causes in a configuration. The exploration does
+// not continue after an excused step, so whatever else it reports has another cause.
+type Excuse struct {
+	Rule check.Rule
+	// Actor took the step that broke the rule; "" for a rule at rest.
+	Actor check.Actor
+	// Sentence is a part of the sentence of the violation, "" for any sentence.
+	Sentence string
+	// Harmless: nothing follows from the step, and the exploration continues after it.
+	Harmless bool
+	// Why says what upstream does.
+	Why string
+}
+
+// String names the excuse in one line.
+func (x Excuse) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s: %s", x.Actor, x.Rule, x.Why))
+}
+
+// excuse returns the excuse of the configuration for what the actor broke, "" for one at rest.
+func (e *explorer) excuse(actor check.Actor, f finding) (Excuse, bool) {
+	for i, excuse := range e.config.Excused {
+		if excuse.Rule.String() == f.rule && excuse.Actor == actor && strings.Contains(f.sentence, excuse.Sentence) {
+			e.excused[i] = true
+			return excuse, true
+		}
+	}
+	return Excuse{}, false
+}
+
+// unneeded returns the excuses that no violation needed.
+func (e *explorer) unneeded() []Excuse {
+	var all []Excuse
+	for i, excuse := range e.config.Excused {
+		if !e.excused[i] {
+			all = append(all, excuse)
+		}
+	}
+	return all
+}
