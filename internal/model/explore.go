@@ -96,7 +96,7 @@ func (l *Lab) Explore(config Config, limits Limits) (Result, error) {
 	}
 	e.result.States = len(e.nodes)
 	for _, program := range config.Programs {
-		machine := l.machines[program.Name]
+		machine := l.machines[program.machine()]
 		e.result.Locals += machine.Size()
 		e.result.Replays += machine.Replays
 	}

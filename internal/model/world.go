@@ -31,6 +31,14 @@ type Program struct {
 	Concurrent bool
 }
 
+// machine names the machine that runs the program.
+func (p Program) machine() string {
+	if p.Concurrent {
+		return p.Name + ", concurrent"
+	}
+	return p.Name
+}
+
 // disk is a volume in the storage system.
 type disk struct{ name, handle string }
 
@@ -91,15 +99,14 @@ type outcome struct {
 func newWorld(lab *Lab, config Config) (*world, error) {
 	w := &world{Lab: lab, config: config}
 	for _, program := range config.Programs {
-		name := fmt.Sprint(program.Name, " concurrent ", program.Concurrent)
-		machine, known := lab.machines[name]
+		machine, known := lab.machines[program.machine()]
 		if !known {
 			var err error
 			if machine, err = process.NewMachine(program.Build); err != nil {
 				return nil, err
 			}
 			machine.Concurrent = program.Concurrent
-			lab.machines[name] = machine
+			lab.machines[program.machine()] = machine
 		}
 		w.machines = append(w.machines, machine)
 	}
