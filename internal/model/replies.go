@@ -32,6 +32,7 @@ func (r reply) text(number int) string {
 
 // replies returns the right answer to a call, and the wrong ones that are still to come.
 func (w *world) replies(s *State, i int, call process.Call) ([]reply, error) {
+	s = w.takeBack(s, i, call.Create)
 	right, err := w.reply(s, i, call)
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (w *world) reply(s *State, i int, call process.Call) (reply, error) {
 		}
 		r.effect = &effect
 		if !changed {
-			r.says, r.state = " finds nothing to do", w.takeBack(s, i, call.Create)
+			r.says = " finds nothing to do"
 		}
 		return r, nil
 	}

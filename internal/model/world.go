@@ -300,7 +300,8 @@ func (w *world) call(s *State, call process.Call) (*State, string, bool) {
 }
 
 // takeBack returns the state in which the disk of the name is no longer kept by a user: a claim
-// that waits, or waited at the last live read of the program, gets the disk again.
+// that waits, or waited at the last live read of the program, gets the disk again, even if the first
+// call for it fails.
 func (w *world) takeBack(s *State, program int, name string) *State {
 	read := *s
 	if objects := s.instances[program].read; len(objects) > 0 {
