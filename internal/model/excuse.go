@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/exeunt-io/exeunt/internal/model/check"
@@ -15,6 +16,8 @@ type Excuse struct {
 	Actor check.Actor
 	// Sentence is a part of the sentence of the violation, "" for any sentence.
 	Sentence string
+	// Also are rules at rest that the same state may break as well.
+	Also []check.Rule
 	// Harmless: nothing follows from the step, and the exploration continues after it.
 	Harmless bool
 	// Why says what upstream does.
@@ -35,6 +38,20 @@ func (e *explorer) excuse(actor check.Actor, f finding) (Excuse, bool) {
 		}
 	}
 	return Excuse{}, false
+}
+
+// unexcused returns what is wrong with a state at rest and has no excuse.
+func (e *explorer) unexcused(found []finding) []finding {
+	var excused []string
+	for _, f := range found {
+		if excuse, ok := e.excuse("", f); ok {
+			excused = append(excused, f.rule)
+			for _, rule := range excuse.Also {
+				excused = append(excused, rule.String())
+			}
+		}
+	}
+	return slices.DeleteFunc(found, func(f finding) bool { return slices.Contains(excused, f.rule) })
 }
 
 // unneeded returns the excuses that no violation needed.

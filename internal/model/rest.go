@@ -111,10 +111,7 @@ func (e *explorer) checkRest() {
 
 // checkResting checks a state in which the world comes to rest.
 func (e *explorer) checkResting(id int32) {
-	for _, f := range e.resting(parse(e.nodes[id].key, len(e.config.Programs))) {
-		if _, excused := e.excuse("", f); excused {
-			continue
-		}
+	for _, f := range e.unexcused(e.resting(parse(e.nodes[id].key, len(e.config.Programs)))) {
 		e.violate(id, f.rule, f.object, f.sentence)
 	}
 }

@@ -239,7 +239,7 @@ func (w *world) sights(s *State, i int) ([]Step, error) {
 			after := s.clone()
 			after.stalls--
 			after.stalled = stalledWatch{program: int8(i + 1), slot: int8(slot)}
-			all = append(all, Step{After: after, Says: fmt.Sprintf("the watch of %s for %s stalls", name, w.slots[slot].Resource), Local: true})
+			all = append(all, Step{After: after, Says: fmt.Sprintf("the watch of %s for %s stalls", name, w.slots[slot].Resource), Local: !local.Busy})
 		}
 		return all, nil
 	}
