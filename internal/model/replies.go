@@ -32,7 +32,7 @@ func (r reply) text(number int) string {
 
 // replies returns the right answer to a call, and the wrong ones that are still to come.
 func (w *world) replies(s *State, i int, call process.Call) ([]reply, error) {
-	s = w.takeBack(s, i, call.Create)
+	s = w.claimed(s, i, call)
 	right, err := w.reply(s, i, call)
 	if err != nil {
 		return nil, err
@@ -64,8 +64,9 @@ func (w *world) replies(s *State, i int, call process.Call) ([]reply, error) {
 // failure is the answer of an API server that has a problem of its own.
 var failure = server.Response{Code: http.StatusInternalServerError, Body: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`}
 
-// claimed returns the state in which no user keeps the disk that a CreateVolume returns to a waiting
-// claim: its volume was deleted before the claim was bound, and the claim gets the disk again.
+// claimed returns the state in which no user keeps the disk of a CreateVolume for a waiting claim: its
+// volume was deleted before the claim was bound, and the claim gets the disk again, even if the first
+// call for it fails.
 func (w *world) claimed(s *State, i int, call process.Call) *State {
 	kept := slices.IndexFunc(s.kept, func(id diskID) bool { return w.disks[id].name == call.Create })
 	if call.Create == "" || kept < 0 {
@@ -90,7 +91,6 @@ func (w *world) reply(s *State, i int, call process.Call) (reply, error) {
 	effect := check.Step{Actor: program.Actor, Honor: w.honors(s, i), Journaled: program.Journaled}
 	if call.Request.Method == "" {
 		after, handle, changed := w.call(s, call)
-		after = w.claimed(after, i, call)
 		r := reply{state: after, answer: process.Answer{Handle: handle}, free: true, says: " succeeds"}
 		effect.Kind, effect.Name = check.CreateVolume, call.Create
 		if call.Delete != "" {

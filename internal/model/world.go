@@ -299,22 +299,6 @@ func (w *world) call(s *State, call process.Call) (*State, string, bool) {
 	return s, "", false
 }
 
-// takeBack returns the state in which the disk of the name is no longer kept by a user: a claim
-// that waits, or waited at the last live read of the program, gets the disk again, even if the first
-// call for it fails.
-func (w *world) takeBack(s *State, program int, name string) *State {
-	read := *s
-	if objects := s.instances[program].read; len(objects) > 0 {
-		read.objects = objects
-	}
-	if name == "" || len(s.kept) == 0 || !check.TakenBack(w.snapshot(s), name) && !check.TakenBack(w.snapshot(&read), name) {
-		return s
-	}
-	after := s.clone()
-	after.kept = slices.DeleteFunc(slices.Clone(s.kept), func(id diskID) bool { return w.disks[id].name == name })
-	return after
-}
-
 // union returns the sorted list with the element.
 func union(list []diskID, id diskID) []diskID {
 	at, found := slices.BinarySearch(list, id)

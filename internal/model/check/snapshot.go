@@ -174,13 +174,6 @@ func Kept(before, after *Snapshot) []string {
 	return kept
 }
 
-// TakenBack reports whether a CreateVolume call for the name serves a claim that waits. Such a
-// claim gets the disk that a user kept again.
-func TakenBack(s *Snapshot, name string) bool {
-	claim := s.claimFor(name, s.entryNaming(Disk{Name: name}))
-	return claim != nil && storage.NeverBound(claim) && claim.DeletionTimestamp == nil
-}
-
 func isDelete(volume *v1.PersistentVolume) bool {
 	return volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete
 }
