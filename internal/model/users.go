@@ -26,6 +26,19 @@ func deleteClaim(name string) UserAction {
 	}}
 }
 
+// deleteClaimAfter deletes the claim, but not before the other one, which differs by its name only.
+func deleteClaimAfter(name, other string) UserAction {
+	action := deleteClaim(name)
+	request := action.Request
+	action.Request = func(c server.Cluster) (server.Request, bool) {
+		if first, _ := c.Get(claimKey(other)); first.JSON != "" && !strings.Contains(first.JSON, `"deletionTimestamp"`) {
+			return server.Request{}, false
+		}
+		return request(c)
+	}
+	return action
+}
+
 // createClaim creates the claim, again if there was one.
 func createClaim(name, className string) UserAction {
 	return UserAction{Says: "a user creates the claim " + name, Request: func(c server.Cluster) (server.Request, bool) {

@@ -115,6 +115,17 @@ func worldsOf(c Config) []Config {
 	return all
 }
 
+// pairsOf returns a configuration with each pair of faults.
+func pairsOf(c Config) []Config {
+	var all []Config
+	for i, first := range faults {
+		for _, second := range faults[i:] {
+			all = append(all, c.with(first.name, first.add).with(second.name, second.add))
+		}
+	}
+	return all
+}
+
 // Group are configurations that share a lab.
 type Group struct {
 	Name    string
@@ -126,6 +137,7 @@ func Groups() []Group {
 	return []Group{
 		{"dynamic", slices.Concat(worldsOf(dynamic(v1.PersistentVolumeReclaimDelete)), worldsOf(dynamic(v1.PersistentVolumeReclaimRetain)))},
 		{"static", slices.Concat(worldsOf(static(v1.PersistentVolumeReclaimDelete)), worldsOf(static(v1.PersistentVolumeReclaimRetain)), worldsOf(static(v1.PersistentVolumeReclaimRecycle)))},
+		{"pairs", slices.Concat(pairsOf(static(v1.PersistentVolumeReclaimDelete)), pairsOf(static(v1.PersistentVolumeReclaimRetain)))},
 		{"volumes", slices.Concat(worldsOf(oneVolume(v1.PersistentVolumeReclaimDelete)), worldsOf(oneVolume(v1.PersistentVolumeReclaimRetain)),
 			worldsOf(oneClaim(v1.PersistentVolumeReclaimDelete)), worldsOf(oneClaim(v1.PersistentVolumeReclaimRetain)))},
 		{"overtaken", worldsOf(overtaken())},

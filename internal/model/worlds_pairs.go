@@ -9,24 +9,25 @@ func volumeOf(claim string) string {
 	return "pvc-uid-persistentvolumeclaims-" + namespace + "-" + claim
 }
 
-// twoClaims are two claims of a class, with a volume each.
+// twoClaims are two claims of a class, with a volume each. The claims differ by their names only, so
+// the one whose name comes first is deleted first.
 func twoClaims(policy v1.PersistentVolumeReclaimPolicy) Config {
 	c := base("two claims, "+string(policy), newClass(policy), newClaim("one", class), newClaim("two", class))
-	c.Users = []UserAction{deleteClaim("one"), deleteClaim("two")}
+	c.Users = []UserAction{deleteClaim("one"), deleteClaimAfter("two", "one")}
 	return c
 }
 
 // twoClaimsAndVolume are two claims of a class. A user deletes one of the volumes too.
 func twoClaimsAndVolume(policy v1.PersistentVolumeReclaimPolicy) Config {
 	c := twoClaims(policy)
-	c.Name, c.Users = c.Name+", and a volume deleted", append(c.Users, deleteVolume(volumeOf("one")))
+	c.Name, c.Users = c.Name+", and a volume deleted", []UserAction{deleteClaim("one"), deleteClaim("two"), deleteVolume(volumeOf("one"))}
 	return c
 }
 
-// oneVolume is a volume of an administrator that two claims want.
+// oneVolume is a volume of an administrator that two claims want. They differ by their names only.
 func oneVolume(policy v1.PersistentVolumeReclaimPolicy) Config {
 	c := base("two claims for one volume, "+string(policy), newVolume("disk", policy), newClaim("one", ""), newClaim("two", ""))
-	c.Disks, c.Users = []string{"disk-of-disk"}, []UserAction{deleteVolume("disk"), deleteClaim("one"), deleteClaim("two")}
+	c.Disks, c.Users = []string{"disk-of-disk"}, []UserAction{deleteVolume("disk"), deleteClaim("one"), deleteClaimAfter("two", "one")}
 	return c
 }
 
