@@ -35,6 +35,8 @@ type Config struct {
 	// Stalls are how often a watch stalls for a while: passes begin although the cache does not
 	// show what was written. -1: a pass may begin at any time, whatever the caches show.
 	Stalls int
+	// Lists: a stalled watch may also end, and a list replaces its object in the cache.
+	Lists bool
 	// Stalling are the resources whose watches stall, nil for all.
 	Stalling []string
 	// EveryVersion: caches see every version of an object; otherwise only the present one.

@@ -218,6 +218,11 @@ func (w *world) sights(s *State, i int) ([]Step, error) {
 		after := s.clone()
 		after.stalled = stalledWatch{}
 		all = append(all, Step{After: after, Says: "the watch of " + name + " goes on", Free: true})
+		listed, err := w.list(after, i, slotID(s.stalled.slot))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, listed...)
 	}
 	for slot := range s.objects {
 		versions := w.unseen(s, i, slotID(slot))
@@ -244,6 +249,18 @@ func (w *world) sights(s *State, i int) ([]Step, error) {
 		return all, nil
 	}
 	return all, nil
+}
+
+// list returns the list that replaces an object in the cache of a program after its watch ended.
+func (w *world) list(s *State, i int, slot slotID) ([]Step, error) {
+	if !w.config.Lists || len(w.unseen(s, i, slot)) == 0 {
+		return nil, nil
+	}
+	after, id := s.clone(), s.objects[slot]
+	after.see(i, slot, id)
+	w.trim(after, slot)
+	after, stuck, err := w.move(after, i, false, process.Input{See: &w.objects[id], Listed: true}, fmt.Sprintf("list %d", id))
+	return []Step{{After: after, Says: "a list shows " + w.config.Programs[i].Name + " that " + w.describe(id), Free: true, Stuck: stuck}}, err
 }
 
 // stalls reports whether a watch of the resource can stall.

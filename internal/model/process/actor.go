@@ -86,11 +86,8 @@ func newActor(build Build, client kubernetes.Interface, options Options) (*actor
 // start fills the caches and starts the program.
 func (a *actor) start(listed []server.Object) error {
 	for _, object := range listed {
-		if err := a.see(object); err != nil {
+		if err := a.see(object, true); err != nil {
 			return err
-		}
-		if object.Resource == "persistentvolumeclaims" {
-			a.listed[fmt.Sprint(object.Version)] = true
 		}
 	}
 	if a.program.Run != nil {
@@ -116,21 +113,24 @@ func (a *actor) pass(loop int, work func()) {
 	}()
 }
 
-// see changes a cache.
-func (a *actor) see(object server.Object) error {
+// see changes a cache, by the watch or by a list.
+func (a *actor) see(object server.Object, listed bool) error {
 	cached, known := a.informers[object.Resource]
 	if !known {
 		return nil
 	}
 	key := strings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
 	if object.JSON == "" {
-		return cached.see(key, nil)
+		return cached.see(key, nil, listed)
 	}
 	typed := resources[object.Resource]()
 	if err := json.Unmarshal([]byte(object.Wire()), typed); err != nil {
 		return fmt.Errorf("decode %s %s: %w", object.Resource, key, err)
 	}
-	return cached.see(key, typed)
+	if listed && object.Resource == "persistentvolumeclaims" {
+		a.listed[fmt.Sprint(object.Version)] = true
+	}
+	return cached.see(key, typed, listed)
 }
 
 // reconcile starts a pass of a loop.

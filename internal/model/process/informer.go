@@ -24,8 +24,9 @@ func newInformer() *informer {
 	return &informer{Indexer: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
 }
 
-// see changes the cache to the version of the object, nil for a deleted one.
-func (i *informer) see(key string, object runtime.Object) error {
+// see changes the cache to the version of the object, nil for a deleted one. A list does not show the
+// last version of a deleted object.
+func (i *informer) see(key string, object runtime.Object, listed bool) error {
 	old, cached, err := i.GetByKey(key)
 	if err != nil {
 		return err
@@ -38,8 +39,11 @@ func (i *informer) see(key string, object runtime.Object) error {
 			return err
 		}
 		last := old
-		if object != nil {
+		switch {
+		case object != nil:
 			last = object
+		case listed:
+			last = cache.DeletedFinalStateUnknown{Key: key, Obj: old}
 		}
 		for _, handler := range i.handlers {
 			handler.OnDelete(last)

@@ -32,7 +32,7 @@ func (a *actor) take(input Input) error {
 			return err
 		}
 	case input.See != nil:
-		if err := a.see(*input.See); err != nil {
+		if err := a.see(*input.See, input.Listed); err != nil {
 			return err
 		}
 	case input.Reconcile != nil:

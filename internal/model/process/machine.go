@@ -15,12 +15,14 @@ import (
 // State numbers a state of a program in its [Machine].
 type State int32
 
-// Input is what happens to a program from outside. Exactly one field is set.
+// Input is what happens to a program from outside. Exactly one field is set, beside Listed.
 type Input struct {
 	// Start starts the program with these objects in its caches.
 	Start *Start
 	// See lets a cache see a version of an object, with an empty JSON for its deletion.
 	See *server.Object
+	// Listed: a list, not the watch, shows the object of See.
+	Listed bool
 	// Reconcile starts a pass of a loop.
 	Reconcile *Key
 	// Answer answers a call.
