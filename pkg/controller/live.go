@@ -5,10 +5,32 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
+
+// LivePair reads the claim that the volume refers to from the API server, and then the volume: what is
+// not to be deleted any more counts until the last moment, and a claim that is gone stays gone. If
+// the volume refers to another claim by then, both are read again. The volume is nil if it is gone,
+// or if another volume has its name.
+func LivePair(ctx context.Context, client kubernetes.Interface, volume *v1.PersistentVolume) (*v1.PersistentVolume, *v1.PersistentVolumeClaim, error) {
+	for {
+		claim, err := LiveClaim(ctx, client, volume)
+		if err != nil {
+			return nil, nil, err
+		}
+		live, err := LiveVolume(ctx, client, volume)
+		if live == nil || err != nil {
+			return nil, nil, err
+		}
+		if equality.Semantic.DeepEqual(live.Spec.ClaimRef, volume.Spec.ClaimRef) {
+			return live, claim, nil
+		}
+		volume = live
+	}
+}
 
 // LiveVolume reads the volume from the API server. It returns nil if the volume is gone,
 // or if another volume has its name.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -56,20 +55,12 @@ func (c *Controller) isAttached(volume *v1.PersistentVolume) bool {
 	return err != nil || len(attachments) > 0
 }
 
-// confirm reads the claim and then the volume from the API server: the policy can change until
-// the volume is read, a claim that is gone stays gone. It returns nil if the volume is gone, or
-// another volume has its name.
+// confirm reads the volume and its claim from the API server. It returns nil if the volume is
+// gone, or another volume has its name.
 func (c *Controller) confirm(ctx context.Context, o observation) (*observation, error) {
-	claim, err := controller.LiveClaim(ctx, c.Client, o.volume)
-	if err != nil {
-		return nil, err
-	}
-	volume, err := controller.LiveVolume(ctx, c.Client, o.volume)
+	volume, claim, err := controller.LivePair(ctx, c.Client, o.volume)
 	if volume == nil || err != nil {
 		return nil, err
-	}
-	if !equality.Semantic.DeepEqual(volume.Spec.ClaimRef, o.volume.Spec.ClaimRef) { // another claim must be read
-		return &observation{volume: volume, state: c.stateOf(volume, storage.UnreadClaim(volume), false)}, nil
 	}
 	return &observation{volume: volume, state: c.stateOf(volume, storage.ClaimOf(volume, claim), true)}, nil
 }

@@ -44,20 +44,20 @@ func (c *Controller) observeAgain(o observation) *observation {
 // confirm reads the volume, its claim and its recycler pod from the API server. It
 // returns nil if the volume is gone or another volume has its name.
 func (c *Controller) confirm(ctx context.Context, o observation) (*observation, error) {
-	volume, err := controller.LiveVolume(ctx, c.Client, o.volume)
-	if volume == nil || err != nil {
-		return nil, err
-	}
-	live := observation{volume: volume}
-	if live.claim, err = controller.LiveClaim(ctx, c.Client, volume); err != nil {
-		return nil, err
-	}
-	live.pod, err = c.readRecycler(ctx, volume)
+	live := observation{}
+	var err error
+	live.pod, err = c.readRecycler(ctx, o.volume)
 	switch {
 	case apierrors.IsForbidden(err):
 		live.refusal = err
 	case err != nil:
 		return nil, err
+	}
+	if live.volume, live.claim, err = controller.LivePair(ctx, c.Client, o.volume); live.volume == nil || err != nil {
+		return nil, err
+	}
+	if policyOf(live.volume) != policyOf(o.volume) { // it may need its recycler pod
+		return c.confirm(ctx, live)
 	}
 	live.state = c.stateOf(live, true)
 	return &live, nil
