@@ -30,22 +30,7 @@ func TestAdmissionPolicyFollowsItsList(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hostPath := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/volume"}}
-	volumes := map[string]finalizer.Name{
-		"listed": finalizer.External, "listed-static": finalizer.External, "unlisted": "", "host-path": finalizer.InTree,
-		"released": finalizer.External, "failed": finalizer.External, "available": "",
-	}
-	for name, phase := range map[string]v1.PersistentVolumePhase{
-		"listed": v1.VolumeBound, "listed-static": v1.VolumeBound, "released": v1.VolumeReleased, "failed": v1.VolumeFailed, "available": v1.VolumeAvailable,
-	} {
-		server.createVolume(t, name, csiSource("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, phase)
-	}
-	server.createVolume(t, "unlisted", csiSource("other.example.com"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
-	server.createVolume(t, "host-path", hostPath, v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
-	server.annotate(t, "listed", "csimock.exeunt.io")
-	server.annotate(t, "unlisted", "other.example.com")
-	server.annotate(t, "host-path", "kubernetes.io/host-path")
-
+	volumes := server.createVolumes(t)
 	server.awaitFinalizer(t, "host-path", finalizer.InTree) // the policy is in force, with an empty list
 	for name := range volumes {
 		if got := server.setDelete(t, name); name != "host-path" && got != "" {
@@ -73,6 +58,28 @@ func TestAdmissionPolicyFollowsItsList(t *testing.T) {
 			t.Errorf("without the list %s gets the finalizer %s", name, got)
 		}
 	}
+}
+
+// createVolumes creates volumes with policy Retain, and returns which finalizer each gets with policy Delete
+// while its driver is listed.
+func (s *server) createVolumes(t *testing.T) map[string]finalizer.Name {
+	t.Helper()
+	hostPath := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/volume"}}
+	expected := map[string]finalizer.Name{
+		"listed": finalizer.External, "listed-static": finalizer.External, "unlisted": "", "host-path": finalizer.InTree,
+		"released": finalizer.External, "failed": finalizer.External, "available": "",
+	}
+	for name, phase := range map[string]v1.PersistentVolumePhase{
+		"listed": v1.VolumeBound, "listed-static": v1.VolumeBound, "released": v1.VolumeReleased, "failed": v1.VolumeFailed, "available": v1.VolumeAvailable,
+	} {
+		s.createVolume(t, name, csiSource("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, phase)
+	}
+	s.createVolume(t, "unlisted", csiSource("other.example.com"), v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
+	s.createVolume(t, "host-path", hostPath, v1.PersistentVolumeReclaimRetain, v1.VolumeBound)
+	s.annotate(t, "listed", "csimock.exeunt.io")
+	s.annotate(t, "unlisted", "other.example.com")
+	s.annotate(t, "host-path", "kubernetes.io/host-path")
+	return expected
 }
 
 // expectFinalizerInPhases writes each phase to a volume with policy Delete of a listed driver.

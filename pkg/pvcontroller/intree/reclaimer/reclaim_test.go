@@ -151,19 +151,6 @@ func TestDataOfNextClaimIsDeletedToo(t *testing.T) {
 	}
 }
 
-// TestRetainCountsUntilPluginDeletes sets the policy Retain while the claim is read.
-func TestRetainCountsUntilPluginDeletes(t *testing.T) {
-	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
-	client := s.Client.(*fake.Clientset)
-	client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-		kept := releasedVolume(v1.PersistentVolumeReclaimRetain)
-		return false, nil, client.Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), kept, "")
-	})
-	if volume := s.reclaim(); volume == nil || s.plugin.calls.Load() > 0 {
-		t.Errorf("the plugin deleted %d times, volume %v", s.plugin.calls.Load(), volume)
-	}
-}
-
 func TestObjectDeletionRequiresObservedVersion(t *testing.T) {
 	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
 	var got *metav1.Preconditions
