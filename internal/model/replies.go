@@ -32,6 +32,7 @@ func (r reply) text(number int) string {
 
 // replies returns the right answer to a call, and the wrong ones that are still to come.
 func (w *world) replies(s *State, i int, call process.Call) ([]reply, error) {
+	unclaimed := s
 	s = w.claimed(s, i, call)
 	right, err := w.reply(s, i, call)
 	if err != nil {
@@ -48,15 +49,17 @@ func (w *world) replies(s *State, i int, call process.Call) ([]reply, error) {
 	if s.lies > 0 && call.Request.Method == "" {
 		all = append(all, w.lies(s, right, call)...)
 	}
-	if s.errors > 0 {
-		failed := reply{state: s.clone(), says: " fails without effect"}
-		failed.state.errors--
-		failed.answer = process.Answer{Code: codes.Unavailable, Response: failure}
-		all = append(all, failed)
-		if call.Create != "" {
-			failed.answer.Code, failed.says = codes.InvalidArgument, " is refused"
-			all = append(all, failed)
-		}
+	if s.errors == 0 {
+		return all, nil
+	}
+	fails := func(s *State, code codes.Code, says string) {
+		after := s.clone()
+		after.errors--
+		all = append(all, reply{state: after, says: says, answer: process.Answer{Code: code, Response: failure}})
+	}
+	fails(s, codes.Unavailable, " fails without effect")
+	if call.Create != "" { // the claim gets no disk
+		fails(unclaimed, codes.InvalidArgument, " is refused")
 	}
 	return all, nil
 }
