@@ -56,7 +56,7 @@ func (r *report) deletedAmid(volume *v1.PersistentVolume, handle string) {
 		r.add(DeletedAttached, "disk "+handle, "is deleted while %s is attached", nameOfVolume(volume))
 	}
 	entry := r.world.entryOf(refOf(volume))
-	if entry != nil && entry.State == journal.Requested && entry.Unresolved == nil {
+	if entry != nil && entry.VolumeName() == volume.Name && entry.State == journal.Requested && entry.Unresolved == nil {
 		r.add(DeletedWithEntry, "disk "+handle, "is deleted while the journal entry of claim %s/%s stands", entry.Namespace, entry.Name)
 	}
 }

@@ -72,6 +72,7 @@ var callCases = map[string]stepCase{
 	"disk is discarded in broken custody":            {[]edit{pending, noVolume, entry(discarding, custodyBroken)}, ended, deletion, nil, []Rule{BrokenCustody}},
 	"disk of a bound claim is discarded":             {[]edit{noVolume, entry(discarding)}, ended, deletion, nil, []Rule{DataLost}},
 	"journal entry stands":                           {[]edit{released, entry()}, ended, deletion, nil, []Rule{DeletedWithEntry}},
+	"journal entry of another volume of the claim":   {[]edit{released, entry(func(e *journal.Entry) { e.Volume.Name = "pv-2" })}, ended, deletion, nil, nil},
 	"unresolved journal entry stands":                {[]edit{released, entry(unresolved)}, ended, deletion, nil, nil},
 	"journal entry of another claim stands":          {[]edit{released, entry(func(e *journal.Entry) { e.UID = "uid-2" })}, ended, deletion, nil, nil},
 	"volume is attached":                             {[]edit{released, attached}, ended, deletion, nil, []Rule{DeletedAttached}},
