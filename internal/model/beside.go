@@ -39,7 +39,7 @@ var (
 		Why: "calls DeleteVolume again while its cache does not show that the volume is gone",
 	}
 	recordedAgain = Excuse{
-		Rule: check.DiskMissing, Why: "csi-provisioner writes a PersistentVolume again after its answer was lost and its disk deleted",
+		Rule: check.DiskMissing, Beside: true, Why: "csi-provisioner writes a PersistentVolume again after its answer was lost and its disk deleted",
 	}
 )
 

@@ -67,9 +67,9 @@ func viewWorlds() []Config {
 // hourWorlds returns the worlds in which an hour passes while a call has no outcome.
 func hourWorlds() []Config {
 	var all []Config
-	for _, c := range []Config{static(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimDelete)} {
+	for _, c := range []Config{static(v1.PersistentVolumeReclaimDelete), requested("a requested volume")} {
 		c = c.with("an hour", func(c *Config) { c.Hours = 1 })
-		all = append(all, c, c.with("a failed call", func(c *Config) { c.Errors = 1 }))
+		all = append(all, c, c.with("a failed call", func(c *Config) { c.Errors++ }), c.with("a lost answer", func(c *Config) { c.Losses++ }))
 	}
 	return all
 }

@@ -20,6 +20,8 @@ type Excuse struct {
 	Also []check.Rule
 	// Harmless: nothing follows from the step, and the exploration continues after it.
 	Harmless bool
+	// Beside: the violation needs one of our programs beside upstream's.
+	Beside bool
 	// Why says what upstream does.
 	Why string
 }

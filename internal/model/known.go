@@ -20,8 +20,6 @@ type KnownBug struct {
 	// Ours is the same world with our programs, in which nothing is wrong; nil where our
 	// programs do not run.
 	Ours func(Config) Config
-	// Deep: it takes minutes to find it.
-	Deep bool
 }
 
 // leak are the rules that a leaked disk breaks.
@@ -30,16 +28,16 @@ var leak = []string{"Leaked"}
 // KnownBugs returns the bugs by name.
 func KnownBugs() []KnownBug {
 	return []KnownBug{
-		{"KEP-2644 step 9: pv-protection goes before the plugin deletes", hostPath(), leak, nil, false},
-		{"KEP-2644 step 10: the plugin finds a deletionTimestamp", hostPath(foreignFinalizer), leak, nil, false},
-		{"KEP-2644 step 11: the sidecar finds a deletionTimestamp", upstreamPair(dynamic(v1.PersistentVolumeReclaimDelete).gateOff()), leak, ours, false},
-		{"KEP-2644 step 11 with our programs and the gate off", dynamic(v1.PersistentVolumeReclaimDelete).gateOff(), leak, ours, false},
-		{"external-provisioner#486: a crash between CreateVolume and the PersistentVolume", upstreamPair(dynamic(v1.PersistentVolumeReclaimDelete)).crash(), leak, ours, false},
-		{"external-provisioner#1469: CreateVolume while the volume is deleted", createdWhileDeleted(), leak, ours, false},
-		{"external-provisioner#1217: the finalizer is removed in the cache only", sidecar(dynamic(v1.PersistentVolumeReclaimDelete), upstream.Options{UpdateFinalizers: true}).fail(), []string{"StuckVolume"}, ours, false},
-		{"policy Delete and deletion at once, without finalizer", upstreamPair(policyBeforeDeletion()), leak, nil, false},
-		{"two volumes of one disk", upstreamPair(twoVolumes()), []string{"DataLost"}, ours, false},
-		{"Retain just before DeleteVolume, unseen", upstreamPair(retained()), []string{"DataLost"}, ours, false},
+		{"KEP-2644 step 9: pv-protection goes before the plugin deletes", hostPath(), leak, nil},
+		{"KEP-2644 step 10: the plugin finds a deletionTimestamp", hostPath(foreignFinalizer), leak, nil},
+		{"KEP-2644 step 11: the sidecar finds a deletionTimestamp", upstreamPair(dynamic(v1.PersistentVolumeReclaimDelete).gateOff()), leak, ours},
+		{"KEP-2644 step 11 with our programs and the gate off", dynamic(v1.PersistentVolumeReclaimDelete).gateOff(), leak, ours},
+		{"external-provisioner#486: a crash between CreateVolume and the PersistentVolume", upstreamPair(dynamic(v1.PersistentVolumeReclaimDelete)).crash(), leak, ours},
+		{"external-provisioner#1469: CreateVolume while the volume is deleted", createdWhileDeleted(), leak, ours},
+		{"external-provisioner#1217: the finalizer is removed in the cache only", sidecar(dynamic(v1.PersistentVolumeReclaimDelete), upstream.Options{UpdateFinalizers: true}).fail(), []string{"StuckVolume"}, ours},
+		{"policy Delete and deletion at once, without finalizer", upstreamPair(policyBeforeDeletion()), leak, nil},
+		{"two volumes of one disk", upstreamPair(twoVolumes()), []string{"DataLost"}, ours},
+		{"Retain just before DeleteVolume, unseen", upstreamPair(retained()), []string{"DataLost"}, ours},
 	}
 }
 
@@ -85,14 +83,21 @@ func sidecar(c Config, options upstream.Options) Config {
 	return c
 }
 
+// requested is a claim whose volume is requested from the provisioner. A user deletes the claim.
+func requested(name string) Config {
+	claim := newClaim("data", class)
+	claim.object.(*v1.PersistentVolumeClaim).Annotations = map[string]string{storage.AnnStorageProvisioner: process.DriverName, storage.AnnBetaStorageProvisioner: process.DriverName}
+	c := base(name, newClass(v1.PersistentVolumeReclaimDelete), claim)
+	c.Users = []UserAction{deleteClaim("data")}
+	return c
+}
+
 // createdWhileDeleted is a claim whose volume the sidecar sees late, so that its claim loop calls
 // CreateVolume again while its volume loop deletes the volume.
 func createdWhileDeleted() Config {
-	requested := newClaim("data", class)
-	requested.object.(*v1.PersistentVolumeClaim).Annotations = map[string]string{storage.AnnStorageProvisioner: process.DriverName, storage.AnnBetaStorageProvisioner: process.DriverName}
-	c := upstreamPair(base("CreateVolume while the volume is deleted", newClass(v1.PersistentVolumeReclaimDelete), requested))
+	c := upstreamPair(requested("CreateVolume while the volume is deleted"))
 	c.Programs[1].Concurrent = true
-	c.Users, c.Interruptions, c.Stalls = []UserAction{deleteClaim("data")}, 1, 1
+	c.Interruptions, c.Stalls = 1, 1
 	c.Stalling = []string{"persistentvolumes"}
 	return c
 }

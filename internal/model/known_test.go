@@ -11,9 +11,6 @@ import (
 // our programs.
 func TestKnownBugsAreFound(t *testing.T) {
 	for _, bug := range KnownBugs() {
-		if bug.Deep && !*deep {
-			continue
-		}
 		t.Run(bug.Name, func(t *testing.T) {
 			var found []string
 			explore(t, Limits{States: 3_000_000, Until: bug.Rules}, []Config{bug.Config}, func(r Result) {

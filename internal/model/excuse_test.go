@@ -1,0 +1,54 @@
+package model
+
+import (
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestExcuses explores a world in which upstream's loops leak a disk.
+func TestExcuses(t *testing.T) {
+	world := upstreamPair(static(v1.PersistentVolumeReclaimDelete).gateOff())
+	for name, tc := range map[string]struct {
+		excuses          []Excuse
+		broken, unneeded int
+	}{
+		"without an excuse the leak is reported": {nil, 2, 0},
+		"an excuse covers what follows from it":  {[]Excuse{protectionRemoved}, 0, 0},
+		"an excuse of another program does not":  {[]Excuse{volumeUnrecorded}, 2, 1},
+		"an excuse that nothing needs is found":  {[]Excuse{protectionRemoved, deletedVolumeKept}, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world.Excused = tc.excuses
+			explore(t, Limits{}, []Config{world}, func(r Result) {
+				if len(r.Violations) != tc.broken || len(r.Unneeded) != tc.unneeded {
+					t.Errorf("violations %v, unneeded excuses %v; want %d and %d", r.Violations, r.Unneeded, tc.broken, tc.unneeded)
+				}
+			})
+		})
+	}
+}
+
+// TestExcusesAreUpstreams explores the worlds of excuses with upstream's programs alone: what they
+// do wrong beside ours, they do wrong there too.
+func TestExcusesAreUpstreams(t *testing.T) {
+	if !*deep {
+		return
+	}
+	for _, world := range besideWorlds() {
+		own := slices.DeleteFunc(slices.Clone(world.Excused), func(x Excuse) bool { return x.Beside })
+		if len(own) == 0 {
+			continue
+		}
+		world = upstreamPair(world)
+		world.Name, world.Excused, world.Admission = world.Name+", upstream alone", own, true
+		t.Run(world.Name, func(t *testing.T) {
+			explore(t, Limits{States: 1_000_000}, []Config{world}, func(r Result) {
+				if len(r.Unneeded) > 0 || !r.Complete {
+					t.Errorf("complete: %v; upstream's programs alone do not: %v", r.Complete, r.Unneeded)
+				}
+			})
+		})
+	}
+}
