@@ -24,7 +24,7 @@ const attachmentsPath = "/apis/storage.k8s.io/v1/volumeattachments"
 
 // Crowds returns the large worlds of random walks.
 func Crowds() []Config {
-	return []Config{dynamicCrowd(), staticCrowd(), mixedCrowd(), formerCrowd(), lateCrowd()}
+	return []Config{dynamicCrowd(), staticCrowd(), mixedCrowd(), formerCrowd(), lateCrowd(), lyingCrowd(), switchedCrowd()}
 }
 
 // crowd has many claims and volumes, faults of all kinds, and users who do everything as often as
@@ -78,6 +78,20 @@ func lateCrowd() Config {
 func provisioned(volume *v1.PersistentVolume) {
 	provisionedBy(volume)
 	volume.Finalizers = []string{string(finalizer.External)}
+}
+
+// lyingCrowd has a driver that does not always answer what it did.
+func lyingCrowd() Config {
+	c := dynamicCrowd()
+	c.Name, c.Lies = "crowd with a driver that lies", 10
+	return c
+}
+
+// switchedCrowd has programs whose gate is switched.
+func switchedCrowd() Config {
+	c := mixedCrowd()
+	c.Name, c.Switches = "crowd with switched gates", 10
+	return c
 }
 
 func newClassNamed(name string, policy v1.PersistentVolumeReclaimPolicy) creation {

@@ -19,6 +19,8 @@ type Step struct {
 	Says string
 	// Free: the step needs no fault and no user, so it happens sooner or later.
 	Free bool
+	// Later: the step waits for a time, such as a backoff.
+	Later bool
 	// Local: no other program can notice the step, so nothing else is explored before it.
 	Local bool
 	// Program is the number of the program that takes the step.
@@ -313,7 +315,7 @@ func (w *world) passes(s *State, i int) ([]Step, error) {
 		case w.config.Eager && !key.Later: // no other program notices a pass without calls
 			return []Step{{After: after, Says: says, Free: true, Local: true, Stuck: stuck}}, nil
 		default:
-			all = append(all, Step{After: after, Says: says, Free: true, Stuck: stuck})
+			all = append(all, Step{After: after, Says: says, Free: true, Later: key.Later, Stuck: stuck})
 		}
 	}
 	return all, nil

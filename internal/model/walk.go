@@ -1,8 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
-	"math/rand/v2"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -21,6 +22,8 @@ const (
 	Fail      Kind = "fail"
 	Stall     Kind = "stall"
 	Hour      Kind = "hour"
+	Lie       Kind = "lie"
+	Switch    Kind = "switch"
 )
 
 // Disturbance is a disturbance after so many steps without one. Pick selects one of those that
@@ -29,19 +32,6 @@ type Disturbance struct {
 	After int
 	Kind  Kind
 	Pick  int
-}
-
-// Walk is one way through a world: the seed decides what happens by itself.
-type Walk struct {
-	Seed         uint64
-	Disturbances []Disturbance
-}
-
-// Walked is how a walk went.
-type Walked struct {
-	Steps int
-	// Violation is what the walk ended with, nil for nothing wrong.
-	Violation *Violation
 }
 
 // Limits of a walk.
@@ -57,85 +47,108 @@ const (
 	restSteps = 20_000
 )
 
-// walker walks through the states of a world, and never goes back.
-type walker struct {
+// Walker walks through a world, and never goes back.
+type Walker struct {
 	*world
 	programs []*process.Forward
 	state    *State
-	random   *rand.Rand
-	walked   Walked
-	story    []string
-	clock    time.Time
+	// seed decides which of the possible steps comes next, taken how often a step was taken.
+	seed  uint64
+	taken map[string]uint64
+	clock time.Time
+	story []string
+	// Rules are the rules that end the walk, nil for all.
+	Rules []string
+	// Steps counts the steps.
+	Steps int
+	// Violation is what the walk ended with, nil for nothing wrong.
+	Violation *Violation
 }
 
-// Walk goes one way through the world of the configuration, and then lets the world come to
-// rest without faults. It is called within a bubble of testing/synctest, with a lab of its own.
-func (l *Lab) Walk(config Config, walk Walk) (Walked, error) {
+// NewWalker returns a walker at the start of the world. It is used within a bubble of
+// testing/synctest, with a lab of its own.
+func (l *Lab) NewWalker(config Config, seed uint64) (*Walker, error) {
 	config.Eager = false // what a pass does is known only once it is taken
-	w := &walker{world: &world{Lab: l, config: config}, random: rand.New(rand.NewPCG(walk.Seed, 0)), clock: time.Now()}
+	w := &Walker{world: &world{Lab: l, config: config}, seed: seed, taken: map[string]uint64{}, clock: time.Now()}
 	for _, program := range config.Programs {
 		forward, err := process.NewForward(program.Build)
 		if err != nil {
-			return Walked{}, err
+			return nil, err
 		}
-		defer forward.Keep()
 		w.programs, w.machines = append(w.programs, forward), append(w.machines, forward)
 	}
 	w.state = w.initial()
-	err := w.disturb(walk.Disturbances)
-	if err == nil && !w.isOver() {
-		err = w.rest()
+	return w, nil
+}
+
+// Close ends all processes.
+func (w *Walker) Close() {
+	for _, program := range w.programs {
+		program.Keep()
 	}
-	if err != nil {
-		w.fail(finding{rule: "Error", sentence: err.Error()})
-	}
-	return w.walked, nil
 }
 
 // isOver reports whether a rule is broken.
-func (w *walker) isOver() bool { return w.walked.Violation != nil }
+func (w *Walker) isOver() bool { return w.Violation != nil }
 
-func (w *walker) fail(f finding) {
-	if w.walked.Violation == nil {
-		w.walked.Violation = &Violation{Rule: f.rule, Sentence: f.sentence, Story: w.story}
+func (w *Walker) fail(f finding) {
+	if w.Violation == nil && (w.Rules == nil || slices.Contains(w.Rules, f.rule)) {
+		w.Violation = &Violation{Rule: f.rule, Sentence: f.sentence, Story: w.story}
 	}
 }
 
-// disturb walks along the disturbances.
-func (w *walker) disturb(all []Disturbance) error {
-	for _, d := range all {
-		for range d.After {
-			if err := w.goOn(); err != nil || w.isOver() {
-				return err
-			}
+// marks precede the lines of a story; true for what happens by itself.
+var marks = map[bool]string{true: "  ", false: "! "}
+
+// Disturb walks until the disturbance has happened, or turns out to be impossible for long. It reports
+// whether nothing was wrong.
+func (w *Walker) Disturb(d Disturbance) bool {
+	if err := w.disturb(d); err != nil {
+		w.fail(finding{rule: "Error", sentence: err.Error()})
+	}
+	return !w.isOver()
+}
+
+func (w *Walker) disturb(d Disturbance) error {
+	for range d.After {
+		if err := w.goOn(); err != nil || w.isOver() {
+			return err
 		}
-		for range patience {
-			done, err := w.try(d)
-			if err == nil && !done {
-				err = w.goOn()
-			}
-			if err != nil || w.isOver() {
-				return err
-			}
-			if done {
-				break
-			}
+	}
+	for range patience {
+		done, err := w.try(d)
+		if err == nil && !done {
+			err = w.goOn()
+		}
+		if done || err != nil || w.isOver() {
+			return err
 		}
 	}
 	return nil
 }
 
 // goOn takes a step that happens by itself, if there is one.
-func (w *walker) goOn() error {
+func (w *Walker) goOn() error {
 	steps, _, err := w.stepsOfKind("")
 	if err != nil || len(steps) == 0 {
 		return err
 	}
-	return w.take(steps[w.random.IntN(len(steps))])
+	return w.take(slices.MinFunc(steps, func(a, b Step) int { return cmp.Compare(w.rank(a), w.rank(b)) }))
+}
+
+// rank returns a number that depends only on the seed, the step, and how often it was taken: a walk
+// with a step less is as similar as possible. A step that waits for a time seldom comes first.
+func (w *Walker) rank(step Step) uint64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, w.seed, w.taken[step.Says], step.Says)
+	if step.Later {
+		return h.Sum64() | 0xf<<60
+	}
+	return h.Sum64()
 }
 
 // try takes a step of the disturbance. It reports whether there is one.
-func (w *walker) try(d Disturbance) (bool, error) {
+func (w *Walker) try(d Disturbance) (bool, error) {
 	steps, forced, err := w.stepsOfKind(d.Kind)
 	switch {
 	case err != nil:
@@ -149,18 +162,18 @@ func (w *walker) try(d Disturbance) (bool, error) {
 }
 
 // stepsOfKind returns the steps of the programs that are of the kind.
-func (w *walker) stepsOfKind(kind Kind) (steps []Step, forced bool, err error) {
+func (w *Walker) stepsOfKind(kind Kind) (steps []Step, forced bool, err error) {
 	steps, forced, err = w.programSteps(w.state)
 	return slices.DeleteFunc(steps, func(step Step) bool { return w.kindOf(step) != kind }), forced, err
 }
 
 // isWaiting reports whether a program waits for an answer.
-func (w *walker) isWaiting() bool {
+func (w *Walker) isWaiting() bool {
 	return w.isSending() || slices.ContainsFunc(w.state.instances, func(i instance) bool { return i.former != process.Off })
 }
 
 // tryUser takes the action of a user with the number, or the next possible one.
-func (w *walker) tryUser(pick int) (bool, error) {
+func (w *Walker) tryUser(pick int) (bool, error) {
 	for n := range w.config.Users {
 		i := (pick + n) % len(w.config.Users)
 		step, possible := w.userStep(w.state, i)
@@ -178,7 +191,7 @@ func (w *walker) tryUser(pick int) (bool, error) {
 }
 
 // kindOf returns what disturbance the step of a program is, "" for what happens by itself.
-func (w *walker) kindOf(step Step) Kind {
+func (w *Walker) kindOf(step Step) Kind {
 	now, after := w.state, step.After
 	switch {
 	case after.crashes < now.crashes:
@@ -191,6 +204,10 @@ func (w *walker) kindOf(step Step) Kind {
 		return Stall
 	case after.hours < now.hours:
 		return Hour
+	case after.lies < now.lies:
+		return Lie
+	case after.switches < now.switches:
+		return Switch
 	case after.interruptions < now.interruptions:
 		return Interrupt
 	}
@@ -198,7 +215,7 @@ func (w *walker) kindOf(step Step) Kind {
 }
 
 // take takes a step, and checks it.
-func (w *walker) take(step Step) error {
+func (w *Walker) take(step Step) error {
 	before, after := w.state, step.After.clone()
 	for i, program := range w.programs {
 		for _, state := range []process.State{after.instances[i].local, after.instances[i].former} {
@@ -221,8 +238,9 @@ func (w *walker) take(step Step) error {
 		after.current = 0
 	}
 	step.After, w.state = after, after
-	w.walked.Steps++
-	w.story = append(w.story, step.Says)
+	w.Steps++
+	w.story = append(w.story, marks[step.Free]+step.Says)
+	w.taken[step.Says]++
 	for _, f := range w.broken(before, step) {
 		w.fail(f)
 	}
@@ -233,19 +251,19 @@ func (w *walker) take(step Step) error {
 }
 
 // pass lets time pass, until a program sends a call: no call waits for hours.
-func (w *walker) pass(seconds int) {
+func (w *Walker) pass(seconds int) {
 	for end := time.Now().Add(time.Duration(seconds) * time.Second); time.Now().Before(end) && !w.isSending(); {
 		<-time.After(min(timeSlice, time.Until(end)))
 		w.refresh()
 	}
 }
 
-func (w *walker) isSending() bool {
+func (w *Walker) isSending() bool {
 	return slices.ContainsFunc(w.programs, (*process.Forward).IsSending)
 }
 
 // refresh lets all programs do what the time that has passed makes them do.
-func (w *walker) refresh() {
+func (w *Walker) refresh() {
 	for now := time.Now(); now.After(w.clock); now = time.Now() {
 		w.clock = now
 		for _, program := range w.programs {
@@ -254,9 +272,16 @@ func (w *walker) refresh() {
 	}
 }
 
-// rest lets the world come to rest without faults: all that happens by itself happens in turn,
-// until nothing has an effect any more.
-func (w *walker) rest() error {
+// Rest lets the world come to rest without faults: all that happens by itself happens in turn,
+// until nothing has an effect any more. It reports whether nothing was wrong.
+func (w *Walker) Rest() bool {
+	if err := w.rest(); err != nil {
+		w.fail(finding{rule: "Error", sentence: err.Error()})
+	}
+	return !w.isOver()
+}
+
+func (w *Walker) rest() error {
 	w.endFaults()
 	taken := map[string]int{}
 	for range restSteps {
@@ -289,17 +314,19 @@ func (w *walker) rest() error {
 }
 
 // endFaults leaves no fault to come, and keeps which ones there were.
-func (w *walker) endFaults() {
+func (w *Walker) endFaults() {
 	s := w.state.clone()
 	w.config.Crashes -= int(s.crashes)
 	w.config.Losses -= int(s.losses)
 	w.config.Errors -= int(s.errors)
-	s.crashes, s.losses, s.errors, s.hours, s.interruptions, s.stalls = 0, 0, 0, 0, 0, 0
+	w.config.Lies -= int(s.lies)
+	w.config.Switches -= int(s.switches)
+	s.crashes, s.losses, s.errors, s.hours, s.lies, s.switches, s.interruptions, s.stalls = 0, 0, 0, 0, 0, 0, 0, 0
 	w.state = s
 }
 
 // seldomest returns the number of the step that was taken least often, -1 for none.
-func (w *walker) seldomest(steps []Step, taken map[string]int) int {
+func (w *Walker) seldomest(steps []Step, taken map[string]int) int {
 	next := -1
 	for i, step := range steps {
 		if next < 0 || taken[step.Says] < taken[steps[next].Says] {
