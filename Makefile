@@ -106,13 +106,16 @@ test-unit: ## Run the unit tests, with the race detector if there is a C compile
 
 # Without the race detector: one goroutine works at a time, and there are millions of states.
 .PHONY: test-model
-test-model: ## Explore the small worlds of the model, and find the known bugs
-	@echo "exploring small worlds (about two minutes)"
+test-model: ## Explore the small worlds of the model, walk through large ones, and find the known bugs
+	@echo "exploring small worlds (about three minutes)"
 	@go test -count=1 -timeout 30m ./internal/model
 
+# For how long "make model" walks at random.
+RANDOM_TIME := 10m
+
 .PHONY: model
-model: mutants ## Explore all worlds of the model and run its mutants (hours); ONLY and MUTANTS choose some
-	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestMutants' -deep -only '$(ONLY)' -mutants '$(MUTANTS)'
+model: mutants ## Explore all worlds of the model, walk at random for RANDOM_TIME, run the mutants (hours); ONLY and MUTANTS choose some
+	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestMutants|TestRandomWalks$$' -deep -only '$(ONLY)' -mutants '$(MUTANTS)' -random $(RANDOM_TIME) -disturbances 150
 
 # All mutants are in one binary, which selects one of them when it runs.
 .PHONY: mutants

@@ -355,7 +355,7 @@ func (w *world) waits(s *State, i int) ([]Step, error) {
 			return nil, err
 		}
 		if after.instances[i].local != s.instances[i].local {
-			all = append(all, Step{After: after, Says: "a minute passes for " + w.config.Programs[i].Name, Free: true, Stuck: stuck})
+			all = append(all, Step{After: after, Says: "a minute passes for " + w.config.Programs[i].Name, Free: true, Later: true, Stuck: stuck})
 		}
 	}
 	if s.hours == 0 {
