@@ -153,8 +153,8 @@ func actorOf(user string) check.Actor {
 }
 
 // broken returns the rules that were broken during the run, and those that are broken at its
-// end. stored are the disks; restored tells whether etcd was restored.
-func (r *recorder) broken(stored map[string]string, driver string, restored bool) []string {
+// end. stored are the disks. The request of a clone whose source and claim are gone stays unresolved.
+func (r *recorder) broken(stored map[string]string, driver string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	disks := make([]check.Disk, 0, len(stored))
@@ -163,7 +163,7 @@ func (r *recorder) broken(stored map[string]string, driver string, restored bool
 	}
 	found := r.history.Violations()
 	found = append(found, r.history.AtRest(disks, check.Wanted{
-		Driver: driver, Honor: true, Upstream: r.upstream || restored, Classes: []string{classDelete, classRetain, classWait},
+		Driver: driver, Honor: true, Unresolved: true, Classes: []string{classDelete, classRetain, classWait},
 	})...)
 	var texts []string
 	for _, violation := range found {

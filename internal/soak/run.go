@@ -134,7 +134,7 @@ func (c *chaos) result(l left, rate float64) Result {
 	}
 	r.Lost = c.report("lost", c.lost())
 	if stored, err := c.world.disks.stored(); err == nil {
-		r.Broken = c.view.record.broken(stored, c.world.disks.driver.DriverName, len(c.unrecorded) > 0)
+		r.Broken = c.view.record.broken(stored, c.world.disks.driver.DriverName)
 	}
 	for _, text := range r.Broken {
 		fmt.Fprintf(c.world.config.Out, "rule broken (seed %d): %s\n", r.Seed, text)

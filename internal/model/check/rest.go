@@ -20,9 +20,9 @@ type Wanted struct {
 	Driver string
 	// Honor is the gate HonorPVReclaimPolicy of the provisioner.
 	Honor bool
-	// Upstream: an upstream program took part, or a user restored a backup, so that
-	// unresolved journal entries may remain for an administrator.
-	Upstream bool
+	// Unresolved: unresolved journal entries may remain for an administrator, for an upstream program
+	// took part, a user restored a backup, or the driver refuses some requests for ever.
+	Unresolved bool
 	// Classes are the storage classes that the driver can provision now.
 	Classes []string
 	// Exempt are the UIDs of objects that users left in a state of their own choice.
@@ -203,7 +203,7 @@ func (r *rest) boundTo(claim *v1.PersistentVolumeClaim) {
 
 // entry checks one journal entry.
 func (r *rest) entry(entry *journal.Entry) {
-	if entry.Unresolved == nil || !r.wanted.Upstream && !entry.CustodyBroken {
+	if entry.Unresolved == nil || !r.wanted.Unresolved && !entry.CustodyBroken {
 		r.report.add(EntryLeft, "journal entry of claim "+entry.Namespace+"/"+entry.Name, "for volume %s is left", entry.VolumeName())
 	}
 }

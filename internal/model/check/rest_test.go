@@ -28,9 +28,9 @@ func waiting(s *Snapshot) {
 }
 
 var (
-	gateOff  = Wanted{Driver: driver, Classes: []string{class}}
-	upstream = Wanted{Driver: driver, Honor: true, Upstream: true}
-	exempt   = Wanted{Driver: driver, Honor: true, Exempt: []types.UID{"volume-" + name, claimUID}}
+	gateOff      = Wanted{Driver: driver, Classes: []string{class}}
+	administered = Wanted{Driver: driver, Honor: true, Unresolved: true}
+	exempt       = Wanted{Driver: driver, Honor: true, Exempt: []types.UID{"volume-" + name, claimUID}}
 )
 
 // rebound is a claim that is bound to a second volume.
@@ -98,8 +98,8 @@ var restCases = map[string]restCase{
 	"disk of an unresolved entry":                  {[]edit{noVolume, noClaim, entry(unresolved, custodyBroken)}, wanted, nil},
 	"journal entry":                                {[]edit{entry()}, wanted, []Rule{EntryLeft}},
 	"unresolved entry":                             {[]edit{entry(unresolved)}, wanted, []Rule{EntryLeft}},
-	"unresolved entry beside upstream":             {[]edit{entry(unresolved)}, upstream, nil},
-	"journal entry beside upstream":                {[]edit{entry()}, upstream, []Rule{EntryLeft}},
+	"unresolved entry that may remain":             {[]edit{entry(unresolved)}, administered, nil},
+	"journal entry beside unresolved ones":         {[]edit{entry()}, administered, []Rule{EntryLeft}},
 	"bound volume without a disk":                  {[]edit{noDisk}, wanted, []Rule{DiskMissing}},
 	"bound volume without a disk, the driver lied": {[]edit{noDisk, givenUp}, wanted, nil},
 	"bound volume without a handle":                {[]edit{noDisk, volume(func(v *v1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "" })}, wanted, nil},
