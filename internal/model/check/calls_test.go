@@ -91,6 +91,7 @@ var callCases = map[string]stepCase{
 	"the same in broken custody":                     {[]edit{unprovisioned, noClaim, entry(custodyBroken)}, made, creation, nil, []Rule{BrokenCustody}},
 	"claim exists, custody is broken":                {[]edit{unprovisioned, entry(custodyBroken)}, made, creation, nil, nil},
 	"disk is created for a Bound claim":              {[]edit{noVolume, noDisk, entry()}, made, creation, nil, []Rule{CreatedForBound}},
+	"the same, bound to another volume":              {[]edit{noVolume, noDisk, entry(), claim(func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" })}, made, creation, nil, nil},
 	"disk is created for a Lost claim":               {[]edit{noVolume, noDisk, entry(), lost}, made, creation, nil, []Rule{CreatedForBound}},
 	"claim was bound after the live read":            {[]edit{noVolume, noDisk, entry()}, made, creation, []edit{unprovisioned}, nil},
 	"no entry":                                       {[]edit{unprovisioned, calling(true)}, made, creation, nil, []Rule{CreatedWithoutEntry}},

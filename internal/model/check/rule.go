@@ -33,7 +33,8 @@ const (
 	// CreatedUnwanted: a disk was created for a claim that is gone, and no entry names it.
 	// journal.md, "After a restart".
 	CreatedUnwanted
-	// CreatedForBound: a disk was created for a claim that is Bound or Lost. journal.md,
+	// CreatedForBound: a disk was created for a claim that is Bound to the volume of the disk,
+	// or Lost with it. A second volume of a claim is reclaimed. journal.md,
 	// invariant 7.
 	CreatedForBound
 	// CreatedWithoutEntry: a disk was created without a journal entry. journal.md, invariant 1.
