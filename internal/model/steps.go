@@ -122,8 +122,12 @@ func (w *world) move(s *State, i int, former bool, input process.Input, text str
 // settle changes the state for what a program has ended.
 func (w *world) settle(s *State, i int) {
 	here := &s.instances[i]
-	if former := w.machines[i].Local(here.former); former.Stuck != "" || !former.Busy && len(former.Calls) == 0 { // it starts nothing any more
+	if former := w.machines[i].Local(here.former); former.Ended || former.Stuck != "" || !former.Busy && len(former.Calls) == 0 { // it starts nothing any more
 		here.former = process.Off
+	}
+	if w.local(s, i).Ended {
+		*s = *w.stopped(s, i)
+		here = &s.instances[i]
 	}
 	if !s.isBusy(w, i) {
 		here.read = nil

@@ -48,6 +48,8 @@ type actor struct {
 	// those that have not ended.
 	passes  chan int
 	working []int
+	// ended: the program ended itself.
+	ended bool
 	// failed is the error of the start.
 	failed error
 }
@@ -74,6 +76,7 @@ func newActor(build Build, client kubernetes.Interface, options Options) (*actor
 		a.informers[resource] = newInformer()
 		env.Informers[resource] = a.informers[resource]
 	}
+	env.End = func(error) { a.ended = true }
 	env.Filter = func(resource string, keep func(runtime.Object) bool) { a.informers[resource].keep = keep }
 	var err error
 	if a.program, err = build(env); err != nil {

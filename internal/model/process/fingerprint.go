@@ -62,7 +62,7 @@ func (a *actor) fingerprint() string {
 		due, later := loop.Keys()
 		fmt.Fprint(&p.out, loop.Name(), due, later)
 	}
-	fmt.Fprint(&p.out, sortedNames(a.listed))
+	fmt.Fprint(&p.out, sortedNames(a.listed), a.ended)
 	return p.out.String()
 }
 

@@ -62,6 +62,8 @@ type Local struct {
 	Keys []Key
 	// Pending: the program does something when time passes.
 	Pending bool
+	// Ended: the program has ended itself.
+	Ended bool
 	// Stuck is why the program cannot go on, "" if it can.
 	Stuck string
 
@@ -211,7 +213,7 @@ func (m *Machine) record(a *actor, before State, input Input, stuck error) State
 
 // local returns what is known of the state that the actor is in.
 func (a *actor) local() Local {
-	local := Local{Busy: len(a.working) > 0, Working: slices.Clone(a.working)}
+	local := Local{Ended: a.ended, Busy: len(a.working) > 0, Working: slices.Clone(a.working)}
 	if a.program.Pending != nil {
 		local.Pending = a.program.Pending()
 	}

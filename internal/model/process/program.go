@@ -26,6 +26,8 @@ type Env struct {
 	// Filter has an informer leave out objects, as the filtered informers of a program do. It
 	// is called while the program is built.
 	Filter func(resource string, keep func(object runtime.Object) bool)
+	// End ends the process, which cannot go on.
+	End func(error)
 	// Streamed reports whether the version of a claim came by a watch, not by a list.
 	Streamed func(version string) bool
 	Options

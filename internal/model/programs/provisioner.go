@@ -50,7 +50,7 @@ func engineConfig(env *process.Env) engine.Config {
 		Client: env.Client, Driver: backend.Driver, Translator: migration.New().For(process.DriverName), Settings: settings,
 	})
 	return engine.Config{
-		Client: env.Client, Workers: 1, End: func(error) {},
+		Client: env.Client, Workers: 1, End: env.End,
 		Journal: store.Config{
 			Client: env.Client, Journal: journal.Journal{Namespace: Namespace, Driver: process.DriverName},
 			Holder: holder(env.Term), Interval: 1, Off: !env.Journaled, Metrics: store.NewMetrics(),
