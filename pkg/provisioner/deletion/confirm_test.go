@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
@@ -42,25 +43,14 @@ func TestRetainCountsUntilDeleteVolume(t *testing.T) {
 				return false, nil, nil
 			})
 			entry := tc.duringEntryRemoval
-			c, err := New(Config{
-				Client: client, Volumes: informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer(), Deleter: d, Honor: true,
-				Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("confirm"), Locks: &controller.KeyLocks{},
-				Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
-				RemoveEntry: func(context.Context, *v1.PersistentVolume) (bool, error) {
-					removed := entry
-					if removed {
-						retain()
-					}
-					entry = false
-					return removed, nil
-				},
+			err := reconcileOnce(t, client, d, volume, func(context.Context, *v1.PersistentVolume) (bool, error) {
+				removed := entry
+				if removed {
+					retain()
+				}
+				entry = false
+				return removed, nil
 			})
-			if err == nil {
-				err = c.Volumes.GetStore().Add(volume)
-			}
-			if err == nil {
-				err = c.Reconcile(t.Context(), volume.Name)
-			}
 			if err != nil || len(d.deleted) > 0 {
 				t.Errorf("deleted %v, error %v", d.deleted, err)
 			}
@@ -77,18 +67,27 @@ func TestClaimRefThatChangedIsReadAgain(t *testing.T) {
 	claim := &v1.PersistentVolumeClaim{}
 	claim.Namespace, claim.Name, claim.UID, claim.Spec.VolumeName = "ns", "new", "new", volume.Name
 	client, d := fake.NewClientset(used, claim), &directories{}
-	c, err := New(Config{
-		Client: client, Volumes: informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer(), Deleter: d, Honor: true,
-		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("claimref"), Locks: &controller.KeyLocks{},
-		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
-	})
-	if err == nil {
-		err = c.Volumes.GetStore().Add(volume)
-	}
-	if err == nil {
-		err = c.Reconcile(t.Context(), volume.Name)
-	}
+	err := reconcileOnce(t, client, d, volume, nil)
 	if err != nil || len(d.deleted) > 0 {
 		t.Errorf("deleted %v, error %v", d.deleted, err)
 	}
+}
+
+// reconcileOnce reconciles the volume, which the cache shows.
+func reconcileOnce(
+	t *testing.T, client kubernetes.Interface, d *directories, volume *v1.PersistentVolume, removeEntry func(context.Context, *v1.PersistentVolume) (bool, error),
+) error {
+	t.Helper()
+	c, err := New(Config{
+		Client: client, Volumes: informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer(), Deleter: d, Honor: true,
+		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("confirm"), Locks: &controller.KeyLocks{},
+		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second}, RemoveEntry: removeEntry,
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Volumes.GetStore().Add(volume); err != nil {
+		return err
+	}
+	return c.Reconcile(t.Context(), volume.Name)
 }
