@@ -184,48 +184,6 @@ func isAt(key server.Key, path string) bool {
 	return strings.HasSuffix(path, "/"+key.Resource) || strings.HasSuffix(path, "/"+key.Resource+"/"+key.Name)
 }
 
-// passes returns the passes that a program without work in flight can begin.
-func (w *world) passes(s *State, i int) ([]Step, error) {
-	local := w.local(s, i)
-	if s.instances[i].local == process.Off || !w.config.Programs[i].Concurrent && (local.Busy || len(local.Calls) > 0) || slices.Contains(local.Working, process.Starting) {
-		return nil, nil
-	}
-	if s.stalls >= 0 && w.isStale(s, i) {
-		return nil, nil
-	}
-	var all []Step
-	for _, key := range local.Keys {
-		if loops := w.config.Programs[i].Loops; loops != nil && !slices.Contains(loops, key.Loop) || slices.Contains(local.Working, key.Loop) {
-			continue
-		}
-		after, stuck, err := w.move(s, i, false, process.Input{Reconcile: &key}, fmt.Sprintf("reconcile %d %s", key.Loop, key.Key))
-		if err != nil {
-			return nil, err
-		}
-		says := fmt.Sprintf("%s reconciles %s in %s", w.config.Programs[i].Name, key.Key, w.machines[i].Loop(key.Loop))
-		sent := newCalls(local.Calls, w.local(after, i).Calls)
-		switch {
-		case len(sent) > 0: // nothing can come between the begin and the first answer
-			answered, err := w.answersTo(after, i, sent, false)
-			if err != nil {
-				return nil, err
-			}
-			for _, step := range answered {
-				step.Says = says + ": " + step.Says
-				all = append(all, step)
-			}
-			if w.config.Programs[i].Concurrent && slices.ContainsFunc(sent, func(call numbered) bool { return call.Create != "" }) {
-				all = append(all, Step{After: after, Says: says + ", and CreateVolume waits for its answer", Free: true, Stuck: stuck})
-			}
-		case w.config.Eager && !key.Later: // no other program notices a pass without calls
-			return []Step{{After: after, Says: says, Free: true, Local: true, Stuck: stuck}}, nil
-		default:
-			all = append(all, Step{After: after, Says: says, Free: true, Later: key.Later, Stuck: stuck})
-		}
-	}
-	return all, nil
-}
-
 // answers returns the answers that the calls of a program can get.
 func (w *world) answers(s *State, i int) ([]Step, error) {
 	if s.instances[i].local == process.Off {
@@ -241,26 +199,6 @@ func (w *world) formerAnswers(s *State, i int) ([]Step, error) {
 		return nil, nil
 	}
 	return w.answersTo(s, i, newCalls(nil, w.machines[i].Local(former).Calls), true)
-}
-
-// numbered is a call that waits for an answer, with its number.
-type numbered struct {
-	process.Call
-	number int
-}
-
-// newCalls returns the calls that did not wait before.
-func newCalls(before, now []process.Call) []numbered {
-	var sent []numbered
-	left := slices.Clone(before)
-	for number, call := range now {
-		if i := slices.Index(left, call); i >= 0 {
-			left = slices.Delete(left, i, i+1)
-			continue
-		}
-		sent = append(sent, numbered{call, number})
-	}
-	return sent
 }
 
 func (w *world) answersTo(s *State, i int, calls []numbered, former bool) ([]Step, error) {
