@@ -102,8 +102,7 @@ type Read int
 const (
 	// Cached: nothing.
 	Cached Read = iota
-	// ClaimRead: the claim. A version that came by the watch counts if no call, entry or
-	// PersistentVolume is known.
+	// ClaimRead: the claim.
 	ClaimRead
 	// BothRead: the claim, and the volume of its name.
 	BothRead

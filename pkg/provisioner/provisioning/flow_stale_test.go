@@ -95,3 +95,14 @@ func TestLateEntryIsReadAfterFailedTry(t *testing.T) {
 		}
 	}
 }
+
+// The watch of claims is late: it shows a claim that is gone, and that this process has forgotten. A
+// user keeps the disk of its volume.
+func TestForgottenClaimOfLateWatchGetsNoVolume(t *testing.T) {
+	f := newFlow(t)
+	f.Streamed = func(string) bool { return true }
+	f.must(f.client.CoreV1().PersistentVolumeClaims("ns").Delete(t.Context(), "claim", metav1.DeleteOptions{}))
+	f.reconcileDeleted(false)
+	f.reconcileDeleted(false) // the first time it was forgotten
+	f.expect(0, 0, 0, 0)
+}

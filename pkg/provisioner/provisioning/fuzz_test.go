@@ -57,7 +57,7 @@ func newFuzzed(f *testing.F) (*Controller, fuzzcache.Caches) {
 }
 
 // The state of any claim and memory is known and the same each time. The driver is called
-// only for a claim that was read live or came by a watch event, and with a durable entry
+// only for a claim that was read live, and with a durable entry
 // where the journal is on.
 func FuzzState(f *testing.F) {
 	fuzzobj.AddSeeds(f, 100, 250)

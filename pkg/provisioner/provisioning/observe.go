@@ -72,15 +72,11 @@ func (c *Controller) observe(key string) (*observation, error) {
 	if !gone && !c.versions.IsFresh(claim) {
 		return nil, controller.ErrStaleCache
 	}
-	o := &observation{claim: claim, gone: gone, name: c.VolumeName(claim), record: r, began: time.Now()}
-	if c.isFresh(o) {
-		o.read = provision.ClaimRead
-	}
-	return o, nil
+	return &observation{claim: claim, gone: gone, name: c.VolumeName(claim), record: r, began: time.Now()}, nil
 }
 
-// isFresh reports whether a live read of the claim is unnecessary: the claim came by a watch
-// event, and it has no earlier call, no entry and no PersistentVolume.
+// isFresh reports whether a live read of the selected node is unnecessary: the claim came by a
+// watch event, and it has no earlier call, no entry and no PersistentVolume.
 func (c *Controller) isFresh(o *observation) bool {
 	r := o.record
 	return !o.gone && c.Streamed != nil && c.Streamed(o.claim.ResourceVersion) &&
