@@ -100,7 +100,7 @@ func (r *report) created(name string) {
 		r.add(CreatedUnwanted, "disk "+name, "is created, and neither its claim nor a journal entry exists")
 	case claim == nil && entry.CustodyBroken:
 		r.add(BrokenCustody, "disk "+name, "is created for a claim that is gone, by an entry in broken custody")
-	case claim != nil && !storage.NeverBound(claim) && claim.Spec.VolumeName == name:
+	case claim != nil && !storage.NeverBound(claim) && (claim.Spec.VolumeName == name || claim.Spec.VolumeName == ""):
 		r.add(CreatedForBound, "disk "+name, "is created, and %s is %s", nameOfClaim(claim), claim.Status.Phase)
 	}
 	if entry == nil && r.step.Journaled {

@@ -34,8 +34,7 @@ const (
 	// journal.md, "After a restart".
 	CreatedUnwanted
 	// CreatedForBound: a disk was created for a claim that is Bound to the volume of the disk,
-	// or Lost with it. A second volume of a claim is reclaimed. journal.md,
-	// invariant 7.
+	// or Lost with it. A second volume of a claim is reclaimed. journal.md, invariant 7.
 	CreatedForBound
 	// CreatedWithoutEntry: a disk was created without a journal entry. journal.md, invariant 1.
 	CreatedWithoutEntry
