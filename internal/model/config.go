@@ -21,6 +21,9 @@ type Config struct {
 	// Objects exist at the start; Disks are the volumes in storage, by their handles.
 	Objects []server.Object
 	Disks   []string
+	// States bounds the exploration of a large world to its first states, breadth-first; 0 explores
+	// all.
+	States int
 	// Users are what users can do, each once.
 	Users []UserAction
 	// Crashes, Losses, Errors and Hours are how often a program crashes or loses its lease, an

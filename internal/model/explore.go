@@ -16,7 +16,9 @@ type Result struct {
 	Locals, Replays, Ended int
 	Took                   time.Duration
 	// Complete: every reachable state was explored.
-	Complete   bool
+	Complete bool
+	// Bounded: the exploration ended at the number of states of the configuration.
+	Bounded    bool
 	Violations []Violation
 	// Unneeded are the excuses of the configuration that no violation needed.
 	Unneeded []Excuse
@@ -107,6 +109,10 @@ func (l *Lab) Explore(config Config, limits Limits) (Result, error) {
 func (e *explorer) enough() bool {
 	if e.limits.States > 0 && len(e.nodes) > e.limits.States {
 		e.result.Complete = false
+		return true
+	}
+	if e.config.States > 0 && len(e.nodes) > e.config.States {
+		e.result.Complete, e.result.Bounded = false, true
 		return true
 	}
 	if slices.ContainsFunc(e.result.Violations, func(v Violation) bool { return slices.Contains(e.limits.Until, v.Rule) }) {

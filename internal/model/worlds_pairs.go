@@ -13,7 +13,7 @@ func volumeOf(claim string) string {
 // the one whose name comes first is deleted first.
 func twoClaims(policy v1.PersistentVolumeReclaimPolicy) Config {
 	c := base("two claims, "+string(policy), newClass(policy), newClaim("one", class), newClaim("two", class))
-	c.Users = []UserAction{deleteClaim("one"), deleteClaimAfter("two", "one")}
+	c.Users, c.States = []UserAction{deleteClaim("one"), deleteClaimAfter("two", "one")}, 300_000
 	return c
 }
 
