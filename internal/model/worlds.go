@@ -142,7 +142,7 @@ func Groups() []Group {
 			worldsOf(oneClaim(v1.PersistentVolumeReclaimDelete)), worldsOf(oneClaim(v1.PersistentVolumeReclaimRetain)))},
 		{"overtaken", worldsOf(overtaken())},
 		{"claims", []Config{twoClaims(v1.PersistentVolumeReclaimDelete), twoClaims(v1.PersistentVolumeReclaimRetain), twoClaimsAndVolume(v1.PersistentVolumeReclaimDelete)}},
-		{"gate", []Config{switchedStatic(), switched(v1.PersistentVolumeReclaimDelete), switched(v1.PersistentVolumeReclaimRetain)}},
+		{"gate", []Config{switchedStatic(), switched(v1.PersistentVolumeReclaimDelete), switched(v1.PersistentVolumeReclaimRetain), switchedTwice()}},
 		{"driver", lied()},
 		{"again", worldsOf(recreated())},
 		{"users", slices.Concat(worldsOf(flipped()), worldsOf(stripped()), worldsOf(reused()))},

@@ -4,17 +4,24 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// switched is a claim while the gate of one program after the other, or of one program twice, is
-// switched. A user deletes the claim.
+// switched is a claim while the gate of one program is switched.
 func switched(policy v1.PersistentVolumeReclaimPolicy) Config {
 	c := dynamic(policy)
-	c.Name, c.Switches, c.Users = "gate switched, "+string(policy), 2, []UserAction{deleteClaim("data")}
+	c.Name, c.Switches = "gate switched, "+string(policy), 1
 	return c
 }
 
-// switchedStatic is the same for a volume of an administrator, which a user can delete too.
+// switchedTwice is the same for the gates of both programs, or for one gate that is switched back. A
+// user deletes the claim.
+func switchedTwice() Config {
+	c := dynamic(v1.PersistentVolumeReclaimDelete)
+	c.Name, c.Switches, c.Users, c.States = "gate switched twice, Delete", 2, []UserAction{deleteClaim("data")}, 300_000
+	return c
+}
+
+// switchedStatic is a volume of an administrator while the gates are switched twice.
 func switchedStatic() Config {
 	c := static(v1.PersistentVolumeReclaimDelete)
-	c.Name, c.Switches = "gate switched, static Delete", 2
+	c.Name, c.Switches = "gate switched twice, static Delete", 2
 	return c
 }
