@@ -2,12 +2,23 @@ package model
 
 import (
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/internal/model/check"
 )
+
+// volumeUnreleased is what pv-controller leaves to do with its gate off.
+var volumeUnreleased = Excuse{
+	Rule: check.StuckVolume, Sentence: "claim Unbound", Also: []check.Rule{check.NotBound},
+	Why: "with its gate off, pv-controller releases no volume that was deleted before its claim was bound, as kube-controller-manager does not; provisioner, with its gate on, keeps it",
+}
 
 // switched is a claim while the gate of one program is switched.
 func switched(policy v1.PersistentVolumeReclaimPolicy) Config {
 	c := dynamic(policy)
 	c.Name, c.Switches = "gate switched, "+string(policy), 1
+	if policy == v1.PersistentVolumeReclaimDelete {
+		c.Excused = []Excuse{volumeUnreleased}
+	}
 	return c
 }
 
