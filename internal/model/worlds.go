@@ -152,6 +152,7 @@ func Groups() []Group {
 		{"views", viewWorlds()},
 		{"hours", hourWorlds()},
 		{"cluster", clusterWorlds()},
+		{"late", lateWorlds()},
 		{"known", mendedBugs()},
 	}
 }
