@@ -115,7 +115,7 @@ RANDOM_TIME := 10m
 
 .PHONY: model
 model: mutants ## Explore all worlds of the model, walk at random for RANDOM_TIME, run the mutants (hours); ONLY and MUTANTS choose some
-	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestMutants|TestRandomWalks$$' -deep -only '$(ONLY)' -mutants '$(MUTANTS)' -random $(RANDOM_TIME) -disturbances 150
+	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestExcuses|TestMutants|TestRandomWalks$$' -deep -only '$(ONLY)' -mutants '$(MUTANTS)' -random $(RANDOM_TIME) -disturbances 150
 
 # All mutants are in one binary, which selects one of them when it runs.
 .PHONY: mutants
