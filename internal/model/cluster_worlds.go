@@ -28,18 +28,6 @@ func concurrentWorlds() []Config {
 	}
 }
 
-// led lets a leader lose its lease and end its last pass beside the new leader.
-func led(c Config) Config {
-	return c.with("a former leader", func(c *Config) { c.FormerLeaders, c.Crashes = true, 1 })
-}
-
-// leaderWorlds returns the worlds of former leaders.
-func leaderWorlds() []Config {
-	return []Config{
-		led(static(v1.PersistentVolumeReclaimDelete)), led(static(v1.PersistentVolumeReclaimRetain)), led(dynamic(v1.PersistentVolumeReclaimDelete)),
-	}
-}
-
 // views are the ways in which a cache follows the API server, with a watch that stalls.
 var views = []struct {
 	name string

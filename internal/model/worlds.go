@@ -148,7 +148,6 @@ func Groups() []Group {
 		{"users", slices.Concat(worldsOf(flipped()), worldsOf(stripped()), worldsOf(reused()))},
 		{"beside", besideWorlds()},
 		{"concurrent", concurrentWorlds()},
-		{"leaders", leaderWorlds()},
 		{"views", viewWorlds()},
 		{"hours", hourWorlds()},
 		{"cluster", clusterWorlds()},
