@@ -21,7 +21,7 @@ func (r *report) deleteVolume() {
 	}
 	recorded, shared := false, r.world.isShared(handle)
 	for _, volume := range r.world.Volumes {
-		if handleOf(volume) == handle {
+		if HandleOf(volume) == handle {
 			recorded = true
 			r.deletedRecorded(volume, handle, shared)
 		}
@@ -132,7 +132,7 @@ func (r *report) forgotten() {
 // policy was not Delete, or if no claim ever used the volume.
 func (r *report) forgottenVolume(volume *v1.PersistentVolume) {
 	if isDelete(volume) && refOf(volume) != "" {
-		r.suspect(handleOf(volume), "")
+		r.suspect(HandleOf(volume), "")
 	}
 }
 

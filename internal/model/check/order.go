@@ -118,7 +118,7 @@ func (v *version) names() []string {
 	switch object := v.object.(type) {
 	case *v1.PersistentVolume:
 		names = append(names, "volume "+object.Name)
-		names = named(names, "handle ", handleOf(object))
+		names = named(names, "handle ", HandleOf(object))
 		names = named(names, "claim UID ", string(refOf(object)))
 	case *v1.PersistentVolumeClaim:
 		names = append(names, "claim UID "+string(object.UID), "claim "+object.Namespace+"/"+object.Name)

@@ -77,7 +77,7 @@ func (h *History) moments(g *group) []moment {
 func leftTo(before, after *Snapshot) []string {
 	var handles []string
 	gone(before.Volumes, after.Volumes, func(volume *v1.PersistentVolume) {
-		if handle := handleOf(volume); !isDelete(volume) && after.volumeWith(handle) == nil {
+		if handle := HandleOf(volume); !isDelete(volume) && after.volumeWith(handle) == nil {
 			handles = append(handles, handle)
 		}
 	})
@@ -88,10 +88,10 @@ func leftTo(before, after *Snapshot) []string {
 // volume is gone, or has lost a finalizer of ours, or its claim.
 func abandoned(before, after *Snapshot) []string {
 	var handles []string
-	gone(before.Volumes, after.Volumes, func(volume *v1.PersistentVolume) { handles = append(handles, handleOf(volume)) })
+	gone(before.Volumes, after.Volumes, func(volume *v1.PersistentVolume) { handles = append(handles, HandleOf(volume)) })
 	changed(before.Volumes, after.Volumes, func(old, now *v1.PersistentVolume) {
 		if old != nil && (isReclaimed(old) && !isReclaimed(now) || refOf(old) != refOf(now)) {
-			handles = append(handles, handleOf(now))
+			handles = append(handles, HandleOf(now))
 		}
 	})
 	changed(before.Claims, after.Claims, func(old, now *v1.PersistentVolumeClaim) {
@@ -100,7 +100,7 @@ func abandoned(before, after *Snapshot) []string {
 		}
 		for _, volume := range after.Volumes {
 			if refOf(volume) == now.UID {
-				handles = append(handles, handleOf(volume))
+				handles = append(handles, HandleOf(volume))
 			}
 		}
 	})

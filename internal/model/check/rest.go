@@ -71,7 +71,7 @@ func (r *rest) volume(volume *v1.PersistentVolume) {
 	}
 	r.phase(volume, relation)
 	r.reclaimFinalizer(volume, relation)
-	if handle := handleOf(volume); relation == storage.ClaimBound && handle != "" && r.disk(handle) == nil && !slices.Contains(r.GivenUp, handle) {
+	if handle := HandleOf(volume); relation == storage.ClaimBound && handle != "" && r.disk(handle) == nil && !slices.Contains(r.GivenUp, handle) {
 		r.report.add(DiskMissing, nameOfVolume(volume), "is used by %s, and its disk %s does not exist", nameOfClaim(claim), handle)
 	}
 }
@@ -79,7 +79,8 @@ func (r *rest) volume(volume *v1.PersistentVolume) {
 // deletedVolume checks a PersistentVolume that is being deleted. A claim that is being
 // deleted too decides nothing until it is gone.
 func (r *rest) deletedVolume(volume *v1.PersistentVolume, relation storage.ClaimRelation, claim *v1.PersistentVolumeClaim) {
-	neverBound := relation == storage.ClaimUnbound && storage.HasProvisioner(volume) && claim.DeletionTimestamp == nil
+	isOver := storage.HasProvisioner(volume) || storage.PhaseOf(volume.Status.Phase).Released()
+	neverBound := relation == storage.ClaimUnbound && isOver && claim.DeletionTimestamp == nil
 	unused := relation == storage.ClaimNone || reclaim.IsReleased(relation) || neverBound
 	if ours := firstOfOurs(volume.Finalizers); ours != "" && unused && !r.isRefused(volume) {
 		r.report.add(StuckVolume, nameOfVolume(volume), "is being deleted and still has the finalizer %s (phase %s, policy %s, claim %s)",
@@ -90,7 +91,7 @@ func (r *rest) deletedVolume(volume *v1.PersistentVolume, relation storage.Claim
 // isRefused reports whether DeleteVolume waits, as the events VolumeHandleShared and
 // VolumeDelete say.
 func (r *rest) isRefused(volume *v1.PersistentVolume) bool {
-	return isDelete(volume) && (r.isShared(handleOf(volume)) || slices.Contains(r.Attached, volume.Name))
+	return isDelete(volume) && (r.isShared(HandleOf(volume)) || slices.Contains(r.Attached, volume.Name))
 }
 
 // isOver reports whether a volume with policy Delete has to be reclaimed: its claim is gone,
@@ -135,14 +136,23 @@ func (r *rest) reclaimFinalizer(volume *v1.PersistentVolume, relation storage.Cl
 		return
 	}
 	has := finalizer.Has(volume.Finalizers, finalizer.External)
-	needs := relation == storage.ClaimBound && volume.DeletionTimestamp == nil
 	may := r.wanted.Honor && isDelete(volume)
 	switch {
 	case has && !may:
 		r.report.add(WrongFinalizer, nameOfVolume(volume), "has the provisioner's finalizer with the policy %s (gate %v)",
 			volume.Spec.PersistentVolumeReclaimPolicy, r.wanted.Honor)
-	case !has && may && needs:
+	case has || !may || relation != storage.ClaimBound:
+	case volume.DeletionTimestamp == nil:
 		r.report.add(WrongFinalizer, nameOfVolume(volume), "is bound with policy Delete and has no finalizer of the provisioner")
+	case !r.wanted.Unresolved:
+		r.marked(volume)
+	}
+}
+
+// marked checks that a volume that was deleted before its finalizer was added is marked.
+func (r *rest) marked(volume *v1.PersistentVolume) {
+	if reclaim.StatusOf(volume) == reclaim.StatusNone {
+		r.report.add(WrongFinalizer, nameOfVolume(volume), "is being deleted, bound with policy Delete, and has neither the finalizer of the provisioner nor the annotation %s", reclaim.Annotation)
 	}
 }
 

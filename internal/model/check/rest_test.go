@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	. "github.com/exeunt-io/exeunt/internal/model/check"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
 
 const class = "fast"
@@ -70,7 +72,8 @@ var restCases = map[string]restCase{
 	"claim without pvc-protection":                 {[]edit{claimFinalizers()}, wanted, []Rule{Unprotected}},
 	"bound Delete volume without finalizer":        {[]edit{finalizers(pvProtection)}, wanted, []Rule{WrongFinalizer}},
 	"the same of another driver":                   {[]edit{finalizers(pvProtection)}, Wanted{Driver: "other", Honor: true}, nil},
-	"the same, too late to protect":                {[]edit{finalizers(pvProtection), deleting}, wanted, nil},
+	"the same, too late to protect":                {[]edit{finalizers(pvProtection), deleting}, wanted, []Rule{WrongFinalizer}},
+	"the same, marked for the reclaim":             {[]edit{deleting, finalizers(pvProtection), volume(marked)}, wanted, nil},
 	"the same with the gate off":                   {[]edit{finalizers(pvProtection)}, gateOff, nil},
 	"finalizer with the gate off":                  {nil, gateOff, []Rule{WrongFinalizer}},
 	"finalizer with policy Retain":                 {[]edit{policy("Retain")}, wanted, []Rule{WrongFinalizer}},
@@ -104,6 +107,10 @@ var restCases = map[string]restCase{
 	"bound volume without a disk, the driver lied": {[]edit{noDisk, givenUp}, wanted, nil},
 	"bound volume without a handle":                {[]edit{noDisk, volume(func(v *v1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "" })}, wanted, nil},
 	"disk that a user keeps is gone":               {[]edit{noVolume, noClaim, noDisk, kept}, wanted, []Rule{DiskMissing}},
+}
+
+func marked(v *v1.PersistentVolume) {
+	metav1.SetMetaDataAnnotation(&v.ObjectMeta, reclaim.Annotation, reclaim.AnnotationPending)
 }
 
 func deleted(v *v1.PersistentVolume) {

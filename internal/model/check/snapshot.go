@@ -11,8 +11,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// handleOf returns the handle of the volume's disk, "" for an unknown one.
-func handleOf(volume *v1.PersistentVolume) string {
+// HandleOf returns the handle of the volume's disk, "" for an unknown one.
+func HandleOf(volume *v1.PersistentVolume) string {
 	switch {
 	case volume.Spec.CSI != nil:
 		return volume.Spec.CSI.VolumeHandle
@@ -50,6 +50,13 @@ func (s *Snapshot) relation(volume *v1.PersistentVolume) (storage.ClaimRelation,
 func (s *Snapshot) isBound(volume *v1.PersistentVolume) bool {
 	relation, claim := s.relation(volume)
 	return relation == storage.ClaimBound && claim.Status.Phase == v1.ClaimBound
+}
+
+// isCompleted reports whether the claim that the volume refers to is bound to it, even if its status
+// does not say so yet.
+func (s *Snapshot) isCompleted(volume *v1.PersistentVolume) bool {
+	relation, claim := s.relation(volume)
+	return relation == storage.ClaimBound && claim.Annotations[storage.AnnBindCompleted] != ""
 }
 
 // disk returns the disk with the handle, nil for none.
@@ -111,7 +118,7 @@ func (s *Snapshot) claimFor(name string, entry *journal.Entry) *v1.PersistentVol
 // volumeWith returns a volume with the handle, nil for none.
 func (s *Snapshot) volumeWith(handle string) *v1.PersistentVolume {
 	for _, volume := range s.Volumes {
-		if handleOf(volume) == handle {
+		if HandleOf(volume) == handle {
 			return volume
 		}
 	}
@@ -122,7 +129,7 @@ func (s *Snapshot) volumeWith(handle string) *v1.PersistentVolume {
 func (s *Snapshot) isShared(handle string) bool {
 	count := 0
 	for _, volume := range s.Volumes {
-		if handle != "" && handleOf(volume) == handle {
+		if handle != "" && HandleOf(volume) == handle {
 			count++
 		}
 	}
@@ -166,7 +173,7 @@ func (s *Snapshot) keeps(name string) bool {
 func Kept(before, after *Snapshot) []string {
 	var kept []string
 	gone(before.Volumes, after.Volumes, func(volume *v1.PersistentVolume) {
-		handle := handleOf(volume)
+		handle := HandleOf(volume)
 		if !isDelete(volume) && after.disk(handle) != nil && after.volumeWith(handle) == nil {
 			kept = append(kept, handle)
 		}

@@ -17,8 +17,8 @@ func (r *report) createdVolume(volume *v1.PersistentVolume) {
 		return
 	}
 	claim := r.world.claim(refOf(volume))
-	if waits := claim != nil && storage.NeverBound(claim); !waits && slices.Contains(r.before.Kept, handleOf(volume)) {
-		r.add(KeptRecorded, nameOfVolume(volume), "records disk %s, which a user keeps", handleOf(volume))
+	if waits := claim != nil && storage.NeverBound(claim); !waits && slices.Contains(r.before.Kept, HandleOf(volume)) {
+		r.add(KeptRecorded, nameOfVolume(volume), "records disk %s, which a user keeps", HandleOf(volume))
 	}
 	switch protected := isReclaimed(volume); {
 	case protected && !isDelete(volume):
@@ -43,7 +43,7 @@ func (r *report) changedVolume(old, now *v1.PersistentVolume) {
 	}
 	r.changedClaimRef(old, now)
 	before, after := storage.PhaseOf(old.Status.Phase), storage.PhaseOf(now.Status.Phase)
-	if !before.Released() && after.Released() && r.world.isBound(old) {
+	if !before.Released() && after.Released() && (r.world.isBound(old) || r.world.isCompleted(old)) {
 		r.add(ReleasedEarly, nameOfVolume(now), "becomes %s while its claim is bound to it", after)
 	}
 	if finalizer.Has(old.Finalizers, finalizer.VolumeProtection) && !finalizer.Has(now.Finalizers, finalizer.VolumeProtection) {
@@ -60,8 +60,8 @@ func (r *report) ownership(old, now *v1.PersistentVolume) {
 	}
 	if old.Spec.PersistentVolumeReclaimPolicy != now.Spec.PersistentVolumeReclaimPolicy {
 		r.add(PolicyChanged, name(now), "had its policy %s, and %s wrote %s", old.Spec.PersistentVolumeReclaimPolicy, r.step.Actor, now.Spec.PersistentVolumeReclaimPolicy)
-	} else if handleOf(old) != handleOf(now) {
-		r.add(PolicyChanged, name(now), "had its handle %q changed to %q by %s", handleOf(old), handleOf(now), r.step.Actor)
+	} else if HandleOf(old) != HandleOf(now) {
+		r.add(PolicyChanged, name(now), "had its handle %q changed to %q by %s", HandleOf(old), HandleOf(now), r.step.Actor)
 	}
 	if old.DeletionTimestamp == nil && now.DeletionTimestamp != nil {
 		r.deletedVolume(old)
@@ -87,7 +87,7 @@ func (r *report) deletedVolume(old *v1.PersistentVolume) {
 	if found := find(r.world.Volumes, nil, old, 0); found != nil {
 		read = found
 	}
-	handle := handleOf(old)
+	handle := HandleOf(old)
 	exists := r.before.disk(handle) != nil
 	reclaimed := isDelete(read) || !exists && slices.Contains(r.before.Deleted, handle)
 	if !reclaimed || !storage.PhaseOf(read.Status.Phase).Released() || r.world.isBound(read) {
@@ -101,7 +101,7 @@ func (r *report) deletedVolume(old *v1.PersistentVolume) {
 // unreclaimed checks that a volume that loses the finalizer of its reclaimer has no disk. A
 // volume that refers to no claim has nothing to be reclaimed.
 func (r *report) unreclaimed(volume *v1.PersistentVolume) {
-	handle := handleOf(volume)
+	handle := HandleOf(volume)
 	if r.step.Honor && isDelete(volume) && refOf(volume) != "" && r.before.disk(handle) != nil && !r.before.isUsers(handle) {
 		r.add(FinalizerRemovedEarly, nameOfVolume(volume), "loses the finalizer of its reclaimer while disk %s exists", handle)
 	}
@@ -152,6 +152,7 @@ func (r *report) goneVolume(old *v1.PersistentVolume) {
 func (r *report) changedClaim(old, now *v1.PersistentVolumeClaim) {
 	if r.step.Actor.isOurs() {
 		r.claimOwnership(old, now)
+		r.lostClaim(old, now)
 	}
 	if old.Spec.VolumeName != "" && old.Spec.VolumeName != now.Spec.VolumeName {
 		r.add(WrongBinding, nameOfClaim(now), "named volume %s, and now names %q", old.Spec.VolumeName, now.Spec.VolumeName)
@@ -161,6 +162,18 @@ func (r *report) changedClaim(old, now *v1.PersistentVolumeClaim) {
 	}
 	if finalizer.Has(old.Finalizers, finalizer.ClaimProtection) && !finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
 		r.unprotectedClaim(old)
+	}
+}
+
+// lostClaim checks that the volume of a claim that becomes Lost is gone, or refers to another claim.
+func (r *report) lostClaim(old, now *v1.PersistentVolumeClaim) {
+	if now.Status.Phase != v1.ClaimLost || old.Status.Phase == v1.ClaimLost {
+		return
+	}
+	for _, volume := range r.world.Volumes {
+		if volume.Name == now.Spec.VolumeName && refOf(volume) == now.UID {
+			r.add(WrongBinding, nameOfClaim(now), "becomes Lost, and %s refers to it", nameOfVolume(volume))
+		}
 	}
 }
 
