@@ -5,7 +5,10 @@
 // source files, and an overlay with which "go build" and "go test" compile the copies.
 package mutant
 
-import "fmt"
+import (
+	"fmt"
+	"reflect"
+)
 
 // Mutant is one change of the source code.
 type Mutant struct {
@@ -26,8 +29,12 @@ type Mutant struct {
 var (
 	all    []Mutant
 	active int
-	// record is called with the ID of every mutant whose place is reached; nil for no record.
-	record func(id int)
+	// record is called with the ID of every mutant whose place is evaluated; nil for no record.
+	record func(id int, differs bool)
+	// compares: the record needs to know whether values differ, which takes time.
+	compares bool
+	// suspended: no mutant is active, and nothing is recorded.
+	suspended bool
 )
 
 // All returns the mutants of this binary, by ascending ID.
@@ -36,24 +43,53 @@ func All() []Mutant { return all }
 // Select activates the mutant, and none for 0.
 func Select(id int) { active = id }
 
-// Record has f called with the ID of a mutant whenever its place is evaluated; nil ends that. A
-// run without a mutant shows which mutants can make a difference at all.
-func Record(f func(id int)) { record = f }
+// Record has f called with the ID of a mutant whenever its place is evaluated; nil ends that. Differs:
+// the mutant would have another value there. A run without a mutant shows which mutants can make a
+// difference at all.
+func Record(f func(id int, differs bool)) { record, compares = f, f != nil }
 
-// On reports whether the mutant is active.
-func On(id int) bool {
-	if record != nil {
-		record(id)
+// Suspend switches the selected mutant off, and returns a function that switches it on again. The
+// model suspends the mutant while it works itself: the judge must not have the defect, too.
+func Suspend() (resume func()) { return suspend(true) }
+
+// Resume switches the selected mutant on while a program works, and returns a function that
+// restores what was before.
+func Resume() (restore func()) { return suspend(false) }
+
+func suspend(off bool) (restore func()) {
+	if active == 0 && record == nil { // explorations without mutants run at the same time
+		return func() {}
 	}
-	return id == active
+	before := suspended
+	suspended = off
+	return func() { suspended = before }
 }
+
+// On reports whether the mutant is active. It always makes a difference where On is called.
+func On(id int) bool { return isOn(id, true) }
+
+// True returns true if the mutant is active, otherwise the original.
+func True(id int, original bool) bool { return isOn(id, !original) || original }
+
+// False returns false if the mutant is active, otherwise the original.
+func False(id int, original bool) bool { return !isOn(id, original) && original }
 
 // Choose returns changed if the mutant is active, otherwise original.
 func Choose[T any](id int, changed, original T) T {
-	if On(id) {
+	if isOn(id, compares && !reflect.DeepEqual(changed, original)) {
 		return changed
 	}
 	return original
+}
+
+func isOn(id int, differs bool) bool {
+	if suspended {
+		return false
+	}
+	if record != nil {
+		record(id, differs)
+	}
+	return id == active
 }
 
 // String returns the mutant in one line.

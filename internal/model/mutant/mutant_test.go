@@ -22,15 +22,64 @@ func TestSelectedMutantIsActiveAlone(t *testing.T) {
 	}
 }
 
+func TestSuspendedMutantIsNeitherActiveNorRecorded(t *testing.T) {
+	Select(2)
+	var seen []int
+	Record(func(id int, _ bool) { seen = append(seen, id) })
+	defer Select(0)
+	defer Record(nil)
+	resume := Suspend()
+	if On(2) {
+		t.Error("mutant 2 is active while it is suspended")
+	}
+	restore := Resume()
+	if !On(2) {
+		t.Error("mutant 2 is not active after Resume")
+	}
+	restore()
+	if On(2) {
+		t.Error("mutant 2 is active after the end of Resume")
+	}
+	resume()
+	if !On(2) || !slices.Equal(seen, []int{2, 2}) {
+		t.Errorf("mutant 2 stays suspended, or recorded is %v, want [2 2]", seen)
+	}
+}
+
 func TestRecordSeesEachEvaluatedPlace(t *testing.T) {
 	var seen []int
-	Record(func(id int) { seen = append(seen, id) })
+	Record(func(id int, _ bool) { seen = append(seen, id) })
 	On(3)
 	Choose(4, 0, 1)
 	Record(nil)
 	On(5)
 	if !slices.Equal(seen, []int{3, 4}) {
 		t.Errorf("recorded %v, want [3 4]", seen)
+	}
+}
+
+func TestRecordSeesWhereMutantDiffers(t *testing.T) {
+	differs := map[int]bool{}
+	Record(func(id int, differ bool) { differs[id] = differ })
+	defer Record(nil)
+	if !True(1, true) || True(2, false) || !False(3, true) || False(4, false) || Choose(5, "a", "b") != "b" || Choose(6, "a", "a") != "a" {
+		t.Error("a value changes without an active mutant")
+	}
+	for id, want := range map[int]bool{1: false, 2: true, 3: true, 4: false, 5: true, 6: false} {
+		if differs[id] != want {
+			t.Errorf("mutant %d differs: %v, want %v", id, differs[id], want)
+		}
+	}
+}
+
+func TestActiveMutantForcesCondition(t *testing.T) {
+	defer Select(0)
+	Select(1)
+	if !True(1, false) || !True(1, true) {
+		t.Error("True does not return true")
+	}
+	if False(1, true) || False(1, false) {
+		t.Error("False does not return false")
 	}
 }
 

@@ -16,11 +16,11 @@ func (m *mutator) condition(e ast.Expr) {
 		return
 	}
 	if !m.hasDefect(e) {
-		before := fmt.Sprintf("(!%s && (", on(m.add("case removed", e, "false")))
+		before, after := isFalse(m.add("case removed", e, "false")), "))"
 		if isAtom(e) {
-			before = fmt.Sprintf("(%s || !%s && (", on(m.add("condition dropped", e, "true")), on(m.last-1))
+			before, after = isTrue(m.add("condition dropped", e, "true"))+before, after+after
 		}
-		m.wrap(e, before, "))")
+		m.wrap(e, before, after)
 	}
 	if !isEquality(e) {
 		m.operands(e)
@@ -100,9 +100,9 @@ func (m *mutator) operand(op token.Token, e ast.Expr) {
 	switch {
 	case m.hasDefect(e):
 	case op == token.LAND:
-		m.wrap(e, fmt.Sprintf("(%s || (", on(m.add("condition dropped", e, "true"))), "))")
+		m.wrap(e, isTrue(m.add("condition dropped", e, "true")), "))")
 	default:
-		m.wrap(e, fmt.Sprintf("(!%s && (", on(m.add("condition dropped", e, "false"))), "))")
+		m.wrap(e, isFalse(m.add("condition dropped", e, "false")), "))")
 	}
 	if !isEquality(e) {
 		m.operands(e)
@@ -127,7 +127,7 @@ func (m *mutator) field(e ast.Expr) {
 	if m.isConstant(e) && !m.isTrue(e) || m.hasDefect(e) {
 		return
 	}
-	m.wrap(e, fmt.Sprintf("(!%s && (", on(m.add("field left out", e, "false"))), "))")
+	m.wrap(e, isFalse(m.add("field left out", e, "false")), "))")
 	m.operands(e)
 }
 

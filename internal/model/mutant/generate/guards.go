@@ -71,6 +71,6 @@ func (m *mutator) guardCall(call *ast.CallExpr) {
 		m.insert(name.End(), "Unless")
 		m.insert(call.Lparen+1, on(m.add(g.operator, span{name.Pos(), call.End()}, "nothing"))+", ")
 	default:
-		m.wrap(call, fmt.Sprintf("(%s || ", on(m.add(g.operator, call, "true"))), ")")
+		m.wrap(call, isTrue(m.add(g.operator, call, "true")), "))")
 	}
 }

@@ -130,3 +130,9 @@ func (m *mutator) decisions(body *ast.BlockStmt) {
 }
 
 func on(id int) string { return fmt.Sprintf("mutant.On(%d)", id) }
+
+// isTrue and isFalse begin an expression that is true, or false, if the mutant is active. It
+// ends in "))".
+func isTrue(id int) string { return fmt.Sprintf("(mutant.True(%d, ", id) }
+
+func isFalse(id int) string { return fmt.Sprintf("(mutant.False(%d, ", id) }

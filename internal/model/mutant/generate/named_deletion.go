@@ -4,7 +4,6 @@ const (
 	externalDecide   = "pkg/reclaim/external/decide.go"
 	provisionDecide  = "pkg/provision/decide.go"
 	deletionExecute  = "pkg/provisioner/deletion/execute.go"
-	deletionObserve  = "pkg/provisioner/deletion/observe.go"
 	provisionObserve = "pkg/provisioner/provisioning/observe.go"
 	provisionVolume  = "pkg/provisioner/provisioning/volume.go"
 	provisionJournal = "pkg/provisioner/provisioning/journal.go"
@@ -22,7 +21,7 @@ var deletionDefects = []defect{
 		{externalDecide, "\tcase reclaim.MayReclaim(", "\tcase ON || reclaim.MayReclaim("},
 	}},
 	{"delete-after-policy-became-retain", "the volume is not read live before the driver deletes it", []change{
-		{deletionObserve, "volume, err := controller.LiveVolume(ctx, c.Client, o.volume)", "volume, err := o.volume, error(nil); if !ON { volume, err = controller.LiveVolume(ctx, c.Client, o.volume) }"},
+		{"pkg/controller/live.go", "live, err := LiveVolume(ctx, client, volume)", "live, err := volume, error(nil); if !ON { live, err = LiveVolume(ctx, client, volume) }"},
 	}},
 	{"delete-volume-again", "the success of DeleteVolume is not remembered", []change{
 		{deletionExecute, "p.volumeDeleted = true", "p.volumeDeleted = !ON"},

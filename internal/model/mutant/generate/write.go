@@ -93,8 +93,8 @@ func init() {
 		panic(err)
 	}
 	reached := make([]atomic.Bool, len(all)+1)
-	record = func(id int) {
-		if !reached[id].Swap(true) {
+	record = func(id int, _ bool) {
+		if !reached[id].Load() && !reached[id].Swap(true) {
 			fmt.Fprintln(file, id)
 		}
 	}
