@@ -18,9 +18,14 @@ func main() {
 	overlay := flag.String("overlay", "bin/mutants/overlay.json", "overlay `file` of the command generate")
 	only := flag.String("packages", "", "`folders` to test, separated by commas; all mutated packages by default")
 	match := flag.String("match", "", "run only mutants whose `text` has this in it, such as a file name or \"case removed\"")
+	killed := flag.String("killed", "", "`file` with the mutants that the model kills, a line each; they are not run")
 	workers := flag.Int("workers", 2, "tests that run at the same time")
 	flag.Parse()
 	r := &runner{overlay: *overlay, binaries: filepath.Join(filepath.Dir(*overlay), "tests"), workers: *workers, match: *match}
+	if err := r.readKilled(*killed); err != nil {
+		fmt.Fprintln(os.Stderr, "unittests:", err)
+		os.Exit(1)
+	}
 	survivors, err := r.run(folders(*only))
 	switch {
 	case err != nil:

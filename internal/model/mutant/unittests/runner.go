@@ -19,6 +19,8 @@ type runner struct {
 	workers           int
 	// match is a part of the text of each mutant that is run.
 	match string
+	// byModel has the keys of the mutants that the model kills.
+	byModel map[string]bool
 }
 
 // verdict is what the tests of its package say of a mutant.
@@ -31,7 +33,22 @@ const (
 	unreached verdict = "not reached"
 	// equivalent: no state exists in which the mutant differs.
 	equivalent verdict = "equivalent"
+	// byModel: the model kills the mutant, so the tests were not run.
+	byModel verdict = "killed by the model"
 )
+
+// readKilled reads the mutants that the model kills. A file that does not exist has none.
+func (r *runner) readKilled(file string) error {
+	r.byModel = map[string]bool{}
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read the mutants that the model kills: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		r.byModel[strings.TrimSpace(line)] = true
+	}
+	return nil
+}
 
 // run tests the packages, and returns the number of mutants that live without a reason.
 func (r *runner) run(folders []string) (survivors int, err error) {
@@ -44,11 +61,12 @@ func (r *runner) run(folders []string) (survivors int, err error) {
 		for verdict, count := range found {
 			counts[verdict] += count
 		}
-		fmt.Printf("%s: %d killed, %d survived, %d not reached, %d equivalent\n", folder, found[killed], found[survived], found[unreached], found[equivalent])
+		fmt.Printf("%s: %d killed by the model, %d by unit tests, %d survived, %d not reached, %d equivalent\n",
+			folder, found[byModel], found[killed], found[survived], found[unreached], found[equivalent])
 	}
 	survivors = counts[survived] + counts[unreached]
-	fmt.Printf("unittests: %d of %d mutants killed, %d equivalent, %d survived\n",
-		counts[killed], counts[killed]+counts[equivalent]+survivors, counts[equivalent], survivors)
+	fmt.Printf("unittests: %d of %d mutants killed, %d of them by the model, %d equivalent, %d survived\n",
+		counts[byModel]+counts[killed], counts[byModel]+counts[killed]+counts[equivalent]+survivors, counts[byModel], counts[equivalent], survivors)
 	return survivors, nil
 }
 
@@ -108,6 +126,10 @@ func (r *runner) verdicts(folder, binary string, reached map[int]bool) map[verdi
 	var running sync.WaitGroup
 	for i, m := range all {
 		if filepath.Dir(m.File) != folder || !strings.Contains(m.String(), r.match) {
+			continue
+		}
+		if r.byModel[m.Key()] {
+			found[i] = byModel
 			continue
 		}
 		slots <- struct{}{}

@@ -31,3 +31,17 @@ func TestVerdictOfMutant(t *testing.T) {
 		})
 	}
 }
+
+func TestMutantsThatTheModelKillsAreRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "killed")
+	r := &runner{}
+	if err := r.readKilled(file); err != nil || len(r.byModel) != 0 {
+		t.Errorf("without a file: %v, %v, want nothing", r.byModel, err)
+	}
+	if err := os.WriteFile(file, []byte("pkg/a.go Decide: case removed\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.readKilled(file); err != nil || !r.byModel["pkg/a.go Decide: case removed"] {
+		t.Errorf("with a file: %v, %v, want the mutant", r.byModel, err)
+	}
+}
