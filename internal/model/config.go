@@ -2,7 +2,11 @@ package model
 
 import (
 	"net/http"
+	"slices"
 	"strings"
+
+	"google.golang.org/grpc/codes"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/internal/model/server"
 )
@@ -24,6 +28,18 @@ type Config struct {
 	// States bounds the exploration of a large world to its first states, breadth-first; 0 explores
 	// all.
 	States int
+	// Kept are the handles of disks that a user keeps without a volume.
+	Kept []string
+	// GivenUp: no program has to look after these disks.
+	GivenUp bool
+	// Exempt are the UIDs of objects that users left in a state of their own choice.
+	Exempt []types.UID
+	// Partial: a program is left out, so nothing comes to rest as it should.
+	Partial bool
+	// Restarted: the programs ended at some moment before the start, so calls may be repeated.
+	Restarted bool
+	// Terms is the number of leaders that each program had before the start.
+	Terms int32
 	// Users are what users can do, each once.
 	Users []UserAction
 	// Crashes, Losses, Errors and Hours are how often a program crashes or loses its lease, an
@@ -32,6 +48,8 @@ type Config struct {
 	// Lies are how often an answer of the driver is not what it did. Switches are how often a
 	// program stops and starts with the other gate HonorPVReclaimPolicy.
 	Lies, Switches int
+	// Codes are the codes with which CreateVolume fails if a call fails, nil for a usual one.
+	Codes []codes.Code
 	// Interruptions are how often a program's pass may be interrupted by what another program,
 	// a cache or a user does; -1 for any number. A crash is no interruption.
 	Interruptions int
@@ -55,6 +73,9 @@ type Config struct {
 	Excused []Excuse
 }
 
+// diskPrefix and the name of a disk are its handle.
+const diskPrefix = "disk-of-"
+
 // UserAction is what a user, or another program, does once.
 type UserAction struct {
 	// Says is the action in a line.
@@ -65,6 +86,8 @@ type UserAction struct {
 	GivesUp bool
 	// Disk is the handle of a disk that exists from then on, "" for none.
 	Disk string
+	// Certain: it happens sooner or later.
+	Certain bool
 }
 
 // initial returns the first state.
@@ -78,8 +101,17 @@ func (w *world) initial() *State {
 	for _, object := range w.config.Objects {
 		s = w.put(s, w.slot(object.Key), w.intern(object))
 	}
+	for i := range s.instances {
+		s.instances[i].terms = w.config.Terms
+	}
 	for _, handle := range w.config.Disks {
-		s.disks = append(s.disks, w.internDisk(disk{handle: handle}))
+		s.disks = union(s.disks, w.internDisk(disk{handle: handle, name: strings.TrimPrefix(handle, diskPrefix)}))
+	}
+	for _, handle := range w.config.Kept {
+		s.kept = union(s.kept, w.diskWith(s, handle))
+	}
+	if w.config.GivenUp {
+		s.givenUp = slices.Clone(s.disks)
 	}
 	return s
 }
@@ -118,7 +150,7 @@ func (w *world) userStep(s *State, i int) (Step, bool) {
 	if action.GivesUp {
 		after.givenUp = w.givenUp(s, after.givenUp, request)
 	}
-	return Step{After: after, Says: action.Says}, true
+	return Step{After: after, Says: action.Says, Free: action.Certain}, true
 }
 
 // givenUp returns the disks that are given up once a user has changed a volume by the request,

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/exeunt-io/exeunt/internal/model/mutant"
 )
 
 // Result is what an exploration found.
@@ -81,6 +83,7 @@ type explorer struct {
 // Explore explores a configuration breadth-first, so that every story is a shortest one. It
 // is called within a bubble of testing/synctest.
 func (l *Lab) Explore(config Config, limits Limits) (Result, error) {
+	defer mutant.Suspend()()
 	w, err := newWorld(l, config)
 	if err != nil {
 		return Result{}, err
@@ -92,7 +95,7 @@ func (l *Lab) Explore(config Config, limits Limits) (Result, error) {
 			return e.result, fmt.Errorf("%s, after:\n  %s\n%w", config.Name, strings.Join(e.story(int32(i)), "\n  "), err)
 		}
 	}
-	if e.result.Complete = e.result.Complete && !e.enough(); e.result.Complete {
+	if e.result.Complete = e.result.Complete && !e.enough(); e.result.Complete && !config.Partial {
 		e.checkRest()
 		e.result.Unneeded = e.unneeded()
 	}

@@ -59,9 +59,19 @@ func (w *world) replies(s *State, i int, call process.Call) ([]reply, error) {
 	}
 	fails(s, codes.Unavailable, " fails without effect")
 	if call.Create != "" { // the claim gets no disk
-		fails(unclaimed, codes.InvalidArgument, " is refused")
+		for _, code := range w.refusals() {
+			fails(unclaimed, code, " fails with "+code.String())
+		}
 	}
 	return all, nil
+}
+
+// refusals are the codes of a driver that refuses to create a volume.
+func (w *world) refusals() []codes.Code {
+	if w.config.Codes == nil {
+		return []codes.Code{codes.InvalidArgument}
+	}
+	return w.config.Codes
 }
 
 // failure is the answer of an API server that has a problem of its own.

@@ -94,7 +94,7 @@ func (w *world) raced(s *State, program int) bool {
 
 // isFaultless reports whether nothing has failed until the state.
 func (w *world) isFaultless(s *State) bool {
-	return int(s.crashes) == w.config.Crashes && int(s.losses) == w.config.Losses && int(s.errors) == w.config.Errors &&
+	return !w.config.Restarted && int(s.crashes) == w.config.Crashes && int(s.losses) == w.config.Losses && int(s.errors) == w.config.Errors &&
 		int(s.lies) == w.config.Lies && int(s.switches) == w.config.Switches
 }
 
@@ -118,7 +118,7 @@ func (e *explorer) checkResting(id int32) {
 
 // resting returns what is wrong with a state in which the world comes to rest.
 func (w *world) resting(s *State) []finding {
-	wanted := check.Wanted{Driver: process.DriverName, Unresolved: w.config.Upstream, Classes: w.config.Classes}
+	wanted := check.Wanted{Driver: process.DriverName, Unresolved: w.config.Upstream, Classes: w.config.Classes, Exempt: w.config.Exempt}
 	for i, program := range w.config.Programs {
 		if program.Actor == check.Provisioner || program.Actor == check.UpstreamProvisioner {
 			wanted.Honor = w.honors(s, i)

@@ -155,8 +155,7 @@ func (w *world) recordRead(s *State, i int, call process.Call) *State {
 	after := s.clone()
 	here := &after.instances[i]
 	switch {
-	case s.interruptions == 0 && !w.config.FormerLeaders:
-		here.read = nil
+	case s.interruptions == 0 && !w.config.FormerLeaders && len(here.read) == 0:
 	case len(here.read) == 0:
 		here.read = s.objects
 	default:

@@ -205,8 +205,8 @@ func (w *world) volumeGone(before, after *State, volume objectID) {
 	last := cached(&w.facts.volumes, volume, func() *v1.PersistentVolume { return decodeAs[v1.PersistentVolume](w.Lab, volume) })
 	unused := !storage.PhaseOf(last.Status.Phase).Released() && last.Status.Phase != v1.VolumeBound
 	unclaimed := last.Spec.ClaimRef == nil || last.Spec.ClaimRef.UID == ""
-	if last.Spec.CSI != nil && unused && (unclaimed || !storage.IsDynamic(last)) {
-		after.givenUp = union(after.givenUp, w.diskWith(before, last.Spec.CSI.VolumeHandle))
+	if unused && (unclaimed || !storage.IsDynamic(last)) {
+		after.givenUp = union(after.givenUp, w.diskWith(before, check.HandleOf(last)))
 	}
 }
 
@@ -285,7 +285,7 @@ func (w *world) call(s *State, call process.Call) (*State, string, bool) {
 				return s, w.disks[id].handle, false
 			}
 		}
-		d := disk{name: call.Create, handle: "disk-of-" + call.Create}
+		d := disk{name: call.Create, handle: diskPrefix + call.Create}
 		after.disks = union(s.disks, w.internDisk(d))
 		return after, d.handle, true
 	}

@@ -166,11 +166,3 @@ func mendedBugs() []Config {
 	}
 	return all
 }
-
-// mutantWorlds are the worlds in which mutants are judged, the smallest first.
-func mutantWorlds() []Config {
-	return []Config{
-		static(v1.PersistentVolumeReclaimDelete), static(v1.PersistentVolumeReclaimRetain), dynamic(v1.PersistentVolumeReclaimDelete),
-		policyBeforeDeletion(), recreated(), ours(twoVolumes()), dynamic(v1.PersistentVolumeReclaimDelete).crash(), dynamic(v1.PersistentVolumeReclaimDelete).fail(),
-	}
-}

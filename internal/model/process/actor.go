@@ -94,9 +94,13 @@ func (a *actor) start(listed []server.Object) error {
 		}
 	}
 	if a.program.Run != nil {
-		go a.program.Run(a.ctx)
+		go func() {
+			if err := safely(func() error { a.program.Run(a.ctx); return nil }); err != nil {
+				a.failed = err
+			}
+		}()
 	}
-	a.pass(Starting, func() { a.failed = a.program.Start(a.ctx) })
+	a.pass(Starting, func() { a.failed = safely(func() error { return a.program.Start(a.ctx) }) })
 	return nil
 }
 
@@ -106,6 +110,16 @@ const (
 	Starting = -1
 	Beside   = -2
 )
+
+// safely returns a panic as an error: a mutant may panic, and must not end the process of the model.
+func safely(work func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return work()
+}
 
 // pass runs what may send calls.
 func (a *actor) pass(loop int, work func()) {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -206,16 +207,18 @@ func (p *printer) printVersions(written reflect.Value) {
 	fmt.Fprint(&p.out, lines)
 }
 
+// skippedByType has the answers of isSkipped so far.
+var skippedByType sync.Map
+
 func isSkipped(t reflect.Type) bool {
-	if slices.Contains(skippedTypes, t) {
-		return true
+	if skip, known := skippedByType.Load(t); known {
+		return skip == true
 	}
-	for _, prefix := range skipped {
-		if strings.HasPrefix(t.PkgPath(), prefix) && t.PkgPath() != "" {
-			return true
-		}
-	}
-	return false
+	skip := slices.Contains(skippedTypes, t) || slices.ContainsFunc(skipped, func(prefix string) bool {
+		return t.PkgPath() != "" && strings.HasPrefix(t.PkgPath(), prefix)
+	})
+	skippedByType.Store(t, skip)
+	return skip
 }
 
 // readable returns the value with an address, and readable if it is of an unexported field:

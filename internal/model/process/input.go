@@ -28,11 +28,11 @@ func (i Input) String() string {
 func (a *actor) take(input Input) error {
 	switch {
 	case input.Start != nil:
-		if err := a.start(input.Start.Listed); err != nil {
+		if err := safely(func() error { return a.start(input.Start.Listed) }); err != nil {
 			return err
 		}
 	case input.See != nil:
-		if err := a.see(*input.See, input.Listed); err != nil {
+		if err := safely(func() error { return a.see(*input.See, input.Listed) }); err != nil {
 			return err
 		}
 	case input.Reconcile != nil:

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/exeunt-io/exeunt/internal/model/mutant"
 	"github.com/exeunt-io/exeunt/internal/model/server"
 )
 
@@ -130,6 +131,7 @@ func (m *Machine) Next(state State, input Input, text string) (State, error) {
 
 // run gives the program the input in the state, and records the state after it.
 func (m *Machine) run(state State, input Input) (State, error) {
+	defer mutant.Resume()()
 	a, err := m.actorIn(state, input)
 	if err != nil {
 		return Off, err

@@ -1,9 +1,13 @@
 package programs
 
 import (
+	"context"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -59,6 +63,7 @@ func engineConfig(env *process.Env) engine.Config {
 			Client: env.Client, Claims: env.Informers["persistentvolumeclaims"], Volumes: env.Informers["persistentvolumes"],
 			Classes: env.Informers["storageclasses"], Streamed: env.Streamed, Backend: backend, Honor: env.Honor,
 			Serves:     func(provisioner string) bool { return provisioner == process.DriverName },
+			Node:       node,
 			VolumeName: func(claim *v1.PersistentVolumeClaim) string { return provision.VolumeName(settings, claim.UID) },
 			Reporter:   reporter, Metrics: counts, Backoff: backoff,
 		},
@@ -68,6 +73,14 @@ func engineConfig(env *process.Env) engine.Config {
 			Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: env.Honor,
 		},
 	}
+}
+
+// node reads a node: all nodes exist but those whose names begin with "gone".
+func node(_ context.Context, name string) (*v1.Node, error) {
+	if strings.HasPrefix(name, "gone") {
+		return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+	}
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
 }
 
 // settings are the defaults of the flags.

@@ -15,7 +15,9 @@ import (
 )
 
 // PVController builds the pv-controller, without in-tree plugins.
-func PVController(env *process.Env) (*process.Program, error) {
+func PVController(env *process.Env) (*process.Program, error) { return pvController(env) }
+
+func pvController(env *process.Env, plugins ...intree.Plugin) (*process.Program, error) {
 	caches, err := pvcache.Of(&pvcache.Caches{
 		Claims: env.Informers["persistentvolumeclaims"], Volumes: env.Informers["persistentvolumes"],
 		Classes: env.Informers["storageclasses"], Pods: env.Informers["pods"],
@@ -25,7 +27,7 @@ func PVController(env *process.Env) (*process.Program, error) {
 	}
 	controllers, err := pvcontroller.New(pvcontroller.Config{
 		Clients: pvcontroller.OneClient(env.Client), Caches: caches, Reporter: controller.NewReporter(&record.FakeRecorder{}),
-		Plugins: intree.NewSet(migration.New()), Operations: metrics.NewOperations(), Dynamic: true, Honor: env.Honor,
+		Plugins: intree.NewSet(migration.New(), plugins...), Operations: metrics.NewOperations(), Dynamic: true, Honor: env.Honor,
 	})
 	if err != nil {
 		return nil, err
