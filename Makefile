@@ -115,7 +115,7 @@ RANDOM_TIME := 10m
 
 .PHONY: model
 model: mutants ## Explore all worlds of the model, walk at random for RANDOM_TIME, run the mutants (hours); ONLY and MUTANTS choose some
-	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestExcuses|TestMutants|TestRandomWalks$$' -deep -only '$(ONLY)' -mutants '$(MUTANTS)' -random $(RANDOM_TIME) -disturbances 150
+	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestExcuses|TestMutants|TestRandomWalks$$' -deep -only '$(ONLY)' -mutants '$(MUTANTS)' -random $(RANDOM_TIME) -disturbances 150 $(if $(ONLY)$(MUTANTS),,-killed $(BIN)/mutants.killed)
 
 # All mutants are in one binary, which selects one of them when it runs.
 .PHONY: mutants
@@ -128,8 +128,8 @@ mutants-overlay:
 	@go run ./internal/model/mutant/generate -out $(BIN)/mutants
 
 .PHONY: mutants-unit
-mutants-unit: mutants-overlay ## Print which mutants the unit tests of their package kill (about 20 minutes)
-	@go run -overlay $(BIN)/mutants/overlay.json ./internal/model/mutant/unittests -overlay $(BIN)/mutants/overlay.json
+mutants-unit: mutants-overlay ## Print which mutants that the model does not kill the unit tests kill (about 20 minutes)
+	@go run -overlay $(BIN)/mutants/overlay.json ./internal/model/mutant/unittests -overlay $(BIN)/mutants/overlay.json -killed $(BIN)/mutants.killed
 
 # The time of one fuzz target. The go command instruments and compiles all packages for the first one.
 FUZZTIME := 10s
