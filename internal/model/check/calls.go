@@ -100,12 +100,17 @@ func (r *report) created(name string) {
 		r.add(CreatedUnwanted, "disk "+name, "is created, and neither its claim nor a journal entry exists")
 	case claim == nil && entry.CustodyBroken:
 		r.add(BrokenCustody, "disk "+name, "is created for a claim that is gone, by an entry in broken custody")
-	case claim != nil && !storage.NeverBound(claim) && (claim.Spec.VolumeName == name || claim.Spec.VolumeName == ""):
+	case claim != nil && wasBound(claim, name):
 		r.add(CreatedForBound, "disk "+name, "is created, and %s is %s", nameOfClaim(claim), claim.Status.Phase)
 	}
 	if entry == nil && r.step.Journaled {
 		r.add(CreatedWithoutEntry, "disk "+name, "is created without a journal entry")
 	}
+}
+
+// wasBound reports whether the claim is or was bound to the volume of the name, or to one that it does not name.
+func wasBound(claim *v1.PersistentVolumeClaim, name string) bool {
+	return !storage.NeverBound(claim) && (claim.Spec.VolumeName == name || claim.Spec.VolumeName == "")
 }
 
 // forgotten checks that every disk that was known still is.
