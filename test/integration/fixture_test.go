@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -295,7 +296,7 @@ func (m *fixture) expect(what string, got, want any) {
 	}
 }
 
-// open creates a Terminating claim whose volume exists although CreateVolume timed out.
+// open creates a claim whose volume exists although CreateVolume timed out, and deletes it: it is Terminating or gone.
 func (m *fixture) open() *v1.PersistentVolumeClaim {
 	m.T.Helper()
 	claim := m.refresh(m.createRequested())
@@ -304,7 +305,13 @@ func (m *fixture) open() *v1.PersistentVolumeClaim {
 		m.T.Error("reconcile returned no error after a timeout")
 	}
 	m.DeleteClaim(claim.Name)
-	return m.refresh(claim)
+	now, err := m.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(m.Ctx, claim.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) { // already; the cache is late
+		return claim
+	}
+	m.Must(err, "read claim")
+	m.cache(now)
+	return now
 }
 
 // runLive runs the controller on caches that follow the API server.
