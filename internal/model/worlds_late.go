@@ -11,5 +11,5 @@ func lateWorlds() []Config {
 		createClaim("data", class), setPolicy("pvc-", v1.PersistentVolumeReclaimRetain), deleteVolume("pvc-"), deleteClaim("data"),
 	}
 	c.Stalls, c.Stalling = 1, []string{"persistentvolumeclaims"}
-	return []Config{c, concurrent(c)}
+	return []Config{c}
 }
