@@ -114,8 +114,8 @@ test-model: ## Explore the small worlds of the model, walk through large ones, a
 RANDOM_TIME := 10m
 
 .PHONY: model
-model: mutants ## Explore all worlds of the model, walk at random for RANDOM_TIME, run the mutants (hours); ONLY and MUTANTS choose some
-	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestExcuses|TestMutants|TestRandomWalks$$' -deep -only '$(ONLY)' -mutants '$(MUTANTS)' -random $(RANDOM_TIME) -disturbances 150 $(if $(ONLY)$(MUTANTS),,-killed $(BIN)/mutants.killed)
+model: mutants ## Explore all worlds of the model, walk at random for RANDOM_TIME, run the mutants (hours); ONLY and MUTANTS choose some, and no walk
+	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestExcuses|TestMutants|TestRandomWalks$$' -deep -only '$(ONLY)' -mutants '$(MUTANTS)' -random $(if $(ONLY)$(MUTANTS),0s,$(RANDOM_TIME)) -disturbances 150 $(if $(ONLY)$(MUTANTS),,-killed $(BIN)/mutants.killed)
 
 # All mutants are in one binary, which selects one of them when it runs.
 .PHONY: mutants
