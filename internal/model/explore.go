@@ -22,6 +22,8 @@ type Result struct {
 	// Bounded: the exploration ended at the number of states of the configuration.
 	Bounded    bool
 	Violations []Violation
+	// Err is what ended a tolerant exploration, nil for nothing.
+	Err error
 	// Unneeded are the excuses of the configuration that no violation needed.
 	Unneeded []Excuse
 }

@@ -35,6 +35,7 @@ func explore(t *testing.T, limits Limits, configs []Config, found func(Result)) 
 				return
 			}
 			if err != nil {
+				result.Err = err
 				result.Violations = append(result.Violations, Violation{Rule: "Error", Sentence: err.Error()})
 			}
 			result.Took = realTime().Sub(began)

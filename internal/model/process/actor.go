@@ -180,10 +180,14 @@ func (a *actor) send(ctx context.Context, call Call) (Answer, error) {
 }
 
 // answer answers the call with the number.
-func (a *actor) answer(number int, answer Answer) {
+func (a *actor) answer(number int, answer Answer) error {
+	if number >= len(a.waiting) {
+		return fmt.Errorf("%w: it waits for %d answers, and gets number %d", ErrNotRepeated, len(a.waiting), number+1)
+	}
 	w := a.waiting[number]
 	a.waiting = slices.Delete(a.waiting, number, number+1)
 	w.answer <- answer
+	return nil
 }
 
 // settle lets the program work until it waits for an answer or has nothing to do. Time passes

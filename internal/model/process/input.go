@@ -38,7 +38,9 @@ func (a *actor) take(input Input) error {
 	case input.Reconcile != nil:
 		a.reconcile(input.Reconcile.Loop, input.Reconcile.Key)
 	case input.Answer != nil:
-		a.answer(input.Answer.Call, input.Answer.Answer)
+		if err := a.answer(input.Answer.Call, input.Answer.Answer); err != nil {
+			return err
+		}
 	default:
 		<-time.After(time.Duration(input.Seconds) * time.Second)
 	}

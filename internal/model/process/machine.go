@@ -153,31 +153,47 @@ func (m *Machine) actorIn(state State, input Input) (*actor, error) {
 	if a := m.idle.take(state); a != nil {
 		return a, nil
 	}
-	var inputs []Input
+	var way []State
 	for s := state; s != Off; s = m.states[s].before {
-		inputs = append(inputs, m.states[s].input)
+		way = append(way, s)
 	}
-	slices.Reverse(inputs)
+	slices.Reverse(way)
 	first := input
-	if len(inputs) > 0 {
-		first = inputs[0]
+	if len(way) > 0 {
+		first = m.states[way[0]].input
 	}
 	if first.Start == nil {
 		return nil, errors.New("the program does not run")
 	}
 	m.Replays++
-	m.Steps += len(inputs)
+	m.Steps += len(way)
 	a, err := newActor(m.build, m.client, first.Start.Options)
 	if err != nil {
 		return nil, err
 	}
-	for _, in := range inputs {
-		if err := a.take(in); err != nil {
+	for _, s := range way {
+		if err := m.repeat(a, s); err != nil {
 			a.end()
-			return nil, fmt.Errorf("repeat %s: %w", in, err)
+			return nil, fmt.Errorf("repeat %s: %w", m.states[s].input, err)
 		}
 	}
 	return a, nil
+}
+
+// ErrNotRepeated: a program that got the same inputs again did something else. No state of such a
+// program can be returned to.
+var ErrNotRepeated = errors.New("the program does something else when it gets the same inputs again")
+
+// repeat gives the actor the input that once led to the state.
+func (m *Machine) repeat(a *actor, state State) error {
+	if err := a.take(m.states[state].input); err != nil {
+		return err
+	}
+	sent := slices.EqualFunc(a.waiting, m.states[state].Calls, func(w waiting, call Call) bool { return w.call == call })
+	if !sent {
+		return fmt.Errorf("%w: it waits for %d answers instead of %d, or for others", ErrNotRepeated, len(a.waiting), len(m.states[state].Calls))
+	}
+	return nil
 }
 
 // Close ends all actors. The machine is not used any more.
