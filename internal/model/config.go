@@ -40,11 +40,14 @@ type Config struct {
 	Restarted bool
 	// Terms is the number of leaders that each program had before the start.
 	Terms int32
-	// Users are what users can do, each once.
-	Users []UserAction
+	// Users are what users can do, each once. Ordered: none before those in front of it.
+	Users   []UserAction
+	Ordered bool
 	// Crashes, Losses, Errors and Hours are how often a program crashes or loses its lease, an
 	// answer is lost, a call fails without effect, and an hour passes.
 	Crashes, Losses, Errors, Hours int
+	// Unsteady are the programs that crash or start with an old list, nil for all.
+	Unsteady []string
 	// Lies are how often an answer of the driver is not what it did. Switches are how often a
 	// program stops and starts with the other gate HonorPVReclaimPolicy.
 	Lies, Switches int
@@ -56,8 +59,12 @@ type Config struct {
 	// Stalls are how often a watch stalls for a while: passes begin although the cache does not
 	// show what was written. -1: a pass may begin at any time, whatever the caches show.
 	Stalls int
-	// Lists: a stalled watch may also end, and a list replaces its object in the cache.
-	Lists bool
+	// Lists: a stalled watch may also end, and a list replaces its object in the cache. Slow: it may
+	// also show one version, and stall on.
+	Lists, Slow bool
+	// OldLists is how often a program may start with a list that shows an old version of one object, or
+	// not yet. Its watch then stalls. Needs EveryVersion.
+	OldLists int
 	// Stalling are the resources whose watches stall, nil for all.
 	Stalling []string
 	// EveryVersion: caches see every version of an object; otherwise only the present one.
@@ -96,7 +103,7 @@ func (w *world) initial() *State {
 		instances: make([]instance, len(w.config.Programs)),
 		crashes:   int8(w.config.Crashes), losses: int8(w.config.Losses), errors: int8(w.config.Errors), hours: int8(w.config.Hours),
 		lies: int8(w.config.Lies), switches: int8(w.config.Switches),
-		interruptions: int8(w.config.Interruptions), stalls: int8(w.config.Stalls),
+		interruptions: int8(w.config.Interruptions), stalls: int8(w.config.Stalls), oldLists: int8(w.config.OldLists),
 	}
 	for _, object := range w.config.Objects {
 		s = w.put(s, w.slot(object.Key), w.intern(object))
@@ -130,7 +137,7 @@ func (w *world) userSteps(s *State) []Step {
 // userStep returns what a user does; false if it is impossible.
 func (w *world) userStep(s *State, i int) (Step, bool) {
 	action := w.config.Users[i]
-	if s.done&(1<<i) != 0 {
+	if s.done&(1<<i) != 0 || w.config.Ordered && s.done != 1<<i-1 {
 		return Step{}, false
 	}
 	request, possible := action.Request(w.cluster(s))

@@ -24,7 +24,7 @@ const attachmentsPath = "/apis/storage.k8s.io/v1/volumeattachments"
 
 // Crowds returns the large worlds of random walks.
 func Crowds() []Config {
-	return []Config{dynamicCrowd(), staticCrowd(), mixedCrowd(), formerCrowd(), lateCrowd(), lyingCrowd(), switchedCrowd()}
+	return []Config{dynamicCrowd(), staticCrowd(), mixedCrowd(), formerCrowd(), lateCrowd(), lyingCrowd(), switchedCrowd(), oldCrowd()}
 }
 
 // crowd has many claims and volumes, faults of all kinds, and users who do everything as often as
@@ -71,6 +71,13 @@ func formerCrowd() Config {
 func lateCrowd() Config {
 	c := mixedCrowd()
 	c.Name, c.EveryVersion, c.SkipVersions, c.SeeWithinPass = "crowd with late caches", true, true, true
+	return c
+}
+
+// oldCrowd has programs that start with old lists, whose watches then show one version after the other.
+func oldCrowd() Config {
+	c := mixedCrowd()
+	c.Name, c.EveryVersion, c.Slow, c.OldLists = "crowd with old lists", true, true, 10
 	return c
 }
 

@@ -16,8 +16,6 @@ var (
 	maxStates  = flag.Int("max-states", 0, "the greatest number of states of one configuration, 0 for no limit")
 	mutants    = flag.String("mutants", "", "the name or the ID of the only mutant to run, \"named\" for all that have a name, \"none\" for none")
 	killedKeys = flag.String("killed", "", "the file to which the mutants are written that the model kills, a line each")
-	shards     = flag.Int("shards", 1, "into how many parts the mutants are split")
-	shard      = flag.Int("shard", 0, "which part of the mutants runs")
 	violations = flag.Int("violations", 3, "after how many violations the exploration of a configuration ends")
 )
 

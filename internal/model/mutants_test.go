@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/exeunt-io/exeunt/internal/model/mutant"
 	"github.com/exeunt-io/exeunt/internal/model/process"
@@ -37,7 +35,7 @@ func TestWorldsOfMutantsAreSafe(t *testing.T) {
 				t.Errorf("two worlds are called %q", config.Name)
 			}
 			names[config.Name] = true
-			explore(t, Limits{Violations: 1, States: 5000}, []Config{config}, func(r Result) { report(t, r) })
+			explore(t, Limits{Violations: 1, States: 10_000}, []Config{config}, func(r Result) { report(t, r) })
 		}
 	}
 }
@@ -136,50 +134,6 @@ func groupsOf(file string) []string {
 		}
 	}
 	return nil
-}
-
-// isChosen reports whether the flag "mutants" names the mutant.
-func isChosen(m mutant.Mutant) bool {
-	return *mutants == "" || *mutants == m.Name || *mutants == "named" && m.Name != "" || *mutants == fmt.Sprint(m.ID)
-}
-
-// TestMutants runs the mutants in a binary of "make mutants".
-func TestMutants(t *testing.T) {
-	if !*deep || *mutants == "none" || len(mutant.All()) == 0 {
-		return
-	}
-	stages := stagesForMutants(t)
-	counts, killed := map[string]int{}, []string(nil)
-	for i, m := range mutant.All() {
-		if i%*shards != *shard || !isChosen(m) {
-			continue
-		}
-		began := realTime()
-		by, reached := judge(t, m, stages)
-		verdict := verdictOf(by, reached)
-		if counts[verdict]++; by != "" {
-			killed = append(killed, m.Key())
-		}
-		fmt.Printf("%s: %d %s: %s (%v)\n", verdict, m.ID, m, by, realTime().Sub(began).Round(time.Millisecond))
-		totals.mutants++
-	}
-	totals.killed += len(killed)
-	fmt.Printf("mutants: %d killed by the model, %d survive, %d make no difference in any world\n", len(killed), counts["SURVIVES"], counts["unreached"])
-	if *killedKeys != "" {
-		if err := os.WriteFile(*killedKeys, []byte(strings.Join(append(killed, ""), "\n")), 0o600); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-func verdictOf(by string, reached bool) string {
-	switch {
-	case by != "":
-		return "killed"
-	case reached:
-		return "SURVIVES"
-	}
-	return "unreached"
 }
 
 // stagesForMutants returns the worlds. All mutants take the smallest world first; a single one

@@ -101,6 +101,7 @@ func (l *Lab) restartWorlds() []Config {
 	vanished := scene("volume vanishes", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)},
 		certainly(stripFinalizers("pvc-")), certainly(deleteVolume("pvc-"))).givenUp()
 	all := []Config{
+		forgottenClaim(),
 		l.startAt(vanished, restart{"requested, bound, volume vanished", 1, 1, 0, 0, true}),
 	}
 	for _, moment := range []restart{

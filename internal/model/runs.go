@@ -7,18 +7,64 @@ import (
 	"github.com/exeunt-io/exeunt/internal/model/process"
 )
 
-// starts returns the start of a program that does not run, with a fresh list.
+// starts returns the start of a program that does not run, with a fresh list, and with old ones.
 func (w *world) starts(s *State, i int) ([]Step, error) {
 	if s.instances[i].local != process.Off {
 		return nil, nil
 	}
+	fresh, err := w.start(s, i, s.objects)
+	all := []Step{fresh}
+	for slot, versions := range s.older {
+		if err != nil || !w.mayListOld(s, i, slotID(slot)) {
+			continue
+		}
+		for _, old := range append([]objectID{0}, versions...) {
+			step := Step{}
+			if step, err = w.startWithOld(s, i, slotID(slot), old); err != nil {
+				break
+			}
+			all = append(all, step)
+		}
+	}
+	return all, err
+}
+
+// isUnsteady reports whether the program may crash, and start with an old list.
+func (w *world) isUnsteady(i int) bool {
+	return w.config.Unsteady == nil || slices.Contains(w.config.Unsteady, w.config.Programs[i].Name)
+}
+
+// mayListOld reports whether the program may start with an old list of the object.
+func (w *world) mayListOld(s *State, i int, slot slotID) bool {
+	return s.oldLists > 0 && s.stalled.program == 0 && w.isUnsteady(i) && w.mayStall(slot) &&
+		slices.Contains(w.config.Programs[i].Caches, w.slots[slot].Resource)
+}
+
+// startWithOld returns the start with a list that shows an old version of an object, or does not show
+// it yet; the watch stalls.
+func (w *world) startWithOld(s *State, i int, slot slotID, old objectID) (Step, error) {
+	before, listed := s.clone(), slices.Clone(s.objects)
+	before.oldLists--
+	before.stalled = stalledWatch{program: int8(i + 1), slot: int8(slot)}
+	listed[slot] = old
+	step, err := w.start(before, i, listed)
+	if step.Free = false; old == 0 {
+		step.Says += " with a list that does not show " + w.slots[slot].Name + " yet"
+	} else {
+		step.Says += " with an old list: " + w.describe(old)
+	}
+	return step, err
+}
+
+// start returns the start of a program with a list of the versions.
+func (w *world) start(s *State, i int, versions []objectID) (Step, error) {
 	program := w.config.Programs[i]
 	after := s.clone()
 	after.instances[i].terms++
 	after.instances[i].seen = nil
 	start := &process.Start{Options: process.Options{Honor: w.honors(s, i), Journaled: program.Journaled, Term: after.instances[i].terms}}
 	text := fmt.Sprintf("start %+v", start.Options)
-	for slot, id := range s.objects {
+	for slot, id := range versions {
 		if id == 0 || !slices.Contains(program.Caches, w.slots[slot].Resource) {
 			continue
 		}
@@ -28,11 +74,9 @@ func (w *world) starts(s *State, i int) ([]Step, error) {
 			text += fmt.Sprintf(" %d", id)
 		}
 	}
+	w.trimAll(after)
 	after, stuck, err := w.move(after, i, false, process.Input{Start: start}, text)
-	if err != nil {
-		return nil, err
-	}
-	return []Step{{After: after, Says: program.Name + " starts", Free: true, Stuck: stuck}}, nil
+	return Step{After: after, Says: program.Name + " starts", Free: true, Stuck: stuck}, err
 }
 
 // waits returns the passing of time, where it makes a difference.
@@ -94,7 +138,7 @@ func (w *world) ends(s *State, i int) ([]Step, error) {
 	}
 	after := w.stopped(s, i)
 	all := w.switches(s, after, i)
-	if s.crashes == 0 {
+	if s.crashes == 0 || !w.isUnsteady(i) {
 		return all, nil
 	}
 	name, local := w.config.Programs[i].Name, w.local(s, i)
@@ -112,6 +156,7 @@ func (w *world) ends(s *State, i int) ([]Step, error) {
 func (w *world) stopped(s *State, i int) *State {
 	after := s.clone()
 	after.instances[i].local, after.instances[i].seen = process.Off, nil
+	after.endedWithEntry = after.endedWithEntry || len(w.snapshot(s).Entries) > 0
 	if int(after.stalled.program) == i+1 {
 		after.stalled = stalledWatch{}
 	}

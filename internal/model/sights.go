@@ -51,7 +51,7 @@ func (w *world) sight(s *State, i int, slot slotID, id objectID) (Step, error) {
 // stallBegins returns the step in which the watch of an object stalls.
 func (w *world) stallBegins(s *State, i int, slot slotID) []Step {
 	resource := w.slots[slot].Resource
-	if s.stalls == 0 || s.stalled.program != 0 || w.config.Stalling != nil && !slices.Contains(w.config.Stalling, resource) {
+	if s.stalls == 0 || s.stalled.program != 0 || !w.mayStall(slot) {
 		return nil
 	}
 	after := s.clone()
@@ -59,6 +59,11 @@ func (w *world) stallBegins(s *State, i int, slot slotID) []Step {
 	after.stalled = stalledWatch{program: int8(i + 1), slot: int8(slot)}
 	says := fmt.Sprintf("the watch of %s for %s stalls", w.config.Programs[i].Name, resource)
 	return []Step{{After: after, Says: says, Local: !w.local(s, i).Busy}}
+}
+
+// mayStall reports whether the watch of an object may stall.
+func (w *world) mayStall(slot slotID) bool {
+	return w.config.Stalling == nil || slices.Contains(w.config.Stalling, w.slots[slot].Resource)
 }
 
 // stallEnds returns the steps in which a stalled watch goes on, or a list replaces the watch.
@@ -69,6 +74,15 @@ func (w *world) stallEnds(s *State, i int) ([]Step, error) {
 	name, slot, after := w.config.Programs[i].Name, slotID(s.stalled.slot), s.clone()
 	after.stalled = stalledWatch{}
 	all := []Step{{After: after, Says: "the watch of " + name + " goes on", Free: true}}
+	if w.config.Slow {
+		for _, id := range w.unseen(s, i, slot) {
+			step, err := w.sight(s, i, slot, id)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, step)
+		}
+	}
 	if !w.config.Lists || len(w.unseen(s, i, slot)) == 0 {
 		return all, nil
 	}

@@ -55,9 +55,12 @@ type State struct {
 	// still pass. lies are how often the driver may still lie, switches how often a gate may
 	// still be switched. interruptions are how often a pass may still be interrupted, -1 for any
 	// number; stalls are how often a watch may still stall, -1 for caches that always may be stale.
-	crashes, losses, errors, hours, lies, switches, interruptions, stalls int8
+	// oldLists are how often a program may still start with an old list.
+	crashes, losses, errors, hours, lies, switches, interruptions, stalls, oldLists int8
 	// stalled is the watch that stalls.
 	stalled stalledWatch
+	// endedWithEntry: a program ended while the journal had an entry.
+	endedWithEntry bool
 	// current is the number of the program whose pass goes on, plus one; 0 for none.
 	current int8
 }
@@ -114,18 +117,21 @@ func (s *State) key() string {
 	for _, i := range s.instances {
 		b = binary.AppendUvarint(b, uint64(i.local))
 		b = binary.AppendUvarint(b, uint64(i.former))
-		terms := uint64(i.terms) << 1
-		if i.switched {
-			terms |= 1
-		}
-		b = binary.AppendUvarint(b, terms)
+		b = binary.AppendUvarint(b, uint64(i.terms)<<1|uint64(bits(i.switched)))
 		b = appendIDs(b, i.seen)
 		b = appendIDs(b, i.read)
 		b = appendIDs(b, i.sent)
 	}
 	b = binary.AppendUvarint(b, s.done)
 	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.lies), byte(s.switches),
-		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot)))
+		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot), byte(s.oldLists), bits(s.endedWithEntry)))
+}
+
+func bits(set bool) byte {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 func appendIDs[T ~int32](b []byte, ids []T) []byte {
@@ -161,7 +167,7 @@ func parse(key string, programs int) *State {
 	s.crashes, s.losses, s.errors, s.hours = int8(r.b[0]), int8(r.b[1]), int8(r.b[2]), int8(r.b[3])
 	s.lies, s.switches = int8(r.b[4]), int8(r.b[5])
 	s.interruptions, s.stalls, s.current = int8(r.b[6]), int8(r.b[7]), int8(r.b[8])
-	s.stalled = stalledWatch{program: int8(r.b[9]), slot: int8(r.b[10])}
+	s.stalled, s.oldLists, s.endedWithEntry = stalledWatch{program: int8(r.b[9]), slot: int8(r.b[10])}, int8(r.b[11]), r.b[12] != 0
 	return s
 }
 

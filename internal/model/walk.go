@@ -24,6 +24,7 @@ const (
 	Hour      Kind = "hour"
 	Lie       Kind = "lie"
 	Switch    Kind = "switch"
+	OldList   Kind = "old list"
 )
 
 // Disturbance is a disturbance after so many steps without one. Pick selects one of those that
@@ -112,6 +113,11 @@ func (w *Walker) Disturb(d Disturbance) bool {
 func (w *Walker) disturb(d Disturbance) error {
 	for range d.After {
 		if err := w.goOn(); err != nil || w.isOver() {
+			return err
+		}
+	}
+	if d.Kind == OldList { // only a program that starts makes a list
+		if _, err := w.try(Disturbance{Kind: Crash, Pick: d.Pick}); err != nil || w.isOver() {
 			return err
 		}
 	}
@@ -208,6 +214,8 @@ func (w *Walker) kindOf(step Step) Kind {
 		return Lie
 	case after.switches < now.switches:
 		return Switch
+	case after.oldLists < now.oldLists:
+		return OldList
 	case after.interruptions < now.interruptions:
 		return Interrupt
 	}
@@ -321,7 +329,7 @@ func (w *Walker) endFaults() {
 	w.config.Errors -= int(s.errors)
 	w.config.Lies -= int(s.lies)
 	w.config.Switches -= int(s.switches)
-	s.crashes, s.losses, s.errors, s.hours, s.lies, s.switches, s.interruptions, s.stalls = 0, 0, 0, 0, 0, 0, 0, 0
+	s.crashes, s.losses, s.errors, s.hours, s.lies, s.switches, s.interruptions, s.stalls, s.oldLists = 0, 0, 0, 0, 0, 0, 0, 0, 0
 	w.state = s
 }
 

@@ -197,14 +197,23 @@ func (w *world) handle(s *State, request server.Request) (outcome, error) {
 }
 
 // volumeGone records disks that users keep, now that their volume is gone: its policy was not
-// Delete, or it was never Bound, and static or without a claim.
+// Delete, or it was never Bound, and static or without a claim. A disk that its claim has never used
+// is given up instead: the claim gets it again, if it still waits.
 func (w *world) volumeGone(before, after *State, volume objectID) {
-	for _, handle := range check.Kept(w.snapshot(before), w.snapshot(after)) {
-		after.kept = union(after.kept, w.diskWith(before, handle))
-	}
+	now := w.snapshot(after)
 	last := cached(&w.facts.volumes, volume, func() *v1.PersistentVolume { return decodeAs[v1.PersistentVolume](w.Lab, volume) })
 	unused := !storage.PhaseOf(last.Status.Phase).Released() && last.Status.Phase != v1.VolumeBound
 	unclaimed := last.Spec.ClaimRef == nil || last.Spec.ClaimRef.UID == ""
+	waits := !unclaimed && slices.ContainsFunc(now.Claims, func(claim *v1.PersistentVolumeClaim) bool {
+		return claim.UID == last.Spec.ClaimRef.UID && storage.NeverBound(claim)
+	})
+	for _, handle := range check.Kept(w.snapshot(before), now) {
+		if id := w.diskWith(before, handle); waits {
+			after.givenUp = union(after.givenUp, id)
+		} else {
+			after.kept = union(after.kept, id)
+		}
+	}
 	if unused && (unclaimed || !storage.IsDynamic(last)) {
 		after.givenUp = union(after.givenUp, w.diskWith(before, check.HandleOf(last)))
 	}
@@ -235,7 +244,7 @@ func (w *world) put(s *State, slot slotID, now objectID) *State {
 
 // trim drops the older versions that every running program has seen.
 func (w *world) trim(s *State, slot slotID) {
-	if !w.config.EveryVersion || len(at(s.older, int(slot))) == 0 {
+	if !w.config.EveryVersion || len(at(s.older, int(slot))) == 0 || s.oldLists > 0 && w.mayStall(slot) {
 		return
 	}
 	first := len(s.older[slot])

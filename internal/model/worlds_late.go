@@ -11,5 +11,26 @@ func lateWorlds() []Config {
 		createClaim("data", class), setPolicy("pvc-", v1.PersistentVolumeReclaimRetain), deleteVolume("pvc-"), deleteClaim("data"),
 	}
 	c.Stalls, c.Stalling = 1, []string{"persistentvolumeclaims"}
-	return []Config{c}
+	return []Config{c, oldList(), forgottenClaim()}
+}
+
+// oldList is a disk that a user keeps by the policy Retain, while a provisioner starts with an old list
+// of claims: the watch then shows the claim as if it were new.
+func oldList() Config {
+	c := dynamic(v1.PersistentVolumeReclaimDelete)
+	c.Name = "disk kept, a start with an old list"
+	c.Users = []UserAction{setPolicy("pvc-", v1.PersistentVolumeReclaimRetain), deleteVolume("pvc-"), deleteClaim("data")}
+	c.Ordered, c.Unsteady = true, []string{"provisioner"}
+	c.Crashes, c.OldLists, c.Stalling, c.EveryVersion, c.Slow = 1, 1, []string{"persistentvolumeclaims"}, true, true
+	return c
+}
+
+// forgottenClaim is the end of such a story: the claim and its volume are gone, and the disk is a user's.
+// The provisioner starts with a list of claims that does not show the claim yet, or still shows it.
+func forgottenClaim() Config {
+	c := scene("claim gone, disk kept, a start with an old list", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)}, deleteClaim("data"))
+	c.Kept = []string{diskPrefix + pvcName()}
+	c.Disks = c.Kept
+	c.OldLists, c.Unsteady, c.Stalling, c.EveryVersion, c.Slow = 1, []string{"provisioner"}, []string{"persistentvolumeclaims"}, true, true
+	return c
 }
