@@ -115,7 +115,11 @@ RANDOM_TIME := 10m
 
 .PHONY: model
 model: mutants ## Explore all worlds of the model, walk at random for RANDOM_TIME, run the mutants (hours); ONLY and MUTANTS choose some, and no walk
-	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestExcuses|TestMutants|TestRandomWalks$$' -deep -only '$(ONLY)' -mutants '$(MUTANTS)' -random $(if $(ONLY)$(MUTANTS),0s,$(RANDOM_TIME)) -disturbances 150 $(if $(ONLY)$(MUTANTS),,-killed $(BIN)/mutants.killed)
+	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestExcuses|TestMutants|TestRandomWalks$$' -deep -only '$(ONLY)' -mutants '$(MUTANTS)' -random $(if $(ONLY)$(MUTANTS),0s,$(RANDOM_TIME)) -disturbances 150 $(if $(ONLY)$(MUTANTS),,-killed $(BIN)/mutants.killed -explored $(BIN)/model.explored)
+ifeq ($(ONLY)$(MUTANTS),)
+	@echo "running the unit tests with the mutants that the model does not kill (about 20 minutes)"
+	@go run -overlay $(BIN)/mutants/overlay.json ./internal/model/mutant/unittests -overlay $(BIN)/mutants/overlay.json -killed $(BIN)/mutants.killed -explored $(BIN)/model.explored
+endif
 
 # All mutants are in one binary, which selects one of them when it runs.
 .PHONY: mutants

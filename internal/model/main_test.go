@@ -26,9 +26,15 @@ func count(r Result) {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
-	if *deep {
-		fmt.Printf("model: %d configurations, %d states, %d violations, %d of %d mutants killed\n",
-			totals.configurations, totals.states, totals.violations, totals.killed, totals.mutants)
+	if *deep && os.Getenv(listOfMutants) == "" {
+		explored := fmt.Sprintf("model: %d configurations, %d states, %d violations", totals.configurations, totals.states, totals.violations)
+		fmt.Printf("%s, %d of %d mutants killed\n", explored, totals.killed, totals.mutants)
+		if *exploredFile != "" {
+			if err := os.WriteFile(*exploredFile, []byte(explored), 0o600); err != nil {
+				fmt.Fprintln(os.Stderr, "model:", err)
+				code = 1
+			}
+		}
 	}
 	os.Exit(code)
 }

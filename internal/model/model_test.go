@@ -16,7 +16,9 @@ var (
 	maxStates  = flag.Int("max-states", 0, "the greatest number of states of one configuration, 0 for no limit")
 	mutants    = flag.String("mutants", "", "the name or the ID of the only mutant to run, \"named\" for all that have a name, \"none\" for none")
 	killedKeys = flag.String("killed", "", "the file to which the mutants are written that the model kills, a line each")
-	violations = flag.Int("violations", 3, "after how many violations the exploration of a configuration ends")
+	// exploredFile is for the command unittests, which counts the mutants that it kills, too.
+	exploredFile = flag.String("explored", "", "the file to which the last line is written, without the mutants")
+	violations   = flag.Int("violations", 3, "after how many violations the exploration of a configuration ends")
 )
 
 // explore explores the configurations one after the other, in one lab.

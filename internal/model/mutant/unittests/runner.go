@@ -21,6 +21,16 @@ type runner struct {
 	match string
 	// byModel has the keys of the mutants that the model kills.
 	byModel map[string]bool
+	// counts are the verdicts so far.
+	counts map[verdict]int
+}
+
+// total returns the number of judged mutants.
+func (r *runner) total() (total int) {
+	for _, count := range r.counts {
+		total += count
+	}
+	return total
 }
 
 // verdict is what the tests of its package say of a mutant.
@@ -52,21 +62,21 @@ func (r *runner) readKilled(file string) error {
 
 // run tests the packages, and returns the number of mutants that live without a reason.
 func (r *runner) run(folders []string) (survivors int, err error) {
-	counts := map[verdict]int{}
+	r.counts = map[verdict]int{}
 	for _, folder := range folders {
 		found, err := r.runPackage(folder)
 		if err != nil {
 			return 0, fmt.Errorf("test the mutants of %s: %w", folder, err)
 		}
 		for verdict, count := range found {
-			counts[verdict] += count
+			r.counts[verdict] += count
 		}
 		fmt.Printf("%s: %d killed by the model, %d by unit tests, %d survived, %d not reached, %d equivalent\n",
 			folder, found[byModel], found[killed], found[survived], found[unreached], found[equivalent])
 	}
-	survivors = counts[survived] + counts[unreached]
+	survivors = r.counts[survived] + r.counts[unreached]
 	fmt.Printf("unittests: %d of %d mutants killed, %d of them by the model, %d equivalent, %d survived\n",
-		counts[byModel]+counts[killed], counts[byModel]+counts[killed]+counts[equivalent]+survivors, counts[byModel], counts[equivalent], survivors)
+		r.counts[byModel]+r.counts[killed], r.total(), r.counts[byModel], r.counts[equivalent], survivors)
 	return survivors, nil
 }
 
