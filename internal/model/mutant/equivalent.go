@@ -21,8 +21,9 @@ var equivalents = map[string]string{
 	`pkg/disk/directory.go OnSeparateNodes: condition dropped: node != "" becomes true`: "disjoint affinities list host names, and no node has an empty one",
 	"pkg/journal/lease.go KindOf: condition dropped: err != nil becomes false": "the name of a Lease of the journal is compared as a whole afterwards, " +
 		"and ends in the number that was parsed",
-	"pkg/binding/match.go isBetter: bound moved: order < 0 becomes order <= 0":             "the order is not 0 here",
-	"pkg/binding/match.go isBetter: bound moved: a.Name < b.Name becomes a.Name <= b.Name": "two volumes never have one name",
+	"pkg/patch/patch.go IsStale: condition dropped: !errors.As(err, &status) becomes false": "an error that is Invalid has a status",
+	"pkg/binding/match.go isBetter: bound moved: order < 0 becomes order <= 0":              "the order is not 0 here",
+	"pkg/binding/match.go isBetter: bound moved: a.Name < b.Name becomes a.Name <= b.Name":  "two volumes never have one name",
 	"pkg/reclaim/plugin/decide.go decideRecycler: action swapped: Decision{Wait, RecyclerPodUnfinished} becomes DeleteVolume": "decideRecycle has returned " +
 		"for an unfinished pod before",
 	"pkg/reclaim/plugin/decide.go decideRecycler: action swapped: Decision{Wait, RecyclerPodUnfinished} becomes RemoveFinalizer": "decideRecycle has returned " +
