@@ -43,8 +43,6 @@ func (s State) mustRepeat() bool {
 // decideInherited decides on an entry of an earlier process, after live reads. An
 // untrusted entry leads to a call only for a claim that still wants its volume.
 func decideInherited(s State) Decision {
-	broken := s.Entry == Untrusted || s.Entry == UntrustedDiscarding
-	discarding := s.Entry == InheritedDiscarding || s.Entry == UntrustedDiscarding
 	switch {
 	case s.Read != BothRead:
 		return Decision{ReadBoth, EntryInherited}
@@ -52,7 +50,7 @@ func decideInherited(s State) Decision {
 		return Decision{RemoveEntry, VolumeRecorded}
 	case s.Want == BoundOrLost:
 		return Decision{RemoveEntry, ClaimBoundOrLost}
-	case broken && (discarding || s.Want == Unwanted):
+	case s.Entry == UntrustedDiscarding, s.Entry == Untrusted && s.Want == Unwanted:
 		return Decision{MoveToUnresolved, CustodyBroken}
 	}
 	return Decision{Adopt, EntryInherited}

@@ -100,6 +100,7 @@ func TestVolumeName(t *testing.T) {
 	}{
 		"whole UID":                    {provision.Settings{NamePrefix: "pvc", NameLength: -1}, "pvc-" + uid},
 		"shortened UID without dashes": {provision.Settings{NamePrefix: "x", NameLength: 10}, "x-0123456789"},
+		"no part of the UID":           {provision.Settings{NamePrefix: "x", NameLength: 0}, "x-"},
 		"length above the UID's":       {provision.Settings{NamePrefix: "x", NameLength: 99}, "x-0123456789abcdef0123456789abcdef"},
 	} {
 		t.Run(name, func(t *testing.T) {
