@@ -241,3 +241,22 @@ func TestOutcomeOfEveryCode(t *testing.T) {
 		}
 	}
 }
+
+// The skeleton of a journal entry has no empty map, and a forged one may have no CSI source.
+func TestVolumeOfStoredSkeletonIsComplete(t *testing.T) {
+	for name, source := range map[string]*v1.CSIPersistentVolumeSource{"without attributes": {Driver: "driver"}, "without a source": nil} {
+		skeleton := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: v1.PersistentVolumeSource{CSI: source}}}
+		volume := provision.Complete(skeleton, nil, &csi.Volume{VolumeId: "h", VolumeContext: map[string]string{"a": "b"}}, false)
+		if got := volume.Spec.CSI; got.VolumeHandle != "h" || !maps.Equal(got.VolumeAttributes, map[string]string{"a": "b"}) {
+			t.Errorf("%s: handle %s, attributes %v", name, got.VolumeHandle, got.VolumeAttributes)
+		}
+	}
+}
+
+func TestVolumeHasNoEmptyClassAndNoEmptyIdentity(t *testing.T) {
+	none := ""
+	volume := newVolume(t, input(func(w *provision.Input) { w.Claim.Spec.VolumeAttributesClassName = &none }), &csi.Volume{VolumeId: "h"})
+	if class, attributes := volume.Spec.VolumeAttributesClassName, volume.Spec.CSI.VolumeAttributes; class != nil || len(attributes) > 0 {
+		t.Errorf("attributes class %v, attributes %v, want none", class, attributes)
+	}
+}
