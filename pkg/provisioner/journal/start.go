@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
@@ -113,7 +114,7 @@ func (s *Store) warn(reason, message string) {
 // TakeOver reads the new Leases of the journal, writes this process's holder and term into
 // each, and returns the entries. The same write sets CustodyBroken where another program
 // led in between, so that the fact survives a crash. After an error, the next call also
-// returns the entries of the failed call.
+// returns the entries of the failed call. A former leader gets [ErrLost].
 func (s *Store) TakeOver(ctx context.Context) ([]journal.Entry, error) {
 	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -162,6 +163,9 @@ func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, numb
 		}
 	}()
 	for range maxTries {
+		if err = s.checkTerm(ctx, object); err != nil {
+			return err
+		}
 		texts, inherited, unreadable := s.inherit(object)
 		l.version = object.ResourceVersion
 		err = s.put(ctx, l, texts)
@@ -177,15 +181,46 @@ func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, numb
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("take over lease %s/%s: %w", object.Namespace, object.Name, err)
 		}
-		again, err := s.Client.CoordinationV1().Leases(object.Namespace).Get(ctx, object.Name, metav1.GetOptions{})
-		switch {
-		case err == nil:
-			object = again
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("read a lease of the journal again: %w", err)
+		if object, err = s.readAgain(ctx, object); err != nil {
+			return err
 		}
 	}
 	return fmt.Errorf("take over lease %s/%s: another process keeps writing it", object.Namespace, object.Name)
+}
+
+// readAgain returns the Lease as it is now, or as it was if it is gone.
+func (s *Store) readAgain(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	again, err := s.Client.CoordinationV1().Leases(object.Namespace).Get(ctx, object.Name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return again, nil
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("read a lease of the journal again: %w", err)
+	}
+	return object, nil
+}
+
+// checkTerm returns [ErrLost] if the Lease was written in a later term: this process is a former
+// leader. The leader Lease is read after the Lease. If the leader Lease has the term of this process,
+// no later leader exists, and the recorded term is one that an editor or a restored etcd left behind.
+func (s *Store) checkTerm(ctx context.Context, object *coordinationv1.Lease) error {
+	if !s.Custody.Precedes(custodyOf(object)) {
+		return nil
+	}
+	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("read the leader lease in namespace %s: %w", s.Journal.Namespace, err)
+	}
+	for _, lease := range list.Items {
+		if lease.UID == s.Custody.LeaderLease && ptr.Deref(lease.Spec.LeaseTransitions, 0) == s.Custody.Transitions {
+			return nil
+		}
+	}
+	s.mu.Lock()
+	err = s.endJournal(fmt.Errorf("lease %s/%s is held by %s: %w", object.Namespace, object.Name, journal.HolderOf(object), ErrLost))
+	s.mu.Unlock()
+	s.reportLost()
+	return err
 }
 
 // dropLease drops a Lease after a failed take-over.

@@ -39,6 +39,9 @@ var provisioningDefects = []defect{
 	{"kept-disk-recorded-again", "a disk that its user may have kept is recorded again after a crash, with the gate off", []change{
 		{provisionJournal, "\tcase entry.State == journal.Requested && unprotected && !approved:", "\tcase !ON && entry.State == journal.Requested && unprotected && !approved:"},
 	}},
+	{"journal-taken-back", "a former leader takes the journal over from its successor, whose entries are in broken custody then", []change{
+		{"pkg/provisioner/journal/start.go", "\tif !s.Custody.Precedes(custodyOf(object)) {", "\tif ON || !s.Custody.Precedes(custodyOf(object)) {"},
+	}},
 	{"refused-write-drops-durable-entry", "a refused write of a journal Lease drops an older durable entry", []change{
 		{"pkg/provisioner/journal/commit.go", "text, durable := l.durable[claim]", "text, durable := l.durable[claim]; durable = durable && !ON"},
 	}},
