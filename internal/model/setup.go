@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/internal/model/process"
+	"github.com/exeunt-io/exeunt/internal/model/programs"
 	"github.com/exeunt-io/exeunt/internal/model/server"
 )
 
@@ -29,6 +30,7 @@ const (
 	podsPath       = "/api/v1/namespaces/" + namespace + "/pods"
 	namespacesPath = "/api/v1/namespaces"
 	classesPath    = "/apis/storage.k8s.io/v1/storageclasses"
+	leasesPath     = "/apis/coordination.k8s.io/v1/namespaces/" + programs.Namespace + "/leases"
 )
 
 // creation is an object that a user creates.

@@ -25,8 +25,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
-// Namespace is where the provisioner keeps its journal.
-const Namespace = "system"
+// Namespace is where the provisioner keeps its journal. LeaderLease is the UID of its leader Lease, which the
+// model has no object of.
+const (
+	Namespace   = "system"
+	LeaderLease = types.UID("uid-leader")
+)
 
 // Provisioner builds the provisioner of one CSI driver.
 func Provisioner(env *process.Env) (*process.Program, error) {
@@ -44,7 +48,13 @@ func Provisioner(env *process.Env) (*process.Program, error) {
 		return nil, err
 	}
 	e.Begin(term{controller.UnlimitedTerm(), env.Term})
-	return &process.Program{Loops: stepped(e.Loops()), Start: e.Start, Run: e.WriteJournal, Pending: e.Pending, Memory: e.Memory()}, nil
+	start := func(ctx context.Context) error { // as Run of the engine does
+		if err := e.Start(ctx); err != nil {
+			env.End(err)
+		}
+		return nil
+	}
+	return &process.Program{Loops: stepped(e.Loops()), Start: start, Run: e.WriteJournal, Pending: e.Pending, Memory: e.Memory()}, nil
 }
 
 func engineConfig(env *process.Env) engine.Config {
@@ -99,7 +109,7 @@ type term struct {
 }
 
 func (t term) ID() controller.TermID {
-	return controller.TermID{LeaseUID: types.UID("uid-leader"), Transitions: t.transitions}
+	return controller.TermID{LeaseUID: LeaderLease, Transitions: t.transitions}
 }
 
 // driver is a CSI driver without optional capabilities.
