@@ -31,12 +31,17 @@ func (r reply) text(number int) string {
 }
 
 // replies returns the right answer to a call, and the wrong ones that are still to come.
-func (w *world) replies(s *State, i int, call process.Call) ([]reply, error) {
+func (w *world) replies(s *State, i int, former bool, call process.Call) ([]reply, error) {
 	unclaimed := s
-	s = w.claimed(s, i, call)
+	if !former {
+		s = w.claimed(s, i, call)
+	}
 	right, err := w.reply(s, i, call)
 	if err != nil {
 		return nil, err
+	}
+	if former {
+		right = w.late(s, right, call)
 	}
 	all := []reply{right}
 	if changes := right.effect != nil; changes && s.losses > 0 {
@@ -85,7 +90,7 @@ func (w *world) claimed(s *State, i int, call process.Call) *State {
 	if call.Create == "" || kept < 0 {
 		return s
 	}
-	for _, objects := range [][]objectID{s.objects, s.instances[i].sent} {
+	for _, objects := range [][]objectID{s.objects, s.instances[i].present.sent} {
 		then := *s
 		then.objects = objects
 		for _, claim := range w.snapshot(&then).Claims {
@@ -123,8 +128,8 @@ func (w *world) reply(s *State, i int, call process.Call) (reply, error) {
 	if call.Request.Method != http.MethodGet && result.response.Code < http.StatusBadRequest {
 		// A journal entry that is written again before its removal is written leaves its Lease as
 		// it is.
-		journal := strings.Contains(call.Request.Path, "/leases")
-		effect.Kind, effect.Unchanged = check.Write, !journal && after == s
+		ofJournal := strings.Contains(call.Request.Path, "/leases")
+		effect.Kind, effect.Unchanged = check.Write, !ofJournal && after == s
 		r.effect = &effect
 	}
 	if result.plain != 0 {

@@ -40,56 +40,74 @@ func (w *world) broken(before *State, step Step) []finding {
 	if step.Effect == nil {
 		return found
 	}
-	effect := *step.Effect
-	effect.Faultless = w.isFaultless(step.After)
-	if read := w.restsOn(before, step.Program, effect.Kind); len(read) > 0 {
-		since := *before
-		since.objects = read
-		effect.Since = w.snapshot(&since)
-	}
-	effect.Unchanged = effect.Unchanged && !w.raced(before, step.Program)
-	for _, f := range findings(check.Broken(w.snapshot(before), w.snapshot(cmp.Or(step.Plain, step.After)), effect)) {
-		if !isAccepted(f.rule, step.After) {
+	for _, f := range w.brokenBy(before, step) {
+		if !isAccepted(f.rule, step) {
 			found = append(found, f)
 		}
 	}
 	return found
 }
 
-// restsOn returns the objects that a step rests on: those of the live reads of the pass, or those at the
+// brokenBy returns the rules that the effect of a step broke, at whatever moment that it rests on.
+func (w *world) brokenBy(before *State, step Step) []finding {
+	effect := *step.Effect
+	effect.Faultless, effect.Unchanged = w.isFaultless(step.After), effect.Unchanged && !w.raced(before, step)
+	was, is := w.snapshot(before), w.snapshot(cmp.Or(step.Plain, step.After))
+	wrong := findings(check.Broken(was, is, effect))
+	for _, objects := range w.restsOn(before, step, effect.Kind) {
+		then := *before
+		then.objects = objects
+		effect.Since = w.snapshot(&then)
+		earlier := findings(check.Broken(was, is, effect))
+		wrong = slices.DeleteFunc(wrong, func(f finding) bool {
+			return !slices.ContainsFunc(earlier, func(other finding) bool { return other.rule == f.rule && other.object == f.object })
+		})
+	}
+	return wrong
+}
+
+// restsOn returns the objects that a step rests on: those of the live reads of the pass, and those at the
 // moment when a call was sent, which takes effect later. No program reads attachments live.
-func (w *world) restsOn(s *State, program int, kind check.Kind) []objectID {
-	here := s.instances[program]
-	if kind == check.Write {
-		return here.read
+func (w *world) restsOn(s *State, step Step, kind check.Kind) [][]objectID {
+	_, here := s.instances[step.Program].process(step.Former)
+	all := [][]objectID{here.read, here.sent}
+	switch {
+	case kind == check.Write:
+		all = all[:1]
+	case len(here.read) == 0 && len(here.sent) == 0:
+		all[0] = s.objects
 	}
-	read := here.read
-	if len(read) == 0 {
-		read = here.sent
-	}
-	if len(read) == 0 {
-		read = s.objects
-	}
-	read = slices.Clone(read)
-	for slot := range read {
-		if w.slots[slot].Resource == "volumeattachments" {
-			read[slot] = at(here.seen, slot)
+	all = slices.DeleteFunc(all, func(objects []objectID) bool { return len(objects) == 0 })
+	for i := range all {
+		if kind != check.Write {
+			all[i] = w.withAttachments(all[i], s.instances[step.Program].seen)
 		}
 	}
-	return read
+	return all
+}
+
+// withAttachments returns the objects with the attachments that a cache shows.
+func (w *world) withAttachments(objects, seen []objectID) []objectID {
+	objects = slices.Clone(objects)
+	for slot := range objects {
+		if w.slots[slot].Resource == "volumeattachments" {
+			objects[slot] = at(seen, slot)
+		}
+	}
+	return objects
 }
 
 // isAccepted reports whether the rule may be broken: the removal of a journal entry is durable after
-// a second, so a disk may be recorded again if a program ended before ("Known and accepted" in
-// docs/architecture/journal.md).
-func isAccepted(rule string, s *State) bool {
-	return rule == check.KeptRecorded.String() && s.endedWithEntry
+// a second, so a disk may be recorded again if a program ended before; and a former leader may write late
+// ("Known and accepted" in docs/architecture/journal.md).
+func isAccepted(rule string, step Step) bool {
+	return rule == check.KeptRecorded.String() && (step.After.endedWithEntry || step.Former)
 }
 
 // raced reports whether anything changed since the last live read of the pass.
-func (w *world) raced(s *State, program int) bool {
-	read := s.instances[program].read
-	return len(read) > 0 && !slices.Equal(read, s.objects) || w.config.Interruptions != int(s.interruptions) || s.stalled.program != 0
+func (w *world) raced(s *State, step Step) bool {
+	_, here := s.instances[step.Program].process(step.Former)
+	return len(here.read) > 0 && !slices.Equal(here.read, s.objects) || w.config.Interruptions != int(s.interruptions) || s.stalled.program != 0
 }
 
 // isFaultless reports whether nothing has failed until the state.

@@ -146,7 +146,7 @@ func (w *world) ends(s *State, i int) ([]Step, error) {
 	all = append(all, Step{After: after, Says: name + " crashes"})
 	if w.config.FormerLeaders && here.former == process.Off && (local.Busy || len(local.Calls) > 0) {
 		former := after.clone()
-		former.instances[i].former = here.local
+		former.instances[i].former, former.instances[i].past = here.local, here.present
 		all = append(all, Step{After: former, Says: name + " loses its lease; what it has in flight goes on"})
 	}
 	return all, nil
@@ -155,7 +155,7 @@ func (w *world) ends(s *State, i int) ([]Step, error) {
 // stopped returns the state in which the program does not run.
 func (w *world) stopped(s *State, i int) *State {
 	after := s.clone()
-	after.instances[i].local, after.instances[i].seen = process.Off, nil
+	after.instances[i].local, after.instances[i].seen, after.instances[i].present = process.Off, nil, basis{}
 	after.endedWithEntry = after.endedWithEntry || len(w.snapshot(s).Entries) > 0
 	if int(after.stalled.program) == i+1 {
 		after.stalled = stalledWatch{}

@@ -28,15 +28,29 @@ type instance struct {
 	former process.State
 	// terms counts the leaders that the program has had.
 	terms int32
+	// present is what the steps of the running process rest on, past that of the former leader.
+	present, past basis
+	// seen are the versions that the caches show, by slot.
+	seen []objectID
+	// switched: the gate HonorPVReclaimPolicy is not that of the configuration.
+	switched bool
+}
+
+// basis are the API objects that the steps of a process rest on.
+type basis struct {
 	// read are the API objects as the pass has read them live, the others as they were at its
 	// first live read; nil for none.
 	read []objectID
 	// sent are the API objects when the open call to the storage system was sent, nil for none.
 	sent []objectID
-	// seen are the versions that the caches show, by slot.
-	seen []objectID
-	// switched: the gate HonorPVReclaimPolicy is not that of the configuration.
-	switched bool
+}
+
+// process returns the running process, or the former leader.
+func (i *instance) process(former bool) (process.State, *basis) {
+	if former {
+		return i.former, &i.past
+	}
+	return i.local, &i.present
 }
 
 // State is a state of the whole world. It is not changed after its creation.
@@ -119,8 +133,9 @@ func (s *State) key() string {
 		b = binary.AppendUvarint(b, uint64(i.former))
 		b = binary.AppendUvarint(b, uint64(i.terms)<<1|uint64(bits(i.switched)))
 		b = appendIDs(b, i.seen)
-		b = appendIDs(b, i.read)
-		b = appendIDs(b, i.sent)
+		for _, ids := range [][]objectID{i.present.read, i.present.sent, i.past.read, i.past.sent} {
+			b = appendIDs(b, ids)
+		}
 	}
 	b = binary.AppendUvarint(b, s.done)
 	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.lies), byte(s.switches),
@@ -160,7 +175,10 @@ func parse(key string, programs int) *State {
 		i := instance{local: process.State(r.next()), former: process.State(r.next())}
 		terms := r.next()
 		i.terms, i.switched = int32(terms>>1), terms&1 != 0
-		i.seen, i.read, i.sent = readIDs[objectID](&r), readIDs[objectID](&r), readIDs[objectID](&r)
+		i.seen = readIDs[objectID](&r)
+		for _, ids := range []*[]objectID{&i.present.read, &i.present.sent, &i.past.read, &i.past.sent} {
+			*ids = readIDs[objectID](&r)
+		}
 		s.instances = append(s.instances, i)
 	}
 	s.done = r.next()

@@ -23,8 +23,9 @@ type Step struct {
 	Later bool
 	// Local: no other program can notice the step, so nothing else is explored before it.
 	Local bool
-	// Program is the number of the program that takes the step.
+	// Program is the number of the program that takes the step. Former: its former leader does.
 	Program int
+	Former  bool
 	// Effect is what an actor changed, nil for nothing that has rules.
 	Effect *check.Step
 	// Plain is the state after the effect alone, without what the admission policy added to
@@ -122,17 +123,27 @@ func (w *world) move(s *State, i int, former bool, input process.Input, text str
 // settle changes the state for what a program has ended.
 func (w *world) settle(s *State, i int) {
 	here := &s.instances[i]
-	if former := w.machines[i].Local(here.former); former.Ended || former.Stuck != "" || !former.Busy && len(former.Calls) == 0 { // it starts nothing any more
-		here.former = process.Off
+	former := w.machines[i].Local(here.former)
+	if goesOn := former.Busy || len(former.Calls) > 0; here.former != process.Off && (former.Ended || former.Stuck != "" || !goesOn) {
+		here.former = process.Off // it starts nothing any more
+		s.endedWithEntry = s.endedWithEntry || len(w.snapshot(s).Entries) > 0
 	}
 	if w.local(s, i).Ended {
 		*s = *w.stopped(s, i)
-		here = &s.instances[i]
 	}
-	if !s.isBusy(w, i) {
+	for _, former := range []bool{false, true} {
+		w.settleBasis(s, i, former)
+	}
+}
+
+// settleBasis changes what the steps of a process rest on.
+func (w *world) settleBasis(s *State, i int, former bool) {
+	now, here := s.instances[i].process(former)
+	local := w.machines[i].Local(now)
+	if !local.Busy {
 		here.read = nil
 	}
-	calls := append(openCalls(w.machines[i].Local(here.local)), openCalls(w.machines[i].Local(here.former))...)
+	calls := openCalls(local)
 	switch {
 	case len(calls) == 0 || s.interruptions == 0 && !w.config.FormerLeaders:
 		here.sent = nil
@@ -148,12 +159,12 @@ func (s *State) isBusy(w *world, i int) bool {
 
 // recordRead records what a program reads live: what it does next rests on it, and on what the
 // pass has read of other objects. Where nothing can happen in between, that is the state before.
-func (w *world) recordRead(s *State, i int, call process.Call) *State {
+func (w *world) recordRead(s *State, i int, former bool, call process.Call) *State {
 	if call.Request.Method != http.MethodGet {
 		return s
 	}
 	after := s.clone()
-	here := &after.instances[i]
+	_, here := after.instances[i].process(former)
 	switch {
 	case s.interruptions == 0 && !w.config.FormerLeaders && len(here.read) == 0:
 	case len(here.read) == 0:
@@ -203,12 +214,12 @@ func (w *world) formerAnswers(s *State, i int) ([]Step, error) {
 func (w *world) answersTo(s *State, i int, calls []numbered, former bool) ([]Step, error) {
 	var all []Step
 	for _, call := range calls {
-		replies, err := w.replies(s, i, call.Call)
+		replies, err := w.replies(s, i, former, call.Call)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range replies {
-			after, stuck, err := w.move(w.recordRead(r.state, i, call.Call), i, former, process.Input{Answer: &process.Answered{Call: call.number, Answer: r.answer}}, r.text(call.number))
+			after, stuck, err := w.move(w.recordRead(r.state, i, former, call.Call), i, former, process.Input{Answer: &process.Answered{Call: call.number, Answer: r.answer}}, r.text(call.number))
 			if err != nil {
 				return nil, err
 			}
@@ -216,7 +227,7 @@ func (w *world) answersTo(s *State, i int, calls []numbered, former bool) ([]Ste
 			if former {
 				who, stuck = "the former "+who, "" // it may end at any time
 			}
-			all = append(all, Step{After: after, Says: who + ": " + call.String() + r.says, Free: r.free, Effect: r.effect, Plain: r.plain, Program: i, Stuck: stuck})
+			all = append(all, Step{After: after, Says: who + ": " + call.String() + r.says, Free: r.free, Effect: r.effect, Plain: r.plain, Program: i, Former: former, Stuck: stuck})
 		}
 	}
 	return all, nil

@@ -294,7 +294,7 @@ func (w *world) call(s *State, call process.Call) (*State, string, bool) {
 				return s, w.disks[id].handle, false
 			}
 		}
-		d := disk{name: call.Create, handle: diskPrefix + call.Create}
+		d := disk{name: call.Create, handle: w.newHandle(s, call.Create)}
 		after.disks = union(s.disks, w.internDisk(d))
 		return after, d.handle, true
 	}
@@ -306,6 +306,19 @@ func (w *world) call(s *State, call process.Call) (*State, string, bool) {
 		}
 	}
 	return s, "", false
+}
+
+// newHandle returns the handle of a new disk. Where a late call may delete a disk by its handle, a handle is
+// not used again.
+func (w *world) newHandle(s *State, name string) string {
+	handle := diskPrefix + name
+	if !w.config.FormerLeaders {
+		return handle
+	}
+	for slices.ContainsFunc(s.deleted, func(id diskID) bool { return w.disks[id].handle == handle }) {
+		handle += "-again"
+	}
+	return handle
 }
 
 // union returns the sorted list with the element.
