@@ -117,9 +117,10 @@ func (l *Lab) restartWorlds() []Config {
 		if all = append(all, begun); moment.claims > 0 {
 			all = append(all, begun.with("another leader between", func(c *Config) { c.Terms, c.Upstream = 3, true }))
 		}
-		if moment.disks > 0 {
+		if moment.disks > 0 && moment.claims > 0 {
 			all = append(all, begun.with("the claim is deleted", func(c *Config) { c.Users = []UserAction{deleteClaim("data")} }))
 		}
+		all = append(all, begun.with("a former leader", formerLeader))
 	}
 	return all
 }

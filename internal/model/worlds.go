@@ -152,6 +152,7 @@ func Groups() []Group {
 		{"hours", hourWorlds()},
 		{"cluster", clusterWorlds()},
 		{"late", lateWorlds()},
+		{"former", formerWorlds()},
 		{"known", mendedBugs()},
 	}
 }
