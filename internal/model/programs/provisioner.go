@@ -67,7 +67,7 @@ func engineConfig(env *process.Env) engine.Config {
 		Client: env.Client, Workers: 1, End: env.End,
 		Journal: store.Config{
 			Client: env.Client, Journal: journal.Journal{Namespace: Namespace, Driver: process.DriverName},
-			Holder: holder(env.Term), Interval: 1, Off: !env.Journaled, Metrics: store.NewMetrics(),
+			Holder: holder(env.Term), Interval: 1, Off: !env.Journaled, Metrics: store.NewMetrics(), Now: now,
 		},
 		Provisioning: provisioning.Config{
 			Client: env.Client, Claims: env.Informers["persistentvolumeclaims"], Volumes: env.Informers["persistentvolumes"],
@@ -92,6 +92,10 @@ func node(_ context.Context, name string) (*v1.Node, error) {
 	}
 	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
 }
+
+// now is the time in what the program writes, that of the API server: a program that is repeated writes the
+// same.
+func now() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // settings are the defaults of the flags.
 var settings = provision.Settings{NamePrefix: "pvc", NameLength: -1}

@@ -268,7 +268,7 @@ func checkStored(now *coordinationv1.Lease, entries map[types.UID]string) error 
 func (s *Store) currentCustody() journal.Custody {
 	custody := s.Custody
 	if custody.LeaderLease == "" {
-		custody.Written = time.Now().Unix()
+		custody.Written = s.Now().Unix()
 	}
 	return custody
 }

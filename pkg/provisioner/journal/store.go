@@ -53,6 +53,8 @@ type Config struct {
 	Metrics  *Metrics
 	// Lost is called once if another process takes over the journal.
 	Lost func(error)
+	// Now is the clock for the times in Leases; nil for [time.Now].
+	Now func() time.Time
 }
 
 // Store is the journal of one driver, or of one driver on one node.
@@ -124,6 +126,9 @@ type waiter struct {
 func New(config Config) *Store {
 	if config.Metrics == nil {
 		config.Metrics = NewMetrics()
+	}
+	if config.Now == nil {
+		config.Now = time.Now
 	}
 	return &Store{
 		Config: config, wake: make(chan struct{}, 1), writer: make(chan struct{}, 1), unresolvedWriter: make(chan struct{}, 1),

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +17,7 @@ import (
 // MoveToUnresolved moves an entry into a Lease for unresolved entries. A crash can leave the
 // entry in both Leases; the next leader then repeats the move.
 func (s *Store) MoveToUnresolved(ctx context.Context, entry journal.Entry, reason string) error {
-	entry.Unresolved = &journal.Unresolved{Reason: reason, Since: time.Now().Unix()}
+	entry.Unresolved = &journal.Unresolved{Reason: reason, Since: s.Now().Unix()}
 	text, err := journal.Encode(entry)
 	if err != nil {
 		return err

@@ -258,3 +258,22 @@ func TestTakeOverByOtherProcessEndsJournal(t *testing.T) {
 		}
 	})
 }
+
+func TestTimesInLeasesAreThoseOfTheClock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		api, then := newServer(), time.Now().Add(-time.Hour)
+		settings := config(api, pod, 5)
+		settings.Custody, settings.Now = journal.Custody{}, func() time.Time { return then }
+		store := New(settings)
+		run(t, store)
+		must(t, store.MoveToUnresolved(t.Context(), newEntry(1), "the secret is gone"))
+		if got := store.Unresolved()[0].Unresolved.Since; got != then.Unix() {
+			t.Errorf("unresolved since %d, want %d", got, then.Unix())
+		}
+		settings.Now = nil
+		storeLease(t, api, journal.KindActive, 0, journal.Custody{Written: then.Unix()}, newEntry(2))
+		if got := run(t, New(settings)); len(got) != 1 || !got[0].CustodyBroken {
+			t.Errorf("inherited %+v, want broken custody after an hour by the time of the machine", got)
+		}
+	})
+}
