@@ -114,9 +114,7 @@ func (l *Lab) restartWorlds() []Config {
 		{"requested, recorded, claim gone", 0, 1, 1, 0, false},
 	} {
 		begun := l.startAt(from, moment)
-		if all = append(all, begun); moment.claims > 0 {
-			all = append(all, begun.with("another leader between", func(c *Config) { c.Terms, c.Upstream = 3, true }))
-		}
+		all = append(all, begun, begun.with("another leader between", func(c *Config) { c.Terms, c.Upstream = 3, true }))
 		if moment.disks > 0 && moment.claims > 0 {
 			all = append(all, begun.with("the claim is deleted", func(c *Config) { c.Users = []UserAction{deleteClaim("data")} }))
 		}
