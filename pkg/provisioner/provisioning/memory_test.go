@@ -1,0 +1,59 @@
+package provisioning
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/provision"
+)
+
+// factsAfterEvent are the fields of a claimRecord that an event of a PersistentVolume changes.
+type factsAfterEvent struct {
+	Creation                     provision.Creation
+	Seen, Recorded, NameConflict bool
+	Volume, Work                 bool
+	Events                       int
+}
+
+func TestVolumeEventIsRecorded(t *testing.T) {
+	const own, other = types.UID("uid"), types.UID("another")
+	volume := &v1.PersistentVolume{}
+	for name, tc := range map[string]struct {
+		before claimRecord
+		claim  types.UID
+		want   factsAfterEvent
+	}{
+		"own volume, no entry":        {claimRecord{}, own, factsAfterEvent{Seen: true, Recorded: true, Events: 1}},
+		"own volume, entry":           {claimRecord{entry: provision.Durable}, own, factsAfterEvent{Seen: true, Recorded: true, Events: 1, Work: true}},
+		"volume of another claim":     {claimRecord{entry: provision.Durable, nameConflict: true}, other, factsAfterEvent{Seen: true}},
+		"volume without a claim":      {claimRecord{entry: provision.Durable}, "", factsAfterEvent{Seen: true}},
+		"own volume, conflict before": {claimRecord{nameConflict: true}, own, factsAfterEvent{Seen: true, Recorded: true, Events: 1}},
+		"created volume, unsaved": {claimRecord{creation: provision.Created, volume: volume, entry: provision.Durable}, own,
+			factsAfterEvent{Creation: provision.Requested, Seen: true, Recorded: true, Events: 1, Work: true}},
+		"created volume, being discarded": {claimRecord{creation: provision.Created, volume: volume, entry: provision.Discarding}, own,
+			factsAfterEvent{Creation: provision.Created, Volume: true, Seen: true, Recorded: true, Events: 1, Work: true}},
+		"doubtful request": {claimRecord{creation: provision.Doubtful, entry: provision.Durable}, own,
+			factsAfterEvent{Creation: provision.Doubtful, Seen: true, Recorded: true, Events: 1, Work: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemory()
+			m.update(subject{uid: own, key: flowClaim}, "pvc-uid", func(r *claimRecord) { *r = tc.before })
+			key, work := m.recordVolumeEvent("pvc-uid", tc.claim)
+			r, _ := m.lookup(own)
+			got := factsAfterEvent{r.creation, r.seen, r.recorded, r.nameConflict, r.volume != nil, work, r.volumeEvents}
+			if diff := cmp.Diff(tc.want, got); diff != "" || key != flowClaim {
+				t.Errorf("key %q, facts (-want +got):\n%s", key, diff)
+			}
+		})
+	}
+}
+
+func TestEventOfUnknownVolumeLeavesNoRecord(t *testing.T) {
+	m := newMemory()
+	if key, work := m.recordVolumeEvent("static", ""); key != "" || work || len(m.records) > 0 {
+		t.Errorf("key %q, work %v, records %+v", key, work, m.records)
+	}
+}
