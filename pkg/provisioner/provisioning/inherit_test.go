@@ -1,0 +1,114 @@
+package provisioning
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+)
+
+// entryWith returns an entry of an earlier process with the reclaim policy and finalizers.
+func entryWith(policy v1.PersistentVolumeReclaimPolicy, state journal.State, finalizers ...string) journal.Entry {
+	volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: policy}}
+	volume.Finalizers = finalizers
+	return journal.Entry{State: state, Volume: volume}
+}
+
+func TestEntryOfUnprotectedVolumeIsUntrusted(t *testing.T) {
+	broken := entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested)
+	broken.CustodyBroken = true
+	approved := entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested)
+	approved.Unresolved = &journal.Unresolved{Finish: true}
+	for name, tc := range map[string]struct {
+		entry journal.Entry
+		want  string
+	}{
+		"policy Delete, no finalizer": {entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested), mayBeKept},
+		"policy Delete, finalizer":    {entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested, string(finalizer.External)), ""},
+		"policy Retain":               {entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested), ""},
+		"being discarded":             {entryWith(v1.PersistentVolumeReclaimDelete, journal.Discarding), ""},
+		"approved":                    {approved, ""},
+		"custody broken":              {broken, ledByAnother},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := untrusted(tc.entry); got != tc.want {
+				t.Errorf("untrusted = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestNewerFactsThanEntryAreKept(t *testing.T) {
+	approved := entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested)
+	approved.Unresolved = &journal.Unresolved{Finish: true}
+	read := entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested)
+	for name, tc := range map[string]struct {
+		before           claimRecord
+		entry            journal.Entry
+		kept, resumed    bool
+		unresolvedBefore bool
+	}{
+		"nothing known":                 {claimRecord{}, read, false, false, false},
+		"nothing known, unresolved":     {claimRecord{}, read, false, true, true},
+		"nothing known, approved":       {claimRecord{}, approved, false, true, false},
+		"own entry":                     {claimRecord{entry: provision.Durable}, read, true, false, false},
+		"own call without an entry":     {claimRecord{creation: provision.Requested}, read, true, false, false},
+		"own entry, approved":           {claimRecord{entry: provision.Durable}, approved, true, true, false},
+		"resumed before":                {claimRecord{entry: provision.Inherited, resumed: true}, read, true, true, false},
+		"adopted entry, late duplicate": {claimRecord{entry: provision.Durable, creation: provision.Requested}, read, true, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, inherited := tc.before, &plan{}
+			r.inherit(tc.entry, &v1.PersistentVolumeClaim{}, inherited, tc.unresolvedBefore)
+			if kept := r.plan != inherited; kept != tc.kept || r.resumed != tc.resumed || kept && (r.entry != tc.before.entry || r.creation != tc.before.creation) {
+				t.Errorf("record %+v, want it kept: %v, resumed: %v", r, tc.kept, tc.resumed)
+			}
+		})
+	}
+}
+
+func TestHandleOfRequestWithoutSecretIsShown(t *testing.T) {
+	entry := entryWith(v1.PersistentVolumeReclaimDelete, journal.Discarding)
+	entry.Handle = "handle"
+	var r claimRecord
+	r.inherit(entry, &v1.PersistentVolumeClaim{}, &plan{}, false)
+	if r.handle != "handle" || r.shown != "handle" {
+		t.Errorf("handle %q, shown as %q", r.handle, r.shown)
+	}
+}
+
+// The process crashed between the two writes that move an entry to the unresolved ones.
+func TestEntryInBothLeasesIsRemovedFromBoth(t *testing.T) {
+	f := newFlow(t)
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
+	active := f.entries(journal.KindActive)[0]
+	f.deleteClaim()
+	f.must(f.store.MoveToUnresolved(t.Context(), active, "scripted"))
+	f.must(f.store.Write(t.Context(), active))
+	f.terms++
+	f.restart()
+	f.reconcileDeleted(false)
+	f.expect(1, 1, 2, 0)
+	if left := f.entries(journal.KindUnresolved); len(left) != 0 {
+		t.Errorf("unresolved entries: %+v", left)
+	}
+}
+
+func TestUnreadableEntryKeepsItsReason(t *testing.T) {
+	f, _ := newDirectoryFlow(t)
+	f.reconcile(false)
+	entry := entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested)
+	entry.UID, entry.Namespace, entry.Name, entry.Volume.Name = "uid", "ns", "claim", "another"
+	entry.Request = journal.Request{Payload: &journal.Payload{Kind: "File", Volume: "another", Data: []byte(`""`)}}
+	f.inherit(t.Context(), []journal.Entry{entry})
+	unresolved := f.entries(journal.KindUnresolved)
+	if len(unresolved) != 1 || !strings.Contains(unresolved[0].Unresolved.Reason, "not a directory") {
+		t.Errorf("unresolved entries: %+v", unresolved)
+	}
+}
