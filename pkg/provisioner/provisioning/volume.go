@@ -62,7 +62,7 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 // event of the claim's PersistentVolume came during the call: the volume may be deleted
 // already, so the call is repeated.
 func (c *Controller) recordResult(ctx context.Context, o *observation, change func(*claimRecord)) bool {
-	seen := false
+	var seen bool
 	c.updateRecord(o, func(r *claimRecord) {
 		if seen = r.volumeEvents != o.record.volumeEvents; !seen {
 			change(r)
