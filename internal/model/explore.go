@@ -48,6 +48,8 @@ type Limits struct {
 	Violations int
 	// Until are the rules of which one must be broken to end the exploration, nil for none.
 	Until []string
+	// Needed: the exploration ends once every excuse was needed.
+	Needed bool
 	// Tolerant: what a program cannot do is a violation, not an error.
 	Tolerant bool
 }
@@ -99,6 +101,8 @@ func (l *Lab) Explore(config Config, limits Limits) (Result, error) {
 	}
 	if e.result.Complete = e.result.Complete && !e.enough(); e.result.Complete && !config.Partial {
 		e.checkRest()
+	}
+	if e.result.Complete && !config.Partial || limits.Needed {
 		e.result.Unneeded = e.unneeded()
 	}
 	e.result.States = len(e.nodes)
@@ -121,6 +125,9 @@ func (e *explorer) enough() bool {
 		return true
 	}
 	if slices.ContainsFunc(e.result.Violations, func(v Violation) bool { return slices.Contains(e.limits.Until, v.Rule) }) {
+		return true
+	}
+	if e.limits.Needed && len(e.excused) == len(e.config.Excused) {
 		return true
 	}
 	return e.limits.Violations > 0 && len(e.result.Violations) >= e.limits.Violations

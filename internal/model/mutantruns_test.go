@@ -2,6 +2,7 @@ package model
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -121,8 +122,10 @@ func (c *court) judgeInProcess(all []mutant.Mutant) (done int, err error) {
 	switch err := command.Wait(); {
 	case err == nil && done == len(all):
 		return done, nil
+	case err == nil:
+		return done, errors.New("the process ends early")
 	case !begun:
-		return done, fmt.Errorf("no mutant was begun: %v, %s", err, reason)
+		return done, fmt.Errorf("no mutant was begun: %w, %s", err, reason)
 	}
 	return done, fmt.Errorf("the process ends: %s", reason)
 }

@@ -77,7 +77,7 @@ func (s *stage) kill(t *testing.T, m mutant.Mutant) (by string) {
 	defer mutant.Select(0)
 	explore(t, Limits{States: 2*s.states + 1000, Violations: 1, Tolerant: true}, []Config{s.Config}, func(r Result) {
 		switch {
-		case errors.Is(r.Err, process.ErrNotRepeated): // the model cannot judge it
+		case errors.Is(r.Err, process.ErrNotRepeated): // the unit tests judge it
 		case len(r.Violations) > 0:
 			by = fmt.Sprintf("%s after %d states: %s", r.Violations[0].Rule, r.States, r.Violations[0].Sentence)
 		case !r.Complete:

@@ -13,20 +13,23 @@ func (w *world) starts(s *State, i int) ([]Step, error) {
 		return nil, nil
 	}
 	fresh, err := w.start(s, i, s.objects)
+	if err != nil {
+		return nil, err
+	}
 	all := []Step{fresh}
 	for slot, versions := range s.older {
-		if err != nil || !w.mayListOld(s, i, slotID(slot)) {
+		if !w.mayListOld(s, i, slotID(slot)) {
 			continue
 		}
 		for _, old := range append([]objectID{0}, versions...) {
-			step := Step{}
-			if step, err = w.startWithOld(s, i, slotID(slot), old); err != nil {
-				break
+			step, err := w.startWithOld(s, i, slotID(slot), old)
+			if err != nil {
+				return nil, err
 			}
 			all = append(all, step)
 		}
 	}
-	return all, err
+	return all, nil
 }
 
 // isUnsteady reports whether the program may crash, and start with an old list.
