@@ -56,7 +56,7 @@ func (c *Controller) removeEntry(ctx context.Context, volume *v1.PersistentVolum
 	removed, err := c.RemoveEntry(ctx, volume)
 	if err != nil {
 		c.track(volume, blocker.JournalEntry, "", true)
-		return false, c.countFailure(volume, err)
+		return removed, c.countFailure(volume, err)
 	}
 	return removed, nil
 }

@@ -1,0 +1,240 @@
+package deletion
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
+)
+
+// directory returns a released volume in the directory /d.
+func directory(name string) *v1.PersistentVolume {
+	volume := released(name)
+	volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/d"}}
+	return volume
+}
+
+// guarded returns a controller whose cache has the volumes.
+func guarded(t *testing.T, client *fake.Clientset, deleter backend.Deleter, cached ...*v1.PersistentVolume) *Controller {
+	t.Helper()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	c, err := New(Config{
+		Client: client, Deleter: deleter, Honor: true, Volumes: factory.Core().V1().PersistentVolumes().Informer(),
+		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("guards"), Locks: &controller.KeyLocks{},
+		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
+	})
+	for _, volume := range cached {
+		if err == nil {
+			err = c.Volumes.GetStore().Add(volume)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestWriteNeedsTheObservedVolume changes the volume between the decision and the write.
+func TestWriteNeedsTheObservedVolume(t *testing.T) {
+	recreated := func(v *v1.PersistentVolume) { v.UID = "new" }
+	unbound := func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeBound }
+	kept := func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain }
+	done := func(v *v1.PersistentVolume) { v.Annotations[reclaim.Annotation] = reclaim.AnnotationDone }
+	same := func(*v1.PersistentVolume) {}
+	for name, tc := range map[string]struct {
+		action external.Action
+		change func(*v1.PersistentVolume)
+		writes bool
+	}{
+		"remove the finalizer":                      {external.RemoveFinalizer, same, true},
+		"remove the finalizer of another volume":    {external.RemoveFinalizer, recreated, false},
+		"remove the finalizer in another phase":     {external.RemoveFinalizer, unbound, false},
+		"remove the finalizer under another policy": {external.RemoveFinalizer, kept, false},
+		"set pending":                              {external.SetStatusPending, same, true},
+		"set pending on another volume":            {external.SetStatusPending, recreated, false},
+		"set pending on another version":           {external.SetStatusPending, func(v *v1.PersistentVolume) { v.ResourceVersion = "2" }, false},
+		"set done":                                 {external.SetStatusDone, same, true},
+		"set done on another volume":               {external.SetStatusDone, recreated, false},
+		"set done on a volume that is not pending": {external.SetStatusDone, done, false},
+		"remove pending":                           {external.RemoveStatus, same, true},
+		"remove pending from another volume":       {external.RemoveStatus, recreated, false},
+		"remove a status that is not pending":      {external.RemoveStatus, done, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if written, err := writeTo(t, tc.change, tc.action); written != tc.writes || (err == nil) != tc.writes {
+				t.Errorf("written %v, error %v, want a write: %v", written, err, tc.writes)
+			}
+		})
+	}
+}
+
+// writeTo executes the action on an observed volume that has changed since, and reports whether
+// the volume was written.
+func writeTo(t *testing.T, change func(*v1.PersistentVolume), action external.Action) (bool, error) {
+	t.Helper()
+	observed := directory("pv")
+	if action != external.SetStatusPending {
+		observed.Annotations[reclaim.Annotation] = reclaim.AnnotationPending
+	}
+	stored := observed.DeepCopy()
+	change(stored)
+	client := fake.NewClientset(stored.DeepCopy())
+	c := guarded(t, client, &directories{}, observed)
+	_, err := c.execute(t.Context(), c.observe(observed), action)
+	now, readErr := client.CoreV1().PersistentVolumes().Get(t.Context(), "pv", metav1.GetOptions{})
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	return len(now.Finalizers) != len(stored.Finalizers) || now.Annotations[reclaim.Annotation] != stored.Annotations[reclaim.Annotation], err
+}
+
+// TestObjectIsDeletedByUID: another volume may have the name meanwhile, and then none is deleted.
+func TestObjectIsDeletedByUID(t *testing.T) {
+	volume := directory("pv")
+	client := fake.NewClientset()
+	c := guarded(t, client, &directories{}, volume)
+	if _, err := c.execute(t.Context(), c.observe(volume), external.DeleteObject); err != nil {
+		t.Errorf("a volume that is gone already: %v", err)
+	}
+	sent, ok := client.Actions()[0].(clienttesting.DeleteActionImpl)
+	if !ok || sent.DeleteOptions.Preconditions == nil || *sent.DeleteOptions.Preconditions.UID != volume.UID {
+		t.Errorf("request %+v, want a deletion with the UID", client.Actions()[0])
+	}
+	client.PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("unavailable")
+	})
+	if _, err := c.execute(t.Context(), c.observe(volume), external.DeleteObject); err == nil {
+		t.Error("a failed deletion counts as done")
+	}
+}
+
+func TestStaleCacheIsAwaited(t *testing.T) {
+	volume := directory("pv")
+	client, d := fake.NewClientset(volume.DeepCopy()), &directories{}
+	c := guarded(t, client, d, volume)
+	written := volume.DeepCopy()
+	written.ResourceVersion = "2"
+	c.versions.RecordWrite(written)
+	if err := c.Reconcile(t.Context(), "pv"); err != nil || len(client.Actions()) > 0 || len(d.deleted) > 0 {
+		t.Errorf("requests %v, deleted %v, error %v", client.Actions(), d.deleted, err)
+	}
+}
+
+// An entry without a volume has the volume created again, so it goes first.
+func TestJournalEntryIsRemovedBeforeTheVolume(t *testing.T) {
+	for action := external.Wait; action <= external.RemoveStatus; action++ {
+		volume := directory("pv")
+		volume.Annotations[reclaim.Annotation] = reclaim.AnnotationPending
+		want := action == external.RemoveFinalizer || action == external.DeleteVolume || action == external.DeleteObject
+		for _, failure := range []error{nil, errors.New("unavailable")} {
+			client, d, called := fake.NewClientset(volume.DeepCopy()), &directories{}, false
+			c := guarded(t, client, d, volume)
+			c.RemoveEntry = func(context.Context, *v1.PersistentVolume) (bool, error) {
+				called = true
+				return false, failure
+			}
+			_, err := c.execute(t.Context(), c.observe(volume), action)
+			if called != want {
+				t.Errorf("%v: the entry is removed: %v", action, called)
+			}
+			if want && failure != nil && (!errors.Is(err, failure) || len(client.Actions()) > 0 || len(d.deleted) > 0) {
+				t.Errorf("%v with an entry that stays: requests %v, deleted %v, error %v", action, client.Actions(), d.deleted, err)
+			}
+		}
+	}
+}
+
+func TestUnreachableVolumeIsNotDeleted(t *testing.T) {
+	for _, reaches := range []bool{false, true} {
+		volume := directory("pv")
+		client, d := fake.NewClientset(volume.DeepCopy()), &directories{}
+		c := guarded(t, client, d, volume)
+		c.Reaches = func(*v1.PersistentVolume) bool { return reaches }
+		if err := c.Reconcile(t.Context(), "pv"); err != nil || (len(d.deleted) > 0) != reaches {
+			t.Errorf("reached %v: deleted %v, error %v", reaches, d.deleted, err)
+		}
+	}
+}
+
+// An informer without the index cannot tell of attachments.
+func TestUnknownAttachmentsCountAsAttached(t *testing.T) {
+	volume, client := directory("pv"), fake.NewClientset()
+	c := guarded(t, client, &directories{}, volume)
+	c.Attachments = informers.NewSharedInformerFactory(client, 0).Storage().V1().VolumeAttachments().Informer()
+	if !c.isAttached(volume) {
+		t.Error("the volume counts as detached")
+	}
+}
+
+// vanishing loses its volume in the cache while the driver deletes the disk.
+type vanishing struct {
+	directories
+	lose func()
+}
+
+func (v *vanishing) Delete(context.Context, *v1.PersistentVolume) error {
+	v.lose()
+	return nil
+}
+
+func TestProgressOfGoneVolumeIsForgotten(t *testing.T) {
+	volume, backend := directory("pv"), &vanishing{}
+	c := guarded(t, fake.NewClientset(volume.DeepCopy()), backend, volume)
+	backend.lose = func() {
+		if err := c.Volumes.GetStore().Delete(volume); err != nil {
+			t.Error(err)
+		}
+		c.onVolumeDeleted(volume)
+	}
+	if err := c.Reconcile(t.Context(), "pv"); err != nil {
+		t.Error(err)
+	}
+	if got := c.memory.Get(volume.UID); got != (progress{}) {
+		t.Errorf("the controller remembers %+v", got)
+	}
+}
+
+// aliases is a backend whose volumes have two keys; only some of the volumes with a key have
+// one disk.
+type aliases struct {
+	directories
+	same func(a, b *v1.PersistentVolume) bool
+}
+
+func (*aliases) Keys(*v1.PersistentVolume) []string { return []string{"path", "inode"} }
+
+func (a *aliases) Same(x, y *v1.PersistentVolume) bool { return a.same(x, y) }
+
+func TestVolumesOnDisk(t *testing.T) {
+	volume, other := directory("pv"), directory("other")
+	other.UID = "other"
+	backend := &aliases{}
+	for name, tc := range map[string]struct {
+		same func(c *Controller) bool
+		want int
+	}{
+		"each volume counts once":               {func(*Controller) bool { return true }, 2},
+		"equal keys are no proof":               {func(*Controller) bool { return false }, 0},
+		"volumes deleted meanwhile are no more": {func(c *Controller) bool { return c.Volumes.GetStore().Replace(nil, "") == nil }, 1},
+	} {
+		c := guarded(t, fake.NewClientset(), backend, volume, other)
+		backend.same = func(_, other *v1.PersistentVolume) bool { return other.Name != "" && tc.same(c) }
+		if got := c.VolumesOnDisk(volume); len(got) != tc.want {
+			t.Errorf("%s: %v, want %d", name, got, tc.want)
+		}
+	}
+}
