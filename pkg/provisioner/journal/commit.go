@@ -298,11 +298,11 @@ func (s *Store) reread(ctx context.Context, l *lease) error {
 }
 
 // isUnread reports whether a Lease may have entries that this process has not read: a Lease
-// of another owner, without a holder, or of an earlier leader. The next TakeOver reads the
-// Lease.
+// of another owner, without a holder, or of an earlier term. A restarted pod keeps its holder
+// name, so the term counts. The next TakeOver reads the Lease.
 func (s *Store) isUnread(object *coordinationv1.Lease) bool {
 	_, _, ours := s.Journal.KindOf(object)
-	return !ours || journal.HolderOf(object) == "" || journal.HolderOf(object) != s.Holder && custodyOf(object).Precedes(s.currentCustody())
+	return !ours || journal.HolderOf(object) == "" || custodyOf(object).Precedes(s.currentCustody())
 }
 
 func custodyOf(object *coordinationv1.Lease) journal.Custody {
