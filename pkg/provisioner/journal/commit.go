@@ -133,7 +133,7 @@ func (w waiter) resultOf(refusals map[types.UID]error, err error) error {
 func (s *Store) recordCommit(l *lease, change int, written map[types.UID]string) {
 	l.writing, l.failures, l.durable, l.committed = false, 0, written, max(l.committed, change)
 	maps.DeleteFunc(s.removed, func(_ types.UID, r removal) bool { return r.lease == l && r.change <= l.committed })
-	if l.unsure || l.seen != "" && isOlder(l.version, l.seen) {
+	if l.unsure || isOlder(l.version, l.seen) {
 		s.scheduleRepair(l)
 	}
 	l.unsure, l.seen = false, ""
