@@ -73,11 +73,7 @@ func (s MetadataState) needsNoFinalizer() bool {
 // InitialFinalizers returns the finalizers with which a volume is created for an in-tree
 // plugin, so that the volume is never without. Deletes: a plugin here can delete the volume.
 func InitialFinalizers(honor bool, policy storage.Policy, deletes bool) []string {
-	origin := OriginMissingPlugin
-	if deletes {
-		origin = OriginPlugin
-	}
-	if DecideMetadata(MetadataState{Honor: honor, Policy: policy, Origin: origin}).AddInTree {
+	if deletes && DecideMetadata(MetadataState{Honor: honor, Policy: policy, Origin: OriginPlugin}).AddInTree {
 		return []string{string(finalizer.InTree)}
 	}
 	return nil
