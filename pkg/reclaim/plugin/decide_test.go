@@ -76,6 +76,8 @@ var decideCases = map[string]struct {
 	"Failed volume is recycled again":                 {released(PolicyRecycle, failed, confirmed), Decision{CreateRecycler, ClaimReleased}},
 	"recycled volume is confirmed again":              {released(PolicyRecycle, recycled, pod(RecyclerDeleting)), Decision{Confirm, ClaimReleased}},
 	"recycled volume loses its claimRef":              {released(PolicyRecycle, recycled, confirmed, pod(RecyclerDeleting)), Decision{ClearClaimRef, AlreadyReclaimed}},
+	"recycled volume with shared data is confirmed":   {released(PolicyRecycle, recycled, shared), Decision{Confirm, ClaimReleased}},
+	"recycled volume of a new pod is confirmed":       {released(PolicyRecycle, recycled, used), Decision{Confirm, ClaimReleased}},
 	"external volume with Recycle becomes Failed":     {released(PolicyRecycle, by(ReclaimerExternal), unrecycled), Decision{SetPhaseFailed, NoPlugin}},
 	"used volume is not recycled":                     {released(PolicyRecycle, used), Decision{Wait, VolumeUsed}},
 	"volume with shared data is not recycled":         {released(PolicyRecycle, shared), Decision{Wait, HandleShared}},

@@ -45,6 +45,8 @@ func TestDecideMetadata(t *testing.T) {
 		"migrated volume without External loses InTree":        {MetadataState{Honor: true, Origin: OriginMigratedPlugin, Policy: PolicyDelete, InTree: true, Migrated: MigratedToDriver}, MetadataChange{RemoveInTree: true}},
 		"wrong annotation of a migrated volume is corrected":   {MetadataState{Honor: true, Origin: OriginMigratedPlugin, Policy: PolicyRetain, Migrated: MigratedToOther}, MetadataChange{SetMigrated: true}},
 		"external volume keeps External":                       {MetadataState{Honor: true, Origin: OriginExternal, Policy: PolicyDelete, External: true}, MetadataChange{}},
+		"external volume loses InTree":                         {MetadataState{Honor: true, Origin: OriginExternal, Policy: PolicyDelete, InTree: true}, MetadataChange{RemoveInTree: true}},
+		"volume without plugin keeps External":                 {MetadataState{Honor: true, Origin: OriginMissingPlugin, Policy: PolicyDelete, InTree: true, External: true}, MetadataChange{RemoveInTree: true}},
 		"static volume of a migrated plugin is annotated":      {MetadataState{Honor: true, Origin: OriginStaticMigrated, Policy: PolicyDelete}, MetadataChange{SetMigrated: true}},
 		"migration off, deleted volume keeps External":         {MetadataState{Honor: true, Origin: OriginPlugin, Policy: PolicyDelete, External: true, Deleting: true}, MetadataChange{}},
 		"migration off, InTree replaces External":              {MetadataState{Honor: true, Origin: OriginPlugin, Policy: PolicyDelete, External: true, InTree: true, Deleting: true}, MetadataChange{RemoveExternal: true}},

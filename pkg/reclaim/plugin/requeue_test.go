@@ -19,3 +19,23 @@ func TestStorageIsChangedOnlyByAttempts(t *testing.T) {
 		}
 	}
 }
+
+func TestStartsAttempt(t *testing.T) {
+	attempts := map[Action]bool{Confirm: true, DeleteVolume: true, CreateRecycler: true}
+	for action := Wait; action <= ClearClaimRef; action++ {
+		if got := action.StartsAttempt(); got != attempts[action] {
+			t.Errorf("%v.StartsAttempt() = %v, want %v", action, got, attempts[action])
+		}
+	}
+}
+
+func TestWaitForOtherObjectNeedsRequeue(t *testing.T) {
+	for reason, want := range map[Reason]bool{
+		HandleShared: true, VolumeUsed: true, RecyclerPodUnfinished: true,
+		StillClaimed: false, PolicyKeepsData: false, AlreadyReclaimed: false, ReclaimedByOther: false,
+	} {
+		if got := reason.NeedsRequeue(); got != want {
+			t.Errorf("%s.NeedsRequeue() = %v, want %v", reason, got, want)
+		}
+	}
+}
