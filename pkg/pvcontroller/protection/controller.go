@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
@@ -128,7 +129,7 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 // podChanged enqueues the claims of a pod whose grace period changed: a pod that was shut
 // down no longer uses its claims, though its object still exists.
 func (c *Controller) podChanged(old, pod *v1.Pod) {
-	if old != nil && old.DeletionGracePeriodSeconds != pod.DeletionGracePeriodSeconds {
+	if old != nil && !ptr.Equal(old.DeletionGracePeriodSeconds, pod.DeletionGracePeriodSeconds) {
 		c.podGone(pod)
 	}
 }
