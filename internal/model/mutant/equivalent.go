@@ -28,4 +28,7 @@ var equivalents = map[string]string{
 		"for an unfinished pod before",
 	"pkg/reclaim/plugin/decide.go decideRecycler: action swapped: Decision{Wait, RecyclerPodUnfinished} becomes RemoveFinalizer": "decideRecycle has returned " +
 		"for an unfinished pod before",
+
+	"pkg/pvcontroller/protection/controller.go Reconcile: action swapped: protection.DecideClaim(state) (place 2) becomes protection.UnprotectClaim": "only a " +
+		"deleted and protected claim is confirmed, and here no pod uses it: the decision is UnprotectClaim",
 }
