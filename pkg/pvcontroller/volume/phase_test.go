@@ -76,6 +76,8 @@ var phaseCases = map[string]struct {
 		releasedVolume(deletes, phaseBound), claimOfName("c", "other"), v1.VolumeReleased, "claim c"},
 	"bound, provisioned with Retain, claim names other": {
 		releasedVolume(retains, phaseBound), claimOfName("c", "other"), v1.VolumeAvailable, "claim"},
+	"bound, static with Delete, claim names other": {
+		releasedVolume(deletes, createdByPerson, phaseBound), claimOfName("c", "other"), v1.VolumeAvailable, "claim"},
 	"released":                   {releasedVolume(retains, phaseReleased), nil, v1.VolumeReleased, "claim c"},
 	"released, claimRef cleared": {releasedVolume(retains, phaseReleased, unclaimed), nil, v1.VolumeAvailable, ""},
 	"released, UID cleared":      {releasedVolume(retains, phaseReleased, reserved), nil, v1.VolumeAvailable, "claim"},
