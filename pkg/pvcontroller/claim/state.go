@@ -94,12 +94,11 @@ func (b *Observer) observe(claim *v1.PersistentVolumeClaim, volume *v1.Persisten
 	return o
 }
 
-// relationOf returns how the volume refers to the claim. A free volume that the claim
-// names must satisfy the claim.
+// relationOf returns how the volume refers to the claim. A free volume must fit the claim: the
+// claim may name any volume, and may have changed since a volume was found for it.
 func relationOf(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) binding.Relation {
 	relation := binding.RelationOf(volume, claim)
-	named := claim.Spec.VolumeName != "" && !bindCompleted(claim)
-	if relation == binding.Free && named && binding.Mismatch(volume, claim) != "" {
+	if relation == binding.Free && binding.Mismatch(volume, claim) != "" {
 		return binding.Mismatched
 	}
 	return relation

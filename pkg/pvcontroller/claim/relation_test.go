@@ -1,0 +1,102 @@
+package claim
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+// The claim got its class while the cache was stale. A write that does not test the version
+// returns the claim with its class: the volume reserved for the claim without class fits no more.
+func TestVolumeThatFitsNoMoreIsLeft(t *testing.T) {
+	claim := pendingClaim(withOldFinalizer, annotated(storage.AnnStorageProvisioner, intree.HostPathName))
+	c, _ := newController(t, claim, free("v", "1"))
+	live := claim.DeepCopy()
+	ofClass("class")(live)
+	if _, err := c.Client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	now := reconcile(t, c)
+	if volume := c.Caches.Volume("v"); volume.Spec.ClaimRef != nil || now.Spec.VolumeName != "" {
+		t.Errorf("a claim of class %q is bound to volume %q of no class", storage.ClaimClass(now), volume.Name)
+	}
+}
+
+func TestClaimRefIsRestoredThoughVolumeDoesNotFit(t *testing.T) {
+	c, _ := newController(t, pendingClaim(naming("v"), boundOnce), free("v", "1", inClass("other")))
+	reconcile(t, c)
+	if ref := c.Caches.Volume("v").Spec.ClaimRef; ref == nil || ref.UID != "claim" {
+		t.Errorf("the volume refers to %v, want the claim that was bound to it", ref)
+	}
+}
+
+func TestClaimWithoutVolumeIsOfferedTheRest(t *testing.T) {
+	local := class("example.com/driver", storagev1.VolumeBindingWaitForFirstConsumer)
+	for name, tc := range map[string]struct {
+		claim *v1.PersistentVolumeClaim
+		class string
+	}{
+		"names another volume":             {pendingClaim(naming("gone")), ""},
+		"was bound once, names no volume":  {pendingClaim(boundOnce), ""},
+		"is being deleted":                 {pendingClaim(deleted), ""},
+		"waits for its first consumer":     {pendingClaim(ofClass("class")), "class"},
+		"waits for its volume on the node": {pendingClaim(ofClass("class"), annotated(storage.AnnSelectedNode, "node")), "class"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := newController(t, tc.claim, local, free("v", "1", inClass(tc.class)))
+			reconcile(t, c)
+			other := newClaim()
+			other.Name, other.UID = "other", "other"
+			ofClass(tc.class)(other)
+			if volume, err := c.takeVolume(other); err != nil || volume == nil || volume.Spec.ClaimRef != nil {
+				t.Errorf("another claim takes %v, %v, want the free volume", volume, err)
+			}
+		})
+	}
+}
+
+func TestDefaultClassIsAssignedToClaimsWithoutClass(t *testing.T) {
+	standard := class("example.com/driver", immediate)
+	standard.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
+	for name, tc := range map[string]struct {
+		claim *v1.PersistentVolumeClaim
+		want  string
+	}{
+		"no class":      {pendingClaim(), "class"},
+		"empty class":   {pendingClaim(ofClass("")), ""},
+		"another class": {pendingClaim(ofClass("other")), "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := newController(t, tc.claim, standard)
+			if got := storage.ClaimClass(reconcile(t, c)); got != tc.want {
+				t.Errorf("the claim has class %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestClassOfClaimIsObserved(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claim     *v1.PersistentVolumeClaim
+		want      binding.Class
+		requested bool
+	}{
+		"no class":      {pendingClaim(), binding.NoClass, false},
+		"missing class": {pendingClaim(ofClass("other")), binding.NoSuchClass, false},
+		"new claim":     {pendingClaim(ofClass("class")), binding.Provisionable, false},
+		"requested":     {pendingClaim(ofClass("class"), annotated(storage.AnnStorageProvisioner, "example.com/driver")), binding.Provisionable, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := newController(t, tc.claim, class("example.com/driver", immediate))
+			if state := c.Observer.observe(tc.claim, nil, false).state; state.Class != tc.want || state.Requested != tc.requested {
+				t.Errorf("class %v, requested %v, want %v, %v", state.Class, state.Requested, tc.want, tc.requested)
+			}
+		})
+	}
+}
