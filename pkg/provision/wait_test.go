@@ -50,6 +50,34 @@ func TestWaitFor(t *testing.T) {
 	}
 }
 
+// The states differ in one condition each.
+func TestClaimWaitsUntilNothingIsLeft(t *testing.T) {
+	forget, recorded := Waiting{Forget: true}, storage.RecordPresent
+	for name, tc := range map[string]struct {
+		state State
+		pass  Pass
+		want  Waiting
+	}{
+		"bound claim":                     {State{Want: BoundOrLost}, Pass{}, forget},
+		"gone claim, nothing requested":   {State{Want: Unwanted}, Pass{}, forget},
+		"gone claim, request failed":      {State{Want: Unwanted, Creation: Failed, Called: true}, Pass{Cause: CallFailed}, forget},
+		"gone claim, volume is recorded":  {State{Want: Unwanted, Creation: Created, Record: recorded}, Pass{}, forget},
+		"gone claim, entry is left":       {State{Want: Unwanted, Entry: Durable, Record: recorded}, Pass{}, Waiting{}},
+		"gone claim, volume not recorded": {State{Want: Unwanted, Creation: Created}, Pass{}, Waiting{}},
+		"claim without its volume":        {State{Want: Wanted}, Pass{Unseen: true}, Waiting{}},
+		"volume in the cache":             {State{Want: Wanted, Record: recorded}, Pass{}, Waiting{}},
+		"volume in the cache after call":  {State{Want: Wanted, Record: recorded, Called: true}, Pass{}, Waiting{}},
+		"first failure":                   {State{Want: Wanted, Creation: FailedOnce}, Pass{Cause: CallFailed}, Waiting{Retry: WithBackoff}},
+		"failed request":                  {State{Want: Wanted, Creation: Failed}, Pass{Cause: CallFailed}, Waiting{Retry: WithBackoff}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := WaitFor(tc.state, OutcomeUnknown, tc.pass); got != tc.want {
+				t.Errorf("WaitFor = %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
 // passes yields every pass.
 func passes() iter.Seq[Pass] {
 	return func(yield func(Pass) bool) {
