@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,15 +55,18 @@ type Lab struct {
 	disks   []disk
 	diskOf  map[disk]diskID
 	facts   factCache
-	// served has the results of requests, by the objects and the request.
-	served map[string]outcome
+	// served has the results of requests, by the objects and the number of the request.
+	served   map[string]outcome
+	requests map[askedFor]int32
+	// texts has one copy of each body of a response.
+	texts map[string]string
 }
 
 // NewLab returns an empty lab.
 func NewLab() *Lab {
 	return &Lab{
 		machines: map[string]*process.Machine{}, slotOf: map[server.Key]slotID{}, objects: make([]server.Object, 1), idOf: map[server.Object]objectID{},
-		disks: make([]disk, 1), diskOf: map[disk]diskID{}, served: map[string]outcome{},
+		disks: make([]disk, 1), diskOf: map[disk]diskID{}, served: map[string]outcome{}, requests: map[askedFor]int32{}, texts: map[string]string{},
 	}
 }
 
@@ -155,13 +159,14 @@ func (w *world) cluster(s *State) server.Cluster {
 
 // serve lets the API server answer a request.
 func (w *world) serve(s *State, request server.Request) (*State, outcome, error) {
-	memo := string(appendIDs(nil, s.objects)) + fmt.Sprint(w.config.Admission) + request.Method + request.Path + "?" + request.Query + request.Body
+	memo := string(binary.AppendUvarint(appendIDs(nil, s.objects), uint64(w.numberOf(request))))
 	result, known := w.served[memo]
 	if !known {
 		var err error
 		if result, err = w.handle(s, request); err != nil {
 			return nil, outcome{}, err
 		}
+		result.response.Body = w.one(result.response.Body)
 		w.served[memo] = result
 	}
 	if result.slot < 0 {
@@ -172,6 +177,32 @@ func (w *world) serve(s *State, request server.Request) (*State, outcome, error)
 		w.volumeGone(s, after, s.objects[result.slot])
 	}
 	return after, result, nil
+}
+
+// one returns one copy of equal texts.
+func (l *Lab) one(text string) string {
+	if first, known := l.texts[text]; known {
+		return first
+	}
+	l.texts[text] = text
+	return text
+}
+
+// askedFor is a request in a world with or without the admission policy.
+type askedFor struct {
+	server.Request
+	admission bool
+}
+
+// numberOf returns the number of a request.
+func (w *world) numberOf(request server.Request) int32 {
+	asked := askedFor{request, w.config.Admission}
+	number, known := w.requests[asked]
+	if !known {
+		number = int32(len(w.requests))
+		w.requests[asked] = number
+	}
+	return number
 }
 
 // handle returns what a request does.

@@ -86,7 +86,7 @@ type Machine struct {
 	states []Local
 	// byPrint finds states between passes; next finds the state after an input.
 	byPrint map[[2]uint64]State
-	next    map[string]State
+	next    map[edge]State
 	loops   []string
 	idle    pool
 	// Concurrent: passes of several loops go on at the same time, so that states within a pass
@@ -102,7 +102,7 @@ func NewMachine(build Build) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	return &Machine{build: build, client: client, states: make([]Local, 1), byPrint: map[[2]uint64]State{}, next: map[string]State{}, idle: pool{actors: map[State]pooled{}}}, nil
+	return &Machine{build: build, client: client, states: make([]Local, 1), byPrint: map[[2]uint64]State{}, next: map[edge]State{}, idle: pool{actors: map[State]pooled{}}}, nil
 }
 
 // Off is the state of a program that does not run.
@@ -117,16 +117,22 @@ func (m *Machine) Size() int { return len(m.states) }
 // Next returns the state after the input. The text identifies the input: equal texts are equal
 // inputs.
 func (m *Machine) Next(state State, input Input, text string) (State, error) {
-	edge := fmt.Sprintf("%d %s", state, text)
-	if next, known := m.next[edge]; known {
+	way := edge{state, digest(text)}
+	if next, known := m.next[way]; known {
 		return next, nil
 	}
 	next, err := m.run(state, input)
 	if err != nil {
 		return Off, fmt.Errorf("input %q: %w", text, err)
 	}
-	m.next[edge] = next
+	m.next[way] = next
 	return next, nil
+}
+
+// edge is an input in a state, by the digest of its text.
+type edge struct {
+	state State
+	text  [2]uint64
 }
 
 // run gives the program the input in the state, and records the state after it.

@@ -93,7 +93,7 @@ func (r *runner) runPackage(folder string) (map[verdict]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.verdicts(folder, binary, reached), nil
+	return r.verdicts(mutant.All(), folder, binary, reached), nil
 }
 
 // reached runs the tests without a mutant, and returns the IDs whose places they evaluate.
@@ -129,8 +129,7 @@ func test(folder, binary string, id int, more ...string) ([]byte, error) {
 }
 
 // verdicts prints and counts the verdicts on the mutants of the package.
-func (r *runner) verdicts(folder, binary string, reached map[int]bool) map[verdict]int {
-	all := mutant.All()
+func (r *runner) verdicts(all []mutant.Mutant, folder, binary string, reached map[int]bool) map[verdict]int {
 	found := make([]verdict, len(all))
 	slots := make(chan struct{}, r.workers)
 	var running sync.WaitGroup
@@ -152,7 +151,9 @@ func (r *runner) verdicts(folder, binary string, reached map[int]bool) map[verdi
 	running.Wait()
 	counts := map[verdict]int{}
 	for _, verdict := range found {
-		counts[verdict]++
+		if verdict != "" { // a mutant of another package
+			counts[verdict]++
+		}
 	}
 	return counts
 }

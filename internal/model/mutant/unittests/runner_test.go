@@ -45,3 +45,12 @@ func TestMutantsThatTheModelKillsAreRead(t *testing.T) {
 		t.Errorf("with a file: %v, %v, want the mutant", r.byModel, err)
 	}
 }
+
+func TestMutantsOfOtherPackagesDoNotCount(t *testing.T) {
+	r := &runner{workers: 1}
+	all := []mutant.Mutant{{ID: 1, File: "pkg/a/a.go"}, {ID: 2, File: "pkg/b/b.go"}, {ID: 3, File: "pkg/a/deep/c.go"}}
+	r.counts = r.verdicts(all, "pkg/a", "/bin/false", map[int]bool{1: true, 2: true, 3: true})
+	if r.total() != 1 || r.counts[killed] != 1 {
+		t.Errorf("verdicts %v, want one killed mutant", r.counts)
+	}
+}
