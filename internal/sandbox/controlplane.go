@@ -27,6 +27,8 @@ type Config struct {
 	FeatureGates string
 	// ExtraArgs are further flags of the API server, as key=value.
 	ExtraArgs []string
+	// NoAuditLog turns the audit log off, which costs CPU time for each request.
+	NoAuditLog bool
 }
 
 // ControlPlane is a running etcd and kube-apiserver.
@@ -34,7 +36,8 @@ type ControlPlane struct {
 	*Process
 	// URL of the API server.
 	URL string
-	// AuditLog is a file with a JSON line for every finished request.
+	// AuditLog is a file with a JSON line for every finished request, unless Config turns it
+	// off.
 	AuditLog string
 	// AdminKubeconfig is the kubeconfig of the administrator.
 	AdminKubeconfig string
@@ -85,8 +88,10 @@ func (c *ControlPlane) args() []string {
 	args := []string{
 		"--data-dir=" + c.dataDir(),
 		"--kubeconfig-out=" + c.AdminKubeconfig,
-		"--audit-log=" + c.AuditLog,
 		"--feature-gates=" + c.config.FeatureGates,
+	}
+	if !c.config.NoAuditLog {
+		args = append(args, "--audit-log="+c.AuditLog)
 	}
 	if !c.config.Durable {
 		args = append(args, "--in-memory-speed")

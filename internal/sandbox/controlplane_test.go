@@ -1,0 +1,15 @@
+package sandbox
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestAuditLogCanBeTurnedOff(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		plane := &ControlPlane{AuditLog: "audit.log", config: Config{NoAuditLog: off}}
+		if logs := slices.Contains(plane.args(), "--audit-log=audit.log"); logs == off {
+			t.Errorf("NoAuditLog %t: arguments %v", off, plane.args())
+		}
+	}
+}
