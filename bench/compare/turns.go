@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/exeunt-io/exeunt/bench/load"
+	"github.com/exeunt-io/exeunt/bench/measure"
+	"github.com/exeunt-io/exeunt/bench/plan"
+	"github.com/exeunt-io/exeunt/bench/rig"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+)
+
+// options are the flags of the program.
+type options struct {
+	choice                plan.Choice
+	rounds                int
+	binaries              sandbox.Binaries
+	rights, page, results string
+	again                 bool
+}
+
+// measureAll runs all turns. On error it returns what was measured before.
+func measureAll(ctx context.Context, o options) (result measure.Result, err error) {
+	if o.again {
+		return read(o.results)
+	}
+	scenarios, err := plan.Choose(plan.Scenarios(), o.choice)
+	if err != nil {
+		return result, err
+	}
+	result = measure.Result{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine()}
+	r, err := rig.Start(ctx, rig.Config{Binaries: o.binaries, UpstreamRights: os.DirFS(o.rights)})
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, r.Stop(context.WithoutCancel(ctx))) }()
+	for _, scenario := range scenarios {
+		for _, turn := range scenario.Turns(o.rounds) {
+			measured, err := load.Run(ctx, r, turn)
+			if err != nil {
+				return result, err
+			}
+			result.Turns = append(result.Turns, measured)
+			fmt.Println(line(measured))
+		}
+	}
+	return result, nil
+}
+
+// line returns what is printed of a turn while others follow.
+func line(turn measure.Turn) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s, round %d, %s:", time.Now().UTC().Format("15:04:05"), turn.Scenario, turn.Round, turn.Side)
+	for _, p := range turn.Phases {
+		fmt.Fprintf(&text, " %s %.1f/s, %.1f requests;", p.Name, p.Rate(), p.Requests.Sum(nil))
+	}
+	return strings.TrimSuffix(text.String(), ";")
+}
+
+// write writes all values.
+func write(o options, result measure.Result) error {
+	if o.again || len(result.Turns) == 0 {
+		return nil
+	}
+	text, err := json.MarshalIndent(result, "", " ")
+	if err == nil {
+		err = os.WriteFile(o.results, text, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write results: %w", err)
+	}
+	return nil
+}
+
+// read returns the values in the file.
+func read(file string) (result measure.Result, err error) {
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &result)
+	}
+	if err != nil {
+		return result, fmt.Errorf("read results: %w", err)
+	}
+	return result, nil
+}
+
+// refusals returns an error if a write of our programs was refused.
+func refusals(result measure.Result) error {
+	var errs []error
+	for _, turn := range result.Turns {
+		if turn.Side == string(plan.Upstream) {
+			continue
+		}
+		for _, phase := range turn.Phases {
+			refused := phase.Requests.Refused()
+			for _, request := range refused.Kinds() {
+				errs = append(errs, fmt.Errorf("%s, round %d, %s, %s: %.3f per volume were refused: %s", turn.Scenario, turn.Round, turn.Side, phase.Name, refused[request], request))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// machine describes processor and system.
+func machine() string { return "" }

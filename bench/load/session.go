@@ -1,0 +1,172 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/bench/measure"
+	"github.com/exeunt-io/exeunt/bench/plan"
+	"github.com/exeunt-io/exeunt/bench/rig"
+)
+
+const (
+	// atOnce is the number of requests that users send at once.
+	atOnce = 64
+	// quiet is how long no write may happen at the end of a phase. It is longer than any delay
+	// with which a program sends an event or removes a journal entry.
+	quiet = 2500 * time.Millisecond
+	// quietPoll is the interval at which the version of the storage is read.
+	quietPoll = 250 * time.Millisecond
+	// phaseLimit bounds a phase.
+	phaseLimit = 40 * time.Minute
+)
+
+// session is one turn.
+type session struct {
+	turn     plan.Turn
+	programs *rig.Programs
+	client   kubernetes.Interface
+	meter    *meter
+	view     *view
+	// hands make the writes of the ceiling; nil for programs.
+	hands     *hands
+	namespace string
+	phases    []measure.Phase
+}
+
+// Run runs one turn and returns what it cost.
+func Run(ctx context.Context, r *rig.Rig, turn plan.Turn) (result measure.Turn, err error) {
+	script, found := scripts()[turn.Scenario.Kind]
+	if !found {
+		return result, fmt.Errorf("run %s: there is no script of kind %q", turn.Scenario.Name, turn.Scenario.Kind)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	programs, err := r.NewPrograms(ctx, turn)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, programs.Stop(context.WithoutCancel(ctx))) }()
+	s := &session{turn: turn, programs: programs, meter: newMeter()}
+	if err := s.open(ctx, r); err != nil {
+		return result, err
+	}
+	if err := script(ctx, s); err != nil {
+		return result, errors.Join(fmt.Errorf("run %s, round %d, %s: %w", turn.Scenario.Name, turn.Round, turn.Side, err), programs.Err())
+	}
+	if err := programs.Err(); err != nil {
+		return result, err
+	}
+	result = measure.Turn{Scenario: turn.Scenario.Name, Side: string(turn.Side), Round: turn.Round, Phases: s.phases}
+	result.PeakMemory, err = programs.PeakMemory()
+	return result, err
+}
+
+// open connects the users, and the hands of the ceiling.
+func (s *session) open(ctx context.Context, r *rig.Rig) error {
+	config := r.Client(rig.Admin, "")
+	config.Wrap(s.meter.wrap)
+	limit := limited(atOnce)
+	if s.turn.Side == plan.Ceiling {
+		config.Wrap(limit)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connect users: %w", err)
+	}
+	s.client = client
+	if s.namespace, err = s.prepare(ctx); err != nil {
+		return err
+	}
+	if s.view, err = openView(ctx, client, s.namespace); err != nil {
+		return err
+	}
+	if s.turn.Side == plan.Ceiling {
+		s.hands, err = newHands(ctx, r, s, limit)
+	}
+	return err
+}
+
+// inParallel calls f for each number below size, atOnce at the same time.
+func inParallel(ctx context.Context, size int, f func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range size {
+		group.Go(func() error { return f(ctx, i) })
+	}
+	return group.Wait()
+}
+
+// measure runs the work of a phase that handles volumes, waits until no program writes any
+// more, and notes what the phase cost.
+func (s *session) measure(ctx context.Context, name string, volumes int, work func(context.Context) error) (*measure.Phase, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, phaseLimit, fmt.Errorf("%s took longer than %s", name, phaseLimit))
+	defer cancel()
+	var w measure.Window
+	var err error
+	user := s.meter.counters()
+	if w.Before, err = s.programs.Counters(ctx, s.client.CoreV1().RESTClient()); err != nil {
+		return nil, err
+	}
+	if w.Begin, err = s.programs.Sample(); err != nil {
+		return nil, err
+	}
+	if err := work(ctx); err != nil {
+		return nil, err
+	}
+	if w.Done, err = s.programs.Sample(); err != nil {
+		return nil, err
+	}
+	if w.End, err = s.awaitQuiet(ctx); err != nil {
+		return nil, err
+	}
+	if w.After, err = s.programs.Counters(ctx, s.client.CoreV1().RESTClient()); err != nil {
+		return nil, err
+	}
+	w.User = s.meter.counters().Minus(user)
+	s.phases = append(s.phases, w.Phase(name, volumes))
+	return &s.phases[len(s.phases)-1], nil
+}
+
+// awaitQuiet waits until no client has written anything for a while: events are sent late. It
+// returns the sample of the last write.
+func (s *session) awaitQuiet(ctx context.Context) (last measure.Sample, err error) {
+	version := ""
+	ticker := time.NewTicker(quietPoll)
+	defer ticker.Stop()
+	for {
+		now, err := s.version(ctx)
+		if err != nil {
+			return last, err
+		}
+		if now != version {
+			version = now
+			if last, err = s.programs.Sample(); err != nil {
+				return last, err
+			}
+		}
+		if time.Since(last.Time) >= quiet {
+			return last, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return last, fmt.Errorf("wait until nobody writes: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// version returns the version of the whole storage.
+func (s *session) version(ctx context.Context) (string, error) {
+	list, err := s.client.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", fmt.Errorf("read version of the storage: %w", err)
+	}
+	return list.ResourceVersion, nil
+}

@@ -1,0 +1,164 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// view is what watches reported of the claims in one namespace, and of the volumes that are
+// made for them since. It begins empty.
+type view struct {
+	namespace string
+
+	mu      sync.Mutex
+	claims  map[string]*v1.PersistentVolumeClaim
+	volumes map[string]*v1.PersistentVolume
+	bound   int // claims
+	err     error
+	// changed is closed and replaced by each event.
+	changed chan struct{}
+}
+
+// watchFunc opens a watch from a version.
+type watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
+// openView watches until ctx ends. There must be no claim in the namespace yet.
+func openView(ctx context.Context, client kubernetes.Interface, namespace string) (*view, error) {
+	v := &view{
+		namespace: namespace, claims: map[string]*v1.PersistentVolumeClaim{}, volumes: map[string]*v1.PersistentVolume{},
+		changed: make(chan struct{}),
+	}
+	list, err := client.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list claims: %w", err)
+	}
+	for _, open := range []watchFunc{client.CoreV1().PersistentVolumeClaims(namespace).Watch, client.CoreV1().PersistentVolumes().Watch} {
+		first, err := open(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+		if err != nil {
+			return nil, fmt.Errorf("watch claims and volumes: %w", err)
+		}
+		go v.follow(ctx, first, open, list.ResourceVersion)
+	}
+	return v, nil
+}
+
+// follow takes in events until ctx ends. A watch that ends is opened again.
+func (v *view) follow(ctx context.Context, events watch.Interface, open watchFunc, version string) {
+	for {
+		for event := range events.ResultChan() {
+			if event.Type == watch.Error {
+				v.fail(fmt.Errorf("watch claims and volumes: %v", event.Object))
+				return
+			}
+			if accessor, err := meta.Accessor(event.Object); err == nil {
+				version = accessor.GetResourceVersion()
+			}
+			v.note(event.Type, event.Object)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		var err error
+		if events, err = open(ctx, metav1.ListOptions{ResourceVersion: version}); err != nil {
+			v.fail(fmt.Errorf("watch claims and volumes: %w", err))
+			return
+		}
+	}
+}
+
+func (v *view) fail(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.err = err
+	v.wake()
+}
+
+// wake lets await look again.
+func (v *view) wake() {
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+// note takes in one event.
+func (v *view) note(kind watch.EventType, object runtime.Object) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch found := object.(type) {
+	case *v1.PersistentVolumeClaim:
+		v.noteClaim(kind, found)
+	case *v1.PersistentVolume:
+		if found.Spec.ClaimRef == nil || found.Spec.ClaimRef.Namespace != v.namespace {
+			return
+		}
+		if v.volumes[found.Name] = found; kind == watch.Deleted {
+			delete(v.volumes, found.Name)
+		}
+	}
+	v.wake()
+}
+
+// noteClaim takes in an event of a claim.
+func (v *view) noteClaim(kind watch.EventType, claim *v1.PersistentVolumeClaim) {
+	if old := v.claims[claim.Name]; old != nil && old.Status.Phase == v1.ClaimBound {
+		v.bound--
+	}
+	if kind == watch.Deleted {
+		delete(v.claims, claim.Name)
+		return
+	}
+	if v.claims[claim.Name] = claim; claim.Status.Phase == v1.ClaimBound {
+		v.bound++
+	}
+}
+
+// await waits until done is true of the view.
+func (v *view) await(ctx context.Context, what string, done func(*view) bool) error {
+	for {
+		v.mu.Lock()
+		changed, ready, err := v.changed, done(v), v.err
+		v.mu.Unlock()
+		if ready || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s: %w: %s", what, context.Cause(ctx), v.summary())
+		}
+	}
+}
+
+// summary says what exists.
+func (v *view) summary() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return fmt.Sprintf("there are %d claims, %d of them bound, and %d volumes", len(v.claims), v.bound, len(v.volumes))
+}
+
+// awaitBound waits until that many claims are bound.
+func (v *view) awaitBound(ctx context.Context, count int) error {
+	return v.await(ctx, fmt.Sprintf("%d claims are bound", count), func(v *view) bool { return v.bound >= count })
+}
+
+// awaitGone waits until no claim and no volume is left.
+func (v *view) awaitGone(ctx context.Context) error {
+	return v.await(ctx, "claims and volumes are gone", func(v *view) bool { return len(v.claims)+len(v.volumes) == 0 })
+}
+
+// volumeOf returns the volume of a claim, "" for none.
+func (v *view) volumeOf(claim string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if found := v.claims[claim]; found != nil {
+		return found.Spec.VolumeName
+	}
+	return ""
+}

@@ -1,0 +1,144 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// Side is whose programs run.
+type Side string
+
+// The sides.
+const (
+	// Ours: pv-controller and provisioner.
+	Ours Side = "ours"
+	// Upstream: three loops of kube-controller-manager and csi-provisioner.
+	Upstream Side = "upstream"
+	// Ceiling: the same minimal writes without controllers, beside idle watchers.
+	Ceiling Side = "ceiling"
+)
+
+// AllSides are the sides of a scenario that names none.
+var AllSides = []Side{Ours, Upstream, Ceiling}
+
+// Kind is what happens in a scenario.
+type Kind string
+
+// The kinds.
+const (
+	// Storm: all claims are created at once and bound to new volumes, then all are deleted.
+	Storm Kind = "storm"
+	// Static: claims are bound to volumes that name them.
+	Static Kind = "static"
+	// Lonely: one claim after the other is bound and deleted.
+	Lonely Kind = "lonely"
+	// Rest: nothing happens.
+	Rest Kind = "rest"
+	// Start: the programs start in a full cluster, until they bind a claim.
+	Start Kind = "start"
+	// Selectors: claims of different sizes and with selectors choose among many volumes.
+	Selectors Kind = "selectors"
+	// Gate: programs start with the gate on after they have bound volumes with the gate off.
+	Gate Kind = "gate"
+	// Failing: claims are bound while deletions of other volumes fail.
+	Failing Kind = "failing"
+	// Pods: claims are deleted in a namespace of many pods.
+	Pods Kind = "pods"
+	// Drivers: a storm beside the provisioners of other drivers.
+	Drivers Kind = "drivers"
+)
+
+// Order is the order in which users delete volumes and claims.
+type Order string
+
+// The orders.
+const (
+	// VolumeFirst: every volume is deleted, then every claim.
+	VolumeFirst Order = "volume first"
+	// ClaimFirst: every claim is deleted, and the volumes follow by their policy.
+	ClaimFirst Order = "claim first"
+)
+
+// Scenario is what is measured.
+type Scenario struct {
+	// Name identifies the scenario, Topic the table and the plot in which it stands.
+	Name, Topic string
+	Kind        Kind
+	// Size is the number of volumes that are handled.
+	Size  int
+	Order Order
+	// Others is the number of what the scenario needs beside: free volumes, pods, drivers,
+	// failing deletions.
+	Others int
+	// Background is the number of bound pairs of volume and claim that exist in the cluster.
+	Background int
+	// DriverLatency is the duration of each CreateVolume and DeleteVolume.
+	DriverLatency time.Duration
+	// NetworkDelay is the time that a packet takes between the programs and the API server.
+	NetworkDelay time.Duration
+	// Defaults runs the programs with the client limits of their defaults, instead of none.
+	Defaults bool
+	// Sides take turns; none means all.
+	Sides []Side
+	// Full scenarios take long: they are left out unless asked for.
+	Full bool
+}
+
+// Turn is one scenario with the programs of one side.
+type Turn struct {
+	Scenario Scenario
+	Side     Side
+	// Round counts from 1.
+	Round int
+}
+
+// Turns returns the turns of a scenario. Each round begins with another side, so that none
+// always meets the smaller etcd or the warmer server.
+func (s Scenario) Turns(rounds int) []Turn {
+	sides := s.Sides
+	if len(sides) == 0 {
+		sides = AllSides
+	}
+	var turns []Turn
+	for round := range rounds {
+		for i := range sides {
+			turns = append(turns, Turn{Scenario: s, Side: sides[(round+i)%len(sides)], Round: round + 1})
+		}
+	}
+	return turns
+}
+
+// Choice selects scenarios.
+type Choice struct {
+	// Full includes the scenarios that take long.
+	Full bool
+	// Only is a regular expression for names; empty selects all.
+	Only string
+	// Limit bounds sizes for a trial; 0 does not.
+	Limit int
+}
+
+// Choose returns the selected scenarios by background, so that a cluster is filled once.
+func Choose(scenarios []Scenario, choice Choice) ([]Scenario, error) {
+	only, err := regexp.Compile(choice.Only)
+	if err != nil {
+		return nil, fmt.Errorf("choose scenarios: %w", err)
+	}
+	var chosen []Scenario
+	for _, s := range scenarios {
+		if s.Full && !choice.Full || !only.MatchString(s.Name) {
+			continue
+		}
+		if choice.Limit > 0 {
+			s.Size, s.Others, s.Background = min(s.Size, choice.Limit), min(s.Others, choice.Limit), min(s.Background, choice.Limit)
+		}
+		chosen = append(chosen, s)
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("choose scenarios: none is called %q", choice.Only)
+	}
+	slices.SortStableFunc(chosen, func(a, b Scenario) int { return a.Background - b.Background })
+	return chosen, nil
+}

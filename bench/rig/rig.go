@@ -1,0 +1,118 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+)
+
+// Config configures a rig.
+type Config struct {
+	// Binaries locates the programs.
+	Binaries sandbox.Binaries
+	// UpstreamRights are the rights of upstream's programs.
+	UpstreamRights fs.FS
+}
+
+// Rig is a control plane.
+type Rig struct {
+	Plane *sandbox.ControlPlane
+
+	config Config
+	dir    string
+	tokens map[string]string
+	serial int
+}
+
+// startLimit bounds the start of a program.
+const startLimit = 3 * time.Minute
+
+// Start starts a control plane in a new directory.
+func Start(ctx context.Context, config Config) (r *Rig, err error) {
+	dir, err := os.MkdirTemp("", "exeunt-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make directory: %w", err)
+	}
+	r = &Rig{config: config, dir: dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	var tokens []byte
+	if r.tokens, tokens, err = newTokens(); err != nil {
+		return r, err
+	}
+	file := filepath.Join(dir, "tokens.csv")
+	if err = os.WriteFile(file, tokens, 0o600); err != nil {
+		return r, fmt.Errorf("write tokens: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	r.Plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{
+		Binaries: config.Binaries, Dir: dir, NoAuditLog: true, ExtraArgs: []string{"token-auth-file=" + file},
+	})
+	if err != nil {
+		return r, err
+	}
+	for _, manifests := range []fs.FS{deploy.Manifests, config.UpstreamRights} {
+		if err = sandbox.Apply(ctx, r.Plane.RESTConfig(), manifests); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// Stop ends the control plane and removes its data.
+func (r *Rig) Stop(ctx context.Context) error {
+	var err error
+	if r.Plane != nil {
+		err = r.Plane.Stop(ctx)
+	}
+	return errors.Join(err, os.RemoveAll(r.dir))
+}
+
+// Dir has the logs of all programs.
+func (r *Rig) Dir() string { return r.dir }
+
+// Client returns the configuration of a client of the user, with a connection of its own and
+// without a rate limit. The address replaces that of the API server unless it is empty.
+func (r *Rig) Client(user, address string) *rest.Config {
+	config := r.Plane.RESTConfig()
+	config.TLSClientConfig = rest.TLSClientConfig{CAData: config.CAData}
+	config.BearerToken = r.tokens[user]
+	config.Dial = (&net.Dialer{Timeout: 30 * time.Second}).DialContext // not shared with other clients
+	if address != "" {
+		config.Host = "https://" + address
+	}
+	return config
+}
+
+// kubeconfig writes a kubeconfig of the user and returns its file.
+func (r *Rig) kubeconfig(user, address string) (string, error) {
+	const name = "bench"
+	client := r.Client(user, address)
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: client.Host, CertificateAuthorityData: client.CAData}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: client.BearerToken}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	r.serial++
+	file := filepath.Join(r.dir, fmt.Sprintf("%d.kubeconfig", r.serial))
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		return "", fmt.Errorf("write kubeconfig of %s: %w", user, err)
+	}
+	return file, nil
+}
