@@ -197,6 +197,25 @@ soak-arguments:
 test-soak: ## Run the programs under faults for five minutes on a fresh seed
 	@$(MAKE) --no-print-directory soak SEED= MINUTES=5 SIDE=ours
 
+# ONLY selects scenarios by a regular expression, LIMIT bounds their sizes for a trial, whose
+# page belongs elsewhere: make bench ONLY=storm LIMIT=100 ROUNDS=1 OUT=/tmp/performance.md
+ROUNDS := 3
+LIMIT := 0
+OUT := docs/performance.md
+COMPARE = $(BIN)/compare --bin-dir=$(BIN) --results=$(BIN)/compare.json --rounds='$(ROUNDS)' --only='$(ONLY)' --limit='$(LIMIT)' --out='$(OUT)'
+
+.PHONY: bench
+bench: compare ## Measure our programs, upstream's and the ceiling, and write docs/performance.md; ONLY=regexp ROUNDS=n LIMIT=n OUT=file
+	@$(COMPARE)
+
+.PHONY: bench-full
+bench-full: compare ## The same with the scenarios that take hours
+	@$(COMPARE) --full
+
+.PHONY: compare
+compare: build build-upstream
+	@$(GO_BUILD) -tags grpcnotrace -o $(BIN)/compare ./bench/compare
+
 .PHONY: bench-memory
 bench-memory: build build-upstream ## Measure the memory of both programs, and of upstream's, with 50,000 volumes
 	@echo "measuring memory (about ten minutes)"

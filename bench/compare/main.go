@@ -55,7 +55,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.binaries.Dir, "bin-dir", "bin", "directory of the programs")
 	flags.StringVar(&o.rights, "upstream-rights", "test/upstream/rbac", "directory with the rights of upstream's programs")
 	flags.StringVar(&o.page, "out", "docs/performance.md", "page to write; plots are written into the directory of the same name")
-	flags.StringVar(&o.results, "results", "bin/bench.json", "file that gets all measured values")
+	flags.StringVar(&o.results, "results", "bin/compare.json", "file that gets all measured values")
 	flags.BoolVar(&o.again, "again", false, "measure nothing: write the page from the file of --results")
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)

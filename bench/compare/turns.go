@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
 	"github.com/exeunt-io/exeunt/bench/load"
 	"github.com/exeunt-io/exeunt/bench/measure"
 	"github.com/exeunt-io/exeunt/bench/plan"
+	"github.com/exeunt-io/exeunt/bench/report"
 	"github.com/exeunt-io/exeunt/bench/rig"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
@@ -35,6 +39,9 @@ func measureAll(ctx context.Context, o options) (result measure.Result, err erro
 		return result, err
 	}
 	result = measure.Result{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine()}
+	if result.Version, err = version(ctx, o.binaries); err != nil {
+		return result, err
+	}
 	r, err := rig.Start(ctx, rig.Config{Binaries: o.binaries, UpstreamRights: os.DirFS(o.rights)})
 	if err != nil {
 		return result, err
@@ -56,24 +63,43 @@ func measureAll(ctx context.Context, o options) (result measure.Result, err erro
 // line returns what is printed of a turn while others follow.
 func line(turn measure.Turn) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s, round %d, %s:", time.Now().UTC().Format("15:04:05"), turn.Scenario, turn.Round, turn.Side)
+	fmt.Fprintf(&text, "%s %s, round %d, %s:", time.Now().UTC().Format("15:04:05"), turn.Scenario.Name, turn.Round, turn.Side)
 	for _, p := range turn.Phases {
 		fmt.Fprintf(&text, " %s %.1f/s, %.1f requests;", p.Name, p.Rate(), p.Requests.Sum(nil))
 	}
 	return strings.TrimSuffix(text.String(), ";")
 }
 
-// write writes all values.
+// write writes all values, the page and its plots.
 func write(o options, result measure.Result) error {
-	if o.again || len(result.Turns) == 0 {
+	if len(result.Turns) == 0 {
 		return nil
 	}
 	text, err := json.MarshalIndent(result, "", " ")
-	if err == nil {
-		err = os.WriteFile(o.results, text, 0o644)
-	}
 	if err != nil {
 		return fmt.Errorf("write results: %w", err)
+	}
+	plots := strings.TrimSuffix(o.page, filepath.Ext(o.page))
+	old, err := os.ReadFile(o.page)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read page: %w", err)
+	}
+	page, err := report.Update(string(old), report.Measured(result, filepath.Base(plots)))
+	if err != nil {
+		return err
+	}
+	files := map[string]string{o.results: string(text), o.page: page}
+	for name, plot := range report.Plots(result) {
+		files[filepath.Join(plots, name)] = plot
+	}
+	for name, text := range files {
+		err := os.MkdirAll(filepath.Dir(name), 0o755)
+		if err == nil {
+			err = os.WriteFile(name, []byte(text), 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("write results: %w", err)
+		}
 	}
 	return nil
 }
@@ -94,18 +120,42 @@ func read(file string) (result measure.Result, err error) {
 func refusals(result measure.Result) error {
 	var errs []error
 	for _, turn := range result.Turns {
-		if turn.Side == string(plan.Upstream) {
+		if turn.Side == plan.Upstream {
 			continue
 		}
 		for _, phase := range turn.Phases {
 			refused := phase.Requests.Refused()
 			for _, request := range refused.Kinds() {
-				errs = append(errs, fmt.Errorf("%s, round %d, %s, %s: %.3f per volume were refused: %s", turn.Scenario, turn.Round, turn.Side, phase.Name, refused[request], request))
+				errs = append(errs, fmt.Errorf("%s, round %d, %s, %s: %.3f per volume were refused: %s", turn.Scenario.Name, turn.Round, turn.Side, phase.Name, refused[request], request))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// machine describes processor and system.
-func machine() string { return "" }
+// machine describes processor and system, as far as /proc tells.
+func machine() string {
+	processor := "unknown processor"
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err == nil {
+		for line := range strings.Lines(string(text)) {
+			if key, value, _ := strings.Cut(line, ":"); strings.TrimSpace(key) == "model name" {
+				processor = strings.TrimSpace(value)
+			}
+		}
+	}
+	return fmt.Sprintf("%d cores of %s", runtime.NumCPU(), processor)
+}
+
+// version returns the version of our programs.
+func version(ctx context.Context, binaries sandbox.Binaries) (string, error) {
+	path, err := binaries.Path("pv-controller")
+	if err != nil {
+		return "", err
+	}
+	text, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask for the version: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}

@@ -63,7 +63,7 @@ func Run(ctx context.Context, r *rig.Rig, turn plan.Turn) (result measure.Turn, 
 	if err := programs.Err(); err != nil {
 		return result, err
 	}
-	result = measure.Turn{Scenario: turn.Scenario.Name, Side: string(turn.Side), Round: turn.Round, Phases: s.phases}
+	result = measure.Turn{Turn: turn, Phases: s.phases}
 	result.PeakMemory, err = programs.PeakMemory()
 	return result, err
 }

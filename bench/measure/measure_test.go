@@ -1,7 +1,6 @@
 package measure_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -112,21 +111,6 @@ func TestOnlyRefusedWritesAreRefused(t *testing.T) {
 	}
 	if sum := requests.Sum(Request.Writes); sum != 9 {
 		t.Errorf("%v writes, want 9", sum)
-	}
-}
-
-func TestResultSurvivesJSON(t *testing.T) {
-	want := Result{Date: "2026-01-02", Turns: []Turn{{Scenario: "storm", Phases: []Phase{{Name: "bind", Requests: Requests{{"PATCH", "persistentvolumes/status", 200}: 1.5}}}}}}
-	text, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got Result
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("JSON (-want +got):\n%s", diff)
 	}
 }
 

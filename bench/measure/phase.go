@@ -24,8 +24,10 @@ type Window struct {
 
 // Phase is what a phase cost.
 type Phase struct {
-	Name    string
+	Name string
+	// Volumes is what the costs are divided by. Unit names them if they are no volumes.
 	Volumes int
+	Unit    string `json:",omitempty"`
 	// Seconds is the time until the last volume has reached its state, Tail the time from then
 	// until the last write.
 	Seconds, Tail float64

@@ -1,11 +1,24 @@
 package measure
 
-// Turn is one scenario with the programs of one side.
+import (
+	"maps"
+	"slices"
+
+	"github.com/exeunt-io/exeunt/bench/plan"
+)
+
+// The processes, as results name them.
+const (
+	Server  = "API server and etcd"
+	Loops   = "loops"
+	Sidecar = "sidecar"
+	Driver  = "driver"
+	Load    = "load generator"
+)
+
+// Turn is what one turn cost.
 type Turn struct {
-	// Scenario is the name of the scenario, Side that of the side.
-	Scenario, Side string
-	// Round counts from 1.
-	Round  int
+	plan.Turn
 	Phases []Phase
 	// PeakMemory is in bytes by process: of the programs since their start, of the API server
 	// since its start.
@@ -17,6 +30,71 @@ type Result struct {
 	// Date is a day, Machine describes processor and system, Version is that of our programs.
 	Date, Machine, Version string
 	Turns                  []Turn
+}
+
+// Scenarios returns the measured scenarios in the order of their first turn.
+func (r Result) Scenarios() []plan.Scenario {
+	var scenarios []plan.Scenario
+	for _, turn := range r.Turns {
+		if !slices.ContainsFunc(scenarios, func(s plan.Scenario) bool { return s.Name == turn.Scenario.Name }) {
+			scenarios = append(scenarios, turn.Scenario)
+		}
+	}
+	return scenarios
+}
+
+// Of returns the turns of a side in a scenario.
+func (r Result) Of(scenario string, side plan.Side) []Turn {
+	return slices.DeleteFunc(slices.Clone(r.Turns), func(t Turn) bool { return t.Scenario.Name != scenario || t.Side != side })
+}
+
+// Typical returns the medians of several turns of one side, false for no turn.
+func Typical(turns []Turn) (Turn, bool) {
+	if len(turns) == 0 {
+		return Turn{}, false
+	}
+	typical := Turn{Turn: turns[0].Turn}
+	for i := range turns[0].Phases {
+		phases := pick(turns, func(t Turn) Phase { return t.Phases[i] })
+		typical.Phases = append(typical.Phases, typicalPhase(phases))
+	}
+	typical.PeakMemory = medians(pick(turns, func(t Turn) map[string]float64 { return t.PeakMemory }))
+	return typical, true
+}
+
+// typicalPhase returns the medians of the same phase in several rounds, and all latencies.
+func typicalPhase(phases []Phase) Phase {
+	typical := phases[0]
+	typical.Seconds = Median(pick(phases, func(p Phase) float64 { return p.Seconds }))
+	typical.Tail = Median(pick(phases, func(p Phase) float64 { return p.Tail }))
+	typical.CPU = medians(pick(phases, func(p Phase) map[string]float64 { return p.CPU }))
+	typical.TailCPU = medians(pick(phases, func(p Phase) map[string]float64 { return p.TailCPU }))
+	typical.Requests = medians(pick(phases, func(p Phase) map[Request]float64 { return p.Requests }))
+	typical.WatchBytes = medians(pick(phases, func(p Phase) map[string]float64 { return p.WatchBytes }))
+	typical.Calls = medians(pick(phases, func(p Phase) map[string]float64 { return p.Calls }))
+	typical.Latencies = slices.Concat(pick(phases, func(p Phase) []float64 { return p.Latencies })...)
+	return typical
+}
+
+// pick returns one value of each element.
+func pick[E, V any](elements []E, value func(E) V) []V {
+	values := make([]V, 0, len(elements))
+	for _, element := range elements {
+		values = append(values, value(element))
+	}
+	return values
+}
+
+// medians returns the median of each key; a missing key is 0.
+func medians[K comparable](rounds []map[K]float64) map[K]float64 {
+	keys := map[K]float64{}
+	for _, round := range rounds {
+		maps.Copy(keys, round)
+	}
+	for key := range keys {
+		keys[key] = Median(pick(rounds, func(m map[K]float64) float64 { return m[key] }))
+	}
+	return keys
 }
 
 // Phase returns the phase with the name, false for none.

@@ -9,18 +9,10 @@ import (
 	"path/filepath"
 
 	"github.com/exeunt-io/exeunt/bench/delay"
+	"github.com/exeunt-io/exeunt/bench/measure"
 	"github.com/exeunt-io/exeunt/bench/plan"
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-)
-
-// The processes, as results name them.
-const (
-	Server  = "API server and etcd"
-	Loops   = "loops"
-	Sidecar = "sidecar"
-	Driver  = "driver"
-	Load    = "load generator"
 )
 
 // Programs are the processes of one turn.
@@ -39,7 +31,7 @@ type Programs struct {
 
 // NewPrograms prepares the programs of a turn. Nothing but driver and proxies runs yet.
 func (r *Rig) NewPrograms(ctx context.Context, turn plan.Turn) (p *Programs, err error) {
-	p = &Programs{rig: r, turn: turn, all: map[string]*sandbox.Process{Server: r.Plane.Process}}
+	p = &Programs{rig: r, turn: turn, all: map[string]*sandbox.Process{measure.Server: r.Plane.Process}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Stop(context.WithoutCancel(ctx)))
@@ -93,7 +85,7 @@ func (p *Programs) startDriver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Driver, p.all[Driver] = driver, driver.Process
+	p.Driver, p.all[measure.Driver] = driver, driver.Process
 	return nil
 }
 
@@ -123,26 +115,26 @@ func (p *Programs) Start(ctx context.Context) error {
 // startOurs starts our programs. They have no client limits by default.
 func (p *Programs) startOurs(ctx context.Context, loops, sidecar string) (err error) {
 	plane := p.rig.Plane
-	p.all[Loops], err = plane.StartPVController(ctx, p.controller(Loops, loops))
+	p.all[measure.Loops], err = plane.StartPVController(ctx, p.controller(measure.Loops, loops))
 	if err != nil {
 		return err
 	}
-	p.all[Sidecar], err = plane.StartProvisioner(ctx, p.Driver, p.controller(Sidecar, sidecar))
+	p.all[measure.Sidecar], err = plane.StartProvisioner(ctx, p.Driver, p.controller(measure.Sidecar, sidecar))
 	return err
 }
 
 // startUpstream starts upstream's programs, whose client limits the sandbox lifts.
 func (p *Programs) startUpstream(ctx context.Context, loops, sidecar string) (err error) {
 	plane := p.rig.Plane
-	controllers := [2]sandbox.Controller{p.controller(Loops, loops), p.controller(Sidecar, sidecar)}
+	controllers := [2]sandbox.Controller{p.controller(measure.Loops, loops), p.controller(measure.Sidecar, sidecar)}
 	if p.turn.Scenario.Defaults {
 		controllers[0].Args = append(controllers[0].Args, "--kube-api-qps=20", "--kube-api-burst=30")
 		controllers[1].Args = append(controllers[1].Args, "--kube-api-qps=5", "--kube-api-burst=10")
 	}
-	if p.all[Loops], err = plane.StartUpstreamLoops(ctx, controllers[0]); err != nil {
+	if p.all[measure.Loops], err = plane.StartUpstreamLoops(ctx, controllers[0]); err != nil {
 		return err
 	}
-	p.all[Sidecar], err = plane.StartUpstreamProvisioner(ctx, p.Driver, controllers[1])
+	p.all[measure.Sidecar], err = plane.StartUpstreamProvisioner(ctx, p.Driver, controllers[1])
 	return err
 }
 
@@ -171,7 +163,7 @@ func (p *Programs) Err() error {
 // Stop ends all programs but the control plane.
 func (p *Programs) Stop(ctx context.Context) error {
 	var errs []error
-	for _, name := range []string{Loops, Sidecar} {
+	for _, name := range []string{measure.Loops, measure.Sidecar} {
 		if process := p.all[name]; process != nil {
 			errs = append(errs, process.Stop(ctx))
 		}

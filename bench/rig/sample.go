@@ -16,7 +16,7 @@ import (
 
 // pids returns the process IDs, with that of the load generator, which is this process.
 func (p *Programs) pids() map[string]int {
-	pids := map[string]int{Load: os.Getpid()}
+	pids := map[string]int{measure.Load: os.Getpid()}
 	for name, process := range p.all {
 		pids[name] = process.PID()
 	}
@@ -52,7 +52,7 @@ func (p *Programs) PeakMemory() (map[string]float64, error) {
 		}
 		peaks[name] = float64(peak)
 	}
-	maps.DeleteFunc(peaks, func(name string, _ float64) bool { return name == Load })
+	maps.DeleteFunc(peaks, func(name string, _ float64) bool { return name == measure.Load })
 	return peaks, nil
 }
 

@@ -1,0 +1,94 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/exeunt-io/exeunt/bench/measure"
+	"github.com/exeunt-io/exeunt/bench/plan"
+)
+
+// The markers of what this package writes.
+const (
+	beginMarker = "<!-- Written by make bench: begin. Changes by hand are lost. -->"
+	endMarker   = "<!-- Written by make bench: end. -->"
+)
+
+// emptyPage is the page before the first run.
+const emptyPage = `# Performance
+
+Our programs, upstream's and the ceiling, measured by turns in one run.
+
+` + beginMarker + "\n" + endMarker + "\n"
+
+// Update replaces what stands between the markers of a page. An empty page gets them.
+func Update(page, measured string) (string, error) {
+	if page == "" {
+		page = emptyPage
+	}
+	before, rest, begins := strings.Cut(page, beginMarker)
+	_, after, ends := strings.Cut(rest, endMarker)
+	if !begins || !ends {
+		return "", fmt.Errorf("update page: the markers are missing: %s and %s", beginMarker, endMarker)
+	}
+	return before + beginMarker + "\n\n" + strings.TrimSpace(measured) + "\n\n" + endMarker + after, nil
+}
+
+const explanation = `%s, %s, %s. All processes share the processor.
+
+- **ours**: pv-controller and provisioner. **upstream**: the three loops of kube-controller-manager and csi-provisioner. **ceiling**:
+  the writes that no program can spare and the reads before DeleteVolume, made by the load generator, beside idle watchers.
+- The sides take turns in one control plane, and each round begins with another side. Values are medians of the rounds; only
+  ratios of one run count.
+- A phase ends when nobody has written for 2.5 s: CPU time and requests include late events. The rate is that until the last volume.
+- Requests are those that the API server counted, without those of the load generator and without watches.
+
+`
+
+// Measured returns the text about a result. Plots are files in the directory.
+func Measured(result measure.Result, directory string) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, explanation, result.Date, result.Machine, result.Version)
+	for _, topic := range plan.Topics() {
+		scenarios := ofTopic(result, topic)
+		if len(scenarios) == 0 {
+			continue
+		}
+		fmt.Fprintf(&text, "## %s\n\n", topic)
+		text.WriteString(overview(result, scenarios).String())
+		for _, p := range plotsOf(topic) {
+			if plot, drawn := p.draw(result); drawn {
+				fmt.Fprintf(&text, "![%s](%s/%s)\n\n", plot.Title, directory, p.file)
+			}
+		}
+	}
+	text.WriteString("## Details\n\n")
+	for _, scenario := range result.Scenarios() {
+		text.WriteString(details(result, scenario))
+	}
+	return text.String()
+}
+
+// ofTopic returns the measured scenarios of a topic.
+func ofTopic(result measure.Result, topic string) []plan.Scenario {
+	var scenarios []plan.Scenario
+	for _, s := range result.Scenarios() {
+		if s.Topic == topic {
+			scenarios = append(scenarios, s)
+		}
+	}
+	return scenarios
+}
+
+// Plots returns the files of all plots of a result by name.
+func Plots(result measure.Result) map[string]string {
+	files := map[string]string{}
+	for _, topic := range plan.Topics() {
+		for _, p := range plotsOf(topic) {
+			if plot, drawn := p.draw(result); drawn {
+				files[p.file] = plot.SVG()
+			}
+		}
+	}
+	return files
+}

@@ -1,0 +1,125 @@
+package report_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/exeunt-io/exeunt/bench/measure"
+	"github.com/exeunt-io/exeunt/bench/plan"
+	. "github.com/exeunt-io/exeunt/bench/report"
+)
+
+// measured returns a result with two sizes and the three sides.
+func measured() measure.Result {
+	result := measure.Result{Date: "2026-01-02", Machine: "2 cores", Version: "v1"}
+	patch, conflict := measure.Request{Verb: "PATCH", Resource: "persistentvolumes", Code: 200}, measure.Request{Verb: "PUT", Resource: "persistentvolumes", Code: 409}
+	for _, s := range []plan.Scenario{
+		{Name: "storm-10", Topic: plan.BySize, Kind: plan.Storm, Size: 10, Order: plan.VolumeFirst},
+		{Name: "storm-100", Topic: plan.BySize, Kind: plan.Storm, Size: 100, Order: plan.VolumeFirst},
+	} {
+		for i, turn := range s.Turns(2) {
+			phase := measure.Phase{
+				Name: "bind", Volumes: s.Size, Seconds: float64(i + 1), CPU: map[string]float64{measure.Server: 12, measure.Load: 99},
+				Requests: measure.Requests{patch: 5},
+			}
+			if turn.Side == plan.Upstream {
+				phase.Requests[conflict] = 0.25
+			}
+			result.Turns = append(result.Turns, measure.Turn{Turn: turn, Phases: []measure.Phase{phase}, PeakMemory: map[string]float64{measure.Loops: 40e6}})
+		}
+	}
+	return result
+}
+
+func TestPageComparesSides(t *testing.T) {
+	page := Measured(measured(), "performance")
+	for _, want := range []string{
+		"2026-01-02, 2 cores, v1",
+		"## " + plan.BySize,
+		// seconds: ours 1 and 6, upstream 2 and 4, ceiling 3 and 5
+		"| storm-10, bind | 2.86 | 3.33 | 2.50 | 0.86 | 1.14 | 12.0 | 12.0 | 12.0 | 5.00 | 5.25 | 5.00 |",
+		"| **refused writes** |  | 0.25 |  |",
+		"| PUT persistentvolumes 409 |  | 0.25 |  |",
+		"| loops | 40.0 | 40.0 | 40.0 |",
+		"(performance/cost-by-size.svg)",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, plan.ByNetwork) {
+		t.Error("the page has a topic without scenarios")
+	}
+}
+
+func TestUpdateKeepsWhatPeopleWrote(t *testing.T) {
+	first, err := Update("", "old numbers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Update("Before.\n"+first+"Findings.\n", "new numbers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Before.\n# Performance", "new numbers", "Findings.\n"} {
+		if !strings.Contains(second, want) {
+			t.Errorf("the page lacks %q:\n%s", want, second)
+		}
+	}
+	if strings.Contains(second, "old numbers") {
+		t.Error("the page has the old numbers")
+	}
+	if _, err := Update("a page without markers", "numbers"); err == nil {
+		t.Error("a page without markers returned no error")
+	}
+}
+
+func TestPlotsAreWellFormed(t *testing.T) {
+	plots := Plots(measured())
+	if len(plots) == 0 {
+		t.Fatal("there are no plots")
+	}
+	for name, plot := range plots {
+		lines := 0
+		for decoder := xml.NewDecoder(strings.NewReader(plot)); ; {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if start, is := token.(xml.StartElement); is && start.Name.Local == "polyline" {
+				lines++
+				checkInside(t, name, start.Attr[0].Value)
+			}
+		}
+		if lines != len(plan.AllSides) {
+			t.Errorf("%s has %d lines, want %d", name, lines, len(plan.AllSides))
+		}
+	}
+}
+
+// checkInside checks that the points of a line are in the picture.
+func checkInside(t *testing.T, name, points string) {
+	t.Helper()
+	for _, point := range strings.Fields(points) {
+		for _, text := range strings.Split(point, ",") {
+			if value, err := strconv.ParseFloat(text, 64); err != nil || value < 0 || value > 640 {
+				t.Errorf("%s: the point %s is outside", name, point)
+			}
+		}
+	}
+}
+
+func TestPlotNeedsTwoPoints(t *testing.T) {
+	result := measured()
+	result.Turns = result.Turns[:6] // one size
+	if plots := Plots(result); len(plots) != 0 {
+		t.Errorf("one size has %d plots", len(plots))
+	}
+}
