@@ -47,7 +47,15 @@ func measureAll(ctx context.Context, o options) (result measure.Result, err erro
 		return result, err
 	}
 	defer func() { err = errors.Join(err, r.Stop(context.WithoutCancel(ctx))) }()
+	pairs := 0
 	for _, scenario := range scenarios {
+		if scenario.Background > pairs {
+			fmt.Printf("%s creating pairs %d to %d\n", now(), pairs+1, scenario.Background)
+			if err := load.Fill(ctx, r, pairs, scenario.Background); err != nil {
+				return result, err
+			}
+			pairs = scenario.Background
+		}
 		for _, turn := range scenario.Turns(o.rounds) {
 			measured, err := load.Run(ctx, r, turn)
 			if err != nil {
@@ -60,10 +68,13 @@ func measureAll(ctx context.Context, o options) (result measure.Result, err erro
 	return result, nil
 }
 
+// now is the time of a line of the output.
+func now() string { return time.Now().UTC().Format("15:04:05") }
+
 // line returns what is printed of a turn while others follow.
 func line(turn measure.Turn) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s, round %d, %s:", time.Now().UTC().Format("15:04:05"), turn.Scenario.Name, turn.Round, turn.Side)
+	fmt.Fprintf(&text, "%s %s, round %d, %s:", now(), turn.Scenario.Name, turn.Round, turn.Side)
 	for _, p := range turn.Phases {
 		fmt.Fprintf(&text, " %s %.1f/s, %.1f requests;", p.Name, p.Rate(), p.Requests.Sum(nil))
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/exeunt-io/exeunt/bench/plan"
 	"github.com/exeunt-io/exeunt/bench/rig"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -50,17 +49,17 @@ func newHands(ctx context.Context, r *rig.Rig, s *session, limit func(http.Round
 			return nil, fmt.Errorf("connect the ceiling: %w", err)
 		}
 		*program.client = client
-		if err := watchIdly(ctx, client.CoreV1().RESTClient()); err != nil {
+		if err := watchIdly(ctx, client.CoreV1().RESTClient(), s.view.from); err != nil {
 			return nil, err
 		}
 	}
 	return h, nil
 }
 
-// watchIdly receives all events of volumes and claims and does not decode them.
-func watchIdly(ctx context.Context, client rest.Interface) error {
+// watchIdly receives all events of volumes and claims since a version, and does not decode them.
+func watchIdly(ctx context.Context, client rest.Interface, version string) error {
 	for _, resource := range []string{"persistentvolumes", "persistentvolumeclaims"} {
-		events, err := client.Get().Resource(resource).Param("watch", "true").Param("allowWatchBookmarks", "true").Stream(ctx)
+		events, err := client.Get().Resource(resource).Param("watch", "true").Param("resourceVersion", version).Stream(ctx)
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", resource, err)
 		}
@@ -83,7 +82,7 @@ func withoutLimit(ctx context.Context, size int, f func(ctx context.Context, i i
 
 // bind makes the five writes that bind a new claim to a new volume.
 func (h *hands) bind(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
-	asked := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%[2]q}}}`, storage.AnnStorageProvisioner, csimock.DefaultName, storage.AnnBetaStorageProvisioner)
+	asked := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%[2]q}}}`, storage.AnnStorageProvisioner, driverName, storage.AnnBetaStorageProvisioner)
 	claim, err := h.patchClaim(ctx, claim.Name, asked)
 	if err != nil {
 		return err
@@ -96,18 +95,32 @@ func (h *hands) bind(ctx context.Context, claim *v1.PersistentVolumeClaim) error
 	return h.complete(ctx, claim.Name, volume.Name)
 }
 
+// bindStatic makes the four writes that bind a new claim to a volume that names it.
+func (h *hands) bindStatic(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
+	reference := fmt.Sprintf(`{"spec":{"claimRef":{"apiVersion":"v1","kind":"PersistentVolumeClaim","uid":%q,"resourceVersion":%q}}}`, claim.UID, claim.ResourceVersion)
+	if err := h.patchVolume(ctx, h.loops, claim.Spec.VolumeName, reference); err != nil {
+		return err
+	}
+	return h.complete(ctx, claim.Name, claim.Spec.VolumeName)
+}
+
+// The status of a bound volume and of a bound claim.
+const (
+	volumeIsBound = `{"status":{"phase":"Bound"}}`
+	claimIsBound  = `{"status":{"phase":"Bound","accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"}}}`
+)
+
 // complete makes the last three writes: phase of the volume, volume of the claim, phase of the
 // claim.
 func (h *hands) complete(ctx context.Context, claim, volume string) error {
-	if err := h.patchVolume(ctx, h.loops, volume, `{"status":{"phase":"Bound"}}`, "status"); err != nil {
+	if err := h.patchVolume(ctx, h.loops, volume, volumeIsBound, "status"); err != nil {
 		return err
 	}
 	bound := fmt.Sprintf(`{"metadata":{"annotations":{%q:"yes",%q:"yes"}},"spec":{"volumeName":%q}}`, storage.AnnBindCompleted, storage.AnnBoundByController, volume)
 	if _, err := h.patchClaim(ctx, claim, bound); err != nil {
 		return err
 	}
-	const status = `{"status":{"phase":"Bound","accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"}}}`
-	_, err := h.patchClaim(ctx, claim, status, "status")
+	_, err := h.patchClaim(ctx, claim, claimIsBound, "status")
 	return err
 }
 

@@ -16,6 +16,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
+// driverName is the measured driver.
+const driverName = csimock.DefaultName
+
 // class is the storage class of the driver: Immediate binding and policy Delete.
 const class = "bench"
 
@@ -23,7 +26,7 @@ const class = "bench"
 func (s *session) prepare(ctx context.Context) (string, error) {
 	_, err := s.client.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{
 		ObjectMeta:        metav1.ObjectMeta{Name: class},
-		Provisioner:       csimock.DefaultName,
+		Provisioner:       driverName,
 		ReclaimPolicy:     ptr.To(v1.PersistentVolumeReclaimDelete),
 		VolumeBindingMode: ptr.To(storagev1.VolumeBindingImmediate),
 	}, metav1.CreateOptions{})
@@ -61,7 +64,7 @@ func newVolume(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
 			Name:       "pvc-" + string(claim.UID),
 			Finalizers: []string{string(finalizer.External)},
 			Annotations: map[string]string{
-				storage.AnnDynamicallyProvisioned:                            csimock.DefaultName,
+				storage.AnnDynamicallyProvisioned:                            driverName,
 				"volume.kubernetes.io/provisioner-deletion-secret-name":      "",
 				"volume.kubernetes.io/provisioner-deletion-secret-namespace": "",
 			},
@@ -77,8 +80,8 @@ func newVolume(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
 				UID: claim.UID, ResourceVersion: claim.ResourceVersion,
 			},
 			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
-				Driver: csimock.DefaultName, VolumeHandle: "volume-of-" + string(claim.UID), FSType: "ext4",
-				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1756400000000-8081-" + csimock.DefaultName},
+				Driver: driverName, VolumeHandle: "volume-of-" + string(claim.UID), FSType: "ext4",
+				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1756400000000-8081-" + driverName},
 			}},
 		},
 	}

@@ -23,6 +23,8 @@ const (
 	quiet = 2500 * time.Millisecond
 	// quietPoll is the interval at which the version of the storage is read.
 	quietPoll = 250 * time.Millisecond
+	// quietLimit bounds the wait for that: what fails is retried again and again.
+	quietLimit = time.Minute
 	// phaseLimit bounds a phase.
 	phaseLimit = 40 * time.Minute
 )
@@ -52,19 +54,27 @@ func Run(ctx context.Context, r *rig.Rig, turn plan.Turn) (result measure.Turn, 
 	if err != nil {
 		return result, err
 	}
-	defer func() { err = errors.Join(err, programs.Stop(context.WithoutCancel(ctx))) }()
 	s := &session{turn: turn, programs: programs, meter: newMeter()}
+	result, err = s.run(ctx, r, script)
+	if err = errors.Join(err, programs.Stop(context.WithoutCancel(ctx))); err != nil {
+		return result, fmt.Errorf("run %s, round %d, %s: %w", turn.Scenario.Name, turn.Round, turn.Side, err)
+	}
+	return result, s.wipe(ctx)
+}
+
+// run runs the script while the programs run.
+func (s *session) run(ctx context.Context, r *rig.Rig, script script) (result measure.Turn, err error) {
 	if err := s.open(ctx, r); err != nil {
 		return result, err
 	}
 	if err := script(ctx, s); err != nil {
-		return result, errors.Join(fmt.Errorf("run %s, round %d, %s: %w", turn.Scenario.Name, turn.Round, turn.Side, err), programs.Err())
+		return result, errors.Join(err, s.programs.Err())
 	}
-	if err := programs.Err(); err != nil {
+	if err := s.programs.Err(); err != nil {
 		return result, err
 	}
-	result = measure.Turn{Turn: turn, Phases: s.phases}
-	result.PeakMemory, err = programs.PeakMemory()
+	result = measure.Turn{Turn: s.turn, Phases: s.phases}
+	result.PeakMemory, err = s.programs.PeakMemory()
 	return result, err
 }
 
@@ -135,9 +145,9 @@ func (s *session) measure(ctx context.Context, name string, volumes int, work fu
 }
 
 // awaitQuiet waits until no client has written anything for a while: events are sent late. It
-// returns the sample of the last write.
+// returns the sample of the last write, or that of quietLimit.
 func (s *session) awaitQuiet(ctx context.Context) (last measure.Sample, err error) {
-	version := ""
+	version, begin := "", time.Now()
 	ticker := time.NewTicker(quietPoll)
 	defer ticker.Stop()
 	for {
@@ -151,7 +161,7 @@ func (s *session) awaitQuiet(ctx context.Context) (last measure.Sample, err erro
 				return last, err
 			}
 		}
-		if time.Since(last.Time) >= quiet {
+		if time.Since(last.Time) >= quiet || time.Since(begin) >= quietLimit {
 			return last, nil
 		}
 		select {

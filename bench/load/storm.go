@@ -19,7 +19,10 @@ type script func(context.Context, *session) error
 
 // scripts returns the script of each kind.
 func scripts() map[plan.Kind]script {
-	return map[plan.Kind]script{plan.Storm: storm}
+	return map[plan.Kind]script{
+		plan.Storm: storm, plan.Static: static, plan.Lonely: lonely, plan.Rest: atRest, plan.Start: startUp,
+		plan.Selectors: selectors, plan.Gate: gate, plan.Failing: failing, plan.Pods: pods, plan.Drivers: storm,
+	}
 }
 
 // storm creates all claims at once, and deletes them and their volumes once all are bound.

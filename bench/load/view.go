@@ -3,6 +3,9 @@ package load
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,17 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
 // view is what watches reported of the claims in one namespace, and of the volumes that are
 // made for them since. It begins empty.
 type view struct {
 	namespace string
+	// from is the version from which the watches began.
+	from string
 
 	mu      sync.Mutex
 	claims  map[string]*v1.PersistentVolumeClaim
 	volumes map[string]*v1.PersistentVolume
 	bound   int // claims
+	honored int // volumes with the finalizer of their provisioner
 	err     error
 	// changed is closed and replaced by each event.
 	changed chan struct{}
@@ -40,12 +48,13 @@ func openView(ctx context.Context, client kubernetes.Interface, namespace string
 	if err != nil {
 		return nil, fmt.Errorf("list claims: %w", err)
 	}
+	v.from = list.ResourceVersion
 	for _, open := range []watchFunc{client.CoreV1().PersistentVolumeClaims(namespace).Watch, client.CoreV1().PersistentVolumes().Watch} {
-		first, err := open(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+		first, err := open(ctx, metav1.ListOptions{ResourceVersion: v.from})
 		if err != nil {
 			return nil, fmt.Errorf("watch claims and volumes: %w", err)
 		}
-		go v.follow(ctx, first, open, list.ResourceVersion)
+		go v.follow(ctx, first, open, v.from)
 	}
 	return v, nil
 }
@@ -95,19 +104,33 @@ func (v *view) note(kind watch.EventType, object runtime.Object) {
 	case *v1.PersistentVolumeClaim:
 		v.noteClaim(kind, found)
 	case *v1.PersistentVolume:
-		if found.Spec.ClaimRef == nil || found.Spec.ClaimRef.Namespace != v.namespace {
-			return
-		}
-		if v.volumes[found.Name] = found; kind == watch.Deleted {
-			delete(v.volumes, found.Name)
-		}
+		v.noteVolume(kind, found)
 	}
 	v.wake()
 }
 
+// noteVolume takes in an event of a volume, if it is for a claim in the namespace or its name
+// begins with the namespace.
+func (v *view) noteVolume(kind watch.EventType, volume *v1.PersistentVolume) {
+	claim := volume.Spec.ClaimRef
+	if (claim == nil || claim.Namespace != v.namespace) && !strings.HasPrefix(volume.Name, v.namespace+"-") {
+		return
+	}
+	if old := v.volumes[volume.Name]; old != nil && finalizer.Has(old.Finalizers, finalizer.External) {
+		v.honored--
+	}
+	if kind == watch.Deleted {
+		delete(v.volumes, volume.Name)
+		return
+	}
+	if v.volumes[volume.Name] = volume; finalizer.Has(volume.Finalizers, finalizer.External) {
+		v.honored++
+	}
+}
+
 // noteClaim takes in an event of a claim.
 func (v *view) noteClaim(kind watch.EventType, claim *v1.PersistentVolumeClaim) {
-	if old := v.claims[claim.Name]; old != nil && old.Status.Phase == v1.ClaimBound {
+	if v.isBound(claim.Name) {
 		v.bound--
 	}
 	if kind == watch.Deleted {
@@ -153,6 +176,11 @@ func (v *view) awaitGone(ctx context.Context) error {
 	return v.await(ctx, "claims and volumes are gone", func(v *view) bool { return len(v.claims)+len(v.volumes) == 0 })
 }
 
+// isBound reports whether a claim is bound. The caller has the lock.
+func (v *view) isBound(claim string) bool {
+	return v.claims[claim] != nil && v.claims[claim].Status.Phase == v1.ClaimBound
+}
+
 // volumeOf returns the volume of a claim, "" for none.
 func (v *view) volumeOf(claim string) string {
 	v.mu.Lock()
@@ -161,4 +189,11 @@ func (v *view) volumeOf(claim string) string {
 		return found.Spec.VolumeName
 	}
 	return ""
+}
+
+// left returns the names of the claims and volumes that exist.
+func (v *view) left() (claims, volumes []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Collect(maps.Keys(v.claims)), slices.Collect(maps.Keys(v.volumes))
 }

@@ -14,6 +14,8 @@ const (
 	Sidecar = "sidecar"
 	Driver  = "driver"
 	Load    = "load generator"
+	// OtherSidecars are those of drivers that have nothing to do.
+	OtherSidecars = "other sidecars"
 )
 
 // Turn is what one turn cost.

@@ -132,7 +132,7 @@ func Choose(scenarios []Scenario, choice Choice) ([]Scenario, error) {
 			continue
 		}
 		if choice.Limit > 0 {
-			s.Size, s.Others, s.Background = min(s.Size, choice.Limit), min(s.Others, choice.Limit), min(s.Background, choice.Limit)
+			s = s.limited(choice.Limit)
 		}
 		chosen = append(chosen, s)
 	}
@@ -141,4 +141,14 @@ func Choose(scenarios []Scenario, choice Choice) ([]Scenario, error) {
 	}
 	slices.SortStableFunc(chosen, func(a, b Scenario) int { return a.Background - b.Background })
 	return chosen, nil
+}
+
+// limited returns the scenario with at most that many volumes and pairs, and with as many
+// others in proportion.
+func (s Scenario) limited(limit int) Scenario {
+	if s.Size > limit {
+		s.Others = s.Others * limit / s.Size
+	}
+	s.Size, s.Background = min(s.Size, limit), min(s.Background, limit)
+	return s
 }

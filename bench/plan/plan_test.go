@@ -24,7 +24,7 @@ func TestEachRoundBeginsWithAnotherSide(t *testing.T) {
 func TestChoose(t *testing.T) {
 	table := []Scenario{
 		{Name: "large", Size: 10, Background: 500},
-		{Name: "quick", Size: 100, Others: 3},
+		{Name: "quick", Size: 100, Others: 500},
 		{Name: "long", Size: 1000, Full: true},
 	}
 	for name, tc := range map[string]struct {
@@ -50,6 +50,9 @@ func TestChoose(t *testing.T) {
 				t.Errorf("chose %v, the first of size %d, want %v and %d", got, chosen[0].Size, tc.want, tc.size)
 			}
 		})
+	}
+	if chosen, _ := Choose(table, Choice{Limit: 20}); chosen[0].Others != 100 || chosen[1].Background != 20 {
+		t.Errorf("a trial has %d others and %d pairs, want 100 and 20", chosen[0].Others, chosen[1].Background)
 	}
 	for _, only := range []string{"nothing", "("} {
 		if _, err := Choose(table, Choice{Only: only}); err == nil {

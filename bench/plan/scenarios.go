@@ -27,11 +27,56 @@ var programs = []Side{Ours, Upstream}
 
 // Scenarios returns all scenarios.
 func Scenarios() []Scenario {
+	return slices.Concat(storms(), networks(), existing(), large(), special())
+}
+
+// networks are storms with a delay between the programs and the API server.
+func networks() []Scenario {
 	ms := time.Millisecond
-	return slices.Concat(storms(), []Scenario{
+	return []Scenario{
 		{Name: "network-2ms", Topic: ByNetwork, Kind: Storm, Size: 400, Order: VolumeFirst, NetworkDelay: 2 * ms},
 		{Name: "network-5ms", Topic: ByNetwork, Kind: Storm, Size: 300, Order: VolumeFirst, NetworkDelay: 5 * ms},
-	})
+		{Name: "network-2ms-claim-first", Topic: ByNetwork, Kind: Storm, Size: 400, Order: ClaimFirst, NetworkDelay: 2 * ms, Full: true},
+		{Name: "network-5ms-claim-first", Topic: ByNetwork, Kind: Storm, Size: 300, Order: ClaimFirst, NetworkDelay: 5 * ms, Full: true},
+	}
+}
+
+// existing are scenarios in which claims get volumes that exist.
+func existing() []Scenario {
+	return []Scenario{
+		{Name: "static-1000", Topic: Binding, Kind: Static, Size: 1_000},
+		{Name: "static-10000", Topic: Binding, Kind: Static, Size: 10_000, Full: true},
+		{Name: "selectors", Topic: Binding, Kind: Selectors, Size: 2_000, Others: 10_000, Sides: programs, Full: true},
+	}
+}
+
+// large are scenarios in clusters with many pairs of volume and claim.
+func large() []Scenario {
+	var scenarios []Scenario
+	for _, cluster := range []struct {
+		name  string
+		pairs int
+		full  bool
+	}{
+		{"1000", 1_000, false}, {"10000", 10_000, true}, {"50000", 50_000, true}, {"200000", 200_000, true},
+	} {
+		scenarios = append(scenarios,
+			Scenario{Name: "start-" + cluster.name, Topic: Large, Kind: Start, Background: cluster.pairs, Sides: programs, Full: cluster.full},
+			Scenario{Name: "lonely-" + cluster.name, Topic: Large, Kind: Lonely, Size: 30, Order: VolumeFirst, Background: cluster.pairs, Full: cluster.full},
+			Scenario{Name: "rest-" + cluster.name, Topic: Large, Kind: Rest, Background: cluster.pairs, Full: cluster.full},
+			Scenario{Name: "among-" + cluster.name, Topic: Large, Kind: Storm, Size: 500, Order: VolumeFirst, Background: cluster.pairs, Full: cluster.full})
+	}
+	return scenarios
+}
+
+// special are the other scenarios.
+func special() []Scenario {
+	return []Scenario{
+		{Name: "gate-on", Topic: Others, Kind: Gate, Size: 10_000, Full: true},
+		{Name: "failing-deletions", Topic: Others, Kind: Failing, Size: 100, Others: 1_000, Order: VolumeFirst, Sides: programs, Full: true},
+		{Name: "many-pods", Topic: Others, Kind: Pods, Size: 500, Others: 5_000, Order: ClaimFirst, Full: true},
+		{Name: "twenty-drivers", Topic: Others, Kind: Drivers, Size: 500, Others: 19, Order: VolumeFirst, Full: true},
+	}
 }
 
 // storms returns the storms without network delay.

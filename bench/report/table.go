@@ -11,10 +11,13 @@ type table struct {
 	rows [][]string
 }
 
-// add appends a row. A row without any value is left out.
+// negligible is what number writes of a small value.
+const negligible = "< 0.01"
+
+// add appends a row. A row without any value that counts is left out.
 func (t *table) add(cells ...string) {
 	for _, cell := range cells[1:] {
-		if cell != "" {
+		if cell != "" && cell != negligible {
 			t.rows = append(t.rows, cells)
 			return
 		}
@@ -39,7 +42,7 @@ func number(value float64) string {
 	case value == 0:
 		return ""
 	case value < 0.005:
-		return "< 0.01"
+		return negligible
 	case value < 10:
 		return fmt.Sprintf("%.2f", value)
 	case value < 100:

@@ -7,12 +7,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/exeunt-io/exeunt/bench/delay"
 	"github.com/exeunt-io/exeunt/bench/measure"
 	"github.com/exeunt-io/exeunt/bench/plan"
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
 // Programs are the processes of one turn.
@@ -25,13 +27,14 @@ type Programs struct {
 
 	rig     *Rig
 	turn    plan.Turn
-	all     map[string]*sandbox.Process
+	all     map[string][]*sandbox.Process
+	drivers []*sandbox.Driver
 	proxies []*delay.Proxy
 }
 
 // NewPrograms prepares the programs of a turn. Nothing but driver and proxies runs yet.
 func (r *Rig) NewPrograms(ctx context.Context, turn plan.Turn) (p *Programs, err error) {
-	p = &Programs{rig: r, turn: turn, all: map[string]*sandbox.Process{measure.Server: r.Plane.Process}}
+	p = &Programs{rig: r, turn: turn, all: map[string][]*sandbox.Process{measure.Server: {r.Plane.Process}}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Stop(context.WithoutCancel(ctx)))
@@ -45,7 +48,8 @@ func (r *Rig) NewPrograms(ctx context.Context, turn plan.Turn) (p *Programs, err
 	if turn.Side == plan.Ceiling {
 		return p, nil
 	}
-	return p, p.startDriver(ctx)
+	p.Driver, err = p.startDriver(ctx, csimock.DefaultName)
+	return p, err
 }
 
 // openProxy returns the address of the API server for a program.
@@ -66,27 +70,43 @@ func (p *Programs) openProxy() (string, error) {
 }
 
 // startDriver starts a driver that keeps its volumes in memory, with a new call log.
-func (p *Programs) startDriver(ctx context.Context) error {
+func (p *Programs) startDriver(ctx context.Context, name string) (*sandbox.Driver, error) {
 	p.rig.serial++
 	dir := filepath.Join(p.rig.dir, fmt.Sprintf("driver-%d", p.rig.serial))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make directory of the driver: %w", err)
+		return nil, fmt.Errorf("make directory of the driver: %w", err)
 	}
 	args := []string{"--state-file="}
-	if latency := p.turn.Scenario.DriverLatency; latency > 0 {
+	if faults := faultsOf(p.turn.Scenario); faults != "" {
 		file := filepath.Join(dir, "faults.yaml")
-		faults := fmt.Appendf(nil, "[{method: CreateVolume, latency: %s}, {method: DeleteVolume, latency: %[1]s}]", latency)
-		if err := os.WriteFile(file, faults, 0o600); err != nil {
-			return fmt.Errorf("write latency of the driver: %w", err)
+		if err := os.WriteFile(file, []byte(faults), 0o600); err != nil {
+			return nil, fmt.Errorf("write faults of the driver: %w", err)
 		}
 		args = append(args, "--faults="+file)
 	}
-	driver, err := sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: p.rig.config.Binaries, Dir: dir, Args: args})
+	driver, err := sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: p.rig.config.Binaries, Dir: dir, Name: name, Args: args})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.Driver, p.all[measure.Driver] = driver, driver.Process
-	return nil
+	p.drivers = append(p.drivers, driver)
+	p.note(measure.Driver, driver.Process)
+	return driver, nil
+}
+
+// note remembers a process.
+func (p *Programs) note(name string, process *sandbox.Process) {
+	p.all[name] = append(p.all[name], process)
+}
+
+// faultsOf returns the faults of the driver, "" for none.
+func faultsOf(s plan.Scenario) string {
+	switch {
+	case s.Kind == plan.Failing:
+		return "[{method: DeleteVolume, code: Internal}]"
+	case s.DriverLatency > 0:
+		return fmt.Sprintf("[{method: CreateVolume, latency: %s}, {method: DeleteVolume, latency: %[1]s}]", s.DriverLatency)
+	}
+	return ""
 }
 
 // Start starts the programs of the side. The ceiling has none.
@@ -94,67 +114,93 @@ func (p *Programs) Start(ctx context.Context) error {
 	if p.turn.Side == plan.Ceiling {
 		return nil
 	}
-	users := [2]string{sandbox.PVControllerAccount.Name(), sandbox.ProvisionerAccount.Name()}
+	loops, start := sandbox.PVControllerAccount.Name(), p.rig.Plane.StartPVController
 	if p.turn.Side == plan.Upstream {
-		users = [2]string{upstreamLoops, sandbox.UpstreamSidecarUser.Name()}
+		loops, start = upstreamLoops, p.rig.Plane.StartUpstreamLoops
 	}
-	loops, err := p.rig.kubeconfig(users[0], p.LoopsAddress)
+	controller, err := p.controller(measure.Loops, loops, p.LoopsAddress)
 	if err != nil {
 		return err
 	}
-	sidecar, err := p.rig.kubeconfig(users[1], p.SidecarAddress)
+	process, err := start(ctx, controller)
 	if err != nil {
 		return err
 	}
-	if p.turn.Side == plan.Upstream {
-		return p.startUpstream(ctx, loops, sidecar)
+	p.note(measure.Loops, process)
+	if err := p.startSidecar(ctx, measure.Sidecar, p.Driver); err != nil {
+		return err
 	}
-	return p.startOurs(ctx, loops, sidecar)
+	if p.turn.Scenario.Kind != plan.Drivers {
+		return nil
+	}
+	return p.startOthers(ctx)
 }
 
-// startOurs starts our programs. They have no client limits by default.
-func (p *Programs) startOurs(ctx context.Context, loops, sidecar string) (err error) {
-	plane := p.rig.Plane
-	p.all[measure.Loops], err = plane.StartPVController(ctx, p.controller(measure.Loops, loops))
+// startSidecar starts the provisioner of a driver.
+func (p *Programs) startSidecar(ctx context.Context, name string, driver *sandbox.Driver) error {
+	user, start := sandbox.ProvisionerAccount.Name(), p.rig.Plane.StartProvisioner
+	if p.turn.Side == plan.Upstream {
+		user, start = sandbox.UpstreamSidecarUser.Name(), p.rig.Plane.StartUpstreamProvisioner
+	}
+	controller, err := p.controller(name, user, p.SidecarAddress)
 	if err != nil {
 		return err
 	}
-	p.all[measure.Sidecar], err = plane.StartProvisioner(ctx, p.Driver, p.controller(measure.Sidecar, sidecar))
-	return err
-}
-
-// startUpstream starts upstream's programs, whose client limits the sandbox lifts.
-func (p *Programs) startUpstream(ctx context.Context, loops, sidecar string) (err error) {
-	plane := p.rig.Plane
-	controllers := [2]sandbox.Controller{p.controller(measure.Loops, loops), p.controller(measure.Sidecar, sidecar)}
-	if p.turn.Scenario.Defaults {
-		controllers[0].Args = append(controllers[0].Args, "--kube-api-qps=20", "--kube-api-burst=30")
-		controllers[1].Args = append(controllers[1].Args, "--kube-api-qps=5", "--kube-api-burst=10")
-	}
-	if p.all[measure.Loops], err = plane.StartUpstreamLoops(ctx, controllers[0]); err != nil {
+	process, err := start(ctx, driver, controller)
+	if err != nil {
 		return err
 	}
-	p.all[measure.Sidecar], err = plane.StartUpstreamProvisioner(ctx, p.Driver, controllers[1])
-	return err
+	p.note(name, process)
+	return nil
+}
+
+// startOthers starts other drivers and their provisioners, which have nothing to do.
+func (p *Programs) startOthers(ctx context.Context) error {
+	for i := range p.turn.Scenario.Others {
+		driver, err := p.startDriver(ctx, fmt.Sprintf("csi-%d.example.com", i))
+		if err != nil {
+			return err
+		}
+		if err := p.startSidecar(ctx, measure.OtherSidecars, driver); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limits returns the flags for the client limits of upstream's defaults, which the sandbox
+// lifts. Our programs have no limits by default.
+func (p *Programs) limits(process string) []string {
+	switch {
+	case p.turn.Side != plan.Upstream || !p.turn.Scenario.Defaults:
+		return nil
+	case process == measure.Loops:
+		return []string{"--kube-api-qps=20", "--kube-api-burst=30"}
+	}
+	return []string{"--kube-api-qps=5", "--kube-api-burst=10"}
 }
 
 // controller returns the configuration of a program, whose log is that of the turn.
-func (p *Programs) controller(process, kubeconfig string) sandbox.Controller {
+func (p *Programs) controller(process, user, address string) (sandbox.Controller, error) {
+	kubeconfig, err := p.rig.kubeconfig(user, address)
 	return sandbox.Controller{
-		Name:               fmt.Sprintf("%s-%d-%s-%s", p.turn.Scenario.Name, p.turn.Round, p.turn.Side, process),
+		Name:               fmt.Sprintf("%s-%d-%s-%s", p.turn.Scenario.Name, p.turn.Round, p.turn.Side, strings.ReplaceAll(process, " ", "-")),
 		HonorReclaimPolicy: true,
 		Kubeconfig:         kubeconfig,
 		Env:                []string{"NAMESPACE=" + deploy.Namespace, "POD_NAMESPACE=" + deploy.Namespace},
-	}
+		Args:               p.limits(process),
+	}, err
 }
 
 // Err returns an error if a program has ended.
 func (p *Programs) Err() error {
-	for name, process := range p.all {
-		select {
-		case <-process.Done():
-			return errors.Join(fmt.Errorf("the %s of %s has ended, see %s", name, p.turn.Side, process.LogFile()), process.Err())
-		default:
+	for name, processes := range p.all {
+		for _, process := range processes {
+			select {
+			case <-process.Done():
+				return errors.Join(fmt.Errorf("the %s of %s has ended, see %s", name, p.turn.Side, process.LogFile()), process.Err())
+			default:
+			}
 		}
 	}
 	return nil
@@ -163,13 +209,13 @@ func (p *Programs) Err() error {
 // Stop ends all programs but the control plane.
 func (p *Programs) Stop(ctx context.Context) error {
 	var errs []error
-	for _, name := range []string{measure.Loops, measure.Sidecar} {
-		if process := p.all[name]; process != nil {
+	for _, name := range []string{measure.Loops, measure.Sidecar, measure.OtherSidecars} {
+		for _, process := range p.all[name] {
 			errs = append(errs, process.Stop(ctx))
 		}
 	}
-	if p.Driver != nil {
-		errs = append(errs, p.Driver.Stop(ctx))
+	for _, driver := range p.drivers {
+		errs = append(errs, driver.Stop(ctx))
 	}
 	for _, proxy := range p.proxies {
 		errs = append(errs, proxy.Close())

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"time"
 
@@ -14,46 +13,50 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
-// pids returns the process IDs, with that of the load generator, which is this process.
-func (p *Programs) pids() map[string]int {
-	pids := map[string]int{measure.Load: os.Getpid()}
-	for name, process := range p.all {
-		pids[name] = process.PID()
+// files reads a file in /proc/PID of each process. The load generator is this process.
+func (p *Programs) files(file string, take func(process string, text []byte) error) error {
+	pids := map[string][]int{measure.Load: {os.Getpid()}}
+	for name, processes := range p.all {
+		for _, process := range processes {
+			pids[name] = append(pids[name], process.PID())
+		}
 	}
-	return pids
+	for name, all := range pids {
+		for _, pid := range all {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+			if err == nil {
+				err = take(name, text)
+			}
+			if err != nil {
+				return fmt.Errorf("read %s of the %s: %w", file, name, err)
+			}
+		}
+	}
+	return nil
 }
 
-// Sample reads the CPU time of all processes.
+// Sample reads the CPU time of all processes. Those with the same name are added.
 func (p *Programs) Sample() (measure.Sample, error) {
 	sample := measure.Sample{Time: time.Now(), CPU: map[string]time.Duration{}}
-	for name, pid := range p.pids() {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			return sample, fmt.Errorf("read CPU time of the %s: %w", name, err)
-		}
-		if sample.CPU[name], err = measure.ParseCPU(stat); err != nil {
-			return sample, err
-		}
-	}
-	return sample, nil
+	err := p.files("stat", func(process string, text []byte) error {
+		spent, err := measure.ParseCPU(text)
+		sample.CPU[process] += spent
+		return err
+	})
+	return sample, err
 }
 
 // PeakMemory reads the largest size of each process in bytes.
 func (p *Programs) PeakMemory() (map[string]float64, error) {
 	peaks := map[string]float64{}
-	for name, pid := range p.pids() {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err != nil {
-			return nil, fmt.Errorf("read memory of the %s: %w", name, err)
+	err := p.files("status", func(process string, text []byte) error {
+		peak, err := measure.ParsePeakMemory(text)
+		if process != measure.Load {
+			peaks[process] += float64(peak)
 		}
-		peak, err := measure.ParsePeakMemory(status)
-		if err != nil {
-			return nil, err
-		}
-		peaks[name] = float64(peak)
-	}
-	maps.DeleteFunc(peaks, func(name string, _ float64) bool { return name == measure.Load })
-	return peaks, nil
+		return err
+	})
+	return peaks, err
 }
 
 // Counters reads the metrics of the API server and the call log of the driver.

@@ -1,0 +1,120 @@
+package load
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/bench/rig"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+const (
+	// background is the namespace of the pairs that exist in a full cluster.
+	background = "background"
+	// foreign is the driver of most of these pairs. One of ownShare is of the measured driver.
+	foreign  = "csi.somebody-else.example.com"
+	ownShare = 50
+)
+
+// Fill creates bound pairs of volume and claim with the numbers from first to last - 1. No
+// program may run.
+func Fill(ctx context.Context, r *rig.Rig, first, last int) error {
+	client, err := kubernetes.NewForConfig(r.Client(rig.Admin, ""))
+	if err != nil {
+		return fmt.Errorf("connect to fill the cluster: %w", err)
+	}
+	if err := createNamespace(ctx, client, background); err != nil {
+		return err
+	}
+	return inParallel(ctx, last-first, func(ctx context.Context, i int) error {
+		driver := foreign
+		if i%ownShare == 0 {
+			driver = driverName
+		}
+		_, err := createPair(ctx, client, background, fmt.Sprintf("claim-%d", first+i), driver, true)
+		return err
+	})
+}
+
+// createNamespace creates a namespace unless it exists.
+func createNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
+	_, err := client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace: %w", err)
+	}
+	return nil
+}
+
+// createPair creates a claim that is bound to a volume, which has the finalizer of its
+// provisioner if it is honored. It returns the name of the volume.
+func createPair(ctx context.Context, client kubernetes.Interface, namespace, name, driver string, honored bool) (string, error) {
+	claims, volumes := client.CoreV1().PersistentVolumeClaims(namespace), client.CoreV1().PersistentVolumes()
+	claim := newClaim(namespace, name)
+	claim.Annotations = map[string]string{
+		storage.AnnStorageProvisioner: driver, storage.AnnBetaStorageProvisioner: driver,
+		storage.AnnBindCompleted: "yes", storage.AnnBoundByController: "yes",
+	}
+	claim.Spec.VolumeName = namespace + "-" + name
+	claim, err := claims.Create(ctx, claim, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("create claim: %w", err)
+	}
+	volume := newVolume(claim)
+	volume.Name, volume.Spec.CSI.Driver = claim.Spec.VolumeName, driver
+	volume.Annotations[storage.AnnDynamicallyProvisioned] = driver
+	if !honored {
+		volume.Finalizers = finalizer.Without(volume.Finalizers, finalizer.External)
+	}
+	if volume, err = volumes.Create(ctx, volume, metav1.CreateOptions{}); err != nil {
+		return "", fmt.Errorf("create volume: %w", err)
+	}
+	if _, err = volumes.Patch(ctx, volume.Name, types.MergePatchType, []byte(volumeIsBound), metav1.PatchOptions{}, "status"); err != nil {
+		return "", fmt.Errorf("write phase of volume: %w", err)
+	}
+	if _, err = claims.Patch(ctx, claim.Name, types.MergePatchType, []byte(claimIsBound), metav1.PatchOptions{}, "status"); err != nil {
+		return "", fmt.Errorf("write phase of claim: %w", err)
+	}
+	return volume.Name, nil
+}
+
+// wipe removes what is left of the turn once no program runs any more.
+func (s *session) wipe(ctx context.Context) error {
+	claims, volumes := s.view.left()
+	core := s.client.CoreV1()
+	force := []byte(`{"metadata":{"finalizers":null}}`)
+	err := inParallel(ctx, len(claims)+len(volumes), func(ctx context.Context, i int) error {
+		var err error
+		if i < len(claims) {
+			_, err = core.PersistentVolumeClaims(s.namespace).Patch(ctx, claims[i], types.MergePatchType, force, metav1.PatchOptions{})
+			err = orGone(err, core.PersistentVolumeClaims(s.namespace).Delete(ctx, claims[i], metav1.DeleteOptions{}))
+			return err
+		}
+		name := volumes[i-len(claims)]
+		_, err = core.PersistentVolumes().Patch(ctx, name, types.MergePatchType, force, metav1.PatchOptions{})
+		return orGone(err, core.PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{}))
+	})
+	if err != nil {
+		return err
+	}
+	if err := core.Pods(s.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return fmt.Errorf("remove pods: %w", err)
+	}
+	return s.view.awaitGone(ctx)
+}
+
+// orGone returns the first error that does not mean that the object is gone.
+func orGone(errs ...error) error {
+	for _, err := range errs {
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("remove what is left: %w", err)
+		}
+	}
+	return nil
+}
