@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,15 +19,13 @@ func failing(ctx context.Context, s *session) error {
 	if err := s.bindAll(ctx, others); err != nil {
 		return err
 	}
-	for i := range others {
-		if err := s.deleteVolume(ctx, s.view.volumeOf(claimName(i))); err != nil {
-			return err
-		}
-		if err := s.deleteClaim(ctx, claimName(i)); err != nil {
-			return err
-		}
+	err := inParallel(ctx, others, func(ctx context.Context, i int) error {
+		return errors.Join(s.deleteVolume(ctx, s.view.volumeOf(claimName(i))), s.deleteClaim(ctx, claimName(i)))
+	})
+	if err != nil {
+		return err
 	}
-	err := s.view.await(ctx, "the claims are gone", func(v *view) bool { return len(v.claims) == 0 })
+	err = s.view.await(ctx, "the claims are gone", func(v *view) bool { return len(v.claims) == 0 })
 	if err != nil {
 		return err
 	}

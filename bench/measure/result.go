@@ -9,7 +9,8 @@ import (
 
 // The processes, as results name them.
 const (
-	Server  = "API server and etcd"
+	Server  = "API server"
+	Etcd    = "etcd"
 	Loops   = "loops"
 	Sidecar = "sidecar"
 	Driver  = "driver"

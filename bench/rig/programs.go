@@ -34,7 +34,7 @@ type Programs struct {
 
 // NewPrograms prepares the programs of a turn. Nothing but driver and proxies runs yet.
 func (r *Rig) NewPrograms(ctx context.Context, turn plan.Turn) (p *Programs, err error) {
-	p = &Programs{rig: r, turn: turn, all: map[string][]*sandbox.Process{measure.Server: {r.Plane.Process}}}
+	p = &Programs{rig: r, turn: turn, all: map[string][]*sandbox.Process{measure.Server: {r.Plane.Process}, measure.Etcd: {r.Plane.Etcd}}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Stop(context.WithoutCancel(ctx)))

@@ -62,7 +62,7 @@ func Start(ctx context.Context, config Config) (r *Rig, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	r.Plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{
-		Binaries: config.Binaries, Dir: dir, NoAuditLog: true, ExtraArgs: []string{"token-auth-file=" + file},
+		Binaries: config.Binaries, Dir: dir, NoAuditLog: true, SeparateEtcd: true, ExtraArgs: []string{"token-auth-file=" + file},
 	})
 	if err != nil {
 		return r, err

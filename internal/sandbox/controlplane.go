@@ -29,6 +29,9 @@ type Config struct {
 	ExtraArgs []string
 	// NoAuditLog turns the audit log off, which costs CPU time for each request.
 	NoAuditLog bool
+	// SeparateEtcd runs etcd in a process of its own, so that its CPU time can be told from
+	// that of the API server.
+	SeparateEtcd bool
 }
 
 // ControlPlane is a running etcd and kube-apiserver.
@@ -39,6 +42,8 @@ type ControlPlane struct {
 	// AuditLog is a file with a JSON line for every finished request, unless Config turns it
 	// off.
 	AuditLog string
+	// Etcd is the process of etcd if it is separate.
+	Etcd *Process
 	// AdminKubeconfig is the kubeconfig of the administrator.
 	AdminKubeconfig string
 
@@ -66,21 +71,31 @@ func StartControlPlane(ctx context.Context, config Config) (*ControlPlane, error
 		config:          config,
 		program:         program,
 	}
-	plane.Process, err = Start(ctx, Program{
-		Name:      controlPlaneProgram,
-		Path:      program,
-		Args:      plane.args(),
-		LogFile:   filepath.Join(config.Dir, controlPlaneProgram+".log"),
-		ReadyLine: "controlplane: ready ",
-	})
-	if err != nil {
-		return nil, err
+	if config.SeparateEtcd {
+		if err := plane.startEtcd(ctx); err != nil {
+			return nil, err
+		}
 	}
-	plane.URL = plane.ready
-	if err := plane.connect(); err != nil {
+	if err := plane.startServer(ctx); err != nil {
 		return nil, errors.Join(err, plane.Kill())
 	}
 	return plane, nil
+}
+
+// startServer starts the API server, with etcd unless that is separate.
+func (c *ControlPlane) startServer(ctx context.Context) (err error) {
+	c.Process, err = Start(ctx, Program{
+		Name:      controlPlaneProgram,
+		Path:      c.program,
+		Args:      c.args(),
+		LogFile:   filepath.Join(c.config.Dir, controlPlaneProgram+".log"),
+		ReadyLine: "controlplane: ready ",
+	})
+	if err != nil {
+		return err
+	}
+	c.URL = c.ready
+	return c.connect()
 }
 
 // args returns the flags of the program.
@@ -93,7 +108,10 @@ func (c *ControlPlane) args() []string {
 	if !c.config.NoAuditLog {
 		args = append(args, "--audit-log="+c.AuditLog)
 	}
-	if !c.config.Durable {
+	switch {
+	case c.Etcd != nil:
+		args = append(args, "--etcd="+c.Etcd.ready)
+	case !c.config.Durable:
 		args = append(args, "--in-memory-speed")
 	}
 	for _, extra := range c.config.ExtraArgs {

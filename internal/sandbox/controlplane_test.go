@@ -13,3 +13,10 @@ func TestAuditLogCanBeTurnedOff(t *testing.T) {
 		}
 	}
 }
+
+func TestSeparateEtcdIsGivenToServer(t *testing.T) {
+	plane := &ControlPlane{Etcd: &Process{ready: "unix:///etcd.sock"}}
+	if !slices.Contains(plane.args(), "--etcd=unix:///etcd.sock") {
+		t.Errorf("arguments %v", plane.args())
+	}
+}

@@ -15,6 +15,11 @@
 // writes a kubeconfig for any user or service account, whether the control
 // plane runs or not.
 //
+//	controlplane etcd --data-dir D
+//
+// runs etcd alone. It prints "controlplane: etcd ENDPOINT", and the endpoint is for the flag
+// --etcd of a control plane in another process.
+//
 // There are no kubelet, no scheduler and no controllers: clients write the status of pods,
 // and namespaces get no service account.
 package main

@@ -21,6 +21,7 @@ type serveFlags struct {
 	kubeconfigOut   string
 	readyFile       string
 	auditLog        string
+	etcd            string
 	inMemorySpeed   bool
 	featureGates    string
 	users           []string
@@ -28,8 +29,8 @@ type serveFlags struct {
 	extraArgs       []string
 }
 
-// newCommand returns the command that serves, with a subcommand that writes kubeconfig
-// files.
+// newCommand returns the command that serves, with subcommands that write kubeconfig files
+// and run etcd alone.
 func newCommand() *cobra.Command {
 	var flags serveFlags
 	command := &cobra.Command{
@@ -51,7 +52,7 @@ func newCommand() *cobra.Command {
 		return fmt.Errorf("%w, see %s --help", err, command.CommandPath())
 	})
 	flags.register(command.Flags())
-	command.AddCommand(newKubeconfigCommand())
+	command.AddCommand(newKubeconfigCommand(), newEtcdCommand())
 	return command
 }
 
@@ -61,6 +62,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.kubeconfigOut, "kubeconfig-out", "", "file that gets the administrator's kubeconfig")
 	set.StringVar(&f.readyFile, "ready-file", "", "file that gets the URL once the control plane is ready, and is removed when it stops")
 	set.StringVar(&f.auditLog, "audit-log", "", "file that gets one line of JSON per finished request")
+	set.StringVar(&f.etcd, "etcd", "", "endpoint of an etcd in another process, see the command etcd (default: etcd runs in this process)")
 	set.BoolVar(&f.inMemorySpeed, "in-memory-speed", false, "do not flush to disk: fast, and lost when the machine crashes")
 	set.StringVar(&f.featureGates, "feature-gates", "", "feature gates of kube-apiserver, Name=true|false[,...]")
 	set.StringArrayVar(&f.users, "user", nil, "write a kubeconfig for a user: NAME[,GROUP...]=FILE (repeatable)")
@@ -99,6 +101,7 @@ func serve(command *cobra.Command, flags serveFlags) (err error) {
 		Dir:         directory,
 		SkipFsync:   flags.inMemorySpeed,
 		AuditLog:    flags.auditLog,
+		Etcd:        flags.etcd,
 		ExtraArgs:   flags.apiServerArgs(),
 		Kubeconfigs: kubeconfigs,
 		Ready: func(url string) error {

@@ -85,6 +85,21 @@ func TestRestartKeepsObjectsAndAddress(t *testing.T) {
 	}
 }
 
+func TestEtcdRunsInAnotherProcess(t *testing.T) {
+	t.Parallel()
+	etcd := &controlPlane{dir: t.TempDir(), exited: make(chan struct{})}
+	etcd.run(t, command(t, "etcd", "--data-dir", etcd.dir, "--in-memory-speed"))
+	endpoint := strings.TrimPrefix(etcd.url, "controlplane: etcd ")
+	plane := start(t, "", "--etcd", endpoint)
+	createConfigMap(t, plane.admin(t), "object")
+	if _, err := os.Stat(filepath.Join(plane.dir, "etcd")); !os.IsNotExist(err) {
+		t.Errorf("the control plane has an etcd of its own: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(etcd.dir, "etcd")); err != nil {
+		t.Errorf("the other process has no data: %v", err)
+	}
+}
+
 func TestDirectoryInUseIsRejected(t *testing.T) {
 	t.Parallel()
 	plane := start(t, "")

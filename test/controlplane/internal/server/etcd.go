@@ -28,6 +28,7 @@ var unused = []url.URL{{Scheme: "http", Host: "127.0.0.1:1"}}
 
 // storage is a running etcd.
 type storage struct {
+	// Etcd is nil if etcd runs in another process.
 	*embed.Etcd
 	// level is the minimum level of logged messages.
 	level zap.AtomicLevel
@@ -72,9 +73,20 @@ func newLogger(level zap.AtomicLevel) *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level))
 }
 
-// close stops etcd and removes its socket. It turns logging off first, because etcd logs
+// failed returns a channel with the failure of an etcd in this process.
+func (s *storage) failed() <-chan error {
+	if s.Etcd == nil {
+		return nil
+	}
+	return s.Err()
+}
+
+// close stops an etcd in this process and removes its socket. It turns logging off first, because etcd logs
 // each closed listener as an error.
 func (s *storage) close() error {
+	if s.Etcd == nil {
+		return nil
+	}
 	s.level.SetLevel(zap.FatalLevel)
 	s.Close()
 	if s.socketDir == "" {

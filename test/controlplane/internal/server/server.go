@@ -34,6 +34,8 @@ type Config struct {
 	// SkipFsync makes etcd faster. A crash of the machine then loses data, a crash of the
 	// process does not.
 	SkipFsync bool
+	// Etcd is the endpoint of an etcd in another process. Empty starts one in this process.
+	Etcd string
 	// AuditLog is the file for a JSON line per finished request, or empty.
 	AuditLog string
 	// ExtraArgs are further flags of kube-apiserver, as key=value.
@@ -50,7 +52,7 @@ func Run(ctx context.Context, config Config) (err error) {
 	if err != nil {
 		return err
 	}
-	store, err := startEtcd(ctx, config.Dir, config.SkipFsync)
+	store, err := openStorage(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -69,11 +71,37 @@ func Run(ctx context.Context, config Config) (err error) {
 	select {
 	case err := <-served:
 		return cmp.Or(err, errEnded)
-	case err := <-store.Err():
+	case err := <-store.failed():
 		stop(fmt.Errorf("run etcd: %w", err))
 	case <-ctx.Done():
 	}
 	return errors.Join(reason(ctx), drain(served))
+}
+
+// openStorage starts etcd, or returns one that another process runs.
+func openStorage(ctx context.Context, config Config) (*storage, error) {
+	if config.Etcd != "" {
+		return &storage{endpoint: config.Etcd}, nil
+	}
+	return startEtcd(ctx, config.Dir, config.SkipFsync)
+}
+
+// RunEtcd serves etcd alone until ctx ends. It calls ready with the endpoint.
+func RunEtcd(ctx context.Context, directory datadir.Dir, skipFsync bool, ready func(endpoint string) error) (err error) {
+	store, err := startEtcd(ctx, directory, skipFsync)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.close()) }()
+	if err := ready(store.endpoint); err != nil {
+		return err
+	}
+	select {
+	case err := <-store.failed():
+		return fmt.Errorf("run etcd: %w", err)
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // prepare returns the API server's options and URL. It reports input errors before anything
