@@ -102,7 +102,7 @@ test: ## Run all tests: unit tests, those of the control plane and the manifests
 test-unit: ## Run the unit tests, with the race detector if there is a C compiler
 	@$(if $(RACE),,echo "there is no C compiler: the unit tests run without the race detector")
 	@echo "testing the packages (the first time about 4 minutes)"
-	@packages=$$(go list ./...); go test $(RACE) -timeout 30m $$(echo "$$packages" | grep -v -e /test/e2e -e /test/integration -e /bench -e /internal/model$$)
+	@packages=$$(go list ./...); go test $(RACE) -timeout 30m $$(echo "$$packages" | grep -v -e /test/e2e -e /test/integration -e /bench$$ -e /internal/model$$)
 
 # Without the race detector: one goroutine works at a time, and there are millions of states.
 .PHONY: test-model
@@ -205,7 +205,7 @@ OUT := docs/performance.md
 COMPARE = $(BIN)/compare --bin-dir=$(BIN) --results=$(BIN)/compare.json --rounds='$(ROUNDS)' --only='$(ONLY)' --limit='$(LIMIT)' --out='$(OUT)'
 
 .PHONY: bench
-bench: compare ## Measure our programs, upstream's and the ceiling, and write docs/performance.md; ONLY=regexp ROUNDS=n LIMIT=n OUT=file
+bench: compare ## Measure our programs, upstream's and the ceiling (about an hour), write docs/performance.md; ONLY=regexp ROUNDS=n LIMIT=n OUT=file
 	@$(COMPARE)
 
 .PHONY: bench-full

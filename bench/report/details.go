@@ -45,7 +45,7 @@ func describe(s plan.Scenario) string {
 
 // phaseTable has all values of a phase.
 func phaseTable(result measure.Result, s plan.Scenario, name string) *table {
-	sides := phases(result, s, name)
+	sides := phases(result, s.Name, name)
 	t := &table{head: []string{name + unitNote(sides)}}
 	for _, side := range plan.AllSides {
 		t.head = append(t.head, string(side))
@@ -83,14 +83,13 @@ func phaseTable(result measure.Result, s plan.Scenario, name string) *table {
 
 // addRequests adds the requests in groups and by kind.
 func addRequests(add func(string, func(measure.Phase) string), sides map[plan.Side]measure.Phase) {
-	event := func(r measure.Request) bool { return r.Resource == "events" }
 	for _, group := range []struct {
 		label string
 		such  func(measure.Request) bool
 	}{
 		{"requests", nil},
-		{"writes", func(r measure.Request) bool { return r.Writes() && !event(r) }},
-		{"events", event},
+		{"writes", func(r measure.Request) bool { return r.Writes() && !isEvent(r) }},
+		{"events", isEvent},
 		{"reads", func(r measure.Request) bool { return !r.Writes() }},
 		{"refused writes", measure.Request.Refused},
 	} {

@@ -7,28 +7,54 @@ import (
 	"github.com/exeunt-io/exeunt/bench/plan"
 )
 
-// overview compares the sides: one row for each phase.
+// overview compares the speed of the sides: one row for each phase.
 func overview(result measure.Result, scenarios []plan.Scenario) *table {
+	t := &table{head: []string{"scenario, phase", "unit", "ours", "upstream", "ceiling", "ours : upstream", "ours : ceiling"}}
+	eachPhase(result, scenarios, func(label string, sides map[plan.Side]measure.Phase) {
+		unit, value := "per second", measure.Phase.Rate
+		if hasLatencies(sides) {
+			unit, value = "ms, median", func(p measure.Phase) float64 { return measure.Median(p.Latencies) }
+		}
+		ours, upstream, ceiling := of(sides, plan.Ours, value), of(sides, plan.Upstream, value), of(sides, plan.Ceiling, value)
+		t.rows = append(t.rows, []string{label, unit, number(ours), number(upstream), number(ceiling), ratio(ours, upstream), ratio(ours, ceiling)})
+	})
+	return t
+}
+
+// costs compares what the sides cost: one row for each phase.
+func costs(result measure.Result, scenarios []plan.Scenario) *table {
 	t := &table{head: []string{
-		"scenario, phase", "ours /s", "upstream /s", "ceiling /s", "ours : upstream", "ours : ceiling",
-		"CPU ms ours", "upstream", "ceiling", "requests ours", "upstream", "ceiling",
+		"scenario, phase", "CPU ms: ours", "upstream", "ceiling", "requests: ours", "upstream", "ceiling", "KB to watchers: ours", "upstream", "ceiling",
 	}}
+	eachPhase(result, scenarios, func(label string, sides map[plan.Side]measure.Phase) {
+		row := []string{label + unitNote(sides)}
+		for _, value := range []func(measure.Phase) float64{TotalCPU, allRequests, kilobytes} {
+			for _, side := range plan.AllSides {
+				row = append(row, number(of(sides, side, value)))
+			}
+		}
+		t.rows = append(t.rows, row)
+	})
+	return t
+}
+
+// eachPhase calls row for each phase of each scenario.
+func eachPhase(result measure.Result, scenarios []plan.Scenario, row func(label string, sides map[plan.Side]measure.Phase)) {
 	for _, s := range scenarios {
 		for _, name := range phaseNames(result, s) {
-			sides := phases(result, s, name)
-			row := []string{s.Name + ", " + name + unitNote(sides)}
-			each := func(value func(measure.Phase) float64) (ours, upstream, ceiling float64) {
-				return of(sides, plan.Ours, value), of(sides, plan.Upstream, value), of(sides, plan.Ceiling, value)
-			}
-			ours, upstream, ceiling := each(measure.Phase.Rate)
-			row = append(row, number(ours), number(upstream), number(ceiling), ratio(ours, upstream), ratio(ours, ceiling))
-			ours, upstream, ceiling = each(TotalCPU)
-			row = append(row, number(ours), number(upstream), number(ceiling))
-			ours, upstream, ceiling = each(func(p measure.Phase) float64 { return p.Requests.Sum(nil) })
-			t.add(append(row, number(ours), number(upstream), number(ceiling))...)
+			row(s.Name+", "+name, phases(result, s.Name, name))
 		}
 	}
-	return t
+}
+
+// hasLatencies reports whether the latency of each volume was measured.
+func hasLatencies(sides map[plan.Side]measure.Phase) bool {
+	for _, phase := range sides {
+		if len(phase.Latencies) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // unitNote names what costs are divided by, unless these are volumes.
@@ -52,6 +78,17 @@ func TotalCPU(p measure.Phase) float64 {
 	return total
 }
 
+func allRequests(p measure.Phase) float64 { return p.Requests.Sum(nil) }
+
+// kilobytes returns what was sent to watchers.
+func kilobytes(p measure.Phase) float64 {
+	total := 0.0
+	for _, size := range p.WatchBytes {
+		total += size / 1000
+	}
+	return total
+}
+
 // phaseNames returns the names of the phases of a scenario.
 func phaseNames(result measure.Result, s plan.Scenario) []string {
 	var names []string
@@ -69,10 +106,10 @@ func phaseNames(result measure.Result, s plan.Scenario) []string {
 }
 
 // phases returns the typical phase of each side.
-func phases(result measure.Result, s plan.Scenario, name string) map[plan.Side]measure.Phase {
+func phases(result measure.Result, scenario, name string) map[plan.Side]measure.Phase {
 	sides := map[plan.Side]measure.Phase{}
 	for _, side := range plan.AllSides {
-		turn, found := measure.Typical(result.Of(s.Name, side))
+		turn, found := measure.Typical(result.Of(scenario, side))
 		if phase, has := turn.Phase(name); found && has {
 			sides[side] = phase
 		}

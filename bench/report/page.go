@@ -17,7 +17,9 @@ const (
 // emptyPage is the page before the first run.
 const emptyPage = `# Performance
 
-Our programs, upstream's and the ceiling, measured by turns in one run.
+` + "`make bench`" + ` measures our programs, upstream's and the ceiling by turns in one run, in about an hour; ` + "`make bench-full`" + ` also in
+clusters of up to 200,000 pairs of volume and claim, in many hours. Nothing else may run on the machine.
+` + "`make bench ONLY=storm-1000 ROUNDS=5`" + ` measures less. A scenario is one entry of the table in ` + "`bench/plan/scenarios.go`" + `.
 
 ` + beginMarker + "\n" + endMarker + "\n"
 
@@ -40,7 +42,8 @@ const explanation = `%s, %s, %s. All processes share the processor.
   the writes that no program can spare and the reads before DeleteVolume, made by the load generator, beside idle watchers.
 - The sides take turns in one control plane, and each round begins with another side. Values are medians of the rounds; only
   ratios of one run count.
-- A phase ends when nobody has written for 2.5 s: CPU time and requests include late events. The rate is that until the last volume.
+- A phase ends when nobody has written for 2.5 s: costs include late events. The rate is that until the last volume.
+- Costs are per volume. CPU time is that of the API server, etcd and the programs, not of the driver and the load generator.
 - Requests are those that the API server counted, without those of the load generator and without watches.
 
 `
@@ -49,13 +52,16 @@ const explanation = `%s, %s, %s. All processes share the processor.
 func Measured(result measure.Result, directory string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, explanation, result.Date, result.Machine, result.Version)
+	if aims := aimTable(result); len(aims.rows) > 0 {
+		fmt.Fprintf(&text, "## Aims\n\n%s", aims)
+	}
 	for _, topic := range plan.Topics() {
 		scenarios := ofTopic(result, topic)
 		if len(scenarios) == 0 {
 			continue
 		}
 		fmt.Fprintf(&text, "## %s\n\n", topic)
-		text.WriteString(overview(result, scenarios).String())
+		fmt.Fprintf(&text, "%s%s", overview(result, scenarios), costs(result, scenarios))
 		for _, p := range plotsOf(topic) {
 			if plot, drawn := p.draw(result); drawn {
 				fmt.Fprintf(&text, "![%s](%s/%s)\n\n", plot.Title, directory, p.file)

@@ -24,7 +24,7 @@ func measured() measure.Result {
 		for i, turn := range s.Turns(2) {
 			phase := measure.Phase{
 				Name: "bind", Volumes: s.Size, Seconds: float64(i + 1), CPU: map[string]float64{measure.Server: 12, measure.Load: 99},
-				Requests: measure.Requests{patch: 5},
+				Requests: measure.Requests{patch: 5}, WatchBytes: map[string]float64{"persistentvolumes": 3000},
 			}
 			if turn.Side == plan.Upstream {
 				phase.Requests[conflict] = 0.25
@@ -41,7 +41,8 @@ func TestPageComparesSides(t *testing.T) {
 		"2026-01-02, 2 cores, v1",
 		"## " + plan.BySize,
 		// seconds: ours 1 and 6, upstream 2 and 4, ceiling 3 and 5
-		"| storm-10, bind | 2.86 | 3.33 | 2.50 | 0.86 | 1.14 | 12.0 | 12.0 | 12.0 | 5.00 | 5.25 | 5.00 |",
+		"| storm-10, bind | per second | 2.86 | 3.33 | 2.50 | 0.86 | 1.14 |",
+		"| storm-10, bind | 12.0 | 12.0 | 12.0 | 5.00 | 5.25 | 5.00 | 3.00 | 3.00 | 3.00 |",
 		"| **refused writes** |  | 0.25 |  |",
 		"| PUT persistentvolumes 409 |  | 0.25 |  |",
 		"| loops | 40.0 | 40.0 | 40.0 |",
@@ -53,6 +54,44 @@ func TestPageComparesSides(t *testing.T) {
 	}
 	if strings.Contains(page, plan.ByNetwork) {
 		t.Error("the page has a topic without scenarios")
+	}
+}
+
+func TestAims(t *testing.T) {
+	result := measured()
+	for i := range result.Turns {
+		turn := &result.Turns[i]
+		turn.Scenario.Name, turn.Scenario.Topic, turn.Scenario.Background = "storm-1000", plan.Large, turn.Scenario.Size
+	}
+	large := measured().Turns[0]
+	large.Scenario.Name, large.Scenario.Topic, large.Scenario.Background = "among-200000", plan.Large, 200_000
+	large.Phases[0].CPU[measure.Server] = 18
+	result.Turns = append(result.Turns[:6], large)
+	page := Measured(result, "performance")
+	for _, want := range []string{
+		"| claims bound, share of the ceiling | storm-1000 | at least 0.75 | 1.14 | yes |",
+		"| claims bound, against upstream | storm-1000 | at least 3 | 0.86 | **no** |",
+		"| requests to provision a volume | storm-1000 | at most 6.3 | 5.00 | yes |",
+		"| cost of a volume among 200000 pairs, against that among 10 | among-200000 | at most 1.3 | 1.50 | **no** |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "network 2 ms") {
+		t.Error("the page has an aim of a scenario that was not measured")
+	}
+}
+
+func TestLatenciesStandForRates(t *testing.T) {
+	phase := measure.Phase{Name: "start", Volumes: 1, Seconds: 1, Unit: "start", Latencies: []float64{40, 20, 30}, CPU: map[string]float64{measure.Server: 5}}
+	s := plan.Scenario{Name: "start-50000", Topic: plan.Large, Kind: plan.Start, Background: 50_000}
+	result := measure.Result{Turns: []measure.Turn{{Turn: plan.Turn{Scenario: s, Side: plan.Ours}, Phases: []measure.Phase{phase}}}}
+	page := Measured(result, "performance")
+	for _, want := range []string{"| start-50000, start | ms, median | 30.0 |", "| start-50000, start (per start) | 5.00 |", "| latency ms: largest | 40.0 |"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
 	}
 }
 

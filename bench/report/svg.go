@@ -109,7 +109,7 @@ func label(svg *strings.Builder, x, y float64, anchor, text string) {
 func (p Plot) axes(svg *strings.Builder, x, y scale) {
 	step := niceStep(y.high / tickCount)
 	for value := 0.0; value <= y.high*1.0001; value += step {
-		fmt.Fprintf(svg, `<line x1="%g" x2="%g" y1="%.1f" y2="%[3].1f" stroke="#dddddd"/>`+"\n", left, plotRight, y.at(value))
+		fmt.Fprintf(svg, `<line x1="%g" x2="%g" y1="%.1f" y2="%.1[3]f" stroke="#dddddd"/>`+"\n", left, plotRight, y.at(value))
 		label(svg, left-6, y.at(value)+4, "end", fmt.Sprintf("%g", round(value)))
 	}
 	fmt.Fprintf(svg, `<text transform="translate(16 %g) rotate(-90)" text-anchor="middle" fill="#222222">%s</text>`+"\n", (top+plotBottom)/2, html.EscapeString(p.YLabel))

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/exeunt-io/exeunt/bench/measure"
+	"github.com/exeunt-io/exeunt/bench/plan"
+)
+
+// refusing returns a turn in which a write was refused.
+func refusing(side plan.Side) measure.Turn {
+	return measure.Turn{
+		Turn:   plan.Turn{Scenario: plan.Scenario{Name: "storm", Topic: plan.BySize}, Side: side, Round: 1},
+		Phases: []measure.Phase{{Name: "bind", Volumes: 10, Seconds: 2, Requests: measure.Requests{{Verb: "PATCH", Resource: "persistentvolumes", Code: 422}: 0.5}}},
+	}
+}
+
+func TestOnlyOwnRefusedWritesFail(t *testing.T) {
+	for side, fails := range map[plan.Side]bool{plan.Ours: true, plan.Ceiling: true, plan.Upstream: false} {
+		err := refusals(measure.Result{Turns: []measure.Turn{refusing(side)}})
+		if (err != nil) != fails {
+			t.Errorf("refusals of %s: %v", side, err)
+		}
+		if fails && !strings.Contains(err.Error(), "PATCH persistentvolumes 422") {
+			t.Errorf("the error does not name the request: %v", err)
+		}
+	}
+}
+
+func TestPageIsWrittenAgainFromResults(t *testing.T) {
+	dir := t.TempDir()
+	o := options{page: filepath.Join(dir, "docs", "performance.md"), results: filepath.Join(dir, "results.json")}
+	if err := write(o, measure.Result{Machine: "this machine", Turns: []measure.Turn{refusing(plan.Ours)}}); err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile(o.page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.again = true
+	result, err := measureAll(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(o, result); err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.ReadFile(o.page)
+	if err != nil || string(second) != string(first) || !strings.Contains(string(first), "this machine") {
+		t.Errorf("written again, %v:\n%s\ninstead of\n%s", err, second, first)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	o, err := parse([]string{"--full", "--only=storm", "--rounds=5", "--limit=7"})
+	if err != nil || !o.choice.Full || o.choice.Only != "storm" || o.choice.Limit != 7 || o.rounds != 5 {
+		t.Errorf("parsed %+v, %v", o, err)
+	}
+	for _, bad := range [][]string{{"--rounds=0"}, {"storm"}, {"--unknown"}} {
+		if _, err := parse(bad); err == nil {
+			t.Errorf("%v returned no error", bad)
+		}
+	}
+}
