@@ -198,11 +198,11 @@ test-soak: ## Run the programs under faults for five minutes on a fresh seed
 	@$(MAKE) --no-print-directory soak SEED= MINUTES=5 SIDE=ours
 
 # ONLY selects scenarios by a regular expression, LIMIT bounds their sizes for a trial, whose
-# page belongs elsewhere: make bench ONLY=storm LIMIT=100 ROUNDS=1 OUT=/tmp/performance.md
+# page belongs elsewhere, PROFILES is a directory for profiles of the API server: make bench ONLY=storm LIMIT=100 ROUNDS=1 OUT=/tmp/performance.md
 ROUNDS := 3
 LIMIT := 0
 OUT := docs/performance.md
-COMPARE = $(BIN)/compare --bin-dir=$(BIN) --results=$(BIN)/compare.json --rounds='$(ROUNDS)' --only='$(ONLY)' --limit='$(LIMIT)' --out='$(OUT)'
+COMPARE = $(BIN)/compare --bin-dir=$(BIN) --results=$(BIN)/compare.json --rounds='$(ROUNDS)' --only='$(ONLY)' --limit='$(LIMIT)' --out='$(OUT)' --profiles='$(PROFILES)'
 
 .PHONY: bench
 bench: compare ## Measure our programs, upstream's and the ceiling (about an hour), write docs/performance.md; ONLY=regexp ROUNDS=n LIMIT=n OUT=file

@@ -26,10 +26,12 @@ type options struct {
 	rounds                int
 	binaries              sandbox.Binaries
 	rights, page, results string
-	again                 bool
+	// profiles is the directory of profiles, empty for none.
+	profiles string
+	again    bool
 }
 
-// measureAll runs all turns. On error it returns what was measured before.
+// measureAll runs all turns. It returns also what was measured before and after an error.
 func measureAll(ctx context.Context, o options) (result measure.Result, err error) {
 	if o.again {
 		return read(o.results)
@@ -56,16 +58,31 @@ func measureAll(ctx context.Context, o options) (result measure.Result, err erro
 			}
 			pairs = scenario.Background
 		}
-		for _, turn := range scenario.Turns(o.rounds) {
-			measured, err := load.Run(ctx, r, turn)
-			if err != nil {
-				return result, err
-			}
-			result.Turns = append(result.Turns, measured)
-			fmt.Println(line(measured))
+		turns, failed := measureScenario(ctx, r, scenario, o)
+		result.Turns = append(result.Turns, turns...)
+		if err = errors.Join(err, failed); ctx.Err() != nil {
+			return result, err
 		}
 	}
-	return result, nil
+	return result, err
+}
+
+// measureScenario runs the turns of a scenario. A turn that fails has no result, and the others
+// follow.
+func measureScenario(ctx context.Context, r *rig.Rig, scenario plan.Scenario, o options) (turns []measure.Turn, err error) {
+	for _, turn := range scenario.Turns(o.rounds) {
+		measured, failed := load.Run(ctx, r, turn, o.profiles)
+		if failed != nil {
+			fmt.Printf("%s failed: %v\n", now(), failed)
+			if err = errors.Join(err, failed); ctx.Err() != nil {
+				return turns, err
+			}
+			continue
+		}
+		turns = append(turns, measured)
+		fmt.Println(line(measured))
+	}
+	return turns, err
 }
 
 // now is the time of a line of the output.

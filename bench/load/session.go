@@ -40,10 +40,13 @@ type session struct {
 	hands     *hands
 	namespace string
 	phases    []measure.Phase
+	// profiles is the directory of profiles, empty for none.
+	profiles string
 }
 
-// Run runs one turn and returns what it cost.
-func Run(ctx context.Context, r *rig.Rig, turn plan.Turn) (result measure.Turn, err error) {
+// Run runs one turn and returns what it cost. It writes profiles of the API server below the
+// directory, unless that is empty.
+func Run(ctx context.Context, r *rig.Rig, turn plan.Turn, profiles string) (result measure.Turn, err error) {
 	script, found := scripts()[turn.Scenario.Kind]
 	if !found {
 		return result, fmt.Errorf("run %s: there is no script of kind %q", turn.Scenario.Name, turn.Scenario.Kind)
@@ -54,12 +57,16 @@ func Run(ctx context.Context, r *rig.Rig, turn plan.Turn) (result measure.Turn, 
 	if err != nil {
 		return result, err
 	}
-	s := &session{turn: turn, programs: programs, meter: newMeter()}
+	s := &session{turn: turn, programs: programs, meter: newMeter(), profiles: profiles}
 	result, err = s.run(ctx, r, script)
-	if err = errors.Join(err, programs.Stop(context.WithoutCancel(ctx))); err != nil {
+	err = errors.Join(err, programs.Stop(context.WithoutCancel(ctx)))
+	if s.view != nil {
+		err = errors.Join(err, s.wipe(ctx))
+	}
+	if err != nil {
 		return result, fmt.Errorf("run %s, round %d, %s: %w", turn.Scenario.Name, turn.Round, turn.Side, err)
 	}
-	return result, s.wipe(ctx)
+	return result, nil
 }
 
 // run runs the script while the programs run.
@@ -67,8 +74,11 @@ func (s *session) run(ctx context.Context, r *rig.Rig, script script) (result me
 	if err := s.open(ctx, r); err != nil {
 		return result, err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go s.guard(ctx, cancel)
 	if err := script(ctx, s); err != nil {
-		return result, errors.Join(err, s.programs.Err())
+		return result, err
 	}
 	if err := s.programs.Err(); err != nil {
 		return result, err
@@ -76,6 +86,23 @@ func (s *session) run(ctx context.Context, r *rig.Rig, script script) (result me
 	result = measure.Turn{Turn: s.turn, Phases: s.phases}
 	result.PeakMemory, err = s.programs.PeakMemory()
 	return result, err
+}
+
+// guard ends the turn when a program has ended.
+func (s *session) guard(ctx context.Context, cancel context.CancelCauseFunc) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := s.programs.Err(); err != nil {
+			cancel(err)
+			return
+		}
+	}
 }
 
 // open connects the users, and the hands of the ceiling.
@@ -127,6 +154,7 @@ func (s *session) measure(ctx context.Context, name string, volumes int, work fu
 	if w.Begin, err = s.programs.Sample(); err != nil {
 		return nil, err
 	}
+	stop := s.profile(ctx, name)
 	if err := work(ctx); err != nil {
 		return nil, err
 	}
@@ -134,6 +162,9 @@ func (s *session) measure(ctx context.Context, name string, volumes int, work fu
 		return nil, err
 	}
 	if w.End, err = s.awaitQuiet(ctx); err != nil {
+		return nil, err
+	}
+	if err := stop(); err != nil {
 		return nil, err
 	}
 	if w.After, err = s.programs.Counters(ctx, s.client.CoreV1().RESTClient()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/exeunt-io/exeunt/bench/delay"
 	"github.com/exeunt-io/exeunt/bench/measure"
@@ -27,6 +28,7 @@ type Programs struct {
 
 	rig     *Rig
 	turn    plan.Turn
+	mu      sync.Mutex
 	all     map[string][]*sandbox.Process
 	drivers []*sandbox.Driver
 	proxies []*delay.Proxy
@@ -95,6 +97,8 @@ func (p *Programs) startDriver(ctx context.Context, name string) (*sandbox.Drive
 
 // note remembers a process.
 func (p *Programs) note(name string, process *sandbox.Process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.all[name] = append(p.all[name], process)
 }
 
@@ -194,6 +198,8 @@ func (p *Programs) controller(process, user, address string) (sandbox.Controller
 
 // Err returns an error if a program has ended.
 func (p *Programs) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for name, processes := range p.all {
 		for _, process := range processes {
 			select {
