@@ -48,7 +48,10 @@ func measureAll(ctx context.Context, o options) (result measure.Result, err erro
 	if err != nil {
 		return result, err
 	}
-	defer func() { err = errors.Join(err, r.Stop(context.WithoutCancel(ctx))) }()
+	defer func() {
+		failed := err != nil && ctx.Err() == nil // who interrupts looks at no log
+		err = errors.Join(err, r.Stop(context.WithoutCancel(ctx), failed))
+	}()
 	pairs := 0
 	for _, scenario := range scenarios {
 		if scenario.Background > pairs {

@@ -48,7 +48,7 @@ func Start(ctx context.Context, config Config) (r *Rig, err error) {
 	r = &Rig{config: config, dir: dir}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, r.Stop(context.WithoutCancel(ctx)))
+			err = errors.Join(err, r.Stop(context.WithoutCancel(ctx), false))
 		}
 	}()
 	var tokens []byte
@@ -75,17 +75,20 @@ func Start(ctx context.Context, config Config) (r *Rig, err error) {
 	return r, nil
 }
 
-// Stop ends the control plane and removes its data.
-func (r *Rig) Stop(ctx context.Context) error {
-	var err error
+// Stop ends the control plane and removes its data, but keeps the logs if so wanted.
+func (r *Rig) Stop(ctx context.Context, keepLogs bool) error {
+	var errs []error
 	if r.Plane != nil {
-		err = r.Plane.Stop(ctx)
+		errs = append(errs, r.Plane.Stop(ctx))
 	}
-	return errors.Join(err, os.RemoveAll(r.dir))
+	if !keepLogs {
+		return errors.Join(append(errs, os.RemoveAll(r.dir))...)
+	}
+	for _, data := range []string{"data", "etcd"} {
+		errs = append(errs, os.RemoveAll(filepath.Join(r.dir, data)))
+	}
+	return errors.Join(errs...)
 }
-
-// Dir has the logs of all programs.
-func (r *Rig) Dir() string { return r.dir }
 
 // Client returns the configuration of a client of the user, with a connection of its own and
 // without a rate limit. The address replaces that of the API server unless it is empty.
