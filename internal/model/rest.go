@@ -136,7 +136,7 @@ func (e *explorer) checkResting(id int32) {
 
 // resting returns what is wrong with a state in which the world comes to rest.
 func (w *world) resting(s *State) []finding {
-	wanted := check.Wanted{Driver: process.DriverName, Unresolved: w.config.Upstream, Classes: w.config.Classes, Exempt: w.config.Exempt}
+	wanted := check.Wanted{Driver: process.DriverName, Unresolved: w.config.Upstream || w.config.Switches > 0, Classes: w.config.Classes, Exempt: w.config.Exempt}
 	for i, program := range w.config.Programs {
 		if program.Actor == check.Provisioner || program.Actor == check.UpstreamProvisioner {
 			wanted.Honor = w.honors(s, i)

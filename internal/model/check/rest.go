@@ -21,7 +21,7 @@ type Wanted struct {
 	// Honor is the gate HonorPVReclaimPolicy of the provisioner.
 	Honor bool
 	// Unresolved: unresolved journal entries may remain for an administrator, for an upstream program
-	// took part, a user restored a backup, or the driver refuses some requests for ever.
+	// took part, a user restored a backup, a gate was switched, or the driver refuses some requests for ever.
 	Unresolved bool
 	// Classes are the storage classes that the driver can provision now.
 	Classes []string
