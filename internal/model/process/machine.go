@@ -87,8 +87,10 @@ type Machine struct {
 	// byPrint finds states between passes; next finds the state after an input.
 	byPrint map[[2]uint64]State
 	next    map[edge]State
-	loops   []string
-	idle    pool
+	// texts has one copy of each text of a call.
+	texts map[string]string
+	loops []string
+	idle  pool
 	// Concurrent: passes of several loops go on at the same time, so that states within a pass
 	// are compared too.
 	Concurrent bool
@@ -102,7 +104,7 @@ func NewMachine(build Build) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	return &Machine{build: build, client: client, states: make([]Local, 1), byPrint: map[[2]uint64]State{}, next: map[edge]State{}, idle: pool{actors: map[State]pooled{}}}, nil
+	return &Machine{build: build, client: client, states: make([]Local, 1), byPrint: map[[2]uint64]State{}, next: map[edge]State{}, texts: map[string]string{}, idle: pool{actors: map[State]pooled{}}}, nil
 }
 
 // Off is the state of a program that does not run.
@@ -208,6 +210,10 @@ func (m *Machine) Close() { m.idle.end() }
 // record returns the number of the state that the actor is in.
 func (m *Machine) record(a *actor, before State, input Input, stuck error) State {
 	local := a.local()
+	for i := range local.Calls {
+		call := &local.Calls[i]
+		call.Request.Body, call.Request.Path, call.Message = m.one(call.Request.Body), m.one(call.Request.Path), m.one(call.Message)
+	}
 	local.before, local.input = before, input
 	if stuck != nil {
 		local.Stuck = stuck.Error()
@@ -233,6 +239,15 @@ func (m *Machine) record(a *actor, before State, input Input, stuck error) State
 		m.byPrint[sum] = state
 	}
 	return state
+}
+
+// one returns one copy of equal texts.
+func (m *Machine) one(text string) string {
+	if first, known := m.texts[text]; known {
+		return first
+	}
+	m.texts[text] = text
+	return text
 }
 
 // local returns what is known of the state that the actor is in.
