@@ -75,8 +75,10 @@ func (lc *lifecycle) sweepBoth(ctx context.Context, claim *v1.PersistentVolumeCl
 	if volume.Spec.ClaimRef == nil {
 		lc.Order = VolumeFirst // it may never be bound
 	}
-	if err := lc.setPolicy(ctx, volume.Name, v1.PersistentVolumeReclaimDelete); err != nil {
-		return err
+	if !isDeletedForGood(volume) {
+		if err := lc.setPolicy(ctx, volume.Name, v1.PersistentVolumeReclaimDelete); err != nil {
+			return err
+		}
 	}
 	if err := lc.requestDeletions(ctx, claim, volume); err != nil {
 		return err
@@ -87,10 +89,16 @@ func (lc *lifecycle) sweepBoth(ctx context.Context, claim *v1.PersistentVolumeCl
 	return lc.sweepDisk(ctx, volume)
 }
 
-// sweepDisk waits until the volume is gone, and deletes the disk of a volume that may never
-// have been bound.
+// isDeletedForGood reports whether the volume was deleted with another policy than Delete. No
+// finalizer can be added to it any more, so its disk stays whatever its policy becomes.
+func isDeletedForGood(volume *v1.PersistentVolume) bool {
+	return volume.DeletionTimestamp != nil && volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete
+}
+
+// sweepDisk waits until the volume is gone, and deletes a disk that stays: that of a volume that may
+// never have been bound, or that was deleted with another policy than Delete.
 func (lc *lifecycle) sweepDisk(ctx context.Context, volume *v1.PersistentVolume) error {
-	if err := lc.untilVolumeGone(ctx, volume); err != nil || volume.Spec.ClaimRef != nil {
+	if err := lc.untilVolumeGone(ctx, volume); err != nil || volume.Spec.ClaimRef != nil && !isDeletedForGood(volume) {
 		return err
 	}
 	return lc.do(ctx, "delete disk "+handleOf(volume), func(ctx context.Context, _ kubernetes.Interface) error {
@@ -104,11 +112,11 @@ func (u *users) sweepVolume(ctx context.Context, volume *v1.PersistentVolume) {
 	lc := u.lifecycle(Choices{Sort: Static}, volume.Name, space)
 	lc.keys.add("pv "+volume.Name, "disk "+handleOf(volume))
 	u.beside(ctx, lc, func(ctx context.Context) error {
-		if volume.Spec.ClaimRef != nil {
+		if volume.Spec.ClaimRef != nil && !isDeletedForGood(volume) {
 			if err := lc.setPolicy(ctx, volume.Name, v1.PersistentVolumeReclaimDelete); err != nil {
 				return err
 			}
-		} else if err := lc.deleteVolume(ctx, volume); err != nil {
+		} else if err := lc.deleteVolume(ctx, volume); err != nil { // perhaps once more
 			return err
 		}
 		return lc.sweepDisk(ctx, volume)

@@ -1,0 +1,28 @@
+package soak
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A volume that was deleted with policy Retain came back with a restored etcd: the policy Delete comes too
+// late for its disk (seed 1005428441).
+func TestPolicyOfDeletedVolumeIsLeft(t *testing.T) {
+	now := metav1.Now()
+	for name, tc := range map[string]struct {
+		deleted *metav1.Time
+		policy  v1.PersistentVolumeReclaimPolicy
+		want    bool
+	}{
+		"not deleted, Retain": {nil, v1.PersistentVolumeReclaimRetain, false},
+		"deleted, Retain":     {&now, v1.PersistentVolumeReclaimRetain, true},
+		"deleted, Delete":     {&now, v1.PersistentVolumeReclaimDelete, false},
+	} {
+		volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: tc.deleted}, Spec: v1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: tc.policy}}
+		if got := isDeletedForGood(volume); got != tc.want {
+			t.Errorf("%s: deleted for good: %v, want %v", name, got, tc.want)
+		}
+	}
+}
