@@ -21,13 +21,17 @@ var (
 	violations   = flag.Int("violations", 3, "after how many violations the exploration of a configuration ends")
 )
 
-// explore explores the configurations one after the other, in one lab.
+// explore explores the configurations one after the other, in one lab until it is large.
 func explore(t *testing.T, limits Limits, configs []Config, found func(Result)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		lab := NewLab()
-		defer lab.Close()
+		defer func() { lab.Close() }()
 		for _, config := range configs {
+			if lab.isLarge() {
+				lab.Close()
+				lab = NewLab()
+			}
 			began := realTime()
 			result, err := lab.Explore(config, limits)
 			if err != nil && !limits.Tolerant {

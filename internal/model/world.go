@@ -70,6 +70,10 @@ func NewLab() *Lab {
 	}
 }
 
+// isLarge reports whether the lab remembers so much that a new one is better for the memory of the
+// machine than this one for the time of the next exploration.
+func (l *Lab) isLarge() bool { return len(l.served) > 1_000_000 }
+
 // Close ends all processes.
 func (l *Lab) Close() {
 	for _, machine := range l.machines {

@@ -74,6 +74,7 @@ func flipped() Config {
 func stripped() Config {
 	c := dynamic(v1.PersistentVolumeReclaimDelete)
 	c.Name, c.Users = "finalizers removed", []UserAction{deleteVolume("pvc-"), stripFinalizers("pvc-"), deleteClaim("data")}
+	c.States = 400_000
 	return c
 }
 

@@ -43,7 +43,7 @@ func oneClaim(policy v1.PersistentVolumeReclaimPolicy) Config {
 func overtaken() Config {
 	c := base("a volume reserved while another is provisioned", newClass(v1.PersistentVolumeReclaimDelete), newClaim("data", class))
 	volume := newVolume("disk", v1.PersistentVolumeReclaimDelete, ofClass, claimedBy("data"))
-	c.Users = []UserAction{createVolume(volume, "disk-of-disk"), deleteClaim("data")}
+	c.Users, c.States = []UserAction{createVolume(volume, "disk-of-disk"), deleteClaim("data")}, 400_000
 	return c
 }
 
