@@ -67,6 +67,9 @@ func FuzzRoundTrip(f *testing.F) {
 
 func fuzzedEntry(dice *fuzzobj.Dice, node, handle string, size int64) Entry {
 	claim, volume := dice.Claim("p0"), dice.Volume("pvc-p0")
+	if volume.DeletionTimestamp.IsZero() { // JSON does not tell a zero time from none
+		volume.DeletionTimestamp = nil
+	}
 	request := func() Request {
 		return Request{CreateVolumeRequest: &csi.CreateVolumeRequest{
 			Name:          fuzzobj.Pick(dice, volume.Name, "another"),
