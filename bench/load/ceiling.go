@@ -87,7 +87,7 @@ func (h *hands) bind(ctx context.Context, claim *v1.PersistentVolumeClaim) error
 	if err != nil {
 		return err
 	}
-	pause(ctx, h.latency)
+	sandbox.Pause(ctx, h.latency)
 	volume, err := h.sidecar.CoreV1().PersistentVolumes().Create(ctx, newVolume(claim), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create volume: %w", err)
@@ -144,7 +144,7 @@ func (h *hands) reclaim(ctx context.Context, claim, volume string) error {
 	if err := h.readGone(ctx, h.sidecar, claim); err != nil {
 		return err
 	}
-	pause(ctx, h.latency)
+	sandbox.Pause(ctx, h.latency)
 	if h.order == plan.ClaimFirst {
 		if err := volumes.Delete(ctx, volume, metav1.DeleteOptions{}); err != nil {
 			return fmt.Errorf("delete volume: %w", err)
@@ -175,14 +175,4 @@ func (h *hands) patchVolume(ctx context.Context, client kubernetes.Interface, na
 		return fmt.Errorf("patch volume: %w", err)
 	}
 	return nil
-}
-
-// pause waits, at most until ctx ends.
-func pause(ctx context.Context, length time.Duration) {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/bench/measure"
 	"github.com/exeunt-io/exeunt/bench/plan"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
 const (
@@ -31,7 +32,7 @@ func lonely(ctx context.Context, s *session) error {
 			if err := s.deleteVolume(ctx, volume); err != nil {
 				return 0, err
 			}
-			pause(ctx, between)
+			sandbox.Pause(ctx, between)
 		}
 		start := time.Now()
 		if err := s.deleteClaim(ctx, claim); err != nil {
@@ -78,7 +79,7 @@ func (s *session) oneByOne(ctx context.Context, name string, handle func(ctx con
 			}
 			latencies = append(latencies, float64(took)/float64(time.Millisecond))
 			sum += took.Seconds()
-			pause(ctx, between)
+			sandbox.Pause(ctx, between)
 		}
 		return nil
 	})
@@ -95,7 +96,7 @@ func atRest(ctx context.Context, s *session) error {
 		return err
 	}
 	phase, err := s.measure(ctx, "rest", restSeconds, func(ctx context.Context) error {
-		pause(ctx, restSeconds*time.Second)
+		sandbox.Pause(ctx, restSeconds*time.Second)
 		return ctx.Err()
 	})
 	if err != nil {

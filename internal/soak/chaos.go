@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
 // chaos carries out a plan.
@@ -25,7 +27,7 @@ type chaos struct {
 func (c *chaos) run(ctx context.Context, plan []Action, duration time.Duration) error {
 	start := time.Now()
 	for _, action := range plan {
-		pause(ctx, time.Until(start.Add(action.At)))
+		sandbox.Pause(ctx, time.Until(start.Add(action.At)))
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -33,7 +35,7 @@ func (c *chaos) run(ctx context.Context, plan []Action, duration time.Duration) 
 			return fmt.Errorf("%s: %w", action.Kind, err)
 		}
 	}
-	pause(ctx, time.Until(start.Add(duration)))
+	sandbox.Pause(ctx, time.Until(start.Add(duration)))
 	return ctx.Err()
 }
 

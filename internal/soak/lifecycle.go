@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
 const (
@@ -40,7 +42,7 @@ type lifecycle struct {
 // doing records the step, for the report of a lifecycle that does not end, and pauses.
 func (lc *lifecycle) doing(ctx context.Context, step string) {
 	lc.step.Store(step)
-	pause(ctx, lc.Pause)
+	sandbox.Pause(ctx, lc.Pause)
 }
 
 // at returns the current step.
@@ -66,7 +68,7 @@ func (lc *lifecycle) do(ctx context.Context, step string, request func(ctx conte
 			return fmt.Errorf("%s: %w", step, err)
 		}
 		lc.step.Store(step + ": " + err.Error())
-		pause(ctx, retryDelay)
+		sandbox.Pause(ctx, retryDelay)
 	}
 }
 

@@ -49,7 +49,7 @@ func (r *replica) run(ctx context.Context) {
 			if process, err := r.startOnce(ctx); err == nil {
 				r.await(ctx, process)
 			}
-			pause(ctx, restartDelay)
+			sandbox.Pause(ctx, restartDelay)
 		}
 	}()
 }
@@ -128,7 +128,7 @@ func (r *replica) freeze(ctx context.Context, length time.Duration) bool {
 		return false
 	}
 	go func() {
-		pause(ctx, length)
+		sandbox.Pause(ctx, length)
 		_ = process.Signal(syscall.SIGCONT)
 	}()
 	return true
@@ -152,14 +152,4 @@ func crash(process *sandbox.Process) error {
 		}
 	}
 	return nil
-}
-
-// pause waits, at most until ctx ends.
-func pause(ctx context.Context, length time.Duration) {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

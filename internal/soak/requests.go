@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
+	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -120,7 +121,7 @@ func (lc *lifecycle) keepSelecting(ctx context.Context, claim *v1.PersistentVolu
 		if now != nil && now.UID == claim.UID && now.Annotations[storage.AnnSelectedNode] == "" {
 			_ = lc.selectNode(ctx, claim) // the loop repeats it
 		}
-		pause(ctx, 2*retryDelay)
+		sandbox.Pause(ctx, 2*retryDelay)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
 // runNamespaceController deletes the pods and claims of namespaces that are being deleted, and
@@ -17,7 +19,7 @@ func runNamespaceController(ctx context.Context, w *world) {
 		limited, cancel := context.WithTimeout(ctx, attempt)
 		_ = collectNamespaces(limited, w.client()) // repeated
 		cancel()
-		pause(ctx, 500*time.Millisecond)
+		sandbox.Pause(ctx, 500*time.Millisecond)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -65,7 +66,7 @@ func (c *chaos) awaitQuiet(ctx context.Context) (left, error) {
 		case time.Since(changed) > noProgress || time.Now().After(deadline):
 			return now, err
 		}
-		pause(ctx, time.Second)
+		sandbox.Pause(ctx, time.Second)
 	}
 }
 

@@ -46,7 +46,7 @@ func (w *watcher) run(ctx context.Context) error {
 		for ctx.Err() == nil {
 			w.check(time.Now().Add(-settle))
 			w.checkDisks(settle)
-			pause(ctx, 500*time.Millisecond)
+			sandbox.Pause(ctx, 500*time.Millisecond)
 		}
 	})
 	defer group.Wait()
@@ -111,7 +111,7 @@ func (w *watcher) check(before time.Time) {
 
 // drain checks all calls so far.
 func (w *watcher) drain(ctx context.Context) {
-	pause(ctx, settle)
+	sandbox.Pause(ctx, settle)
 	w.check(time.Now())
 }
 
