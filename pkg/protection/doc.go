@@ -11,10 +11,11 @@
 //
 //	[DecideVolume]: kubernetes.io/pv-protection
 //	deleting  finalizer  phase                            decision
-//	no        no         any                              ProtectVolume
+//	no        no         any, not being reclaimed         ProtectVolume
 //	yes       yes        Bound                            KeepVolume
 //	yes       yes        other, still to be reclaimed     KeepVolume
 //	yes       yes        other                            UnprotectVolume
+//	no        yes        other, being reclaimed           UnprotectVolume
 //	other                                                 KeepVolume
 //
 //	[IsUnneededCloneSource]: provisioner.storage.kubernetes.io/cloning-protection
@@ -31,5 +32,6 @@
 // A pod uses a claim from its scheduling until its object is deleted, finished pods
 // included. For a generic ephemeral volume, a pod that the kubelet has terminated no longer
 // counts. A volume is still to be reclaimed as long as the finalizer of its reclaimer is
-// missing: pkg/reclaim/plugin, NeedsProtection.
+// missing: pkg/reclaim/plugin, NeedsProtection. It is being reclaimed once it is Released
+// with policy Delete and its provisioner's finalizer keeps it.
 package protection

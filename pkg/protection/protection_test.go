@@ -34,13 +34,14 @@ func TestDecideClaimOnEveryState(t *testing.T) {
 }
 
 func TestDecideVolumeOnEveryState(t *testing.T) {
-	for bits := range 16 {
-		s := protection.VolumeState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Bound: bits&4 != 0, AwaitsReclaim: bits&8 != 0}
+	for bits := range 32 {
+		s := protection.VolumeState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Bound: bits&4 != 0, AwaitsReclaim: bits&8 != 0, Reclaiming: bits&16 != 0}
 		want := protection.KeepVolume
 		switch {
-		case !s.Deleting && !s.Protected:
+		case !s.Deleting && !s.Reclaiming && !s.Protected:
 			want = protection.ProtectVolume
-		case s.Deleting && s.Protected && !s.Bound && !s.AwaitsReclaim:
+		case !s.Deleting && !s.Reclaiming:
+		case s.Protected && !s.Bound && !s.AwaitsReclaim:
 			want = protection.UnprotectVolume
 		}
 		if got := protection.DecideVolume(s); got != want {
@@ -151,3 +152,37 @@ func TestVolumeStateOfPhase(t *testing.T) {
 		t.Error("the write of Released must remove pv-protection unless the volume awaits its reclaim")
 	}
 }
+
+// TestReclaimedVolumeNeedsNoProtection: the finalizer of the provisioner keeps the volume,
+// so pv-protection is removed in the write that says Released.
+func TestReclaimedVolumeNeedsNoProtection(t *testing.T) {
+	for name, tc := range map[string]struct {
+		phase      v1.PersistentVolumePhase
+		policy     v1.PersistentVolumeReclaimPolicy
+		finalizers []string
+		removes    bool
+	}{
+		"released":                       {v1.VolumeReleased, v1.PersistentVolumeReclaimDelete, []string{pvProtection, external}, true},
+		"failed":                         {v1.VolumeFailed, v1.PersistentVolumeReclaimDelete, []string{pvProtection, external}, true},
+		"bound":                          {v1.VolumeBound, v1.PersistentVolumeReclaimDelete, []string{pvProtection, external}, false},
+		"available":                      {v1.VolumeAvailable, v1.PersistentVolumeReclaimDelete, []string{pvProtection, external}, false},
+		"kept":                           {v1.VolumeReleased, v1.PersistentVolumeReclaimRetain, []string{pvProtection, external}, false},
+		"recycled":                       {v1.VolumeReleased, v1.PersistentVolumeReclaimRecycle, []string{pvProtection, external}, false},
+		"without the other finalizer":    {v1.VolumeReleased, v1.PersistentVolumeReclaimDelete, []string{pvProtection}, false},
+		"without pv-protection":          {v1.VolumeReleased, v1.PersistentVolumeReclaimDelete, []string{external}, false},
+		"with the finalizer of a plugin": {v1.VolumeReleased, v1.PersistentVolumeReclaimDelete, []string{pvProtection, "kubernetes.io/pv-controller"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}}
+			volume.Spec.PersistentVolumeReclaimPolicy = tc.policy
+			if got := protection.RemovesWithPhase(volume, tc.phase, false); got != tc.removes {
+				t.Errorf("the write of %s removes pv-protection: %v, want %v", tc.phase, got, tc.removes)
+			}
+		})
+	}
+}
+
+const (
+	pvProtection = "kubernetes.io/pv-protection"
+	external     = "external-provisioner.volume.kubernetes.io/finalizer"
+)

@@ -35,6 +35,9 @@ type VolumeState struct {
 	// AwaitsReclaim: the volume is still to be reclaimed, and the finalizer of its
 	// reclaimer is missing.
 	AwaitsReclaim bool
+	// Reclaiming: the volume is Released or Failed with policy Delete, and the finalizer of
+	// its provisioner keeps it until its data is gone.
+	Reclaiming bool
 }
 
 // VolumeStateOf returns the state of a volume in the phase: its own, or the phase about
@@ -45,6 +48,9 @@ func VolumeStateOf(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, 
 		Protected:     finalizer.Has(volume.Finalizers, finalizer.VolumeProtection),
 		Bound:         phase == v1.VolumeBound,
 		AwaitsReclaim: awaitsReclaim,
+		Reclaiming: (phase == v1.VolumeReleased || phase == v1.VolumeFailed) &&
+			volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete &&
+			finalizer.Has(volume.Finalizers, finalizer.External),
 	}
 }
 
@@ -54,12 +60,14 @@ func RemovesWithPhase(volume *v1.PersistentVolume, phase v1.PersistentVolumePhas
 	return DecideVolume(VolumeStateOf(volume, phase, awaitsReclaim)) == UnprotectVolume
 }
 
-// DecideVolume returns the next step for one volume.
+// DecideVolume returns the next step for one volume. A volume that its provisioner is about
+// to delete loses pv-protection before it has a deletion timestamp: then the provisioner is
+// the only one that writes the finalizers of the deleted volume, and no write conflicts.
 func DecideVolume(s VolumeState) VolumeAction {
 	switch {
-	case !s.Deleting && !s.Protected:
+	case !s.Deleting && !s.Protected && !s.Reclaiming:
 		return ProtectVolume
-	case s.Deleting && s.Protected && !s.Bound && !s.AwaitsReclaim:
+	case (s.Deleting || s.Reclaiming) && s.Protected && !s.Bound && !s.AwaitsReclaim:
 		return UnprotectVolume
 	}
 	return KeepVolume

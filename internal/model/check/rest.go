@@ -66,7 +66,7 @@ func (r *rest) volume(volume *v1.PersistentVolume) {
 		r.deletedVolume(volume, relation, claim)
 	case isDelete(volume) && !r.isRefused(volume) && isOver(relation, storage.HasProvisioner(volume)):
 		r.report.add(Unreclaimed, nameOfVolume(volume), "has the policy Delete in phase %s and still exists (claim %s)", volume.Status.Phase, relation)
-	case !finalizer.Has(volume.Finalizers, finalizer.VolumeProtection):
+	case !finalizer.Has(volume.Finalizers, finalizer.VolumeProtection) && !isReclaiming(volume):
 		r.report.add(Unprotected, nameOfVolume(volume), "has no finalizer pv-protection")
 	}
 	r.phase(volume, relation)
@@ -98,6 +98,12 @@ func (r *rest) isRefused(volume *v1.PersistentVolume) bool {
 // or is bound elsewhere and the volume was provisioned for it.
 func isOver(relation storage.ClaimRelation, dynamic bool) bool {
 	return relation == storage.ClaimGone || relation == storage.ClaimElsewhere && dynamic
+}
+
+// isReclaiming reports whether the finalizer of the provisioner keeps a volume that is
+// released, so that it needs no pv-protection.
+func isReclaiming(volume *v1.PersistentVolume) bool {
+	return storage.PhaseOf(volume.Status.Phase).Released() && isDelete(volume) && finalizer.Has(volume.Finalizers, finalizer.External)
 }
 
 // firstOfOurs returns the first finalizer of this project in the list, "" for none.

@@ -69,6 +69,8 @@ var restCases = map[string]restCase{
 	"phase Released, the claim is bound":           {[]edit{phase(v1.VolumeReleased)}, wanted, []Rule{WrongPhase}},
 	"phase Pending, unclaimed":                     {[]edit{noClaim, claimRef(""), phase(v1.VolumePending)}, wanted, []Rule{WrongPhase}},
 	"volume without pv-protection":                 {[]edit{finalizers(externalName)}, wanted, []Rule{Unprotected}},
+	"released attached volume, unprotected":        {[]edit{released, attached, finalizers(externalName)}, wanted, nil},
+	"the same, kept with policy Retain":            {[]edit{released, attached, finalizers(), policy("Retain")}, wanted, []Rule{Unprotected}},
 	"claim without pvc-protection":                 {[]edit{claimFinalizers()}, wanted, []Rule{Unprotected}},
 	"bound Delete volume without finalizer":        {[]edit{finalizers(pvProtection)}, wanted, []Rule{WrongFinalizer}},
 	"the same of another driver":                   {[]edit{finalizers(pvProtection)}, Wanted{Driver: "other", Honor: true}, nil},

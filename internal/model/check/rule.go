@@ -112,7 +112,8 @@ const (
 	// WrongFinalizer: a finalizer of a reclaimer is missing on a bound volume with policy
 	// Delete, or present where it must not be. reclaim.md, "CSI volumes", "The gate".
 	WrongFinalizer
-	// Unprotected: a volume lacks pv-protection, or a claim pvc-protection. protection.md.
+	// Unprotected: a volume lacks pv-protection, and its provisioner is not about to delete it;
+	// or a claim lacks pvc-protection. protection.md.
 	Unprotected
 	// EntryLeft: a journal entry is left. journal.md, invariant 4.
 	EntryLeft

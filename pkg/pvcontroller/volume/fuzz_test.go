@@ -57,7 +57,8 @@ func expectProtection(t *testing.T, c *Controller, volume *v1.PersistentVolume, 
 	state := c.protectionState(volume, volume.Status.Phase, claim)
 	action := protection.DecideVolume(state)
 	enumtest.ExpectKnown(t, action)
-	if action == protection.UnprotectVolume && (volume.Status.Phase == v1.VolumeBound || volume.DeletionTimestamp == nil) {
+	reclaiming := volume.Status.Phase == v1.VolumeReleased || volume.Status.Phase == v1.VolumeFailed
+	if action == protection.UnprotectVolume && (volume.Status.Phase == v1.VolumeBound || volume.DeletionTimestamp == nil && !reclaiming) {
 		t.Errorf("action %v for phase %s", action, volume.Status.Phase)
 	}
 	change := c.phaseChange(volume, v1.VolumeBound)

@@ -113,6 +113,22 @@ func TestReleaseRemovesProtectionInTheSameWrite(t *testing.T) {
 	}
 }
 
+// The provisioner deletes the volume once it is Released: pv-controller must not have to
+// remove a finalizer at the same time.
+func TestReleaseForProvisionerRemovesProtection(t *testing.T) {
+	byDriver := func(v *v1.PersistentVolume) { v.Finalizers = append(v.Finalizers, string(finalizer.External)) }
+	s, client := guarded(t, releasedVolume(deletes, phaseBound, ofDriver, createdByPerson, protected, byDriver), nil)
+	s.must(s.Reconcile(t.Context(), "v"))
+	if sent := requests(client); !slices.Equal(sent, []string{"get persistentvolumeclaims", "patch persistentvolumes"}) {
+		t.Errorf("requests %q, want a read of the claim and one patch", sent)
+	}
+	now, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{})
+	s.must(err)
+	if now.Status.Phase != v1.VolumeReleased || !slices.Equal(now.Finalizers, []string{string(finalizer.External)}) {
+		t.Errorf("the volume is %s with %q, want Released with the finalizer of the provisioner", now.Status.Phase, now.Finalizers)
+	}
+}
+
 func TestOnlyVolumesThatMayNeedProtectionAreEnqueuedForIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change   []func(*v1.PersistentVolume)
