@@ -21,7 +21,10 @@ type Loop struct {
 	queue     workqueue.TypedRateLimitingInterface[string]
 	reconcile func(ctx context.Context, key string) error
 
-	limiter workqueue.TypedRateLimiter[string]
+	backoff Backoff
+	// failed and stale count the retries of each key: after failures, and because an object
+	// was stale.
+	failed, stale workqueue.TypedRateLimiter[string]
 
 	mu sync.Mutex
 	// paused are the keys that returned ErrTooManySteps, and the end of their backoff.
@@ -29,7 +32,7 @@ type Loop struct {
 }
 
 // ErrStaleCache: the cache has not seen our own last write, or an object that a live
-// read returned. The key is requeued with backoff.
+// read returned. The key is requeued, first after staleBackoff.
 var ErrStaleCache = errors.New("the cache is older than the API server")
 
 // Backoff bounds the time between two retries of one key.
@@ -37,14 +40,21 @@ type Backoff struct {
 	Initial, Max time.Duration
 }
 
+// staleBackoff is the first backoff of a key whose object was stale: the watch event is
+// expected soon. It doubles with each retry; once it reaches the backoff of a failure, the
+// key counts as failed.
+const staleBackoff = 20 * time.Millisecond
+
 // NewLoop returns a loop. The metrics of its workqueue carry the name.
 func NewLoop(name string, backoff Backoff, reconcile func(ctx context.Context, key string) error) *Loop {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](backoff.Initial, backoff.Max)
+	failed := workqueue.NewTypedItemExponentialFailureRateLimiter[string](backoff.Initial, backoff.Max)
 	return &Loop{
 		name:      name,
-		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: name}),
+		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(failed, workqueue.TypedRateLimitingQueueConfig[string]{Name: name}),
 		reconcile: reconcile,
-		limiter:   limiter,
+		backoff:   backoff,
+		failed:    failed,
+		stale:     workqueue.NewTypedItemExponentialFailureRateLimiter[string](staleBackoff, backoff.Max),
 		paused:    map[string]time.Time{},
 	}
 }
@@ -99,20 +109,36 @@ func (l *Loop) next(ctx, working context.Context) bool {
 	switch {
 	case err == nil:
 		l.queue.Forget(key)
+		l.stale.Forget(key)
 		return true
 	case ctx.Err() != nil:
 		return false
-	case patch.IsStale(err), errors.Is(err, ErrStaleCache):
+	case isStale(err):
 		logger.V(4).Info("Object changed meanwhile, requeueing", "err", err)
 	default:
 		logger.Error(err, "Reconciling failed, requeueing")
 	}
-	wait := l.limiter.When(key)
+	wait := l.retryDelay(key, err)
 	if errors.Is(err, ErrTooManySteps) {
 		l.pause(key, wait)
 	}
 	l.queue.AddAfter(key, wait)
 	return true
+}
+
+// isStale reports whether an object has changed meanwhile, or the cache is stale.
+func isStale(err error) bool {
+	return patch.IsStale(err) || errors.Is(err, ErrStaleCache)
+}
+
+// retryDelay counts the error, and returns the time until the key is reconciled again.
+func (l *Loop) retryDelay(key string, err error) time.Duration {
+	if isStale(err) {
+		if wait := l.stale.When(key); wait < l.backoff.Initial {
+			return wait
+		}
+	}
+	return l.failed.When(key)
 }
 
 // pause has the workers skip the key until the time has passed.
