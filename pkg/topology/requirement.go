@@ -27,13 +27,24 @@ type Input struct {
 	Allowed []v1.TopologySelectorTerm
 	// Selected is the node that the scheduler selected, nil with Immediate binding.
 	Selected *Node
-	// Nodes are all nodes.
+	// Nodes are all nodes, or those of a [Pool]; see NeedsNodes.
 	Nodes []Node
 	// Strict requests the segment of the selected node only (--strict-topology).
 	Strict bool
 	// Immediate requests the segments of all nodes if no node is selected
 	// (--immediate-topology).
 	Immediate bool
+}
+
+// NeedsNodes reports whether the requirement depends on Nodes.
+func (in Input) NeedsNodes() bool {
+	switch {
+	case len(in.Allowed) > 0:
+		return false
+	case in.Selected != nil:
+		return !in.Strict
+	}
+	return in.Immediate
 }
 
 // Requirement returns the accessibility requirements of a CreateVolumeRequest, nil for

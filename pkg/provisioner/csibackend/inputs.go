@@ -51,11 +51,17 @@ type InputsConfig struct {
 // Inputs gathers what requests are built from.
 type Inputs struct {
 	InputsConfig
+	// pool has the nodes of the cluster, nil without topology.
+	pool *nodePool
 }
 
 // NewInputs returns the inputs of one driver's volumes.
 func NewInputs(config InputsConfig) *Inputs {
-	return &Inputs{InputsConfig: config}
+	inputs := &Inputs{InputsConfig: config}
+	if config.Nodes != nil {
+		inputs.pool = newNodePool(config.Driver.Name(), config.Nodes, config.CSINodes)
+	}
+	return inputs
 }
 
 // For returns the input of the claim's request, and the content and identity of the secret

@@ -7,7 +7,6 @@ import (
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
@@ -22,7 +21,7 @@ func (i *Inputs) topology(ctx context.Context, in provision.Input, selected *v1.
 	}
 	wanted := topology.Input{
 		ClaimName: in.Claim.Name, Allowed: in.Class.AllowedTopologies,
-		Strict: i.StrictTopology, Immediate: i.ImmediateTopology, Nodes: i.nodes(),
+		Strict: i.StrictTopology, Immediate: i.ImmediateTopology,
 	}
 	if selected != nil {
 		driver, err := i.driverOn(ctx, selected.Name)
@@ -30,6 +29,13 @@ func (i *Inputs) topology(ctx context.Context, in provision.Input, selected *v1.
 			return nil, err
 		}
 		wanted.Selected = &topology.Node{Name: selected.Name, Labels: selected.Labels, Keys: keysOf(driver, in.Driver.Name)}
+	}
+	if wanted.NeedsNodes() {
+		except := ""
+		if selected != nil {
+			except = selected.Name
+		}
+		wanted.Nodes = i.pool.except(except)
 	}
 	requirement, err := topology.Requirement(wanted)
 	if err != nil {
@@ -54,16 +60,6 @@ func (i *Inputs) driverOn(ctx context.Context, node string) (*storagev1.CSINode,
 	return drivers, nil
 }
 
-// nodes are all nodes as the caches know them.
-func (i *Inputs) nodes() []topology.Node {
-	var all []topology.Node
-	for _, node := range listed[*v1.Node](i.Nodes) {
-		drivers := controller.Lookup[*storagev1.CSINode](i.CSINodes, node.Name)
-		all = append(all, topology.Node{Name: node.Name, Labels: node.Labels, Keys: keysOf(drivers, i.Driver.Name())})
-	}
-	return all
-}
-
 // keysOf returns the topology keys that the driver has registered on a node.
 func keysOf(node *storagev1.CSINode, driver string) []string {
 	if node == nil {
@@ -75,14 +71,4 @@ func keysOf(node *storagev1.CSINode, driver string) []string {
 		}
 	}
 	return nil
-}
-
-func listed[T any](informer cache.SharedIndexInformer) []T {
-	var all []T
-	for _, object := range informer.GetStore().List() {
-		if typed, ok := object.(T); ok {
-			all = append(all, typed)
-		}
-	}
-	return all
 }
