@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -59,8 +60,8 @@ func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.
 		Client: w.clients.Objects,
 		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
 		Attributes: attributes, Streamed: w.streamed,
-		Backend: &csibackend.Backend{Driver: w.driver, Inputs: inputs}, Honor: w.options.Honor(),
-		Serves: w.serves, ServedBy: w.servedBy(), Node: w.selectedNodes().Read, WatchedNode: w.selectedNodes().FromCache, VolumeName: w.volumeName, Failed: w.failed(),
+		Backend: &csibackend.Backend{Driver: w.driver, Inputs: inputs, Failed: w.failed()}, Honor: w.options.Honor(),
+		Serves: w.serves, ServedBy: w.servedBy(), Node: w.selectedNodes().Read, WatchedNode: w.selectedNodes().FromCache, VolumeName: w.volumeName,
 		Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Timeouts: timeouts,
 	}
 }
@@ -70,11 +71,11 @@ func (w *wiring) translator() migration.Translator {
 }
 
 // failed returns the function that refreshes capacity after a failed CreateVolume.
-func (w *wiring) failed() func(class string) {
+func (w *wiring) failed() func(class string, requested *spec.TopologyRequirement) {
 	if w.capacity == nil {
 		return nil
 	}
-	return w.capacity.Refresh
+	return w.capacity.RefreshRequested
 }
 
 // serves reports whether this program serves the provisioner: its driver, or the in-tree

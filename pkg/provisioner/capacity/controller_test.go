@@ -28,6 +28,7 @@ import (
 	domain "github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 // driver reports a capacity of bytes for every segment, or the error.
@@ -239,7 +240,7 @@ func TestVolumeChangesAskTheDriverAgain(t *testing.T) {
 			return err
 		}},
 		{"deleted", func() error { return volumes.Delete(t.Context(), "volume", metav1.DeleteOptions{}) }},
-		{"CreateVolume failed", func() error { w.Refresh("fast"); return nil }},
+		{"CreateVolume failed", func() error { w.RefreshRequested("fast", nil); return nil }},
 	}
 	for i, step := range steps {
 		left := int64(9 - i)
@@ -292,7 +293,7 @@ func TestObjectStaysWhileTheDriverFails(t *testing.T) {
 func TestReasonDuringACallRepeatsTheCall(t *testing.T) {
 	w := newFixture(t, time.Hour, zoneA, class("fast"))
 	var once sync.Once
-	w.driver.during = func() { once.Do(func() { w.Refresh("fast"); w.driver.set(10) }) }
+	w.driver.during = func() { once.Do(func() { w.RefreshRequested("fast", nil); w.driver.set(10) }) }
 	if err := w.Reconcile(t.Context(), "fast/zone=a"); err != nil {
 		t.Fatal(err)
 	}
@@ -354,4 +355,24 @@ func TestDeletionNamesTheUID(t *testing.T) {
 	if len(preconditions) != 1 || preconditions[0] == nil || *preconditions[0].UID != obsolete.UID {
 		t.Errorf("deleted with preconditions %+v, want the UID", preconditions)
 	}
+}
+
+// zones are two segments that do not change.
+type zones struct{ capacity.Local }
+
+func (zones) All() []topology.Segment           { return []topology.Segment{"zone=a", "zone=b"} }
+func (zones) Has(segment topology.Segment) bool { return segment == "zone=a" || segment == "zone=b" }
+
+func TestFailedRequestRefreshesItsSegmentsOnly(t *testing.T) {
+	w := newFixture(t, time.Hour, zones{}, class("fast"))
+	w.start()
+	w.await("fast/a=10 fast/b=10")
+	w.driver.set(4)
+	w.RefreshRequested("fast", &spec.TopologyRequirement{Requisite: []*spec.Topology{{Segments: map[string]string{"zone": "b"}}}})
+	w.await("fast/a=10 fast/b=4")
+	if calls := w.driver.count(); calls != 3 {
+		t.Errorf("%d calls of the driver, want one for each segment and one for zone b", calls)
+	}
+	w.RefreshRequested("fast", nil)
+	w.await("fast/a=4 fast/b=4")
 }

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/tools/cache"
@@ -26,13 +27,16 @@ func objectIndexers() cache.Indexers {
 	}
 }
 
-// Refresh asks the driver again for every segment of the class, after a failed
-// CreateVolume: the capacity may be exhausted.
-func (c *Controller) Refresh(class string) {
-	for _, segment := range c.Segments.All() {
+// RefreshRequested asks the driver again after a failed CreateVolume, for the segments of
+// the request: their capacity may be exhausted. A request without segments was for all.
+func (c *Controller) RefreshRequested(class string, requested *spec.TopologyRequirement) {
+	for _, segment := range topology.Requested(c.Segments.All(), requested) {
 		c.refresh(capacity.Item{Class: class, Segment: segment})
 	}
 }
+
+// refreshClass asks the driver again for every segment of the class.
+func (c *Controller) refreshClass(class string) { c.RefreshRequested(class, nil) }
 
 func (c *Controller) refreshSegment(segment topology.Segment) {
 	for _, class := range c.classes() {
@@ -55,7 +59,7 @@ func (c *Controller) enqueueSegment(segment topology.Segment) {
 
 func (c *Controller) classChanged(_, class *storagev1.StorageClass) {
 	if class.Provisioner == c.Manager.Driver {
-		c.Refresh(class.Name)
+		c.refreshClass(class.Name)
 	}
 }
 
@@ -102,6 +106,6 @@ func (c *Controller) refreshVolume(volume *v1.PersistentVolume) {
 		c.refreshSegment(segment)
 	}
 	if len(segments) == 0 {
-		c.Refresh(volume.Spec.StorageClassName)
+		c.refreshClass(volume.Spec.StorageClassName)
 	}
 }

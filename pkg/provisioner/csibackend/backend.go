@@ -36,6 +36,9 @@ type Backend struct {
 	Driver Driver
 	// Inputs gathers the contents of the requests.
 	Inputs *Inputs
+	// Failed is called after each failed CreateVolume call with the class of the volume and
+	// where it was to be; it may be nil.
+	Failed func(class string, requested *spec.TopologyRequirement)
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -80,6 +83,9 @@ func (b *Backend) Create(ctx context.Context, call backend.Call) (backend.Answer
 	}
 	response, err := b.Driver.CreateVolume(ctx, message)
 	if err != nil {
+		if b.Failed != nil {
+			b.Failed(call.Volume.Spec.StorageClassName, message.GetAccessibilityRequirements())
+		}
 		return backend.Answer{}, b.failure(err)
 	}
 	created := response.GetVolume()

@@ -77,8 +77,6 @@ type Config struct {
 	// WatchedNode returns a node from the cache, nil for a node that is not cached. The
 	// function is nil without a cache of nodes.
 	WatchedNode func(name string) *v1.Node
-	// Failed is called with the class after each failed CreateVolume call; it may be nil.
-	Failed func(class string)
 	// VolumeName returns the name of a claim's volume.
 	VolumeName func(claim *v1.PersistentVolumeClaim) string
 	// Locks are shared with the deletion loop: one worker at a time per volume name.

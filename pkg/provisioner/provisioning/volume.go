@@ -115,9 +115,6 @@ func (c *Controller) recordFailure(ctx context.Context, o *observation, s provis
 	}) {
 		return o.afterCall(provision.NoCause, nil)
 	}
-	if c.Failed != nil {
-		c.Failed(storage.ClaimClass(o.claim))
-	}
 	c.countPass(o, failed.Err)
 	cause, err := provision.CauseOf(failed.Infeasible, failed.Ignored, s.Want), failed.Err
 	if s.Want != provision.Unwanted && cause != provision.CallIgnored {
