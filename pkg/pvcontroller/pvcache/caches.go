@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/intern"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -65,8 +66,9 @@ func Of(c *Caches) (*Caches, error) {
 			return nil, fmt.Errorf("add indexes: %w", err)
 		}
 	}
+	shared := intern.New()
 	for informer, transform := range map[cache.SharedIndexInformer]cache.TransformFunc{
-		c.Claims: controller.StripManagedFields, c.Volumes: controller.StripManagedFields, c.Classes: controller.StripManagedFields, c.Pods: trimPod,
+		c.Claims: shared.Transform, c.Volumes: shared.Transform, c.Classes: controller.StripManagedFields, c.Pods: trimPod,
 	} {
 		if err := informer.SetTransform(transform); err != nil {
 			return nil, fmt.Errorf("set transform: %w", err)
