@@ -4,6 +4,7 @@ package pvcache
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -58,9 +59,9 @@ func New(factory InformerFactory) (*Caches, error) {
 // Of adds the indexes and the transforms to informers that are not started yet.
 func Of(c *Caches) (*Caches, error) {
 	for informer, indexers := range map[cache.SharedIndexInformer]cache.Indexers{
-		c.Claims:  {byVolume: claimVolume, byClass: waitingClass},
-		c.Volumes: {byClaim: volumeClaim},
-		c.Pods:    {byClaim: podClaims, byRecycled: recycledVolume},
+		c.Claims:  {byVolume: controller.BucketIndex(claimVolume), byClass: waitingClass},
+		c.Volumes: {byClaim: controller.BucketIndex(volumeClaim)},
+		c.Pods:    {byClaim: controller.BucketIndex(podClaims), byRecycled: recycledVolume},
 	} {
 		if err := informer.AddIndexers(indexers); err != nil {
 			return nil, fmt.Errorf("add indexes: %w", err)
@@ -111,12 +112,17 @@ func (c *Caches) AllClasses() []*storagev1.StorageClass {
 
 // VolumesOf returns the volumes whose claimRef names the claim.
 func (c *Caches) VolumesOf(claim string) []*v1.PersistentVolume {
-	return indexed[*v1.PersistentVolume](c.Volumes, byClaim, claim)
+	return controller.FromBucket(c.Volumes, byClaim, claim, func(volume *v1.PersistentVolume) bool {
+		ref := volume.Spec.ClaimRef
+		return ref != nil && controller.IsKey(claim, ref.Namespace, ref.Name)
+	})
 }
 
 // ClaimsNaming returns the claims that name the volume.
 func (c *Caches) ClaimsNaming(volume string) []*v1.PersistentVolumeClaim {
-	return indexed[*v1.PersistentVolumeClaim](c.Claims, byVolume, volume)
+	return controller.FromBucket(c.Claims, byVolume, volume, func(claim *v1.PersistentVolumeClaim) bool {
+		return claim.Spec.VolumeName == volume
+	})
 }
 
 // ClaimsWaitingFor returns the claims of the class ("" for none) that name no volume.
@@ -126,7 +132,9 @@ func (c *Caches) ClaimsWaitingFor(class string) []*v1.PersistentVolumeClaim {
 
 // PodsOf returns the pods that use the claim.
 func (c *Caches) PodsOf(claim string) []*v1.Pod {
-	return indexed[*v1.Pod](c.Pods, byClaim, claim)
+	return controller.FromBucket(c.Pods, byClaim, claim, func(pod *v1.Pod) bool {
+		return slices.Contains(PodClaimKeys(pod), claim)
+	})
 }
 
 // Pod returns the pod with the key namespace/name, nil if there is none.
@@ -164,12 +172,12 @@ func typed[T any](objects []any) []T {
 	return result
 }
 
-func claimVolume(object any) ([]string, error) {
+func claimVolume(object any) []string {
 	claim, ok := object.(*v1.PersistentVolumeClaim)
 	if !ok || claim.Spec.VolumeName == "" {
-		return nil, nil
+		return nil
 	}
-	return []string{claim.Spec.VolumeName}, nil
+	return []string{claim.Spec.VolumeName}
 }
 
 func waitingClass(object any) ([]string, error) {
@@ -180,20 +188,20 @@ func waitingClass(object any) ([]string, error) {
 	return []string{storage.ClaimClass(claim)}, nil
 }
 
-func volumeClaim(object any) ([]string, error) {
+func volumeClaim(object any) []string {
 	volume, ok := object.(*v1.PersistentVolume)
 	if !ok || volume.Spec.ClaimRef == nil {
-		return nil, nil
+		return nil
 	}
-	return []string{controller.ClaimKey(volume)}, nil
+	return []string{controller.ClaimKey(volume)}
 }
 
-func podClaims(object any) ([]string, error) {
+func podClaims(object any) []string {
 	pod, ok := object.(*v1.Pod)
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	return PodClaimKeys(pod), nil
+	return PodClaimKeys(pod)
 }
 
 func recycledVolume(object any) ([]string, error) {
