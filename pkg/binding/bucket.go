@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/btree"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,8 +106,18 @@ func (w *waiter) isSatisfiedBy(c *candidate) bool {
 // bucket sorts candidates by the number of access modes and by capacity, and waiters by
 // request, all ascending.
 type bucket struct {
-	candidates []*candidate
-	waiters    []*waiter
+	candidates *btree.BTreeG[*candidate]
+	waiters    *btree.BTreeG[*waiter]
+}
+
+// degree is how many children a node of a B-tree has at least.
+const degree = 32
+
+func newBucket() *bucket {
+	return &bucket{
+		candidates: btree.NewG(degree, func(a, b *candidate) bool { return compareCandidates(a, b) < 0 }),
+		waiters:    btree.NewG(degree, func(a, b *waiter) bool { return compareWaiters(a, b) < 0 }),
+	}
 }
 
 func compareCandidates(a, b *candidate) int {
@@ -126,77 +137,43 @@ func compareWaiters(a, b *waiter) int {
 	return strings.Compare(a.claim, b.claim)
 }
 
-func (b *bucket) addCandidate(c *candidate) {
-	at, _ := slices.BinarySearchFunc(b.candidates, c, compareCandidates)
-	b.candidates = slices.Insert(b.candidates, at, c)
-}
-
-func (b *bucket) removeCandidate(c *candidate) {
-	if at, found := slices.BinarySearchFunc(b.candidates, c, compareCandidates); found {
-		b.candidates = slices.Delete(b.candidates, at, at+1)
-	}
-}
-
-func (b *bucket) addWaiter(w *waiter) {
-	at, _ := slices.BinarySearchFunc(b.waiters, w, compareWaiters)
-	b.waiters = slices.Insert(b.waiters, at, w)
-}
-
-func (b *bucket) removeWaiter(w *waiter) {
-	if at, found := slices.BinarySearchFunc(b.waiters, w, compareWaiters); found {
-		b.waiters = slices.Delete(b.waiters, at, at+1)
-	}
-}
-
 func (b *bucket) isEmpty() bool {
-	return len(b.candidates) == 0 && len(b.waiters) == 0
+	return b.candidates.Len() == 0 && b.waiters.Len() == 0
 }
 
 // bestFit returns the smallest candidate that satisfies the waiter, of those with the
 // fewest access modes. Volumes with more access modes are kept for claims that need them.
 func (b *bucket) bestFit(w *waiter, usable func(*candidate) bool) *candidate {
-	for rest := b.candidates; len(rest) > 0; {
-		end, _ := slices.BinarySearchFunc(rest, rest[0].modeCount, func(c *candidate, breadth int) int {
-			return afterEqual(c.modeCount - breadth)
-		})
-		from, _ := slices.BinarySearchFunc(rest[:end], w.request, func(c *candidate, request resource.Quantity) int {
-			return orBefore(c.capacity.Cmp(request))
-		})
-		for _, c := range rest[from:end] {
-			if usable(c) && w.isSatisfiedBy(c) {
-				return c
+	var best *candidate
+	first, found := b.candidates.Min()
+	for modes := 0; found; {
+		modes, found = first.modeCount, false
+		// No name sorts before "": the search starts with the first candidate of that capacity.
+		b.candidates.AscendGreaterOrEqual(&candidate{modeCount: modes, capacity: w.request}, func(c *candidate) bool {
+			if c.modeCount != modes {
+				first, found = c, true
+				return false
 			}
-		}
-		rest = rest[end:]
+			if usable(c) && w.isSatisfiedBy(c) {
+				best = c
+			}
+			return best == nil
+		})
 	}
-	return nil
+	return best
 }
+
+// afterClaims sorts after the key of every claim.
+const afterClaims = "\xff"
 
 // largestWaiter returns the waiter with the largest request that the candidate satisfies.
 func (b *bucket) largestWaiter(c *candidate) *waiter {
-	to, _ := slices.BinarySearchFunc(b.waiters, c.capacity, func(w *waiter, capacity resource.Quantity) int {
-		return afterEqual(w.request.Cmp(capacity))
-	})
-	for at := to - 1; at >= 0; at-- {
-		if b.waiters[at].isSatisfiedBy(c) {
-			return b.waiters[at]
+	var largest *waiter
+	b.waiters.DescendLessOrEqual(&waiter{request: c.capacity, claim: afterClaims}, func(w *waiter) bool {
+		if w.isSatisfiedBy(c) {
+			largest = w
 		}
-	}
-	return nil
-}
-
-// afterEqual changes a comparison so that a search finds the first greater element.
-func afterEqual(order int) int {
-	if order <= 0 {
-		return -1
-	}
-	return 1
-}
-
-// orBefore changes a comparison so that a search finds the first of equal elements.
-func orBefore(order int) int {
-	if order < 0 {
-		return -1
-	}
-	return 1
+		return largest == nil
+	})
+	return largest
 }

@@ -50,7 +50,7 @@ func (x *Index) Update(volume *v1.PersistentVolume) bool {
 	}
 	c := newCandidate(volume)
 	x.volumes[c.name] = c
-	x.bucket(c.key).addCandidate(c)
+	x.bucket(c.key).candidates.ReplaceOrInsert(c)
 	if reserver != "" {
 		x.reserve(c, reserver)
 		return false
@@ -87,7 +87,7 @@ func (x *Index) Reserve(claim *v1.PersistentVolumeClaim) (string, error) {
 		name = c.name
 	} else {
 		x.waiters[w.claim] = w
-		x.bucket(w.key).addWaiter(w)
+		x.bucket(w.key).waiters.ReplaceOrInsert(w)
 	}
 	x.reoffer(w.claim)
 	if previous != nil && previous != c {
@@ -119,7 +119,7 @@ func (x *Index) Len() (volumes, claims int) {
 func (x *Index) bucket(key bucketKey) *bucket {
 	b := x.buckets[key]
 	if b == nil {
-		b = &bucket{}
+		b = newBucket()
 		x.buckets[key] = b
 	}
 	return b
@@ -131,7 +131,7 @@ func (x *Index) remove(volume string) {
 		return
 	}
 	delete(x.volumes, volume)
-	x.bucket(c.key).removeCandidate(c)
+	x.bucket(c.key).candidates.Delete(c)
 	if claim := x.reservers[volume]; claim != "" {
 		delete(x.reservers, volume)
 		delete(x.reserved, claim)
@@ -148,7 +148,7 @@ func (x *Index) reserve(c *candidate, claim string) {
 func (x *Index) cancel(claim string) {
 	if w := x.waiters[claim]; w != nil {
 		delete(x.waiters, claim)
-		x.bucket(w.key).removeWaiter(w)
+		x.bucket(w.key).waiters.Delete(w)
 		x.removeEmptyBucket(w.key)
 	}
 	if c := x.reserved[claim]; c != nil {
@@ -167,7 +167,7 @@ func (x *Index) offer(c *candidate) {
 		return
 	}
 	delete(x.waiters, w.claim)
-	x.bucket(w.key).removeWaiter(w)
+	x.bucket(w.key).waiters.Delete(w)
 	x.offered[w.claim] = c
 	x.wake(w.claim)
 }

@@ -255,12 +255,42 @@ func TestNoClaimWaitsForFreeVolume(t *testing.T) {
 	}
 }
 
-func BenchmarkTakeAmongTenThousand(b *testing.B) {
+// fillIndex adds free volumes, the sizes of which are not in order.
+func fillIndex(volumes []*v1.PersistentVolume) *Index {
 	x := NewIndex(func(string) {})
-	for i := range 10_000 {
-		x.Update(freeVolume(fmt.Sprintf("v%05d", i), fmt.Sprintf("%dMi", 1+i%100)))
+	for _, volume := range volumes {
+		x.Update(volume)
 	}
+	return x
+}
+
+func freeVolumes(count int) []*v1.PersistentVolume {
+	random := rand.New(rand.NewPCG(1, 1))
+	volumes := make([]*v1.PersistentVolume, count)
+	for i := range volumes {
+		volumes[i] = freeVolume(fmt.Sprintf("v%07d", random.IntN(1<<30)), fmt.Sprintf("%dMi", 1+i%100))
+	}
+	return volumes
+}
+
+// BenchmarkAddFreeVolumes fills the index: the time per volume must hardly grow.
+func BenchmarkAddFreeVolumes(b *testing.B) {
+	for _, count := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			volumes := freeVolumes(count)
+			b.ReportAllocs()
+			for b.Loop() {
+				fillIndex(volumes)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*count), "ns/volume")
+		})
+	}
+}
+
+func BenchmarkTakeAmong100000(b *testing.B) {
+	x := fillIndex(freeVolumes(100_000))
 	claim := waitingClaim("c", "50Mi")
+	b.ReportAllocs()
 	for b.Loop() {
 		if name, err := x.Reserve(claim); err != nil || name == "" {
 			b.Fatal(name, err)
