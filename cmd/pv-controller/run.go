@@ -71,12 +71,9 @@ func (o *options) Run(ctx context.Context) error {
 	})
 }
 
-// lead registers the metrics and runs the controllers.
+// lead registers event handlers and metrics, and runs the controllers.
 func (c *controllers) lead(ctx context.Context, o *options, caches *pvcache.Caches) error {
-	if err := c.registerMetrics(caches); err != nil {
-		return err
-	}
-	if err := c.Watch(ctx); err != nil {
+	if err := c.watch(ctx, caches); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -101,10 +98,21 @@ func checks(caches *pvcache.Caches, watchdog *leaderelection.HealthzAdaptor) ser
 	})}
 }
 
+// watch counts and enqueues the objects of the caches.
+func (c *controllers) watch(ctx context.Context, caches *pvcache.Caches) error {
+	counts := metrics.NewCollector()
+	if err := counts.Watch(ctx, caches.Volumes, caches.Claims); err != nil {
+		return err
+	}
+	if err := c.registerMetrics(counts); err != nil {
+		return err
+	}
+	return c.Watch(ctx)
+}
+
 // registerMetrics registers the counts of volumes and claims. Only the leader counts, so
 // that a sum over all replicas is right.
-func (c *controllers) registerMetrics(caches *pvcache.Caches) error {
-	counts := metrics.NewCollector(caches.Volumes.GetStore(), caches.Claims.GetStore())
+func (c *controllers) registerMetrics(counts *metrics.Collector) error {
 	own := legacyregistry.Registerer()
 	err := errors.Join(legacyregistry.CustomRegister(counts), claim.RegisterMetrics(legacyregistry.Register), c.operations.Register(legacyregistry.Register),
 		own.Register(c.waiting), own.Register(c.unprotected))

@@ -1,29 +1,32 @@
 package metrics
 
 import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// Lister returns the objects of one kind, such as the store of an informer.
-type Lister interface {
-	List() []any
-}
-
-// Collector counts volumes and claims when metrics are read.
+// Collector counts volumes and claims while they change: reading the metrics costs the same in a
+// cluster of any size.
 type Collector struct {
 	metrics.BaseStableCollector
-	volumes, claims Lister
+	volumes *counter[volumeKind]
+	claims  *counter[claimKind]
 
 	total, boundVolumes, unboundVolumes, boundClaims, unboundClaims *metrics.Desc
 }
 
 var _ metrics.StableCollector = (*Collector)(nil)
 
-// NewCollector returns a collector that counts the objects of the listers.
-func NewCollector(volumes, claims Lister) *Collector {
+// NewCollector returns a collector that has counted nothing yet; see [Collector.Watch].
+func NewCollector() *Collector {
 	byClaim := []string{"namespace", "storage_class", "volume_attributes_class"}
 	return &Collector{
-		volumes: volumes, claims: claims,
+		volumes: newCounter[volumeKind](), claims: newCounter[claimKind](),
 		total:          describe("total_pv_count", "Number of volumes", "plugin_name", "volume_mode"),
 		boundVolumes:   describe("bound_pv_count", "Number of volumes that are bound", "storage_class"),
 		unboundVolumes: describe("unbound_pv_count", "Number of volumes that are not bound", "storage_class"),
@@ -36,6 +39,31 @@ func describe(name, help string, labels ...string) *metrics.Desc {
 	return metrics.NewDesc(metrics.BuildFQName("", "pv_collector", name), help, labels, nil, metrics.ALPHA, "")
 }
 
+// Watch counts the objects of the informers, until the informers end. It returns once every
+// cached object is counted.
+func (c *Collector) Watch(ctx context.Context, volumes, claims cache.SharedIndexInformer) error {
+	return controller.RegisterHandlers(ctx,
+		controller.EventHandler{Informer: volumes, Handler: controller.OnChange(c.volumeChanged, c.volumeGone)},
+		controller.EventHandler{Informer: claims, Handler: controller.OnChange(c.claimChanged, c.claimGone)},
+	)
+}
+
+func (c *Collector) volumeChanged(_, volume *v1.PersistentVolume) {
+	c.volumes.set(cache.MetaObjectToName(volume), kindOfVolume(volume))
+}
+
+func (c *Collector) volumeGone(volume *v1.PersistentVolume) {
+	c.volumes.forget(cache.MetaObjectToName(volume))
+}
+
+func (c *Collector) claimChanged(_, claim *v1.PersistentVolumeClaim) {
+	c.claims.set(cache.MetaObjectToName(claim), kindOfClaim(claim))
+}
+
+func (c *Collector) claimGone(claim *v1.PersistentVolumeClaim) {
+	c.claims.forget(cache.MetaObjectToName(claim))
+}
+
 // DescribeWithStability sends the descriptions of all metrics.
 func (c *Collector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	for _, desc := range []*metrics.Desc{c.total, c.boundVolumes, c.unboundVolumes, c.boundClaims, c.unboundClaims} {
@@ -43,10 +71,10 @@ func (c *Collector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	}
 }
 
-// CollectWithStability counts the objects and sends the metrics.
+// CollectWithStability sends the metrics.
 func (c *Collector) CollectWithStability(ch chan<- metrics.Metric) {
-	total, volumes := countVolumes(c.volumes.List())
-	claims := countClaims(c.claims.List())
+	total, volumes := tallyVolumes(c.volumes.byKind())
+	claims := tallyClaims(c.claims.byKind())
 	send(ch, c.total, total)
 	send(ch, c.boundVolumes, volumes.bound)
 	send(ch, c.unboundVolumes, volumes.unbound)

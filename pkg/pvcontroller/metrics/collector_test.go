@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,8 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 // csi returns a volume of a CSI driver.
@@ -66,7 +69,7 @@ func TestCountVolumes(t *testing.T) {
 		"other objects": {objects: []any{claim("ns", v1.ClaimBound), nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			total, byClass := countVolumes(tc.objects)
+			total, byClass := tallyVolumes(counted(t, tc.objects).volumes.byKind())
 			expect(t, "total", total, tc.total)
 			expect(t, "bound", byClass.bound, tc.bound)
 			expect(t, "unbound", byClass.unbound, tc.unbound)
@@ -114,9 +117,9 @@ func TestCountClaims(t *testing.T) {
 		"other objects": {objects: []any{csi("fast", v1.VolumeBound), nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			counted := countClaims(tc.objects)
-			expect(t, "bound", counted.bound, tc.bound)
-			expect(t, "unbound", counted.unbound, tc.unbound)
+			byLabels := tallyClaims(counted(t, tc.objects).claims.byKind())
+			expect(t, "bound", byLabels.bound, tc.bound)
+			expect(t, "unbound", byLabels.unbound, tc.unbound)
 		})
 	}
 }
@@ -132,17 +135,26 @@ func expect[L labels](t *testing.T, what string, got, want map[L]int) {
 	}
 }
 
-// fixed lists what it is.
-type fixed []any
-
-func (f fixed) List() []any { return f }
+// counted returns a collector that has seen the events of new objects, each with a name of its own.
+func counted(t *testing.T, objects []any) *Collector {
+	t.Helper()
+	c := NewCollector()
+	volumes, claims := controller.OnChange(c.volumeChanged, c.volumeGone), controller.OnChange(c.claimChanged, c.claimGone)
+	for i, object := range objects {
+		if named, ok := object.(metav1.Object); ok {
+			named.SetName(fmt.Sprint("object-", i))
+		}
+		volumes.OnAdd(object, true)
+		claims.OnAdd(object, true)
+	}
+	return c
+}
 
 func TestCollectorHasUpstreamMetricNames(t *testing.T) {
 	registry := metrics.NewKubeRegistry()
-	collector := NewCollector(
-		fixed{csi("fast", v1.VolumeBound), csi("slow", v1.VolumeReleased)},
-		fixed{claim("ns", v1.ClaimBound), claim("ns", v1.ClaimPending)},
-	)
+	collector := counted(t, []any{
+		csi("fast", v1.VolumeBound), csi("slow", v1.VolumeReleased), claim("ns", v1.ClaimBound), claim("ns", v1.ClaimPending),
+	})
 	if err := registry.CustomRegister(collector); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,34 @@ type claimLabels struct{ namespace, class, attributes string }
 
 func (d claimLabels) values() []string { return []string{d.namespace, d.class, d.attributes} }
 
-// tally counts bound and unbound objects.
+// volumeKind has everything by which volumes are counted.
+type volumeKind struct {
+	volumeLabels
+	class class
+	bound bool
+}
+
+func kindOfVolume(volume *v1.PersistentVolume) volumeKind {
+	return volumeKind{
+		volumeLabels: volumeLabels{plugin(volume), string(storage.ModeOf(volume.Spec.VolumeMode))},
+		class:        class(volume.Spec.StorageClassName), bound: volume.Status.Phase == v1.VolumeBound,
+	}
+}
+
+// claimKind has everything by which claims are counted.
+type claimKind struct {
+	claimLabels
+	bound bool
+}
+
+func kindOfClaim(claim *v1.PersistentVolumeClaim) claimKind {
+	return claimKind{
+		claimLabels: claimLabels{claim.Namespace, storage.ClaimClass(claim), ptr.Deref(claim.Spec.VolumeAttributesClassName, "")},
+		bound:       claim.Status.Phase == v1.ClaimBound,
+	}
+}
+
+// tally is the numbers of bound and of unbound objects.
 type tally[L labels] struct {
 	bound, unbound map[L]int
 }
@@ -37,41 +64,31 @@ func newTally[L labels]() tally[L] {
 	return tally[L]{bound: map[L]int{}, unbound: map[L]int{}}
 }
 
-func (t tally[L]) add(labels L, bound bool) {
+func (t tally[L]) add(labels L, bound bool, objects int) {
 	if bound {
-		t.bound[labels]++
+		t.bound[labels] += objects
 		return
 	}
-	t.unbound[labels]++
+	t.unbound[labels] += objects
 }
 
-// countVolumes counts volumes by plugin and mode, and by class. Other objects are ignored.
-func countVolumes(objects []any) (map[volumeLabels]int, tally[class]) {
+// tallyVolumes adds up volumes by plugin and mode, and by class.
+func tallyVolumes(kinds map[volumeKind]int) (map[volumeLabels]int, tally[class]) {
 	total, byClass := map[volumeLabels]int{}, newTally[class]()
-	for _, object := range objects {
-		volume, ok := object.(*v1.PersistentVolume)
-		if !ok {
-			continue
-		}
-		mode := storage.ModeOf(volume.Spec.VolumeMode)
-		total[volumeLabels{plugin(volume), string(mode)}]++
-		byClass.add(class(volume.Spec.StorageClassName), volume.Status.Phase == v1.VolumeBound)
+	for kind, objects := range kinds {
+		total[kind.volumeLabels] += objects
+		byClass.add(kind.class, kind.bound, objects)
 	}
 	return total, byClass
 }
 
-// countClaims counts claims by namespace and classes. Other objects are ignored.
-func countClaims(objects []any) tally[claimLabels] {
-	counted := newTally[claimLabels]()
-	for _, object := range objects {
-		claim, ok := object.(*v1.PersistentVolumeClaim)
-		if !ok {
-			continue
-		}
-		labels := claimLabels{claim.Namespace, storage.ClaimClass(claim), ptr.Deref(claim.Spec.VolumeAttributesClassName, "")}
-		counted.add(labels, claim.Status.Phase == v1.ClaimBound)
+// tallyClaims adds up claims by namespace and classes.
+func tallyClaims(kinds map[claimKind]int) tally[claimLabels] {
+	byLabels := newTally[claimLabels]()
+	for kind, objects := range kinds {
+		byLabels.add(kind.claimLabels, kind.bound, objects)
 	}
-	return counted
+	return byLabels
 }
 
 // plugin returns the in-tree plugin of a volume, and N/A for all others, CSI volumes
