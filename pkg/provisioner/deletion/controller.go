@@ -110,6 +110,9 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	if volume == nil || !c.versions.IsFresh(volume) {
 		return nil
 	}
+	if c.awaitsEvent(volume) {
+		return controller.ErrStaleCache
+	}
 	o := c.observe(volume)
 	for steps := new(controller.StepCounter); ; {
 		decision := external.Decide(o.state)

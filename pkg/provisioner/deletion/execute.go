@@ -100,9 +100,12 @@ func (c *Controller) write(ctx context.Context, o observation, change *patch.Pat
 	volume, err := c.writer.PatchVolume(ctx, o.volume, change)
 	switch {
 	case apierrors.IsNotFound(err):
+		c.noteGone(o.volume)
 		return nil, nil
 	case err != nil:
 		return nil, err
+	case volume.DeletionTimestamp != nil && len(volume.Finalizers) == 0:
+		c.noteGone(volume)
 	}
 	return &observation{volume: volume, state: c.stateOf(volume, o.state.Claim, o.state.Confirmed)}, nil
 }

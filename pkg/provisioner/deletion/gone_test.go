@@ -1,0 +1,78 @@
+package deletion
+
+import (
+	"errors"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+)
+
+// terminating returns a released volume that is being deleted and has the provisioner's
+// finalizer only.
+func terminating() *v1.PersistentVolume {
+	volume := released("v")
+	now := metav1.Now()
+	volume.DeletionTimestamp, volume.Finalizers = &now, []string{string(finalizer.External)}
+	return volume
+}
+
+// The event of the deletion comes after the events of the writes before it: the cache shows
+// the volume as it was when it lost its last finalizer.
+func TestGoneVolumeIsNotWrittenAgain(t *testing.T) {
+	volume := terminating()
+	client, patches := fake.NewClientset(volume), 0
+	client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		patches++
+		last := volume.DeepCopy()
+		last.Finalizers = nil
+		return true, last, nil
+	})
+	c := guarded(t, client, &vanishing{lose: func() {}}, volume)
+	for i, want := range []error{nil, controller.ErrStaleCache, controller.ErrStaleCache, controller.ErrStaleCache} {
+		if err := c.Reconcile(t.Context(), "v"); !errors.Is(err, want) {
+			t.Errorf("reconcile %d: %v, want %v", i, err, want)
+		}
+	}
+	if patches != 1 {
+		t.Errorf("%d patches, want 1", patches)
+	}
+	if err := c.Reconcile(t.Context(), "v"); err != nil || patches != 2 {
+		t.Errorf("after the wait: %v, %d patches, want another patch", err, patches)
+	}
+	if err := c.Volumes.GetStore().Delete(volume); err != nil {
+		t.Fatal(err)
+	}
+	c.onVolumeDeleted(volume)
+	if got := c.memory.Get(volume.UID); got != (progress{}) {
+		t.Errorf("progress %+v is kept after the deletion", got)
+	}
+}
+
+// The event of the deletion may also come before the answer to the last write.
+func TestWaitForEventEndsIfItCameBefore(t *testing.T) {
+	volume := terminating()
+	client := fake.NewClientset(volume)
+	c := guarded(t, client, &vanishing{lose: func() {}}, volume)
+	client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if err := c.Volumes.GetStore().Delete(volume); err != nil {
+			return true, nil, err
+		}
+		c.onVolumeDeleted(volume)
+		last := volume.DeepCopy()
+		last.Finalizers = nil
+		return true, last, nil
+	})
+	if err := c.Reconcile(t.Context(), "v"); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.memory.Get(volume.UID); got != (progress{}) {
+		t.Errorf("progress %+v is kept after the deletion", got)
+	}
+}
