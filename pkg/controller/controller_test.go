@@ -12,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
@@ -204,6 +205,68 @@ func TestRepeatedEventIsSentAgainEveryHalfHour(t *testing.T) {
 			t.Errorf("%d events in two hours, want one every half hour", got)
 		}
 	})
+}
+
+// Each case does something one second after an event was delayed by two seconds.
+func TestDelayedEvent(t *testing.T) {
+	waiting, failing := controller.NormalEvent("Waiting", "for someone"), controller.WarningEvent("Failing", "no luck")
+	for name, tc := range map[string]struct {
+		meanwhile func(*controller.Reporter)
+		want      []string // time and reason
+	}{
+		"is sent after the delay":            {func(*controller.Reporter) {}, []string{"2s Waiting"}},
+		"keeps its time when it is repeated": {func(r *controller.Reporter) { r.ReportAfter(volume("v", "2"), waiting, time.Minute) }, []string{"2s Waiting"}},
+		"is replaced":                        {func(r *controller.Reporter) { r.ReportAfter(volume("v", "1"), failing, 3*time.Second) }, []string{"4s Failing"}},
+		"is replaced at once":                {func(r *controller.Reporter) { r.ReportAfter(volume("v", "1"), failing, 0) }, []string{"1s Failing"}},
+		"stays beside another event":         {func(r *controller.Reporter) { r.Report(volume("v", "1"), failing) }, []string{"1s Failing", "2s Waiting"}},
+		"is withdrawn":                       {func(r *controller.Reporter) { r.Withdraw("uid-1") }, nil},
+		"is forgotten":                       {func(r *controller.Reporter) { r.Forget("uid-1") }, nil},
+		"is delayed again once withdrawn": {func(r *controller.Reporter) {
+			r.Withdraw("uid-1")
+			r.ReportAfter(volume("v", "1"), waiting, 2*time.Second)
+		}, []string{"3s Waiting"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				events := &timedRecorder{start: time.Now()}
+				reporter := controller.NewReporter(events)
+				reporter.ReportAfter(volume("v", "1"), waiting, 2*time.Second)
+				<-time.After(time.Second)
+				tc.meanwhile(reporter)
+				<-time.After(time.Minute)
+				synctest.Wait()
+				if !slices.Equal(events.sent, tc.want) {
+					t.Errorf("events %v, want %v", events.sent, tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestDelayedEventIsSentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := &timedRecorder{start: time.Now()}
+		reporter := controller.NewReporter(events)
+		for range 5 {
+			reporter.ReportAfter(volume("v", "1"), controller.NormalEvent("Waiting", "for someone"), 2*time.Second)
+			<-time.After(time.Minute)
+		}
+		synctest.Wait()
+		if want := []string{"2s Waiting"}; !slices.Equal(events.sent, want) {
+			t.Errorf("events %v, want %v", events.sent, want)
+		}
+	})
+}
+
+// timedRecorder records the times and reasons of events.
+type timedRecorder struct {
+	record.EventRecorder
+	start time.Time
+	sent  []string
+}
+
+func (r *timedRecorder) Event(_ runtime.Object, _, reason, _ string) {
+	r.sent = append(r.sent, time.Since(r.start).String()+" "+reason)
 }
 
 func TestOnChangeTellsChangesFromDeletions(t *testing.T) {

@@ -44,6 +44,8 @@ type Reporter struct {
 
 	mu   sync.Mutex
 	last map[types.UID]report
+	// delayed are the events of ReportAfter that were not sent yet, one per object.
+	delayed map[types.UID]*delayedReport
 }
 
 // report is an event and when it was sent.
@@ -52,26 +54,86 @@ type report struct {
 	at    time.Time
 }
 
+// delayedReport is an event and the timer that sends it.
+type delayedReport struct {
+	event Event
+	timer *time.Timer
+}
+
 // repeatInterval is less than the hour after which API servers drop events by default.
 const repeatInterval = 30 * time.Minute
 
 // NewReporter returns a reporter that sends through the recorder.
 func NewReporter(recorder record.EventRecorder) *Reporter {
-	return &Reporter{recorder: recorder, last: map[types.UID]report{}}
+	return &Reporter{recorder: recorder, last: map[types.UID]report{}, delayed: map[types.UID]*delayedReport{}}
 }
 
 // Report sends the event unless it is the last event of the object and was sent within
 // repeatInterval.
 func (r *Reporter) Report(object Object, event Event) {
-	if r.isNew(object.GetUID(), report{event: event, at: time.Now()}) {
+	r.mu.Lock()
+	isNew := r.isNew(object.GetUID(), report{event: event, at: time.Now()})
+	r.mu.Unlock()
+	if isNew {
 		r.recorder.Event(object, event.Type, event.Reason, event.Message)
 	}
 }
 
-// isNew records the report and returns true, or returns false for a repetition.
-func (r *Reporter) isNew(uid types.UID, now report) bool {
+// ReportAfter reports the event after the delay, unless the event is withdrawn or replaced
+// before. It replaces another delayed event of the object; the same event keeps its time.
+func (r *Reporter) ReportAfter(object Object, event Event, delay time.Duration) {
+	if delay <= 0 {
+		r.Withdraw(object.GetUID())
+		r.Report(object, event)
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	uid := object.GetUID()
+	if before := r.delayed[uid]; before != nil {
+		if before.event == event {
+			return
+		}
+		before.timer.Stop()
+	}
+	delayed := &delayedReport{event: event}
+	delayed.timer = time.AfterFunc(delay, func() {
+		if r.takeDelayed(uid, delayed) {
+			r.recorder.Event(object, event.Type, event.Reason, event.Message)
+		}
+	})
+	r.delayed[uid] = delayed
+}
+
+// takeDelayed returns whether the delayed event is to be sent: neither withdrawn nor replaced,
+// nor sent by Report.
+func (r *Reporter) takeDelayed(uid types.UID, delayed *delayedReport) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.delayed[uid] != delayed {
+		return false
+	}
+	delete(r.delayed, uid)
+	return r.isNew(uid, report{event: delayed.event, at: time.Now()})
+}
+
+// Withdraw drops an event of ReportAfter that was not sent yet: its state is over.
+func (r *Reporter) Withdraw(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.withdraw(uid)
+}
+
+func (r *Reporter) withdraw(uid types.UID) {
+	if delayed := r.delayed[uid]; delayed != nil {
+		delayed.timer.Stop()
+		delete(r.delayed, uid)
+	}
+}
+
+// isNew records the report and returns true, or returns false for a repetition.
+// The caller holds the mutex.
+func (r *Reporter) isNew(uid types.UID, now report) bool {
 	if last := r.last[uid]; last.event == now.event && now.at.Sub(last.at) < repeatInterval {
 		return false
 	}
@@ -85,9 +147,11 @@ func (r *Reporter) ReportAlways(object Object, event Event) {
 	r.recorder.Event(object, event.Type, event.Reason, event.Message)
 }
 
-// Forget drops the last event of an object that is gone, or whose trouble is over.
+// Forget drops the last event of an object that is gone, or whose trouble is over, and an
+// event of it that was not sent yet.
 func (r *Reporter) Forget(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.withdraw(uid)
 	delete(r.last, uid)
 }
