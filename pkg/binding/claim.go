@@ -1,6 +1,11 @@
 package binding
 
-import "github.com/exeunt-io/exeunt/internal/enum"
+import (
+	"time"
+
+	"github.com/exeunt-io/exeunt/internal/enum"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
 
 // Class is what the storage class of an unbound claim allows.
 type Class int
@@ -173,6 +178,16 @@ const (
 	// FromOldVersion: the claim has a finalizer that this version does not add.
 	FromOldVersion Reason = "FinalizerOfOldVersion"
 )
+
+// ReportDelay returns after what time the event with the reason is sent. A fast provisioner
+// ends the wait before. Every other wait is reported at once, and so is the wait of a claim
+// that existed when the program started.
+func (r Reason) ReportDelay(existedAtStart bool) time.Duration {
+	if r != AwaitsProvisioner || existedAtStart {
+		return 0
+	}
+	return storage.QuietWait
+}
 
 // IsFinal reports whether only a change of the claim can end the wait.
 func (r Reason) IsFinal() bool {

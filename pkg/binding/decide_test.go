@@ -2,6 +2,7 @@ package binding
 
 import (
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +62,19 @@ func TestDecideClaim(t *testing.T) {
 				t.Errorf("DecideClaim(%+v) = %v, want %v", tc.state, got, tc.want)
 			}
 		})
+	}
+}
+
+func TestOnlyNewWaitForProvisionerIsReportedLater(t *testing.T) {
+	for reason, want := range map[Reason]time.Duration{
+		AwaitsProvisioner: storage.QuietWait, NothingFits: 0, AwaitsConsumer: 0, ClassMissing: 0, ProvisionerMissing: 0, VolumeMismatched: 0, VolumeLost: 0,
+	} {
+		if got := reason.ReportDelay(false); got != want {
+			t.Errorf("%s of a new claim is reported after %s, want %s", reason, got, want)
+		}
+		if got := reason.ReportDelay(true); got != 0 {
+			t.Errorf("%s of an old claim is reported after %s, want at once", reason, got)
+		}
 	}
 }
 

@@ -44,6 +44,8 @@ type Controller struct {
 	volumes *pvwriter.Writer
 	index   *binding.Index
 	loop    *controller.Loop
+	// started is when this process began to reconcile claims.
+	started time.Time
 }
 
 // New returns the controller.

@@ -133,7 +133,8 @@ func setMigratedTo(o *observation) *patch.Patch {
 // report sends the event with the reason why a claim waits, or forgets the last event.
 func (c *Controller) report(o *observation, reason binding.Reason) {
 	if event, sent := c.eventFor(o, reason); sent {
-		c.Reporter.Report(o.claim, event)
+		existedAtStart := o.claim.CreationTimestamp.Time.Before(c.started)
+		c.Reporter.ReportAfter(o.claim, event, reason.ReportDelay(existedAtStart))
 		return
 	}
 	c.Reporter.Forget(o.claim.UID)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -44,7 +45,8 @@ type handedOver []string
 
 func (h *handedOver) Enqueue(claim string) { *h = append(*h, claim) }
 
-// newController returns a controller whose caches contain the objects of its API server.
+// newController returns a controller whose caches contain the objects of its API server,
+// which existed when the controller started.
 func newController(t *testing.T, objects ...runtime.Object) (*Controller, *recorder) {
 	t.Helper()
 	client := fake.NewSimpleClientset(objects...)
@@ -58,6 +60,7 @@ func newController(t *testing.T, objects ...runtime.Object) (*Controller, *recor
 		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(events),
 		Observer: &Observer{Caches: caches, Provisioners: plugins, Dynamic: true}, InTree: &handedOver{}, Operations: metrics.NewOperations(),
 	})
+	c.started = time.Now()
 	for _, object := range objects {
 		var informer cache.SharedIndexInformer
 		switch object := object.(type) {

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -14,6 +15,7 @@ import (
 // Watch registers the event handlers, and returns once the index has every volume of
 // the cache and every claim is enqueued.
 func (c *Controller) Watch(ctx context.Context) error {
+	c.started = time.Now()
 	return controller.RegisterHandlers(ctx,
 		controller.EventHandler{Informer: c.Caches.Claims, Handler: controller.OnChange(c.claimChanged, c.claimGone)},
 		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(c.volumeChanged, c.volumeGone)},

@@ -148,6 +148,13 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s: ours %s, upstream %s", d.What, d.Ours, d.Upstream)
 }
 
+// isShortWait reports whether the difference is an event about a wait, which ours sends once
+// the wait takes long: whether it is sent depends on the speed of the machine.
+func (d difference) isShortWait() bool {
+	const waits, calls = " Normal ExternalProvisioning", " Normal Provisioning" + ofProvisioner
+	return d.Ours == absent && strings.HasSuffix(d.What, waits) || strings.HasSuffix(d.What, calls)
+}
+
 // compare returns the differences. An object or an event of only one side is one
 // difference, whatever its fields are.
 func compare(ours, upstream outcome) []difference {
