@@ -221,11 +221,15 @@ func TestDecideVolume(t *testing.T) {
 		"unclaimed volume becomes Available":                 {VolumeState{Claim: storage.ClaimNone}, SetPhaseAvailable},
 		"unclaimed Available volume is left alone":           {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseAvailable}, Leave},
 		"Released volume without claimRef becomes Available": {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseReleased}, SetPhaseAvailable},
-		"volume named by its claim becomes Bound":            {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseAvailable}, SetPhaseBound},
+		"new volume named by its claim wakes the claim":      {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhasePending}, WakeClaim},
+		"free volume named by its claim wakes the claim":     {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseAvailable}, WakeClaim},
+		"Bound volume named by its claim is left alone":      {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseBound}, Leave},
+		"Released volume named by its claim becomes Bound":   {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseReleased}, SetPhaseBound},
+		"Failed volume named by its claim becomes Bound":     {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseFailed}, SetPhaseBound},
 		"unbound claim is woken":                             {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable}, WakeClaim},
 		"different volume mode is reported":                  {VolumeState{Claim: storage.ClaimUnbound, ModesDiffer: true}, ReportMismatch},
 		"claim without its volume name is woken":             {VolumeState{Claim: storage.ClaimLost, Phase: storage.PhaseReleased}, WakeClaim},
-		"bound volume of different mode becomes Bound":       {VolumeState{Claim: storage.ClaimBound, ModesDiffer: true}, SetPhaseBound},
+		"volume of different mode wakes the claim naming it": {VolumeState{Claim: storage.ClaimBound, ModesDiffer: true}, WakeClaim},
 		"unread claim is confirmed":                          {VolumeState{Claim: storage.ClaimUnread, Phase: storage.PhaseBound}, ConfirmClaim},
 		"volume deleted before Bound is confirmed":           {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhaseAvailable, DynamicDelete: true, Deleting: true}, ConfirmClaim},
 		"volume deleted before Bound is released":            {VolumeState{Claim: storage.ClaimUnbound, Phase: storage.PhasePending, DynamicDelete: true, Deleting: true, Confirmed: true}, SetPhaseReleased},
@@ -244,6 +248,18 @@ func TestDecideVolume(t *testing.T) {
 				t.Errorf("DecideVolume(%+v) = %v, want %v", tc.state, got, tc.want)
 			}
 		})
+	}
+}
+
+// A claim that names its volume completes the binding of the volume by itself: the volume's
+// reconciler may wake it.
+func TestClaimSetsPhaseOfItsVolume(t *testing.T) {
+	for s := range claimStates {
+		if s.Volume == BoundToClaim && s.Named && !s.VolumeBound && !s.Provisioning && !s.OldFinalizer && !s.MigratedToWrong {
+			if got := DecideClaim(s).Action; got != SetVolumePhaseBound {
+				t.Errorf("%v in %+v", got, s)
+			}
+		}
 	}
 }
 

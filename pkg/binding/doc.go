@@ -13,7 +13,8 @@
 //
 //	claimRef                                 phase
 //	none, or without UID                     Available
-//	claim with the UID names the volume      Bound
+//	claim with the UID names the volume      Bound, if it was Released or Failed; otherwise the
+//	                                         claim's reconciler sets Bound
 //	claim with the UID is gone (live read)   Released, unless Failed
 //	claim is bound to another volume         Released if dynamic with policy Delete,
 //	                                         otherwise the claimRef is cleared

@@ -88,7 +88,7 @@ func DecideVolume(s VolumeState) VolumeDecision {
 	case storage.ClaimUnbound, storage.ClaimLost:
 		return decideUnbound(s)
 	case storage.ClaimBound:
-		return VolumeDecision{decidePhase(s, storage.PhaseBound, SetPhaseBound), ClaimHere}
+		return VolumeDecision{decideBound(s), ClaimHere}
 	case storage.ClaimElsewhere:
 	}
 	return VolumeDecision{decideElsewhere(s), ClaimElsewhere}
@@ -117,6 +117,18 @@ func decideElsewhere(s VolumeState) VolumeAction {
 		return ConfirmClaim
 	}
 	return ClearClaimRef
+}
+
+// decideBound leaves the phase of a new volume to the claim's reconciler: it sets the phase
+// between two other writes, and one of two writers would be refused. A volume that was
+// released is taken back at once, so that it is not reclaimed.
+func decideBound(s VolumeState) VolumeAction {
+	switch s.Phase {
+	case storage.PhasePending, storage.PhaseAvailable:
+		return WakeClaim
+	case storage.PhaseBound, storage.PhaseReleased, storage.PhaseFailed:
+	}
+	return decidePhase(s, storage.PhaseBound, SetPhaseBound)
 }
 
 func decidePhase(s VolumeState, phase storage.Phase, action VolumeAction) VolumeAction {

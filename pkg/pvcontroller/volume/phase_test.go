@@ -57,11 +57,11 @@ var phaseCases = map[string]struct {
 	"new, no claimRef":              {releasedVolume(retains, createdByPerson, phasePending, unclaimed), nil, v1.VolumeAvailable, ""},
 	"new, no phase":                 {releasedVolume(retains, createdByPerson, inPhase(""), unclaimed), nil, v1.VolumeAvailable, ""},
 	"new, reserved for name":        {releasedVolume(retains, createdByPerson, phasePending, reserved), nil, v1.VolumeAvailable, "claim"},
-	"new, claim names volume":       {releasedVolume(deletes, phasePending), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+	"new, claim names volume":       {releasedVolume(deletes, phasePending), claimOfName("c", "v"), v1.VolumePending, "claim c"},
 	"new, claim never existed":      {releasedVolume(retains, createdByPerson, phasePending), nil, v1.VolumeReleased, "claim c"},
 	"new, claim names no volume":    {releasedVolume(deletes, phasePending), claimOfName("c", ""), v1.VolumePending, "claim c"},
 	"available":                     {releasedVolume(retains, createdByPerson, phaseAvailable, unclaimed), nil, v1.VolumeAvailable, ""},
-	"available, claim names volume": {releasedVolume(retains, createdByPerson, phaseAvailable), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
+	"available, claim names volume": {releasedVolume(retains, createdByPerson, phaseAvailable), claimOfName("c", "v"), v1.VolumeAvailable, "claim c"},
 	"available, claim gone":         {releasedVolume(retains, createdByPerson, phaseAvailable), nil, v1.VolumeReleased, "claim c"},
 	"bound":                         {releasedVolume(deletes, phaseBound), claimOfName("c", "v"), v1.VolumeBound, "claim c"},
 	"bound, claim gone":             {releasedVolume(retains, phaseBound), nil, v1.VolumeReleased, "claim c"},
@@ -104,6 +104,25 @@ func TestVolumePhases(t *testing.T) {
 			}
 			if refers != tc.refers {
 				t.Errorf("it refers to %q, want %q", refers, tc.refers)
+			}
+		})
+	}
+}
+
+// Two writers of one phase would refuse each other: the claim's reconciler binds the pair.
+func TestClaimThatNamesNewVolumeIsWoken(t *testing.T) {
+	for phase, want := range map[v1.PersistentVolumePhase][]string{
+		v1.VolumePending: {"ns/claim"}, v1.VolumeAvailable: {"ns/claim"}, v1.VolumeBound: nil, v1.VolumeReleased: nil,
+	} {
+		t.Run(string(phase), func(t *testing.T) {
+			claim := claimOfName("c", "v")
+			s := newFixture(t, releasedVolume(retains, createdByPerson, inPhase(phase)), claim)
+			s.must(s.Caches.Claims.GetStore().Add(claim))
+			var woken []string
+			s.WakeClaim = func(key string) { woken = append(woken, key) }
+			s.must(s.Reconcile(t.Context(), "v"))
+			if !slices.Equal(woken, want) {
+				t.Errorf("woken: %q, want %q", woken, want)
 			}
 		})
 	}

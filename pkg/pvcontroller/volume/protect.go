@@ -48,15 +48,17 @@ func (c *Controller) Protect(ctx context.Context, name string) error {
 }
 
 // needsNoWrite reports whether Reconcile, according to the caches, has nothing to write to
-// the volume.
+// the volume, and the claim's reconciler does not set the phase Bound.
 func (c *Controller) needsNoWrite(volume *v1.PersistentVolume) bool {
 	if !c.InTree.Metadata(volume).IsEmpty() {
 		return false
 	}
 	claim := c.Caches.Claim(controller.ClaimKey(volume))
-	switch binding.DecideVolume(c.phaseState(observation{volume: volume, claim: claim})).Action {
-	case binding.Leave, binding.WakeClaim, binding.ReportMismatch:
+	switch decision := binding.DecideVolume(c.phaseState(observation{volume: volume, claim: claim})); decision.Action {
+	case binding.Leave, binding.ReportMismatch:
 		return true
+	case binding.WakeClaim:
+		return decision.Reason != binding.ClaimHere
 	default:
 		return false
 	}
