@@ -82,7 +82,10 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	}
 	recorder, stopEvents := tracked.Recorder(ctx, clients.Events, identity.EventSource(driver.Name(), host))
 	defer stopEvents()
-	w := newWiring(o, clients, driver)
+	w, err := newWiring(o, clients, driver)
+	if err != nil {
+		return err
+	}
 	w.recorder, w.counts, w.host, w.end = recorder, counts, host, end
 	w.journalMetrics, w.tracked, w.auditMetrics = journalMetrics, tracked, auditMetrics
 	if err := w.wire(ctx); err != nil {

@@ -65,13 +65,17 @@ func (w *wiring) runOnTerm(watch func(context.Context) error, run func(context.C
 	})
 }
 
-func newWiring(options *options, clients *program.Clients, driver *csi.Driver) *wiring {
+func newWiring(options *options, clients *program.Clients, driver *csi.Driver) (*wiring, error) {
 	names := provisioning.Names{Driver: driver.Name()}
 	if plugin, replaced := migration.New().Plugin(driver.Name()); replaced {
 		names.Migrated, names.PluginOf = []string{plugin}, migration.New().PluginOf
 	}
-	factory, streamed := engine.NewInformers(clients.Objects, names)
-	return &wiring{options: options, clients: clients, driver: driver, names: names, factory: factory, streamed: streamed}
+	client, err := clients.Partial("", names.Rules())
+	if err != nil {
+		return nil, err
+	}
+	factory, streamed := engine.NewInformers(client, names)
+	return &wiring{options: options, clients: clients, driver: driver, names: names, factory: factory, streamed: streamed}, nil
 }
 
 // wire creates the controllers and registers their event handlers.

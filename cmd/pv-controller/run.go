@@ -35,7 +35,11 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err
 	}
-	factory := informers.NewSharedInformerFactory(clients.Objects, 0)
+	partial, err := clients.Partial("", pvcache.Rules())
+	if err != nil {
+		return err
+	}
+	factory := informers.NewSharedInformerFactory(partial, 0)
 	caches, err := pvcache.New(factory)
 	if err == nil {
 		err = o.publishConfig()

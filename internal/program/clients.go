@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/exeunt-io/exeunt/pkg/controller/partial"
 )
 
 // Clients are the API clients of one program. Each has its own rate limit, so that many
@@ -51,13 +53,26 @@ func ClientsOf(client kubernetes.Interface) *Clients {
 // For returns another client with its own rate limit. The purpose ends its user agent, so
 // that the audit log shows which part of the program sent a request.
 func (c *Clients) For(purpose string) (kubernetes.Interface, error) {
-	agent := c.agent
-	if purpose != "" {
-		agent += "-" + purpose
-	}
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(c.Config), agent))
+	client, err := kubernetes.NewForConfig(c.configFor(purpose))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	return client, nil
+}
+
+func (c *Clients) configFor(purpose string) *rest.Config {
+	agent := c.agent
+	if purpose != "" {
+		agent += "-" + purpose
+	}
+	return rest.AddUserAgent(rest.CopyConfig(c.Config), agent)
+}
+
+// Partial returns a client as For does. It decodes of each object only what the rules keep.
+func (c *Clients) Partial(purpose string, rules partial.Rules) (kubernetes.Interface, error) {
+	whole, err := c.For(purpose)
+	if err != nil {
+		return nil, err
+	}
+	return partial.NewClient(c.configFor(purpose), whole, rules)
 }

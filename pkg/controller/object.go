@@ -4,6 +4,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/controller/partial"
 )
 
 // Key returns the namespace/name of an object.
@@ -34,4 +36,9 @@ func TrimNode(object any) (any, error) {
 		return object, nil
 	}
 	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels}}, nil
+}
+
+// NodeRule decodes what [TrimNode] keeps.
+func NodeRule() partial.Rule {
+	return partial.Rule{Fields: partial.Only(v1.Node{}, "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.labels")}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/intern"
+	"github.com/exeunt-io/exeunt/pkg/controller/partial"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -213,6 +214,24 @@ func recycledVolume(object any) ([]string, error) {
 		return []string{volume}, nil
 	}
 	return nil, nil
+}
+
+// Rules return what the informers decode: what their transforms keep.
+func Rules() partial.Rules {
+	rules := PodRules()
+	rules["PersistentVolume"] = partial.Rule{Fields: partial.Except(v1.PersistentVolume{}, "metadata.managedFields")}
+	rules["PersistentVolumeClaim"] = partial.Rule{Fields: partial.Except(v1.PersistentVolumeClaim{}, "metadata.managedFields")}
+	return rules
+}
+
+// PodRules return what is decoded of pods, cached or listed live. The template of an
+// ephemeral volume says no more than that the volume is ephemeral.
+func PodRules() partial.Rules {
+	return partial.Rules{"Pod": {Fields: partial.Only(v1.Pod{},
+		"metadata.namespace", "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.annotations",
+		"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "spec.nodeName", "status.phase", "spec.volumes.name",
+		"spec.volumes.volumeSource.persistentVolumeClaim", "spec.volumes.volumeSource.ephemeral.volumeClaimTemplate.metadata.name",
+	)}}
 }
 
 // trimPod is an informer transform that keeps the claims of a pod, its node and phase,

@@ -1,0 +1,87 @@
+package pvcache
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/exeunt-io/exeunt/internal/fuzzobj"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/partial"
+	"github.com/exeunt-io/exeunt/pkg/controller/partial/partialtest"
+	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
+)
+
+// Informers transform what they decode: the result must not depend on the rules.
+func TestPartialObjectsAreCachedAsWholeOnes(t *testing.T) {
+	random, rules := rand.New(rand.NewPCG(1, 1)), Rules()
+	for range 1000 {
+		data := make([]byte, 200)
+		for i := range data {
+			data[i] = byte(random.Uint32())
+		}
+		dice := fuzzobj.New(data)
+		pod := partialtest.WithManagedFields(dice.Pod("pod"))
+		if random.IntN(2) == 0 {
+			pod.Annotations = map[string]string{plugin.RecyclerAnnotation: "volume", "other": "text"}
+		}
+		same(t, rules, trimPod, pod)
+		claim := dice.Claim("p0")
+		if ephemeral := "pod-scratch"; random.IntN(2) == 0 {
+			claim = dice.Claim(ephemeral)
+		}
+		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pod, v1.SchemeGroupVersion.WithKind("Pod"))}
+		if protection.Uses(partialtest.Decode(t, PodRules(), pod), claim) != protection.Uses(pod, claim) {
+			t.Fatalf("whether pod %v uses claim %v depends on the rules", pod, claim)
+		}
+		same(t, rules, controller.StripManagedFields, partialtest.WithManagedFields(dice.Volume("volume")))
+		same(t, rules, controller.StripManagedFields, partialtest.WithManagedFields(dice.Claim("claim")))
+	}
+}
+
+func same[T runtime.Object](t *testing.T, rules partial.Rules, transform func(any) (any, error), object T) {
+	t.Helper()
+	want, wholeErr := transform(partialtest.Decode(t, nil, object))
+	got, partErr := transform(partialtest.Decode(t, rules, object))
+	if wholeErr != nil || partErr != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("cached %v (%v), want %v (%v)", got, partErr, want, wholeErr)
+	}
+}
+
+func TestPartialPodKeepsItsVersion(t *testing.T) {
+	pod := partialtest.Decode(t, Rules(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bookmark", ResourceVersion: "7"}})
+	if pod.ResourceVersion != "7" {
+		t.Errorf("resource version %q", pod.ResourceVersion)
+	}
+}
+
+func BenchmarkDecodePod(b *testing.B) {
+	pod := partialtest.WithManagedFields(fuzzobj.New(make([]byte, 200)).Pod("pod"))
+	for range 3 {
+		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{
+			Name: "container", Image: "example.com/image:1", Command: []string{"/bin/program", "--flag=1", "--other=2"},
+			Env:          []v1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}, {Name: "C", Value: "3"}},
+			VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "kube-api-access", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}},
+		})
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, v1.ContainerStatus{Name: "container", Image: "example.com/image:1", ImageID: "example.com/image@sha256:0123456789abcdef", ContainerID: "containerd://0123456789abcdef"})
+		pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue}, v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue})
+	}
+	data := partialtest.Encode(b, runtime.ContentTypeProtobuf, pod)
+	for name, rules := range map[string]partial.Rules{"whole": nil, "part": Rules()} {
+		b.Run(name, func(b *testing.B) {
+			decoder := partialtest.Decoder(runtime.ContentTypeProtobuf, rules)
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := runtime.Decode(decoder, data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
