@@ -35,6 +35,9 @@ type Controller struct {
 	pods     *livePods
 	waiting  *waiting.Tracker
 	loop     *controller.Loop
+	// requests has an entry for each request in progress, and bounds their number; nil for
+	// no bound.
+	requests chan struct{}
 }
 
 // New returns the controller.
@@ -43,9 +46,9 @@ func New(config Config) *Controller {
 		caches:   config.Caches,
 		versions: config.Versions,
 		writer:   controller.NewWriter(config.Client, config.Versions),
-		pods:     newLivePods(listPods(config.Client)),
 		waiting:  config.Waiting,
 	}
+	c.pods = newLivePods(c.listPods(config.Client))
 	c.loop = controller.NewLoop("pvcprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
 	return c
 }
@@ -59,10 +62,28 @@ func (c *Controller) Watch(ctx context.Context) error {
 	)
 }
 
-// Run reconciles claims with the given number of workers until the context ends. Watch has
-// succeeded.
-func (c *Controller) Run(ctx context.Context, workers int) {
-	c.loop.Run(ctx, workers)
+// claimsPerRequest is how many claims are reconciled for each request in progress: all
+// claims of a namespace that wait for a list of its pods share one list.
+const claimsPerRequest = 8
+
+// Run reconciles claims until the context ends, and sends so many requests at once. Watch
+// has succeeded.
+func (c *Controller) Run(ctx context.Context, requests int) {
+	c.requests = make(chan struct{}, requests)
+	c.loop.Run(ctx, requests*claimsPerRequest)
+}
+
+// begin waits until a request may be sent, and returns the function that ends it.
+func (c *Controller) begin(ctx context.Context) (end func(), err error) {
+	if c.requests == nil {
+		return func() {}, nil
+	}
+	select {
+	case c.requests <- struct{}{}:
+		return func() { <-c.requests }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // Loops returns the loops, for a simulation that steps them.
@@ -107,7 +128,12 @@ func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClai
 	case protection.KeepClaim, protection.ConfirmClaim:
 		return nil
 	}
-	_, err := c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
+	end, err := c.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	_, err = c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
 	return err
 }
 

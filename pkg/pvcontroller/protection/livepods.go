@@ -84,8 +84,13 @@ func (l *livePods) run(ctx context.Context, namespace string) {
 }
 
 // listPods lists the pods of a namespace from the API server.
-func listPods(client kubernetes.Interface) func(ctx context.Context, namespace string) ([]*v1.Pod, error) {
+func (c *Controller) listPods(client kubernetes.Interface) func(ctx context.Context, namespace string) ([]*v1.Pod, error) {
 	return func(ctx context.Context, namespace string) ([]*v1.Pod, error) {
+		end, err := c.begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
 		found, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("list pods of namespace %s: %w", namespace, err)

@@ -3,12 +3,20 @@ package protection
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 )
 
 // lister answers after a second and remembers when each list started.
@@ -79,5 +87,76 @@ func TestCanceledCallerReturns(t *testing.T) {
 			t.Errorf("List = %v", err)
 		}
 		<-time.After(2 * time.Second) // the list itself goes on
+	})
+}
+
+func TestDeletedClaimsShareLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const claims, requests = 500, 16
+		var objects []runtime.Object
+		for i := range claims {
+			objects = append(objects, claimOf(inDeletion, func(c *v1.PersistentVolumeClaim) {
+				c.Name, c.UID = fmt.Sprint("data-", i), types.UID(fmt.Sprint("uid-", i))
+			}))
+		}
+		client := fake.NewClientset(objects...)
+		caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, l := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions()}), &lister{}
+		c.pods = newLivePods(func(ctx context.Context, namespace string) ([]*v1.Pod, error) {
+			_, err := l.list(ctx, namespace)
+			return nil, err
+		})
+		for _, object := range objects {
+			if err := caches.Claims.GetStore().Add(object); err != nil {
+				t.Fatal(err)
+			}
+			c.loop.Enqueue(controller.Key(object.(*v1.PersistentVolumeClaim)))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		c.Run(ctx, requests)
+		patches := 0
+		for _, action := range client.Actions() {
+			if action.GetVerb() == "patch" {
+				patches++
+			}
+		}
+		if lists := len(l.started); patches != claims || lists > 2*claims/(requests*claimsPerRequest)+2 {
+			t.Errorf("%d claims took %d lists and %d patches", claims, lists, patches)
+		}
+	})
+}
+
+func TestRequestsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Controller{requests: make(chan struct{}, 3)}
+		var callers sync.WaitGroup
+		start := time.Now()
+		for range 9 {
+			callers.Go(func() {
+				end, err := c.begin(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				<-time.After(time.Second)
+				end()
+			})
+		}
+		callers.Wait()
+		if took := time.Since(start); took != 3*time.Second {
+			t.Errorf("9 requests of a second, 3 at once, took %v", took)
+		}
+		for range 3 {
+			_, _ = c.begin(t.Context())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.begin(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a fourth request began: %v", err)
+		}
 	})
 }
