@@ -47,7 +47,7 @@ func (h *handedOver) Enqueue(claim string) { *h = append(*h, claim) }
 
 // newController returns a controller whose caches contain the objects of its API server,
 // which existed when the controller started.
-func newController(t *testing.T, objects ...runtime.Object) (*Controller, *recorder) {
+func newController(t testing.TB, objects ...runtime.Object) (*Controller, *recorder) {
 	t.Helper()
 	client := fake.NewSimpleClientset(objects...)
 	caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
