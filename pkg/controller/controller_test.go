@@ -207,6 +207,26 @@ func TestRepeatedEventIsSentAgainEveryHalfHour(t *testing.T) {
 	})
 }
 
+// Retried after 1, 2, 4 ... seconds, and after five minutes in the end.
+func TestRepeatedFailureIsReportedAtGrowingIntervals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := &timedRecorder{start: time.Now()}
+		reporter := controller.NewReporter(events)
+		busy, gone := controller.WarningEvent("Busy", "no luck"), controller.WarningEvent("Gone", "no luck")
+		for wait := time.Second; time.Since(events.start) < 30*time.Minute; wait = min(2*wait, 5*time.Minute) {
+			reporter.ReportFailure(volume("v", "1"), busy)
+			<-time.After(wait)
+		}
+		reporter.ReportFailure(volume("v", "1"), gone)
+		reporter.ReportFailure(volume("v", "1"), busy)
+		synctest.Wait()
+		want := []string{"0s Busy", "31s Busy", "2m7s Busy", "4m15s Busy", "8m31s Busy", "13m31s Busy", "18m31s Busy", "23m31s Busy", "28m31s Busy", "33m31s Gone", "33m31s Busy"}
+		if !slices.Equal(events.sent, want) {
+			t.Errorf("events %v, want %v", events.sent, want)
+		}
+	})
+}
+
 // Each case does something one second after an event was delayed by two seconds.
 func TestDelayedEvent(t *testing.T) {
 	waiting, failing := controller.NormalEvent("Waiting", "for someone"), controller.WarningEvent("Failing", "no luck")

@@ -38,7 +38,7 @@ type Object interface {
 }
 
 // Reporter sends events. The same event of an object is sent again only after another
-// event of the object, or after repeatInterval.
+// event of the object, or after repeatInterval, a failure sooner.
 type Reporter struct {
 	recorder record.EventRecorder
 
@@ -48,10 +48,11 @@ type Reporter struct {
 	delayed map[types.UID]*delayedReport
 }
 
-// report is an event and when it was sent.
+// report is an event, when it was sent, and the time until it may be sent again.
 type report struct {
 	event Event
 	at    time.Time
+	pause time.Duration
 }
 
 // delayedReport is an event and the timer that sends it.
@@ -63,6 +64,13 @@ type delayedReport struct {
 // repeatInterval is less than the hour after which API servers drop events by default.
 const repeatInterval = 30 * time.Minute
 
+// A failure that repeats is sent again after firstFailurePause, which doubles each time up
+// to lastFailurePause: exeunt why takes a failure of the last ten minutes for current.
+const (
+	firstFailurePause = 30 * time.Second
+	lastFailurePause  = 5 * time.Minute
+)
+
 // NewReporter returns a reporter that sends through the recorder.
 func NewReporter(recorder record.EventRecorder) *Reporter {
 	return &Reporter{recorder: recorder, last: map[types.UID]report{}, delayed: map[types.UID]*delayedReport{}}
@@ -71,11 +79,22 @@ func NewReporter(recorder record.EventRecorder) *Reporter {
 // Report sends the event unless it is the last event of the object and was sent within
 // repeatInterval.
 func (r *Reporter) Report(object Object, event Event) {
+	r.report(object, report{event: event, at: time.Now(), pause: repeatInterval}, repeatInterval)
+}
+
+// ReportFailure sends the event about a failure that is retried. While the same failure
+// repeats, the event is sent again at growing intervals.
+func (r *Reporter) ReportFailure(object Object, event Event) {
+	r.report(object, report{event: event, at: time.Now(), pause: firstFailurePause}, lastFailurePause)
+}
+
+// report sends the event unless it repeats the last one within its pause.
+func (r *Reporter) report(object Object, now report, longest time.Duration) {
 	r.mu.Lock()
-	isNew := r.isNew(object.GetUID(), report{event: event, at: time.Now()})
+	isNew := r.isNew(object.GetUID(), now, longest)
 	r.mu.Unlock()
 	if isNew {
-		r.recorder.Event(object, event.Type, event.Reason, event.Message)
+		r.recorder.Event(object, now.event.Type, now.event.Reason, now.event.Message)
 	}
 }
 
@@ -114,7 +133,7 @@ func (r *Reporter) takeDelayed(uid types.UID, delayed *delayedReport) bool {
 		return false
 	}
 	delete(r.delayed, uid)
-	return r.isNew(uid, report{event: delayed.event, at: time.Now()})
+	return r.isNew(uid, report{event: delayed.event, at: time.Now(), pause: repeatInterval}, repeatInterval)
 }
 
 // Withdraw drops an event of ReportAfter that was not sent yet: its state is over.
@@ -131,11 +150,14 @@ func (r *Reporter) withdraw(uid types.UID) {
 	}
 }
 
-// isNew records the report and returns true, or returns false for a repetition.
-// The caller holds the mutex.
-func (r *Reporter) isNew(uid types.UID, now report) bool {
-	if last := r.last[uid]; last.event == now.event && now.at.Sub(last.at) < repeatInterval {
-		return false
+// isNew records the report and returns true, or returns false for a repetition that comes
+// too early. The caller holds the mutex.
+func (r *Reporter) isNew(uid types.UID, now report, longest time.Duration) bool {
+	if last := r.last[uid]; last.event == now.event {
+		if now.at.Sub(last.at) < last.pause {
+			return false
+		}
+		now.pause = min(2*last.pause, longest)
 	}
 	r.last[uid] = now
 	return true

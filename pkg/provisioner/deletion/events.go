@@ -26,7 +26,7 @@ const (
 func (c *Controller) countFailure(volume *v1.PersistentVolume, err error) error {
 	if !patch.IsStale(err) {
 		c.Metrics.PersistentVolumeDeleteFailedTotal.WithLabelValues(volume.Spec.StorageClassName).Inc()
-		c.Reporter.ReportAlways(volume, controller.WarningEvent(volumeFailedDelete, err.Error()))
+		c.Reporter.ReportFailure(volume, controller.WarningEvent(volumeFailedDelete, err.Error()))
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func (c *Controller) reportSuccess(o *observation) {
 
 // reportFailure returns the error, so that the claim is retried.
 func (c *Controller) reportFailure(o *observation, err error) error {
-	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningFailed, err.Error()))
+	c.Reporter.ReportFailure(o.claim, controller.WarningEvent(provisioningFailed, err.Error()))
 	return err
 }
 
