@@ -150,7 +150,7 @@ func (c *Controller) exists(volume *v1.PersistentVolume) bool {
 }
 
 func (c *Controller) addIndexes() error {
-	err := c.Volumes.AddIndexers(cache.Indexers{byDisk: c.diskKeys})
+	err := c.Volumes.AddIndexers(cache.Indexers{byDisk: controller.BucketIndex(c.diskKeys)})
 	if err != nil || c.Attachments == nil {
 		return err
 	}

@@ -227,9 +227,9 @@ func TestVolumesOnDisk(t *testing.T) {
 		same func(c *Controller) bool
 		want int
 	}{
-		"each volume counts once":               {func(*Controller) bool { return true }, 2},
-		"equal keys are no proof":               {func(*Controller) bool { return false }, 0},
-		"volumes deleted meanwhile are no more": {func(c *Controller) bool { return c.Volumes.GetStore().Replace(nil, "") == nil }, 1},
+		"each volume counts once":                 {func(*Controller) bool { return true }, 2},
+		"equal keys are no proof":                 {func(*Controller) bool { return false }, 0},
+		"a volume deleted meanwhile still counts": {func(c *Controller) bool { return c.Volumes.GetStore().Replace(nil, "") == nil }, 2},
 	} {
 		c := guarded(t, fake.NewClientset(), backend, volume, other)
 		backend.same = func(_, other *v1.PersistentVolume) bool { return other.Name != "" && tc.same(c) }

@@ -23,11 +23,9 @@ func (c *Controller) SameDisk(a, b *v1.PersistentVolume) bool {
 func (c *Controller) VolumesOnDisk(volume *v1.PersistentVolume) []string {
 	var names []string
 	for _, key := range c.Deleter.Keys(volume) {
-		indexed, _ := c.Volumes.GetIndexer().IndexKeys(byDisk, key) // the index exists
-		for _, name := range indexed {
-			other := controller.Lookup[*v1.PersistentVolume](c.Volumes, name)
-			if other != nil && c.SameDisk(volume, other) && !slices.Contains(names, name) {
-				names = append(names, name)
+		for _, other := range controller.FromBucket(c.Volumes, byDisk, key, func(other *v1.PersistentVolume) bool { return c.SameDisk(volume, other) }) {
+			if !slices.Contains(names, other.Name) {
+				names = append(names, other.Name)
 			}
 		}
 	}
@@ -40,10 +38,10 @@ func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
 }
 
 // diskKeys indexes volumes by their disks.
-func (c *Controller) diskKeys(object any) ([]string, error) {
+func (c *Controller) diskKeys(object any) []string {
 	volume, ok := object.(*v1.PersistentVolume)
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	return c.Deleter.Keys(volume), nil
+	return c.Deleter.Keys(volume)
 }

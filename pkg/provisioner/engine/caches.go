@@ -8,14 +8,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/intern"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
 // NewInformers returns informers whose claims and volumes are those of the provisioner
 // only, and a function that reports whether a version of a claim came by the watch.
 func NewInformers(client kubernetes.Interface, names provisioning.Names) (informers.SharedInformerFactory, func(version string) bool) {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(controller.StripManagedFields))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(intern.New().Transform))
 	claims, streamed := provisioning.NewClaims(client, names)
 	factory.InformerFor(&v1.PersistentVolumeClaim{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return claims })
 	factory.InformerFor(&v1.PersistentVolume{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
