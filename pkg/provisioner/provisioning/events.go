@@ -11,6 +11,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Event reasons of csi-provisioner: scripts and alerts match them. The messages keep
@@ -35,8 +36,10 @@ const (
 	bypassForbidden = "Forbidden"
 )
 
+// reportStart reports a call of the driver once it takes long, unless it is withdrawn.
 func (c *Controller) reportStart(o *observation) {
-	c.Reporter.Report(o.claim, controller.NormalEvent(provisioning, fmt.Sprintf("External provisioner is provisioning volume for claim %q", controller.Key(o.claim))))
+	event := controller.NormalEvent(provisioning, fmt.Sprintf("External provisioner is provisioning volume for claim %q", controller.Key(o.claim)))
+	c.Reporter.ReportAfter(o.claim, event, storage.QuietWait)
 }
 
 func (c *Controller) reportSuccess(o *observation) {

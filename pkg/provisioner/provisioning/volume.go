@@ -38,6 +38,7 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 		}
 	})
 	answer, failed := c.Backend.Create(ctx, backend.Call{Request: o.plan.request, Volume: o.plan.volume, Unwanted: s.Want == provision.Unwanted})
+	c.Reporter.Withdraw(o.claim.UID)
 	if failed == nil {
 		failed = c.checkHandle(answer, o)
 	}

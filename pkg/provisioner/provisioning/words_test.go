@@ -31,8 +31,7 @@ var claimEventCases = map[string]struct {
 	act   func(f *flow, o *observation)
 	words []string
 }{
-	"call begins": {(*flow).reportStart, []string{"Normal Provisioning ", `External provisioner is provisioning volume for claim "ns/claim"`}},
-	"recorded":    {(*flow).reportSuccess, []string{"Normal ProvisioningSucceeded ", "Successfully provisioned volume pvc-uid"}},
+	"recorded": {(*flow).reportSuccess, []string{"Normal ProvisioningSucceeded ", "Successfully provisioned volume pvc-uid"}},
 	"driver fails": {func(f *flow, o *observation) { _ = f.reportFailure(o, f.userError(o, errors.New("full"), false)) },
 		[]string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": full`}},
 	"driver refuses": {func(f *flow, o *observation) { _ = f.reportFailure(o, f.userError(o, errors.New("bad"), true)) },

@@ -199,6 +199,12 @@ messages; ` + "`words_test.go`" + ` of each package lists the words. The rest of
 | ` + "`ProvisioningFailed`" + `, no topology fits | "error generating accessibility requirements" | "choose where the volume is to be", then upstream's words for the reason |
 | ` + "`VolumeFailedRecycle`" + `, an old recycler pod exists | "old recycler pod found, will retry later" | event ` + "`RecyclerPod`" + ` with the name of the pod: the pod is removed, and the volume is not Failed |
 
+` + "`ExternalProvisioning` and `Provisioning`" + ` are sent once a claim has waited, or a call of the driver has taken, for two seconds:
+a fast driver costs one event per volume, ` + "`ProvisioningSucceeded`" + `. Upstream sends all three at once. Claims that existed when the
+pv-controller began to lead get ` + "`ExternalProvisioning`" + ` at once. The scenarios do not compare these two where a claim
+is bound before. A failure that repeats with the same text, ` + "`ProvisioningFailed` or `VolumeFailedDelete`" + `, is sent again after
+30 seconds, then at growing intervals of at most 5 minutes; upstream sends it at each try.
+
 The workqueues ` + "`claims`, `volumes`, `pvcprotection` and `pvprotection`" + ` have upstream's names. ` + "`provisioning` and `reclaims`" + `
 exist here only, for in-tree plugins. A volume that is being deleted when its claim is deleted loses pv-protection in the queue
 ` + "`volumes`" + `, in the write that sets Released; ` + "`pvprotection`" + ` counts it while it is bound.

@@ -19,7 +19,7 @@ import (
 // alerts for the upstream sidecar use.
 func TestProvisionerMetricsMatchUpstreamSidecar(t *testing.T) {
 	t.Parallel()
-	s := harness.Own(t, harness.Setup{NoProvisioner: true, DriverFlags: "--faults=../testdata/faults.yaml"})
+	s := harness.Own(t, harness.Setup{NoProvisioner: true, DriverFlags: "--faults=../testdata/slow-faults.yaml"})
 	sidecar := s.StartProvisioner(s.Driver, "provisioner", nil, "--leader-election", "--retry-interval-start=100ms")
 	var events []happened
 	expect := func(object metav1.Object, kind, reason string) {
@@ -35,7 +35,7 @@ func TestProvisionerMetricsMatchUpstreamSidecar(t *testing.T) {
 	volume := s.AwaitBound("claim")
 	s.DeleteVolume(volume.Name)
 	s.DeleteClaim("claim")
-	expect(volume, v1.EventTypeWarning, "VolumeFailedDelete") // see faults.yaml
+	expect(volume, v1.EventTypeWarning, "VolumeFailedDelete") // see slow-faults.yaml
 	s.AwaitVolumeGone(volume.Name)
 	for _, event := range events {
 		expectEvent(s, event)
