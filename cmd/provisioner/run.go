@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,16 +24,10 @@ import (
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
-// gcPercent is the default GOGC. During cache sync the program discards the objects of all
-// other drivers: at Go's default of 100, its peak memory is 12 MB higher.
-const gcPercent = 50
-
 // Run runs the program until the context ends, the driver changes, or another process takes
 // over the journal.
 func (o *options) Run(ctx context.Context) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	program.CollectEarly()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failure atomic.Pointer[error]
