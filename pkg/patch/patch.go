@@ -80,10 +80,11 @@ func (p *Patch) append(op, path string, value any) *Patch {
 	return p
 }
 
+// escaper has a table of 6 KB, which is built once.
+var escaper = strings.NewReplacer("~", "~0", "/", "~1")
+
 // Escape escapes a map key as a step of a JSON pointer (RFC 6901).
-func Escape(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}
+func Escape(key string) string { return escaper.Replace(key) }
 
 // IsStale reports whether a write failed because the object has changed: a failed test of a
 // JSON patch, or a resourceVersion conflict.
