@@ -179,14 +179,32 @@ const (
 	FromOldVersion Reason = "FinalizerOfOldVersion"
 )
 
-// ReportDelay returns after what time the event with the reason is sent. A fast provisioner
-// ends the wait before. Every other wait is reported at once, and so is the wait of a claim
-// that existed when the program started.
-func (r Reason) ReportDelay(existedAtStart bool) time.Duration {
-	if r != AwaitsProvisioner || existedAtStart {
+// Waiting is what decides when the wait of a claim is reported.
+type Waiting struct {
+	// ExistedAtStart: the claim existed when the program started, and may have waited for long.
+	ExistedAtStart bool
+	// Waited is how long the program has seen the claim wait.
+	Waited time.Duration
+	// Served: the provisioner has served another claim within storage.QuietWait.
+	Served bool
+}
+
+// LongWait is how long a claim waits behind other claims until its wait is reported, although
+// its provisioner serves them.
+const LongWait = 30 * time.Second
+
+// ReportDelay returns after what time to ask again, 0 if the event with the reason is due. A
+// fast provisioner ends the wait before. Every other wait is reported at once.
+func (r Reason) ReportDelay(w Waiting) time.Duration {
+	switch {
+	case r != AwaitsProvisioner, w.ExistedAtStart, w.Waited >= LongWait:
 		return 0
+	case w.Waited < storage.QuietWait:
+		return storage.QuietWait - w.Waited
+	case w.Served:
+		return storage.QuietWait
 	}
-	return storage.QuietWait
+	return 0
 }
 
 // IsFinal reports whether only a change of the claim can end the wait.

@@ -65,16 +65,30 @@ func TestDecideClaim(t *testing.T) {
 	}
 }
 
-func TestOnlyNewWaitForProvisionerIsReportedLater(t *testing.T) {
-	for reason, want := range map[Reason]time.Duration{
-		AwaitsProvisioner: storage.QuietWait, NothingFits: 0, AwaitsConsumer: 0, ClassMissing: 0, ProvisionerMissing: 0, VolumeMismatched: 0, VolumeLost: 0,
+func TestReportDelay(t *testing.T) {
+	const second = time.Second
+	for name, tc := range map[string]struct {
+		wait Waiting
+		want time.Duration
+	}{
+		"begins to wait":                  {Waiting{}, 2 * second},
+		"has waited for a second":         {Waiting{Waited: second}, second},
+		"has waited for two seconds":      {Waiting{Waited: 2 * second}, 0},
+		"others are served":               {Waiting{Waited: 2 * second, Served: true}, 2 * second},
+		"others are served for too long":  {Waiting{Waited: 30 * second, Served: true}, 0},
+		"existed at the start":            {Waiting{ExistedAtStart: true}, 0},
+		"existed at start, others served": {Waiting{ExistedAtStart: true, Served: true}, 0},
 	} {
-		if got := reason.ReportDelay(false); got != want {
-			t.Errorf("%s of a new claim is reported after %s, want %s", reason, got, want)
-		}
-		if got := reason.ReportDelay(true); got != 0 {
-			t.Errorf("%s of an old claim is reported after %s, want at once", reason, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := AwaitsProvisioner.ReportDelay(tc.wait); got != tc.want {
+				t.Errorf("ReportDelay(%+v) = %s, want %s", tc.wait, got, tc.want)
+			}
+			for _, other := range []Reason{NothingFits, AwaitsConsumer, ClassMissing, ProvisionerMissing, VolumeMismatched, VolumeLost} {
+				if got := other.ReportDelay(tc.wait); got != 0 {
+					t.Errorf("%s: ReportDelay(%+v) = %s, want 0", other, tc.wait, got)
+				}
+			}
+		})
 	}
 }
 

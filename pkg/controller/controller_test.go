@@ -263,6 +263,36 @@ func TestDelayedEvent(t *testing.T) {
 	}
 }
 
+func TestDelayedEventIsSentWhenDue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		withdrawnAfter time.Duration
+		want           []string
+	}{
+		"due after three waits": {time.Hour, []string{"6s Waiting"}},
+		"withdrawn before":      {5 * time.Second, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				events := &timedRecorder{start: time.Now()}
+				reporter := controller.NewReporter(events)
+				reporter.ReportWhen(volume("v", "1"), controller.NormalEvent("Waiting", "for someone"), func(waited time.Duration) time.Duration {
+					if waited >= 6*time.Second {
+						return 0
+					}
+					return 2 * time.Second
+				})
+				<-time.After(tc.withdrawnAfter)
+				reporter.Withdraw("uid-1")
+				<-time.After(time.Hour)
+				synctest.Wait()
+				if !slices.Equal(events.sent, tc.want) {
+					t.Errorf("events %v, want %v", events.sent, tc.want)
+				}
+			})
+		})
+	}
+}
+
 func TestDelayedEventIsSentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := &timedRecorder{start: time.Now()}

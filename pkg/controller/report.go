@@ -101,14 +101,20 @@ func (r *Reporter) report(object Object, now report, longest time.Duration) {
 // ReportAfter reports the event after the delay, unless the event is withdrawn or replaced
 // before. It replaces another delayed event of the object; the same event keeps its time.
 func (r *Reporter) ReportAfter(object Object, event Event, delay time.Duration) {
+	r.ReportWhen(object, event, func(waited time.Duration) time.Duration { return delay - waited })
+}
+
+// ReportWhen is ReportAfter with a delay that may change: due returns after what time to ask
+// again, and 0 or less if the event is due. It gets the time since the first call.
+func (r *Reporter) ReportWhen(object Object, event Event, due func(waited time.Duration) time.Duration) {
+	delay, uid, began := due(0), object.GetUID(), time.Now()
 	if delay <= 0 {
-		r.Withdraw(object.GetUID())
+		r.Withdraw(uid)
 		r.Report(object, event)
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	uid := object.GetUID()
 	if before := r.delayed[uid]; before != nil {
 		if before.event == event {
 			return
@@ -117,11 +123,22 @@ func (r *Reporter) ReportAfter(object Object, event Event, delay time.Duration) 
 	}
 	delayed := &delayedReport{event: event}
 	delayed.timer = time.AfterFunc(delay, func() {
-		if r.takeDelayed(uid, delayed) {
+		if again := due(time.Since(began)); again > 0 {
+			r.delayAgain(uid, delayed, again)
+		} else if r.takeDelayed(uid, delayed) {
 			r.recorder.Event(object, event.Type, event.Reason, event.Message)
 		}
 	})
 	r.delayed[uid] = delayed
+}
+
+// delayAgain starts the timer again, unless the event was withdrawn or replaced.
+func (r *Reporter) delayAgain(uid types.UID, delayed *delayedReport, delay time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.delayed[uid] == delayed {
+		delayed.timer.Reset(delay)
+	}
 }
 
 // takeDelayed returns whether the delayed event is to be sent: neither withdrawn nor replaced,

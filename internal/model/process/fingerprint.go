@@ -25,6 +25,7 @@ var ages = []time.Duration{time.Minute, 10 * time.Minute, time.Hour}
 var forgotten = map[string]bool{
 	"provisioning.claimRecord.volumeEvents": true,
 	"claim.Controller.started":              true,
+	"claim.Controller.served":               true,
 }
 
 // skipped are the packages whose values are no memory: clients, caches, locks, metrics.

@@ -46,6 +46,7 @@ type Controller struct {
 	loop    *controller.Loop
 	// started is when this process began to reconcile claims.
 	started time.Time
+	served  served
 }
 
 // New returns the controller.

@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,6 +34,9 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 	case binding.CompleteBinding:
 		return c.writeClaim(ctx, o, patch.ForVersion(o.claim).Annotate(o.claim, map[string]string{storage.AnnBindCompleted: yes}))
 	case binding.SetStatusBound:
+		if o.state.Requested {
+			c.served.add(o.provisioner)
+		}
 		return c.writeStatus(ctx, o, binding.BoundStatus(o.claim, o.volume))
 	case binding.SetStatusPending:
 		return c.writeStatus(ctx, o, binding.StatusWithoutVolume(o.claim, v1.ClaimPending))
@@ -134,7 +138,9 @@ func setMigratedTo(o *observation) *patch.Patch {
 func (c *Controller) report(o *observation, reason binding.Reason) {
 	if event, sent := c.eventFor(o, reason); sent {
 		existedAtStart := o.claim.CreationTimestamp.Time.Before(c.started)
-		c.Reporter.ReportAfter(o.claim, event, reason.ReportDelay(existedAtStart))
+		c.Reporter.ReportWhen(o.claim, event, func(waited time.Duration) time.Duration {
+			return reason.ReportDelay(binding.Waiting{ExistedAtStart: existedAtStart, Waited: waited, Served: c.served.lately(o.provisioner)})
+		})
 		return
 	}
 	c.Reporter.Forget(o.claim.UID)

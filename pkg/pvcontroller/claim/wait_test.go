@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // created sets the creation time of the claim, relative to the start of the controller.
@@ -47,6 +49,58 @@ func TestLongWaitForProvisionerIsReported(t *testing.T) {
 					t.Errorf("events %q after a second, %q in the end, want %q, %q", early, events.events, tc.early, tc.want)
 				}
 			})
+		})
+	}
+}
+
+// The provisioner is busy, not missing: only a wait of half a minute is reported.
+func TestWaitBehindServedClaimsIsReportedLate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		served time.Duration // how long another claim is bound each second
+		want   time.Duration
+	}{
+		"none":                   {0, 2 * time.Second},
+		"for ten seconds":        {10 * time.Second, 12 * time.Second},
+		"for more than a minute": {time.Minute, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, events := newController(t, pendingClaim(ofClass("class"), created(0)), class("example.com/driver", immediate))
+				defer shutDown(c)
+				reconcile(t, c)
+				start, reported := time.Now(), time.Duration(0)
+				for time.Since(start) < 2*time.Minute {
+					if time.Since(start) < tc.served {
+						c.served.add("example.com/driver")
+					}
+					<-time.After(time.Second)
+					if synctest.Wait(); reported == 0 && len(events.events) > 0 {
+						reported = time.Since(start)
+					}
+				}
+				if reported != tc.want || len(events.events) != 1 {
+					t.Errorf("reported after %s, events %q, want after %s", reported, events.events, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// A claim that the provisioner served counts, another one does not.
+func TestBoundClaimOfProvisionerCounts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claim *v1.PersistentVolumeClaim
+		want  bool
+	}{
+		"requested":     {pendingClaim(ofClass("class"), annotated(storage.AnnStorageProvisioner, "example.com/driver")), true},
+		"not requested": {pendingClaim(ofClass("class")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := newController(t, tc.claim, class("example.com/driver", immediate), free("v", "1", inClass("class"), referringTo("claim", "claim")))
+			reconcile(t, c)
+			if got := c.served.lately("example.com/driver"); got != tc.want || c.served.lately("example.com/other") {
+				t.Errorf("served lately: %v, want %v", got, tc.want)
+			}
 		})
 	}
 }

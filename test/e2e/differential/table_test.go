@@ -200,9 +200,10 @@ messages; ` + "`words_test.go`" + ` of each package lists the words. The rest of
 | ` + "`VolumeFailedRecycle`" + `, an old recycler pod exists | "old recycler pod found, will retry later" | event ` + "`RecyclerPod`" + ` with the name of the pod: the pod is removed, and the volume is not Failed |
 
 ` + "`ExternalProvisioning` and `Provisioning`" + ` are sent once a claim has waited, or a call of the driver has taken, for two seconds:
-a fast driver costs one event per volume, ` + "`ProvisioningSucceeded`" + `. Upstream sends all three at once. Claims that existed when the
-pv-controller began to lead get ` + "`ExternalProvisioning`" + ` at once. The scenarios do not compare these two where a claim
-is bound before. A failure that repeats with the same text, ` + "`ProvisioningFailed` or `VolumeFailedDelete`" + `, is sent again after
+a fast driver costs one event per volume, ` + "`ProvisioningSucceeded`" + `. Upstream sends all three at once. While a provisioner serves
+other claims, a claim that waits is reported after half a minute. Claims that existed when the pv-controller began to lead get
+` + "`ExternalProvisioning`" + ` at once. The scenarios do not compare these two where a claim is bound before. A failure that repeats
+with the same text, ` + "`ProvisioningFailed` or `VolumeFailedDelete`" + `, is sent again after
 30 seconds, then at growing intervals of at most 5 minutes; upstream sends it at each try.
 
 The workqueues ` + "`claims`, `volumes`, `pvcprotection` and `pvprotection`" + ` have upstream's names. ` + "`provisioning` and `reclaims`" + `
