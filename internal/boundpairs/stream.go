@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 // message is an API object in the encoding of the API server.
 type message interface {
-	metav1.Object
-	runtime.Object
+	controller.Object
 	Marshal() ([]byte, error)
 	Unmarshal(data []byte) error
 }
@@ -53,8 +54,13 @@ func Volumes(pairs int, driver func(number int) string) cache.ListerWatcher {
 	return stream(pairs, &v1.PersistentVolume{}, func(number int) runtime.Object { return DecodedVolume(number, driver(number)) })
 }
 
+// None streams no objects to an informer of the type.
+func None(empty controller.Object) cache.ListerWatcher {
+	return stream(0, empty, nil)
+}
+
 // stream returns a source that sends the objects as the first events of a watch.
-func stream(pairs int, bookmark message, object func(number int) runtime.Object) cache.ListerWatcher {
+func stream(pairs int, bookmark controller.Object, object func(number int) runtime.Object) cache.ListerWatcher {
 	bookmark.SetResourceVersion("9000000")
 	bookmark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	return &cache.ListWatch{
