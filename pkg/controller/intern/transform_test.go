@@ -42,49 +42,52 @@ func inZone(zone string) *v1.VolumeNodeAffinity {
 	}}}}
 }
 
-// volumes are volumes that differ from the others in parts that could be shared.
+// volumeChanges change the parts of a volume that could be shared.
+var volumeChanges = []func(*v1.PersistentVolume){
+	func(v *v1.PersistentVolume) { v.Annotations = map[string]string{} },
+	func(v *v1.PersistentVolume) { v.Annotations = map[string]string{"ab": "c"} },
+	func(v *v1.PersistentVolume) { v.Annotations = map[string]string{"a": "bc"} },
+	func(v *v1.PersistentVolume) { v.Labels = map[string]string{"a": "", "b": "c"} },
+	func(v *v1.PersistentVolume) { v.Labels = map[string]string{"a": "b", "": "c"} },
+	func(v *v1.PersistentVolume) { v.Finalizers = []string{} },
+	func(v *v1.PersistentVolume) { v.Finalizers = []string{"ab", "c"} },
+	func(v *v1.PersistentVolume) { v.Finalizers = []string{"a", "bc"} },
+	func(v *v1.PersistentVolume) { v.Spec.MountOptions = []string{"bc", "a"} },
+	func(v *v1.PersistentVolume) {
+		v.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany, v1.ReadWriteOnce}
+	},
+	func(v *v1.PersistentVolume) { v.Spec.Capacity = v1.ResourceList{} },
+	func(v *v1.PersistentVolume) {
+		v.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1G")}
+	},
+	func(v *v1.PersistentVolume) {
+		v.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1500m")}
+	},
+	func(v *v1.PersistentVolume) { v.Spec.VolumeMode = ptr.To(v1.PersistentVolumeBlock) },
+	func(v *v1.PersistentVolume) { v.Spec.VolumeMode = nil },
+	func(v *v1.PersistentVolume) { v.Spec.VolumeAttributesClassName = ptr.To("gold") },
+	func(v *v1.PersistentVolume) { v.Spec.VolumeAttributesClassName = ptr.To("") },
+	func(v *v1.PersistentVolume) { v.Spec.NodeAffinity = inZone("a") },
+	func(v *v1.PersistentVolume) { v.Spec.NodeAffinity = inZone("b") },
+	func(v *v1.PersistentVolume) { v.Spec.NodeAffinity = &v1.VolumeNodeAffinity{} },
+	func(v *v1.PersistentVolume) { v.Spec.ClaimRef = nil },
+	func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID = "another" },
+	func(v *v1.PersistentVolume) { v.Spec.CSI = nil },
+	func(v *v1.PersistentVolume) {
+		v.Spec.CSI.NodeStageSecretRef, v.Spec.CSI.NodePublishSecretRef = secret("a"), secret("b")
+	},
+	func(v *v1.PersistentVolume) {
+		v.OwnerReferences = []metav1.OwnerReference{{Kind: "Set", UID: "1", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false)}, {}}
+	},
+}
+
+// volumes are equal volumes, and volumes that differ from the others.
 func volumes() []*v1.PersistentVolume {
 	result := []*v1.PersistentVolume{{}}
 	for number := range 20 {
 		result = append(result, volume(number))
 	}
-	for _, change := range []func(*v1.PersistentVolume){
-		func(v *v1.PersistentVolume) { v.Annotations = map[string]string{} },
-		func(v *v1.PersistentVolume) { v.Annotations = map[string]string{"ab": "c"} },
-		func(v *v1.PersistentVolume) { v.Annotations = map[string]string{"a": "bc"} },
-		func(v *v1.PersistentVolume) { v.Labels = map[string]string{"a": "", "b": "c"} },
-		func(v *v1.PersistentVolume) { v.Labels = map[string]string{"a": "b", "": "c"} },
-		func(v *v1.PersistentVolume) { v.Finalizers = []string{} },
-		func(v *v1.PersistentVolume) { v.Finalizers = []string{"ab", "c"} },
-		func(v *v1.PersistentVolume) { v.Finalizers = []string{"a", "bc"} },
-		func(v *v1.PersistentVolume) { v.Spec.MountOptions = []string{"bc", "a"} },
-		func(v *v1.PersistentVolume) {
-			v.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany, v1.ReadWriteOnce}
-		},
-		func(v *v1.PersistentVolume) { v.Spec.Capacity = v1.ResourceList{} },
-		func(v *v1.PersistentVolume) {
-			v.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1G")}
-		},
-		func(v *v1.PersistentVolume) {
-			v.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1500m")}
-		},
-		func(v *v1.PersistentVolume) { v.Spec.VolumeMode = ptr.To(v1.PersistentVolumeBlock) },
-		func(v *v1.PersistentVolume) { v.Spec.VolumeMode = nil },
-		func(v *v1.PersistentVolume) { v.Spec.VolumeAttributesClassName = ptr.To("gold") },
-		func(v *v1.PersistentVolume) { v.Spec.VolumeAttributesClassName = ptr.To("") },
-		func(v *v1.PersistentVolume) { v.Spec.NodeAffinity = inZone("a") },
-		func(v *v1.PersistentVolume) { v.Spec.NodeAffinity = inZone("b") },
-		func(v *v1.PersistentVolume) { v.Spec.NodeAffinity = &v1.VolumeNodeAffinity{} },
-		func(v *v1.PersistentVolume) { v.Spec.ClaimRef = nil },
-		func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID = "another" },
-		func(v *v1.PersistentVolume) { v.Spec.CSI = nil },
-		func(v *v1.PersistentVolume) {
-			v.Spec.CSI.NodeStageSecretRef, v.Spec.CSI.NodePublishSecretRef = secret("a"), secret("b")
-		},
-		func(v *v1.PersistentVolume) {
-			v.OwnerReferences = []metav1.OwnerReference{{Kind: "Set", UID: "1", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false)}, {}}
-		},
-	} {
+	for _, change := range volumeChanges {
 		result = append(result, volume(len(result), change), volume(len(result), change))
 	}
 	return result
