@@ -133,6 +133,9 @@ func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClai
 		return err
 	}
 	defer end()
+	if action == protection.UnprotectClaim && usedByAny(c.caches.PodsOf(controller.Key(claim)), claim) {
+		return controller.ErrStaleCache // the pod came while this write waited for its turn
+	}
 	_, err = c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
 	return err
 }

@@ -160,3 +160,37 @@ func TestRequestsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+func TestPodThatComesBeforeTheWriteKeepsClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		claim := claimOf(inDeletion)
+		client := fake.NewClientset(claim)
+		caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions()})
+		c.pods = newLivePods((&lister{}).list)
+		c.requests = make(chan struct{}, 1)
+		if err := caches.Claims.GetStore().Add(claim); err != nil {
+			t.Fatal(err)
+		}
+		end, err := c.begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		go func() { ended <- c.Reconcile(t.Context(), controller.Key(claim)) }()
+		<-time.After(time.Minute) // the list has ended, and the write waits
+		if err := caches.Pods.GetStore().Add(podOf("web")); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		if err := <-ended; !errors.Is(err, controller.ErrStaleCache) || len(client.Actions()) > 0 {
+			t.Errorf("%v after %v, want no write", err, client.Actions())
+		}
+		stopped, stop := context.WithCancel(t.Context())
+		stop()
+		c.loop.Run(stopped, 1)
+	})
+}
