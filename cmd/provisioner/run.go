@@ -81,6 +81,11 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	}
 	w.recorder, w.counts, w.host, w.end = recorder, counts, host, end
 	w.journalMetrics, w.tracked, w.auditMetrics = journalMetrics, tracked, auditMetrics
+	return w.wireAndRun(ctx, watchdog)
+}
+
+// wireAndRun creates the controllers and runs them until the context ends.
+func (w *wiring) wireAndRun(ctx context.Context, watchdog *leaderelection.HealthzAdaptor) error {
 	if err := w.wire(ctx); err != nil {
 		return unlessStopped(ctx, err)
 	}

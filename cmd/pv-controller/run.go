@@ -36,12 +36,7 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err
 	}
-	partial, err := clients.Partial("", pvcache.Rules())
-	if err != nil {
-		return err
-	}
-	factory := informers.NewSharedInformerFactory(partial, 0)
-	caches, err := pvcache.New(factory)
+	factory, caches, err := newCaches(clients)
 	if err == nil {
 		err = o.publishConfig()
 	}
@@ -74,6 +69,17 @@ func (o *options) Run(ctx context.Context) error {
 	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error {
 		return controllers.lead(ctx, o, caches)
 	})
+}
+
+// newCaches returns the informers, which decode only what the caches keep.
+func newCaches(clients *program.Clients) (informers.SharedInformerFactory, *pvcache.Caches, error) {
+	partial, err := clients.Partial("", pvcache.Rules())
+	if err != nil {
+		return nil, nil, err
+	}
+	factory := informers.NewSharedInformerFactory(partial, 0)
+	caches, err := pvcache.New(factory)
+	return factory, caches, err
 }
 
 // lead registers event handlers and metrics, and runs the controllers.

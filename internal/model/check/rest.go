@@ -66,7 +66,7 @@ func (r *rest) volume(volume *v1.PersistentVolume) {
 		r.deletedVolume(volume, relation, claim)
 	case isDelete(volume) && !r.isRefused(volume) && isOver(relation, storage.HasProvisioner(volume)):
 		r.report.add(Unreclaimed, nameOfVolume(volume), "has the policy Delete in phase %s and still exists (claim %s)", volume.Status.Phase, relation)
-	case !finalizer.Has(volume.Finalizers, finalizer.VolumeProtection) && !isReclaiming(volume):
+	case !isProtected(volume):
 		r.report.add(Unprotected, nameOfVolume(volume), "has no finalizer pv-protection")
 	}
 	r.phase(volume, relation)
@@ -100,10 +100,11 @@ func isOver(relation storage.ClaimRelation, dynamic bool) bool {
 	return relation == storage.ClaimGone || relation == storage.ClaimElsewhere && dynamic
 }
 
-// isReclaiming reports whether the finalizer of the provisioner keeps a volume that is
-// released, so that it needs no pv-protection.
-func isReclaiming(volume *v1.PersistentVolume) bool {
-	return storage.PhaseOf(volume.Status.Phase).Released() && isDelete(volume) && finalizer.Has(volume.Finalizers, finalizer.External)
+// isProtected reports whether pv-protection keeps the volume, or the finalizer of the
+// provisioner that is about to delete it.
+func isProtected(volume *v1.PersistentVolume) bool {
+	return finalizer.Has(volume.Finalizers, finalizer.VolumeProtection) ||
+		storage.PhaseOf(volume.Status.Phase).Released() && isDelete(volume) && finalizer.Has(volume.Finalizers, finalizer.External)
 }
 
 // firstOfOurs returns the first finalizer of this project in the list, "" for none.

@@ -34,10 +34,7 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 	case binding.CompleteBinding:
 		return c.writeClaim(ctx, o, patch.ForVersion(o.claim).Annotate(o.claim, map[string]string{storage.AnnBindCompleted: yes}))
 	case binding.SetStatusBound:
-		if o.state.Requested {
-			c.served.add(o.provisioner)
-		}
-		return c.writeStatus(ctx, o, binding.BoundStatus(o.claim, o.volume))
+		return c.setStatusBound(ctx, o)
 	case binding.SetStatusPending:
 		return c.writeStatus(ctx, o, binding.StatusWithoutVolume(o.claim, v1.ClaimPending))
 	case binding.SetStatusLost:
@@ -57,6 +54,14 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 	default: // Wait
 	}
 	return nil, nil
+}
+
+// setStatusBound ends the binding of the claim: its provisioner has served it.
+func (c *Controller) setStatusBound(ctx context.Context, o *observation) (*observation, error) {
+	if o.state.Requested {
+		c.served.add(o.provisioner)
+	}
+	return c.writeStatus(ctx, o, binding.BoundStatus(o.claim, o.volume))
 }
 
 // assignClass sets the default class, and counts the attempt.

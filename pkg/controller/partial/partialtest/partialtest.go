@@ -52,7 +52,7 @@ func WithManagedFields[T metav1.Object](object T) T {
 	var managed []metav1.ManagedFieldsEntry
 	for _, manager := range []string{"csi-provisioner", "kube-controller-manager", "pv-controller", "kubectl"} {
 		managed = append(managed, metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 		})
 	}
 	object.SetManagedFields(managed)
