@@ -31,6 +31,11 @@ func cached(finalizers ...finalizer.Name) *v1.PersistentVolume {
 	return volume
 }
 
+func wasBound(volume *v1.PersistentVolume) *v1.PersistentVolume {
+	volume.Status.Phase = v1.VolumeBound
+	return volume
+}
+
 func setClaimRef(t *testing.T, w *pvwriter.Writer, volume *v1.PersistentVolume) error {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "uid-2"}}
 	_, err := w.SetClaimRef(t.Context(), volume, claim, pvwriter.ChosenByPerson)
@@ -96,7 +101,8 @@ func TestWriteOfChangedVolumeIsRefused(t *testing.T) {
 		"remove in-tree finalizer":  {setMetadata(plugin.MetadataChange{RemoveInTree: true}), cached(inTree), []string{"another UID", "new version"}},
 		"remove external finalizer": {setMetadata(plugin.MetadataChange{RemoveExternal: true}), cached(external), []string{"another UID", "new version"}},
 		"reclaimed":                 {removeReclaimFinalizers, cached(inTree), []string{"another UID"}},
-		"set phase Released":        {setPhase(released), cached(), []string{"another UID", "another phase", "another claim"}},
+		"set phase Released":        {setPhase(released), wasBound(cached()), []string{"another UID", "another phase", "another claim"}},
+		"release, never Bound":      {setPhase(released), cached(), []string{"another UID", "another phase", "new version"}},
 		"set phase Bound":           {setPhase(pvwriter.PhaseChange{Phase: v1.VolumeBound}), cached(), []string{"another UID", "another phase", "new version"}},
 		"add protection":            {addProtection, cached(external), []string{"another UID", "another phase"}},
 		"remove protection, volume kept by its driver":    {removeProtection, cached(protected, external), []string{"another UID", "another phase"}},

@@ -19,12 +19,13 @@ type PhaseChange struct {
 }
 
 // SetPhase writes status.phase and status.message. The write fails as stale if phase,
-// claim or finalizers changed meanwhile, and for the phase Bound if anything did: a volume that a
-// user deletes meanwhile could get no finalizer any more, and its data would leak.
+// claim or finalizers changed meanwhile. For the phase Bound, and for Released of a volume that
+// was never Bound, it fails if anything changed: a volume that a user deletes meanwhile could
+// get no finalizer any more, and its data would leak.
 func (w *Writer) SetPhase(ctx context.Context, volume *v1.PersistentVolume, phase PhaseChange) (*v1.PersistentVolume, error) {
 	change := controller.RequirePhase(patch.For(volume), volume)
 	switch ref := volume.Spec.ClaimRef; {
-	case ref == nil, phase.Phase == v1.VolumeBound:
+	case ref == nil, phase.Phase == v1.VolumeBound, phase.Phase == v1.VolumeReleased && volume.Status.Phase != v1.VolumeBound:
 		change.Test("/metadata/resourceVersion", volume.ResourceVersion)
 	case ref.UID != "":
 		change.Test("/spec/claimRef/uid", string(ref.UID))

@@ -13,15 +13,19 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
 )
 
-// TestVolumeChangedMeanwhileDoesNotBecomeBound: a user may have deleted the volume, and nothing
-// could keep its data any more.
-func TestVolumeChangedMeanwhileDoesNotBecomeBound(t *testing.T) {
+// TestDeletedVolumeGetsNoPhaseThatHasItReclaimed: a user may have deleted the volume
+// meanwhile, and nothing could keep it any more until its data is gone.
+func TestDeletedVolumeGetsNoPhaseThatHasItReclaimed(t *testing.T) {
 	volume := &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "disk", UID: "uid-1", ResourceVersion: "7"},
 		Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "shop", Name: "data", UID: "uid-2"}},
-		Status:     v1.PersistentVolumeStatus{Phase: v1.VolumeAvailable},
 	}
-	for phase, want := range map[v1.PersistentVolumePhase]bool{v1.VolumeBound: true, v1.VolumeReleased: false} {
+	for change, want := range map[[2]v1.PersistentVolumePhase]bool{
+		{v1.VolumeAvailable, v1.VolumeBound}: true, {v1.VolumeAvailable, v1.VolumeReleased}: true, {v1.VolumePending, v1.VolumeReleased}: true,
+		{v1.VolumeBound, v1.VolumeReleased}: false,
+	} {
+		phase := change[1]
+		volume.Status.Phase = change[0]
 		client := fake.NewClientset(volume)
 		if _, err := pvwriter.New(client, controller.NewVersions()).SetPhase(t.Context(), volume, pvwriter.PhaseChange{Phase: phase}); err != nil {
 			t.Fatal(err)
@@ -33,7 +37,7 @@ func TestVolumeChangedMeanwhileDoesNotBecomeBound(t *testing.T) {
 			}
 		}
 		if tested := strings.Contains(body, `"/metadata/resourceVersion","value":"7"`); tested != want {
-			t.Errorf("phase %s: the patch tests the version: %v, want %v: %s", phase, tested, want, body)
+			t.Errorf("phases %s: the patch tests the version: %v, want %v: %s", change, tested, want, body)
 		}
 	}
 }
