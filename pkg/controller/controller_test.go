@@ -312,10 +312,14 @@ func TestDelayedEventIsSentOnce(t *testing.T) {
 type timedRecorder struct {
 	record.EventRecorder
 	start time.Time
-	sent  []string
+
+	mu   sync.Mutex
+	sent []string
 }
 
 func (r *timedRecorder) Event(_ runtime.Object, _, reason, _ string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.sent = append(r.sent, time.Since(r.start).String()+" "+reason)
 }
 

@@ -174,7 +174,7 @@ func TestVolumeWithRefusedRecordIsDiscarded(t *testing.T) {
 			f, d := newDirectoryFlow(t)
 			f.DiscardRefused = true
 			refusing := true
-			f.client.PrependReactor("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			f.react("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return refusing, nil, apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(), "pvc-uid", nil)
 			})
 			if !alive {

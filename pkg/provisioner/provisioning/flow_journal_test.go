@@ -199,10 +199,10 @@ func TestRecordedVolumeWithOtherHandleIsNotDiscarded(t *testing.T) {
 		ClaimRef:               &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"},
 		PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: csimock.DefaultName, VolumeHandle: "spelled/otherwise"}},
 	}}
-	f.client.PrependReactor("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+	f.react("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewAlreadyExists(v1.Resource("persistentvolumes"), own.Name)
 	})
-	f.client.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, own, nil })
+	f.react("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, own, nil })
 	f.reconcile(false)
 	f.expect(1, 0, 1, 0)
 	if events := f.takeEvents(); !strings.Contains(events, "left alone") {
@@ -229,7 +229,7 @@ func TestCallWaitsForQuotaOfLeases(t *testing.T) {
 	f := newFlow(t)
 	full := true
 	for _, verb := range []string{"create", "update"} {
-		f.client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		f.react(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return full, nil, errors.New("exceeded quota")
 		})
 	}

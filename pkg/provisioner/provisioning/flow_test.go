@@ -5,9 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,8 +45,11 @@ import (
 type flow struct {
 	*testing.T
 	client *fake.Clientset
-	mock   *csimock.Server
-	driver *csi.Driver
+	// reactors come before those of the client. Unlike those, they can be added while the
+	// journal sends requests.
+	reactors reactors
+	mock     *csimock.Server
+	driver   *csi.Driver
 	// calls is the driver of the claim controller.
 	calls  wrapped
 	events *record.FakeRecorder
@@ -61,6 +66,34 @@ type flow struct {
 	// deletions is the deletion controller.
 	deletions *deletion.Controller
 	*Controller
+}
+
+// reactors answer requests, the last added first.
+type reactors struct {
+	mu   sync.Mutex
+	list []clienttesting.SimpleReactor
+}
+
+func (r *reactors) answer(action clienttesting.Action) (bool, runtime.Object, error) {
+	r.mu.Lock()
+	list := slices.Clone(r.list)
+	r.mu.Unlock()
+	for _, reactor := range slices.Backward(list) {
+		if !reactor.Handles(action) {
+			continue
+		}
+		if handled, object, err := reactor.React(action); handled {
+			return true, object, err
+		}
+	}
+	return false, nil, nil
+}
+
+// react answers requests by the function from now on.
+func (f *flow) react(verb, resource string, answer clienttesting.ReactionFunc) {
+	f.reactors.mu.Lock()
+	defer f.reactors.mu.Unlock()
+	f.reactors.list = append(f.reactors.list, clienttesting.SimpleReactor{Verb: verb, Resource: resource, Reaction: answer})
 }
 
 const flowClaim = "ns/claim/uid"
@@ -120,6 +153,7 @@ func newFlow(t *testing.T, finalizers ...string) *flow {
 	f := &flow{T: t, translator: plugin{}, client: versioned(fake.NewClientset(claim, &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: csimock.DefaultName, VolumeBindingMode: &immediate, ReclaimPolicy: &policy,
 	}))}
+	f.client.PrependReactor("*", "*", f.reactors.answer)
 	directory, err := os.MkdirTemp("", "flow") // short enough for a socket
 	f.must(err)
 	socket := filepath.Join(directory, "csi.sock")
@@ -189,12 +223,11 @@ func (f *flow) must(err error) {
 // failNext makes the next request with the verb and resource fail, before or after it is
 // executed.
 func (f *flow) failNext(verb, resource string, after bool) {
-	spent := false
-	f.client.PrependReactor(verb, resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if spent {
+	var spent atomic.Bool
+	f.react(verb, resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if spent.Swap(true) {
 			return false, nil, nil
 		}
-		spent = true
 		if after {
 			_, _, err := clienttesting.ObjectReaction(f.client.Tracker())(action)
 			f.must(err)

@@ -169,10 +169,10 @@ func TestClaimIsServedWithoutLeasePermission(t *testing.T) {
 			f := newFlow(t)
 			var reasons []string
 			f.Bypassed = func(reason string) { reasons = append(reasons, reason) }
-			f.client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			f.react("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, apierrors.NewForbidden(v1.Resource("leases"), "journal", errors.New("scripted"))
 			})
-			f.client.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+			f.react("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: tc.allowed}}, nil
 			})
 			f.store.ForbiddenFor = 0

@@ -35,6 +35,7 @@ func TestRecordedDiskIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, client := newObserver(t), fake.NewClientset(tc.objects...)
 			f := &flow{T: t, client: client}
+			client.PrependReactor("*", "*", f.reactors.answer)
 			c.Client, c.Deletion = client, &discarding{}
 			if tc.fail != "" {
 				f.failNext("list", tc.fail, false)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,9 +27,21 @@ import (
 )
 
 // recorder keeps the events that were sent: object, type and reason.
-type recorder struct{ events []string }
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+// sent returns the events so far.
+func (r *recorder) sent() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
 
 func (r *recorder) Event(object runtime.Object, kind, reason, _ string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.events = append(r.events, fmt.Sprintf("%T %s: %s %s", object, object.(metav1.Object).GetName(), kind, reason))
 }
 
@@ -225,8 +238,8 @@ func TestEachReasonSendsOneEvent(t *testing.T) {
 			if tc.want != "" {
 				want = append(want, "*v1.PersistentVolumeClaim claim: "+tc.want)
 			}
-			if !slices.Equal(events.events, want) {
-				t.Errorf("events %q, want %q", events.events, want)
+			if !slices.Equal(events.sent(), want) {
+				t.Errorf("events %q, want %q", events.sent(), want)
 			}
 		})
 	}

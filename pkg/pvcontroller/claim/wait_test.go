@@ -41,12 +41,12 @@ func TestLongWaitForProvisionerIsReported(t *testing.T) {
 				defer shutDown(c)
 				reconcile(t, c)
 				<-time.After(time.Second)
-				early := slices.Clone(events.events)
+				early := events.sent()
 				tc.meanwhile(t, c)
 				<-time.After(time.Minute)
 				synctest.Wait()
-				if !slices.Equal(early, tc.early) || !slices.Equal(events.events, tc.want) {
-					t.Errorf("events %q after a second, %q in the end, want %q, %q", early, events.events, tc.early, tc.want)
+				if !slices.Equal(early, tc.early) || !slices.Equal(events.sent(), tc.want) {
+					t.Errorf("events %q after a second, %q in the end, want %q, %q", early, events.sent(), tc.early, tc.want)
 				}
 			})
 		})
@@ -74,12 +74,12 @@ func TestWaitBehindServedClaimsIsReportedLate(t *testing.T) {
 						c.served.add("example.com/driver")
 					}
 					<-time.After(time.Second)
-					if synctest.Wait(); reported == 0 && len(events.events) > 0 {
+					if synctest.Wait(); reported == 0 && len(events.sent()) > 0 {
 						reported = time.Since(start)
 					}
 				}
-				if reported != tc.want || len(events.events) != 1 {
-					t.Errorf("reported after %s, events %q, want after %s", reported, events.events, tc.want)
+				if reported != tc.want || len(events.sent()) != 1 {
+					t.Errorf("reported after %s, events %q, want after %s", reported, events.sent(), tc.want)
 				}
 			})
 		})
