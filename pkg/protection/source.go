@@ -14,6 +14,11 @@ func NeededSource(claim *v1.PersistentVolumeClaim) storage.DataSource {
 	if claim.Status.Phase != v1.ClaimPending && claim.Status.Phase != "" {
 		return storage.DataSource{}
 	}
+	return SourceOf(claim)
+}
+
+// SourceOf returns the claim or snapshot that the claim's volume is or was filled from.
+func SourceOf(claim *v1.PersistentVolumeClaim) storage.DataSource {
 	for _, ref := range storage.DataSourceRefs(claim) {
 		if source := storage.DataSourceOf(ref); source.Kind == storage.SourceClaim || source.Kind == storage.SourceSnapshot {
 			return source

@@ -128,19 +128,21 @@ func (c *Controller) onChange(old, claim *v1.PersistentVolumeClaim) {
 		c.loop.Enqueue(controller.Key(claim))
 	}
 	if old != nil && protection.NeededSource(old) != protection.NeededSource(claim) {
-		c.enqueueSource(old)
+		c.enqueueSource(protection.NeededSource(old))
 	}
 }
 
+// onDelete also gets a claim of another provisioner that leaves the cache because it is bound:
+// it needed its source until now.
 func (c *Controller) onDelete(claim *v1.PersistentVolumeClaim) {
 	c.versions.Forget(claim.UID)
 	c.tracking.waiting.Forget(claim.UID)
-	c.enqueueSource(claim)
+	c.enqueueSource(protection.SourceOf(claim))
 }
 
-// enqueueSource enqueues the source of the claim.
-func (c *Controller) enqueueSource(claim *v1.PersistentVolumeClaim) {
-	if source := protection.NeededSource(claim); source.Kind == storage.SourceClaim {
+// enqueueSource enqueues the source of a claim.
+func (c *Controller) enqueueSource(source storage.DataSource) {
+	if source.Kind == storage.SourceClaim {
 		c.loop.Enqueue(source.Namespace + "/" + source.Name)
 	}
 }

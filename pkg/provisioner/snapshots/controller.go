@@ -71,10 +71,12 @@ func New(config Config) (*Controller, error) {
 func (c *Controller) Watch(ctx context.Context) error {
 	onChange := func(old, now *v1.PersistentVolumeClaim) {
 		if old != nil && protection.NeededSource(old) != protection.NeededSource(now) {
-			c.enqueueSnapshot(old)
+			c.enqueueSnapshot(protection.NeededSource(old))
 		}
 	}
-	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.Claims, Handler: controller.OnChange(onChange, c.enqueueSnapshot)})
+	// A claim of another provisioner leaves the cache when it is bound: it needed its source until then.
+	onDelete := func(claim *v1.PersistentVolumeClaim) { c.enqueueSnapshot(protection.SourceOf(claim)) }
+	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.Claims, Handler: controller.OnChange(onChange, onDelete)})
 }
 
 // Run reconciles and sweeps snapshots until the context ends. Watch has succeeded.
@@ -85,9 +87,9 @@ func (c *Controller) Run(ctx context.Context) {
 	c.loop.Run(ctx, 1)
 }
 
-// enqueueSnapshot enqueues the snapshot of the claim.
-func (c *Controller) enqueueSnapshot(claim *v1.PersistentVolumeClaim) {
-	if source := protection.NeededSource(claim); source.Kind == storage.SourceSnapshot {
+// enqueueSnapshot enqueues the source of a claim if it is a snapshot.
+func (c *Controller) enqueueSnapshot(source storage.DataSource) {
+	if source.Kind == storage.SourceSnapshot {
 		c.loop.Enqueue(source.Namespace + "/" + source.Name)
 	}
 }
