@@ -308,6 +308,27 @@ func TestDelayedEventIsSentOnce(t *testing.T) {
 	})
 }
 
+// The driver answers after the event about its call was sent, each time with the same failure.
+func TestSlowFailureIsReportedAtGrowingIntervals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := &timedRecorder{start: time.Now()}
+		reporter := controller.NewReporter(events)
+		for range 10 {
+			reporter.ReportAfter(volume("v", "1"), controller.NormalEvent("Calling", "the driver"), 2*time.Second)
+			<-time.After(3 * time.Second)
+			reporter.Withdraw("uid-1")
+			reporter.ReportFailure(volume("v", "1"), controller.WarningEvent("Failing", "too late"))
+			<-time.After(time.Second)
+		}
+		reporter.Report(volume("v", "1"), controller.NormalEvent("Done", "at last"))
+		reporter.ReportFailure(volume("v", "1"), controller.WarningEvent("Failing", "too late"))
+		synctest.Wait()
+		if want := []string{"2s Calling", "3s Failing", "6s Calling", "35s Failing", "40s Done", "40s Failing"}; !slices.Equal(events.sent, want) {
+			t.Errorf("events %v, want %v", events.sent, want)
+		}
+	})
+}
+
 // timedRecorder records the times and reasons of events.
 type timedRecorder struct {
 	record.EventRecorder

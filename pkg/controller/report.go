@@ -42,8 +42,10 @@ type Object interface {
 type Reporter struct {
 	recorder record.EventRecorder
 
-	mu   sync.Mutex
-	last map[types.UID]report
+	mu sync.Mutex
+	// last are the last events about states, failures those about failures that are retried:
+	// one state does not make an equal failure new.
+	last, failures map[types.UID]report
 	// delayed are the events of ReportAfter that were not sent yet, one per object.
 	delayed map[types.UID]*delayedReport
 }
@@ -73,28 +75,37 @@ const (
 
 // NewReporter returns a reporter that sends through the recorder.
 func NewReporter(recorder record.EventRecorder) *Reporter {
-	return &Reporter{recorder: recorder, last: map[types.UID]report{}, delayed: map[types.UID]*delayedReport{}}
+	return &Reporter{recorder: recorder, last: map[types.UID]report{}, failures: map[types.UID]report{}, delayed: map[types.UID]*delayedReport{}}
 }
 
 // Report sends the event unless it is the last event of the object and was sent within
 // repeatInterval.
 func (r *Reporter) Report(object Object, event Event) {
-	r.report(object, report{event: event, at: time.Now(), pause: repeatInterval}, repeatInterval)
+	r.mu.Lock()
+	isNew := r.isNewState(object.GetUID(), event)
+	if isNew {
+		delete(r.failures, object.GetUID())
+	}
+	r.mu.Unlock()
+	r.sendIf(isNew, object, event)
 }
 
 // ReportFailure sends the event about a failure that is retried. While the same failure
 // repeats, the event is sent again at growing intervals.
 func (r *Reporter) ReportFailure(object Object, event Event) {
-	r.report(object, report{event: event, at: time.Now(), pause: firstFailurePause}, lastFailurePause)
+	uid := object.GetUID()
+	r.mu.Lock()
+	if r.failures[uid].event != event {
+		delete(r.last, uid)
+	}
+	isNew := isNew(r.failures, uid, report{event: event, at: time.Now(), pause: firstFailurePause}, lastFailurePause)
+	r.mu.Unlock()
+	r.sendIf(isNew, object, event)
 }
 
-// report sends the event unless it repeats the last one within its pause.
-func (r *Reporter) report(object Object, now report, longest time.Duration) {
-	r.mu.Lock()
-	isNew := r.isNew(object.GetUID(), now, longest)
-	r.mu.Unlock()
+func (r *Reporter) sendIf(isNew bool, object Object, event Event) {
 	if isNew {
-		r.recorder.Event(object, now.event.Type, now.event.Reason, now.event.Message)
+		r.recorder.Event(object, event.Type, event.Reason, event.Message)
 	}
 }
 
@@ -150,7 +161,7 @@ func (r *Reporter) takeDelayed(uid types.UID, delayed *delayedReport) bool {
 		return false
 	}
 	delete(r.delayed, uid)
-	return r.isNew(uid, report{event: delayed.event, at: time.Now(), pause: repeatInterval}, repeatInterval)
+	return r.isNewState(uid, delayed.event)
 }
 
 // Withdraw drops an event of ReportAfter that was not sent yet: its state is over.
@@ -167,16 +178,22 @@ func (r *Reporter) withdraw(uid types.UID) {
 	}
 }
 
+// isNewState records an event about a state, and reports whether it is to be sent. The caller
+// holds the mutex.
+func (r *Reporter) isNewState(uid types.UID, event Event) bool {
+	return isNew(r.last, uid, report{event: event, at: time.Now(), pause: repeatInterval}, repeatInterval)
+}
+
 // isNew records the report and returns true, or returns false for a repetition that comes
-// too early. The caller holds the mutex.
-func (r *Reporter) isNew(uid types.UID, now report, longest time.Duration) bool {
-	if last := r.last[uid]; last.event == now.event {
+// too early.
+func isNew(reports map[types.UID]report, uid types.UID, now report, longest time.Duration) bool {
+	if last := reports[uid]; last.event == now.event {
 		if now.at.Sub(last.at) < last.pause {
 			return false
 		}
 		now.pause = min(2*last.pause, longest)
 	}
-	r.last[uid] = now
+	reports[uid] = now
 	return true
 }
 
@@ -193,4 +210,5 @@ func (r *Reporter) Forget(uid types.UID) {
 	defer r.mu.Unlock()
 	r.withdraw(uid)
 	delete(r.last, uid)
+	delete(r.failures, uid)
 }
