@@ -29,6 +29,7 @@ func (c *Controller) VolumesOnDisk(volume *v1.PersistentVolume) []string {
 			}
 		}
 	}
+	slices.Sort(names) // the event that names the first one has one text
 	return names
 }
 

@@ -20,7 +20,7 @@ const maxGoneReads = 3
 // awaitsEvent reports whether the PersistentVolume is gone and its deletion event has not
 // arrived. It returns false after a few calls.
 func (c *Controller) awaitsEvent(volume *v1.PersistentVolume) bool {
-	if c.memory.Get(volume.UID).goneReads == 0 {
+	if c.memory.Get(volume.UID).goneReads <= 0 {
 		return false
 	}
 	c.memory.Update(volume.UID, func(p *progress) { p.goneReads-- })
