@@ -181,13 +181,26 @@ func TestPodThatComesBeforeTheWriteKeepsClaim(t *testing.T) {
 		}
 		ended := make(chan error)
 		go func() { ended <- c.Reconcile(t.Context(), controller.Key(claim)) }()
-		<-time.After(time.Minute) // the list has ended, and the write waits
+		<-time.After(time.Second + maxWait/2) // the list has ended, and the write waits
 		if err := caches.Pods.GetStore().Add(podOf("web")); err != nil {
 			t.Fatal(err)
 		}
 		end()
 		if err := <-ended; !errors.Is(err, controller.ErrStaleCache) || len(client.Actions()) > 0 {
 			t.Errorf("%v after %v, want no write", err, client.Actions())
+		}
+		if err := caches.Pods.GetStore().Replace(nil, ""); err != nil {
+			t.Fatal(err)
+		}
+		end, err = c.begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { ended <- c.Reconcile(t.Context(), controller.Key(claim)) }()
+		<-time.After(time.Second + 2*maxWait)
+		end()
+		if err := <-ended; !errors.Is(err, controller.ErrStaleCache) || len(client.Actions()) > 0 {
+			t.Errorf("%v after %v, want no write so long after the list", err, client.Actions())
 		}
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
