@@ -237,6 +237,7 @@ func TestDecideVolume(t *testing.T) {
 		"Released volume without claimRef becomes Available": {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseReleased}, SetPhaseAvailable},
 		"new volume named by its claim wakes the claim":      {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhasePending}, WakeClaim},
 		"free volume named by its claim wakes the claim":     {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseAvailable}, WakeClaim},
+		"deleted volume named by its claim becomes Bound":    {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhasePending, DynamicDelete: true, Deleting: true}, SetPhaseBound},
 		"Bound volume named by its claim is left alone":      {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseBound}, Leave},
 		"Released volume named by its claim becomes Bound":   {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseReleased}, SetPhaseBound},
 		"Failed volume named by its claim becomes Bound":     {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseFailed}, SetPhaseBound},

@@ -121,12 +121,12 @@ func decideElsewhere(s VolumeState) VolumeAction {
 
 // decideBound leaves the phase of a new volume to the claim's reconciler: it sets the phase
 // between two other writes, and one of two writers would be refused. A volume that was
-// released is taken back at once, so that it is not reclaimed.
+// released is taken back at once, so that it is not reclaimed, and so is one that is being
+// deleted: the volume of an in-tree plugin waits for its claim then.
 func decideBound(s VolumeState) VolumeAction {
-	switch s.Phase {
-	case storage.PhasePending, storage.PhaseAvailable:
+	isNew := s.Phase == storage.PhasePending || s.Phase == storage.PhaseAvailable
+	if isNew && !s.Deleting {
 		return WakeClaim
-	case storage.PhaseBound, storage.PhaseReleased, storage.PhaseFailed:
 	}
 	return decidePhase(s, storage.PhaseBound, SetPhaseBound)
 }

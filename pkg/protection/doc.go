@@ -15,7 +15,6 @@
 //	yes       yes        Bound                            KeepVolume
 //	yes       yes        other, still to be reclaimed     KeepVolume
 //	yes       yes        other                            UnprotectVolume
-//	no        yes        other, being reclaimed           UnprotectVolume
 //	other                                                 KeepVolume
 //
 //	[IsUnneededCloneSource]: provisioner.storage.kubernetes.io/cloning-protection
@@ -33,5 +32,6 @@
 // included. For a generic ephemeral volume, a pod that the kubelet has terminated no longer
 // counts. A volume is still to be reclaimed as long as the finalizer of its reclaimer is
 // missing: pkg/reclaim/plugin, NeedsProtection. It is being reclaimed once it is Released
-// with policy Delete and its provisioner's finalizer keeps it.
+// with policy Delete and its provisioner's finalizer keeps it; the write of that phase removes
+// pv-protection ([RemovesWithPhase]).
 package protection

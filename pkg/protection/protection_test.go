@@ -38,10 +38,9 @@ func TestDecideVolumeOnEveryState(t *testing.T) {
 		s := protection.VolumeState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Bound: bits&4 != 0, AwaitsReclaim: bits&8 != 0, Reclaiming: bits&16 != 0}
 		want := protection.KeepVolume
 		switch {
-		case !s.Deleting && !s.Reclaiming && !s.Protected:
+		case !s.Deleting && !s.Protected && !s.Reclaiming:
 			want = protection.ProtectVolume
-		case !s.Deleting && !s.Reclaiming:
-		case s.Protected && !s.Bound && !s.AwaitsReclaim:
+		case s.Deleting && s.Protected && !s.Bound && !s.AwaitsReclaim:
 			want = protection.UnprotectVolume
 		}
 		if got := protection.DecideVolume(s); got != want {

@@ -55,19 +55,21 @@ func VolumeStateOf(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, 
 }
 
 // RemovesWithPhase reports whether the write of the phase also removes pv-protection, so
-// that no released volume is still protected.
+// that no released volume is still protected. A volume that its provisioner is about to
+// delete loses it before it has a deletion timestamp: then the provisioner is the only one
+// that writes the finalizers of the deleted volume, and no write conflicts.
 func RemovesWithPhase(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, awaitsReclaim bool) bool {
-	return DecideVolume(VolumeStateOf(volume, phase, awaitsReclaim)) == UnprotectVolume
+	state := VolumeStateOf(volume, phase, awaitsReclaim)
+	state.Deleting = state.Deleting || state.Reclaiming
+	return DecideVolume(state) == UnprotectVolume
 }
 
-// DecideVolume returns the next step for one volume. A volume that its provisioner is about
-// to delete loses pv-protection before it has a deletion timestamp: then the provisioner is
-// the only one that writes the finalizers of the deleted volume, and no write conflicts.
+// DecideVolume returns the next step for one volume.
 func DecideVolume(s VolumeState) VolumeAction {
 	switch {
 	case !s.Deleting && !s.Protected && !s.Reclaiming:
 		return ProtectVolume
-	case (s.Deleting || s.Reclaiming) && s.Protected && !s.Bound && !s.AwaitsReclaim:
+	case s.Deleting && s.Protected && !s.Bound && !s.AwaitsReclaim:
 		return UnprotectVolume
 	}
 	return KeepVolume

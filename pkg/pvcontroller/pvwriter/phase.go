@@ -21,7 +21,8 @@ type PhaseChange struct {
 // SetPhase writes status.phase and status.message. The write fails as stale if phase,
 // claim or finalizers changed meanwhile. For the phase Bound, and for Released of a volume that
 // was never Bound, it fails if anything changed: a volume that a user deletes meanwhile could
-// get no finalizer any more, and its data would leak.
+// get no finalizer any more, and its data would leak. A volume that becomes Bound again gets
+// back pv-protection in the same write.
 func (w *Writer) SetPhase(ctx context.Context, volume *v1.PersistentVolume, phase PhaseChange) (*v1.PersistentVolume, error) {
 	change := controller.RequirePhase(patch.For(volume), volume)
 	switch ref := volume.Spec.ClaimRef; {
@@ -34,8 +35,11 @@ func (w *Writer) SetPhase(ctx context.Context, volume *v1.PersistentVolume, phas
 	if volume.Status.Message != phase.Message {
 		change.Set("/status/message", phase.Message)
 	}
-	if phase.RemoveProtection {
+	switch {
+	case phase.RemoveProtection:
 		removeProtection(change, volume)
+	case phase.Phase == v1.VolumeBound && volume.DeletionTimestamp == nil:
+		addProtection(change, volume)
 	}
 	return w.writer.PatchVolume(ctx, volume, change, "status")
 }

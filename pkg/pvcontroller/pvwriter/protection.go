@@ -13,8 +13,12 @@ import (
 // AddProtection adds the finalizer pv-protection.
 func (w *Writer) AddProtection(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	change := controller.RequirePhase(patch.For(volume), volume)
-	finalizer.Edit(change, volume, finalizer.Change{Add: []finalizer.Name{finalizer.VolumeProtection}})
+	addProtection(change, volume)
 	return w.writer.PatchVolume(ctx, volume, change)
+}
+
+func addProtection(change *patch.Patch, volume *v1.PersistentVolume) {
+	finalizer.Edit(change, volume, finalizer.Change{Add: []finalizer.Name{finalizer.VolumeProtection}})
 }
 
 // RemoveProtection removes the finalizer pv-protection.

@@ -57,8 +57,7 @@ func expectProtection(t *testing.T, c *Controller, volume *v1.PersistentVolume, 
 	state := c.protectionState(volume, volume.Status.Phase, claim)
 	action := protection.DecideVolume(state)
 	enumtest.ExpectKnown(t, action)
-	reclaiming := volume.Status.Phase == v1.VolumeReleased || volume.Status.Phase == v1.VolumeFailed
-	if action == protection.UnprotectVolume && (volume.Status.Phase == v1.VolumeBound || volume.DeletionTimestamp == nil && !reclaiming) {
+	if action == protection.UnprotectVolume && (volume.Status.Phase == v1.VolumeBound || volume.DeletionTimestamp == nil) {
 		t.Errorf("action %v for phase %s", action, volume.Status.Phase)
 	}
 	change := c.phaseChange(volume, v1.VolumeBound)

@@ -129,6 +129,30 @@ func TestReleaseForProvisionerRemovesProtection(t *testing.T) {
 	}
 }
 
+// Another program may have added pv-protection to a volume that its provisioner is about to
+// delete: it would add it again.
+func TestProtectionOfUndeletedVolumeIsNotRemovedAlone(t *testing.T) {
+	byDriver := func(v *v1.PersistentVolume) { v.Finalizers = append(v.Finalizers, string(finalizer.External)) }
+	s, client := guarded(t, releasedVolume(deletes, phaseReleased, ofDriver, createdByPerson, protected, byDriver), nil)
+	s.must(s.Protect(t.Context(), "v"))
+	if sent := requests(client); len(sent) > 0 {
+		t.Errorf("requests %q, want none", sent)
+	}
+}
+
+// If pv-protection came later, a user could delete the volume before.
+func TestVolumeThatIsBoundAgainIsProtectedAtOnce(t *testing.T) {
+	byDriver := func(v *v1.PersistentVolume) { v.Finalizers = []string{string(finalizer.External)} }
+	s, client := guarded(t, releasedVolume(deletes, phaseReleased, ofDriver, createdByPerson, byDriver), claimOfName("c", "v"))
+	s.must(s.Reconcile(t.Context(), "v"))
+	sent := requests(client)
+	now, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{})
+	s.must(err)
+	if now.Status.Phase != v1.VolumeBound || !finalizer.Has(now.Finalizers, finalizer.VolumeProtection) || len(sent) != 1 {
+		t.Errorf("the volume is %s with %q after %q, want one write", now.Status.Phase, now.Finalizers, sent)
+	}
+}
+
 func TestOnlyVolumesThatMayNeedProtectionAreEnqueuedForIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change   []func(*v1.PersistentVolume)
