@@ -121,9 +121,9 @@ func claimUsers(classes map[string]string) []UserAction {
 func volumeUsers(count int) []UserAction {
 	var all []UserAction
 	for n := range count {
-		all = append(all, deleteNth(n), setNthPolicy(n, v1.PersistentVolumeReclaimRetain), setNthPolicy(n, v1.PersistentVolumeReclaimDelete))
+		all = append(all, deleteNth(n), setNthPolicy(n, v1.PersistentVolumeReclaimRetain), setNthPolicy(n, v1.PersistentVolumeReclaimDelete).unless(n, isNew))
 	}
-	return append(all, attachNth(0), attachNth(1), detach(), detach(), setNthLate(0), stripNth(0), clearNthClaimRef(1))
+	return append(all, attachNth(0), attachNth(1), detach(), detach(), setNthLate(0), setNthEarly(1), stripNth(0), clearNthClaimRef(1))
 }
 
 // nth returns the existing object of the resource with the number.
@@ -163,6 +163,18 @@ func setNthLate(n int) UserAction {
 	action := policySetter(n, v1.PersistentVolumeReclaimDelete)
 	action.Says, action.GivesUp = action.Says+" too late", true
 	return action.unless(n, func(volume string) bool { return !isDeleting(volume) })
+}
+
+// setNthEarly sets the policy Delete of a volume that was never Bound. It gets its finalizer when
+// it is Bound: if a user deletes it before, its disk, which no claim used, stays.
+func setNthEarly(n int) UserAction {
+	action := policySetter(n, v1.PersistentVolumeReclaimDelete)
+	action.Says, action.GivesUp = action.Says+" early", true
+	return action.unless(n, func(volume string) bool { return isDeleting(volume) || !isNew(volume) })
+}
+
+func isNew(volume string) bool {
+	return !strings.Contains(volume, `"phase"`) || strings.Contains(volume, `"phase":"Pending"`) || strings.Contains(volume, `"phase":"Available"`)
 }
 
 func isDeleting(volume string) bool { return strings.Contains(volume, "deletionTimestamp") }
