@@ -161,49 +161,43 @@ func TestRequestsAreBounded(t *testing.T) {
 	})
 }
 
-func TestPodThatComesBeforeTheWriteKeepsClaim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		claim := claimOf(inDeletion)
-		client := fake.NewClientset(claim)
-		caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions()})
-		c.pods = newLivePods((&lister{}).list)
-		c.requests = make(chan struct{}, 1)
-		if err := caches.Claims.GetStore().Add(claim); err != nil {
-			t.Fatal(err)
-		}
-		end, err := c.begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error)
-		go func() { ended <- c.Reconcile(t.Context(), controller.Key(claim)) }()
-		<-time.After(time.Second + maxWait/2) // the list has ended, and the write waits
-		if err := caches.Pods.GetStore().Add(podOf("web")); err != nil {
-			t.Fatal(err)
-		}
-		end()
-		if err := <-ended; !errors.Is(err, controller.ErrStaleCache) || len(client.Actions()) > 0 {
-			t.Errorf("%v after %v, want no write", err, client.Actions())
-		}
-		if err := caches.Pods.GetStore().Replace(nil, ""); err != nil {
-			t.Fatal(err)
-		}
-		end, err = c.begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() { ended <- c.Reconcile(t.Context(), controller.Key(claim)) }()
-		<-time.After(time.Second + 2*maxWait)
-		end()
-		if err := <-ended; !errors.Is(err, controller.ErrStaleCache) || len(client.Actions()) > 0 {
-			t.Errorf("%v after %v, want no write so long after the list", err, client.Actions())
-		}
-		stopped, stop := context.WithCancel(t.Context())
-		stop()
-		c.loop.Run(stopped, 1)
-	})
+// A write that had to wait for its turn rests on an old list of pods.
+func TestWriteThatWaitedLooksForPodsAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		waits time.Duration
+		pods  []any
+	}{
+		"a pod came meanwhile":  {maxWait / 2, []any{podOf("web")}},
+		"the list is long past": {2 * maxWait, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				claim := claimOf(inDeletion)
+				client := fake.NewClientset(claim)
+				caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions()})
+				c.pods, c.requests = newLivePods((&lister{}).list), make(chan struct{}, 1)
+				end, err := c.begin(t.Context())
+				if err := errors.Join(err, caches.Claims.GetStore().Add(claim)); err != nil {
+					t.Fatal(err)
+				}
+				ended := make(chan error)
+				go func() { ended <- c.Reconcile(t.Context(), controller.Key(claim)) }()
+				<-time.After(time.Second + tc.waits) // the list took a second
+				if err := caches.Pods.GetStore().Replace(tc.pods, ""); err != nil {
+					t.Fatal(err)
+				}
+				end()
+				if err := <-ended; !errors.Is(err, controller.ErrStaleCache) || len(client.Actions()) > 0 {
+					t.Errorf("%v after %v, want no write", err, client.Actions())
+				}
+				stopped, stop := context.WithCancel(t.Context())
+				stop()
+				c.loop.Run(stopped, 1)
+			})
+		})
+	}
 }
