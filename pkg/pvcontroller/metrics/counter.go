@@ -7,7 +7,7 @@ import (
 )
 
 // counter counts objects by kind, as events say. It remembers the kind of each object: the
-// event of a deletion may have a newer version than the one that was counted.
+// event of a deletion may have a newer version than the counted object.
 type counter[K comparable] struct {
 	mu      sync.Mutex
 	objects map[cache.ObjectName]*count[K]
