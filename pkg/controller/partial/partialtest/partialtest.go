@@ -45,6 +45,19 @@ func Decode[T runtime.Object](tb testing.TB, rules partial.Rules, object T) T {
 	return decoded.(T)
 }
 
+// MeasureDecode measures how an informer with the rules decodes the object.
+func MeasureDecode(b *testing.B, rules partial.Rules, object runtime.Object) {
+	b.Helper()
+	data, decoder := Encode(b, runtime.ContentTypeProtobuf, object), Decoder(runtime.ContentTypeProtobuf, rules)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := runtime.Decode(decoder, data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // WithManagedFields adds managed fields as large as those of an object that four programs
 // have written.
 func WithManagedFields[T metav1.Object](object T) T {
