@@ -49,25 +49,36 @@ func newHands(ctx context.Context, r *rig.Rig, s *session, limit func(http.Round
 			return nil, fmt.Errorf("connect the ceiling: %w", err)
 		}
 		*program.client = client
-		if err := watchIdly(ctx, client.CoreV1().RESTClient(), s.view.from); err != nil {
-			return nil, err
+		for _, resource := range []string{claimResource, volumeResource} {
+			if err := s.view.watchIdly(ctx, client.CoreV1().RESTClient(), resource); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return h, nil
 }
 
-// watchIdly receives all events of volumes and claims since a version, and does not decode them.
-func watchIdly(ctx context.Context, client rest.Interface, version string) error {
-	for _, resource := range []string{"persistentvolumes", "persistentvolumeclaims"} {
-		events, err := client.Get().Resource(resource).Param("watch", "true").Param("resourceVersion", version).Stream(ctx)
-		if err != nil {
-			return fmt.Errorf("watch %s: %w", resource, err)
-		}
-		go func() {
+// watchIdly receives all events of a resource from where the view has come until ctx ends, and
+// does not decode them. The API server ends a watch that does not keep up; then another one
+// begins, as in a program.
+func (v *view) watchIdly(ctx context.Context, client rest.Interface, resource string) error {
+	open := func() (io.ReadCloser, error) {
+		return client.Get().Resource(resource).Param("watch", "true").Param("resourceVersion", v.version(resource)).Stream(ctx)
+	}
+	events, err := open()
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", resource, err)
+	}
+	go func() {
+		for err == nil {
 			_, _ = io.Copy(io.Discard, events)
 			_ = events.Close()
-		}()
-	}
+			events, err = open()
+		}
+		if ctx.Err() == nil {
+			v.fail(fmt.Errorf("watch %s again: %w", resource, err))
+		}
+	}()
 	return nil
 }
 

@@ -22,21 +22,27 @@ import (
 // made for them since. It begins empty.
 type view struct {
 	namespace string
-	// from is the version from which the watches began.
-	from string
 
-	mu      sync.Mutex
-	claims  map[string]*v1.PersistentVolumeClaim
-	volumes map[string]*v1.PersistentVolume
-	bound   int // claims
-	honored int // volumes with the finalizer of their provisioner
-	err     error
+	mu sync.Mutex
+	// versions are the versions up to which the watches have come, by resource.
+	versions map[string]string
+	claims   map[string]*v1.PersistentVolumeClaim
+	volumes  map[string]*v1.PersistentVolume
+	bound    int // claims
+	honored  int // volumes with the finalizer of their provisioner
+	err      error
 	// changed is closed and replaced by each event.
 	changed chan struct{}
 }
 
 // watchFunc opens a watch from a version.
 type watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
+// The watched resources.
+const (
+	claimResource  = "persistentvolumeclaims"
+	volumeResource = "persistentvolumes"
+)
 
 // openView watches until ctx ends. There must be no claim in the namespace yet.
 func openView(ctx context.Context, client kubernetes.Interface, namespace string) (*view, error) {
@@ -48,39 +54,47 @@ func openView(ctx context.Context, client kubernetes.Interface, namespace string
 	if err != nil {
 		return nil, fmt.Errorf("list claims: %w", err)
 	}
-	v.from = list.ResourceVersion
-	for _, open := range []watchFunc{client.CoreV1().PersistentVolumeClaims(namespace).Watch, client.CoreV1().PersistentVolumes().Watch} {
-		first, err := open(ctx, metav1.ListOptions{ResourceVersion: v.from})
+	v.versions = map[string]string{claimResource: list.ResourceVersion, volumeResource: list.ResourceVersion}
+	watches := map[string]watchFunc{
+		claimResource:  client.CoreV1().PersistentVolumeClaims(namespace).Watch,
+		volumeResource: client.CoreV1().PersistentVolumes().Watch,
+	}
+	for resource, open := range watches {
+		first, err := open(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 		if err != nil {
 			return nil, fmt.Errorf("watch claims and volumes: %w", err)
 		}
-		go v.follow(ctx, first, open, v.from)
+		go v.follow(ctx, first, resource, open)
 	}
 	return v, nil
 }
 
 // follow takes in events until ctx ends. A watch that ends is opened again.
-func (v *view) follow(ctx context.Context, events watch.Interface, open watchFunc, version string) {
+func (v *view) follow(ctx context.Context, events watch.Interface, resource string, open watchFunc) {
 	for {
 		for event := range events.ResultChan() {
 			if event.Type == watch.Error {
 				v.fail(fmt.Errorf("watch claims and volumes: %v", event.Object))
 				return
 			}
-			if accessor, err := meta.Accessor(event.Object); err == nil {
-				version = accessor.GetResourceVersion()
-			}
-			v.note(event.Type, event.Object)
+			v.note(resource, event.Type, event.Object)
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		var err error
-		if events, err = open(ctx, metav1.ListOptions{ResourceVersion: version}); err != nil {
+		if events, err = open(ctx, metav1.ListOptions{ResourceVersion: v.version(resource)}); err != nil {
 			v.fail(fmt.Errorf("watch claims and volumes: %w", err))
 			return
 		}
 	}
+}
+
+// version returns the version up to which the watch of a resource has come.
+func (v *view) version(resource string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.versions[resource]
 }
 
 func (v *view) fail(err error) {
@@ -96,10 +110,13 @@ func (v *view) wake() {
 	v.changed = make(chan struct{})
 }
 
-// note takes in one event.
-func (v *view) note(kind watch.EventType, object runtime.Object) {
+// note takes in one event of a resource.
+func (v *view) note(resource string, kind watch.EventType, object runtime.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if accessor, err := meta.Accessor(object); err == nil {
+		v.versions[resource] = accessor.GetResourceVersion()
+	}
 	switch found := object.(type) {
 	case *v1.PersistentVolumeClaim:
 		v.noteClaim(kind, found)

@@ -3,12 +3,17 @@ package load
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 )
 
 func TestViewFollowsClaimsAndTheirVolumes(t *testing.T) {
@@ -54,5 +59,36 @@ func TestWaitThatFailsSaysWhatExists(t *testing.T) {
 	cancel()
 	if err := v.awaitBound(ctx, 2); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "0 claims") {
 		t.Errorf("awaitBound returned %v", err)
+	}
+}
+
+func TestIdleWatchIsOpenedAgain(t *testing.T) {
+	versions := make(chan string)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		select {
+		case versions <- request.URL.Query().Get("resourceVersion"):
+		case <-request.Context().Done():
+		}
+	}))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &view{versions: map[string]string{claimResource: "7"}, claims: map[string]*v1.PersistentVolumeClaim{}, changed: make(chan struct{})}
+	opened := make(chan error, 1)
+	go func() { opened <- v.watchIdly(ctx, client.CoreV1().RESTClient(), claimResource) }()
+	if first := <-versions; first != "7" {
+		t.Errorf("the first watch begins at %q", first)
+	}
+	v.note(claimResource, watch.Added, &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	<-versions // perhaps asked for before the event
+	if third := <-versions; third != "9" {
+		t.Errorf("a later watch begins at %q", third)
 	}
 }
