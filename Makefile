@@ -202,7 +202,7 @@ test-soak: ## Run the programs under faults for five minutes on a fresh seed
 ROUNDS := 3
 LIMIT := 0
 OUT := docs/performance.md
-COMPARE = $(BIN)/compare --bin-dir=$(BIN) --results=$(BIN)/compare.json --rounds='$(ROUNDS)' --only='$(ONLY)' --limit='$(LIMIT)' --out='$(OUT)' --profiles='$(PROFILES)'
+COMPARE = $(BIN)/compare --bin-dir=$(BIN) --results='$(basename $(OUT))/results.json' --rounds='$(ROUNDS)' --only='$(ONLY)' --limit='$(LIMIT)' --out='$(OUT)' --profiles='$(PROFILES)'
 
 .PHONY: bench
 bench: compare ## Measure our programs, upstream's and the ceiling (about an hour), write docs/performance.md; ONLY=regexp ROUNDS=n LIMIT=n OUT=file

@@ -13,7 +13,7 @@ import (
 // refusing returns a turn in which a write was refused.
 func refusing(side plan.Side) measure.Turn {
 	return measure.Turn{
-		Turn:   plan.Turn{Scenario: plan.Scenario{Name: "storm", Topic: plan.BySize}, Side: side, Round: 1},
+		Turn:   plan.Turn{Scenario: plan.Scenario{Name: "storm-1000", Topic: plan.BySize}, Side: side, Round: 1},
 		Phases: []measure.Phase{{Name: "bind", Volumes: 10, Seconds: 2, Requests: measure.Requests{{Verb: "PATCH", Resource: "persistentvolumes", Code: 422}: 0.5}}},
 	}
 }
@@ -33,24 +33,37 @@ func TestOnlyOwnRefusedWritesFail(t *testing.T) {
 func TestPageIsWrittenAgainFromResults(t *testing.T) {
 	dir := t.TempDir()
 	o := options{page: filepath.Join(dir, "docs", "performance.md"), results: filepath.Join(dir, "results.json")}
-	if err := write(o, measure.Result{Machine: "this machine", Turns: []measure.Turn{refusing(plan.Ours)}}); err != nil {
+	if err := write(o, measure.Result{Turns: []measure.Turn{refusing(plan.Ours)}}); err != nil {
 		t.Fatal(err)
 	}
 	first, err := os.ReadFile(o.page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.again = true
-	result, err := measureAll(t.Context(), o)
-	if err != nil {
+	if err := os.Remove(o.page); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(o, result); err != nil {
+	if err := run(t.Context(), []string{"--again", "--out=" + o.page, "--results=" + o.results}); err != nil {
 		t.Fatal(err)
 	}
 	second, err := os.ReadFile(o.page)
-	if err != nil || string(second) != string(first) || !strings.Contains(string(first), "this machine") {
+	if err != nil || string(second) != string(first) || !strings.Contains(string(first), "storm-1000") {
 		t.Errorf("written again, %v:\n%s\ninstead of\n%s", err, second, first)
+	}
+}
+
+func TestUnreadableResultsEndTheRunAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	results := filepath.Join(dir, "results.json")
+	if err := os.WriteFile(results, []byte("no JSON"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), []string{"--bin-dir=" + dir, "--out=" + filepath.Join(dir, "performance.md"), "--results=" + results})
+	if err == nil || !strings.Contains(err.Error(), results) {
+		t.Errorf("run returned %v", err)
+	}
+	if text, err := os.ReadFile(results); err != nil || string(text) != "no JSON" {
+		t.Errorf("the file has %q, %v", text, err)
 	}
 }
 

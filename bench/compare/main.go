@@ -37,11 +37,21 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	older, err := read(o.results)
+	if err != nil {
+		return err
+	}
+	if o.again {
+		return write(o, older)
+	}
 	result, err := measureAll(ctx, o)
 	if ctx.Err() != nil {
 		return errors.New("interrupted: all processes were ended, there is no result")
 	}
-	return errors.Join(err, write(o, result), refusals(result))
+	if len(result.Turns) == 0 {
+		return err
+	}
+	return errors.Join(err, write(o, older.With(result)), refusals(result))
 }
 
 // parse reads the flags.
@@ -55,7 +65,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.binaries.Dir, "bin-dir", "bin", "directory of the programs")
 	flags.StringVar(&o.rights, "upstream-rights", "test/upstream/rbac", "directory with the rights of upstream's programs")
 	flags.StringVar(&o.page, "out", "docs/performance.md", "page to write; plots are written into the directory of the same name")
-	flags.StringVar(&o.results, "results", "bin/compare.json", "file that gets all measured values")
+	flags.StringVar(&o.results, "results", "docs/performance/results.json", "file of all measured values; those of the measured scenarios are replaced")
 	flags.StringVar(&o.profiles, "profiles", "", "directory that gets CPU profiles of the API server in each phase, which cost some CPU time themselves (default: none)")
 	flags.BoolVar(&o.again, "again", false, "measure nothing: write the page from the file of --results")
 	flags.SetOutput(io.Discard)

@@ -33,15 +33,12 @@ type options struct {
 
 // measureAll runs all turns. It returns also what was measured before and after an error.
 func measureAll(ctx context.Context, o options) (result measure.Result, err error) {
-	if o.again {
-		return read(o.results)
-	}
 	scenarios, err := plan.Choose(plan.Scenarios(), o.choice)
 	if err != nil {
 		return result, err
 	}
-	result = measure.Result{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine()}
-	if result.Version, err = version(ctx, o.binaries); err != nil {
+	run := measure.Run{Began: time.Now().UTC().Format("2006-01-02 15:04"), Machine: machine()}
+	if run.Version, err = version(ctx, o.binaries); err != nil {
 		return result, err
 	}
 	r, err := rig.Start(ctx, rig.Config{Binaries: o.binaries, UpstreamRights: os.DirFS(o.rights)})
@@ -62,7 +59,10 @@ func measureAll(ctx context.Context, o options) (result measure.Result, err erro
 			pairs = scenario.Background
 		}
 		turns, failed := measureScenario(ctx, r, scenario, o)
-		result.Turns = append(result.Turns, turns...)
+		for _, turn := range turns {
+			turn.Run = run
+			result.Turns = append(result.Turns, turn)
+		}
 		if err = errors.Join(err, failed); ctx.Err() != nil {
 			return result, err
 		}
@@ -103,9 +103,6 @@ func line(turn measure.Turn) string {
 
 // write writes all values, the page and its plots.
 func write(o options, result measure.Result) error {
-	if len(result.Turns) == 0 {
-		return nil
-	}
 	text, err := json.MarshalIndent(result, "", " ")
 	if err != nil {
 		return fmt.Errorf("write results: %w", err)
@@ -135,14 +132,17 @@ func write(o options, result measure.Result) error {
 	return nil
 }
 
-// read returns the values in the file.
+// read returns the values in the file, none if there is no file.
 func read(file string) (result measure.Result, err error) {
 	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return result, nil
+	}
 	if err == nil {
 		err = json.Unmarshal(text, &result)
 	}
 	if err != nil {
-		return result, fmt.Errorf("read results: %w", err)
+		return result, fmt.Errorf("read results in %s: %w", file, err)
 	}
 	return result, nil
 }

@@ -22,17 +22,57 @@ const (
 // Turn is what one turn cost.
 type Turn struct {
 	plan.Turn
+	Run    Run
 	Phases []Phase
 	// PeakMemory is in bytes by process: of the programs since their start, of the API server
 	// since its start.
 	PeakMemory map[string]float64
 }
 
-// Result is everything that one invocation measured.
+// Run is an invocation of the program that measures.
+type Run struct {
+	// Began is the time of its begin, in UTC, Machine describes processor and system, Version is
+	// that of our programs.
+	Began, Machine, Version string
+}
+
+// Result is everything that was measured, each scenario in one run.
 type Result struct {
-	// Date is a day, Machine describes processor and system, Version is that of our programs.
-	Date, Machine, Version string
-	Turns                  []Turn
+	Turns []Turn
+}
+
+// With returns a result in which another one replaces the scenarios that it has, in the order
+// of all scenarios.
+func (r Result) With(other Result) Result {
+	var turns []Turn
+	for _, s := range plan.Scenarios() {
+		source := r
+		if slices.ContainsFunc(other.Turns, func(t Turn) bool { return t.Scenario.Name == s.Name }) {
+			source = other
+		}
+		for _, turn := range source.Turns {
+			if turn.Scenario.Name == s.Name {
+				turns = append(turns, turn)
+			}
+		}
+	}
+	return Result{Turns: turns}
+}
+
+// Runs returns the runs in the order of their first turn.
+func (r Result) Runs() []Run {
+	var runs []Run
+	for _, turn := range r.Turns {
+		if !slices.Contains(runs, turn.Run) {
+			runs = append(runs, turn.Run)
+		}
+	}
+	return runs
+}
+
+// In returns the turns of a run.
+func (r Result) In(run Run) Result {
+	return Result{Turns: slices.DeleteFunc(slices.Clone(r.Turns), func(t Turn) bool { return t.Run != run })}
 }
 
 // Scenarios returns the measured scenarios in the order of their first turn.

@@ -12,7 +12,8 @@ import (
 )
 
 func TestResultSurvivesJSON(t *testing.T) {
-	want := Result{Date: "2026-01-02", Turns: []Turn{{
+	want := Result{Turns: []Turn{{
+		Run:    Run{Began: "2026-01-02 03:04"},
 		Turn:   plan.Turn{Scenario: plan.Scenario{Name: "storm"}, Side: plan.Ours, Round: 1},
 		Phases: []Phase{{Name: "bind", Requests: Requests{{"PATCH", "persistentvolumes/status", 200}: 1.5}}},
 	}}}
@@ -73,5 +74,20 @@ func TestResultFindsTurns(t *testing.T) {
 	}
 	if found := result.Of("b", plan.Ours); len(found) != 2 {
 		t.Errorf("%d turns, want 2", len(found))
+	}
+}
+
+func TestNewRunReplacesItsScenarios(t *testing.T) {
+	turn := func(name, began string) Turn {
+		return Turn{Turn: plan.Turn{Scenario: plan.Scenario{Name: name}}, Run: Run{Began: began}}
+	}
+	older := Result{Turns: []Turn{turn("storm-1000", "old"), turn("storm-1000", "old"), turn("static-1000", "old"), turn("no longer there", "old")}}
+	result := older.With(Result{Turns: []Turn{turn("lonely-1000", "new"), turn("storm-1000", "new")}})
+	want := []Turn{turn("storm-1000", "new"), turn("static-1000", "old"), turn("lonely-1000", "new")}
+	if diff := cmp.Diff(want, result.Turns); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
+	}
+	if runs := result.Runs(); len(runs) != 2 || runs[0].Began != "new" || len(result.In(runs[0]).Turns) != 2 {
+		t.Errorf("runs %v", runs)
 	}
 }

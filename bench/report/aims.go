@@ -67,11 +67,13 @@ func aimTable(result measure.Result) *table {
 		}
 		t.rows = append(t.rows, []string{a.what, a.scenario, wanted, fmt.Sprintf("%.2f", value), map[bool]string{true: "yes", false: "**no**"}[reached]})
 	}
-	t.rows = append(t.rows, growth(result)...)
+	for _, run := range result.Runs() {
+		t.rows = append(t.rows, growth(result.In(run))...)
+	}
 	return t
 }
 
-// growth compares the cost of a volume in the largest and the smallest cluster.
+// growth compares the cost of a volume in the largest and the smallest cluster of one run.
 func growth(result measure.Result) [][]string {
 	const most = 1.3
 	among := func(s plan.Scenario) bool { return s.Topic == plan.Large && s.Kind == plan.Storm }

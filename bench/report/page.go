@@ -36,12 +36,12 @@ func Update(page, measured string) (string, error) {
 	return before + beginMarker + "\n\n" + strings.TrimSpace(measured) + "\n\n" + endMarker + after, nil
 }
 
-const explanation = `%s, %s, %s. All processes share the processor.
+const explanation = `All processes share the processor of one machine.
 
 - **ours**: pv-controller and provisioner. **upstream**: the three loops of kube-controller-manager and csi-provisioner. **ceiling**:
   the writes that no program can spare and the reads before DeleteVolume, made by the load generator, beside idle watchers.
 - The sides take turns in one control plane, and each round begins with another side. Values are medians of the rounds; only
-  ratios of one run count.
+  ratios of one run count. Each scenario was measured in one run.
 - A phase ends when nobody has written for 2.5 s: costs include late events. The rate is that until the last volume.
 - Costs are per volume. CPU time is that of the API server, etcd and the programs, not of the driver and the load generator.
 - Requests are those that the API server counted, without those of the load generator and without watches.
@@ -51,7 +51,8 @@ const explanation = `%s, %s, %s. All processes share the processor.
 // Measured returns the text about a result. Plots are files in the directory.
 func Measured(result measure.Result, directory string) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, explanation, result.Date, result.Machine, result.Version)
+	text.WriteString(explanation)
+	text.WriteString(runs(result))
 	if aims := aimTable(result); len(aims.rows) > 0 {
 		fmt.Fprintf(&text, "## Aims\n\n%s", aims)
 	}
@@ -73,6 +74,19 @@ func Measured(result measure.Result, directory string) string {
 		text.WriteString(details(result, scenario))
 	}
 	return text.String()
+}
+
+// runs says when and where each scenario was measured.
+func runs(result measure.Result) string {
+	t := &table{head: []string{"run", "machine", "version", "scenarios"}}
+	for _, run := range result.Runs() {
+		var names []string
+		for _, s := range result.In(run).Scenarios() {
+			names = append(names, s.Name)
+		}
+		t.rows = append(t.rows, []string{run.Began, run.Machine, run.Version, strings.Join(names, ", ")})
+	}
+	return t.String()
 }
 
 // ofTopic returns the measured scenarios of a topic.

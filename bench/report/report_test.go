@@ -13,9 +13,11 @@ import (
 	. "github.com/exeunt-io/exeunt/bench/report"
 )
 
+var run = measure.Run{Began: "2026-01-02 03:04", Machine: "2 cores", Version: "v1"}
+
 // measured returns a result with two sizes and the three sides.
 func measured() measure.Result {
-	result := measure.Result{Date: "2026-01-02", Machine: "2 cores", Version: "v1"}
+	var result measure.Result
 	patch, conflict := measure.Request{Verb: "PATCH", Resource: "persistentvolumes", Code: 200}, measure.Request{Verb: "PUT", Resource: "persistentvolumes", Code: 409}
 	for _, s := range []plan.Scenario{
 		{Name: "storm-10", Topic: plan.BySize, Kind: plan.Storm, Size: 10, Order: plan.VolumeFirst},
@@ -29,7 +31,7 @@ func measured() measure.Result {
 			if turn.Side == plan.Upstream {
 				phase.Requests[conflict] = 0.25
 			}
-			result.Turns = append(result.Turns, measure.Turn{Turn: turn, Phases: []measure.Phase{phase}, PeakMemory: map[string]float64{measure.Loops: 40e6}})
+			result.Turns = append(result.Turns, measure.Turn{Turn: turn, Run: run, Phases: []measure.Phase{phase}, PeakMemory: map[string]float64{measure.Loops: 40e6}})
 		}
 	}
 	return result
@@ -38,7 +40,7 @@ func measured() measure.Result {
 func TestPageComparesSides(t *testing.T) {
 	page := Measured(measured(), "performance")
 	for _, want := range []string{
-		"2026-01-02, 2 cores, v1",
+		"| 2026-01-02 03:04 | 2 cores | v1 | storm-10, storm-100 |",
 		"## " + plan.BySize,
 		// seconds: ours 1 and 6, upstream 2 and 4, ceiling 3 and 5
 		"| storm-10, bind | per second | 2.86 | 3.33 | 2.50 | 0.86 | 1.14 |",
@@ -77,6 +79,10 @@ func TestAims(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
+	}
+	result.Turns[len(result.Turns)-1].Run.Began = "later"
+	if strings.Contains(Measured(result, "performance"), "among 200000 pairs") {
+		t.Error("the page compares the costs of two runs")
 	}
 	if strings.Contains(page, "network 2 ms") {
 		t.Error("the page has an aim of a scenario that was not measured")
