@@ -7,9 +7,9 @@
 
 BIN := $(CURDIR)/bin
 PROGRAMS := pv-controller provisioner csimock exeunt
-MODULES := . test/controlplane test/manifests test/upstream/kube-controller-manager test/upstream/csi-provisioner tools tools/promtool
+MODULES := . test/controlplane test/manifests test/upstream/kube-controller-manager test/upstream/csi-provisioner tools tools/promtool tools/release
 # The modules that hold Go files of ours.
-LINTED := . test/controlplane test/manifests test/upstream/kube-controller-manager
+LINTED := . test/controlplane test/manifests test/upstream/kube-controller-manager tools/release
 
 # All binaries are static and built alike, so that they share what is compiled.
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false
@@ -94,6 +94,7 @@ test: ## Run all tests: unit tests, those of the control plane and the manifests
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory test-model
 	@$(MAKE) --no-print-directory test-controlplane
+	@$(MAKE) --no-print-directory test-release
 	@$(MAKE) --no-print-directory test-manifests
 	@$(MAKE) --no-print-directory e2e
 	@$(MAKE) --no-print-directory test-soak
@@ -158,7 +159,7 @@ test-controlplane: controlplane ## Test the control plane
 		EXEUNT_BIN=$(BIN) go test $(RACE) -timeout 30m $$packages
 
 .PHONY: test-manifests
-test-manifests: build promtool ## Test the manifests, the chart and the alerts, also on the API server, in a dry run
+test-manifests: build promtool images ## Test the manifests, the chart and the alerts, also on the API server, in a dry run
 	@echo "testing the manifests (the first time about a minute)"
 	@cd test/manifests && EXEUNT_BIN=$(BIN) go test -count=1 -timeout 10m ./...
 
@@ -263,6 +264,41 @@ verify-lint:
 		(cd $$module && CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath" \
 			$(BIN)/tools/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); \
 	done
+
+# The platforms of images and of the command-line tool, and the names of images: those in
+# the manifests, unless REGISTRY and TAG name others.
+IMAGE_PLATFORMS := linux/amd64 linux/arm64
+CLI_PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+REGISTRY := registry.invalid/exeunt
+TAG = $(RELEASED)
+RELEASE_DIR := $(BIN)/release
+COMMIT_DATE = $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
+comma := ,
+empty :=
+# build_for builds the programs $(2) for each of the platforms $(1).
+build_for = for platform in $(1); do \
+		echo "building $(2) for $$platform"; \
+		GOOS=$${platform%/*} GOARCH=$${platform\#*/} $(GO_BUILD) -tags grpcnotrace -ldflags '$(OUR_FLAGS)' \
+			-o $(RELEASE_DIR)/$${platform%/*}-$${platform\#*/}/ $(addprefix ./cmd/,$(2)); \
+	done
+# release runs the program that packs, with the part $(1) for the platforms $(2).
+release = (cd tools/release && $(GO_BUILD) -o $(BIN)/tools/release .) && \
+	$(BIN)/tools/release $(1) --programs=$(RELEASE_DIR) --out=$(RELEASE_DIR) --platforms=$(subst $(empty) $(empty),$(comma),$(2)) \
+		--version='$(VERSION)' --tag='$(TAG)' --revision='$(or $(shell git rev-parse HEAD 2>/dev/null),unknown)' --date='$(or $(COMMIT_DATE),1970-01-01T00:00:00Z)'
+
+.PHONY: images
+images: ## Build an OCI archive of each program into bin/release, for amd64 and arm64, without a Docker engine; REGISTRY and TAG set the names
+	@$(call build_for,$(IMAGE_PLATFORMS),$(PROGRAMS))
+	@$(call release,images,$(IMAGE_PLATFORMS)) '$(REGISTRY)' $(PROGRAMS)
+
+.PHONY: dist
+dist: ## Build kubectl-exeunt for Linux, macOS and Windows into bin/release, with checksums, a krew manifest and release notes
+	@$(call build_for,$(CLI_PLATFORMS),exeunt)
+	@$(call release,cli,$(CLI_PLATFORMS)) LICENSE CHANGELOG.md
+
+.PHONY: test-release
+test-release: ## Test the program that packs images and archives
+	@cd tools/release && go test -count=1 -timeout 10m .
 
 .PHONY: set-release
 set-release: ## Write the version RELEASE=vX.Y.Z into the chart and all manifests

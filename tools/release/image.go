@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+const (
+	// user and group of the processes: nobody's, as in the manifests.
+	user = "65532:65532"
+	// materials is where scanners look for bills of materials.
+	materials = "usr/share/sbom"
+)
+
+// helpers are the programs that an image has beside its own: exeunt needs the socket of the
+// driver, which only the pod of the provisioner has.
+func helpers(program string) []string {
+	if program == "provisioner" {
+		return []string{"exeunt"}
+	}
+	return nil
+}
+
+// writeImages writes an archive for each program. The first argument is the registry.
+func writeImages(r release, args []string, log io.Writer) error {
+	if len(args) < 2 {
+		return errors.New("images: name the registry and the programs")
+	}
+	for _, program := range args[1:] {
+		archive, err := r.imageArchive(path.Join(args[0], program), program)
+		if err != nil {
+			return fmt.Errorf("image of %s: %w", program, err)
+		}
+		if err := r.write(program+".image.tar", archive, log); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// imageArchive returns a directory in the OCI image layout as a tar archive, with one image for
+// all platforms.
+func (r release) imageArchive(name, program string) ([]byte, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, p := range r.platforms {
+		image, err := r.image(p, program)
+		if err != nil {
+			return nil, err
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}})
+	}
+	dir, err := os.MkdirTemp("", "image-")
+	if err != nil {
+		return nil, fmt.Errorf("create directory: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	to, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return nil, fmt.Errorf("write image: %w", err)
+	}
+	names := map[string]string{"org.opencontainers.image.ref.name": r.tag, "io.containerd.image.name": name + ":" + r.tag}
+	if err := to.AppendIndex(index, layout.WithAnnotations(names)); err != nil {
+		return nil, fmt.Errorf("write image: %w", err)
+	}
+	files, err := filesBelow(dir)
+	if err != nil {
+		return nil, err
+	}
+	var archive bytes.Buffer
+	err = tarFiles(&archive, files, r.date)
+	return archive.Bytes(), err
+}
+
+// image returns the image of a program for one platform: one layer, nothing but programs and
+// what they were built from.
+func (r release) image(p platform, program string) (v1.Image, error) {
+	var files []file
+	for _, name := range append([]string{program}, helpers(program)...) {
+		f, err := r.readProgram(p, name)
+		if err != nil {
+			return nil, err
+		}
+		bill, err := r.billOfMaterials(name, f.content)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f, file{name: path.Join(materials, name+".cdx.json"), mode: 0o644, content: bill})
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		var content bytes.Buffer
+		err := tarFiles(&content, files, r.date)
+		return io.NopCloser(&content), err
+	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+	if err != nil {
+		return nil, fmt.Errorf("build layer: %w", err)
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	created := v1.Time{Time: r.date}
+	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{Created: created, CreatedBy: "make images"}})
+	if err != nil {
+		return nil, fmt.Errorf("add layer: %w", err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Created = p.os, p.arch, created
+	config.Config = v1.Config{User: user, Entrypoint: []string{"/" + program}, WorkingDir: "/", Labels: r.labels(program)}
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		return nil, fmt.Errorf("write config: %w", err)
+	}
+	return image, nil
+}
+
+// labels describe an image, by the keys that the OCI defines.
+func (r release) labels(program string) map[string]string {
+	const prefix = "org.opencontainers.image."
+	return map[string]string{
+		prefix + "title":    program,
+		prefix + "version":  r.version,
+		prefix + "revision": r.revision,
+		prefix + "created":  r.date.Format(time.RFC3339),
+		prefix + "source":   r.source,
+		prefix + "licenses": "Apache-2.0",
+	}
+}
