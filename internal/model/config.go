@@ -153,7 +153,7 @@ func (w *world) userStep(s *State, i int) (Step, bool) {
 	if action.Disk != "" {
 		after.disks = union(after.disks, w.internDisk(disk{handle: action.Disk}))
 	}
-	w.giveUpDeleted(after)
+	w.giveUpDeleted(s, after)
 	if action.GivesUp {
 		after.givenUp = w.givenUp(s, after.givenUp, request)
 	}

@@ -12,6 +12,7 @@ func TestSmallWorldsAreSafe(t *testing.T) {
 		static(v1.PersistentVolumeReclaimDelete), static(v1.PersistentVolumeReclaimRetain), dynamic(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimRetain),
 		// A user deletes a volume that was never Bound while it is released.
 		static(v1.PersistentVolumeReclaimDelete).with(faults[0].name, faults[0].add).with(faults[2].name, faults[2].add),
+		switchedStatic(),
 	}
 	explore(t, Limits{Violations: 1}, worlds, func(r Result) { report(t, r) })
 }
