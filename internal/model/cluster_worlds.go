@@ -56,7 +56,7 @@ func viewWorlds() []Config {
 func hourWorlds() []Config {
 	var all []Config
 	for _, c := range []Config{static(v1.PersistentVolumeReclaimDelete), requested("a requested volume")} {
-		c = c.with("an hour", func(c *Config) { c.Hours, c.States = 1, 100_000 })
+		c = c.with("an hour", func(c *Config) { c.Hours, c.States = 1, 30_000 })
 		all = append(all, c, c.with("a failed call", func(c *Config) { c.Errors++ }), c.with("a lost answer", func(c *Config) { c.Losses++ }))
 	}
 	return all
