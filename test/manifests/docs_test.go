@@ -248,13 +248,7 @@ const exclusions = "-persistentvolume-binder-controller,-persistentvolume-protec
 // Two sets of loops conflict. A --controllers value that replaces the value of the
 // distribution turns other controllers on or off; then nodes cannot join.
 func TestInstallationsAppendToControllersFlag(t *testing.T) {
-	notes := func(given values) string {
-		files, err := render(loaded(t), withRegistry(given))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return files["exeunt/templates/NOTES.txt"]
-	}
+	notes := func(given values) string { return notesOf(t, given) }
 	for name, text := range map[string]string{"README.md": guide(t, guides[0]), "docs/operations.md": guide(t, guides[1]), "chart": notes(values{})} {
 		lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return !strings.Contains(line, exclusions) })
 		if len(lines) == 0 {

@@ -132,10 +132,25 @@ func installed(t *testing.T, given values) []*unstructured.Unstructured {
 	return objects
 }
 
-// render checks the values against the schema, and fills the templates.
+// older are the abilities of an API server that has none but those of helm's defaults.
+var older = common.DefaultCapabilities
+
+// present returns the abilities of the newest API server.
+func present() *common.Capabilities {
+	able := older.Copy()
+	able.APIVersions = append(able.APIVersions, "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
+	return able
+}
+
+// render checks the values against the schema, and fills the templates for the newest API server.
 func render(c *chart.Chart, given values) (map[string]string, error) {
+	return renderFor(c, given, present())
+}
+
+// renderFor does the same for an API server with these abilities.
+func renderFor(c *chart.Chart, given values, able *common.Capabilities) (map[string]string, error) {
 	release := common.ReleaseOptions{Name: "exeunt", Namespace: deploy.Namespace, Revision: 1, IsInstall: true}
-	checked, err := util.ToRenderValues(c, given, release, common.DefaultCapabilities)
+	checked, err := util.ToRenderValues(c, given, release, able)
 	if err != nil {
 		return nil, err
 	}

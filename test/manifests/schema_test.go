@@ -39,6 +39,9 @@ func TestInvalidChartValuesAreRejected(t *testing.T) {
 		"namespace too long":            {provisioner(values{"serviceAccounts": []any{values{"name": "a", "namespace": strings.Repeat("n", 64)}}}), []string{"/provisioner/serviceAccounts/0/namespace", "maxLength"}},
 		"pull secret as string":         {values{"pvController": values{"imagePullSecrets": []any{"registry"}}}, []string{"/pvController/imagePullSecrets/0", "want object"}},
 		"recycling in quotes":           {values{"pvController": values{"recycler": "true"}}, []string{"/pvController/recycler", "want boolean"}},
+		"tag as digest":                 {values{"pvController": values{"image": values{"digest": "v1"}}}, []string{"/pvController/image/digest", "pattern"}},
+		"driver as a map":               {values{"admissionPolicy": values{"drivers": values{"a": ""}}}, []string{"/admissionPolicy/drivers", "want array"}},
+		"misspelled monitoring":         {values{"monitoring": values{"rules": true}}, []string{"/monitoring", "'rules'", "not allowed"}},
 		"accounts and a deployment": {provisioner(values{
 			"serviceAccounts": []any{values{"name": "a", "namespace": "b"}}, "deployment": values{"enabled": true},
 		}), []string{"leave provisioner.serviceAccounts empty"}},
@@ -88,7 +91,7 @@ func TestChartValuesAreDocumentedAndInSchema(t *testing.T) {
 	if diff := cmp.Diff(inSchema, paths(c.Values, schema, schema, "")); diff != "" {
 		t.Errorf("values of the schema (-) and of values.yaml (+):\n%s", diff)
 	}
-	selfEvident := []string{"repository", "pullPolicy", "priorityClassName", "resources", "nodeSelector", "tolerations", "image", "name", "args", "deployment", "driver", "tag"}
+	selfEvident := []string{"repository", "pullPolicy", "priorityClassName", "resources", "nodeSelector", "tolerations", "affinity", "image", "name", "args", "deployment", "driver"}
 	lines := strings.Split(string(rawValues(t)), "\n")
 	for i, line := range lines {
 		key, _, isKey := strings.Cut(strings.TrimSpace(line), ":")

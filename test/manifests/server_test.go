@@ -55,11 +55,15 @@ func everything() values {
 		v["tolerations"] = []any{values{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}}
 		v["resources"] = values{"requests": values{"cpu": "20m"}, "limits": values{"memory": "256Mi"}}
 		v["featureGates"] = values{"HonorPVReclaimPolicy": false}
+		v["env"] = []any{values{"name": "HTTPS_PROXY", "value": "http://proxy.example.com"}}
+		v["podAnnotations"] = values{"example.com/scrape": "yes"}
 		v["imagePullSecrets"] = []any{values{"name": "registry"}, values{"name": "other.registry"}}
 		return v
 	}
 	return values{
-		"pvController": place(values{"replicas": 3, "recycler": true, "priorityClassName": "", "extraArgs": []any{"--concurrent-claim-syncs=20"}}),
+		"admissionPolicy": values{"enabled": true, "drivers": []any{"driver.example.com"}},
+		"monitoring":      values{"dashboard": true, "labels": values{"team": "storage"}}, // the operator's kinds are not served
+		"pvController":    place(values{"replicas": 3, "recycler": true, "priorityClassName": "", "extraArgs": []any{"--concurrent-claim-syncs=20"}}),
 		"provisioner": values{"secrets": true, "audit": true, "deployment": place(values{
 			"enabled": true, "replicas": 2, "extraArgs": []any{"--strict-topology"},
 			"driver":  values{"name": "driver", "image": "driver:v1", "volumeMounts": []any{values{"name": "state", "mountPath": "/state"}}},

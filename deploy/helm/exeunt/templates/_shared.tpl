@@ -88,13 +88,17 @@ seccompProfile:
 {{- end }}
 
 {{/*
-An image of this project: its repository, or its name in the registry, with its tag or the
-version of the chart. Takes "root", "image" and "name".
+An image of this project: its repository, or its name in the registry, with its digest, its
+tag or the version of the chart. Takes "root", "image" and "name".
 */}}
 {{- define "exeunt.image" -}}
 {{- $repository := get .image "repository" }}
 {{- if not $repository }}
 {{- $repository = printf "%s/%s" (required "set registry to where your images are, such as registry.example.com/exeunt: no images are published, docs/operations.md describes how to build them" .root.Values.registry) .name }}
 {{- end }}
+{{- with get .image "digest" }}
+{{- printf "%s@%s" $repository . }}
+{{- else }}
 {{- printf "%s:%s" $repository (get .image "tag" | default .root.Chart.AppVersion) }}
+{{- end }}
 {{- end }}

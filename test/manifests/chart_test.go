@@ -1,0 +1,128 @@
+package manifests
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/deploy"
+)
+
+// policyOn installs the admission policy for two drivers.
+var policyOn = values{"admissionPolicy": values{"enabled": true, "drivers": []any{"one.example.com", "two.example.com"}}}
+
+func TestChartInstallsTheAdmissionPolicy(t *testing.T) {
+	objects := templated(t, policyOn)
+	for _, original := range kustomizedComponent(t, "admission") {
+		got := find(t, objects, original.GetKind(), original.GetName())
+		switch original.GetKind() {
+		case "ConfigMap":
+			data, _, _ := unstructured.NestedMap(got.Object, "data")
+			if names := slices.Sorted(maps.Keys(data)); !slices.Equal(names, []string{"one.example.com", "two.example.com"}) || got.GetNamespace() != deploy.Namespace {
+				t.Errorf("the drivers in %s are %v", got.GetNamespace(), names)
+			}
+		default:
+			if diff := cmp.Diff(original.Object["spec"], got.Object["spec"]); diff != "" {
+				t.Errorf("%s in deploy (-) and in the chart (+):\n%s", original.GetKind(), diff)
+			}
+		}
+	}
+	find(t, templated(t, values{"admissionPolicy": values{"enabled": true}}), "ConfigMap", deploy.Drivers) // empty
+	if text := notesOf(t, policyOn); strings.Contains(text, "admission policy") {
+		t.Errorf("the chart says that the policy is not installed:\n%s", text)
+	}
+}
+
+// kustomizedComponent renders a component of deploy/.
+func kustomizedComponent(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	return kustomizedSite(t, map[string]string{"kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\ncomponents: [../deploy/" + folder + "]\n"})
+}
+
+func TestChartLeavesOutThePolicyOnOlderServers(t *testing.T) {
+	files, err := renderFor(loaded(t), withRegistry(policyOn), older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if strings.Contains(text, "kind: MutatingAdmissionPolicy") {
+			t.Errorf("%s has the policy, which the API server does not know", name)
+		}
+	}
+	if notes := files["exeunt/templates/NOTES.txt"]; !strings.Contains(notes, "The admission policy is not installed") {
+		t.Errorf("the chart does not say that the policy is left out:\n%s", notes)
+	}
+}
+
+// notesOf returns what the chart says after the installation.
+func notesOf(t *testing.T, given values) string {
+	t.Helper()
+	files, err := render(loaded(t), withRegistry(given))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files["exeunt/templates/NOTES.txt"]
+}
+
+func TestChartInstallsMonitoring(t *testing.T) {
+	objects := templated(t, values{"monitoring": values{"alerts": true, "dashboard": true, "labels": values{"release": "prometheus"}}})
+	rule, panel := find(t, objects, "PrometheusRule", "exeunt"), find(t, objects, "ConfigMap", "exeunt-dashboard")
+	if diff := cmp.Diff(kustomized(t, "monitoring")[0].Object["spec"], rule.Object["spec"]); diff != "" {
+		t.Errorf("alerts in deploy (-) and in the chart (+):\n%s", diff)
+	}
+	for _, object := range []*unstructured.Unstructured{rule, panel} {
+		if object.GetLabels()["release"] != "prometheus" || object.GetLabels()["app.kubernetes.io/part-of"] != "exeunt" {
+			t.Errorf("%s has the labels %v", nameOf(object), object.GetLabels())
+		}
+	}
+	if text, _, _ := unstructured.NestedString(panel.Object, "data", "exeunt.json"); panel.GetLabels()["grafana_dashboard"] != "1" || !strings.Contains(text, `"panels"`) {
+		t.Errorf("the dashboard is %v: %s", panel.GetLabels(), text)
+	}
+}
+
+// Without values the chart installs nothing that an administrator did not ask for.
+func TestChartInstallsNoExtrasByDefault(t *testing.T) {
+	for _, object := range templated(t, values{}) {
+		if kind := object.GetKind(); slices.Contains([]string{"MutatingAdmissionPolicy", "ConfigMap", "PrometheusRule"}, kind) {
+			t.Errorf("the chart installs %s", nameOf(object))
+		}
+	}
+}
+
+func TestChartSetsWhatPodsNeed(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0123456789abcdef", 4)
+	pod := func(v values) values {
+		maps.Copy(v, values{
+			"env": []any{values{"name": "HTTPS_PROXY", "value": "http://proxy"}}, "podAnnotations": values{"example.com/scrape": "yes"},
+			"affinity": values{"nodeAffinity": values{"requiredDuringSchedulingIgnoredDuringExecution": values{"nodeSelectorTerms": []any{}}}},
+		})
+		return v
+	}
+	objects := templated(t, values{
+		"pvController": pod(values{"image": values{"digest": digest}}),
+		"provisioner":  values{"image": values{"digest": digest}, "deployment": pod(values{"enabled": true})},
+	})
+	for name, image := range map[string]string{"pv-controller": "pv-controller", "csimock": "provisioner"} {
+		object := find(t, objects, "Deployment", name)
+		annotations, _, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "annotations")
+		if annotations["example.com/scrape"] != "yes" {
+			t.Errorf("the pods of %s have the annotations %v", name, annotations)
+		}
+		spec := podsOf(t, []*unstructured.Unstructured{object})[0]
+		last := spec.Containers[len(spec.Containers)-1]
+		if last.Image != registry+"/"+image+"@"+digest {
+			t.Errorf("%s runs %s", name, last.Image)
+		}
+		if !slices.Contains(last.Env, v1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy"}) {
+			t.Errorf("%s has the environment %v", name, last.Env)
+		}
+		if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.PodAntiAffinity != nil {
+			t.Errorf("%s has the affinity %v", name, spec.Affinity)
+		}
+	}
+}
