@@ -13,11 +13,10 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
 // guides are the documents with commands for administrators.
-var guides = []string{"README.md", filepath.Join("docs", "operations.md"), filepath.Join("docs", "flags.md")}
+var guides = []string{"README.md", filepath.Join("docs", "operations.md"), filepath.Join("docs", "flags.md"), platformsPage}
 
 var (
 	command     = regexp.MustCompile("(?:kubectl (?:apply|delete) -[fk]|helm install) [^`\n]*")
@@ -245,18 +244,21 @@ func verbsOf(rules map[string][]rbacv1.PolicyRule) map[string]bool {
 // exclusions turn off the loops that pv-controller replaces.
 const exclusions = "-persistentvolume-binder-controller,-persistentvolume-protection-controller,-persistentvolumeclaim-protection-controller"
 
+// appends matches what stands before the exclusions in a line that keeps the value of the
+// distribution. Talos appends by itself.
+var appends = regexp.MustCompile(`^ *$|\*,bootstrapsigner,tokencleaner,$|"controllers\+=$|^ *controllers: "$`)
+
 // Two sets of loops conflict. A --controllers value that replaces the value of the
 // distribution turns other controllers on or off; then nodes cannot join.
 func TestInstallationsAppendToControllersFlag(t *testing.T) {
 	notes := func(given values) string { return notesOf(t, given) }
-	for name, text := range map[string]string{"README.md": guide(t, guides[0]), "docs/operations.md": guide(t, guides[1]), "chart": notes(values{})} {
+	for name, text := range map[string]string{"README.md": guide(t, guides[0]), "docs/operations.md": guide(t, guides[1]), "docs/platforms.md": guide(t, platformsPage), "chart": notes(values{})} {
 		lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return !strings.Contains(line, exclusions) })
 		if len(lines) == 0 {
 			t.Errorf("%s does not say %s", name, exclusions)
 		}
 		for _, line := range lines {
-			before, _, _ := strings.Cut(line, exclusions)
-			if before = strings.TrimSpace(before); before != "" && !strings.HasSuffix(before, "*,bootstrapsigner,tokencleaner,") && !strings.HasSuffix(before, `"controllers+=`) {
+			if before, _, _ := strings.Cut(line, exclusions); !appends.MatchString(before) {
 				t.Errorf("%s replaces the value: %s", name, line)
 			}
 		}
@@ -271,31 +273,5 @@ func TestInstallationsAppendToControllersFlag(t *testing.T) {
 	}
 	if text := notes(values{"pvController": values{"enabled": false}}); strings.Contains(text, exclusions) {
 		t.Errorf("without pv-controller the chart says: %s", text)
-	}
-}
-
-// kubeadm writes the static pods again from its configuration in every upgrade.
-func TestKubeadmConfigurationIsDocumentedInBothForms(t *testing.T) {
-	const want = "*,bootstrapsigner,tokencleaner," + exclusions
-	var list struct {
-		ControllerManager struct {
-			ExtraArgs []struct{ Name, Value string }
-		}
-	}
-	var object struct {
-		ControllerManager struct{ ExtraArgs map[string]string }
-	}
-	asList, asMap := false, false
-	for _, block := range yamlBlock.FindAllStringSubmatch(guide(t, guides[1]), -1) {
-		text := []byte(block[2])
-		if err := yaml.Unmarshal(text, &list); err == nil {
-			asList = asList || slices.Equal(list.ControllerManager.ExtraArgs, []struct{ Name, Value string }{{"controllers", want}})
-		}
-		if err := yaml.Unmarshal(text, &object); err == nil {
-			asMap = asMap || object.ControllerManager.ExtraArgs["controllers"] == want
-		}
-	}
-	if !asList || !asMap {
-		t.Errorf("documented for v1beta4: %v, for v1beta3: %v", asList, asMap)
 	}
 }
