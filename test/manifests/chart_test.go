@@ -85,6 +85,16 @@ func TestChartInstallsMonitoring(t *testing.T) {
 	}
 }
 
+// A release in another namespace has the priority as well.
+func TestChartInstallsPriority(t *testing.T) {
+	objects := templated(t, values{})
+	for _, original := range applied(t, []string{"kubectl", "apply", "-f", "deploy/pv-controller/priority.yaml"}) {
+		if diff := cmp.Diff(original.Object["spec"], find(t, objects, "FlowSchema", original.GetName()).Object["spec"]); diff != "" {
+			t.Errorf("%s in deploy (-) and in the chart (+):\n%s", original.GetName(), diff)
+		}
+	}
+}
+
 // Without values the chart installs nothing that an administrator did not ask for.
 func TestChartInstallsNoExtrasByDefault(t *testing.T) {
 	for _, object := range templated(t, values{}) {

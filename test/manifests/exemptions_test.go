@@ -73,7 +73,7 @@ func TestServerAcceptsObjectsOfPlatformsPage(t *testing.T) {
 			t.Errorf("%s: %v, warnings %v", nameOf(object), err, warnings)
 		}
 	}
-	if !kinds["FlowSchema"] || !kinds["ValidatingAdmissionPolicy"] {
+	if !kinds["ValidatingAdmissionPolicy"] {
 		t.Errorf("the page has objects of the kinds %v", kinds)
 	}
 }
@@ -192,7 +192,7 @@ func (s *server) await(t *testing.T, what string, done func() bool) {
 
 // The server serves service accounts outside of kube-system at a lower priority than
 // kube-controller-manager.
-func TestDocumentedFlowSchemasRaisePriority(t *testing.T) {
+func TestFlowSchemasRaisePriority(t *testing.T) {
 	server := startServer(t)
 	server.grantPVController(t)
 	lists, lease := "/api/v1/persistentvolumes", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pv-controller"
@@ -201,15 +201,12 @@ func TestDocumentedFlowSchemasRaisePriority(t *testing.T) {
 			return server.priorityOf(t, path) == "service-accounts workload-low"
 		})
 	}
-	for _, object := range objectsOfPage(t) {
-		if object.GetKind() != "FlowSchema" {
-			continue
-		}
+	for _, object := range applied(t, []string{"kubectl", "apply", "-f", "deploy/pv-controller/priority.yaml"}) {
 		if err := server.apply(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for path, want := range map[string]string{lists: "exeunt workload-high", lease: "exeunt-leader-election leader-election"} {
+	for path, want := range map[string]string{lists: "exeunt-pv-controller workload-high", lease: "exeunt-pv-controller-leader-election leader-election"} {
 		server.await(t, path+": "+want, func() bool { return server.priorityOf(t, path) == want })
 	}
 }
