@@ -42,10 +42,18 @@ func Known(gate featuregate.MutableFeatureGate) []string {
 	return known
 }
 
+// unserved are gates of upstream that change what our programs replace, and why they are refused.
+var unserved = map[string]string{
+	"PersistentVolumeClaimUnusedSinceTime": "this program does not keep the condition Unused of claims (KEP-5541); read docs/operations.md about it, and remove the gate",
+}
+
 // Set applies the values of --feature-gates. The error for an unknown gate lists the known
 // gates.
 func Set(gate featuregate.MutableFeatureGate, values map[string]bool) error {
 	for name := range values {
+		if reason, refused := unserved[name]; refused {
+			return fmt.Errorf("--feature-gates: %s is refused: %s", name, reason)
+		}
 		if _, known := gate.GetAll()[featuregate.Feature(name)]; !known && name != "AllAlpha" && name != "AllBeta" {
 			return fmt.Errorf("--feature-gates: unknown gate %q; known: %s", name, strings.Join(Known(gate), ", "))
 		}

@@ -51,6 +51,17 @@ func TestErrorForUnknownGateListsKnownGates(t *testing.T) {
 	}
 }
 
+func TestUnservedGateSaysWhatToDo(t *testing.T) {
+	gate, err := features.NewGate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = features.Set(gate, map[string]bool{"PersistentVolumeClaimUnusedSinceTime": false})
+	if err == nil || !strings.Contains(err.Error(), "Unused") || !strings.Contains(err.Error(), "docs/operations.md") {
+		t.Errorf("Set = %v", err)
+	}
+}
+
 func TestKnownListsEveryGate(t *testing.T) {
 	gate, err := features.NewGate()
 	if err != nil {
