@@ -16,6 +16,10 @@ const (
 	upstreamsLoops = "kube-controller-manager"
 )
 
+// upstreamsManagers are the names under which upstream's loops write: that of the program they are
+// compiled into, which is another one in k3s and MicroK8s.
+var upstreamsManagers = []string{upstreamsLoops, "k3s", "kubelite"}
+
 // recent is how long two writers count as at once.
 const recent = 10 * time.Minute
 
@@ -47,7 +51,7 @@ type phaseWrite struct {
 // of loops. Other fields of the status belong to the expander and the resizer.
 func phaseWriteOf(fields []metav1.ManagedFieldsEntry) (phaseWrite, bool) {
 	for _, entry := range fields {
-		known := entry.Manager == ourLoops || entry.Manager == upstreamsLoops
+		known := entry.Manager == ourLoops || slices.Contains(upstreamsManagers, entry.Manager)
 		if known && entry.Time != nil && entry.FieldsV1 != nil && hasPhase(entry.FieldsV1.GetRawBytes()) {
 			return phaseWrite{entry.Time.Time, entry.Manager == ourLoops}, true
 		}

@@ -89,6 +89,8 @@ func TestPhaseWriteOf(t *testing.T) {
 	}{
 		"ours":                {entry("pv-controller", `{"f:status":{"f:phase":{}}}`), true, true},
 		"upstream's":          {entry("kube-controller-manager", `{"f:status":{"f:phase":{},"f:message":{}}}`), false, true},
+		"upstream's in k3s":   {entry("k3s", `{"f:status":{"f:phase":{}}}`), false, true},
+		"in MicroK8s":         {entry("kubelite", `{"f:status":{"f:phase":{}}}`), false, true},
 		"expander":            {entry("kube-controller-manager", `{"f:status":{"f:allocatedResources":{}}}`), false, false},
 		"another field phase": {entry("kube-controller-manager", `{"f:spec":{"f:phase":{}}}`), false, false},
 		"another program":     {entry("kubectl-edit", `{"f:status":{"f:phase":{}}}`), false, false},
