@@ -73,10 +73,6 @@ func (c *Controller) Run(ctx context.Context, requests int) {
 	c.loop.Run(ctx, requests*claimsPerRequest)
 }
 
-// maxWait is how long a write may wait for its turn after the list of pods; then the pods are
-// listed again.
-const maxWait = time.Second
-
 // begin waits until a request may be sent, and returns the function that ends it.
 func (c *Controller) begin(ctx context.Context) (end func(), err error) {
 	if c.requests == nil {
@@ -132,14 +128,13 @@ func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClai
 	case protection.KeepClaim, protection.ConfirmClaim:
 		return nil
 	}
-	asked := time.Now()
 	end, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	if action == protection.UnprotectClaim && (time.Since(asked) > maxWait || usedByAny(c.caches.PodsOf(controller.Key(claim)), claim)) {
-		return controller.ErrStaleCache // a pod may have come while this write waited for its turn
+	if action == protection.UnprotectClaim && usedByAny(c.caches.PodsOf(controller.Key(claim)), claim) {
+		return controller.ErrStaleCache // a pod was created while this write waited for its turn
 	}
 	_, err = c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
 	return err
