@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -12,46 +13,57 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// tokenFile is where a pod's service account token is mounted.
-const tokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+const (
+	// tokenFile is where a pod's service account token is mounted.
+	tokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+	// podUIDVariable is the environment variable with the pod's UID, for pods without a token.
+	podUIDVariable = "POD_UID"
+)
 
-// identity returns the holder identity for a lease: the pod's name and controller.IdentitySuffix, so
-// that a restarted container finds its own identity in the lease and leads at once. The
-// name comes from the token, because pods with hostNetwork share the host name. Without a
-// token, the identity is the host name, a UUID and controller.IdentitySuffix.
+// identity returns the holder identity for a lease: name and UID of the pod, and
+// controller.IdentitySuffix. A restarted container finds its own identity in the lease and leads
+// at once. A pod that is created again under its name, as by a StatefulSet, has another
+// identity and waits, because the old pod may still run. Name and UID come from the token, because pods
+// with hostNetwork share the host name. Without a token the name is the host name, and the UID that of
+// the environment or a random one.
 func identity(tokenFile string) (string, error) {
-	if token, err := os.ReadFile(tokenFile); err == nil {
-		if pod := podName(string(token)); pod != "" {
-			return pod + controller.IdentitySuffix, nil
+	pod := boundPod(tokenFile)
+	if pod.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return "", fmt.Errorf("read host name for the leader lease: %w", err)
 		}
+		pod.Name = host
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("read host name for the leader lease: %w", err)
-	}
-	return host + "_" + string(uuid.NewUUID()) + controller.IdentitySuffix, nil
+	uid := cmp.Or(pod.UID, os.Getenv(podUIDVariable), string(uuid.NewUUID()))
+	return pod.Name + "_" + uid + controller.IdentitySuffix, nil
 }
 
-// podName returns the name of the pod that the token is bound to, "" if there is none. The
-// token is not verified: the name is no credential.
-func podName(token string) string {
-	parts := strings.Split(token, ".")
+// pod is the pod that a service account token is bound to.
+type pod struct{ Name, UID string }
+
+// boundPod returns the pod that the token in the file is bound to, or no name and no UID. The token is
+// not verified: name and UID are no credentials.
+func boundPod(tokenFile string) pod {
+	token, err := os.ReadFile(tokenFile)
+	if err != nil {
+		return pod{}
+	}
+	parts := strings.Split(string(token), ".")
 	if len(parts) != 3 {
-		return ""
+		return pod{}
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return ""
+		return pod{}
 	}
 	var claims struct {
-		Kubernetes struct {
-			Pod struct{ Name string }
-		} `json:"kubernetes.io"`
+		Kubernetes struct{ Pod pod } `json:"kubernetes.io"`
 	}
 	if json.Unmarshal(payload, &claims) != nil {
-		return ""
+		return pod{}
 	}
-	return claims.Kubernetes.Pod.Name
+	return claims.Kubernetes.Pod
 }
 
 // Identity returns the holder identity of this process for Leases other than the leader

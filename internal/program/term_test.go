@@ -237,23 +237,40 @@ func TestTermReturnsRemainingAndID(t *testing.T) {
 	})
 }
 
-func TestRestartedContainerLeadsAtOnceInItsTerm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		term := newTerm("pod_exeunt", 15*time.Second)
-		lease := heldBy("pod_exeunt")
-		lease.UID, lease.Spec.LeaseTransitions = "lease", ptr.To[int32](3)
-		e := &election{Election: Election{LeaderElectionConfiguration: lasting}, client: fake.NewClientset(lease), term: term,
-			watchdog: leaderelection.NewLeaderHealthzAdaptor(time.Minute), released: make(chan struct{})}
-		e.renewing, e.stopRenewing = context.WithCancel(t.Context())
-		start := time.Now()
-		err := e.lead(t.Context(), func(context.Context) error { return errors.New("done") })
-		if err == nil || err.Error() != "done" || time.Since(start) > 0 {
-			t.Errorf("lead = %v after %s", err, time.Since(start))
-		}
-		if id := term.ID(); id != (controller.TermID{LeaseUID: "lease", Transitions: 3}) {
-			t.Errorf("ID = %+v", id)
-		}
-	})
+// A pod that is created again under its name may run beside the old pod, whose node hangs.
+func TestOnlyTheSamePodTakesAnUnexpiredLease(t *testing.T) {
+	for name, tc := range map[string]struct {
+		holder      string
+		waits       bool
+		transitions int32
+	}{
+		"restarted container":            {identityWith(t, tokenOf("pod-0", "uid")), false, 3},
+		"earlier pod of the name":        {identityWith(t, tokenOf("pod-0", "earlier")), true, 4},
+		"identity of an earlier version": {"pod-0_exeunt", true, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := identityWith(t, tokenOf("pod-0", "uid"))
+			synctest.Test(t, func(t *testing.T) {
+				term := newTerm(own, 15*time.Second)
+				lease := heldBy(tc.holder)
+				lease.UID, lease.Spec.LeaseTransitions = "lease", ptr.To[int32](3)
+				e := &election{Election: Election{LeaderElectionConfiguration: lasting}, client: fake.NewClientset(lease), term: term,
+					watchdog: leaderelection.NewLeaderHealthzAdaptor(time.Minute), released: make(chan struct{})}
+				e.renewing, e.stopRenewing = context.WithCancel(t.Context())
+				start := time.Now()
+				err := e.lead(t.Context(), func(context.Context) error { return errors.New("done") })
+				if err == nil || err.Error() != "done" {
+					t.Errorf("lead = %v", err)
+				}
+				if waited := time.Since(start); !tc.waits && waited > 0 || tc.waits && waited < 15*time.Second {
+					t.Errorf("leads after %s", waited)
+				}
+				if id := term.ID(); id != (controller.TermID{LeaseUID: "lease", Transitions: tc.transitions}) {
+					t.Errorf("ID = %+v, want %d transitions", id, tc.transitions)
+				}
+			})
+		})
+	}
 }
 
 func TestDeadlinesWithoutTimeToStopAreRefused(t *testing.T) {
