@@ -96,6 +96,7 @@ func pluginBoundWorlds() []Config {
 		scene("in-tree, claim elsewhere", []string{"disk-of-disk", "disk-of-twin"}, []creation{pluginVolume(remove, referTo("data"), both), newVolume("twin", keep, referTo("data"), bound), claimOf("data", "", boundTo("twin"))}),
 		scene("in-tree, plugin is missing", oneDisk, []creation{newVolume("disk", remove, missingPlugin, referTo("data"), bound, both), claimOf("data", "", boundTo("disk"))}).givenUp(),
 		scene("in-tree, plugin is missing, users", oneDisk, []creation{newVolume("disk", remove, missingPlugin, referTo("data"), bound, both), claimOf("data", "", boundTo("disk"))}, certainly(deleteVolume("disk")), certainly(deleteClaim("data"))).givenUp(),
+		scene("in-tree, plugin is missing, external finalizer", oneDisk, []creation{newVolume("disk", remove, missingPlugin, referTo("data"), bound, volumeWith(finalizer.VolumeProtection, finalizer.External)), claimOf("data", "", boundTo("disk"))}, certainly(deleteVolume("disk")), certainly(deleteClaim("data"))).givenUp(),
 		scene("in-tree, external volume with in-tree finalizer", oneDisk, []creation{newVolume("disk", keep, byDriver, referTo("data"), bound, both), claimOf("data", class, boundTo("disk"))}),
 	}
 }

@@ -19,7 +19,7 @@
 //	origin                        policy           finalizers          migrated-to
 //	in-tree plugin, can delete    Delete           add IT, remove EX   removed
 //	in-tree plugin, can delete    Retain, Recycle  remove IT and EX    removed
-//	in-tree plugin, cannot delete any              remove IT           removed
+//	in-tree plugin, cannot delete any              remove IT and EX    removed
 //	migrated plugin               any              remove IT, keep EX  set to the driver
 //	external provisioner          any              remove IT, keep EX  unchanged
 //	static                        any              remove IT, unless policy is Delete  unchanged

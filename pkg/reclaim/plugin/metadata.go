@@ -60,9 +60,10 @@ func (s MetadataState) IsUnprotected() bool {
 }
 
 // replacesExternal reports whether External is not needed beside InTree, or not at all. A
-// volume that is being deleted cannot get InTree: External stays until its deletion.
+// volume that is being deleted cannot get InTree: External stays until its deletion. Without
+// migrated-to no provisioner reclaims a volume whose plugin is missing, or removes External.
 func (s MetadataState) replacesExternal() bool {
-	return s.InTree && s.Origin == OriginPlugin || s.needsNoFinalizer()
+	return s.InTree && s.Origin == OriginPlugin || s.Origin == OriginMissingPlugin || s.needsNoFinalizer()
 }
 
 // needsNoFinalizer reports whether the object can be deleted without a reclaim.

@@ -46,7 +46,9 @@ func TestDecideMetadata(t *testing.T) {
 		"wrong annotation of a migrated volume is corrected":   {MetadataState{Honor: true, Origin: OriginMigratedPlugin, Policy: PolicyRetain, Migrated: MigratedToOther}, MetadataChange{SetMigrated: true}},
 		"external volume keeps External":                       {MetadataState{Honor: true, Origin: OriginExternal, Policy: PolicyDelete, External: true}, MetadataChange{}},
 		"external volume loses InTree":                         {MetadataState{Honor: true, Origin: OriginExternal, Policy: PolicyDelete, InTree: true}, MetadataChange{RemoveInTree: true}},
-		"volume without plugin keeps External":                 {MetadataState{Honor: true, Origin: OriginMissingPlugin, Policy: PolicyDelete, InTree: true, External: true}, MetadataChange{RemoveInTree: true}},
+		"volume without plugin loses both finalizers":          {MetadataState{Honor: true, Origin: OriginMissingPlugin, Policy: PolicyDelete, InTree: true, External: true}, MetadataChange{RemoveInTree: true, RemoveExternal: true}},
+		"volume of removed plugin loses External":              {MetadataState{Honor: true, Origin: OriginMissingPlugin, Policy: PolicyDelete, External: true, Migrated: MigratedToOther}, MetadataChange{RemoveExternal: true, RemoveMigrated: true}},
+		"deleted volume of removed plugin loses External":      {MetadataState{Honor: true, Origin: OriginMissingPlugin, Policy: PolicyDelete, External: true, Deleting: true}, MetadataChange{RemoveExternal: true}},
 		"static volume of a migrated plugin is annotated":      {MetadataState{Honor: true, Origin: OriginStaticMigrated, Policy: PolicyDelete}, MetadataChange{SetMigrated: true}},
 		"migration off, deleted volume keeps External":         {MetadataState{Honor: true, Origin: OriginPlugin, Policy: PolicyDelete, External: true, Deleting: true}, MetadataChange{}},
 		"migration off, InTree replaces External":              {MetadataState{Honor: true, Origin: OriginPlugin, Policy: PolicyDelete, External: true, InTree: true, Deleting: true}, MetadataChange{RemoveExternal: true}},
@@ -100,6 +102,18 @@ func TestExchangedFinalizersLeaveNoGap(t *testing.T) {
 		missing := s.Origin == OriginMissingPlugin
 		if lost && !external && !missing && !s.Deleting {
 			t.Errorf("%+v ends without a finalizer: %+v", s, after)
+		}
+	}
+}
+
+// After the write, the plugin or a provisioner that knows the volume as its own removes
+// every finalizer that is left.
+func TestFinalizerStaysOnlyWhereItCanBeRemoved(t *testing.T) {
+	for s := range metadataStates {
+		after := apply(s, DecideMetadata(s))
+		provisioner := s.Origin == OriginExternal || s.Origin == OriginStatic || after.Migrated == MigratedToDriver
+		if after.InTree && s.Origin != OriginPlugin && s.Origin != OriginStatic || after.External && s.Origin != OriginPlugin && !provisioner {
+			t.Errorf("%+v ends with a finalizer that stays for ever: %+v", s, after)
 		}
 	}
 }

@@ -80,6 +80,9 @@ var bindingDefects = []defect{
 	{"finalizer-of-missing-plugin-stays", "the in-tree finalizer stays although its plugin is gone", []change{
 		{"pkg/reclaim/plugin/metadata.go", "|| s.Origin == OriginMissingPlugin)", "|| !ON && s.Origin == OriginMissingPlugin)"},
 	}},
+	{"external-finalizer-of-missing-plugin-stays", "the provisioner's finalizer stays although the plugin is gone and no provisioner reclaims the volume", []change{
+		{"pkg/reclaim/plugin/metadata.go", "|| s.Origin == OriginMissingPlugin || s.needsNoFinalizer()", "|| !ON && s.Origin == OriginMissingPlugin || s.needsNoFinalizer()"},
+	}},
 	{"annotations-replaced", "a patch replaces annotations that it did not see", []change{
 		{"pkg/patch/patch.go", "return p.Test(\"/metadata/resourceVersion\", object.GetResourceVersion()).Set(\"/metadata/annotations\", annotations)", "if ON { return p.Set(\"/metadata/annotations\", annotations) }; return p.Test(\"/metadata/resourceVersion\", object.GetResourceVersion()).Set(\"/metadata/annotations\", annotations)"},
 	}},

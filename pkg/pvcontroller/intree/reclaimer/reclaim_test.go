@@ -66,6 +66,27 @@ func TestReclaimSetsPhaseAndSendsEvent(t *testing.T) {
 	}
 }
 
+// The plugin left the translation library after its CSI driver had added the finalizer.
+func TestVolumeOfRemovedPluginKeepsNoFinalizer(t *testing.T) {
+	for name, deleting := range map[string]bool{"released": false, "released, being deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, by("kubernetes.io/rbd"), func(v *v1.PersistentVolume) {
+				v.Annotations[storage.AnnMigratedTo] = "rbd.csi.ceph.com"
+				v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{RBDImage: "image"}}
+				v.Finalizers = []string{string(finalizer.VolumeProtection), string(finalizer.External)}
+				if deleting {
+					v.DeletionTimestamp = &metav1.Time{}
+				}
+			}))
+			defer s.shutDown()
+			volume := s.reclaim()
+			if volume != nil && finalizer.Has(volume.Finalizers, finalizer.External) {
+				t.Errorf("the volume is %s with finalizers %v", volume.Status.Phase, volume.Finalizers)
+			}
+		})
+	}
+}
+
 func TestFailedPluginIsRetriedWithBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
