@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
@@ -29,6 +31,9 @@ type Event struct {
 	// Authorized reports whether the user has the right to the request. Admission can
 	// forbid an authorized request, such as the creation in a Terminating namespace.
 	Authorized bool
+	// Object is the response to a write of a volume or claim, without managed fields, if
+	// Config.AuditObjects is on and the write was accepted; otherwise nil.
+	Object *unstructured.Unstructured
 }
 
 // Writes reports whether the request can change an object.
@@ -60,6 +65,9 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 		Code:        line.ResponseStatus.Code,
 		Authorized:  line.Annotations["authorization.k8s.io/decision"] == "allow",
 	}
+	if kind := line.ResponseObject["kind"]; kind != nil && kind != "Status" {
+		e.Object = &unstructured.Unstructured{Object: line.ResponseObject}
+	}
 	return nil
 }
 
@@ -73,6 +81,7 @@ type auditLine struct {
 	ObjectRef                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 	ResponseStatus           struct{ Code int }
 	Annotations              map[string]string
+	ResponseObject           map[string]any
 }
 
 // ReadAudit returns the events that an audit log has now.

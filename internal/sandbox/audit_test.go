@@ -44,6 +44,31 @@ func TestReadAudit(t *testing.T) {
 	}
 }
 
+func TestWriteHasTheObjectThatItReturned(t *testing.T) {
+	const line = `{"level":"RequestResponse","verb":"patch","objectRef":{"resource":"persistentvolumes","name":"pv"},"responseObject":%s}` + "\n"
+	for name, tc := range map[string]struct{ response, want string }{
+		"an object":  {`{"kind":"PersistentVolume","metadata":{"name":"pv","resourceVersion":"7"}}`, "pv"},
+		"a refusal":  {`{"kind":"Status","code":409}`, ""},
+		"no content": {`null`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.log")
+			appendText(t, path, fmt.Sprintf(line, tc.response))
+			events, err := ReadAudit(path)
+			if err != nil || len(events) != 1 {
+				t.Fatalf("ReadAudit = %v, %v, want one event", events, err)
+			}
+			got := ""
+			if object := events[0].Object; object != nil {
+				got = object.GetName()
+			}
+			if got != tc.want {
+				t.Errorf("object %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestRefusedNamesOnlyMissingRights(t *testing.T) {
 	const line = `{"verb":"create","user":{"username":"system:serviceaccount:exeunt-system:provisioner"},"objectRef":{"resource":"events"},` +
 		`"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":%q},` +

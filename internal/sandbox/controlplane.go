@@ -29,6 +29,8 @@ type Config struct {
 	ExtraArgs []string
 	// NoAuditLog turns the audit log off, which costs CPU time for each request.
 	NoAuditLog bool
+	// AuditObjects adds the response to each write of a volume or claim to the audit log.
+	AuditObjects bool
 	// SeparateEtcd runs etcd in a process of its own, so that its CPU time can be told from
 	// that of the API server.
 	SeparateEtcd bool
@@ -64,6 +66,11 @@ func StartControlPlane(ctx context.Context, config Config) (*ControlPlane, error
 	}
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of the control plane: %w", err)
+	}
+	if config.AuditObjects {
+		if err := writeAuditPolicy(&config); err != nil {
+			return nil, err
+		}
 	}
 	plane := &ControlPlane{
 		AuditLog:        filepath.Join(config.Dir, "audit.log"),
