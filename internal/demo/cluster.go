@@ -82,7 +82,7 @@ func StartCluster(ctx context.Context, config ClusterConfig) (*Cluster, error) {
 
 // startPlane starts the control plane.
 func (c *Cluster) startPlane(ctx context.Context) error {
-	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: c.config.Binaries, Dir: c.dir})
+	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: c.config.Binaries, Dir: c.dir, AuditObjects: true})
 	if err != nil {
 		return err
 	}

@@ -21,9 +21,9 @@ const (
 
 // colors are the colors of the actors; all other actors have none.
 var colors = map[string]color{
-	you:     bold,
-	storage: yellow,
-	watched: dim,
+	you:       bold,
+	csiDriver: yellow,
+	watched:   dim,
 }
 
 // paint returns the text in a color, or unchanged.

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -17,9 +18,9 @@ import (
 
 // The actors on the timeline besides the programs.
 const (
-	you     = "you"
-	storage = "CSI driver"
-	watched = "state"
+	you       = "you"
+	csiDriver = "CSI driver"
+	watched   = "state"
 )
 
 // adminUser is the user in the admin kubeconfig, which the demo uses.
@@ -34,39 +35,38 @@ const (
 // nouns are the short names of the resources, as in kubectl.
 var nouns = map[string]string{volumes: "PV", claims: "PVC"}
 
-// verbs are the words for the verbs of requests.
-var verbs = map[string]string{
-	"create":           "creates",
-	"update":           "updates",
-	"patch":            "patches",
-	"delete":           "deletes",
-	"deletecollection": "deletes every",
-}
-
 // describeWrite returns the event of a request that writes a volume or claim, and false
-// for any other request.
+// for any other request. The timeline says what an accepted write of one object changed.
 func describeWrite(request sandbox.Event) (Event, bool) {
 	noun, shown := nouns[request.Resource]
 	if !shown || request.Group != "" || !request.Writes() {
 		return Event{}, false
 	}
-	what := verbs[request.Verb] + " "
-	if request.Subresource != "" {
-		what += request.Subresource + " of "
-	}
-	what = strings.TrimSpace(what + noun + " " + shorten(request.Name))
-	if request.Code >= 300 {
-		what += " → " + strconv.Itoa(request.Code)
-	}
 	return Event{
+		After:  request.Object,
 		Kind:   kindWrite,
 		Time:   request.Time.Add(-request.Duration),
 		Who:    nameOf(request.User),
-		What:   what,
+		What:   describeRequest(request, noun),
 		Verb:   request.Verb,
 		Object: path.Join(request.Resource, request.Name, request.Subresource),
 		Code:   strconv.Itoa(request.Code),
 	}, true
+}
+
+// describeRequest returns what is known without the object: a refused write, or a write of
+// several objects.
+func describeRequest(request sandbox.Event, noun string) string {
+	object := strings.TrimSpace(noun + " " + shorten(request.Name))
+	switch {
+	case request.Code >= 300 && request.Verb == "deletecollection":
+		return fmt.Sprintf("tries to delete all %ss → %d", noun, request.Code)
+	case request.Code >= 300:
+		return fmt.Sprintf("tries to %s %s → %d", request.Verb, object, request.Code)
+	case request.Verb == "deletecollection":
+		return "deletes all " + noun + "s"
+	}
+	return "changes " + object
 }
 
 // describeCall returns the event of a call that creates or deletes a volume, and false
@@ -78,7 +78,7 @@ func describeCall(call csimock.Call) (Event, bool) {
 	return Event{
 		Kind:    kindCall,
 		Time:    call.Time,
-		Who:     storage,
+		Who:     csiDriver,
 		What:    strings.Join(strings.Fields(call.Method+" "+call.Volume+" → "+call.Code), " "),
 		Verb:    call.Method,
 		Object:  call.Volume,
@@ -105,6 +105,7 @@ func describeState(resource string, object metav1.Object, phase string, gone boo
 		Who:    watched,
 		What:   nouns[resource] + " " + shorten(object.GetName()) + ": ",
 		Object: path.Join(resource, object.GetName()),
+		UID:    object.GetUID(), Version: object.GetResourceVersion(),
 	}
 	if gone {
 		event.Gone = true
@@ -130,15 +131,7 @@ func facts(state Event) []string {
 	if len(state.Finalizers) == 0 {
 		return append(parts, "no finalizers")
 	}
-	names := make([]string, 0, len(state.Finalizers))
-	for _, name := range state.Finalizers {
-		names = append(names, shortenFinalizer(name))
-	}
-	noun := "finalizer "
-	if len(names) > 1 {
-		noun = "finalizers "
-	}
-	return append(parts, noun+strings.Join(names, " and "))
+	return append(parts, listFinalizers(state.Finalizers))
 }
 
 // nameOf returns the name on the timeline of a user of the API server.

@@ -22,25 +22,25 @@ func TestWriteIsDescribedFromTheAuditLog(t *testing.T) {
 		what    string
 		object  string
 	}{
-		"the administrator deletes a volume": {
-			sandbox.Event{User: adminUser, Verb: "delete", Resource: volumes, Name: provisioned, Code: 200},
-			"you", "deletes PV pvc-394c3d6b", volumes + "/" + provisioned,
+		"a write whose object is not logged": {
+			sandbox.Event{User: adminUser, Verb: "patch", Resource: volumes, Name: provisioned, Code: 200},
+			"you", "changes PV pvc-394c3d6b", volumes + "/" + provisioned,
 		},
-		"a controller patches a status": {
+		"a write of a status": {
 			sandbox.Event{User: sandbox.PVControllerAccount.Name(), Verb: "patch", Resource: volumes, Subresource: "status", Name: "a", Code: 200},
-			"pv-controller", "patches status of PV a", volumes + "/a/status",
-		},
-		"a provisioner creates a volume": {
-			sandbox.Event{User: sandbox.ProvisionerAccount.Name(), Verb: "create", Resource: volumes, Name: "a", Code: 201},
-			"provisioner", "creates PV a", volumes + "/a",
+			"pv-controller", "changes PV a", volumes + "/a/status",
 		},
 		"a write that is refused": {
 			sandbox.Event{User: sandbox.ProvisionerAccount.Name(), Verb: "update", Resource: claims, Name: "demo", Code: 409},
-			"provisioner", "updates PVC demo → 409", claims + "/demo",
+			"provisioner", "tries to update PVC demo → 409", claims + "/demo",
+		},
+		"a deletion of all volumes that is refused": {
+			sandbox.Event{User: adminUser, Verb: "deletecollection", Resource: volumes, Code: 403},
+			"you", "tries to delete all PVs → 403", volumes,
 		},
 		"somebody else deletes all claims": {
 			sandbox.Event{User: "system:serviceaccount:kube-system:cleaner", Verb: "deletecollection", Resource: claims, Code: 200},
-			"system:serviceaccount:kube-system:cleaner", "deletes every PVC", claims,
+			"system:serviceaccount:kube-system:cleaner", "deletes all PVCs", claims,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestOnlyCallsThatChangeStorageAreShown(t *testing.T) {
 			if shown != tc.shown || got.What != tc.what || got.Volumes != tc.call.Volumes {
 				t.Errorf("describeCall = %+v, %v; want %q, %v", got, shown, tc.what, tc.shown)
 			}
-			if shown && (got.Kind != kindCall || got.Who != storage || !got.Time.Equal(at(5))) {
+			if shown && (got.Kind != kindCall || got.Who != csiDriver || !got.Time.Equal(at(5))) {
 				t.Errorf("describeCall = %+v, want a call of the driver at %v", got, at(5))
 			}
 		})
@@ -130,6 +130,7 @@ func TestVolumeStateNamesItsFinalizers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.meta.Name = provisioned
 			tc.want.Kind, tc.want.Time, tc.want.Who, tc.want.Object = kindState, at(1), watched, volumes+"/"+provisioned
+			tc.meta.UID, tc.meta.ResourceVersion, tc.want.UID, tc.want.Version = "u", "7", "u", "7"
 			volume := &v1.PersistentVolume{ObjectMeta: tc.meta, Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}}
 			if diff := cmp.Diff(tc.want, describeVolume(volume, tc.gone, at(1))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)

@@ -14,6 +14,10 @@
 //	call    the call log of the driver          when the call was finished
 //	state   a watch of volumes and claims       when the event arrived
 //
+// A write line says what the write changed: the audit log has the response to each write, and
+// the timeline compares it with the version before. A state line is printed only if no write
+// says it: in practice, that an object is gone.
+//
 // A write has the time at which it was received, so that it comes before its
 // effects. The sources differ by milliseconds, so the timeline delays every line
 // for a moment and shows the lines in order of time.

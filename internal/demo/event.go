@@ -1,6 +1,11 @@
 package demo
 
-import "time"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // kind is the source of an event.
 type kind string
@@ -47,4 +52,12 @@ type Event struct {
 	Deleting   bool     `json:"deleting,omitempty"`
 	Finalizers []string `json:"finalizers,omitempty"`
 	Gone       bool     `json:"gone,omitempty"`
+	// Told: a write on the timeline says all about this state.
+	Told bool `json:"told,omitempty"`
+
+	// After is the object that a write returned, if it is known.
+	After *unstructured.Unstructured `json:"-"`
+	// UID and Version are those of the object of a state.
+	UID     types.UID `json:"-"`
+	Version string    `json:"-"`
 }

@@ -47,7 +47,7 @@ func (p *textPrinter) Begin(gate bool) error {
 
 func (p *textPrinter) Event(event Event) error {
 	p.checking = p.checking || event.Kind == kindCheck
-	if p.checking && event.Kind != kindCheck && event.Kind != kindCall {
+	if event.Told || p.checking && event.Kind != kindCheck && event.Kind != kindCall {
 		return nil
 	}
 	lines := []string{p.line(event)}

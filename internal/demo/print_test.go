@@ -16,11 +16,12 @@ var story = []Event{
 	{Kind: kindStep, Who: you, What: "$ kubectl delete pv a"},
 	{Kind: kindWrite, Seconds: 0.0014, Who: you, What: "deletes PV a", Code: "200"},
 	{Kind: kindWrite, Seconds: 0.1, Who: "provisioner", What: "patches PV a → 409", Code: "409"},
-	{Kind: kindCall, Seconds: 12.3456, Who: storage, What: "CreateVolume vol-1 → OK", Volumes: 1},
+	{Kind: kindCall, Seconds: 12.3456, Who: csiDriver, What: "CreateVolume vol-1 → OK", Volumes: 1},
+	{Kind: kindState, Seconds: 12.5, Who: watched, What: "PV a: Bound, no finalizers", Told: true, Volumes: 1},
 	{Kind: kindState, Seconds: 13, Who: watched, What: "PV a: gone from the API", Volumes: 1},
 	{Kind: kindCheck, Seconds: 14, Who: you, What: "$ kubectl create -f marker.yaml", Volumes: 1},
 	{Kind: kindWrite, Seconds: 15, Who: you, What: "creates PVC marker", Code: "201", Volumes: 1},
-	{Kind: kindCall, Seconds: 123.4, Who: storage, What: "CreateVolume vol-2 → OK", Volumes: 2},
+	{Kind: kindCall, Seconds: 123.4, Who: csiDriver, What: "CreateVolume vol-2 → OK", Volumes: 2},
 }
 
 // show has a printer show a run and the summary.

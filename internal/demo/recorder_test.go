@@ -104,7 +104,7 @@ func TestFollowWritesEndsAtTheEndMark(t *testing.T) {
 	if err := followWrites(t.Context(), path, "last", func(e Event) { events = append(events, e) }); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := whats(events), []string{"deletes PV a"}; !slices.Equal(got, want) {
+	if got, want := whats(events), []string{"changes PV a"}; !slices.Equal(got, want) {
 		t.Errorf("got events %q, want %q", got, want)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// patience is how long a state waits for the write that says all about it.
+const patience = 2 * time.Second
+
 // timeline sorts the events of one run by time. The caller decides how long events wait;
 // the timeline reads no clock.
 type timeline struct {
@@ -12,16 +15,20 @@ type timeline struct {
 	start   time.Time
 	volumes int
 	pending []Event
+	written history
 }
 
 // newTimeline returns the timeline of a run with the gate on or off that begins
 // at start, with no volume in the storage system.
 func newTimeline(gate bool, start time.Time) *timeline {
-	return &timeline{gate: gate, start: start}
+	return &timeline{gate: gate, start: start, written: history{}}
 }
 
 // add adds an event. Events before the start of the run are dropped.
 func (t *timeline) add(event Event) {
+	if event.After != nil {
+		t.written.add(event.After)
+	}
 	if !event.Time.Before(t.start) {
 		t.pending = append(t.pending, event)
 	}
@@ -29,16 +36,29 @@ func (t *timeline) add(event Event) {
 
 // before removes and returns the events that happened before instant, oldest first; of
 // two events with the same time the event that was added first. An event that is added
-// after later events were returned comes with the next call.
+// after later events were returned comes with the next call, and so does a state whose write
+// is not known yet.
 func (t *timeline) before(instant time.Time) []Event {
 	slices.SortStableFunc(t.pending, func(a, b Event) int { return a.Time.Compare(b.Time) })
-	count := slices.IndexFunc(t.pending, func(e Event) bool { return !e.Time.Before(instant) })
-	if count < 0 {
-		return t.rest()
+	var due, pending []Event
+	for _, event := range t.pending {
+		limit := instant
+		if event.Kind == kindState && !event.Gone && !t.isTold(event) {
+			limit = instant.Add(-patience)
+		}
+		if event.Time.Before(limit) {
+			due = append(due, event)
+		} else {
+			pending = append(pending, event)
+		}
 	}
-	due := slices.Clone(t.pending[:count])
-	t.pending = slices.Delete(t.pending, 0, count)
+	t.pending = pending
 	return t.complete(due)
+}
+
+// isTold reports whether a write says all about a state.
+func (t *timeline) isTold(state Event) bool {
+	return !state.Gone && t.written.has(state.UID, state.Version)
 }
 
 // rest removes and returns all remaining events, sorted as by before.
@@ -49,15 +69,21 @@ func (t *timeline) rest() []Event {
 	return t.complete(due)
 }
 
-// complete sets the fields that follow from the order of events. The number of volumes
-// comes from calls and is the same until the next call.
+// complete sets the fields that follow from other events: what a write changed, whether a
+// write says all about a state, and the number of volumes, which comes from calls and is the
+// same until the next call.
 func (t *timeline) complete(events []Event) []Event {
 	for i := range events {
 		event := &events[i]
 		event.Gate = t.gate
 		event.Seconds = event.Time.Sub(t.start).Seconds()
-		if event.Kind == kindCall {
+		switch {
+		case event.Kind == kindCall:
 			t.volumes = event.Volumes
+		case event.After != nil:
+			event.What = describeChange(event.Verb, t.written.before(event.After), event.After)
+		case event.Kind == kindState:
+			event.Told = t.isTold(*event)
 		}
 		event.Volumes = t.volumes
 	}

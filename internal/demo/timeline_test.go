@@ -4,6 +4,10 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // begun is when the run of a test began.
@@ -45,6 +49,17 @@ var dueCases = map[string]struct {
 		instant: at(50),
 		due:     []string{"early"},
 		rest:    []string{"late"},
+	},
+	"a state waits for its write": {
+		added:   []Event{{What: "state", Kind: kindState, Version: "7", Time: at(10)}, {What: "gone", Kind: kindState, Gone: true, Time: at(20)}},
+		instant: at(100),
+		due:     []string{"gone"},
+		rest:    []string{"state"},
+	},
+	"a state without a write comes at last": {
+		added:   []Event{{What: "state", Kind: kindState, Version: "7", Time: at(10)}},
+		instant: at(10).Add(patience + time.Millisecond),
+		due:     []string{"state"},
 	},
 	"events before the run are dropped": {
 		added:   []Event{{What: "before", Time: at(-1)}, {What: "begin", Time: at(0)}},
@@ -98,5 +113,28 @@ func TestNumberOfVolumesLastsUntilTheNextCall(t *testing.T) {
 		if got := events[i]; got.Volumes != want.volumes || got.Seconds != want.seconds || got.Gate {
 			t.Errorf("event %d is %+v, want %+v with the gate off", i, got, want)
 		}
+	}
+}
+
+func TestWritesAreDescribedInTheOrderOfVersions(t *testing.T) {
+	timeline := newTimeline(true, begun)
+	named := written(func(c *v1.PersistentVolumeClaim) {
+		c.ResourceVersion = "8"
+		c.Annotations = map[string]string{storage.AnnStorageProvisioner: "x"}
+	})
+	for _, event := range []Event{
+		{Kind: kindWrite, Verb: "patch", Time: at(20), After: named}, // logged before the create
+		{Kind: kindState, UID: "u", Version: "7", Time: at(12)},
+		{Kind: kindWrite, Verb: "create", Time: at(10), After: written(func(c *v1.PersistentVolumeClaim) { c.ResourceVersion = "7" })},
+		{Kind: kindState, UID: "u", Version: "9", What: "unsaid", Time: at(30)},
+	} {
+		timeline.add(event)
+	}
+	events := timeline.rest()
+	if got, want := whats(events), []string{"creates PVC demo", "", "names the provisioner of PVC demo", "unsaid"}; !slices.Equal(got, want) {
+		t.Errorf("events are %q, want %q", got, want)
+	}
+	if !events[1].Told || events[3].Told {
+		t.Errorf("told are %t and %t, want only the state that a write returned", events[1].Told, events[3].Told)
 	}
 }
