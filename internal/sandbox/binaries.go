@@ -21,14 +21,33 @@ type Binaries struct {
 }
 
 // Path returns the absolute path of the program called name.
-func (b Binaries) Path(name string) (string, error) {
+func (b Binaries) Path(name string) (string, error) { return b.find("", name, "make build") }
+
+// UpstreamPath returns the absolute path of upstream's program called name.
+func (b Binaries) UpstreamPath(name string) (string, error) {
+	return b.find("upstream", name, "make build-upstream")
+}
+
+// CheckUpstream returns an error if one of upstream's programs is missing.
+func (b Binaries) CheckUpstream() error {
+	for _, name := range []string{upstreamLoops, upstreamSidecar} {
+		if _, err := b.UpstreamPath(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find returns the absolute path of a program in a folder of the directory. The error names
+// the command that builds the program.
+func (b Binaries) find(folder, name, build string) (string, error) {
 	directory, err := b.directory()
 	if err != nil {
 		return "", fmt.Errorf("find %s: %w", name, err)
 	}
-	path := filepath.Join(directory, name)
+	path := filepath.Join(directory, folder, name)
 	if info, err := os.Stat(path); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
-		return "", fmt.Errorf("find %s: there is no such program in %s, run `make build` first", name, directory)
+		return "", fmt.Errorf("find %s: there is no such program in %s, run `%s` first", name, filepath.Dir(path), build)
 	}
 	return path, nil
 }

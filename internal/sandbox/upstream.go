@@ -8,6 +8,12 @@ import (
 	"github.com/exeunt-io/exeunt/deploy"
 )
 
+// Upstream's programs.
+const (
+	upstreamLoops   = "kube-controller-manager"
+	upstreamSidecar = "csi-provisioner"
+)
+
 // The users of upstream's programs. Their rights are in test/upstream/rbac.
 var (
 	upstreamLoopsUser   = User("system:kube-controller-manager")
@@ -17,7 +23,7 @@ var (
 // StartUpstreamLoops starts the three loops of the real kube-controller-manager that the
 // pv-controller replaces. Their gate is locked, so HonorReclaimPolicy has no effect.
 func (c *ControlPlane) StartUpstreamLoops(ctx context.Context, controller Controller) (*Process, error) {
-	return c.startUpstream(ctx, "kube-controller-manager", upstreamLoopsUser, controller, []string{
+	return c.startUpstream(ctx, upstreamLoops, upstreamLoopsUser, controller, []string{
 		"--controllers=persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller",
 		"--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=false",
 	})
@@ -25,16 +31,12 @@ func (c *ControlPlane) StartUpstreamLoops(ctx context.Context, controller Contro
 
 // StartUpstreamProvisioner starts the real csi-provisioner for the volumes of driver.
 func (c *ControlPlane) StartUpstreamProvisioner(ctx context.Context, driver *Driver, controller Controller) (*Process, error) {
-	return c.startUpstream(ctx, "csi-provisioner", UpstreamSidecarUser, controller, []string{"--csi-address=" + driver.Socket})
+	return c.startUpstream(ctx, upstreamSidecar, UpstreamSidecarUser, controller, []string{"--csi-address=" + driver.Socket})
 }
 
 // startUpstream starts a program of bin/upstream without a client rate limit.
 func (c *ControlPlane) startUpstream(ctx context.Context, program string, user Identity, controller Controller, args []string) (*Process, error) {
-	directory, err := c.config.Binaries.directory()
-	if err != nil {
-		return nil, err
-	}
-	path, err := Binaries{Dir: filepath.Join(directory, "upstream")}.Path(program)
+	path, err := c.config.Binaries.UpstreamPath(program)
 	if err != nil {
 		return nil, err
 	}
