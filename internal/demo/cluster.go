@@ -52,11 +52,13 @@ type Cluster struct {
 	dir      string
 	plane    *sandbox.ControlPlane
 	driver   *sandbox.Driver
+	pair     Pair
 	programs []*program
 }
 
 // program is a process that must run until it is stopped.
 type program struct {
+	process  *sandbox.Process
 	stop     func(context.Context) error
 	stopping chan struct{} // closed before stop is called
 	watched  chan struct{} // closed once the process is no longer watched
@@ -71,9 +73,7 @@ func StartCluster(ctx context.Context, config ClusterConfig) (*Cluster, error) {
 		return nil, fmt.Errorf("make directory of the cluster: %w", err)
 	}
 	cluster := &Cluster{config: config, dir: dir}
-	err = config.Progress.Do("starting etcd and kube-apiserver", func() error {
-		return cluster.startPlane(ctx)
-	})
+	err = config.Progress.Do(ctx, "starting etcd and kube-apiserver", cluster.startPlane)
 	if err != nil {
 		return nil, errors.Join(err, cluster.Stop())
 	}
@@ -96,8 +96,8 @@ func (c *Cluster) startPlane(ctx context.Context) error {
 // the gate HonorPVReclaimPolicy on or off.
 func (c *Cluster) StartPrograms(ctx context.Context, honor bool) error {
 	what := "starting csimock, and pv-controller and provisioner with " + gateName(honor)
-	return c.config.Progress.Do(what, func() error {
-		if err := c.startDriver(ctx); err != nil {
+	return c.config.Progress.Do(ctx, what, func(ctx context.Context) error {
+		if err := c.startDriver(ctx, ""); err != nil {
 			return err
 		}
 		return c.startControllers(ctx, sandbox.Controller{HonorReclaimPolicy: honor})
@@ -105,12 +105,16 @@ func (c *Cluster) StartPrograms(ctx context.Context, honor bool) error {
 }
 
 // startDriver starts a driver in a new directory, so that the driver has no volumes.
-func (c *Cluster) startDriver(ctx context.Context) error {
+func (c *Cluster) startDriver(ctx context.Context, faults string) error {
 	dir, err := os.MkdirTemp(c.dir, "storage-")
 	if err != nil {
 		return fmt.Errorf("make directory of the driver: %w", err)
 	}
-	c.driver, err = sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: c.config.Binaries, Dir: dir})
+	args, err := writeFaults(dir, faults)
+	if err != nil {
+		return err
+	}
+	c.driver, err = sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: c.config.Binaries, Dir: dir, Args: args})
 	if err != nil {
 		return err
 	}
@@ -136,7 +140,7 @@ func (c *Cluster) startControllers(ctx context.Context, config sandbox.Controlle
 // guard registers a process to be stopped with the cluster, and reports the process if
 // it ends before.
 func (c *Cluster) guard(process *sandbox.Process, stop func(context.Context) error) {
-	guarded := &program{stop: stop, stopping: make(chan struct{}), watched: make(chan struct{})}
+	guarded := &program{process: process, stop: stop, stopping: make(chan struct{}), watched: make(chan struct{})}
 	c.programs = append(c.programs, guarded)
 	go func() {
 		defer close(guarded.watched)
@@ -147,6 +151,13 @@ func (c *Cluster) guard(process *sandbox.Process, stop func(context.Context) err
 			c.config.Died(death(process))
 		}
 	}()
+}
+
+// kill ends the program as a crash does, without a report.
+func (p *program) kill() error {
+	close(p.stopping)
+	<-p.watched
+	return p.process.Kill()
 }
 
 // end stops the program. A program that died was reported before and is no error here.

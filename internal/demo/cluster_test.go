@@ -65,6 +65,28 @@ func TestProgramsAreStoppedInReverseOrder(t *testing.T) {
 	<-first.Done()
 }
 
+func TestKilledProvisionerIsNotReported(t *testing.T) {
+	cluster := &Cluster{config: ClusterConfig{Died: func(err error) { t.Errorf("reported: %v", err) }}}
+	if err := cluster.KillProvisioner(); err == nil {
+		t.Error("a provisioner was killed that does not run")
+	}
+	for range onlyPlaneAndDriver + 1 {
+		process := startShell(t, "exec sleep 60")
+		cluster.guard(process, process.Stop)
+	}
+	last := cluster.programs[onlyPlaneAndDriver].process
+	if err := cluster.KillProvisioner(); err != nil {
+		t.Error(err)
+	}
+	<-last.Done()
+	if len(cluster.programs) != onlyPlaneAndDriver {
+		t.Errorf("%d programs run, want control plane and driver", len(cluster.programs))
+	}
+	if err := cluster.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestKeepLeavesTheDirectory(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		var out bytes.Buffer

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -160,13 +161,19 @@ func TestProgressPrintsTheResult(t *testing.T) {
 	var out bytes.Buffer
 	progress := Progress{Out: &out}
 	broken := errors.New("broken")
-	if err := progress.Do("starting a", func() error { return nil }); err != nil {
+	ctx, interrupt := context.WithCancel(t.Context())
+	if err := progress.Do(ctx, "starting a", func(context.Context) error { return nil }); err != nil {
 		t.Error(err)
 	}
-	if err := progress.Do("starting b", func() error { return broken }); !errors.Is(err, broken) {
+	fail := func(context.Context) error { return broken }
+	if err := progress.Do(ctx, "starting b", fail); !errors.Is(err, broken) {
 		t.Errorf("Do = %v, want %v", err, broken)
 	}
-	if want := "starting a ... 0.0 s\nstarting b ... failed\n"; out.String() != want {
+	interrupt()
+	if err := progress.Do(ctx, "starting c", fail); !errors.Is(err, broken) {
+		t.Errorf("Do = %v, want %v", err, broken)
+	}
+	if want := "starting a ... 0.0 s\nstarting b ... failed\nstarting c ... stopped\n"; out.String() != want {
 		t.Errorf("progress = %q, want %q", out.String(), want)
 	}
 }

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -12,11 +13,17 @@ type Progress struct {
 	Out io.Writer
 }
 
-// Do calls do, and prints what and the time that do took.
-func (p Progress) Do(what string, do func() error) error {
+// Do calls do, and prints what and the time that do took. If ctx ended, the start was
+// stopped and did not fail.
+func (p Progress) Do(ctx context.Context, what string, do func(context.Context) error) error {
 	fmt.Fprintf(p.Out, "%s ... ", what)
 	begun := time.Now()
-	if err := do(); err != nil {
+	err := do(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintln(p.Out, "stopped")
+		return err
+	case err != nil:
 		fmt.Fprintln(p.Out, "failed")
 		return err
 	}
