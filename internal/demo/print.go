@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"k8s.io/cli-runtime/pkg/printers"
 )
@@ -23,13 +24,15 @@ type Printer interface {
 
 // NewTextPrinter returns a printer for people, with color or without.
 func NewTextPrinter(out io.Writer, colored bool) Printer {
-	return &textPrinter{out: out, paint: newPaint(colored)}
+	return &textPrinter{out: out, paint: newPaint(colored), pause: func(time.Duration) {}}
 }
 
 // textPrinter prints a table line by line.
 type textPrinter struct {
 	out   io.Writer
 	paint paint
+	// pause waits before a line.
+	pause func(time.Duration)
 	// volumes is the number of volumes in the previous line.
 	volumes int
 	// checking: a check was printed. After it only checks and calls of the driver are
@@ -50,11 +53,12 @@ func (p *textPrinter) Event(event Event) error {
 	if event.Told || p.checking && event.Kind != kindCheck && event.Kind != kindCall {
 		return nil
 	}
-	lines := []string{p.line(event)}
 	if event.Kind == kindStep || event.Kind == kindCheck {
-		lines = append([]string{""}, lines...)
+		p.pause(stepPause)
+		return p.print("", p.line(event))
 	}
-	return p.print(lines...)
+	p.pause(linePause)
+	return p.print(p.line(event))
 }
 
 // line returns the line of an event.
