@@ -35,6 +35,13 @@ func TestWrongCommandLineIsRefusedInASentence(t *testing.T) {
 		"an argument of the demo":            {[]string{"demo", "now"}, `exeunt demo takes no arguments, not "now", see exeunt demo --help`},
 		"another output":                     {[]string{"demo", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
 		"another gate":                       {[]string{"demo", "--gate=maybe"}, `--gate must be both, on or off, not "maybe"`},
+		"slow lines for programs":            {[]string{"demo", "--slow", "-o", "json"}, "--slow is for people, --output=json is not: leave one out"},
+		"a story without a second side":      {[]string{"demo", "--story=killed"}, "--story needs --against=upstream"},
+		"a story that does not exist":        {[]string{"demo", "--against=upstream", "--story=x"}, `there is no story "x", there are: killed, policy-race, pv-first, pvc-first, namespace`},
+		"another side":                       {[]string{"demo", "--against=me"}, `--against must be upstream, not "me"`},
+		"a gate for stories":                 {[]string{"demo", "--against=upstream", "--gate=on"}, "--gate does not go with --against"},
+		"no volumes":                         {[]string{"demo", "--against=upstream", "--volumes=0"}, "--volumes must be at least 1"},
+		"upstream is not built":              {[]string{"demo", "--against=upstream", "--bin-dir=/none"}, "find kube-controller-manager: there is no such program in /none/upstream, run `make build-upstream` first"},
 		"no time":                            {[]string{"demo", "--timeout=0s"}, "--timeout must be longer than 0"},
 		"a journal command that is unknown":  {[]string{"journal", "fly"}, `unknown command "fly", see exeunt journal --help`},
 		"an argument of the list":            {[]string{"journal", "list", "x"}, `exeunt journal list takes no arguments, not "x"`},
@@ -112,7 +119,7 @@ func TestFlagsSetTheConfigurationOfTheDemo(t *testing.T) {
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
 	for gate, want := range map[string][]bool{"both": {true, false}, "on": {true}, "off": {false}} {
 		flags := demoFlags{binDir: "bin", gate: gate, output: "json", timeout: time.Second, keep: true}
-		config, err := flags.config(streams)
+		config, err := flags.config(t.Context(), streams)
 		if err != nil {
 			t.Fatal(err)
 		}

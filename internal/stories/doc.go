@@ -1,0 +1,12 @@
+// Package stories plays what can go wrong with volumes, on our programs and on upstream's:
+// "exeunt demo --against=upstream".
+//
+// A story is an entry of a table: a name, faults of the driver, and a function that acts as
+// an administrator. Each story is played by one pair of controllers after the other, in one
+// control plane, each with a new driver. Then another claim is created and deleted: once it
+// is reclaimed, the queues have processed what came before. A pair gets some more seconds
+// until the storage system is empty. What the storage system then has is left behind.
+//
+// Our programs promise that nothing is left in any story. Upstream's results are reported,
+// whatever they are.
+package stories

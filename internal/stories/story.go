@@ -1,0 +1,77 @@
+package stories
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Story is something that an administrator or an accident does to volumes.
+type Story struct {
+	// Name of the story in the flag --story.
+	Name string
+	// What happens, in a sentence.
+	What string
+	// Faults of the driver, as YAML.
+	Faults string
+	// play acts, and measures what else than the volumes left is of interest.
+	play func(context.Context, *stage) ([]Measure, error)
+}
+
+// Measure is a measured value.
+type Measure struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// All are the stories in the order in which they are played.
+func All() []Story {
+	return []Story{
+		{
+			Name:   "killed",
+			What:   "the provisioner is killed while the driver creates a volume, and the claim is deleted meanwhile",
+			Faults: "[{method: CreateVolume, times: 1, hang: true, after: true}]", // created, but never answered
+			play:   playKilled,
+		},
+		{
+			Name: "policy-race",
+			What: "the reclaim policy of 20 volumes becomes Delete, and each volume is deleted at once",
+			play: playPolicyRace,
+		},
+		{
+			Name: "pv-first",
+			What: "many volumes are deleted before their claims",
+			play: playVolumesFirst,
+		},
+		{
+			Name: "pvc-first",
+			What: "many claims are deleted before their volumes",
+			play: playClaimsFirst,
+		},
+		{
+			Name:   "namespace",
+			What:   "a namespace is deleted while one of its volumes is being created",
+			Faults: "[{method: CreateVolume, latency: 2s, after: true}]", // created, and answered late
+			play:   playNamespace,
+		},
+	}
+}
+
+// Select returns the named stories in the order of the table, or all if there are no names.
+func Select(names []string) ([]Story, error) {
+	all := All()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var known []string
+	for _, story := range all {
+		known = append(known, story.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no story %q, there are: %s", name, strings.Join(known, ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(story Story) bool { return !slices.Contains(names, story.Name) }), nil
+}
