@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -50,7 +51,32 @@ func TestDemoShowsLeakAndRepair(t *testing.T) {
 	if !summary.AsExpected || len(summary.Runs) != 2 || summary.Runs[0].VolumesLeft != 0 || summary.Runs[1].VolumesLeft != 1 {
 		t.Errorf("summary: %+v, want 0 volumes left and then 1", summary)
 	}
+	expectNoLineTwice(t, lines[:len(lines)-1])
 	expectEmpty(t, temporary)
+}
+
+// expectNoLineTwice checks the printed lines of each run. The UIDs in names differ between
+// runs.
+func expectNoLineTwice(t *testing.T, lines []string) {
+	t.Helper()
+	printed := map[string]bool{}
+	for _, line := range lines {
+		var event struct {
+			Kind, Who, What string
+			Gate, Told      bool
+		}
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatal(err)
+		}
+		key := fmt.Sprint(event.Gate, event.Who, event.What)
+		if printed[key] && !event.Told {
+			t.Errorf("printed twice: %s %s", event.Who, event.What)
+		}
+		printed[key] = printed[key] || !event.Told
+		if event.Kind == "write" && strings.HasPrefix(event.What, "changes ") {
+			t.Errorf("a write is not in plain words: %s", event.What)
+		}
+	}
 }
 
 func TestInterruptedDemoLeavesNothingBehind(t *testing.T) {
@@ -73,6 +99,39 @@ func TestInterruptedDemoLeavesNothingBehind(t *testing.T) {
 	}
 	if _, err := io.Copy(io.Discard, output); err != nil {
 		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := command.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		t.Errorf("the demo ended with %v, want exit status 130", err)
+	}
+	expectEmpty(t, temporary)
+}
+
+func TestDemoInterruptedWhileStartingIsNoFailure(t *testing.T) {
+	t.Parallel()
+	temporary := shortTemp(t)
+	command := demo(t, temporary)
+	progress, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, len("starting etcd"))
+	if _, err := io.ReadFull(progress, said); err != nil || string(said) != "starting etcd" {
+		t.Fatalf("the demo began with %q, %v", said, err)
+	}
+	if err := command.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(progress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := " and kube-apiserver ... stopped\nexeunt: ended by signal \"interrupt\", all started programs are stopped\n"
+	if string(rest) != want {
+		t.Errorf("the demo said %q, want %q", rest, want)
 	}
 	var exit *exec.ExitError
 	if err := command.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
