@@ -85,28 +85,30 @@ func (s *storage) Same(a, b *v1.PersistentVolume) bool {
 	return s.key(a) == s.key(b) && !separate
 }
 
-// Delete calls Delete of the provisioner, unless its DeletionGuard forbids that.
-func (s *storage) Delete(ctx context.Context, volume *v1.PersistentVolume) error {
+// PrepareDelete asks the DeletionGuard of the provisioner, and returns the call of Delete.
+func (s *storage) PrepareDelete(ctx context.Context, volume *v1.PersistentVolume) (backend.DeleteCall, error) {
 	ctx, cancel := bounded(ctx, s.deletionTimeout)
 	defer cancel()
 	if guard, ok := s.provisioner.(controller.DeletionGuard); ok && !guard.ShouldDelete(ctx, volume.DeepCopy()) {
-		return &backend.Ignored{Reason: "ShouldDelete is false"}
+		return nil, &backend.Ignored{Reason: "ShouldDelete is false"}
 	}
-	err := s.callDelete(ctx, volume)
-	var ignored *controller.IgnoredError
-	if errors.As(err, &ignored) {
-		return &backend.Ignored{Reason: ignored.Reason}
-	}
-	return err
+	return func(ctx context.Context) error {
+		err := s.callDelete(ctx, volume)
+		var ignored *controller.IgnoredError
+		if errors.As(err, &ignored) {
+			return &backend.Ignored{Reason: ignored.Reason}
+		}
+		return err
+	}, nil
 }
 
-// Discard calls Delete of the provisioner with the volume that Provision returned. An
+// PrepareDiscard returns the call of Delete with the volume that Provision returned. An
 // IgnoredError is a failure: nobody else knows the volume.
-func (s *storage) Discard(ctx context.Context, volume *v1.PersistentVolume, _ string) error {
-	ctx, cancel := bounded(ctx, s.deletionTimeout)
-	defer cancel()
-	if err := s.callDelete(ctx, volume); err != nil {
-		return fmt.Errorf("delete the unrecorded volume: %w", err)
-	}
-	return nil
+func (s *storage) PrepareDiscard(_ context.Context, volume *v1.PersistentVolume, _ string) (backend.DeleteCall, error) {
+	return func(ctx context.Context) error {
+		if err := s.callDelete(ctx, volume); err != nil {
+			return fmt.Errorf("delete the unrecorded volume: %w", err)
+		}
+		return nil
+	}, nil
 }

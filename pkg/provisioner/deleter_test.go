@@ -38,7 +38,7 @@ func TestDelete(t *testing.T) {
 		"wrapped ignored": {&scripted{err: errors.Join(failed, &controller.IgnoredError{Reason: "other"})}, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := newStorage(tc.provisioner).Delete(t.Context(), testVolume())
+			err := deleteVolume(t.Context(), newStorage(tc.provisioner))
 			var ignored *backend.Ignored
 			if errors.As(err, &ignored) != tc.ignored || !tc.ignored && !errors.Is(err, tc.err) {
 				t.Errorf("error = %v, want ignored = %v, %v", err, tc.ignored, tc.err)
@@ -47,21 +47,39 @@ func TestDelete(t *testing.T) {
 	}
 }
 
+// deleteVolume deletes the test volume in the storage system.
+func deleteVolume(ctx context.Context, s *storage) error {
+	call, err := s.PrepareDelete(ctx, testVolume())
+	if err != nil {
+		return err
+	}
+	return call(ctx)
+}
+
+// discardVolume deletes the test volume, which no PersistentVolume records.
+func discardVolume(ctx context.Context, s *storage) error {
+	call, err := s.PrepareDiscard(ctx, testVolume(), "handle")
+	if err != nil {
+		return err
+	}
+	return call(ctx)
+}
+
 func TestGuardedVolumeIsNotDeleted(t *testing.T) {
 	provisioner := &guarded{}
-	if err := newStorage(provisioner).Delete(t.Context(), testVolume()); err == nil || len(provisioner.deleted) > 0 {
+	if err := deleteVolume(t.Context(), newStorage(provisioner)); err == nil || len(provisioner.deleted) > 0 {
 		t.Errorf("Delete was called %d times, error %v", len(provisioner.deleted), err)
 	}
 }
 
 func TestDiscardIsNeitherGuardedNorIgnored(t *testing.T) {
 	provisioner := &guarded{}
-	if err := newStorage(provisioner).Discard(t.Context(), testVolume(), "handle"); err != nil || len(provisioner.deleted) != 1 {
+	if err := discardVolume(t.Context(), newStorage(provisioner)); err != nil || len(provisioner.deleted) != 1 {
 		t.Errorf("Delete was called %d times, error %v; want one call", len(provisioner.deleted), err)
 	}
 	provisioner.err = &controller.IgnoredError{Reason: "other"}
 	var ignored *backend.Ignored
-	if err := newStorage(provisioner).Discard(t.Context(), testVolume(), "handle"); err == nil || errors.As(err, &ignored) {
+	if err := discardVolume(t.Context(), newStorage(provisioner)); err == nil || errors.As(err, &ignored) {
 		t.Errorf("error = %v, want a failure", err)
 	}
 }
@@ -69,10 +87,10 @@ func TestDiscardIsNeitherGuardedNorIgnored(t *testing.T) {
 func TestTimeoutBoundsDelete(t *testing.T) {
 	s := newStorage(&stuck{})
 	s.deletionTimeout = time.Nanosecond
-	if err := s.Delete(t.Context(), testVolume()); !errors.Is(err, context.DeadlineExceeded) {
+	if err := deleteVolume(t.Context(), s); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error = %v", err)
 	}
-	if err := s.Discard(t.Context(), testVolume(), "handle"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := discardVolume(t.Context(), s); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error = %v", err)
 	}
 }

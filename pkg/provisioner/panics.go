@@ -17,8 +17,10 @@ func (s *storage) callProvision(ctx context.Context, options controller.Provisio
 	return s.provisioner.Provision(ctx, options)
 }
 
-// callDelete calls Delete.
+// callDelete calls Delete, for as long as the deletion timeout allows.
 func (s *storage) callDelete(ctx context.Context, volume *v1.PersistentVolume) (err error) {
+	ctx, cancel := bounded(ctx, s.deletionTimeout)
+	defer cancel()
 	defer failOnPanic(ctx, "Delete", &err)
 	return s.provisioner.Delete(ctx, volume.DeepCopy())
 }

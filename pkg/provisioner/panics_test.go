@@ -25,10 +25,10 @@ func TestPanicIsAFailedCall(t *testing.T) {
 	if _, failure := provisionOnce(t.Context(), t, s); failure == nil || failure.Outcome != provision.Unanswered || !strings.Contains(failure.Err.Error(), "defect") {
 		t.Errorf("Provision: failure = %+v, want %v", failure, provision.Unanswered)
 	}
-	if err := s.Delete(t.Context(), testVolume()); err == nil || !strings.Contains(err.Error(), "defect") {
+	if err := deleteVolume(t.Context(), s); err == nil || !strings.Contains(err.Error(), "defect") {
 		t.Errorf("Delete: error = %v", err)
 	}
-	if err := s.Discard(t.Context(), testVolume(), "handle"); err == nil || !strings.Contains(err.Error(), "defect") {
+	if err := discardVolume(t.Context(), s); err == nil || !strings.Contains(err.Error(), "defect") {
 		t.Errorf("Discard: error = %v", err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
@@ -105,7 +106,11 @@ func (d *fakeStorage) HandleOf(volume *v1.PersistentVolume) string {
 	return harness.Handle(volume)
 }
 
-func (d *fakeStorage) Discard(_ context.Context, _ *v1.PersistentVolume, id string) error {
+func (d *fakeStorage) PrepareDiscard(_ context.Context, _ *v1.PersistentVolume, id string) (backend.DeleteCall, error) {
+	return func(context.Context) error { return d.discard(id) }, nil
+}
+
+func (d *fakeStorage) discard(id string) error {
 	if d.undeletable != nil {
 		return d.undeletable
 	}

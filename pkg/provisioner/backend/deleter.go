@@ -19,13 +19,19 @@ type Deleter interface {
 	Keys(volume *v1.PersistentVolume) []string
 	// Same reports whether the two volumes stand for one disk.
 	Same(a, b *v1.PersistentVolume) bool
-	// Delete deletes the volume in the storage system. It returns nil if the volume no
-	// longer exists there, and an [Ignored] if the deletion is left to another program.
-	Delete(ctx context.Context, volume *v1.PersistentVolume) error
-	// Discard deletes a volume that no PersistentVolume records, by the handle of its
-	// [Answer].
-	Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error
+	// PrepareDelete reads all that the deletion of the volume needs, such as secrets, and returns
+	// the call of the storage system. Both return an [Ignored] if the deletion is left to
+	// another program.
+	PrepareDelete(ctx context.Context, volume *v1.PersistentVolume) (DeleteCall, error)
+	// PrepareDiscard is PrepareDelete for a volume that no PersistentVolume records, with the
+	// handle of its [Answer].
+	PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, handle string) (DeleteCall, error)
 }
+
+// DeleteCall deletes one volume in the storage system, with one call and without a request to
+// the API server: the volume is read live right before it. It returns nil if the volume no
+// longer exists in the storage system.
+type DeleteCall func(ctx context.Context) error
 
 // SecretMissing is the error of a deletion that waits for a secret.
 type SecretMissing struct {

@@ -63,26 +63,34 @@ func (d *Deleter) Same(a, b *v1.PersistentVolume) bool {
 	return d.disks().Same(a, b)
 }
 
-// Delete calls DeleteVolume with the handle of the volume.
-func (d *Deleter) Delete(ctx context.Context, volume *v1.PersistentVolume) error {
+// PrepareDelete returns the call of DeleteVolume with the handle of the volume.
+func (d *Deleter) PrepareDelete(ctx context.Context, volume *v1.PersistentVolume) (backend.DeleteCall, error) {
 	handle, err := d.disks().Handle(volume)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return d.Discard(ctx, volume, handle)
+	return d.PrepareDiscard(ctx, volume, handle)
 }
 
-// Discard calls DeleteVolume with the handle, and with the secret that the volume names.
-func (d *Deleter) Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error {
+// PrepareDiscard reads the secret that the volume names, and returns the call of DeleteVolume
+// with the handle.
+func (d *Deleter) PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, handle string) (backend.DeleteCall, error) {
 	credentials, err := d.credentials(ctx, volume)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	migrated := volume.Spec.CSI == nil // a volume of the in-tree plugin that the driver replaced
+	return func(ctx context.Context) error {
+		if migrated {
+			ctx = csi.Migrated(ctx)
+		}
+		return d.call(ctx, handle, credentials)
+	}, nil
+}
+
+func (d *Deleter) call(ctx context.Context, handle string, credentials credentials) error {
 	if credentials.missing != "" {
 		klog.FromContext(ctx).Info("Deleting the volume without its secret", "reason", credentials.missing)
-	}
-	if volume.Spec.CSI == nil { // a volume of the in-tree plugin that the driver replaced
-		ctx = csi.Migrated(ctx)
 	}
 	if err := d.Driver.DeleteVolume(ctx, handle, credentials.values); err != nil {
 		return fmt.Errorf("delete volume %q with driver %s%s: %w", csi.Hide(handle, credentials.values), d.Name(), credentials.without(), err)

@@ -70,7 +70,7 @@ func TestDeletionSecret(t *testing.T) {
 			}
 			driver := &secretDriver{}
 			d := &Deleter{Client: client, Driver: driver}
-			err := d.Discard(t.Context(), volume, "handle")
+			err := discard(t.Context(), d, volume)
 			if driver.called != tc.called || !maps.Equal(driver.secrets, tc.secrets) {
 				t.Errorf("DeleteVolume called %t with %d secrets, want %t with %d", driver.called, len(driver.secrets), tc.called, len(tc.secrets))
 			}
@@ -92,7 +92,16 @@ func TestFailureWithoutSecretSaysWhy(t *testing.T) {
 	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
 		Name: "volume", Annotations: map[string]string{provision.DeletionSecretName: "key", provision.DeletionSecretNamespace: "ns"},
 	}}
-	if err := d.Discard(t.Context(), volume, "handle"); err == nil || !strings.Contains(err.Error(), "called without secrets because secret ns/key") {
+	if err := discard(t.Context(), d, volume); err == nil || !strings.Contains(err.Error(), "called without secrets because secret ns/key") {
 		t.Errorf("Discard = %v", err)
 	}
+}
+
+// discard deletes the volume with the handle.
+func discard(ctx context.Context, d *Deleter, volume *v1.PersistentVolume) error {
+	call, err := d.PrepareDiscard(ctx, volume, "handle")
+	if err != nil {
+		return err
+	}
+	return call(ctx)
 }

@@ -25,8 +25,8 @@ import (
 func (c *Controller) execute(ctx context.Context, o observation, action external.Action) (*observation, error) {
 	if removed, err := c.removeEntry(ctx, o.volume, action); err != nil {
 		return nil, err
-	} else if removed && action == external.DeleteVolume {
-		return c.confirm(ctx, o) // the policy may have changed during the write
+	} else if action == external.DeleteVolume && (removed || o.prepared == nil) {
+		return c.confirm(ctx, o) // the policy may have changed since the volume was read
 	}
 	switch action {
 	case external.Confirm:
@@ -66,7 +66,7 @@ func (c *Controller) withProgress(o observation, err error) (*observation, error
 	if err != nil {
 		return nil, err
 	}
-	return &observation{volume: o.volume, state: c.stateOf(o.volume, o.state.Claim, o.state.Confirmed)}, nil
+	return new(c.observe(o.volume)), nil
 }
 
 // editFinalizers changes the finalizers. The patch tests the policy and the phase that the
@@ -107,17 +107,17 @@ func (c *Controller) write(ctx context.Context, o observation, change *patch.Pat
 	case volume.DeletionTimestamp != nil && len(volume.Finalizers) == 0:
 		c.noteGone(volume)
 	}
-	return &observation{volume: volume, state: c.stateOf(volume, o.state.Claim, o.state.Confirmed)}, nil
+	return new(c.observe(volume)), nil
 }
 
-// deleteVolume deletes the volume in the storage system. Success is remembered by the UID
-// of the volume.
+// deleteVolume deletes the volume in the storage system, with the prepared call. Success is
+// remembered by the UID of the volume.
 func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observation, error) {
 	start, volume := time.Now(), o.volume
 	class := volume.Spec.StorageClassName
 	var ignored *backend.Ignored
 	c.track(volume, blocker.DriverDeletes, "", false)
-	switch err := c.Deleter.Delete(ctx, volume); {
+	switch err := o.prepared(ctx); {
 	case errors.As(err, &ignored):
 		c.Waiting.Clear(volume.UID, finalizer.External)
 		klog.FromContext(ctx).V(4).Info("Another program deletes the volume", "reason", ignored.Reason)
@@ -135,9 +135,10 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 	return c.withProgress(o, nil)
 }
 
-// Discard deletes a volume in the storage system that no PersistentVolume records.
-func (c *Controller) Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error {
-	return c.Deleter.Discard(ctx, volume, handle)
+// PrepareDiscard returns the call that deletes a volume in the storage system that no
+// PersistentVolume records.
+func (c *Controller) PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, handle string) (backend.DeleteCall, error) {
+	return c.Deleter.PrepareDiscard(ctx, volume, handle)
 }
 
 // deleteObject deletes the PersistentVolume with the UID.

@@ -186,15 +186,17 @@ type vanishing struct {
 	lose func()
 }
 
-func (v *vanishing) Delete(context.Context, *v1.PersistentVolume) error {
-	v.lose()
-	return nil
+func (v *vanishing) PrepareDelete(context.Context, *v1.PersistentVolume) (backend.DeleteCall, error) {
+	return func(context.Context) error {
+		v.lose()
+		return nil
+	}, nil
 }
 
 func TestProgressOfGoneVolumeIsForgotten(t *testing.T) {
-	volume, backend := directory("pv"), &vanishing{}
-	c := guarded(t, fake.NewClientset(volume.DeepCopy()), backend, volume)
-	backend.lose = func() {
+	volume, deleter := directory("pv"), &vanishing{}
+	c := guarded(t, fake.NewClientset(volume.DeepCopy()), deleter, volume)
+	deleter.lose = func() {
 		if err := c.Volumes.GetStore().Delete(volume); err != nil {
 			t.Error(err)
 		}

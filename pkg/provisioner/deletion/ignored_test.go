@@ -45,16 +45,18 @@ func (d *directories) Same(a, b *v1.PersistentVolume) bool {
 	return d.HandleOf(a) != "" && d.HandleOf(a) == d.HandleOf(b)
 }
 
-func (d *directories) Delete(_ context.Context, volume *v1.PersistentVolume) error {
+func (d *directories) PrepareDelete(_ context.Context, volume *v1.PersistentVolume) (backend.DeleteCall, error) {
 	if d.ignores {
-		return &backend.Ignored{Reason: "the directory is on another node"}
+		return nil, &backend.Ignored{Reason: "the directory is on another node"}
 	}
-	d.deleted = append(d.deleted, volume.Name)
-	return nil
+	return func(context.Context) error {
+		d.deleted = append(d.deleted, volume.Name)
+		return nil
+	}, nil
 }
 
-func (d *directories) Discard(ctx context.Context, volume *v1.PersistentVolume, _ string) error {
-	return d.Delete(ctx, volume)
+func (d *directories) PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, _ string) (backend.DeleteCall, error) {
+	return d.PrepareDelete(ctx, volume)
 }
 
 func TestVolumeOfAnotherBackendIsReclaimed(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -16,9 +17,11 @@ import (
 type observation struct {
 	volume *v1.PersistentVolume
 	state  external.State
+	// prepared deletes the volume in the storage system. Only a confirmed observation has it.
+	prepared backend.DeleteCall
 }
 
-// observe returns the observation by the caches.
+// observe returns the observation of a volume whose claim is not read.
 func (c *Controller) observe(volume *v1.PersistentVolume) observation {
 	return observation{volume: volume, state: c.stateOf(volume, storage.UnreadClaim(volume), false)}
 }
@@ -55,12 +58,31 @@ func (c *Controller) isAttached(volume *v1.PersistentVolume) bool {
 	return err != nil || len(attachments) > 0
 }
 
-// confirm reads the volume and its claim from the API server. It returns nil if the volume is
-// gone, or another volume has its name.
+// confirm reads the volume and its claim from the API server, after the call of the storage
+// system is prepared: reading a secret takes time. A volume that differs from the observed one
+// is not confirmed: the call may be prepared with the secret of an earlier version. It returns
+// nil if the volume is gone, or another volume has its name.
 func (c *Controller) confirm(ctx context.Context, o observation) (*observation, error) {
-	volume, claim, err := controller.LivePair(ctx, c.Client, o.volume)
-	if volume == nil || err != nil {
-		return nil, err
+	prepared := o.prepared
+	if prepared == nil {
+		prepared = c.prepare(ctx, o.volume)
 	}
-	return &observation{volume: volume, state: c.stateOf(volume, storage.ClaimOf(volume, claim), true)}, nil
+	volume, claim, err := controller.LivePair(ctx, c.Client, o.volume)
+	switch {
+	case volume == nil || err != nil:
+		return nil, err
+	case volume.ResourceVersion != o.volume.ResourceVersion:
+		return new(c.observe(volume)), nil
+	}
+	return &observation{volume: volume, state: c.stateOf(volume, storage.ClaimOf(volume, claim), true), prepared: prepared}, nil
+}
+
+// prepare returns the call that deletes the volume. The call returns the error of its
+// preparation: the error does not count if the volume is not to be deleted.
+func (c *Controller) prepare(ctx context.Context, volume *v1.PersistentVolume) backend.DeleteCall {
+	prepared, err := c.Deleter.PrepareDelete(ctx, volume)
+	if err != nil {
+		return func(context.Context) error { return err }
+	}
+	return prepared
 }

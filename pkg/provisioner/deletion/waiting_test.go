@@ -31,9 +31,11 @@ type slowDeleter struct {
 	err   error
 }
 
-func (d *slowDeleter) Delete(context.Context, *v1.PersistentVolume) error {
-	<-time.After(d.takes)
-	return d.err
+func (d *slowDeleter) PrepareDelete(context.Context, *v1.PersistentVolume) (backend.DeleteCall, error) {
+	return func(context.Context) error {
+		<-time.After(d.takes)
+		return d.err
+	}, nil
 }
 
 func TestSlowDeletionHasEvent(t *testing.T) {

@@ -25,9 +25,9 @@ type Deletion interface {
 	SameDisk(a, b *v1.PersistentVolume) bool
 	// VolumesOnDisk returns the names of the cached PersistentVolumes with the volume's disk.
 	VolumesOnDisk(volume *v1.PersistentVolume) []string
-	// Discard deletes a disk without a PersistentVolume, by the handle from the driver's
-	// response.
-	Discard(ctx context.Context, volume *v1.PersistentVolume, handle string) error
+	// PrepareDiscard returns the call that deletes a disk without a PersistentVolume, by the
+	// handle from the driver's response.
+	PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, handle string) (backend.DeleteCall, error)
 }
 
 // Timeouts are the waiting times of requests with an unknown outcome.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -55,9 +56,11 @@ func (e *echo) VolumesOnDisk(*v1.PersistentVolume) []string {
 	return nil
 }
 
-func (e *echo) Discard(_ context.Context, volume *v1.PersistentVolume, _ string) error {
-	e.recorded = volume
-	return nil
+func (e *echo) PrepareDiscard(_ context.Context, volume *v1.PersistentVolume, _ string) (backend.DeleteCall, error) {
+	return func(context.Context) error {
+		e.recorded = volume
+		return nil
+	}, nil
 }
 
 func TestRepeatedSecretIsHiddenInLogsAndEvents(t *testing.T) {

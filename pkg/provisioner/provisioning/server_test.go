@@ -18,6 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -38,9 +39,11 @@ func (d *discarding) SameDisk(a, b *v1.PersistentVolume) bool {
 	return d.HandleOf(a) != "" && d.HandleOf(a) == d.HandleOf(b)
 }
 
-func (d *discarding) Discard(context.Context, *v1.PersistentVolume, string) error {
-	d.deleted++
-	return nil
+func (d *discarding) PrepareDiscard(context.Context, *v1.PersistentVolume, string) (backend.DeleteCall, error) {
+	return func(context.Context) error {
+		d.deleted++
+		return nil
+	}, nil
 }
 
 func TestProvisionerOfSelectedNodeServesClaim(t *testing.T) {

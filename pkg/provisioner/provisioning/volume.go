@@ -224,18 +224,22 @@ func (c *Controller) recordSaved(o *observation) *observation {
 	return after
 }
 
-// discard deletes a volume without a PersistentVolume. The reason is reported when the
-// claim waits.
+// discard deletes a volume without a PersistentVolume. The call is prepared before volumes and
+// claims are read, because reading a secret takes time. The reason is reported when the claim
+// waits.
 func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
 	r := o.record
+	deleteVolume, unprepared := c.Deletion.PrepareDiscard(ctx, r.volume, r.handle)
 	recorded, err := c.isRecorded(ctx, o)
 	switch {
 	case err != nil:
 		return nil, err
 	case recorded:
 		c.reportLeftAlone(o)
+	case unprepared != nil:
+		return nil, c.reportCleanupFailed(o, unprepared)
 	default:
-		if err := c.Deletion.Discard(ctx, r.volume, r.handle); err != nil {
+		if err := deleteVolume(ctx); err != nil {
 			return nil, c.reportCleanupFailed(o, err)
 		}
 		klog.FromContext(ctx).V(2).Info("Unused volume deleted in the storage system", "volume", o.name, "handle", r.shown)
