@@ -197,6 +197,7 @@ func TestAnotherHolderEndsWorkAtTheNextRenewal(t *testing.T) {
 				l := lead(t, lasting)
 				defer close(l.end)
 				<-time.After(time.Second) // the first renewal, which knows no conflict, is over
+				synctest.Wait() // and its goroutine waits
 				start := time.Now()
 				l.client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, errors.New("conflict")
