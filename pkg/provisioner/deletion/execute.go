@@ -56,9 +56,9 @@ func (c *Controller) removeEntry(ctx context.Context, volume *v1.PersistentVolum
 	removed, err := c.RemoveEntry(ctx, volume)
 	if err != nil {
 		c.track(volume, blocker.JournalEntry, "", true)
-		return removed, c.countFailure(volume, err)
+		err = c.countFailure(volume, err)
 	}
-	return removed, nil
+	return removed, err
 }
 
 // withProgress returns the observation with the progress that was noted since.
