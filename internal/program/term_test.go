@@ -34,6 +34,8 @@ type leader struct {
 	end     chan struct{}
 	stop    context.CancelFunc
 	ended   chan error
+	// conflict: updates of the Lease fail.
+	conflict atomic.Bool
 }
 
 func lead(t *testing.T, deadlines componentconfig.LeaderElectionConfiguration) *leader {
@@ -46,6 +48,9 @@ func lead(t *testing.T, deadlines componentconfig.LeaderElectionConfiguration) *
 		if delay := time.Duration(l.delay.Load()); delay > 0 {
 			<-time.After(delay)
 			return true, nil, context.DeadlineExceeded
+		}
+		if l.conflict.Load() && action.GetVerb() == "update" {
+			return true, nil, errors.New("conflict")
 		}
 		if update, ok := action.(clienttesting.UpdateAction); ok && ptr.Deref(update.GetObject().(*coordinationv1.Lease).Spec.HolderIdentity, "") != "" {
 			l.renewed.Store(time.Now().UnixNano())
@@ -197,11 +202,8 @@ func TestAnotherHolderEndsWorkAtTheNextRenewal(t *testing.T) {
 				l := lead(t, lasting)
 				defer close(l.end)
 				<-time.After(time.Second) // the first renewal, which knows no conflict, is over
-				synctest.Wait() // and its goroutine waits
 				start := time.Now()
-				l.client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, errors.New("conflict")
-				})
+				l.conflict.Store(true)
 				l.write(change)
 				<-l.working.Done()
 				if took := time.Since(start); took > lasting.RetryPeriod.Duration {
