@@ -38,8 +38,8 @@ type State struct {
 // Decide returns the next step for one volume. It is total and pure.
 func Decide(s State) Decision {
 	decision := decide(s)
-	// A change of the policy to Retain saves what the pod has not removed yet.
-	unneeded := s.Recycler.isFinished() || s.Recycler == RecyclerRunning && s.Policy != storage.PolicyRecycle
+	// A change of the policy to Retain, or of the claim, saves what the pod has not removed yet.
+	unneeded := s.Recycler.isFinished() || s.Recycler == RecyclerOutdated || s.Recycler == RecyclerRunning && s.Policy != storage.PolicyRecycle
 	if decision.Action == Wait && unneeded {
 		return Decision{DeleteRecycler, RecyclerPodUnneeded}
 	}
@@ -118,7 +118,7 @@ func decideRecycler(recycler Recycler) Decision {
 	switch recycler {
 	case RecyclerNone:
 		return Decision{CreateRecycler, ClaimReleased}
-	case RecyclerForeign:
+	case RecyclerForeign, RecyclerOutdated:
 		return Decision{DeleteRecycler, RecyclerPodForeign}
 	case RecyclerSucceeded:
 		return Decision{FinishRecycling, RecyclerPodSucceeded}

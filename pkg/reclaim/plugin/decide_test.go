@@ -85,6 +85,8 @@ var decideCases = map[string]struct {
 	"Retain deletes a succeeded recycler pod":         {released(PolicyRetain, pod(RecyclerSucceeded)), Decision{DeleteRecycler, RecyclerPodUnneeded}},
 	"Retain deletes a running recycler pod":           {released(PolicyRetain, pod(RecyclerRunning)), Decision{DeleteRecycler, RecyclerPodUnneeded}},
 	"Retain waits for recycler pod being deleted":     {released(PolicyRetain, pod(RecyclerDeleting)), Decision{Wait, PolicyKeepsData}},
+	"recycler pod of other data is deleted":           {released(PolicyRecycle, confirmed, pod(RecyclerOutdated)), Decision{DeleteRecycler, RecyclerPodForeign}},
+	"Retain ends a pod for other data":                {released(PolicyRetain, pod(RecyclerOutdated)), Decision{DeleteRecycler, RecyclerPodUnneeded}},
 	"Retain leaves a foreign pod alone":               {released(PolicyRetain, pod(RecyclerForeign)), Decision{Wait, PolicyKeepsData}},
 	"deleted volume keeps its recycler pod":           {released(PolicyRecycle, deleting, pod(RecyclerRunning)), Decision{Wait, VolumeDeleting}},
 	"deleted volume's failed recycler pod is deleted": {released(PolicyRecycle, deleting, pod(RecyclerFailed)), Decision{DeleteRecycler, RecyclerPodUnneeded}},

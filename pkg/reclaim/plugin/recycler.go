@@ -33,9 +33,11 @@ type Recycler int
 const (
 	// RecyclerNone: no pod has the name.
 	RecyclerNone Recycler = iota
-	// RecyclerForeign: the pod was created for other data, or not by us. Its phase counts
-	// for nothing.
+	// RecyclerForeign: the pod was not created by us. Its phase counts for nothing.
 	RecyclerForeign
+	// RecyclerOutdated: the pod was created for other data: of an earlier claim, or of an earlier
+	// volume of the name. While it runs, it removes data that are not meant to go.
+	RecyclerOutdated
 	// RecyclerDeleting: the pod is being deleted.
 	RecyclerDeleting
 	// RecyclerRunning: the pod has not finished.
@@ -55,8 +57,10 @@ func RecyclerOf(pod *v1.Pod, volume *v1.PersistentVolume) Recycler {
 		return RecyclerNone
 	case pod.DeletionTimestamp != nil:
 		return RecyclerDeleting
-	case pod.Annotations[RecyclerAnnotation] != DataID(volume):
+	case pod.Annotations[RecyclerAnnotation] == "":
 		return RecyclerForeign
+	case pod.Annotations[RecyclerAnnotation] != DataID(volume):
+		return RecyclerOutdated
 	case pod.Status.Phase == v1.PodSucceeded:
 		return RecyclerSucceeded
 	case pod.Status.Phase == v1.PodFailed:
@@ -67,7 +71,7 @@ func RecyclerOf(pod *v1.Pod, volume *v1.PersistentVolume) Recycler {
 
 // String returns the name of the value.
 func (r Recycler) String() string {
-	return enum.Name(r, "None", "Foreign", "Deleting", "Running", "Succeeded", "Failed", "Forbidden")
+	return enum.Name(r, "None", "Foreign", "Outdated", "Deleting", "Running", "Succeeded", "Failed", "Forbidden")
 }
 
 // isFinished reports whether the pod is ours and has finished.

@@ -26,8 +26,8 @@ func TestRecyclerOf(t *testing.T) {
 	}{
 		"no pod":                      {nil, RecyclerNone},
 		"pod without annotation":      {&v1.Pod{Status: v1.PodStatus{Phase: v1.PodSucceeded}}, RecyclerForeign},
-		"pod of another volume":       {podFor("other/c", v1.PodSucceeded), RecyclerForeign},
-		"pod of an earlier claim":     {podFor("u/before", v1.PodSucceeded), RecyclerForeign},
+		"pod of another volume":       {podFor("other/c", v1.PodSucceeded), RecyclerOutdated},
+		"pod of an earlier claim":     {podFor("u/before", v1.PodSucceeded), RecyclerOutdated},
 		"new pod":                     {podFor("u/c", ""), RecyclerRunning},
 		"pending pod":                 {podFor("u/c", v1.PodPending), RecyclerRunning},
 		"running pod":                 {podFor("u/c", v1.PodRunning), RecyclerRunning},

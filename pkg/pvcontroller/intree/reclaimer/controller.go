@@ -77,13 +77,16 @@ func (c *Controller) Run(ctx context.Context) {
 	c.loop.Run(ctx, Workers)
 }
 
-// Enqueue has the volume reclaimed if its phase is Released or Failed.
+// Enqueue has the volume reclaimed if its phase is Released or Failed, and its recycler pod ended
+// if the volume was given away meanwhile.
 func (c *Controller) Enqueue(volume *v1.PersistentVolume) {
-	if isReleased(volume) {
+	released := isReleased(volume)
+	if released || len(c.Caches.RecyclersOf(volume.Name)) > 0 {
 		c.loop.Enqueue(volume.Name)
-		return
 	}
-	c.Waiting.Clear(volume.UID, finalizer.InTree)
+	if !released {
+		c.Waiting.Clear(volume.UID, finalizer.InTree)
+	}
 }
 
 // OnDeleted registers a function that is called with the name of every volume whose data

@@ -78,12 +78,13 @@ func (c *Controller) deleteRecycler(ctx context.Context, o observation, reason p
 	return c.deletePod(ctx, o.pod)
 }
 
-// deleteRecyclersOf deletes the finished recycler pods of a volume that is gone. A running
-// pod may finish. Pods in namespaces without recycler pods belong to users.
+// deleteRecyclersOf deletes the recycler pods of a volume that is gone, running ones too: the
+// administrator may create the volume again. Pods in namespaces without recycler pods belong to
+// users.
 func (c *Controller) deleteRecyclersOf(ctx context.Context, name string) error {
 	var errs []error
 	for _, pod := range c.Caches.RecyclersOf(name) {
-		if c.Plugins.RecyclesIn(pod.Namespace) && isFinished(pod) && pod.DeletionTimestamp == nil {
+		if c.Plugins.RecyclesIn(pod.Namespace) && pod.DeletionTimestamp == nil {
 			errs = append(errs, c.deletePod(ctx, pod))
 		}
 	}
@@ -140,9 +141,13 @@ func (c *Controller) recyclingFailed(ctx context.Context, volume *v1.PersistentV
 	return c.setFailed(ctx, volume, recyclingFailure(err))
 }
 
+// recyclerGrace is how long a recycler pod that is not needed may go on, in seconds. It is short:
+// the pod removes data.
+const recyclerGrace int64 = 1
+
 // deletePod deletes the pod with this UID.
 func (c *Controller) deletePod(ctx context.Context, pod *v1.Pod) error {
-	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
+	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID)), GracePeriodSeconds: new(recyclerGrace)}
 	err := c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete recycler pod %s/%s: %w", pod.Namespace, pod.Name, err)

@@ -1,0 +1,81 @@
+package reclaimer
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
+)
+
+// While the recycler pod scrubs, an administrator gives the volume to another claim.
+func TestRecyclerPodEndsWhenVolumeIsGivenAway(t *testing.T) {
+	for name, edit := range map[string]func(*v1.PersistentVolume){
+		"policy Retain":    func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain },
+		"claimRef removed": func(v *v1.PersistentVolume) { v.Spec.ClaimRef = nil },
+		"claimRef of another claim": func(v *v1.PersistentVolume) {
+			v.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "new", UID: "n"}
+		},
+		"UID of claimRef removed": func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID = "" },
+		"claimRef removed, Retain": func(v *v1.PersistentVolume) {
+			v.Spec.ClaimRef = nil
+			v.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)
+			s := newFixture(t, volume)
+			defer s.shutDown()
+			s.reclaim()
+			pod := (&intree.HostPath{}).RecyclerPod(volume)
+			running, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+			s.must(err)
+			running.Status.Phase = v1.PodRunning
+			_, err = s.Client.CoreV1().Pods(pod.Namespace).UpdateStatus(t.Context(), running, metav1.UpdateOptions{})
+			s.must(err)
+			now, err := s.Client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{})
+			s.must(err)
+			edit(now)
+			_, err = s.Client.CoreV1().PersistentVolumes().Update(t.Context(), now, metav1.UpdateOptions{})
+			s.must(err)
+			s.updateCaches()
+			for range 5 {
+				s.reclaim()
+			}
+			volume = s.Caches.Volume("v")
+			if left, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}); err == nil && left.Annotations[plugin.RecyclerAnnotation] == running.Annotations[plugin.RecyclerAnnotation] {
+				t.Errorf("the recycler pod still scrubs the volume, whose phase is %s and whose claimRef is %v", volume.Status.Phase, volume.Spec.ClaimRef)
+			}
+		})
+	}
+}
+
+// An administrator resets a volume: he deletes and creates it again while the pod scrubs.
+func TestRecyclerPodEndsWhenVolumeIsCreatedAgain(t *testing.T) {
+	volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)
+	s := newFixture(t, volume)
+	defer s.shutDown()
+	s.reclaim()
+	pod := (&intree.HostPath{}).RecyclerPod(volume)
+	running, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+	s.must(err)
+	running.Status.Phase = v1.PodRunning
+	_, err = s.Client.CoreV1().Pods(pod.Namespace).UpdateStatus(t.Context(), running, metav1.UpdateOptions{})
+	s.must(err)
+	s.must(s.Client.CoreV1().PersistentVolumes().Delete(t.Context(), "v", metav1.DeleteOptions{}))
+	s.updateCaches()
+	s.volumeGone(volume)
+	s.must(s.Reconcile(t.Context(), "v"))
+	again := releasedVolume(v1.PersistentVolumeReclaimRecycle, static, func(v *v1.PersistentVolume) { v.UID, v.Spec.ClaimRef, v.Status.Phase = "u2", nil, "" })
+	_, err = s.Client.CoreV1().PersistentVolumes().Create(t.Context(), again, metav1.CreateOptions{})
+	s.must(err)
+	s.updateCaches()
+	for range 3 {
+		s.reclaim()
+	}
+	if _, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}); err == nil {
+		t.Errorf("the recycler pod of the old volume still scrubs the path of the new one, which is %s", s.Caches.Volume("v").Status.Phase)
+	}
+}
