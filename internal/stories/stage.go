@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
@@ -118,23 +117,6 @@ func (s *stage) deleteVolumes(ctx context.Context) error {
 	return s.each(len(volumes.Items), func(i int) error {
 		err := s.client.CoreV1().PersistentVolumes().Delete(ctx, volumes.Items[i].Name, metav1.DeleteOptions{})
 		return ignoreGone(err, "delete volume")
-	})
-}
-
-// setPolicyAndDelete sets the reclaim policy of each volume to Delete, and deletes the volume.
-func (s *stage) setPolicyAndDelete(ctx context.Context) error {
-	const patch = `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`
-	volumes, err := s.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list volumes: %w", err)
-	}
-	s.say("kubectl patch pv $PV -p '" + patch + "' && kubectl delete pv $PV --wait=false  # each PV")
-	return s.each(len(volumes.Items), func(i int) error {
-		name, client := volumes.Items[i].Name, s.client.CoreV1().PersistentVolumes()
-		if _, err := client.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-			return fmt.Errorf("set reclaim policy: %w", err)
-		}
-		return ignoreGone(client.Delete(ctx, name, metav1.DeleteOptions{}), "delete volume")
 	})
 }
 

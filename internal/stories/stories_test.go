@@ -44,7 +44,7 @@ func TestSelectKeepsTheOrderOfTheTable(t *testing.T) {
 	if all, err := Select(nil); err != nil || len(all) != len(All()) {
 		t.Errorf("Select of no names = %v, %v, want all", all, err)
 	}
-	if _, err := Select([]string{"x"}); err == nil || !strings.Contains(err.Error(), "killed, policy-race") {
+	if _, err := Select([]string{"x"}); err == nil || !strings.Contains(err.Error(), "killed, pv-first") {
 		t.Errorf("Select of an unknown name: %v, want the known names", err)
 	}
 }

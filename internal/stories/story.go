@@ -35,11 +35,6 @@ func All() []Story {
 			play:   playKilled,
 		},
 		{
-			Name: "policy-race",
-			What: "the reclaim policy of 20 volumes becomes Delete, and each volume is deleted at once",
-			play: playPolicyRace,
-		},
-		{
 			Name: "pv-first",
 			What: "many volumes are deleted before their claims",
 			play: playVolumesFirst,
