@@ -24,46 +24,49 @@ func execute(ctx context.Context, program string, args ...string) (string, error
 	return out.String(), err
 }
 
+// wrongCommandLines are refused with what they want.
+var wrongCommandLines = map[string]struct {
+	args []string
+	want string
+}{
+	"a command that does not exist":      {[]string{"fly"}, `unknown command "fly", see exeunt --help`},
+	"a misspelled command":               {[]string{"dmeo"}, `unknown command "dmeo", did you mean demo?`},
+	"a flag that does not exist":         {[]string{"demo", "--fast"}, "there is no flag --fast; exeunt demo --help lists all"},
+	"an argument of the demo":            {[]string{"demo", "now"}, `exeunt demo takes no arguments, not "now", see exeunt demo --help`},
+	"another output":                     {[]string{"demo", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
+	"another gate":                       {[]string{"demo", "--gate=maybe"}, `--gate must be both, on or off, not "maybe"`},
+	"slow lines for programs":            {[]string{"demo", "--slow", "-o", "json"}, "--slow is for people, --output=json is not: leave one out"},
+	"a story without a second side":      {[]string{"demo", "--story=killed"}, "--story needs --against=upstream"},
+	"a story that does not exist":        {[]string{"demo", "--against=upstream", "--story=x"}, `there is no story "x", there are: killed, pv-first, pvc-first, namespace`},
+	"another side":                       {[]string{"demo", "--against=me"}, `--against must be upstream, not "me"`},
+	"a gate for stories":                 {[]string{"demo", "--against=upstream", "--gate=on"}, "--gate does not go with --against"},
+	"no volumes":                         {[]string{"demo", "--against=upstream", "--volumes=0"}, "--volumes must be at least 1"},
+	"upstream is not built":              {[]string{"demo", "--against=upstream", "--bin-dir=/none"}, "find kube-controller-manager: there is no such program in /none/upstream, run `make build-upstream` first"},
+	"no time":                            {[]string{"demo", "--timeout=0s"}, "--timeout must be longer than 0"},
+	"a journal command that is unknown":  {[]string{"journal", "fly"}, `unknown command "fly", see exeunt journal --help`},
+	"an argument of the list":            {[]string{"journal", "list", "x"}, `exeunt journal list takes no arguments, not "x"`},
+	"another format of the list":         {[]string{"journal", "list", "-o", "wide"}, `--output must be json, yaml or be left out, not "wide"`},
+	"no claim to finish":                 {[]string{"journal", "finish"}, "exeunt journal finish needs the UID of a claim"},
+	"no claim to drop":                   {[]string{"journal", "drop"}, "exeunt journal drop needs the UID of a claim"},
+	"no time to finish":                  {[]string{"journal", "finish", "x", "--timeout=0s"}, "--timeout must be longer than 0"},
+	"no kubeconfig":                      {[]string{"journal", "list", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
+	"no list of volumes":                 {[]string{"audit"}, "one of --csi-address and --volumes is required"},
+	"no driver":                          {[]string{"audit", "--volumes=f"}, "--volumes needs --driver"},
+	"no socket":                          {[]string{"audit", "--csi-address=/does/not/exist"}, "there is no CSI driver at --csi-address"},
+	"an argument of the audit":           {[]string{"audit", "--csi-address=s", "vol-1"}, `exeunt audit takes no arguments, not "vol-1"`},
+	"another format of the audit":        {[]string{"audit", "--csi-address=s", "-o", "xml"}, `--output must be json, yaml, wide, name or be left out, not "xml"`},
+	"another format of adopted volumes":  {[]string{"audit", "--csi-address=s", "--adopt=a", "-o", "wide"}, "--output of --adopt must be json, yaml"},
+	"a class and nothing to adopt":       {[]string{"audit", "--csi-address=s", "--storage-class=a"}, "--storage-class is for --adopt only"},
+	"too few contexts":                   {[]string{"audit", "--csi-address=s", "--kubeconfig=a", "--kubeconfig=b", "--context=c"}, "2 --kubeconfig need as many --context or none, not 1"},
+	"a negative time to settle":          {[]string{"audit", "--csi-address=s", "--settle=-1s"}, "--settle must not be negative"},
+	"no time for a call":                 {[]string{"audit", "--csi-address=s", "--timeout=0s"}, "--timeout must be longer than 0"},
+	"no kubeconfig of the audit":         {[]string{"audit", "--volumes=f", "--driver=d", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
+	"a feature gate that does not exist": {[]string{"sandbox", "--feature-gates=Fly=true"}, `--feature-gates: unknown gate "Fly"`},
+	"a feature gate with no value":       {[]string{"sandbox", "--feature-gates=HonorPVReclaimPolicy=maybe"}, "see exeunt sandbox --help"},
+}
+
 func TestWrongCommandLineIsRefusedInASentence(t *testing.T) {
-	for name, tc := range map[string]struct {
-		args []string
-		want string
-	}{
-		"a command that does not exist":      {[]string{"fly"}, `unknown command "fly", see exeunt --help`},
-		"a misspelled command":               {[]string{"dmeo"}, `unknown command "dmeo", did you mean demo?`},
-		"a flag that does not exist":         {[]string{"demo", "--fast"}, "there is no flag --fast; exeunt demo --help lists all"},
-		"an argument of the demo":            {[]string{"demo", "now"}, `exeunt demo takes no arguments, not "now", see exeunt demo --help`},
-		"another output":                     {[]string{"demo", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
-		"another gate":                       {[]string{"demo", "--gate=maybe"}, `--gate must be both, on or off, not "maybe"`},
-		"slow lines for programs":            {[]string{"demo", "--slow", "-o", "json"}, "--slow is for people, --output=json is not: leave one out"},
-		"a story without a second side":      {[]string{"demo", "--story=killed"}, "--story needs --against=upstream"},
-		"a story that does not exist":        {[]string{"demo", "--against=upstream", "--story=x"}, `there is no story "x", there are: killed, pv-first, pvc-first, namespace`},
-		"another side":                       {[]string{"demo", "--against=me"}, `--against must be upstream, not "me"`},
-		"a gate for stories":                 {[]string{"demo", "--against=upstream", "--gate=on"}, "--gate does not go with --against"},
-		"no volumes":                         {[]string{"demo", "--against=upstream", "--volumes=0"}, "--volumes must be at least 1"},
-		"upstream is not built":              {[]string{"demo", "--against=upstream", "--bin-dir=/none"}, "find kube-controller-manager: there is no such program in /none/upstream, run `make build-upstream` first"},
-		"no time":                            {[]string{"demo", "--timeout=0s"}, "--timeout must be longer than 0"},
-		"a journal command that is unknown":  {[]string{"journal", "fly"}, `unknown command "fly", see exeunt journal --help`},
-		"an argument of the list":            {[]string{"journal", "list", "x"}, `exeunt journal list takes no arguments, not "x"`},
-		"another format of the list":         {[]string{"journal", "list", "-o", "wide"}, `--output must be json, yaml or be left out, not "wide"`},
-		"no claim to finish":                 {[]string{"journal", "finish"}, "exeunt journal finish needs the UID of a claim"},
-		"no claim to drop":                   {[]string{"journal", "drop"}, "exeunt journal drop needs the UID of a claim"},
-		"no time to finish":                  {[]string{"journal", "finish", "x", "--timeout=0s"}, "--timeout must be longer than 0"},
-		"no kubeconfig":                      {[]string{"journal", "list", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
-		"no list of volumes":                 {[]string{"audit"}, "one of --csi-address and --volumes is required"},
-		"no driver":                          {[]string{"audit", "--volumes=f"}, "--volumes needs --driver"},
-		"no socket":                          {[]string{"audit", "--csi-address=/does/not/exist"}, "there is no CSI driver at --csi-address"},
-		"an argument of the audit":           {[]string{"audit", "--csi-address=s", "vol-1"}, `exeunt audit takes no arguments, not "vol-1"`},
-		"another format of the audit":        {[]string{"audit", "--csi-address=s", "-o", "xml"}, `--output must be json, yaml, wide, name or be left out, not "xml"`},
-		"another format of adopted volumes":  {[]string{"audit", "--csi-address=s", "--adopt=a", "-o", "wide"}, "--output of --adopt must be json, yaml"},
-		"a class and nothing to adopt":       {[]string{"audit", "--csi-address=s", "--storage-class=a"}, "--storage-class is for --adopt only"},
-		"too few contexts":                   {[]string{"audit", "--csi-address=s", "--kubeconfig=a", "--kubeconfig=b", "--context=c"}, "2 --kubeconfig need as many --context or none, not 1"},
-		"a negative time to settle":          {[]string{"audit", "--csi-address=s", "--settle=-1s"}, "--settle must not be negative"},
-		"no time for a call":                 {[]string{"audit", "--csi-address=s", "--timeout=0s"}, "--timeout must be longer than 0"},
-		"no kubeconfig of the audit":         {[]string{"audit", "--volumes=f", "--driver=d", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
-		"a feature gate that does not exist": {[]string{"sandbox", "--feature-gates=Fly=true"}, `--feature-gates: unknown gate "Fly"`},
-		"a feature gate with no value":       {[]string{"sandbox", "--feature-gates=HonorPVReclaimPolicy=maybe"}, "see exeunt sandbox --help"},
-	} {
+	for name, tc := range wrongCommandLines {
 		t.Run(name, func(t *testing.T) {
 			out, err := execute(t.Context(), "exeunt", tc.args...)
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || out != "" {

@@ -26,10 +26,6 @@ func playKilled(ctx context.Context, s *stage) ([]Measure, error) {
 	)
 }
 
-// racingVolumes is the number of volumes whose deletion races against the controllers, which
-// win some of the races.
-const racingVolumes = 20
-
 // playVolumesFirst deletes many volumes before their claims.
 func playVolumesFirst(ctx context.Context, s *stage) ([]Measure, error) {
 	return s.playMany(ctx, s.deleteVolumes, s.deleteClaims)

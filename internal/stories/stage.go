@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/exeunt-io/exeunt/internal/demo"
-	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
 const (
@@ -51,17 +49,6 @@ func (s *stage) await(ctx context.Context, what string, holds func(context.Conte
 	}
 	if err != nil {
 		return fmt.Errorf("wait until %s: %w", what, err)
-	}
-	return nil
-}
-
-// createClass creates a class with reclaim policy Retain, unless it exists.
-func (s *stage) createClass(ctx context.Context, name string) error {
-	policy := v1.PersistentVolumeReclaimRetain
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: csimock.DefaultName, ReclaimPolicy: &policy}
-	_, err := s.client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create storage class: %w", err)
 	}
 	return nil
 }

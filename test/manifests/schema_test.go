@@ -11,13 +11,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-func TestInvalidChartValuesAreRejected(t *testing.T) {
+// invalidValues are refused, and the error says this.
+func invalidValues() map[string]invalidValue {
 	provisioner := func(v values) values { return values{"provisioner": v} }
 	sidecar := func(v values) values { return provisioner(values{"deployment": v}) }
-	for name, tc := range map[string]struct {
-		values values
-		say    []string
-	}{
+	return map[string]invalidValue{
 		"number in quotes":              {values{"pvController": values{"replicas": "2"}}, []string{"/pvController/replicas", "got string, want integer"}},
 		"negative replicas":             {values{"pvController": values{"replicas": -1}}, []string{"/pvController/replicas", "minimum"}},
 		"boolean in quotes":             {provisioner(values{"secrets": "yes"}), []string{"/provisioner/secrets", "got string, want boolean"}},
@@ -45,7 +43,17 @@ func TestInvalidChartValuesAreRejected(t *testing.T) {
 		"accounts and a deployment": {provisioner(values{
 			"serviceAccounts": []any{values{"name": "a", "namespace": "b"}}, "deployment": values{"enabled": true},
 		}), []string{"leave provisioner.serviceAccounts empty"}},
-	} {
+	}
+}
+
+// invalidValue has values of the chart, and words of the error about them.
+type invalidValue struct {
+	values values
+	say    []string
+}
+
+func TestInvalidChartValuesAreRejected(t *testing.T) {
+	for name, tc := range invalidValues() {
 		t.Run(name, func(t *testing.T) {
 			_, err := render(loaded(t), withRegistry(tc.values))
 			if err == nil {
