@@ -28,13 +28,7 @@ func TestRecyclerPodEndsWhenVolumeIsGivenAway(t *testing.T) {
 			volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)
 			s := newFixture(t, volume)
 			defer s.shutDown()
-			s.reclaim()
-			pod := (&intree.HostPath{}).RecyclerPod(volume)
-			running, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
-			s.must(err)
-			running.Status.Phase = v1.PodRunning
-			_, err = s.Client.CoreV1().Pods(pod.Namespace).UpdateStatus(t.Context(), running, metav1.UpdateOptions{})
-			s.must(err)
+			pod := s.runRecycler(volume)
 			now, err := s.Client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{})
 			s.must(err)
 			edit(now)
@@ -45,11 +39,24 @@ func TestRecyclerPodEndsWhenVolumeIsGivenAway(t *testing.T) {
 				s.reclaim()
 			}
 			volume = s.Caches.Volume("v")
-			if left, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}); err == nil && left.Annotations[plugin.RecyclerAnnotation] == running.Annotations[plugin.RecyclerAnnotation] {
+			if left, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}); err == nil && left.Annotations[plugin.RecyclerAnnotation] == pod.Annotations[plugin.RecyclerAnnotation] {
 				t.Errorf("the recycler pod still scrubs the volume, whose phase is %s and whose claimRef is %v", volume.Status.Phase, volume.Spec.ClaimRef)
 			}
 		})
 	}
+}
+
+// runRecycler has the recycler pod of a released volume created, and lets it run.
+func (s *fixture) runRecycler(volume *v1.PersistentVolume) *v1.Pod {
+	s.t.Helper()
+	s.reclaim()
+	pods := s.Client.CoreV1().Pods((&intree.HostPath{}).RecyclerPod(volume).Namespace)
+	pod, err := pods.Get(s.t.Context(), plugin.RecyclerName(volume), metav1.GetOptions{})
+	s.must(err)
+	pod.Status.Phase = v1.PodRunning
+	pod, err = pods.UpdateStatus(s.t.Context(), pod, metav1.UpdateOptions{})
+	s.must(err)
+	return pod
 }
 
 // An administrator resets a volume: he deletes and creates it again while the pod scrubs.
@@ -57,19 +64,13 @@ func TestRecyclerPodEndsWhenVolumeIsCreatedAgain(t *testing.T) {
 	volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)
 	s := newFixture(t, volume)
 	defer s.shutDown()
-	s.reclaim()
-	pod := (&intree.HostPath{}).RecyclerPod(volume)
-	running, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
-	s.must(err)
-	running.Status.Phase = v1.PodRunning
-	_, err = s.Client.CoreV1().Pods(pod.Namespace).UpdateStatus(t.Context(), running, metav1.UpdateOptions{})
-	s.must(err)
+	pod := s.runRecycler(volume)
 	s.must(s.Client.CoreV1().PersistentVolumes().Delete(t.Context(), "v", metav1.DeleteOptions{}))
 	s.updateCaches()
 	s.volumeGone(volume)
 	s.must(s.Reconcile(t.Context(), "v"))
 	again := releasedVolume(v1.PersistentVolumeReclaimRecycle, static, func(v *v1.PersistentVolume) { v.UID, v.Spec.ClaimRef, v.Status.Phase = "u2", nil, "" })
-	_, err = s.Client.CoreV1().PersistentVolumes().Create(t.Context(), again, metav1.CreateOptions{})
+	_, err := s.Client.CoreV1().PersistentVolumes().Create(t.Context(), again, metav1.CreateOptions{})
 	s.must(err)
 	s.updateCaches()
 	for range 3 {
