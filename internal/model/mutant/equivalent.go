@@ -14,8 +14,6 @@ func Equivalents() []string { return slices.Sorted(maps.Keys(equivalents)) }
 // equivalents are the mutants that differ from the program in no state that exists, by
 // [Mutant.Key].
 var equivalents = map[string]string{
-	"pkg/reclaim/external/decide.go decideReleased: condition dropped: s.Deleted becomes false": "each deleted volume for which the earlier cases do not hold " +
-		"is being deleted, has no finalizer and is not pending: the other alternative holds",
 	"pkg/disk/directory.go OnSeparateNodes: condition dropped: !topology.Reaches(labels, volume.Spec.NodeAffinity) becomes true": "a node that reaches both volumes " +
 		"makes their affinities not disjoint, and then the result is false anyway",
 	`pkg/disk/directory.go OnSeparateNodes: condition dropped: node != "" becomes true`: "disjoint affinities list host names, and no node has an empty one",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
@@ -119,6 +120,32 @@ func TestObjectIsDeletedByUID(t *testing.T) {
 	})
 	if _, err := c.execute(t.Context(), c.observe(volume), external.DeleteObject); err == nil {
 		t.Error("a failed deletion counts as done")
+	}
+}
+
+// An administrator clears claimRef while the object of a deleted volume cannot be deleted: the
+// volume is Available then, and the next claim would get it without its disk.
+func TestVolumeWithDeletedDiskGoesWhenAvailable(t *testing.T) {
+	volume := directory("pv")
+	client, d, refuse := fake.NewClientset(volume.DeepCopy()), &directories{}, true
+	client.PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return refuse, nil, errors.New("unavailable")
+	})
+	c := guarded(t, client, d, volume)
+	if err := c.Reconcile(t.Context(), "pv"); err == nil || len(d.deleted) != 1 {
+		t.Fatalf("deleted %v, error %v; the object must stay", d.deleted, err)
+	}
+	available := volume.DeepCopy()
+	available.Spec.ClaimRef, available.Status.Phase, available.ResourceVersion = nil, v1.VolumeAvailable, "2"
+	if err := errors.Join(client.Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), available, ""), c.Volumes.GetStore().Update(available)); err != nil {
+		t.Fatal(err)
+	}
+	refuse = false
+	if err := c.Reconcile(t.Context(), "pv"); err != nil || len(d.deleted) != 1 {
+		t.Errorf("deleted %v, error %v", d.deleted, err)
+	}
+	if now, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "pv", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the volume is still offered: %v, %v", now.Status.Phase, err)
 	}
 }
 

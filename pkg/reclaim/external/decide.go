@@ -52,6 +52,8 @@ func Decide(s State) Decision {
 		return Decision{Wait, PolicyKeepsData}
 	case s.Phase == storage.PhaseBound:
 		return decideBound(s)
+	case s.Deleted:
+		return decideReclaimed(s)
 	case s.Phase.Released():
 		return decideReleased(s)
 	}
@@ -86,15 +88,23 @@ func decideUnclaimed(s State) Decision {
 	return Decision{Wait, NeverClaimed}
 }
 
+// decideReclaimed removes the object of a volume that was deleted in the storage system. A
+// volume whose claimRef was cleared meanwhile must go before a claim is bound to it.
+func decideReclaimed(s State) Decision {
+	switch {
+	case !s.Deleting:
+		return Decision{DeleteObject, AlreadyReclaimed}
+	case s.Protected:
+		return Decision{RemoveFinalizer, AlreadyReclaimed}
+	case s.Status == reclaim.StatusPending:
+		return Decision{SetStatusDone, AlreadyReclaimed}
+	}
+	return Decision{Wait, AlreadyReclaimed}
+}
+
 func decideReleased(s State) Decision {
 	switch {
-	case s.Deleted && !s.Deleting:
-		return Decision{DeleteObject, AlreadyReclaimed}
-	case s.Deleted && s.Protected:
-		return Decision{RemoveFinalizer, AlreadyReclaimed}
-	case s.Deleted && s.Status == reclaim.StatusPending:
-		return Decision{SetStatusDone, AlreadyReclaimed}
-	case s.Deleted || s.Deleting && !s.Protected && s.Status != reclaim.StatusPending:
+	case s.Deleting && !s.Protected && s.Status != reclaim.StatusPending:
 		return Decision{Wait, AlreadyReclaimed}
 	case s.Shared:
 		return Decision{Wait, HandleShared}

@@ -52,6 +52,10 @@ var decideCases = map[string]struct {
 	"object is deleted after the volume":                    {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseReleased, Claim: ClaimGone, Protected: true, Deleted: true, Confirmed: true}, Decision{DeleteObject, AlreadyReclaimed}},
 	"finalizer is removed after the object's deletion":      {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseReleased, Claim: ClaimGone, Protected: true, Deleting: true, Deleted: true}, Decision{RemoveFinalizer, AlreadyReclaimed}},
 	"deleted volume without finalizer is already reclaimed": {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseReleased, Claim: ClaimGone, Deleting: true, Confirmed: true}, Decision{Wait, AlreadyReclaimed}},
+	"object of an Available volume goes with its disk":      {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseAvailable, Protected: true, Deleted: true}, Decision{DeleteObject, AlreadyReclaimed}},
+	"object of a Pending volume goes with its disk":         {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhasePending, Claim: ClaimUnread, Protected: true, Deleted: true}, Decision{DeleteObject, AlreadyReclaimed}},
+	"finalizer of an Available volume goes with its disk":   {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseAvailable, Claim: ClaimUnread, Protected: true, Deleting: true, Deleted: true}, Decision{RemoveFinalizer, AlreadyReclaimed}},
+	"bound volume stays although its disk is deleted":       {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseBound, Claim: ClaimUnread, Protected: true, Deleted: true}, Decision{Wait, StillClaimed}},
 	"attached volume is not deleted":                        {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseReleased, Claim: ClaimGone, Protected: true, Attached: true, Confirmed: true}, Decision{Wait, StillAttached}},
 	"volume with a shared handle is not deleted":            {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseReleased, Claim: ClaimGone, Protected: true, Shared: true, Confirmed: true}, Decision{Wait, HandleShared}},
 	"gate off, finalizer is removed":                        {State{Owned: true, Policy: PolicyDelete, Phase: PhaseBound, Protected: true}, Decision{RemoveFinalizer, GateOff}},
@@ -112,12 +116,22 @@ func TestDataIsDeletedOnlyInConfirmedReleasedState(t *testing.T) {
 	}
 }
 
+// Otherwise the next claim gets a volume without a disk.
+func TestVolumeWithDeletedDiskIsNotOffered(t *testing.T) {
+	for s := range states {
+		mayAct := s.Owned && s.Policy == PolicyDelete && s.Phase != PhaseBound && s.Honor
+		if mayAct && s.Deleted && !s.Deleting && Decide(s) != (Decision{DeleteObject, AlreadyReclaimed}) {
+			t.Errorf("%v in %+v", Decide(s), s)
+		}
+	}
+}
+
 func TestNoVolumeIsStuckTerminating(t *testing.T) {
 	for s := range states {
 		reclaimable := s.Owned && s.Deleting && s.Protected && s.Phase != PhaseBound && s.Policy != PolicyUnknown
 		used := s.Claim == ClaimBound || s.Claim == ClaimLost || s.Claim == ClaimUnbound && !s.Dynamic || s.Claim == ClaimUnread && s.Confirmed
 		// The pv-controller sets the phase first.
-		awaitsPhase := (s.Phase == PhasePending || s.Phase == PhaseAvailable) && s.Claim != ClaimNone
+		awaitsPhase := (s.Phase == PhasePending || s.Phase == PhaseAvailable) && s.Claim != ClaimNone && !s.Deleted
 		awaitsPhase = awaitsPhase || s.Claim == ClaimNone && s.Phase.Released() && s.Confirmed
 		if reclaimable && !s.Attached && !s.Shared && !used && !awaitsPhase && Decide(s).Action == Wait {
 			t.Errorf("stuck: %+v, %v", s, Decide(s))

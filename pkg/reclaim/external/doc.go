@@ -10,6 +10,7 @@
 //	Delete  Released, Failed, attached   any  Wait
 //	Delete  Released, Failed, shared     any  Wait: another PersistentVolume has the same handle
 //	Delete  Pending, Available, deleting yes  RemoveFinalizer, if the volume refers to no claim
+//	Delete  not Bound, after DeleteVolume any DeleteObject, RemoveFinalizer, SetStatusDone
 //	Retain, Recycle                      yes  RemoveFinalizer
 //	other                                     Wait
 //
