@@ -119,6 +119,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		if decision.Action == external.Wait {
 			c.report(volume, decision.Reason)
 			c.trackWait(o, decision.Reason)
+			c.requeueClaimed(o, decision.Reason)
 			c.forgetDeleted(volume)
 			return nil
 		}
@@ -132,6 +133,15 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 			return err
 		}
 		o = *next
+	}
+}
+
+// requeueClaimed has a released volume reconciled again whose claim still exists. The phase was
+// written too early, so that no event of the volume follows the deletion of the claim, and not
+// every claim is watched.
+func (c *Controller) requeueClaimed(o observation, reason external.Reason) {
+	if reason == external.StillClaimed && o.state.Phase.Released() {
+		c.loop.EnqueueAfter(o.volume.Name, c.Backoff.Max)
 	}
 }
 

@@ -3,6 +3,7 @@ package deletion
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -146,6 +147,42 @@ func TestVolumeWithDeletedDiskGoesWhenAvailable(t *testing.T) {
 	}
 	if now, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "pv", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the volume is still offered: %v, %v", now.Status.Phase, err)
+	}
+}
+
+// The phase was written too early: no event of the volume follows the deletion of its claim.
+func TestReleasedVolumeIsReconciledOnceItsClaimIsGone(t *testing.T) {
+	volume, claim := directory("pv"), &v1.PersistentVolumeClaim{}
+	ref := volume.Spec.ClaimRef
+	claim.Namespace, claim.Name, claim.UID, claim.Spec.VolumeName = ref.Namespace, ref.Name, ref.UID, volume.Name
+	client, d := fake.NewClientset(volume.DeepCopy(), claim), &directories{}
+	c := guarded(t, client, d, volume)
+	stepped := c.Loops()[0].Step()
+	if err := c.Reconcile(t.Context(), "pv"); err != nil || len(d.deleted) > 0 {
+		t.Fatalf("deleted %v, error %v", d.deleted, err)
+	}
+	if due, later := stepped.Keys(); len(due) > 0 || !slices.Equal(later, []string{"pv"}) {
+		t.Errorf("keys %v are due and %v later, want the volume later", due, later)
+	}
+	if err := client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), claim.Namespace, claim.Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reconcile(t.Context(), "pv"); err != nil || len(d.deleted) != 1 {
+		t.Errorf("deleted %v, error %v", d.deleted, err)
+	}
+}
+
+// The claim of a bound volume need not be read again: the phase changes.
+func TestBoundVolumeIsNotReconciledLater(t *testing.T) {
+	volume := directory("pv")
+	volume.Status.Phase = v1.VolumeBound
+	c := guarded(t, fake.NewClientset(volume.DeepCopy()), &directories{}, volume)
+	stepped := c.Loops()[0].Step()
+	if err := c.Reconcile(t.Context(), "pv"); err != nil {
+		t.Fatal(err)
+	}
+	if due, later := stepped.Keys(); len(due)+len(later) > 0 {
+		t.Errorf("keys %v and %v", due, later)
 	}
 }
 
