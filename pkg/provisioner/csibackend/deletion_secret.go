@@ -67,19 +67,20 @@ func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference)
 	return external.SecretMissing, nil, nil
 }
 
-// secretOf returns the secret that the volume names, empty for none. A volume from
-// before volumes named theirs, and a static one, need that of their class.
+// secretOf returns the secret that the volume names, nil for none. A volume without both
+// annotations is static, or from before volumes named their secret, and needs that of its class.
+// An empty annotation names none, as in external-provisioner.
 func (d *Deleter) secretOf(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
 	name, named := volume.Annotations[provision.DeletionSecretName]
 	namespace, placed := volume.Annotations[provision.DeletionSecretNamespace]
 	switch {
-	case !named && !placed && d.ClassSecret != nil:
+	case (!named || !placed) && d.ClassSecret != nil:
 		reference, err := d.ClassSecret(ctx, volume)
 		if err != nil {
 			return nil, fmt.Errorf("find the deletion secret that the volume's class names: %w", err)
 		}
 		return reference, nil
-	case name == "" && namespace == "":
+	case name == "" || namespace == "":
 		return nil, nil
 	}
 	return &v1.SecretReference{Name: name, Namespace: namespace}, nil

@@ -86,6 +86,41 @@ func TestDeletionSecret(t *testing.T) {
 	}
 }
 
+// The cases are those of external-provisioner.
+func TestIncompleteSecretReference(t *testing.T) {
+	const name, namespace = provision.DeletionSecretName, provision.DeletionSecretNamespace
+	for title, tc := range map[string]struct {
+		annotations map[string]string
+		ofClass     bool
+		called      bool
+	}{
+		"no annotation":              {nil, true, true},
+		"name without namespace":     {map[string]string{name: "other"}, true, true},
+		"namespace without name":     {map[string]string{namespace: "ns"}, true, true},
+		"empty name, no namespace":   {map[string]string{name: ""}, true, true},
+		"empty name":                 {map[string]string{name: "", namespace: "ns"}, false, true},
+		"empty namespace":            {map[string]string{name: "key", namespace: ""}, false, true},
+		"both empty":                 {map[string]string{name: "", namespace: ""}, false, true},
+		"secret that does not exist": {map[string]string{name: "other", namespace: "ns"}, false, false},
+	} {
+		t.Run(title, func(t *testing.T) {
+			for _, readsClasses := range []bool{true, false} {
+				driver := &secretDriver{}
+				d := &Deleter{Client: fake.NewClientset(alive, deletionSecret), Driver: driver}
+				if readsClasses {
+					d.ClassSecret = func(context.Context, *v1.PersistentVolume) (*v1.SecretReference, error) {
+						return &v1.SecretReference{Namespace: "ns", Name: "key"}, nil
+					}
+				}
+				err := discard(t.Context(), d, &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume", Annotations: tc.annotations}})
+				if driver.called != tc.called || (err == nil) != tc.called || (driver.secrets["user"] == "root") != (tc.ofClass && readsClasses) {
+					t.Errorf("classes are read: %v; called %v with %d secrets, error %v", readsClasses, driver.called, len(driver.secrets), err)
+				}
+			}
+		})
+	}
+}
+
 func TestFailureWithoutSecretSaysWhy(t *testing.T) {
 	driver := &secretDriver{err: context.DeadlineExceeded}
 	d := &Deleter{Client: fake.NewClientset(), Driver: driver}
