@@ -19,16 +19,17 @@ type PhaseChange struct {
 }
 
 // SetPhase writes status.phase and status.message. The write fails as stale if phase,
-// claim or finalizers changed meanwhile. For the phase Bound, and for Released of a volume that
-// was never Bound, it fails if anything changed: a volume that a user deletes meanwhile could
-// get no finalizer any more, and its data would leak. A volume that becomes Bound again gets
-// back pv-protection in the same write.
+// claim or finalizers changed meanwhile. It fails if anything changed if the volume refers to no
+// claim of a UID, so that a claim that it gets meanwhile is seen, for the phase Bound, and for
+// Released of a volume that was never Bound: a volume that a user deletes meanwhile could get no
+// finalizer any more, and its data would leak. A volume that becomes Bound again gets back
+// pv-protection in the same write.
 func (w *Writer) SetPhase(ctx context.Context, volume *v1.PersistentVolume, phase PhaseChange) (*v1.PersistentVolume, error) {
 	change := controller.RequirePhase(patch.For(volume), volume)
 	switch ref := volume.Spec.ClaimRef; {
-	case ref == nil, phase.Phase == v1.VolumeBound, phase.Phase == v1.VolumeReleased && volume.Status.Phase != v1.VolumeBound:
+	case ref == nil, ref.UID == "", phase.Phase == v1.VolumeBound, phase.Phase == v1.VolumeReleased && volume.Status.Phase != v1.VolumeBound:
 		change.Test("/metadata/resourceVersion", volume.ResourceVersion)
-	case ref.UID != "":
+	default:
 		change.Test("/spec/claimRef/uid", string(ref.UID))
 	}
 	change.Set("/status/phase", string(phase.Phase))

@@ -13,6 +13,17 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
 )
 
+// TestPhaseOfVolumeReservedByNameTestsVersion: a claim's UID may be written meanwhile.
+func TestPhaseOfVolumeReservedByNameTestsVersion(t *testing.T) {
+	volume := &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "disk", UID: "uid-1", ResourceVersion: "7"},
+		Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "shop", Name: "data"}},
+	}
+	if !testsVersion(t, volume, v1.VolumeAvailable) {
+		t.Error("the patch of the phase tests neither the claim nor the version")
+	}
+}
+
 // TestDeletedVolumeGetsNoPhaseThatHasItReclaimed: a user may have deleted the volume
 // meanwhile, and nothing could keep it any more until its data is gone.
 func TestDeletedVolumeGetsNoPhaseThatHasItReclaimed(t *testing.T) {
@@ -26,18 +37,24 @@ func TestDeletedVolumeGetsNoPhaseThatHasItReclaimed(t *testing.T) {
 	} {
 		phase := change[1]
 		volume.Status.Phase = change[0]
-		client := fake.NewClientset(volume)
-		if _, err := pvwriter.New(client, controller.NewVersions()).SetPhase(t.Context(), volume, pvwriter.PhaseChange{Phase: phase}); err != nil {
-			t.Fatal(err)
-		}
-		var body string
-		for _, action := range client.Actions() {
-			if patch, ok := action.(kubetesting.PatchAction); ok {
-				body = string(patch.GetPatch())
-			}
-		}
-		if tested := strings.Contains(body, `"/metadata/resourceVersion","value":"7"`); tested != want {
-			t.Errorf("phases %s: the patch tests the version: %v, want %v: %s", change, tested, want, body)
+		if tested := testsVersion(t, volume, phase); tested != want {
+			t.Errorf("phases %s: the patch tests the version: %v, want %v", change, tested, want)
 		}
 	}
+}
+
+// testsVersion reports whether the write of the phase fails if the volume, of version 7, changed.
+func testsVersion(t *testing.T, volume *v1.PersistentVolume, phase v1.PersistentVolumePhase) bool {
+	t.Helper()
+	client := fake.NewClientset(volume)
+	if _, err := pvwriter.New(client, controller.NewVersions()).SetPhase(t.Context(), volume, pvwriter.PhaseChange{Phase: phase}); err != nil {
+		t.Fatal(err)
+	}
+	var body string
+	for _, action := range client.Actions() {
+		if patch, ok := action.(kubetesting.PatchAction); ok {
+			body = string(patch.GetPatch())
+		}
+	}
+	return strings.Contains(body, `"/metadata/resourceVersion","value":"7"`)
 }
