@@ -22,9 +22,14 @@ import (
 type UpdateFallback struct {
 	client   rest.Interface
 	resource schema.GroupResource
-	// patchForbidden: a patch was forbidden, and an update was not.
-	patchForbidden atomic.Bool
+	// updatesLeft is how many updates are sent before a patch is tried again; below 1 after
+	// a patch that was not forbidden.
+	updatesLeft atomic.Int64
 }
+
+// updatesPerPatch: after a patch was forbidden, and an update was not, so many changes are
+// sent as updates. A policy of one namespace or a role that comes late forbids for a while.
+const updatesPerPatch = 100
 
 // NewUpdateFallback returns the fallback for a resource. The client is that of its group
 // and version.
@@ -36,7 +41,7 @@ func NewUpdateFallback(client rest.Interface, resource schema.GroupResource) *Up
 // and decodes the result into now. If updates are forbidden too, it returns the error of
 // the patch.
 func (u *UpdateFallback) PatchOrUpdate(ctx context.Context, object metav1.Object, body []byte, now any, send func() error) error {
-	if u.patchForbidden.Load() {
+	if u.updatesLeft.Add(-1) >= 0 {
 		return u.update(ctx, object, body, now)
 	}
 	patchErr := send()
@@ -47,7 +52,7 @@ func (u *UpdateFallback) PatchOrUpdate(ctx context.Context, object metav1.Object
 	if apierrors.IsForbidden(err) {
 		return patchErr
 	}
-	u.patchForbidden.Store(true)
+	u.updatesLeft.Store(updatesPerPatch)
 	return err
 }
 

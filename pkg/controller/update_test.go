@@ -25,8 +25,9 @@ const stored = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"n
 // last written object.
 type updater struct {
 	*Writer
-	verbs []string
-	put   []byte
+	verbs    []string
+	put      []byte
+	mayPatch bool
 }
 
 func newUpdater(t *testing.T, mayUpdate bool) *updater {
@@ -35,7 +36,7 @@ func newUpdater(t *testing.T, mayUpdate bool) *updater {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u.verbs = append(u.verbs, r.Method)
 		w.Header().Set("Content-Type", "application/json")
-		if r.Method == http.MethodPatch || r.Method == http.MethodPut && !mayUpdate {
+		if r.Method == http.MethodPatch && !u.mayPatch || r.Method == http.MethodPut && !mayUpdate {
 			w.WriteHeader(http.StatusForbidden)
 			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no %s"}`, r.Method)
 			return
@@ -84,7 +85,31 @@ func TestForbiddenPatchBecomesUpdateThatKeepsUnknownFields(t *testing.T) {
 		t.Errorf("written: %s (%v)", u.put, err)
 	}
 	if want := []string{"PATCH", "GET", "PUT", "GET", "PUT"}; !slices.Equal(u.verbs, want) {
-		t.Errorf("requests %v, want %v: what is forbidden is tried once", u.verbs, want)
+		t.Errorf("requests %v, want %v: what was forbidden is not tried for each write", u.verbs, want)
+	}
+}
+
+func TestPatchIsTriedAgainAfterUpdates(t *testing.T) {
+	u := newUpdater(t, true)
+	write := func() {
+		t.Helper()
+		if _, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	u.mayPatch = true
+	for range updatesPerPatch {
+		write()
+	}
+	if got := len(u.verbs); got != 3+2*updatesPerPatch {
+		t.Errorf("%d requests while updates are sent", got)
+	}
+	u.verbs = nil
+	write()
+	write()
+	if want := []string{"PATCH", "PATCH"}; !slices.Equal(u.verbs, want) {
+		t.Errorf("requests %v, want %v: the patch is no longer forbidden", u.verbs, want)
 	}
 }
 
