@@ -170,6 +170,9 @@ func TestCacheOlderThanOwnWriteIsNotFresh(t *testing.T) {
 	if !versions.IsFresh(volume("v", "10")) || !versions.IsFresh(volume("v", "11")) {
 		t.Error("a cache with the own write is not fresh")
 	}
+	if !versions.IsFresh(volume("v", "5")) {
+		t.Error("after a restore of the server's data, the object waits for a write that was seen")
+	}
 	versions.RecordWrite(volume("v", "20"))
 	versions.Forget("uid-1")
 	if !versions.IsFresh(volume("v", "9")) {

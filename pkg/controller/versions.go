@@ -10,7 +10,9 @@ import (
 
 // Versions records the newest resource version of each object that this process wrote,
 // so that no reconciler acts on a stale cache. The watch event of the write enqueues the
-// object again. It is safe for concurrent use.
+// object again. Once the cache has seen the write, its record is dropped: a cache only moves
+// forward, and after a restore of the server's data, which moves it back, the object is
+// reconciled all the same. It is safe for concurrent use.
 type Versions struct {
 	mu      sync.Mutex
 	written map[types.UID]string
@@ -31,12 +33,17 @@ func (v *Versions) RecordWrite(object metav1.Object) {
 	}
 }
 
-// IsFresh returns whether the cached object is at least as new as the last own write.
+// IsFresh returns whether the cached object is at least as new as the last own write. It is
+// called with the object that the cache holds now.
 func (v *Versions) IsFresh(cached metav1.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	written, known := v.written[cached.GetUID()]
-	return !known || !older(cached.GetResourceVersion(), written)
+	if known && older(cached.GetResourceVersion(), written) {
+		return false
+	}
+	delete(v.written, cached.GetUID())
+	return true
 }
 
 // Forget drops the version of a deleted object.
