@@ -106,6 +106,7 @@ func reclaimWorlds() []Config {
 		scene("released, Retain, deleted with the finalizer", oneDisk, []creation{newVolume("disk", keep, byDriver, referTo("data"), released, both, deletedVolume)}),
 		scene("released, Retain becomes Delete", oneDisk, []creation{newVolume("disk", keep, byDriver, referTo("data"), released)}, setPolicy("disk", remove)),
 		scene("released, Delete becomes Retain", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}, setPolicy("disk", keep)).with("an interruption", interrupted),
+		scene("released, Delete becomes Retain, a secret is read", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both, sealed("gone"))}, setPolicy("disk", keep)).with("an interruption", interrupted),
 		scene("released, Delete becomes Retain, unseen", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}, setPolicy("disk", keep)).with("a stalled watch", stalled),
 		scene("released, attached", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both), attachmentOf("disk")}),
 		scene("released, detached later", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both), attachmentOf("disk")}, deleteAttachment()),

@@ -158,7 +158,8 @@ func (s *State) isBusy(w *world, i int) bool {
 }
 
 // recordRead records what a program reads live: what it does next rests on it, and on what the
-// pass has read of other objects. Where nothing can happen in between, that is the state before.
+// pass has read of other objects. Where nothing can happen in between, that is the state before. A
+// read of a secret takes time: what was read before it is old then.
 func (w *world) recordRead(s *State, i int, former bool, call process.Call) *State {
 	if call.Request.Method != http.MethodGet {
 		return s
@@ -167,6 +168,8 @@ func (w *world) recordRead(s *State, i int, former bool, call process.Call) *Sta
 	_, here := after.instances[i].process(former)
 	switch {
 	case s.interruptions == 0 && !w.config.FormerLeaders && len(here.read) == 0:
+	case strings.Contains(call.Request.Path, "/secrets/"):
+		here.read = nil
 	case len(here.read) == 0:
 		here.read = s.objects
 	default:

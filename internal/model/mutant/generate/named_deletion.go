@@ -4,6 +4,7 @@ const (
 	externalDecide   = "pkg/reclaim/external/decide.go"
 	provisionDecide  = "pkg/provision/decide.go"
 	deletionExecute  = "pkg/provisioner/deletion/execute.go"
+	deletionObserve  = "pkg/provisioner/deletion/observe.go"
 	provisionObserve = "pkg/provisioner/provisioning/observe.go"
 	provisionVolume  = "pkg/provisioner/provisioning/volume.go"
 	provisionJournal = "pkg/provisioner/provisioning/journal.go"
@@ -22,6 +23,9 @@ var deletionDefects = []defect{
 	}},
 	{"delete-after-policy-became-retain", "the volume is not read live before the driver deletes it", []change{
 		{"pkg/controller/live.go", "live, err := LiveVolume(ctx, client, volume)", "live, err := volume, error(nil); if !ON { live, err = LiveVolume(ctx, client, volume) }"},
+	}},
+	{"secret-read-after-live-read", "the secret is read between the live read of the volume and DeleteVolume", []change{
+		{deletionObserve, "prepared = c.prepare(ctx, o.volume)", "prepared = c.prepare(ctx, o.volume); if ON { prepared = func(ctx context.Context) error { return c.prepare(ctx, o.volume)(ctx) } }"},
 	}},
 	{"delete-volume-again", "the success of DeleteVolume is not remembered", []change{
 		{deletionExecute, "p.volumeDeleted = true", "p.volumeDeleted = !ON"},
