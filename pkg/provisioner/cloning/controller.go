@@ -2,7 +2,6 @@ package cloning
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/sources"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -25,12 +25,13 @@ const bySource = "source"
 
 // Controller adds and removes the finalizer of source claims.
 type Controller struct {
-	client   kubernetes.Interface
-	claims   cache.SharedIndexInformer
-	versions *controller.Versions
-	writer   *controller.Writer
-	loop     *controller.Loop
-	tracking tracking
+	client     kubernetes.Interface
+	claims     cache.SharedIndexInformer
+	versions   *controller.Versions
+	writer     *controller.Writer
+	loop       *controller.Loop
+	protection sources.Protection[*v1.PersistentVolumeClaim]
+	tracking   tracking
 }
 
 // New returns the controller and adds its index to the informer of claims. The informer
@@ -39,6 +40,7 @@ type Controller struct {
 func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Controller, error) {
 	versions := controller.NewVersions()
 	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions)}
+	c.protection = sources.Protection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource, Read: c.read, Edit: c.edit}
 	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
 	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSourceIndex(storage.SourceClaim)}); err != nil {
 		return nil, fmt.Errorf("index claims by their source: %w", err)
@@ -58,35 +60,18 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
-// errBeingDeleted is returned because the API server refuses new finalizers then.
-var errBeingDeleted = errors.New("it is being deleted")
-
 // Protect adds the finalizer to a claim that is about to be cloned. It returns an error if
 // the claim is gone, or is being deleted without the finalizer.
 func (c *Controller) Protect(ctx context.Context, source *v1.PersistentVolumeClaim) error {
-	err := c.protect(ctx, source)
-	if !patch.IsStale(err) {
-		return err
-	}
-	now, readErr := c.client.CoreV1().PersistentVolumeClaims(source.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
-	switch {
-	case readErr != nil:
-		return fmt.Errorf("read claim %s/%s to be cloned: %w", source.Namespace, source.Name, readErr)
-	case now.UID != source.UID:
-		return fmt.Errorf("protect claim %s/%s to be cloned: another claim has the name", source.Namespace, source.Name)
-	}
-	return c.protect(ctx, now)
+	return c.protection.Protect(ctx, source)
 }
 
-func (c *Controller) protect(ctx context.Context, source *v1.PersistentVolumeClaim) error {
-	if finalizer.Has(source.Finalizers, finalizer.CloneSource) {
-		return nil
-	}
-	if source.DeletionTimestamp != nil {
-		return fmt.Errorf("protect claim %s/%s to be cloned: %w", source.Namespace, source.Name, errBeingDeleted)
-	}
-	add := finalizer.Change{Add: []finalizer.Name{finalizer.CloneSource}}
-	_, err := c.writer.PatchClaim(ctx, source, finalizer.Edit(patch.For(source), source, add))
+func (c *Controller) read(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error) {
+	return c.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+func (c *Controller) edit(ctx context.Context, claim *v1.PersistentVolumeClaim, change finalizer.Change) error {
+	_, err := c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
 	return err
 }
 
@@ -110,8 +95,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	klog.FromContext(ctx).V(2).Info("No clone needs the claim, removing the finalizer")
-	remove := finalizer.Change{Remove: []finalizer.Name{finalizer.CloneSource}}
-	_, err = c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, remove))
+	err = c.edit(ctx, claim, finalizer.Change{Remove: []finalizer.Name{finalizer.CloneSource}})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -2,7 +2,6 @@ package snapshots
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/sources"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -50,6 +50,7 @@ type Config struct {
 type Controller struct {
 	Config
 	loop         *controller.Loop
+	protection   sources.Protection[metav1.Object]
 	updates      *controller.UpdateFallback
 	logForbidden sync.Once
 	// tracked are the snapshots of the last sweep whose deletion waits.
@@ -59,6 +60,7 @@ type Controller struct {
 // New returns the controller and adds its index to the informer of claims.
 func New(config Config) (*Controller, error) {
 	c := &Controller{Config: config, updates: controller.NewUpdateFallback(config.REST, Resource.GroupResource())}
+	c.protection = sources.Protection[metav1.Object]{Kind: "snapshot", Finalizer: finalizer.SnapshotSource, Read: c.readSource, Edit: c.edit}
 	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}, c.Reconcile)
 	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSourceIndex(storage.SourceSnapshot)}); err != nil {
 		return nil, fmt.Errorf("index claims by snapshot: %w", err)
@@ -132,7 +134,7 @@ func (c *Controller) read(ctx context.Context, key string) (*metav1.PartialObjec
 	if err != nil {
 		return nil, fmt.Errorf("split key %q: %w", key, err)
 	}
-	snapshot, err := c.Metadata.Resource(Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	snapshot, err := c.get(ctx, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err), c.isForbidden(ctx, err):
 		return nil, nil
@@ -140,6 +142,10 @@ func (c *Controller) read(ctx context.Context, key string) (*metav1.PartialObjec
 		return nil, fmt.Errorf("read snapshot %s: %w", key, err)
 	}
 	return snapshot, nil
+}
+
+func (c *Controller) get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
+	return c.Metadata.Resource(Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 // isNeeded reports whether a claim waits for a volume from the snapshot, by a live list of
@@ -174,6 +180,3 @@ func (c *Controller) unprotect(ctx context.Context, snapshot *metav1.PartialObje
 	klog.FromContext(ctx).V(2).Info("No claim needs the snapshot, removing the finalizer")
 	return nil
 }
-
-// errBeingDeleted is returned because the API server refuses new finalizers then.
-var errBeingDeleted = errors.New("it is being deleted")

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
@@ -196,4 +198,32 @@ func TestSweepWithoutSnapshotResource(t *testing.T) {
 		return true, nil, apierrors.NewNotFound(snapshots.Resource.GroupResource(), "")
 	})
 	must(t, w.Sweep(t.Context()))
+}
+
+func TestProtectReadsStaleSnapshotAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reject error
+		now    string
+		uid    types.UID
+		want   string
+	}{
+		"failed test":          {apierrors.NewInvalid(schema.GroupKind{}, "snap", nil), foreign, "uid", foreign + " " + ours},
+		"conflict":             {apierrors.NewConflict(snapshots.Resource.GroupResource(), "snap", errors.New("changed")), foreign, "uid", foreign + " " + ours},
+		"protected meanwhile":  {apierrors.NewInvalid(schema.GroupKind{}, "snap", nil), ours, "uid", ours},
+		"snapshot is replaced": {apierrors.NewInvalid(schema.GroupKind{}, "snap", nil), foreign, "another", foreign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := snapshot("snap", tc.now)
+			now.UID = tc.uid
+			w := newWorld(t, 0, now)
+			w.metadata.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				stale := strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), "example.com/gone-since")
+				return stale, nil, tc.reject
+			})
+			err := w.Protect(t.Context(), snapshot("snap", foreign, "example.com/gone-since"))
+			if (err != nil) != (tc.uid != "uid") || w.finalizers(t, "snap") != tc.want {
+				t.Errorf("err = %v, finalizers %q, want %q", err, w.finalizers(t, "snap"), tc.want)
+			}
+		})
+	}
 }

@@ -22,18 +22,16 @@ var Resource = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Ver
 // snapshot is gone, or is being deleted without the finalizer. Without the right to patch or
 // update snapshots, an event on the snapshot says that the snapshot is not protected.
 func (c *Controller) Protect(ctx context.Context, snapshot metav1.Object) error {
-	if finalizer.Has(snapshot.GetFinalizers(), finalizer.SnapshotSource) {
-		return nil
-	}
-	if snapshot.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("protect snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), errBeingDeleted)
-	}
-	err := c.edit(ctx, snapshot, finalizer.Change{Add: []finalizer.Name{finalizer.SnapshotSource}})
+	err := c.protection.Protect(ctx, snapshot)
 	if c.isForbidden(ctx, err) {
 		c.warn(snapshot, "The snapshot is not protected while a volume is restored from the snapshot: the provisioner may neither patch nor update volumesnapshots")
 		return nil
 	}
 	return err
+}
+
+func (c *Controller) readSource(ctx context.Context, namespace, name string) (metav1.Object, error) {
+	return c.get(ctx, namespace, name)
 }
 
 // edit patches the snapshot, or updates it where patches are forbidden.

@@ -104,8 +104,17 @@ func TestUpdateReplacesForbiddenPatch(t *testing.T) {
 	}
 }
 
+func TestUpdateKeepsChangedFinalizers(t *testing.T) {
+	w := newWorld(t, 0, snapshot("snap", foreign, "example.com/since"))
+	w.forbidPatches(true, foreign, "example.com/since")
+	must(t, w.Protect(t.Context(), snapshot("snap", foreign)))
+	if got := w.wrote(); got != foreign+" example.com/since "+ours {
+		t.Errorf("protected, the snapshot has the finalizers %q", got)
+	}
+}
+
 func TestUpdateFailsForChangedFinalizers(t *testing.T) {
-	w := newWorld(t, 0, snapshot("snap"))
+	w := newWorld(t, 0, snapshot("snap", foreign, "example.com/read-again"))
 	w.forbidPatches(true, foreign, "example.com/since")
 	if err := w.Protect(t.Context(), snapshot("snap", foreign)); !apierrors.IsConflict(err) || w.rights.written != nil {
 		t.Errorf("err = %v, written: %s", err, w.rights.written)

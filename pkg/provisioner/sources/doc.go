@@ -1,0 +1,3 @@
+// Package sources has what the controllers of cloned claims and of snapshots share: adding
+// the finalizer of a source before a volume is created from the source.
+package sources
