@@ -30,14 +30,14 @@ func (w *wiring) inputs(ctx context.Context) (*csibackend.Inputs, cache.SharedIn
 		}
 	}
 	if w.driver.Clones() {
-		config.ProtectClone = w.clones.Protect
+		config.CloneSources = w.clones
 	}
 	if w.driver.Snapshots() {
 		client, err := w.snapshotClient()
 		if err != nil {
 			return nil, nil, err
 		}
-		config.Snapshots, config.ProtectSnapshot = client, w.snapshots.Protect
+		config.Snapshots, config.SnapshotSources = client, w.snapshots
 	}
 	attributes, err := w.attributes(ctx)
 	return csibackend.NewInputs(config), attributes, err

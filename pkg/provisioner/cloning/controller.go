@@ -60,6 +60,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
+// AwaitRemoval waits while the finalizer of the source namespace/name is being removed.
+func (c *Controller) AwaitRemoval(source string) { c.protection.AwaitRemoval(source) }
+
 // Protect adds the finalizer to a claim that is about to be cloned. It returns an error if
 // the claim is gone, or is being deleted without the finalizer.
 func (c *Controller) Protect(ctx context.Context, source *v1.PersistentVolumeClaim) error {
@@ -77,6 +80,7 @@ func (c *Controller) edit(ctx context.Context, claim *v1.PersistentVolumeClaim, 
 
 // Reconcile removes the finalizer of one claim if no clone needs the claim.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
+	defer c.protection.LockRemoval(key)()
 	claim := controller.Lookup[*v1.PersistentVolumeClaim](c.claims, key)
 	if claim == nil || !c.versions.IsFresh(claim) {
 		return nil

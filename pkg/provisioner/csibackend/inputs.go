@@ -42,10 +42,19 @@ type InputsConfig struct {
 	// ImmediateTopology requests the segments of all nodes with the driver if no node
 	// is selected.
 	StrictTopology, ImmediateTopology bool
-	// ProtectClone and ProtectSnapshot add the finalizer that keeps a source while volumes
-	// are created from it.
-	ProtectClone    func(ctx context.Context, source *v1.PersistentVolumeClaim) error
-	ProtectSnapshot func(ctx context.Context, snapshot metav1.Object) error
+	// CloneSources and SnapshotSources protect the sources of volumes; nil for a driver
+	// without clones or snapshots.
+	CloneSources    SourceProtection[*v1.PersistentVolumeClaim]
+	SnapshotSources SourceProtection[metav1.Object]
+}
+
+// SourceProtection keeps sources with a finalizer while volumes are created from them.
+type SourceProtection[T metav1.Object] interface {
+	// AwaitRemoval waits while the finalizer of the source namespace/name is being removed.
+	// It is called before the source is read.
+	AwaitRemoval(source string)
+	// Protect adds the finalizer to a source that was just read.
+	Protect(ctx context.Context, source T) error
 }
 
 // Inputs gathers what requests are built from.

@@ -85,6 +85,22 @@ type world struct {
 	inputs    *Inputs
 	driver    *able
 	protected []string
+	// removing changes a source whose finalizer is being removed when a test begins.
+	removing func(key string)
+}
+
+// noted notes which sources are protected.
+type noted[T metav1.Object] struct{ *world }
+
+func (n noted[T]) AwaitRemoval(key string) {
+	if n.removing != nil {
+		n.removing(key)
+	}
+}
+
+func (n noted[T]) Protect(_ context.Context, source T) error {
+	n.protected = append(n.protected, source.GetName())
+	return nil
 }
 
 // newWorld has the objects in the API server and, nodes and CSINodes, in caches.
@@ -93,15 +109,10 @@ func newWorld(t *testing.T, objects, snapshots []runtime.Object) *world {
 	client := fake.NewClientset(objects...)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	w := &world{driver: &able{}}
-	note := func(_ context.Context, source metav1.Object) error {
-		w.protected = append(w.protected, source.GetName())
-		return nil
-	}
 	w.inputs = NewInputs(InputsConfig{
 		Client: client, Snapshots: snapshotfake.NewSimpleClientset(snapshots...), Driver: w.driver, Translator: plugin{},
 		Nodes: factory.Core().V1().Nodes().Informer(), CSINodes: factory.Storage().V1().CSINodes().Informer(),
-		ImmediateTopology: true, ProtectSnapshot: note,
-		ProtectClone: func(ctx context.Context, source *v1.PersistentVolumeClaim) error { return note(ctx, source) },
+		ImmediateTopology: true, CloneSources: noted[*v1.PersistentVolumeClaim]{w}, SnapshotSources: noted[metav1.Object]{w},
 	})
 	factory.StartWithContext(t.Context())
 	factory.WaitForCacheSync(t.Context().Done())

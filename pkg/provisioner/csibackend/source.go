@@ -16,6 +16,8 @@ import (
 )
 
 // source reads the data source of the volume live and protects the source with a finalizer.
+// The claim is in the cache: a removal of the finalizer that began before the cache had the
+// claim ends before the read, and none begins later.
 func (i *Inputs) source(ctx context.Context, in provision.Input, source storage.DataSource) (*spec.VolumeContentSource, error) {
 	switch source.Kind {
 	case storage.SourceClaim:
@@ -28,6 +30,7 @@ func (i *Inputs) source(ctx context.Context, in provision.Input, source storage.
 }
 
 func (i *Inputs) cloneOf(ctx context.Context, in provision.Input, name string) (*spec.VolumeContentSource, error) {
+	i.CloneSources.AwaitRemoval(in.Claim.Namespace + "/" + name)
 	origin, err := controller.ReadLive(ctx, "claim", name, i.Client.CoreV1().PersistentVolumeClaims(in.Claim.Namespace).Get)
 	if err != nil {
 		return nil, err
@@ -43,7 +46,7 @@ func (i *Inputs) cloneOf(ctx context.Context, in provision.Input, name string) (
 	if in.Claim.DeletionTimestamp != nil { // nothing new is made from it
 		return content, nil
 	}
-	return content, i.ProtectClone(ctx, origin)
+	return content, i.CloneSources.Protect(ctx, origin)
 }
 
 // volumeOf returns the volume of a claim in CSI terms, nil if there is none.
@@ -64,6 +67,7 @@ func (i *Inputs) volumeOf(ctx context.Context, claim *v1.PersistentVolumeClaim) 
 
 func (i *Inputs) restored(ctx context.Context, in provision.Input, name string) (*spec.VolumeContentSource, error) {
 	snapshots := i.Snapshots.SnapshotV1()
+	i.SnapshotSources.AwaitRemoval(in.Claim.Namespace + "/" + name)
 	snapshot, err := controller.ReadLive(ctx, "VolumeSnapshot", name, snapshots.VolumeSnapshots(in.Claim.Namespace).Get)
 	if err != nil {
 		return nil, err
@@ -83,7 +87,7 @@ func (i *Inputs) restored(ctx context.Context, in provision.Input, name string) 
 	if in.Claim.DeletionTimestamp != nil {
 		return source, nil
 	}
-	return source, i.ProtectSnapshot(ctx, snapshot)
+	return source, i.SnapshotSources.Protect(ctx, snapshot)
 }
 
 func snapshotState(snapshot *snapshotv1.VolumeSnapshot) *provision.SnapshotState {

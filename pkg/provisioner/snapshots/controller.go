@@ -98,6 +98,7 @@ func (c *Controller) enqueueSnapshot(source storage.DataSource) {
 
 // Reconcile removes the finalizer of one snapshot if no claim needs the snapshot.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
+	defer c.protection.LockRemoval(key)()
 	needed, err := c.Claims.GetIndexer().IndexKeys(bySnapshot, key)
 	if err != nil {
 		return fmt.Errorf("find claims that need snapshot %s: %w", key, err)

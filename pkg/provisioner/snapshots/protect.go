@@ -18,6 +18,9 @@ import (
 // Resource is the resource of VolumeSnapshots.
 var Resource = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 
+// AwaitRemoval waits while the finalizer of the source namespace/name is being removed.
+func (c *Controller) AwaitRemoval(source string) { c.protection.AwaitRemoval(source) }
+
 // Protect adds the finalizer to a snapshot that was just read. It returns an error if the
 // snapshot is gone, or is being deleted without the finalizer. Without the right to patch or
 // update snapshots, an event on the snapshot says that the snapshot is not protected.

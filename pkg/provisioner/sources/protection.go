@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
@@ -19,6 +20,8 @@ type Protection[T metav1.Object] struct {
 	// Read reads a source live. Edit changes its finalizers.
 	Read func(ctx context.Context, namespace, name string) (T, error)
 	Edit func(ctx context.Context, source T, change finalizer.Change) error
+	// removals has the sources whose finalizer is being removed.
+	removals controller.KeyLocks
 }
 
 var (
@@ -43,6 +46,19 @@ func (p *Protection[T]) Protect(ctx context.Context, source T) error {
 		return p.failed(source, errReplaced)
 	}
 	return p.addFinalizer(ctx, now)
+}
+
+// LockRemoval locks the source namespace/name. The caller holds the lock from the lookup in the
+// index of claims until the finalizer is removed.
+func (p *Protection[T]) LockRemoval(source string) (unlock func()) {
+	return p.removals.Lock(source)
+}
+
+// AwaitRemoval waits while the finalizer of the source is being removed. It is called by the
+// worker of a claim in the index, before the source is read: a removal that did not see the
+// claim in the index has ended, and shows in the source.
+func (p *Protection[T]) AwaitRemoval(source string) {
+	p.removals.Lock(source)()
 }
 
 func (p *Protection[T]) addFinalizer(ctx context.Context, source T) error {
