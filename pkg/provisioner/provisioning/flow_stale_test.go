@@ -85,7 +85,7 @@ func TestLateEntryIsReadAfterFailedTry(t *testing.T) {
 	f.must(err)
 	f.failNext("list", "leases", false)
 	f.Timeouts.Rescan = time.Millisecond
-	f.rescan(t.Context())
+	f.rescan(t.Context(), nil)
 	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
 		if r, _ := f.memory.lookup("uid"); r.entry == provision.Inherited {
 			return

@@ -52,34 +52,36 @@ func (c *Controller) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the provisioning journal: %w", err)
 	}
-	c.inherit(ctx, entries)
-	c.rescanLater(ctx)
+	c.rescanLater(ctx, c.inherit(ctx, entries))
 	return nil
 }
 
-func (c *Controller) rescanLater(ctx context.Context) {
-	timer := time.AfterFunc(c.Timeouts.Rescan, func() { c.rescan(ctx) })
+func (c *Controller) rescanLater(ctx context.Context, kept []journal.Entry) {
+	timer := time.AfterFunc(c.Timeouts.Rescan, func() { c.rescan(ctx, kept) })
 	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
-// rescan reads Leases that the previous leader created after Start had listed them.
-func (c *Controller) rescan(ctx context.Context) {
+// rescan reads Leases that the previous leader created after Start had listed them, and
+// rejects the kept entries again.
+func (c *Controller) rescan(ctx context.Context, kept []journal.Entry) {
 	if ctx.Err() != nil {
 		return
 	}
 	entries, err := c.Journal.TakeOver(ctx)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Reading the provisioning journal again failed, trying again", "wait", c.Timeouts.Rescan)
-		c.rescanLater(ctx)
+		c.rescanLater(ctx, kept)
 		return
 	}
-	c.inherit(ctx, entries)
+	if kept = c.inherit(ctx, append(kept, entries...)); len(kept) > 0 {
+		c.rescanLater(ctx, kept)
+	}
 }
 
 // inherit records the entries of earlier processes and enqueues their claims. An entry with
 // another volume name than the claim's is forged, or was written with other flags: it leads
-// to no call.
-func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
+// to no call. The result are the rejected entries that could not be moved yet.
+func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) (kept []journal.Entry) {
 	unresolved := map[types.UID]bool{} // after a crash between the two writes of MoveToUnresolved
 	for _, entry := range c.Journal.Unresolved() {
 		unresolved[entry.UID] = true
@@ -91,26 +93,38 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) {
 			err = errors.New("the volume is called " + entry.VolumeName() + ", and not " + volume + " as the claim's volume")
 		}
 		if err != nil {
-			c.rejectEntry(ctx, entry, claim, err)
+			if c.rejectEntry(ctx, entry, claim, err) != nil {
+				kept = append(kept, entry)
+			}
 			continue
 		}
 		s := subject{uid: entry.UID, key: keyOf(controller.Key(claim), entry.UID)}
 		c.memory.update(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, planned, unresolved[entry.UID]) })
 		c.loop.Enqueue(s.key)
 	}
+	return kept
 }
+
+// errServedMeanwhile: the move of the rejected entry would remove the entry of an open call.
+var errServedMeanwhile = errors.New("the claim of the entry has another entry by now")
 
 // rejectEntry moves an unusable entry to the unresolved ones. For an approved entry it only
 // logs: the journal may hold its lock during the approval.
-func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim *v1.PersistentVolumeClaim, reason error) {
+func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim *v1.PersistentVolumeClaim, reason error) error {
 	logger := klog.FromContext(ctx).WithValues("claim", klog.KObj(claim), "volume", entry.VolumeName())
 	if entry.Unresolved != nil {
 		logger.Error(reason, "An approved entry of the provisioning journal cannot be finished")
-		return
+		return nil
 	}
-	if err := c.Journal.MoveToUnresolved(ctx, entry, reason.Error()); err != nil {
-		logger.Error(err, "An entry of the provisioning journal is ignored")
+	defer c.Locks.Lock(c.VolumeName(claim))()
+	err := errServedMeanwhile
+	if r, _ := c.memory.lookup(entry.UID); r.entry == provision.NoEntry {
+		err = c.Journal.MoveToUnresolved(ctx, entry, reason.Error())
 	}
+	if err != nil {
+		logger.Error(err, "Moving an unusable entry of the provisioning journal failed, trying again later", "wait", c.Timeouts.Rescan)
+	}
+	return err
 }
 
 // Reasons against a call for a deleted claim.
