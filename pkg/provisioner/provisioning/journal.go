@@ -100,6 +100,9 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) (kept
 		}
 		s := subject{uid: entry.UID, key: keyOf(controller.Key(claim), entry.UID)}
 		c.memory.update(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, planned, unresolved[entry.UID]) })
+		if r, _ := c.memory.lookup(entry.UID); r.volume != nil { // no other volume may get the handle
+			c.memory.reserve(c.Deletion.HandleOf(r.volume), entry.UID)
+		}
 		c.loop.Enqueue(s.key)
 	}
 	return kept
@@ -331,6 +334,7 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	if err := c.Journal.MoveToUnresolved(ctx, entry, why); err != nil {
 		return nil, err
 	}
+	c.releaseHandle(r)
 	c.memory.forget(o.claim.UID, o.name)
 	c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial) // a living claim is served again
 	return nil, nil
@@ -351,7 +355,8 @@ func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolum
 	if err := c.Journal.RemoveNow(ctx, claim.UID); err != nil {
 		return false, err
 	}
-	if _, known := c.memory.lookup(claim.UID); known {
+	if r, known := c.memory.lookup(claim.UID); known {
+		c.releaseHandle(r)
 		s := subject{uid: claim.UID, key: keyOf(controller.ClaimKey(volume), claim.UID)}
 		c.memory.update(s, volume.Name, func(r *claimRecord) {
 			r.recorded = true
