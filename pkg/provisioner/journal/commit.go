@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (s *Store) Pending() bool { return len(s.changed()) > 0 }
 func (s *Store) changed() []*lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(s.leases), func(l *lease) bool { return l.wanted <= l.committed && len(l.waiters) == 0 })
+	return slices.DeleteFunc(slices.Clone(s.leases), func(l *lease) bool { return l.inherited || !l.isPending() && len(l.waiters) == 0 })
 }
 
 // never is the sleep of a writer without changes; a change wakes the writer.
@@ -96,24 +97,19 @@ func (s *Store) next() (*lease, time.Duration) {
 func (s *Store) commit(ctx context.Context, l *lease) {
 	s.writer <- struct{}{}
 	s.mu.Lock()
-	change, waiters, entries, err := l.wanted, l.waiters, maps.Clone(l.entries), s.lostErr
+	waiters, entries, err := l.waiters, maps.Clone(l.entries), s.lostErr
 	l.waiters, l.due, l.writing = nil, time.Time{}, true
 	s.lastCommit = time.Now()
 	s.mu.Unlock()
 	var refusals map[types.UID]error
-	written := entries
 	if err == nil {
-		written, refusals, err = s.writeAccepted(ctx, l, entries)
+		refusals, err = s.writeAccepted(ctx, l, entries)
 	}
 	s.mu.Lock()
 	s.revert(l, entries, refusals)
-	if err == nil {
-		s.recordCommit(l, change, written)
-	} else {
-		s.scheduleRetry(ctx, l, err)
-	}
+	s.recordCommit(ctx, l, cmp.Or(err, refusedRemoval(entries, refusals)))
 	for _, w := range waiters {
-		w.result <- w.resultOf(refusals, err)
+		w.result <- l.resultFor(w, refusals, err)
 	}
 	s.updateGauges()
 	s.mu.Unlock()
@@ -121,93 +117,53 @@ func (s *Store) commit(ctx context.Context, l *lease) {
 	s.reportLost()
 }
 
-func (w waiter) resultOf(refusals map[types.UID]error, err error) error {
-	if refusal := refusals[w.claim]; w.put && refusal != nil {
+// resultFor returns the result of a write for a waiter. A removal is durable if the Lease
+// never had the entry, even if the write was refused.
+func (l *lease) resultFor(w waiter, refusals map[types.UID]error, err error) error {
+	_, stored := l.durable[w.claim]
+	refusal := refusals[w.claim]
+	switch {
+	case !w.put && !stored && l.unknown.IsZero() && isRefused(err):
+		return nil
+	case refusal != nil:
 		return refusal
 	}
 	return err
 }
 
-// recordCommit records a successful write. If an event during the write was unclear or newer
-// than the write, it schedules a repair.
-func (s *Store) recordCommit(l *lease, change int, written map[types.UID]string) {
-	l.writing, l.failures, l.durable, l.committed = false, 0, written, max(l.committed, change)
-	maps.DeleteFunc(s.removed, func(_ types.UID, r removal) bool { return r.lease == l && r.change <= l.committed })
-	if l.unsure || isOlder(l.version, l.seen) {
+// recordCommit records the end of a write, and schedules another write after an error. If an
+// event during the write was unclear or newer than the write, it schedules a repair.
+func (s *Store) recordCommit(ctx context.Context, l *lease, err error) {
+	if l.unknown.IsZero() {
+		maps.DeleteFunc(s.removed, func(claim types.UID, of *lease) bool {
+			_, stored := l.durable[claim]
+			return of == l && !stored
+		})
+	}
+	edited := l.unsure || isOlder(l.version, l.seen)
+	l.writing, l.unsure, l.seen = false, false, ""
+	l.changed = l.changed || edited
+	switch {
+	case err != nil && (l.isPending() || !isRefused(err)):
+		s.scheduleRetry(ctx, l, err)
+		return
+	case edited:
 		s.scheduleRepair(l)
 	}
-	l.unsure, l.seen = false, ""
+	l.failures = 0
+}
+
+// isPending reports whether the stored Lease may differ from the wanted entries.
+func (l *lease) isPending() bool {
+	return l.changed || !l.unknown.IsZero() || !maps.Equal(l.entries, l.durable)
 }
 
 // scheduleRetry schedules another write with backoff.
 func (s *Store) scheduleRetry(ctx context.Context, l *lease, err error) {
-	l.writing, l.unsure, l.seen = false, false, ""
 	l.failures++
 	wait := min(firstRetry<<min(l.failures, 10), lastRetry)
 	s.schedule(l, time.Now().Add(wait))
 	klog.FromContext(ctx).Error(err, "Writing the provisioning journal failed, trying again", "lease", s.Journal.LeaseName(journal.KindActive, l.number), "wait", wait)
-}
-
-// revert drops the refused changes, so that the durable entries stay. No call was made for
-// the dropped entries.
-func (s *Store) revert(l *lease, tried map[types.UID]string, refusals map[types.UID]error) {
-	for claim := range refusals {
-		if l.entries[claim] != tried[claim] {
-			continue // changed again
-		}
-		text, durable := l.durable[claim]
-		l.size += len(text) - len(l.entries[claim])
-		if l.entries[claim] = text; !durable {
-			delete(l.entries, claim)
-			delete(s.leaseOf, claim)
-		}
-	}
-}
-
-// writeAccepted writes the entries. If the API server refuses the write, the changes are
-// written one by one. It returns the durable entries and the errors of the refused changes.
-// Durable entries stay durable meanwhile.
-func (s *Store) writeAccepted(ctx context.Context, l *lease, entries map[types.UID]string) (map[types.UID]string, map[types.UID]error, error) {
-	err := s.write(ctx, l, entries)
-	if !isRefused(err) {
-		return entries, nil, err
-	}
-	accepted, refusals, changed := maps.Clone(entries), map[types.UID]error{}, []types.UID{}
-	for claim, text := range entries {
-		before, durable := l.durable[claim]
-		if text == before {
-			continue
-		}
-		changed = append(changed, claim)
-		if accepted[claim] = before; !durable {
-			delete(accepted, claim)
-		}
-	}
-	if err := s.write(ctx, l, accepted); err != nil {
-		return nil, nil, err
-	}
-	if len(changed) == 1 {
-		return accepted, map[types.UID]error{changed[0]: err}, nil
-	}
-	for _, claim := range changed {
-		candidate := maps.Clone(accepted)
-		candidate[claim] = entries[claim]
-		err := s.write(ctx, l, candidate)
-		switch {
-		case err == nil:
-			accepted = candidate
-		case isRefused(err):
-			refusals[claim] = err
-		default: // the remaining changes are retried
-			return nil, refusals, err
-		}
-	}
-	return accepted, refusals, nil
-}
-
-// isRefused reports whether the API server refused the content of a write.
-func isRefused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsBadRequest(err)
 }
 
 // maxTries is the number of tries of one write after conflicts.
@@ -226,7 +182,10 @@ func (s *Store) write(ctx context.Context, l *lease, entries map[types.UID]strin
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		if err := s.reread(ctx, l); err != nil {
+		s.mu.Lock()
+		l.changed = true
+		s.mu.Unlock()
+		if _, err := s.reread(ctx, l); err != nil {
 			return err
 		}
 	}
@@ -242,14 +201,22 @@ func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string)
 	} else {
 		now, err = s.Client.CoordinationV1().Leases(object.Namespace).Update(ctx, object, metav1.UpdateOptions{})
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err != nil {
+		if !isDefinite(err) {
+			l.unknown = time.Now()
+		}
 		return err
 	}
-	s.mu.Lock()
 	l.version = now.ResourceVersion
-	s.mu.Unlock()
 	s.Metrics.countCommit(entries)
-	return checkStored(now, entries)
+	if err := checkStored(now, entries); err != nil {
+		l.changed, l.unknown = true, time.Now()
+		return err
+	}
+	l.durable, l.changed, l.unknown = maps.Clone(entries), false, time.Time{}
+	return nil
 }
 
 // checkStored returns an error if the response to a successful write shows other entries, or
@@ -273,13 +240,13 @@ func (s *Store) currentCustody() journal.Custody {
 	return custody
 }
 
-// reread reads the version of the Lease after a conflict.
-func (s *Store) reread(ctx context.Context, l *lease) error {
+// reread reads the Lease, and records its version. It returns nil if the Lease does not exist.
+func (s *Store) reread(ctx context.Context, l *lease) (*coordinationv1.Lease, error) {
 	name := s.Journal.LeaseName(journal.KindActive, l.number)
 	object, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).Get(ctx, name, metav1.GetOptions{})
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {
-		return fmt.Errorf("read lease %s/%s: %w", s.Journal.Namespace, name, err)
+		return nil, fmt.Errorf("read lease %s/%s: %w", s.Journal.Namespace, name, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,11 +257,12 @@ func (s *Store) reread(ctx context.Context, l *lease) error {
 		l.number = s.freeNumber()
 		s.numbers[l.number] = true
 	case journal.HolderOf(object) != s.Holder && journal.HolderOf(object) != "":
-		return s.endJournal(fmt.Errorf("lease %s/%s is held by %s: %w", s.Journal.Namespace, name, journal.HolderOf(object), ErrLost))
+		return nil, s.endJournal(fmt.Errorf("lease %s/%s is held by %s: %w", s.Journal.Namespace, name, journal.HolderOf(object), ErrLost))
 	default:
 		l.version = object.ResourceVersion
+		return object, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // isUnread reports whether a Lease may have entries that this process has not read: a Lease

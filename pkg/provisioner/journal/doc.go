@@ -12,5 +12,9 @@
 //	RemoveNow         removes an entry before it returns
 //	MoveToUnresolved  moves an entry into a Lease for unresolved entries
 //
+// After a definite refusal, such as Forbidden, new entries are given up and removals are retried.
+// After an answer that proves nothing, such as a timeout, entries count as stored until a
+// write succeeds, or the Lease is read after no earlier write can be executed any more.
+//
 // After another process has taken over a Lease, all calls return [ErrLost].
 package journal

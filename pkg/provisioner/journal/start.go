@@ -246,7 +246,6 @@ func (s *Store) addEntries(l *lease, texts map[types.UID]string, inherited []jou
 		known := s.leaseOf[claim]
 		if known != nil && (!requested[claim] || !isDiscarding(claim, known.entries[claim])) {
 			duplicates = append(duplicates, claim)
-			l.wanted++
 			s.schedule(l, time.Now().Add(s.RemovalDelay))
 			continue
 		}
@@ -255,7 +254,6 @@ func (s *Store) addEntries(l *lease, texts map[types.UID]string, inherited []jou
 			s.schedule(known, time.Now().Add(s.RemovalDelay))
 		}
 		s.set(l, claim, text)
-		l.committed++
 	}
 	for _, entry := range inherited {
 		if !slices.Contains(duplicates, entry.UID) {

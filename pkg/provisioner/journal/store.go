@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,10 +70,10 @@ type Store struct {
 	leases []*lease
 	// numbers has the numbers of the existing active Leases.
 	numbers map[int]bool
-	// leaseOf has the Lease of each entry; removed has the removals that are not durable yet;
-	// inherited has the entries that TakeOver has not returned yet.
+	// leaseOf has the Lease of each entry; removed has the Leases of removals that are not
+	// durable yet; inherited has the entries that TakeOver has not returned yet.
 	leaseOf    map[types.UID]*lease
-	removed    map[types.UID]removal
+	removed    map[types.UID]*lease
 	inherited  []journal.Entry
 	unresolved map[string]unresolvedLease
 	approved   func(journal.Entry)
@@ -88,11 +89,13 @@ type lease struct {
 	number int
 	// version is the resourceVersion of the Lease, "" before the Lease exists.
 	version string
-	// entries are the wanted entries; durable are the entries of the last write.
+	// entries are the wanted entries; durable are the entries of the last successful write.
 	entries, durable map[types.UID]string
 	size             int
-	// wanted counts the changes; committed counts the durable changes.
-	wanted, committed int
+	// changed: another writer changed the Lease; the next write undoes the change.
+	changed bool
+	// unknown is the time of the last write if its outcome is unknown, else zero.
+	unknown time.Time
 	// due is the time of the next write, zero without changes.
 	due      time.Time
 	failures int
@@ -107,12 +110,6 @@ type lease struct {
 	repairs  int
 	repaired time.Time
 	waiters  []waiter
-}
-
-// removal is a removed entry. The removal is durable when the Lease has committed the change.
-type removal struct {
-	lease  *lease
-	change int
 }
 
 // waiter waits until a change of the claim's entry is durable.
@@ -132,13 +129,14 @@ func New(config Config) *Store {
 	}
 	return &Store{
 		Config: config, wake: make(chan struct{}, 1), writer: make(chan struct{}, 1), unresolvedWriter: make(chan struct{}, 1),
-		leaseOf: map[types.UID]*lease{}, removed: map[types.UID]removal{}, unresolved: map[string]unresolvedLease{}, numbers: map[int]bool{},
+		leaseOf: map[types.UID]*lease{}, removed: map[types.UID]*lease{}, unresolved: map[string]unresolvedLease{}, numbers: map[int]bool{},
 	}
 }
 
 // Write makes the entry durable. The errors are [ErrLost], [journal.ErrTooLarge] or errors of
 // the API server. After an unknown outcome the journal retries the write: the caller must
-// call Write with the same entry again, or Remove.
+// call Write with the same entry again, or Remove. A refused entry is given up: the journal
+// keeps the claim's earlier entry, if any.
 func (s *Store) Write(ctx context.Context, entry journal.Entry) error {
 	text, err := journal.Encode(entry)
 	if err != nil {
@@ -156,9 +154,9 @@ func (s *Store) Write(ctx context.Context, entry journal.Entry) error {
 	return s.waitForResult(ctx, result, "write the journal entry of claim %s/%s", entry.Namespace, entry.Name)
 }
 
-// leaseFor returns the Lease that has the entry, else a Lease with enough space.
+// leaseFor returns the Lease that has, or may still have, an entry of the claim, else a Lease with enough space.
 func (s *Store) leaseFor(claim types.UID, size int) *lease {
-	if l := s.leaseOf[claim]; l != nil {
+	if l := cmp.Or(s.leaseOf[claim], s.removed[claim]); l != nil {
 		return l
 	}
 	for _, l := range s.leases {
@@ -170,7 +168,7 @@ func (s *Store) leaseFor(claim types.UID, size int) *lease {
 }
 
 func (s *Store) addLease(number int) *lease {
-	l := &lease{number: number, entries: map[types.UID]string{}}
+	l := &lease{number: number, entries: map[types.UID]string{}, durable: map[types.UID]string{}}
 	s.numbers[number] = true
 	s.leases = append(s.leases, l)
 	return l
@@ -189,15 +187,13 @@ func (s *Store) set(l *lease, claim types.UID, text string) {
 	l.entries[claim] = text
 	s.leaseOf[claim] = l
 	delete(s.removed, claim)
-	l.wanted++
 }
 
 func (s *Store) remove(l *lease, claim types.UID) {
 	l.size -= len(l.entries[claim])
 	delete(l.entries, claim)
 	delete(s.leaseOf, claim)
-	l.wanted++
-	s.removed[claim] = removal{lease: l, change: l.wanted}
+	s.removed[claim] = l
 }
 
 // addWaiter schedules a write as soon as the interval allows, and returns its result.
@@ -236,7 +232,8 @@ func (s *Store) waitForResult(ctx context.Context, result <-chan error, format s
 	return nil
 }
 
-// Remove removes the entry of the claim, if any, with the next write.
+// Remove removes the entry of the claim, if any, with the next write. A refused removal is
+// retried.
 func (s *Store) Remove(claim types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,12 +244,13 @@ func (s *Store) Remove(claim types.UID) {
 }
 
 // RemoveNow removes the entry of the claim, if any, and returns after the removal is durable.
+// After an error the removal is retried, and the journal still has the entry.
 func (s *Store) RemoveNow(ctx context.Context, claim types.UID) error {
 	s.mu.Lock()
 	l := s.leaseOf[claim]
 	if l != nil {
 		s.remove(l, claim)
-	} else if l = s.removed[claim].lease; l == nil {
+	} else if l = s.removed[claim]; l == nil {
 		s.mu.Unlock()
 		return nil
 	}
@@ -270,7 +268,7 @@ func (s *Store) RemoveNow(ctx context.Context, claim types.UID) error {
 func (s *Store) Has(claim types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.leaseOf[claim] != nil || s.removed[claim].lease != nil
+	return s.leaseOf[claim] != nil || s.removed[claim] != nil
 }
 
 // eventObject returns the object of events about the journal: the first active Lease.

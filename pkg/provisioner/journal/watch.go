@@ -71,8 +71,10 @@ func (s *Store) repairIfChanged(l *lease, changed *coordinationv1.Lease, deleted
 	case !unsure && isOlder(changed.ResourceVersion, l.version):
 	case l.writing:
 		l.seen, l.unsure = changed.ResourceVersion, l.unsure || unsure
-	case l.wanted != l.committed: // the next write overwrites the change
-	case deleted || !s.isAsWritten(l, changed):
+	case !deleted && s.isAsWritten(l, changed):
+	case l.isPending():
+		l.changed = true
+	default:
 		s.scheduleRepair(l)
 	}
 }
@@ -85,7 +87,7 @@ func (s *Store) isAsWritten(l *lease, changed *coordinationv1.Lease) bool {
 		custody.Written, current.Written = 0, 0
 	}
 	return ours && changed.DeletionTimestamp == nil && journal.HolderOf(changed) == s.Holder &&
-		custody == current && maps.Equal(journal.Encoded(changed), l.entries)
+		custody == current && maps.Equal(journal.Encoded(changed), l.durable)
 }
 
 // repairMemory is the time without repairs after which the next repair is immediate.
@@ -104,7 +106,7 @@ func (s *Store) scheduleRepair(l *lease) {
 	}
 	l.repairs++
 	l.repaired = now
-	l.wanted++
+	l.changed = true
 	s.schedule(l, due)
 }
 
