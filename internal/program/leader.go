@@ -20,6 +20,10 @@ import (
 // ErrLeaseLost is returned when another process holds the lease or soon may.
 var ErrLeaseLost = errors.New("the leader lease was lost; stopping, so that two do not act at once")
 
+// ErrWorkNotEnded is returned when the work goes on after the context has ended. The lease is
+// not released: another process leads after the lease has expired.
+var ErrWorkNotEnded = fmt.Errorf("the work has not ended within %v after the request to stop; the leader lease has to expire", StopReserve)
+
 const (
 	// StopReserve is the rest of an unrenewed lease at which its leader stops: the grace
 	// period of the workers, and a second for requests in flight.
@@ -55,7 +59,8 @@ func CheckDeadlines(prefix string, lease, renewal, retry time.Duration) error {
 
 // Lead runs the function while this process holds the lease, and returns once the function
 // has returned. When the context ends, Lead releases the lease after the function has
-// returned, so that another replica leads at once. If the lease cannot be renewed, the
+// returned, so that another replica leads at once; a function that does not return within
+// [StopReserve] gets [ErrWorkNotEnded], and the lease has to expire. If the lease cannot be renewed, the
 // context of the function ends [StopReserve] before the lease expires, and Lead returns
 // [ErrLeaseLost]; likewise if another process took the lease. The watchdog fails the health
 // check of a process that leads with an expired lease.
@@ -99,10 +104,11 @@ type election struct {
 
 // lead acquires the lease and runs the function until the context ends or the lease is
 // lost. The lease is renewed until run has returned and released only then: no worker of
-// this process may write beside the next leader.
+// this process may write beside the next leader. A worker that ignores the end of the
+// context must not keep the lease for ever.
 func (e *election) lead(ctx context.Context, run func(context.Context) error) error {
 	stopAcquiring := context.AfterFunc(ctx, e.stopRenewing)
-	ended := make(chan error, 1)
+	ended, overdue := make(chan error, 1), make(chan struct{})
 	work := func(leading context.Context) {
 		defer e.stopRenewing()
 		if !stopAcquiring() { // the context ended just before the lease was acquired
@@ -112,6 +118,7 @@ func (e *election) lead(ctx context.Context, run func(context.Context) error) er
 		working, stop := context.WithCancel(leading)
 		defer stop()
 		defer context.AfterFunc(ctx, stop)()
+		defer context.AfterFunc(ctx, func() { e.limitStop(overdue) })()
 		go e.stopBeforeExpiry(stop)
 		ended <- run(working)
 	}
@@ -123,7 +130,7 @@ func (e *election) lead(ctx context.Context, run func(context.Context) error) er
 		}
 	}
 	if outcome == acquired {
-		return e.finish(ctx, ended)
+		return e.finish(ctx, ended, overdue)
 	}
 	e.releaseLease(ctx)
 	return nil
@@ -141,9 +148,20 @@ func (e *election) stopBeforeExpiry(stop context.CancelFunc) {
 	}
 }
 
+// limitStop ends the renewal and closes overdue if the work has not ended [StopReserve] after
+// the context has ended.
+func (e *election) limitStop(overdue chan<- struct{}) {
+	select {
+	case <-e.renewing.Done():
+	case <-time.After(StopReserve):
+		close(overdue)
+		e.stopRenewing()
+	}
+}
+
 // finish waits until the work has ended, and then releases the lease. It does not wait
-// longer than the lease lasts.
-func (e *election) finish(ctx context.Context, ended <-chan error) error {
+// longer than the lease lasts, nor after overdue is closed: then the lease has to expire.
+func (e *election) finish(ctx context.Context, ended <-chan error, overdue <-chan struct{}) error {
 	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	expiring := make(chan struct{})
@@ -151,15 +169,20 @@ func (e *election) finish(ctx context.Context, ended <-chan error) error {
 		e.term.await(waiting, exitReserve)
 		close(expiring)
 	}()
-	var err error
+	var err, late error
 	select {
 	case err = <-ended:
 	case <-expiring:
+		late = ErrLeaseLost
+	case <-overdue:
+		late = ErrWorkNotEnded
+	}
+	if late != nil {
 		select {
 		case err = <-ended:
 		default:
-			klog.FromContext(ctx).Info("Work has not ended, and the lease is about to expire")
-			return ErrLeaseLost
+			klog.FromContext(ctx).Info("Work has not ended, and the lease is not released", "reason", late)
+			return late
 		}
 	}
 	lost := ctx.Err() == nil

@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection"
@@ -163,7 +164,7 @@ func TestStoppedLeaderRenewsUntilWorkEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lead(t, lasting)
 		l.stop()
-		<-time.After(time.Minute)
+		<-time.After(StopReserve - time.Second)
 		if past := l.sinceRenewal(); past > lasting.RetryPeriod.Duration {
 			t.Errorf("the last renewal was %s ago", past)
 		}
@@ -174,17 +175,50 @@ func TestStoppedLeaderRenewsUntilWorkEnds(t *testing.T) {
 	})
 }
 
+// A worker ignores its context: the lease is neither renewed nor released, and another
+// replica leads once the lease has expired.
+func TestEndlessWorkOfStoppedLeaderEndsRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lead(t, lasting)
+		defer close(l.end)
+		<-time.After(time.Minute)
+		l.stop()
+		stopped := time.Now()
+		select {
+		case err := <-l.ended:
+			if took := time.Since(stopped); !errors.Is(err, ErrWorkNotEnded) || took != StopReserve {
+				t.Errorf("Lead = %v after %s, want ErrWorkNotEnded after %s", err, took, StopReserve)
+			}
+		case <-time.After(time.Hour):
+			t.Fatal("Lead has not returned")
+		}
+		if holder := *l.lease().Spec.HolderIdentity; holder == "" {
+			t.Error("the lease was released while work went on")
+		}
+		next := electionOf(t, l.client, newTerm("another pod", 15*time.Second))
+		if err := next.lead(t.Context(), func(context.Context) error { return errors.New("done") }); err == nil || err.Error() != "done" {
+			t.Errorf("lead = %v", err)
+		}
+		if waited := time.Since(stopped); waited < 15*time.Second || waited > time.Minute {
+			t.Errorf("another replica leads after %s", waited)
+		}
+	})
+}
+
 func TestEndlessWorkDoesNotOutliveTheLease(t *testing.T) {
-	for name, stopped := range map[string]bool{"leading": false, "stopped": true} {
+	for name, tc := range map[string]struct {
+		stopped bool
+		want    error
+	}{"leading": {false, ErrLeaseLost}, "stopped": {true, ErrWorkNotEnded}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := lead(t, deadlines(20*time.Second, 16*time.Second, 13*time.Second))
 				defer close(l.end)
-				if stopped {
+				if tc.stopped {
 					l.stop()
 				}
 				l.delay.Store(int64(time.Second))
-				if err := <-l.ended; !errors.Is(err, ErrLeaseLost) || l.sinceRenewal() >= 20*time.Second {
+				if err := <-l.ended; !errors.Is(err, tc.want) || l.sinceRenewal() >= 20*time.Second {
 					t.Errorf("Lead = %v, %s after the last renewal", err, l.sinceRenewal())
 				}
 			})
@@ -240,6 +274,14 @@ func TestTermReturnsRemainingAndID(t *testing.T) {
 	})
 }
 
+func electionOf(t *testing.T, client kubernetes.Interface, term *term) *election {
+	t.Helper()
+	e := &election{Election: Election{LeaderElectionConfiguration: lasting}, client: client, term: term,
+		watchdog: leaderelection.NewLeaderHealthzAdaptor(time.Minute), released: make(chan struct{})}
+	e.renewing, e.stopRenewing = context.WithCancel(t.Context())
+	return e
+}
+
 // A pod that is created again under its name may run beside the old pod, whose node hangs.
 func TestOnlyTheSamePodTakesAnUnexpiredLease(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -257,9 +299,7 @@ func TestOnlyTheSamePodTakesAnUnexpiredLease(t *testing.T) {
 				term := newTerm(own, 15*time.Second)
 				lease := heldBy(tc.holder)
 				lease.UID, lease.Spec.LeaseTransitions = "lease", ptr.To[int32](3)
-				e := &election{Election: Election{LeaderElectionConfiguration: lasting}, client: fake.NewClientset(lease), term: term,
-					watchdog: leaderelection.NewLeaderHealthzAdaptor(time.Minute), released: make(chan struct{})}
-				e.renewing, e.stopRenewing = context.WithCancel(t.Context())
+				e := electionOf(t, fake.NewClientset(lease), term)
 				start := time.Now()
 				err := e.lead(t.Context(), func(context.Context) error { return errors.New("done") })
 				if err == nil || err.Error() != "done" {
