@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
 var errForbidden = apierrors.NewForbidden(leasesResource, leaseName, errors.New("no right to leases"))
@@ -213,5 +214,19 @@ func TestRemovalDuringForbiddenWriteNeedsNoWrite(t *testing.T) {
 		if err := <-refused; !apierrors.IsForbidden(err) || store.Has(newEntry(2).UID) || store.Pending() {
 			t.Errorf("error = %v, in the journal: %v, pending: %v", err, store.Has(newEntry(2).UID), store.Pending())
 		}
+	})
+}
+
+// A crash during a take-over can leave an entry in two Leases. RemoveNow removes both: a later
+// leader would request the deleted volume again.
+func TestRemoveNowRemovesEntryFromAllLeases(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		api := newServer()
+		storeLease(t, api, journal.KindActive, 0, custodyAt(4), newEntry(1))
+		storeLease(t, api, journal.KindActive, 1, custodyAt(4), newEntry(1))
+		store := New(config(api, pod, 5))
+		run(t, store)
+		must(t, store.RemoveNow(t.Context(), newEntry(1).UID))
+		expectStored(t, api)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -247,20 +248,32 @@ func (s *Store) Remove(claim types.UID) {
 // After an error the removal is retried, and the journal still has the entry.
 func (s *Store) RemoveNow(ctx context.Context, claim types.UID) error {
 	s.mu.Lock()
-	l := s.leaseOf[claim]
-	if l != nil {
+	leases := slices.DeleteFunc(slices.Clone(s.leases), func(l *lease) bool { return !s.mayHave(l, claim) })
+	if l := s.leaseOf[claim]; l != nil {
 		s.remove(l, claim)
-	} else if l = s.removed[claim]; l == nil {
-		s.mu.Unlock()
-		return nil
 	}
-	if err := s.lostErr; err != nil {
+	if err := s.lostErr; err != nil && len(leases) > 0 {
 		s.mu.Unlock()
 		return err
 	}
-	result := s.addWaiter(l, claim, false)
+	var results []<-chan error
+	for _, l := range leases {
+		results = append(results, s.addWaiter(l, claim, false))
+	}
 	s.mu.Unlock()
-	return s.waitForResult(ctx, result, "remove the journal entry of claim UID %s", claim)
+	for _, result := range results {
+		if err := s.waitForResult(ctx, result, "remove the journal entry of claim UID %s", claim); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayHave reports whether the stored Lease may have an entry of the claim. After a crash two
+// Leases can have one.
+func (s *Store) mayHave(l *lease, claim types.UID) bool {
+	_, stored := l.durable[claim]
+	return stored && !l.inherited || s.leaseOf[claim] == l || s.removed[claim] == l
 }
 
 // Has reports whether the Leases may have an entry of the claim: a removed entry counts until
@@ -268,7 +281,7 @@ func (s *Store) RemoveNow(ctx context.Context, claim types.UID) error {
 func (s *Store) Has(claim types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.leaseOf[claim] != nil || s.removed[claim] != nil
+	return slices.ContainsFunc(s.leases, func(l *lease) bool { return s.mayHave(l, claim) })
 }
 
 // eventObject returns the object of events about the journal: the first active Lease.
