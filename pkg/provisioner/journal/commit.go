@@ -209,7 +209,7 @@ func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string)
 		}
 		return err
 	}
-	l.version = now.ResourceVersion
+	l.version, s.forbiddenSince = now.ResourceVersion, time.Time{}
 	s.Metrics.countCommit(entries)
 	if err := checkStored(now, entries); err != nil {
 		l.changed, l.unknown = true, time.Now()

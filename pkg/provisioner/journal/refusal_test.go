@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
@@ -213,6 +216,23 @@ func TestRemovalDuringForbiddenWriteNeedsNoWrite(t *testing.T) {
 		must(t, store.RemoveNow(contextWithTimeout(t, time.Minute), newEntry(2).UID))
 		if err := <-refused; !apierrors.IsForbidden(err) || store.Has(newEntry(2).UID) || store.Pending() {
 			t.Errorf("error = %v, in the journal: %v, pending: %v", err, store.Has(newEntry(2).UID), store.Pending())
+		}
+	})
+}
+
+// The right is missing for a moment, twice: writes in between have succeeded.
+func TestPermissionIsMissingSinceTheLastWrite(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		api, store := oneEntry(t)
+		api.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, &authorizationv1.SelfSubjectAccessReview{}, nil // not allowed
+		})
+		for range 2 {
+			if store.Forbidden(t.Context(), errForbidden) {
+				t.Error("Forbidden = true after a moment without permission")
+			}
+			<-time.After(time.Hour)
+			must(t, store.Write(t.Context(), newEntry(1)))
 		}
 	})
 }
