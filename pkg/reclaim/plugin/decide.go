@@ -21,7 +21,8 @@ type State struct {
 	// Protected: the volume has a finalizer that is removed after the plugin's success.
 	Protected bool
 	Claim     storage.ClaimRelation
-	// Shared: another volume has data at the same place, or below it.
+	// Shared: another volume has data at the same place or below it, or contains the data of
+	// this volume and is not to be reclaimed ([State.AwaitsOthers]).
 	Shared bool
 	// Used: a pod that has not finished refers to the deleted claim.
 	Used bool
@@ -44,6 +45,14 @@ func Decide(s State) Decision {
 		return Decision{DeleteRecycler, RecyclerPodUnneeded}
 	}
 	return decision
+}
+
+// AwaitsOthers reports whether the volume is to be reclaimed, and waits only while other volumes
+// share its data. No volume inside its directory waits for such a volume: they would wait for
+// each other.
+func (s State) AwaitsOthers() bool {
+	s.Shared = true
+	return decide(s).Reason == HandleShared
 }
 
 func decide(s State) Decision {

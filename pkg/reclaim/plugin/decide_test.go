@@ -162,3 +162,52 @@ func TestEveryEnumValueHasItsOwnName(t *testing.T) {
 	enumtest.ExpectNames(t, MigratedToNone, MigratedToOther)
 	enumtest.ExpectNames(t, ReclaimerMigrated, ReclaimerPlugin)
 }
+
+// A volume inside another need not wait for it only if the data of both is to go, and then the
+// outer volume waits.
+func TestVolumeAwaitsOthersOnlyToBeReclaimed(t *testing.T) {
+	awaits := 0
+	for s := range states {
+		alone := s
+		alone.Shared, alone.Used, alone.Confirmed, alone.Recycler = false, false, true, RecyclerNone
+		action := Decide(alone).Action
+		reclaimed := action == DeleteVolume || action == CreateRecycler
+		if got := s.AwaitsOthers(); got != reclaimed && !s.Recycled || got && !reclaimed {
+			t.Errorf("AwaitsOthers() = %v, but without other volumes the action is %v: %+v", got, action, s)
+		}
+		if !s.AwaitsOthers() {
+			continue
+		}
+		awaits++
+		s.Shared = true
+		if waits := Decide(s); waits.Reason != HandleShared && waits.Action != DeleteRecycler {
+			t.Errorf("%v in %+v", waits, s)
+		}
+	}
+	if awaits == 0 {
+		t.Error("no volume awaits others: the test proves nothing")
+	}
+}
+
+func TestAwaitsOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state State
+		want  bool
+	}{
+		"volume to be deleted":               {released(PolicyDelete), true},
+		"volume to be recycled":              {released(PolicyRecycle), true},
+		"recycled volume":                    {released(PolicyRecycle, recycled), false},
+		"Retain volume":                      {released(PolicyRetain), false},
+		"bound volume":                       {released(PolicyDelete, bound), false},
+		"volume without plugin":              {released(PolicyDelete, by(ReclaimerMissing)), false},
+		"volume of the provisioner":          {released(PolicyDelete, by(ReclaimerExternal)), false},
+		"volume whose data is gone":          {released(PolicyDelete, deleted), false},
+		"volume of a claim that is not gone": {released(PolicyDelete, claim(ClaimBound)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.state.AwaitsOthers(); got != tc.want {
+				t.Errorf("AwaitsOthers() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

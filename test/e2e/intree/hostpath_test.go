@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -126,6 +127,30 @@ func TestHostPathVolumesWithOnePathKeepData(t *testing.T) {
 	s.ExpectData(filepath.Join(dir, "data"), true)
 	s.DeleteVolume(other.Name) // which requeues the waiting volume
 	s.AwaitVolumeGone(volume.Name)
+	s.ExpectData(dir, false)
+}
+
+func TestHostPathInsideBoundVolumeKeepsData(t *testing.T) {
+	s := harness.Join(t, harness.Setup{})
+	dir := s.Directory()
+	outer := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir))
+	s.CreateClaim("outer", s.Namespace)
+	s.AwaitBound("outer")
+	below := filepath.Join(dir, "below")
+	s.Must(os.Mkdir(below, 0o700), "make directory")
+	inner := s.CreateVolume("below", v1.PersistentVolumeReclaimDelete, harness.HostPath(below))
+	s.CreateClaim("inner", s.Namespace)
+	s.AwaitBound("inner")
+	s.DeleteClaim("inner")
+	if message := s.AwaitEvent(inner, "VolumeHandleShared"); !strings.Contains(message, outer.Name) {
+		t.Errorf("the event says %q", message)
+	}
+	s.PassQueues()
+	s.AwaitVolume(inner.Name, "stays released", harness.IsReleased)
+	s.ExpectData(below, true)
+	s.DeleteClaim("outer") // both are to be deleted now
+	s.AwaitVolumeGone(inner.Name)
+	s.AwaitVolumeGone(outer.Name)
 	s.ExpectData(dir, false)
 }
 

@@ -78,7 +78,8 @@ func (c *Controller) Run(ctx context.Context) {
 }
 
 // Enqueue has the volume reclaimed if its phase is Released or Failed, and its recycler pod ended
-// if the volume was given away meanwhile.
+// if the volume was given away meanwhile. Released volumes inside the volume need not wait for it
+// any more.
 func (c *Controller) Enqueue(volume *v1.PersistentVolume) {
 	released := isReleased(volume)
 	if released || len(c.Caches.RecyclersOf(volume.Name)) > 0 {
@@ -86,7 +87,9 @@ func (c *Controller) Enqueue(volume *v1.PersistentVolume) {
 	}
 	if !released {
 		c.Waiting.Clear(volume.UID, finalizer.InTree)
+		return
 	}
+	c.enqueueInside(volume)
 }
 
 // OnDeleted registers a function that is called with the name of every volume whose data

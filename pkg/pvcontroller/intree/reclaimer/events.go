@@ -2,6 +2,7 @@ package reclaimer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -82,10 +83,19 @@ func recyclerEvent(message string) event {
 
 // reportWait reports the volume or the pods that the volume waits for.
 func (c *Controller) reportWait(o observation, reason plugin.Reason) {
-	switch others := c.sharing(o.volume); {
-	case reason == plugin.HandleShared && len(others) > 0:
-		c.Reporter.Report(o.volume, controller.WarningEvent(string(reason), fmt.Sprintf("The volume is not reclaimed, for the data of volume %q is at the same place or below it", others[0].Name)))
+	switch {
+	case reason == plugin.HandleShared && len(o.sharing) > 0:
+		c.Reporter.Report(o.volume, c.sharedEvent(o.volume, o.sharing[0]))
 	case reason == plugin.VolumeUsed:
 		c.Reporter.Report(o.volume, controller.NormalEvent(volumeFailedRecycle, fmt.Sprintf("Volume is used by pods: %s; the volume is recycled once none of them runs", strings.Join(c.usersOf(o), ","))))
 	}
+}
+
+// sharedEvent returns the event about a volume whose deletion would delete data of the other.
+func (c *Controller) sharedEvent(volume, other *v1.PersistentVolume) event {
+	message := "The volume is not reclaimed, for the data of volume %q is at the same place or below it"
+	if !slices.Contains(c.Plugins.Places(other), c.Plugins.Location(volume)) {
+		message = "The volume is not reclaimed, for its data is inside the directory of volume %q"
+	}
+	return controller.WarningEvent(string(plugin.HandleShared), fmt.Sprintf(message, other.Name))
 }

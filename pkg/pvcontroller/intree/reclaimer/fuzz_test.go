@@ -69,7 +69,7 @@ func expectReclaim(t *testing.T, c *Controller, o observation) {
 	claimed := o.claim != nil && o.volume.Spec.ClaimRef.UID == o.claim.UID && o.claim.Spec.VolumeName == o.volume.Name
 	policy := o.volume.Spec.PersistentVolumeReclaimPolicy
 	keeps := policy != v1.PersistentVolumeReclaimDelete && policy != v1.PersistentVolumeReclaimRecycle
-	if destroys(decision.Action) && (claimed || keeps || len(c.sharing(o.volume)) > 0) {
+	if destroys(decision.Action) && (claimed || keeps || len(o.sharing) > 0) {
 		t.Errorf("action %v for state %+v of %v", decision.Action, state, o.volume.Spec)
 	}
 	_ = c.AwaitsReclaim(o.volume, o.volume.Status.Phase, state.Claim)

@@ -22,12 +22,14 @@ type observation struct {
 	// refusal is the error of an API server that forbids to read the pod: the rights to
 	// recycle are optional.
 	refusal error
+	// sharing are the other volumes whose data would be deleted, too.
+	sharing []*v1.PersistentVolume
 	state   plugin.State
 }
 
 // observe reads the caches only.
 func (c *Controller) observe(volume *v1.PersistentVolume) observation {
-	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
+	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume)), sharing: c.sharing(volume)}
 	if recycler := c.recyclerPod(volume); recycler != nil {
 		o.pod = c.Caches.Pod(controller.Key(recycler))
 	}
@@ -41,8 +43,8 @@ func (c *Controller) observeAgain(o observation) *observation {
 	return &o
 }
 
-// confirm reads the volume, its claim and its recycler pod from the API server. It
-// returns nil if the volume is gone or another volume has its name.
+// confirm reads from the API server the volume, its claim, its recycler pod and the volumes
+// that wait for it. It returns nil if the volume is gone or another volume has its name.
 func (c *Controller) confirm(ctx context.Context, o observation) (*observation, error) {
 	live := observation{}
 	var err error
@@ -51,6 +53,9 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 	case apierrors.IsForbidden(err):
 		live.refusal = err
 	case err != nil:
+		return nil, err
+	}
+	if live.sharing, err = c.confirmSharing(ctx, o.volume); err != nil {
 		return nil, err
 	}
 	if live.volume, live.claim, err = controller.LivePair(ctx, c.Client, o.volume); live.volume == nil || err != nil {
@@ -77,7 +82,7 @@ func (c *Controller) stateOf(o observation, confirmed bool) plugin.State {
 		Deleting:   volume.DeletionTimestamp != nil || done.objectDeleted,
 		Protected:  external || finalizer.Has(volume.Finalizers, finalizer.InTree),
 		Claim:      storage.ClaimOf(volume, o.claim),
-		Shared:     len(c.sharing(volume)) > 0,
+		Shared:     len(o.sharing) > 0,
 		Used:       len(c.usersOf(o)) > 0,
 		Deleted:    done.deleted == plugin.DataID(volume),
 		Recycler:   o.recycler(),
@@ -92,21 +97,6 @@ func (o observation) recycler() plugin.Recycler {
 		return plugin.RecyclerForbidden
 	}
 	return plugin.RecyclerOf(o.pod, o.volume)
-}
-
-// sharing returns the other volumes whose data is deleted with the data of this volume.
-func (c *Controller) sharing(volume *v1.PersistentVolume) []*v1.PersistentVolume {
-	location := c.Plugins.Location(volume)
-	if location == "" {
-		return nil
-	}
-	var others []*v1.PersistentVolume
-	for _, other := range c.volumesAt(byPlace, location) {
-		if other.Name != volume.Name && !c.Plugins.Apart(volume, other) {
-			others = append(others, other)
-		}
-	}
-	return others
 }
 
 // usersOf returns the pods, as namespace/name, that may still write to the volume whose

@@ -52,8 +52,8 @@ func indexBy(keys func(*v1.PersistentVolume) []string) cache.IndexFunc {
 	}
 }
 
-// volumeGone enqueues the volumes that waited because their data contains the data of
-// this volume, and this volume if a recycler pod is left over.
+// volumeGone enqueues the volumes that waited for this volume, whose data contained or was part
+// of their data, and this volume if a recycler pod is left over.
 func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	if policyOf(volume) == storage.PolicyDelete {
 		c.Operations.Succeeded(volume.UID)
@@ -67,8 +67,19 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 			c.loop.Enqueue(other.Name)
 		}
 	}
+	c.enqueueInside(volume)
 	if len(c.Caches.RecyclersOf(volume.Name)) > 0 {
 		c.loop.Enqueue(volume.Name)
+	}
+}
+
+// enqueueInside enqueues the released volumes inside the volume: they wait for a volume around
+// them until that volume is gone, or is to be reclaimed itself.
+func (c *Controller) enqueueInside(volume *v1.PersistentVolume) {
+	for _, inner := range c.inside(volume) {
+		if isReleased(inner) {
+			c.loop.Enqueue(inner.Name)
+		}
 	}
 }
 
