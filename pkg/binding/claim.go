@@ -62,6 +62,8 @@ type ClaimState struct {
 	Volume Relation
 	// VolumeBound: the phase of that volume is Bound.
 	VolumeBound bool
+	// VolumeScrubbed: a recycler pod that has not ended may remove data of that volume.
+	VolumeScrubbed bool
 	// Class matters only for a claim without a volume.
 	Class Class
 	// Dynamic: dynamic provisioning is enabled.
@@ -149,6 +151,8 @@ const (
 	VolumeMismatched Reason = "VolumeMismatch"
 	// VolumeBoundToOther: the volume that the claim names belongs to another claim.
 	VolumeBoundToOther Reason = "VolumeTaken"
+	// VolumeScrubbed: the claim is bound once the recycler pod of the volume has ended.
+	VolumeScrubbed Reason = "VolumeScrubbed"
 	// ReferenceLost: a bound claim no longer names a volume.
 	ReferenceLost Reason = "ReferenceLost"
 	// VolumeLost: the volume of a bound claim is gone.
@@ -254,9 +258,12 @@ func decideLost(s ClaimState, reason Reason) ClaimDecision {
 	return ClaimDecision{SetStatusLost, reason}
 }
 
-// decideBind returns the next of the four steps of binding.
+// decideBind returns the next of the four steps of binding. A recycler pod that scrubs the volume
+// would remove data of the claim, unless the claim was bound to the volume before.
 func decideBind(s ClaimState) ClaimDecision {
 	switch {
+	case s.VolumeScrubbed && (!s.Completed || s.Volume != BoundToClaim):
+		return ClaimDecision{Wait, VolumeScrubbed}
 	case s.Volume == Free || s.Volume == Mismatched:
 		return ClaimDecision{BindFreeVolume, Binding}
 	case s.Volume != BoundToClaim:

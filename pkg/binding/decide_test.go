@@ -51,6 +51,11 @@ var claimCases = map[string]struct {
 	"deleted claim loses the old finalizer":        {ClaimState{OldFinalizer: true, Deleting: true, Status: StatusPending}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
 	"bound claim loses the old finalizer":          {ClaimState{OldFinalizer: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
 	"migrated-to is corrected first":               {ClaimState{MigratedToWrong: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetMigratedTo, PluginMigrated}},
+	"scrubbed volume gets no claimRef":             {ClaimState{Volume: Free, VolumeScrubbed: true, Status: StatusPending}, ClaimDecision{Wait, VolumeScrubbed}},
+	"scrubbed reserved volume gets no UID":         {ClaimState{Volume: Prebound, VolumeScrubbed: true, Status: StatusPending}, ClaimDecision{Wait, VolumeScrubbed}},
+	"scrubbed volume of the claim waits":           {ClaimState{Volume: BoundToClaim, VolumeScrubbed: true, Status: StatusPending}, ClaimDecision{Wait, VolumeScrubbed}},
+	"restored claim awaits its scrubbed volume":    {ClaimState{Completed: true, Named: true, Volume: Free, VolumeScrubbed: true}, ClaimDecision{Wait, VolumeScrubbed}},
+	"bound claim keeps its scrubbed volume":        {ClaimState{Completed: true, Named: true, Volume: BoundToClaim, VolumeScrubbed: true}, ClaimDecision{SetVolumePhaseBound, Binding}},
 	"dynamic provisioning is disabled":             {ClaimState{Class: Provisionable, Status: StatusPending}, ClaimDecision{Wait, ProvisioningOff}},
 	"wrong status becomes Pending":                 {ClaimState{Status: OtherStatus}, ClaimDecision{SetStatusPending, NothingFits}},
 }
@@ -94,14 +99,14 @@ func TestReportDelay(t *testing.T) {
 
 // claimStates yields every value of ClaimState.
 func claimStates(yield func(ClaimState) bool) {
-	for bits := range 1 << 10 {
+	for bits := range 1 << 11 {
 		on := func(i int) bool { return bits>>i&1 == 1 }
 		for volume := Missing; volume <= BoundToOther; volume++ {
 			for class := NoClass; class <= ProvisionableHere; class++ {
 				for status := OtherStatus; status <= StatusLost; status++ {
 					s := ClaimState{
 						Completed: on(0), Named: on(1), Deleting: on(2), VolumeBound: on(3), Dynamic: on(4),
-						Requested: on(5), Confirmed: on(6), OldFinalizer: on(7), MigratedToWrong: on(8), Provisioning: on(9), Volume: volume, Class: class, Status: status,
+						Requested: on(5), Confirmed: on(6), OldFinalizer: on(7), MigratedToWrong: on(8), Provisioning: on(9), VolumeScrubbed: on(10), Volume: volume, Class: class, Status: status,
 					}
 					if !yield(s) {
 						return
@@ -256,6 +261,9 @@ func TestDecideVolume(t *testing.T) {
 		"Failed is not overwritten":                          {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseFailed, Confirmed: true}, Leave},
 		"dynamic volume of claim elsewhere is released":      {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, DynamicDelete: true, Confirmed: true}, SetPhaseReleased},
 		"static volume of claim elsewhere loses claimRef":    {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable, Confirmed: true}, ClearClaimRef},
+		"scrubbed volume does not become Available":          {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseReleased, Scrubbed: true}, Leave},
+		"scrubbed volume named by its claim stays Released":  {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseReleased, Scrubbed: true}, Leave},
+		"scrubbed volume of a deleted claim is released":     {VolumeState{Claim: storage.ClaimGone, Phase: storage.PhaseBound, Confirmed: true, Scrubbed: true}, SetPhaseReleased},
 		"claim bound elsewhere is confirmed":                 {VolumeState{Claim: storage.ClaimElsewhere, Phase: storage.PhaseAvailable}, ConfirmClaim},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,7 +278,7 @@ func TestDecideVolume(t *testing.T) {
 // reconciler may wake it.
 func TestClaimSetsPhaseOfItsVolume(t *testing.T) {
 	for s := range claimStates {
-		if s.Volume == BoundToClaim && s.Named && !s.VolumeBound && !s.Provisioning && !s.OldFinalizer && !s.MigratedToWrong {
+		if s.Volume == BoundToClaim && s.Named && !s.VolumeBound && !s.VolumeScrubbed && !s.Provisioning && !s.OldFinalizer && !s.MigratedToWrong {
 			if got := DecideClaim(s).Action; got != SetVolumePhaseBound {
 				t.Errorf("%v in %+v", got, s)
 			}
@@ -278,21 +286,31 @@ func TestClaimSetsPhaseOfItsVolume(t *testing.T) {
 	}
 }
 
-func TestVolumeIsReleasedOnlyAfterLiveRead(t *testing.T) {
+// volumeStates yields every value of VolumeState.
+func volumeStates(yield func(VolumeState) bool) {
 	for claim := storage.ClaimNone; claim <= storage.ClaimElsewhere; claim++ {
 		for phase := storage.PhasePending; phase <= storage.PhaseFailed; phase++ {
-			for bits := range 16 {
-				s := VolumeState{Claim: claim, Phase: phase, DynamicDelete: bits&1 == 1, Confirmed: bits&2 == 2, Deleting: bits&4 == 4, ModesDiffer: bits&8 == 8}
-				action := DecideVolume(s).Action
-				takesAway := action == SetPhaseReleased || action == ClearClaimRef
-				neverBound := s.Deleting && s.DynamicDelete && phase != storage.PhaseBound && (claim == storage.ClaimUnbound || claim == storage.ClaimLost)
-				if takesAway && (!s.Confirmed || claim != storage.ClaimGone && claim != storage.ClaimElsewhere && !neverBound) {
-					t.Errorf("%v in %+v", action, s)
-				}
-				if action == ConfirmClaim && s.Confirmed {
-					t.Errorf("confirmed twice: %+v", s)
+			for bits := range 1 << 5 {
+				on := func(i int) bool { return bits>>i&1 == 1 }
+				s := VolumeState{Claim: claim, Phase: phase, DynamicDelete: on(0), Confirmed: on(1), Deleting: on(2), ModesDiffer: on(3), Scrubbed: on(4)}
+				if !yield(s) {
+					return
 				}
 			}
+		}
+	}
+}
+
+func TestVolumeIsReleasedOnlyAfterLiveRead(t *testing.T) {
+	for s := range volumeStates {
+		action := DecideVolume(s).Action
+		takesAway := action == SetPhaseReleased || action == ClearClaimRef
+		neverBound := s.Deleting && s.DynamicDelete && s.Phase != storage.PhaseBound && (s.Claim == storage.ClaimUnbound || s.Claim == storage.ClaimLost)
+		if takesAway && (!s.Confirmed || s.Claim != storage.ClaimGone && s.Claim != storage.ClaimElsewhere && !neverBound) {
+			t.Errorf("%v in %+v", action, s)
+		}
+		if action == ConfirmClaim && s.Confirmed {
+			t.Errorf("confirmed twice: %+v", s)
 		}
 	}
 }

@@ -18,6 +18,7 @@
 //	claim with the UID is gone (live read)   Released, unless Failed
 //	claim is bound to another volume         Released if dynamic with policy Delete,
 //	                                         otherwise the claimRef is cleared
+//	any, and a recycler pod scrubs           neither Available nor Bound until the pod has ended
 //	claim with the UID names no volume       unchanged, the claim's reconciler binds the volume;
 //	                                         Released if a dynamic volume with policy Delete is
 //	                                         being deleted and was never Bound

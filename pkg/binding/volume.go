@@ -15,6 +15,8 @@ type VolumeState struct {
 	DynamicDelete bool
 	// Deleting: the volume is being deleted, and the gate HonorPVReclaimPolicy is on.
 	Deleting bool
+	// Scrubbed: a recycler pod that has not ended may remove data of the volume.
+	Scrubbed bool
 	// Confirmed: the claim was read from the API server, not from a cache.
 	Confirmed bool
 }
@@ -73,11 +75,23 @@ const (
 	ClaimHere VolumeReason = "Bound"
 	// ClaimElsewhere: the claim names another volume.
 	ClaimElsewhere VolumeReason = "ClaimElsewhere"
+	// RecyclerPodRuns: a recycler pod would remove the data of the next claim.
+	RecyclerPodRuns VolumeReason = "RecyclerPodRuns"
 )
 
-// DecideVolume returns the next step for one volume. The phase Released needs a live read of
-// the claim, because a stale or empty cache may lack a claim that exists.
+// DecideVolume returns the next step for one volume. A volume gets no phase in which a claim can
+// use it while a recycler pod scrubs it.
 func DecideVolume(s VolumeState) VolumeDecision {
+	decision := decideUsable(s)
+	if s.Scrubbed && (decision.Action == SetPhaseAvailable || decision.Action == SetPhaseBound) {
+		return VolumeDecision{Leave, RecyclerPodRuns}
+	}
+	return decision
+}
+
+// decideUsable is for a volume that no recycler pod scrubs. The phase Released needs a live read
+// of the claim, because a stale or empty cache may lack a claim that exists.
+func decideUsable(s VolumeState) VolumeDecision {
 	switch s.Claim {
 	case storage.ClaimNone:
 		return VolumeDecision{decidePhase(s, storage.PhaseAvailable, SetPhaseAvailable), Unclaimed}

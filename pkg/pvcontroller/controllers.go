@@ -64,15 +64,6 @@ type Controllers struct {
 // New returns the reconcilers and adds their indexes to the caches.
 func New(config Config) (*Controllers, error) {
 	versions, locks := controller.NewVersions(), &controller.KeyLocks{}
-	observer := &claim.Observer{Caches: config.Caches, Provisioners: config.Plugins, Dynamic: config.Dynamic}
-	provisioning := provisioner.New(provisioner.Config{
-		Client: config.Binding, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
-		Claims: observer, Plugins: config.Plugins, Operations: config.Operations, Locks: locks, Honor: config.Honor,
-	})
-	claims := claim.New(claim.Config{
-		Client: config.Binding, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
-		Observer: observer, InTree: provisioning, Operations: config.Operations, RequeueAfter: config.RequeueAfter,
-	})
 	reclaiming, err := reclaimer.New(reclaimer.Config{
 		Client: config.Reclaiming, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
 		Plugins: config.Plugins, Operations: config.Operations, Locks: locks, RequeueAfter: config.RequeueAfter, Honor: config.Honor,
@@ -81,6 +72,16 @@ func New(config Config) (*Controllers, error) {
 	if err != nil {
 		return nil, err
 	}
+	observer := &claim.Observer{Caches: config.Caches, Provisioners: config.Plugins, ScrubbingPod: reclaiming.ScrubbingPod, Dynamic: config.Dynamic}
+	provisioning := provisioner.New(provisioner.Config{
+		Client: config.Binding, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
+		Claims: observer, Plugins: config.Plugins, Operations: config.Operations, Locks: locks, Honor: config.Honor,
+	})
+	claims := claim.New(claim.Config{
+		Client: config.Binding, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
+		Observer: observer, InTree: provisioning, Operations: config.Operations, RequeueAfter: config.RequeueAfter,
+	})
+	reclaiming.OnRecyclerEnded(claims.RecyclerEnded)
 	volumes := volume.New(volume.Config{
 		Client: config.Releasing, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
 		InTree: reclaiming, WakeClaim: claims.Enqueue, Waiting: config.Waiting, Honor: config.Honor,

@@ -34,6 +34,8 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 		return controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind to requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
 	case binding.VolumeBoundToOther:
 		return controller.WarningEvent(failedBinding, fmt.Sprintf("The requested volume %q is already bound to a different claim, %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
+	case binding.VolumeScrubbed:
+		return controller.NormalEvent(failedBinding, fmt.Sprintf("Volume %q is not bound until recycler pod %s has ended, which may still remove data", o.volume.Name, c.Observer.scrubbingPod(o.volume))), true
 	case binding.ReferenceLost:
 		return controller.WarningEvent(claimLost, "The bound claim has lost reference to PersistentVolume: spec.volumeName is empty. Data on the volume is lost to the claim until spec.volumeName is restored"), true
 	case binding.VolumeLost:

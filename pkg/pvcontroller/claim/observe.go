@@ -46,7 +46,8 @@ func (c *Controller) needsVolume(claim *v1.PersistentVolumeClaim) bool {
 }
 
 // takeVolume reserves a volume for the claim. The index may be older than the cache: the
-// reserved volume counts only if the cache knows the same version of its fields.
+// reserved volume counts only if the cache knows the same version of its fields. A volume that
+// a recycler pod scrubs is not free until [Controller.RecyclerEnded].
 func (c *Controller) takeVolume(claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
 	for {
 		name, err := c.index.Reserve(claim)
@@ -56,6 +57,11 @@ func (c *Controller) takeVolume(claim *v1.PersistentVolumeClaim) (*v1.Persistent
 		switch volume := c.Caches.Volume(name); {
 		case volume == nil:
 			c.index.Remove(name)
+		case c.Observer.scrubbingPod(volume) != "":
+			c.index.Remove(name)
+			if c.Observer.scrubbingPod(volume) == "" { // RecyclerEnded came before Remove
+				c.RecyclerEnded(name)
+			}
 		case !c.Versions.IsFresh(volume), c.index.Update(volume):
 			return volume, nil
 		}

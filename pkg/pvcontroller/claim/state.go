@@ -27,6 +27,9 @@ type Provisioners interface {
 type Observer struct {
 	Caches       *pvcache.Caches
 	Provisioners Provisioners
+	// ScrubbingPod returns the key of the recycler pod that may remove data of the volume, ""
+	// if there is none; nil without recycler pods.
+	ScrubbingPod func(volume *v1.PersistentVolume) string
 	// Dynamic enables dynamic provisioning.
 	Dynamic bool
 }
@@ -85,6 +88,7 @@ func (b *Observer) observe(claim *v1.PersistentVolumeClaim, volume *v1.Persisten
 	}}
 	if volume != nil {
 		o.state.VolumeBound = volume.Status.Phase == v1.VolumeBound
+		o.state.VolumeScrubbed = b.scrubbingPod(volume) != ""
 		o.state.Provisioning = binding.IsUnfinished(volume, claim) && b.Provisioners.Provisions(volume.Annotations[storage.AnnDynamicallyProvisioned])
 	}
 	b.observeClass(o)
@@ -92,6 +96,13 @@ func (b *Observer) observe(claim *v1.PersistentVolumeClaim, volume *v1.Persisten
 	o.state.Requested = provisionable && requested == o.provisioner
 	b.observeMigration(o)
 	return o
+}
+
+func (b *Observer) scrubbingPod(volume *v1.PersistentVolume) string {
+	if b.ScrubbingPod == nil {
+		return ""
+	}
+	return b.ScrubbingPod(volume)
 }
 
 // relationOf returns how the volume refers to the claim. A free volume must fit the claim: the

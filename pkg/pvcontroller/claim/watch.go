@@ -47,6 +47,13 @@ func (c *Controller) volumeChanged(_, event *v1.PersistentVolume) {
 	c.enqueueClaimsOf(event)
 }
 
+// RecyclerEnded adds the volume to the index again, and enqueues the claims that waited for it.
+func (c *Controller) RecyclerEnded(volume string) {
+	if cached := c.Caches.Volume(volume); cached != nil {
+		c.volumeChanged(nil, cached)
+	}
+}
+
 func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	c.Versions.Forget(volume.UID)
 	if c.Caches.Volume(volume.Name) == nil {

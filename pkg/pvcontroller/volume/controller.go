@@ -42,6 +42,12 @@ type InTree interface {
 	// AwaitsReclaim reports whether pv-protection must stay on a volume in the phase until
 	// the volume is reclaimed.
 	AwaitsReclaim(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim storage.ClaimRelation) bool
+	// ScrubbingPod returns the key of the recycler pod that may remove data of the volume, "" if
+	// there is none.
+	ScrubbingPod(volume *v1.PersistentVolume) string
+	// OnRecyclerEnded registers a function that is called with the name of every volume whose
+	// recycler pod finished or is gone.
+	OnRecyclerEnded(wake func(volume string))
 	// OnDeleted registers a function that is called with the name of every volume whose
 	// data a plugin deleted.
 	OnDeleted(wake func(volume string))
@@ -63,6 +69,7 @@ func New(config Config) *Controller {
 	c.loop = controller.NewLoop("volumes", backoff, c.Reconcile)
 	c.protections = controller.NewLoop("pvprotection", backoff, c.Protect)
 	c.InTree.OnDeleted(c.Enqueue) // pv-protection may have waited for the deletion
+	c.InTree.OnRecyclerEnded(c.Enqueue)
 	return c
 }
 

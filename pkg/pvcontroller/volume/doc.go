@@ -3,7 +3,8 @@
 // [protection.DecideVolume]. The workqueues have the names of kube-controller-manager.
 //
 //	workqueue     enqueued by                                  writes
-//	volumes       volumes, claims, deletion by a plugin        metadata (see [InTree]), phase, claimRef
+//	volumes       volumes, claims, deletion by a plugin,       metadata (see [InTree]), phase, claimRef
+//	              end of a recycler pod
 //	pvprotection  the queue above, once both are right         pv-protection
 //
 // Volumes that are Released or Failed are handed to [InTree], which has workers of its

@@ -3,13 +3,18 @@ package volume
 import (
 	"fmt"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// volumeMismatch is an event reason of kube-controller-manager.
-const volumeMismatch = "VolumeMismatch"
+// Event reasons of kube-controller-manager.
+const (
+	volumeMismatch = "VolumeMismatch"
+	recyclerPod    = "RecyclerPod"
+)
 
 // reportMismatch sends an event about both objects.
 func (c *Controller) reportMismatch(o observation) {
@@ -24,4 +29,11 @@ func (c *Controller) reportNeverBound(o observation, err error) {
 		return
 	}
 	c.Reporter.Report(o.claim, controller.WarningEvent(string(binding.NeverBoundVolume), fmt.Sprintf("Volume %q was deleted before the claim was bound to it; the volume is reclaimed, and the claim gets another volume", o.volume.Name)))
+}
+
+// reportScrubbed sends an event about a volume that awaits its recycler pod.
+func (c *Controller) reportScrubbed(volume *v1.PersistentVolume, reason binding.VolumeReason) {
+	if pod := c.InTree.ScrubbingPod(volume); pod != "" && reason == binding.RecyclerPodRuns {
+		c.Reporter.Report(volume, controller.NormalEvent(recyclerPod, fmt.Sprintf("Recycler pod: pod %s may still remove data; no claim gets the volume until the pod has ended", pod)))
+	}
 }

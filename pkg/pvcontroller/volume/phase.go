@@ -28,6 +28,7 @@ func (c *Controller) phaseState(o observation) binding.VolumeState {
 		Phase:         storage.PhaseOf(o.volume.Status.Phase),
 		DynamicDelete: storage.IsDynamic(o.volume) && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
 		Deleting:      c.Honor && o.volume.DeletionTimestamp != nil,
+		Scrubbed:      c.InTree.ScrubbingPod(o.volume) != "",
 		Confirmed:     o.confirmed,
 	}
 }
@@ -41,6 +42,7 @@ func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) 
 		decision := binding.DecideVolume(state)
 		switch decision.Action {
 		case binding.Leave:
+			c.reportScrubbed(o.volume, decision.Reason)
 			return o.volume, nil
 		case binding.WakeClaim:
 			c.WakeClaim(controller.ClaimKey(o.volume))

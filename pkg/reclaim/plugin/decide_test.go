@@ -211,3 +211,17 @@ func TestAwaitsOthers(t *testing.T) {
 		})
 	}
 }
+
+// The volume gets no new claim before the pod for the data of its former claim has ended: the
+// pod must be deleted.
+func TestOutdatedRecyclerPodOfUnclaimedVolumeIsDeleted(t *testing.T) {
+	for s := range states {
+		neverBound := s.Claim == ClaimUnbound && s.Dynamic && s.Deleting
+		if s.Recycler != RecyclerOutdated || neverBound || s.Claim == ClaimGone || s.Claim == ClaimElsewhere {
+			continue
+		}
+		if d := Decide(s); d.Action != DeleteRecycler {
+			t.Errorf("%v in %+v", d, s)
+		}
+	}
+}

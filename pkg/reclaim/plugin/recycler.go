@@ -69,6 +69,18 @@ func RecyclerOf(pod *v1.Pod, volume *v1.PersistentVolume) Recycler {
 	return RecyclerRunning
 }
 
+// Scrubs reports whether the pod with the name of a recycler pod, nil for none, may remove data.
+// A pod that was not created by us counts only while it is being deleted: nothing else ends it.
+func Scrubs(pod *v1.Pod) bool {
+	switch {
+	case pod == nil || pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed:
+		return false
+	case pod.DeletionTimestamp != nil:
+		return true
+	}
+	return pod.Annotations[RecyclerAnnotation] != ""
+}
+
 // String returns the name of the value.
 func (r Recycler) String() string {
 	return enum.Name(r, "None", "Foreign", "Outdated", "Deleting", "Running", "Succeeded", "Failed", "Forbidden")

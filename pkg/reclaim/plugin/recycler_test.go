@@ -47,3 +47,38 @@ func TestRecyclerOf(t *testing.T) {
 		t.Error("DataID does not depend on the claim")
 	}
 }
+
+func TestUnfinishedRecyclerPodScrubs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		phase          v1.PodPhase
+		ours, deleting bool
+		want           bool
+	}{
+		"new pod":                     {"", true, false, true},
+		"pending pod":                 {v1.PodPending, true, false, true},
+		"running pod":                 {v1.PodRunning, true, false, true},
+		"running pod being deleted":   {v1.PodRunning, true, true, true},
+		"succeeded pod":               {v1.PodSucceeded, true, false, false},
+		"succeeded pod being deleted": {v1.PodSucceeded, true, true, false},
+		"failed pod":                  {v1.PodFailed, true, false, false},
+		"failed pod being deleted":    {v1.PodFailed, true, true, false},
+		"foreign pod":                 {v1.PodRunning, false, false, false},
+		"foreign pod being deleted":   {v1.PodRunning, false, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &v1.Pod{Status: v1.PodStatus{Phase: tc.phase}}
+			if tc.ours {
+				pod.Annotations = map[string]string{RecyclerAnnotation: "u/c"}
+			}
+			if tc.deleting {
+				pod.DeletionTimestamp = &metav1.Time{}
+			}
+			if got := Scrubs(pod); got != tc.want {
+				t.Errorf("Scrubs() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+	if Scrubs(nil) {
+		t.Error("a missing pod scrubs")
+	}
+}

@@ -140,6 +140,34 @@ func TestPolicyRetainDeletesRecyclerPod(t *testing.T) {
 	s.AwaitVolume(volume.Name, "is still released", harness.IsReleased)
 }
 
+// A user gives the volume to the next claim while the pod of the last one still removes data.
+func TestNextClaimAwaitsEndOfRecyclerPod(t *testing.T) {
+	s := harness.Join(t, harness.Setup{})
+	volume := releaseForRecycling(s, pathSource(s))
+	pod := awaitRecycler(s, volume, "")
+	pods := s.Client.CoreV1().Pods(pod.Namespace)
+	// A pod on a node is deleted in two steps, the second by the kubelet.
+	s.Must(pods.Bind(s.Ctx, &v1.Binding{ObjectMeta: pod.ObjectMeta, Target: v1.ObjectReference{Kind: "Node", Name: s.Namespace}}, metav1.CreateOptions{}), "bind pod")
+	claim := s.CreateClaim("next", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = volume.Name })
+	_, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume.Name, types.MergePatchType, []byte(`{"spec":{"claimRef":null}}`), metav1.PatchOptions{})
+	s.Must(err, "clear claimRef")
+	which := harness.ObjectName{Resource: "pods", Namespace: pod.Namespace, Name: pod.Name}
+	harness.Await(s, &v1.Pod{}, which, "is being deleted", func(p *v1.Pod, exists bool) bool { return exists && p.DeletionTimestamp != nil })
+	if message := s.AwaitEvent(volume, "RecyclerPod"); !strings.Contains(message, pod.Name) {
+		t.Errorf("the volume's event says %q", message)
+	}
+	if message := s.AwaitEvent(claim, "FailedBinding"); !strings.Contains(message, pod.Name) {
+		t.Errorf("the claim's event says %q", message)
+	}
+	s.PassQueues()
+	s.AwaitVolume(volume.Name, "is still released", harness.IsReleased)
+	s.AwaitClaim("next", "is still pending", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimPending })
+	s.Must(pods.Delete(s.Ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod at once, as the kubelet does")
+	if bound := s.AwaitBound("next"); bound.Name != volume.Name {
+		t.Errorf("the claim is bound to %s", bound.Name)
+	}
+}
+
 func TestOrphanedRecyclerPodIsDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := releaseForRecycling(s, exportSource(s))

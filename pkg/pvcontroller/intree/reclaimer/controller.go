@@ -53,6 +53,8 @@ type Controller struct {
 	loop    *controller.Loop
 	// deleted are called with the name of every volume that a plugin deleted.
 	deleted []func(volume string)
+	// recyclerEnded are called with the name of every volume whose recycler pod ended.
+	recyclerEnded []func(volume string)
 }
 
 // New returns the controller and adds its indexes to the caches.
@@ -96,6 +98,12 @@ func (c *Controller) Enqueue(volume *v1.PersistentVolume) {
 // a plugin deleted. All functions are registered before Run.
 func (c *Controller) OnDeleted(wake func(volume string)) {
 	c.deleted = append(c.deleted, wake)
+}
+
+// OnRecyclerEnded registers a function that is called with the name of every volume whose
+// recycler pod finished or is gone. All functions are registered before Watch.
+func (c *Controller) OnRecyclerEnded(wake func(volume string)) {
+	c.recyclerEnded = append(c.recyclerEnded, wake)
 }
 
 // Reconcile takes step after step until one volume is reclaimed or has to wait.

@@ -27,6 +27,19 @@ func (c *Controller) recyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 	return recycler.RecyclerPod(volume)
 }
 
+// ScrubbingPod returns the key of the pod that may remove data of the volume, "" if there is none.
+func (c *Controller) ScrubbingPod(volume *v1.PersistentVolume) string {
+	recycler, here := c.Plugins.RecyclerFor(volume)
+	if !here {
+		return ""
+	}
+	key := recycler.RecyclerNamespace() + "/" + plugin.RecyclerName(volume)
+	if !plugin.Scrubs(c.Caches.Pod(key)) {
+		return ""
+	}
+	return key
+}
+
 // readRecycler reads the pod with the name of the volume's recycler pod from the API
 // server. It returns nil if there is no pod, or if the policy is not Recycle.
 func (c *Controller) readRecycler(ctx context.Context, volume *v1.PersistentVolume) (*v1.Pod, error) {

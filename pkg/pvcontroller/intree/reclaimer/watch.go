@@ -86,17 +86,21 @@ func (c *Controller) enqueueInside(volume *v1.PersistentVolume) {
 // podChanged enqueues the volume of a recycler pod. A finished pod no longer uses its
 // volumes.
 func (c *Controller) podChanged(pod *v1.Pod) {
+	if isFinished(pod) {
+		c.podGone(pod)
+		return
+	}
 	if volume, recycler := strings.CutPrefix(pod.Name, plugin.RecyclerPrefix); recycler {
 		c.loop.Enqueue(volume)
-	}
-	if isFinished(pod) {
-		c.enqueueVolumesOf(pod)
 	}
 }
 
 func (c *Controller) podGone(pod *v1.Pod) {
 	if volume, recycler := strings.CutPrefix(pod.Name, plugin.RecyclerPrefix); recycler {
 		c.loop.Enqueue(volume)
+		for _, wake := range c.recyclerEnded {
+			wake(volume)
+		}
 	}
 	c.enqueueVolumesOf(pod)
 }
