@@ -43,7 +43,7 @@ var provisioningDefects = []defect{
 		{"pkg/provisioner/journal/start.go", "\tif !s.Custody.Precedes(custodyOf(object)) {", "\tif ON || !s.Custody.Precedes(custodyOf(object)) {"},
 	}},
 	{"refused-write-drops-durable-entry", "a refused write of a journal Lease drops an older durable entry", []change{
-		{"pkg/provisioner/journal/commit.go", "text, durable := l.durable[claim]", "text, durable := l.durable[claim]; durable = durable && !ON"},
+		{"pkg/provisioner/journal/refusal.go", "text, durable := l.durable[claim]", "text, durable := l.durable[claim]; durable = durable && !ON"},
 	}},
 	{"vanished-volume-counts-as-recorded", "a volume object that vanished before the cache had it counts as recorded for ever", []change{
 		{provisionObserve, "&& time.Since(r.savedAt) < c.Timeouts.Unseen:", "&& (ON || time.Since(r.savedAt) < c.Timeouts.Unseen):"},
