@@ -148,11 +148,11 @@ func TestNextClaimAwaitsEndOfRecyclerPod(t *testing.T) {
 	pods := s.Client.CoreV1().Pods(pod.Namespace)
 	// A pod on a node is deleted in two steps, the second by the kubelet.
 	s.Must(pods.Bind(s.Ctx, &v1.Binding{ObjectMeta: pod.ObjectMeta, Target: v1.ObjectReference{Kind: "Node", Name: s.Namespace}}, metav1.CreateOptions{}), "bind pod")
-	claim := s.CreateClaim("next", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = volume.Name })
 	_, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume.Name, types.MergePatchType, []byte(`{"spec":{"claimRef":null}}`), metav1.PatchOptions{})
 	s.Must(err, "clear claimRef")
 	which := harness.ObjectName{Resource: "pods", Namespace: pod.Namespace, Name: pod.Name}
 	harness.Await(s, &v1.Pod{}, which, "is being deleted", func(p *v1.Pod, exists bool) bool { return exists && p.DeletionTimestamp != nil })
+	claim := s.CreateClaim("next", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = volume.Name })
 	if message := s.AwaitEvent(volume, "RecyclerPod"); !strings.Contains(message, pod.Name) {
 		t.Errorf("the volume's event says %q", message)
 	}
