@@ -30,7 +30,7 @@ func protected(c *v1.PersistentVolumeClaim) {
 	c.Finalizers = []string{foreign, string(finalizer.CloneSource)}
 }
 
-func deleting(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }
+func deleting(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = new(metav1.Now()) }
 
 func waitsForCloneOf(source string) func(*v1.PersistentVolumeClaim) {
 	return func(c *v1.PersistentVolumeClaim) {
