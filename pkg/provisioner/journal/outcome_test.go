@@ -117,7 +117,7 @@ func TestRemovalAfterUnknownOutcomeNeedsAWrite(t *testing.T) {
 			}
 			<-time.After(time.Minute)
 		}
-		api.before, api.after = nil, nil
+		api.setHooks(nil, nil)
 		<-time.After(10 * time.Second)
 		if expectStored(t, api, 1); store.Has(newEntry(2).UID) {
 			t.Error("the removal was not retried")
@@ -159,7 +159,7 @@ func TestForbiddenAfterChangeOnAdmissionReadsTheLease(t *testing.T) {
 		if expectStored(t, api, 2); !store.Has(newEntry(1).UID) || !store.Has(newEntry(2).UID) {
 			t.Errorf("in the journal: old %v, new %v", store.Has(newEntry(1).UID), store.Has(newEntry(2).UID))
 		}
-		api.before = nil
+		api.setHooks(nil, nil)
 		<-time.After(10 * time.Second)
 		expectStored(t, api, 1, 2)
 	})
@@ -199,7 +199,7 @@ func TestLeaseDeletedWhileWritesAreForbiddenIsRepaired(t *testing.T) {
 				if store.Has(newEntry(2).UID) || !store.Has(newEntry(1).UID) {
 					t.Errorf("in the journal: old %v, new %v", store.Has(newEntry(1).UID), store.Has(newEntry(2).UID))
 				}
-				api.before = nil
+				api.setHooks(nil, nil)
 				<-time.After(10 * time.Second)
 				expectLease(t, api, 1)
 			})
@@ -224,7 +224,7 @@ func TestUnseenDeletedLeaseIsRepairedAfterForbiddenCreate(t *testing.T) {
 		if err := store.Write(t.Context(), newEntry(2)); !apierrors.IsForbidden(err) || store.Has(newEntry(2).UID) || !store.Has(newEntry(1).UID) {
 			t.Errorf("error = %v, journal has new %v, old %v", err, store.Has(newEntry(2).UID), store.Has(newEntry(1).UID))
 		}
-		api.before = nil
+		api.setHooks(nil, nil)
 		<-time.After(10 * time.Second)
 		expectStored(t, api, 1)
 	})

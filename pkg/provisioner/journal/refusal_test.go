@@ -62,7 +62,7 @@ func TestForbiddenEntryIsGivenUp(t *testing.T) {
 		if err := store.Write(t.Context(), withParameter(newEntry(1), "new")); !apierrors.IsForbidden(err) || !store.Has(newEntry(1).UID) {
 			t.Errorf("error = %v, in the journal: %v", err, store.Has(newEntry(1).UID))
 		}
-		api.before = nil
+		api.setHooks(nil, nil)
 		must(t, store.Write(t.Context(), newEntry(3)))
 		expectStored(t, api, 1, 3)
 		if mark := parameterOf(api.entries(journal.KindActive)[newEntry(1).UID]); mark != "" {
@@ -120,7 +120,7 @@ func TestOnlyDefiniteAnswersGiveUpAnEntry(t *testing.T) {
 				if has := store.Has(newEntry(2).UID); has == tc.givenUp || !store.Has(newEntry(1).UID) {
 					t.Errorf("new entry in the journal: %v, durable entry: %v", has, store.Has(newEntry(1).UID))
 				}
-				api.before = nil
+				api.setHooks(nil, nil)
 				<-time.After(time.Minute)
 				if tc.givenUp {
 					expectStored(t, api, 1)
@@ -149,7 +149,7 @@ func TestForbiddenRemovalKeepsEntryAndIsRetried(t *testing.T) {
 				if expectStored(t, api, 1); !store.Has(newEntry(1).UID) {
 					t.Error("the journal no longer has an entry that is stored")
 				}
-				api.before = nil
+				api.setHooks(nil, nil)
 				<-time.After(10 * time.Second)
 				if expectStored(t, api); store.Has(newEntry(1).UID) || store.Pending() {
 					t.Error("the removal was not retried")
@@ -182,7 +182,7 @@ func TestRefusedRemovalBlocksNoOtherChange(t *testing.T) {
 		if expectStored(t, api, 1, 4); store.Has(newEntry(2).UID) || !store.Has(newEntry(1).UID) {
 			t.Error("the journal differs from what is stored")
 		}
-		api.before = nil
+		api.setHooks(nil, nil)
 		<-time.After(10 * time.Second)
 		expectStored(t, api, 4)
 	})
@@ -199,7 +199,7 @@ func TestEntryOfRefusedRemovalIsWrittenToItsLease(t *testing.T) {
 			must(t, store.Write(t.Context(), largeEntry(number)))
 		}
 		must(t, store.Write(t.Context(), largeEntry(1)))
-		api.before = nil
+		api.setHooks(nil, nil)
 		must(t, store.RemoveNow(t.Context(), newEntry(1).UID))
 		if _, stored := api.entries(journal.KindActive)[newEntry(1).UID]; stored {
 			t.Error("the entry is stored after RemoveNow")

@@ -73,7 +73,7 @@ type leaseClient struct {
 
 func (c leaseClient) List(_ context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
 	s := c.server
-	if err := s.hook(s.before, "list", nil); err != nil {
+	if err := s.hook(false, "list", nil); err != nil {
 		return nil, err
 	}
 	selector, err := labels.Parse(options.LabelSelector)
@@ -94,7 +94,7 @@ func (c leaseClient) Watch(context.Context, metav1.ListOptions) (watch.Interface
 
 func (c leaseClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
 	s := c.server
-	if err := s.hook(s.before, "get", &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+	if err := s.hook(false, "get", &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -118,12 +118,12 @@ func (s *server) write(verb string, lease *coordinationv1.Lease) (*coordinationv
 	if s.latency > 0 {
 		<-time.After(s.latency)
 	}
-	if err := s.hook(s.before, verb, lease); err != nil {
+	if err := s.hook(false, verb, lease); err != nil {
 		return nil, err
 	}
 	stored, err := s.store(verb, lease)
 	if err == nil {
-		err = s.hook(s.after, verb, lease)
+		err = s.hook(true, verb, lease)
 	}
 	if err != nil {
 		return nil, err
@@ -131,7 +131,20 @@ func (s *server) write(verb string, lease *coordinationv1.Lease) (*coordinationv
 	return stored, nil
 }
 
-func (s *server) hook(hook func(string, *coordinationv1.Lease) error, verb string, lease *coordinationv1.Lease) error {
+// setHooks changes the hooks while the journal sends requests.
+func (s *server) setHooks(before, after func(string, *coordinationv1.Lease) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before, s.after = before, after
+}
+
+func (s *server) hook(after bool, verb string, lease *coordinationv1.Lease) error {
+	s.mu.Lock()
+	hook := s.before
+	if after {
+		hook = s.after
+	}
+	s.mu.Unlock()
 	if hook == nil {
 		return nil
 	}
