@@ -28,6 +28,10 @@ func (w *world) lies(s *State, right reply, call process.Call) []reply {
 		r.answer, r.free, r.says = process.Answer{Code: code, Handle: handle}, false, says
 		all = append(all, r)
 	}
+	if right.answer.Code == codes.OK && call.Create != "" {
+		lie(right, codes.OK, right.answer.Handle, " succeeds, and answers that the volume is too small")
+		all[0].answer.Small = true
+	}
 	changed := !slices.Equal(right.state.disks, s.disks)
 	ineffective := right
 	ineffective.state = s

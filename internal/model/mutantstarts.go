@@ -100,8 +100,10 @@ func (l *Lab) restartWorlds() []Config {
 	from := scene("provisioning", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)}, deleteClaim("data")).with("an interruption", interrupted)
 	vanished := scene("volume vanishes", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)},
 		certainly(stripFinalizers("pvc-")), certainly(deleteVolume("pvc-"))).givenUp()
+	kept := scene("volume kept", nil, []creation{newClass(keep), claimOf("data", class, namesDriver)}, certainly(deleteVolume("pvc-")), certainly(deleteClaim("data")))
 	all := []Config{
 		forgottenClaim(),
+		l.startAt(kept, restart{"requested, disk kept, claim gone", 0, 1, 0, 1, false}).with("a lie", lie),
 		l.startAt(vanished, restart{"requested, bound, volume vanished", 1, 1, 0, 0, true}),
 	}
 	for _, moment := range []restart{

@@ -17,7 +17,7 @@ const (
 // the middle of a story, and have few or no users. Each group aims at some of the decisions.
 func (l *Lab) mutantGroups() []Group {
 	return []Group{
-		{"binding", bindingWorlds()}, {"release", releaseWorlds()}, {"reclaim", reclaimWorlds()}, {"finalizers", finalizerWorlds()}, {"protection", protectionWorlds()},
+		{"binding", bindingWorlds()}, {"release", releaseWorlds()}, {"reclaim", slices.Concat(reclaimWorlds(), reclaimFaultWorlds())}, {"finalizers", finalizerWorlds()}, {"protection", protectionWorlds()},
 		{"in-tree", inTreeWorlds()}, {"provisioning", slices.Concat(provisioningWorlds(), faultyWorlds())}, {"restart", l.restartWorlds()}, {"whole", wholeWorlds()},
 	}
 }
@@ -112,6 +112,15 @@ func reclaimWorlds() []Config {
 		scene("released, detached later", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both), attachmentOf("disk")}, deleteAttachment()),
 		scene("released, another volume has the disk", oneDisk, twins),
 		scene("released, another driver", []string{"disk-of-disk"}, []creation{newVolume("disk", remove, otherDriver, referTo("data"), released)}).exempt("disk"),
+	}
+}
+
+// reclaimFaultWorlds are those in which a gate is off, something fails, or a user interferes.
+func reclaimFaultWorlds() []Config {
+	released, bound := inPhase(v1.VolumeReleased), inPhase(v1.VolumeBound)
+	both := volumeWith(finalizer.VolumeProtection, finalizer.External)
+	pending := volumeNote("exeunt.io/reclaim", "pending")
+	return []Config{
 		scene("available, deleted, with the finalizer", oneDisk, []creation{newVolume("disk", remove, inPhase(v1.VolumeAvailable), both, deletedVolume)}).givenUp(),
 		scene("released, gate off", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}).gateOff(),
 		scene("released, deleted, gate off", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both, deletedVolume)}).gateOff().givenUp(),

@@ -27,7 +27,7 @@ type reply struct {
 }
 
 func (r reply) text(number int) string {
-	return fmt.Sprintf("answer %d %v %d %d %s %s", number, r.answer.Lost, r.answer.Response.Code, r.answer.Code, r.answer.Handle, r.answer.Response.Body)
+	return fmt.Sprintf("answer %d %v %d %d %s %v %s", number, r.answer.Lost, r.answer.Response.Code, r.answer.Code, r.answer.Handle, r.answer.Small, r.answer.Response.Body)
 }
 
 // replies returns the right answer to a call, and the wrong ones that are still to come.

@@ -15,6 +15,8 @@ func Decide(s State) Decision {
 		return conclude(s, ClaimBoundOrLost)
 	case s.Record == storage.RecordPresent:
 		return conclude(s, VolumeRecorded)
+	case s.mustLeaveAlone():
+		return leaveAlone(s)
 	case s.OldFinalizer:
 		return decideOldFinalizer(s)
 	case s.Creation == Created:
@@ -108,6 +110,26 @@ func decideCreated(s State) Decision {
 		return Decision{Wait, LeaseEnding}
 	}
 	return Decision{Discard, VolumeUnused}
+}
+
+// mustLeaveAlone reports whether a user may keep the volume of an open request. Its
+// PersistentVolume may exist, or may have existed, so both objects are read first.
+func (s State) mustLeaveAlone() bool {
+	isOpen := s.Creation != NotRequested && s.Creation != Failed
+	return s.MayBeKept && isOpen && (s.Want == Unwanted || s.Read != BothRead)
+}
+
+// leaveAlone leaves a volume to an administrator: its claim is gone, and may have used it.
+func leaveAlone(s State) Decision {
+	switch {
+	case s.Read != BothRead:
+		return Decision{ReadBoth, VolumeMayBeKept}
+	case s.Entry != NoEntry || s.Journaled:
+		return Decision{MoveToUnresolved, VolumeMayBeKept}
+	case s.OldFinalizer:
+		return Decision{RemoveOldFinalizer, VolumeMayBeKept}
+	}
+	return Decision{Wait, VolumeMayBeKept}
 }
 
 // decideRequested repeats a request until its outcome is known. For a claim that wants no

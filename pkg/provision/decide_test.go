@@ -55,6 +55,15 @@ var decideCases = map[string]struct {
 	"created volume for an unfit node is not recorded":       {State{Journaled: true, Want: Misplaced, Creation: Created, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
 	"created volume of an unserved claim is not recorded":    {State{Journaled: true, Want: Unserved, Creation: Created, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
 	"name conflict is confirmed before the discarding entry": {State{Journaled: true, Want: Wanted, Creation: Created, Record: storage.RecordConflict, Entry: Durable}, Decision{ReadBoth, NameInUse}},
+	"volume that may be kept needs live reads":               {State{Journaled: true, Want: Wanted, Creation: Created, MayBeKept: true, Entry: Durable}, Decision{ReadBoth, VolumeMayBeKept}},
+	"request whose volume may be kept needs live reads":      {State{Journaled: true, Want: Wanted, Creation: Requested, MayBeKept: true, Entry: Durable}, Decision{ReadBoth, VolumeMayBeKept}},
+	"volume that its claim never used is recorded":           {State{Journaled: true, Want: Wanted, Creation: Created, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{Save, VolumeWanted}},
+	"unusable volume that its claim never used is discarded": {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{WriteDiscarding, VolumeUnused}},
+	"volume that may be kept is left alone":                  {State{Journaled: true, Want: Unwanted, Creation: Created, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{MoveToUnresolved, VolumeMayBeKept}},
+	"request whose volume may be kept is not repeated":       {State{Journaled: true, Want: Unwanted, Creation: Requested, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{MoveToUnresolved, VolumeMayBeKept}},
+	"volume that may be kept, without journal and entry":     {State{Want: Unwanted, Creation: Created, MayBeKept: true, Read: BothRead}, Decision{Wait, VolumeMayBeKept}},
+	"volume that may be kept, with the old finalizer":        {State{Want: Unwanted, Creation: Created, MayBeKept: true, Read: BothRead, OldFinalizer: true}, Decision{RemoveOldFinalizer, VolumeMayBeKept}},
+	"volume that may be kept gets an entry":                  {State{Journaled: true, Want: Unwanted, Creation: Created, MayBeKept: true, Read: BothRead}, Decision{MoveToUnresolved, VolumeMayBeKept}},
 	"unusable volume gets a discarding entry":                {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
 	"unusable volume needs live reads":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding}, Decision{ReadBoth, VolumeUnused}},
 	"unusable volume is deleted":                             {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
@@ -105,11 +114,11 @@ func TestDecide(t *testing.T) {
 // claimStates yields every state.
 func claimStates() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 512 {
+		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 1024 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
 			s := State{
 				Want: Want(take(5)), Record: storage.Record(take(3)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
-				Journaled: take(2) == 1, Unusable: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
+				Journaled: take(2) == 1, Unusable: take(2) == 1, MayBeKept: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
 				LongRequested: take(2) == 1, Stored: take(2) == 1, NodeRead: take(2) == 1,
 			}
 			if !yield(s) {
@@ -154,15 +163,21 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		proven := s.Record == storage.RecordPresent || s.Want == BoundOrLost || s.Creation == Failed || s.Creation == NotRequested && s.Want != Wanted
 		return d.Action == RemoveEntry && (s.Entry == NoEntry || !proven)
 	},
-	"only untrusted or overdue entries become unresolved": func(s State, d Decision) bool {
-		reason := s.Entry == Untrusted || s.Entry == UntrustedDiscarding || s.Overdue && s.Want == Unwanted
-		return d.Action == MoveToUnresolved && (s.Entry == NoEntry || !reason)
+	"volumes that a user may keep are left alone": func(s State, d Decision) bool {
+		touched := d.Action == Discard || d.Action == WriteDiscarding || d.Action == Save || d.Action == Create && s.Creation == Requested
+		return touched && s.MayBeKept && (s.Want == Unwanted || s.Read != BothRead)
+	},
+	"only untrusted, overdue and perhaps kept entries become unresolved": func(s State, d Decision) bool {
+		reason := s.Entry == Untrusted || s.Entry == UntrustedDiscarding || s.Entry != NoEntry && s.Overdue && s.Want == Unwanted
+		kept := s.MayBeKept && s.Want == Unwanted && s.Creation != NotRequested && s.Creation != Failed && (s.Entry != NoEntry || s.Journaled)
+		return d.Action == MoveToUnresolved && !reason && !kept
 	},
 	"old finalizers never wait": func(s State, d Decision) bool {
 		return s.OldFinalizer && d.Action == Wait
 	},
 	"created volumes never wait": func(s State, d Decision) bool {
-		return s.Leading && s.Creation == Created && s.Record != storage.RecordPresent && s.Want != BoundOrLost && d.Action == Wait
+		leftAlone := s.MayBeKept && s.Want == Unwanted && s.Entry == NoEntry && !s.Journaled
+		return s.Leading && s.Creation == Created && s.Record != storage.RecordPresent && s.Want != BoundOrLost && !leftAlone && d.Action == Wait
 	},
 	"open requests prevent rescheduling": func(s State, d Decision) bool {
 		return d.Action == Reschedule && (s.Creation == Requested || s.Creation == FailedOnce || s.Creation == Created || s.Want != Misplaced)

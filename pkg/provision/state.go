@@ -125,6 +125,9 @@ type State struct {
 	Journaled bool
 	// Unusable: the created volume cannot serve the claim.
 	Unusable bool
+	// MayBeKept: a PersistentVolume may have recorded the volume, and nothing would have prevented
+	// that its user removed the object to keep the volume, which may hold data.
+	MayBeKept bool
 	// OldFinalizer: the claim carries the finalizer of an earlier version.
 	OldFinalizer bool
 	// LongRequested: the request has been open for so long that the one of a claim that wants
@@ -225,6 +228,8 @@ const (
 	CustodyBroken Reason = "CustodyBroken"
 	// NoAnswer: only an administrator can find out about the volume.
 	NoAnswer Reason = "NoAnswer"
+	// VolumeMayBeKept: the claim is gone, and its user may have kept the volume.
+	VolumeMayBeKept Reason = "VolumeMayBeKept"
 	// LeaseEnding: the leader lease may end during a call.
 	LeaseEnding Reason = "LeaseEnding"
 	// FinalizerObsolete: the claim carries the finalizer of an earlier version.

@@ -67,13 +67,15 @@ const (
 	ReportNameConflict
 	// ReportUnresolved: whether there is a volume is unknown, and no claim wants it.
 	ReportUnresolved
+	// ReportLeftAlone: a volume of a deleted claim is left alone.
+	ReportLeftAlone
 	// ReportOtherProvisioner: another provisioner serves the claim.
 	ReportOtherProvisioner
 )
 
 // String returns the name of the value.
 func (r Report) String() string {
-	return enum.Name(r, "NoReport", "ReportFailure", "ReportNameConflict", "ReportUnresolved", "ReportOtherProvisioner")
+	return enum.Name(r, "NoReport", "ReportFailure", "ReportNameConflict", "ReportUnresolved", "ReportLeftAlone", "ReportOtherProvisioner")
 }
 
 // Pass is what a pass over a claim has shown beside its last [State].
@@ -103,6 +105,8 @@ func WaitFor(s State, reason Reason, p Pass) Waiting {
 		return waitForRequest(s, p.Cause)
 	case reason == NameInUse:
 		return Waiting{Retry: WithBackoff, Report: ReportNameConflict, Count: true}
+	case reason == VolumeMayBeKept:
+		return Waiting{Retry: Late, Report: ReportLeftAlone}
 	case reason == LeaseEnding:
 		return Waiting{Retry: WithBackoff}
 	case reason == NotWanted: // a change of the claim or its class wakes it

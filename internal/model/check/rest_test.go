@@ -103,6 +103,8 @@ var restCases = map[string]restCase{
 	"disk of an unresolved entry":                  {[]edit{noVolume, noClaim, entry(unresolved, custodyBroken)}, wanted, nil},
 	"journal entry":                                {[]edit{entry()}, wanted, []Rule{EntryLeft}},
 	"unresolved entry":                             {[]edit{entry(unresolved)}, wanted, []Rule{EntryLeft}},
+	"unresolved entry, claim gone":                 {[]edit{noVolume, noClaim, entry(unresolved, protected)}, wanted, []Rule{EntryLeft}},
+	"unresolved entry, volume may be kept":         {[]edit{noVolume, noClaim, entry(unresolved)}, wanted, nil},
 	"unresolved entry that may remain":             {[]edit{entry(unresolved)}, administered, nil},
 	"journal entry beside unresolved ones":         {[]edit{entry()}, administered, []Rule{EntryLeft}},
 	"bound volume without a disk":                  {[]edit{noDisk}, wanted, []Rule{DiskMissing}},

@@ -54,9 +54,11 @@ type Answer struct {
 	Lost bool
 	// Response is the response of the API server.
 	Response server.Response
-	// Code is the code of the driver. Handle is the volume that CreateVolume returned.
+	// Code is the code of the driver. Handle is the volume that CreateVolume returned; Small: it is
+	// smaller than the claim needs.
 	Code   codes.Code
 	Handle string
+	Small  bool
 }
 
 // errLost is the error of a call whose answer is lost.
@@ -127,7 +129,11 @@ func (driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeReques
 	if err != nil {
 		return nil, err
 	}
-	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: answer.Handle, CapacityBytes: request.GetCapacityRange().GetRequiredBytes()}}, nil
+	capacity := request.GetCapacityRange().GetRequiredBytes()
+	if answer.Small {
+		capacity = 1
+	}
+	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: answer.Handle, CapacityBytes: capacity}}, nil
 }
 
 func (driver) DeleteVolume(ctx context.Context, handle string, _ map[string]string) error {

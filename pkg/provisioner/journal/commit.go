@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -123,7 +124,7 @@ func (l *lease) resultFor(w waiter, refusals map[types.UID]error, err error) err
 	_, stored := l.durable[w.claim]
 	refusal := refusals[w.claim]
 	switch {
-	case !w.put && !stored && l.unknown.IsZero() && isRefused(err):
+	case !w.put && !stored && l.unknown.IsZero() && writeerror.IsRefused(err):
 		return nil
 	case refusal != nil:
 		return refusal
@@ -144,7 +145,7 @@ func (s *Store) recordCommit(ctx context.Context, l *lease, err error) {
 	l.writing, l.unsure, l.seen = false, false, ""
 	l.changed = l.changed || edited
 	switch {
-	case err != nil && (l.isPending() || !isRefused(err)):
+	case err != nil && l.isPending():
 		s.scheduleRetry(ctx, l, err)
 		return
 	case edited:
@@ -204,7 +205,7 @@ func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		if !isDefinite(err) {
+		if !writeerror.IsDefinite(err) {
 			l.unknown = time.Now()
 		}
 		return err

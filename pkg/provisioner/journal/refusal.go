@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/http"
-	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -21,42 +19,16 @@ const requestLimit = time.Minute + commitTimeout
 // errMayBeExecuted: a write without an answer may still be executed.
 var errMayBeExecuted = errors.New("an earlier write may still be executed")
 
-// isDefinite reports whether the error of a write proves that the write was not executed.
-func isDefinite(err error) bool {
-	return isRefused(err) || slices.Contains([]int32{http.StatusConflict, http.StatusTooManyRequests}, statusOf(err))
-}
-
-// isRefused reports whether the API server has refused a write, and refuses the same write
-// again. After all other errors but conflicts and TooManyRequests the outcome is unknown.
-func isRefused(err error) bool {
-	switch statusOf(err) {
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
-		http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusGone,
-		http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
-		return true
-	}
-	return false
-}
-
-// statusOf returns the HTTP status of an answer, 0 without an answer.
-func statusOf(err error) int32 {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return status.Status().Code
-	}
-	return 0
-}
-
 // writeAccepted writes the entries. If the API server refuses the write, it writes the durable
 // entries, and then the changes one by one. It returns the errors of the refused changes.
 // Durable entries stay durable meanwhile.
 func (s *Store) writeAccepted(ctx context.Context, l *lease, entries map[types.UID]string) (map[types.UID]error, error) {
 	err := s.write(ctx, l, entries)
-	if !isRefused(err) {
+	if !writeerror.IsRefused(err) {
 		return nil, err
 	}
 	switch unchanged := s.write(ctx, l, l.durable); {
-	case isRefused(unchanged): // because of no entry
+	case writeerror.IsRefused(unchanged): // because of no entry
 		if s.settle(ctx, l) != nil {
 			return nil, err
 		}
@@ -82,7 +54,7 @@ func (s *Store) writeOneByOne(ctx context.Context, l *lease, changes []types.UID
 			delete(candidate, claim)
 		}
 		switch err := s.write(ctx, l, candidate); {
-		case isRefused(err):
+		case writeerror.IsRefused(err):
 			refusals[claim] = err
 		case err != nil: // the remaining changes are retried
 			return refusals, err

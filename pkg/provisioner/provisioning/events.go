@@ -78,13 +78,13 @@ func (c *Controller) reportCleanupFailed(o *observation, err error) error {
 }
 
 // reportLeftAlone reports a created volume that is neither recorded nor deleted.
-func (c *Controller) reportLeftAlone(o *observation) {
+func (c *Controller) reportLeftAlone(o *observation, reason string) {
 	r := o.record
 	if r.volume == nil || r.shown == "" {
 		return
 	}
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningCleanupFailed, fmt.Sprintf(
-		"The driver returned the volume handle %q for the claim, but a PersistentVolume or a claim names its volume already; the volume is left alone", r.shown)))
+		"The driver returned the volume handle %q for the claim, but %s; the volume is left alone", r.shown, reason)))
 }
 
 // reportVanished reports a bound claim whose PersistentVolume no longer exists. The volume

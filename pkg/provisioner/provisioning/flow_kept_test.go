@@ -1,27 +1,110 @@
 package provisioning
 
 import (
+	"errors"
+	"sync/atomic"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// A PersistentVolume without the finalizer: while no provisioner ran, the user may have
-// removed the PersistentVolume and kept the volume.
-func TestVolumeWithoutFinalizerIsNotRecordedAgain(t *testing.T) {
-	f := newFlow(t)
-	f.Honor = false
-	f.failNext("create", "persistentvolumes", true)
-	f.reconcile(true)
-	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
-	f.deleteClaim()
-	f.terms++
-	f.restart()
-	f.reconcileDeleted(false)
-	f.expect(1, 0, 1, 0)
-	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 {
-		t.Errorf("unresolved entries: %+v", unresolved)
+// keep has the class create volumes with the policy Retain.
+func (f *flow) keep() {
+	f.Helper()
+	class, err := f.client.StorageV1().StorageClasses().Get(f.Context(), "class", metav1.GetOptions{})
+	f.must(err)
+	class = class.DeepCopy()
+	class.ReclaimPolicy = ptr.To(v1.PersistentVolumeReclaimRetain)
+	f.must(f.Classes.GetStore().Update(class))
+}
+
+// unprotected are the ways to a PersistentVolume without the finalizer.
+var unprotected = map[string]func(*flow){
+	"gate off":      func(f *flow) { f.Honor = false },
+	"policy Retain": func(f *flow) { f.keep() },
+}
+
+// The answer to the write of the PersistentVolume is lost. The claim uses the volume; its user
+// removes both objects, and keeps the volume.
+func TestKeptVolumeIsLeftAlone(t *testing.T) {
+	for name, unprotect := range unprotected {
+		for moment, restarts := range map[string]bool{"": false, ", after a restart": true} {
+			t.Run(name+moment, func(t *testing.T) {
+				f := newFlow(t)
+				unprotect(f)
+				f.failNext("create", "persistentvolumes", true)
+				f.reconcile(true)
+				f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
+				if !restarts {
+					f.waitForVolumeEvents(2)
+				}
+				f.deleteClaim()
+				if restarts {
+					f.terms++
+					f.restart()
+				}
+				f.reconcileDeleted(false)
+				f.expect(1, 0, 1, 0)
+				if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 {
+					t.Errorf("unresolved entries: %+v", unresolved)
+				}
+			})
+		}
 	}
+}
+
+// The events of the PersistentVolume are late.
+func TestVolumeThatMayBeKeptIsLeftAlone(t *testing.T) {
+	for name, unprotect := range unprotected {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t)
+			unprotect(f)
+			f.failNext("create", "persistentvolumes", false)
+			f.reconcile(true)
+			f.deleteClaim()
+			f.reconcileDeleted(false)
+			f.expect(1, 0, 1, 0)
+			if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 {
+				t.Errorf("unresolved entries: %+v", unresolved)
+			}
+		})
+	}
+}
+
+// A write that the API server refuses is not executed, and an administrator's approval counts.
+func TestVolumeThatNobodyKeepsIsRecorded(t *testing.T) {
+	f := newFlow(t)
+	f.keep()
+	f.react("create", "persistentvolumes", once(apierrors.NewForbidden(v1.Resource("persistentvolumes"), "pvc-uid", errors.New("scripted"))))
+	f.reconcile(true)
+	f.deleteClaim()
+	f.reconcileDeleted(false)
+	f.expect(1, 1, 1, 0)
+}
+
+func TestApprovedRequestIsFinished(t *testing.T) {
+	f := newFlow(t)
+	f.keep()
+	f.failNext("create", "persistentvolumes", false)
+	f.reconcile(true)
+	f.deleteClaim()
+	f.reconcileDeleted(false)
+	entry := f.entries(journal.KindUnresolved)[0]
+	entry.Unresolved.Finish = true
+	f.Approve(t.Context(), entry)
+	f.reconcileDeleted(false)
+	f.expect(1, 1, 2, 0)
+}
+
+// once fails the first request.
+func once(err error) clienttesting.ReactionFunc {
+	var spent atomic.Bool
+	return func(clienttesting.Action) (bool, runtime.Object, error) { return !spent.Swap(true), nil, err }
 }

@@ -30,7 +30,7 @@ func TestEntryOfUnprotectedVolumeIsUntrusted(t *testing.T) {
 	}{
 		"policy Delete, no finalizer": {entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested), mayBeKept},
 		"policy Delete, finalizer":    {entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested, string(finalizer.External)), ""},
-		"policy Retain":               {entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested), ""},
+		"policy Retain":               {entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested), mayBeKept},
 		"being discarded":             {entryWith(v1.PersistentVolumeReclaimDelete, journal.Discarding), ""},
 		"approved":                    {approved, ""},
 		"custody broken":              {broken, ledByAnother},

@@ -133,7 +133,7 @@ func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim
 // Reasons against a call for a deleted claim.
 const (
 	ledByAnother = "another program was the leader after the volume was requested"
-	mayBeKept    = "a user may have removed its PersistentVolume to keep the volume: none that was created with HonorPVReclaimPolicy off has a finalizer that prevents that"
+	mayBeKept    = "a user may have removed its PersistentVolume to keep the volume: with the policy Retain, or HonorPVReclaimPolicy off, no finalizer prevents that"
 )
 
 // untrusted returns why an inherited entry cannot be trusted, "" for a trusted entry. An
@@ -141,7 +141,7 @@ const (
 // PersistentVolume.
 func untrusted(entry journal.Entry) string {
 	volume, approved := entry.Volume, entry.Unresolved != nil
-	unprotected := volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete && !finalizer.Has(volume.Finalizers, finalizer.External)
+	unprotected := !isProtected(volume)
 	switch {
 	case entry.CustodyBroken:
 		return ledByAnother
@@ -149,6 +149,12 @@ func untrusted(entry journal.Entry) string {
 		return mayBeKept
 	}
 	return ""
+}
+
+// isProtected reports whether the PersistentVolume of the volume has the finalizer: then it
+// remains until a provisioner has looked at it.
+func isProtected(volume *v1.PersistentVolume) bool {
+	return finalizer.Has(volume.Finalizers, finalizer.External)
 }
 
 // discardedBefore is the reason why an inherited volume is unusable.
@@ -174,6 +180,7 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	r.claim, r.plan, r.node, r.superseded = claim, planned, entry.Node, entry.Superseded
 	r.stored = r.plan
 	r.resumed = unresolved || entry.Unresolved != nil
+	r.published = entry.State == journal.Requested && entry.Unresolved == nil
 }
 
 // Approve resumes an unresolved entry after "exeunt journal finish". A restored secret has
@@ -297,7 +304,7 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*obse
 func (c *Controller) removeEntry(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
 	if s.Creation == provision.Created { // the volume is recorded, or the claim is bound
-		c.reportLeftAlone(o)
+		c.reportLeftAlone(o, volumeNamed)
 	}
 	if reason == provision.ClaimBoundOrLost && s.Record != storage.RecordPresent {
 		if err := c.reportVanished(ctx, o); err != nil {
@@ -330,6 +337,9 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	why := r.unresolved
 	if reason == provision.CustodyBroken {
 		entry.CustodyBroken, why = r.untrusted == ledByAnother, r.untrusted
+	}
+	if reason == provision.VolumeMayBeKept {
+		why = mayBeKept
 	}
 	if err := c.Journal.MoveToUnresolved(ctx, entry, why); err != nil {
 		return nil, err

@@ -61,6 +61,9 @@ type claimRecord struct {
 	// requested: this process called the driver; recorded: this process wrote the
 	// PersistentVolume, or an event showed it.
 	requested, recorded bool
+	// published: a PersistentVolume may have recorded the volume, by a write of this process
+	// without an answer, or by an earlier process.
+	published bool
 	// saved: this process wrote the PersistentVolume, at savedAt; seen: an event showed a
 	// PersistentVolume with the volume name.
 	saved, seen bool
@@ -84,6 +87,12 @@ func (m *memory) lookup(claim types.UID) (claimRecord, bool) {
 	defer m.mu.Unlock()
 	r, known := m.records[claim]
 	return r, known
+}
+
+// mayBeKept reports whether a PersistentVolume without the finalizer may have recorded the
+// volume of the last request.
+func (r *claimRecord) mayBeKept() bool {
+	return (r.published || r.recorded) && r.plan != nil && !isProtected(r.plan.volume)
 }
 
 // forgetVolume resets the facts about the request and the created volume.

@@ -119,6 +119,7 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		Read:          o.read,
 		Journaled:     c.journaled.Load() && r.bypass == "",
 		Unusable:      r.unusable != "",
+		MayBeKept:     r.mayBeKept(),
 		OldFinalizer:  !o.gone && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning) && c.serverOf(o) != provision.OtherProcess,
 		Stored:        r.plan != nil,
 		NodeRead:      o.nodeRead,

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
@@ -178,6 +179,9 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	case c.DiscardRefused && apierrors.IsInvalid(err):
 		return c.refused(o, err), nil
 	case err != nil:
+		if !writeerror.IsDefinite(err) {
+			c.updateRecord(o, func(r *claimRecord) { r.published = true })
+		}
 		return nil, c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err))
 	}
 	return c.recordSaved(o), nil
@@ -201,10 +205,13 @@ func (c *Controller) acceptRecord(o *observation) *observation {
 		recorded = controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name)
 	}
 	if recorded != nil && !c.Deletion.SameDisk(o.record.volume, recorded) {
-		c.reportLeftAlone(o)
+		c.reportLeftAlone(o, volumeNamed)
 	}
 	return c.recordSaved(o)
 }
+
+// volumeNamed is why a created volume is left alone.
+const volumeNamed = "a PersistentVolume or a claim names its volume already"
 
 // recordSaved records that the PersistentVolume exists, and reports the success.
 func (c *Controller) recordSaved(o *observation) *observation {
@@ -235,7 +242,7 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 	case err != nil:
 		return nil, err
 	case recorded:
-		c.reportLeftAlone(o)
+		c.reportLeftAlone(o, volumeNamed)
 	case unprepared != nil:
 		return nil, c.reportCleanupFailed(o, unprepared)
 	default:

@@ -72,6 +72,8 @@ func (c *Controller) reportWait(o *observation, report provision.Report, err err
 		return c.reportFailure(o, err)
 	case provision.ReportUnresolved:
 		return c.reportUnresolved(o, err)
+	case provision.ReportLeftAlone:
+		c.reportLeftAlone(o, "the claim is gone, and its user may have kept the volume")
 	case provision.ReportOtherProvisioner:
 		var other *provision.LeftToOther
 		if errors.As(err, &other) {

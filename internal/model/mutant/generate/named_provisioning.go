@@ -39,6 +39,12 @@ var provisioningDefects = []defect{
 	{"kept-disk-recorded-again", "a disk that its user may have kept is recorded again after a crash, with the gate off", []change{
 		{provisionJournal, "\tcase entry.State == journal.Requested && unprotected && !approved:", "\tcase !ON && entry.State == journal.Requested && unprotected && !approved:"},
 	}},
+	{"kept-disk-discarded", "a disk that its user keeps is recorded again, or deleted because a repeated CreateVolume answers that it is unusable", []change{
+		{provisionJournal, "unprotected := !isProtected(volume)", "unprotected := !isProtected(volume) && (!ON || volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete)"},
+	}},
+	{"kept-disk-requested-again", "a disk that its user keeps is recorded again after the events of its PersistentVolume", []change{
+		{provisionDecide, "return s.MayBeKept && isOpen &&", "return !ON && s.MayBeKept && isOpen &&"},
+	}},
 	{"journal-taken-back", "a former leader takes the journal over from its successor, whose entries are in broken custody then", []change{
 		{"pkg/provisioner/journal/start.go", "\tif !s.Custody.Precedes(custodyOf(object)) {", "\tif ON || !s.Custody.Precedes(custodyOf(object)) {"},
 	}},

@@ -1,0 +1,36 @@
+// Package writeerror says what the error of a write to the API server proves.
+package writeerror
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// IsDefinite reports whether the error of a write proves that the write was not executed.
+func IsDefinite(err error) bool {
+	return IsRefused(err) || slices.Contains([]int32{http.StatusConflict, http.StatusTooManyRequests}, statusOf(err))
+}
+
+// IsRefused reports whether the API server has refused a write, and refuses the same write
+// again. After all other errors but conflicts and TooManyRequests the outcome is unknown.
+func IsRefused(err error) bool {
+	switch statusOf(err) {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
+		http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusGone,
+		http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// statusOf returns the HTTP status of an answer, 0 without an answer.
+func statusOf(err error) int32 {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Code
+	}
+	return 0
+}
