@@ -2,12 +2,14 @@ package journal_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
@@ -22,6 +24,55 @@ func after(act func()) func(string, *coordinationv1.Lease) error {
 			act()
 		}
 		return nil
+	}
+}
+
+// leasesOf returns the names of the Leases with an entry of the claim.
+func (s *server) leasesOf(claim types.UID) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for _, lease := range s.leases {
+		if _, has := lease.Annotations[journal.EntryPrefix+string(claim)]; has {
+			names = append(names, lease.Name)
+		}
+	}
+	return names
+}
+
+// While the removal of an entry is pending, a new entry of the claim goes to its Lease.
+func TestEntryIsWrittenToTheLeaseThatHasTheOldOne(t *testing.T) {
+	claim := newEntry(9).UID
+	for name, remove := range map[string]func(t *testing.T, api *server, store *Store){
+		"another Lease is written": func(t *testing.T, _ *server, store *Store) {
+			store.Remove(claim)
+			must(t, store.Write(t.Context(), newEntry(0)))
+		},
+		"removed during a write": func(t *testing.T, api *server, store *Store) {
+			api.setHooks(nil, after(func() { store.Remove(claim) }))
+			must(t, store.Write(t.Context(), largeEntry(8)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				api := newServer()
+				store := New(config(api, pod, 1))
+				run(t, store)
+				for number := range 10 {
+					must(t, store.Write(t.Context(), largeEntry(number)))
+				}
+				before := api.leasesOf(claim)
+				if slices.Equal(before, api.leasesOf(newEntry(0).UID)) {
+					t.Fatal("one Lease has all entries")
+				}
+				must(t, store.Write(t.Context(), newEntry(0))) // its Lease has space now
+				remove(t, api, store)
+				must(t, store.Write(t.Context(), newEntry(9)))
+				if now := api.leasesOf(claim); !slices.Equal(now, before) {
+					t.Errorf("the Leases with the entry are %v, want %v", now, before)
+				}
+			})
+		})
 	}
 }
 
