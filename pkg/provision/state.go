@@ -69,8 +69,7 @@ const (
 	Inherited
 	// InheritedDiscarding: the same, of a volume that was being discarded.
 	InheritedDiscarding
-	// Untrusted: an entry of an earlier process, and another program led since, or the
-	// PersistentVolume may have been removed since by a user who keeps the volume.
+	// Untrusted: an entry of an earlier process, and another program led since.
 	Untrusted
 	// UntrustedDiscarding: the same, of a volume that was being discarded.
 	UntrustedDiscarding

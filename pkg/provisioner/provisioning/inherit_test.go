@@ -19,25 +19,28 @@ func entryWith(policy v1.PersistentVolumeReclaimPolicy, state journal.State, fin
 	return journal.Entry{State: state, Volume: volume}
 }
 
-func TestEntryOfUnprotectedVolumeIsUntrusted(t *testing.T) {
+func TestWhatInheritedEntriesProve(t *testing.T) {
 	broken := entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested)
 	broken.CustodyBroken = true
 	approved := entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested)
 	approved.Unresolved = &journal.Unresolved{Finish: true}
 	for name, tc := range map[string]struct {
-		entry journal.Entry
-		want  string
+		entry     journal.Entry
+		want      provision.Entry
+		mayBeKept bool
 	}{
-		"policy Delete, no finalizer": {entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested), mayBeKept},
-		"policy Delete, finalizer":    {entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested, string(finalizer.External)), ""},
-		"policy Retain":               {entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested), mayBeKept},
-		"being discarded":             {entryWith(v1.PersistentVolumeReclaimDelete, journal.Discarding), ""},
-		"approved":                    {approved, ""},
-		"custody broken":              {broken, ledByAnother},
+		"policy Delete, no finalizer": {entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested), provision.Inherited, true},
+		"policy Delete, finalizer":    {entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested, string(finalizer.External)), provision.Inherited, false},
+		"policy Retain":               {entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested), provision.Inherited, true},
+		"being discarded":             {entryWith(v1.PersistentVolumeReclaimDelete, journal.Discarding), provision.InheritedDiscarding, false},
+		"approved":                    {approved, provision.Inherited, false},
+		"custody broken":              {broken, provision.Untrusted, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := untrusted(tc.entry); got != tc.want {
-				t.Errorf("untrusted = %q, want %q", got, tc.want)
+			var r claimRecord
+			r.inherit(tc.entry, &v1.PersistentVolumeClaim{}, &plan{volume: tc.entry.Volume}, false)
+			if r.entry != tc.want || r.mayBeKept() != tc.mayBeKept {
+				t.Errorf("%v, may be kept: %t; want %v, %t", r.entry, r.mayBeKept(), tc.want, tc.mayBeKept)
 			}
 		})
 	}

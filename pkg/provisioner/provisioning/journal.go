@@ -136,21 +136,6 @@ const (
 	mayBeKept    = "a user may have removed its PersistentVolume to keep the volume: with the policy Retain, or HonorPVReclaimPolicy off, no finalizer prevents that"
 )
 
-// untrusted returns why an inherited entry cannot be trusted, "" for a trusted entry. An
-// entry is trusted if no other program led since, and if the finalizer would have kept a
-// PersistentVolume.
-func untrusted(entry journal.Entry) string {
-	volume, approved := entry.Volume, entry.Unresolved != nil
-	unprotected := !isProtected(volume)
-	switch {
-	case entry.CustodyBroken:
-		return ledByAnother
-	case entry.State == journal.Requested && unprotected && !approved:
-		return mayBeKept
-	}
-	return ""
-}
-
 // isProtected reports whether the PersistentVolume of the volume has the finalizer: then it
 // remains until a provisioner has looked at it.
 func isProtected(volume *v1.PersistentVolume) bool {
@@ -166,8 +151,8 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 		r.resumed = r.resumed || entry.Unresolved != nil
 		return
 	}
-	r.entry, r.untrusted = provision.Inherited, untrusted(entry)
-	if r.untrusted != "" {
+	r.entry = provision.Inherited
+	if entry.CustodyBroken {
 		r.entry = provision.Untrusted
 	}
 	if entry.State == journal.Discarding {
@@ -180,7 +165,7 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	r.claim, r.plan, r.node, r.superseded = claim, planned, entry.Node, entry.Superseded
 	r.stored = r.plan
 	r.resumed = unresolved || entry.Unresolved != nil
-	r.published = entry.State == journal.Requested && entry.Unresolved == nil
+	r.published = entry.State == journal.Requested && entry.Unresolved == nil // an administrator has approved the others
 }
 
 // Approve resumes an unresolved entry after "exeunt journal finish". A restored secret has
@@ -336,7 +321,7 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	}
 	why := r.unresolved
 	if reason == provision.CustodyBroken {
-		entry.CustodyBroken, why = r.untrusted == ledByAnother, r.untrusted
+		entry.CustodyBroken, why = true, ledByAnother
 	}
 	if reason == provision.VolumeMayBeKept {
 		why = mayBeKept

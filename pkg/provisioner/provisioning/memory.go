@@ -36,8 +36,6 @@ type claimRecord struct {
 	entry      provision.Entry
 	stored     *plan
 	superseded []journal.Request
-	// untrusted is the reason why an inherited entry cannot be trusted, "" for a trusted entry.
-	untrusted string
 	// resumed: a Lease for unresolved entries still has the entry.
 	resumed bool
 	// bypass is the reason for calls without an entry, "" for calls with an entry.

@@ -34,15 +34,12 @@ var provisioningDefects = []defect{
 		{provisionDecide, "\tcase !s.Leading:\n\t\treturn Decision{Wait, LeaseEnding}\n\t}\n\treturn Decision{Create, reason}", "\tcase !ON && !s.Leading:\n\t\treturn Decision{Wait, LeaseEnding}\n\t}\n\treturn Decision{Create, reason}"},
 	}},
 	{"custody-ignored", "an entry is finished although another program led after it was written", []change{
-		{provisionJournal, "\tcase entry.CustodyBroken:", "\tcase !ON && entry.CustodyBroken:"},
+		{provisionJournal, "\tif entry.CustodyBroken {\n\t\tr.entry =", "\tif !ON && entry.CustodyBroken {\n\t\tr.entry ="},
 	}},
-	{"kept-disk-recorded-again", "a disk that its user may have kept is recorded again after a crash, with the gate off", []change{
-		{provisionJournal, "\tcase entry.State == journal.Requested && unprotected && !approved:", "\tcase !ON && entry.State == journal.Requested && unprotected && !approved:"},
+	{"kept-disk-recorded-again", "a disk that its user may have kept is recorded again after a crash, with the policy Retain or the gate off", []change{
+		{provisionJournal, "r.published = entry.State == journal.Requested &&", "r.published = !ON && entry.State == journal.Requested &&"},
 	}},
-	{"kept-disk-discarded", "a disk that its user keeps is recorded again, or deleted because a repeated CreateVolume answers that it is unusable", []change{
-		{provisionJournal, "unprotected := !isProtected(volume)", "unprotected := !isProtected(volume) && (!ON || volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete)"},
-	}},
-	{"kept-disk-requested-again", "a disk that its user keeps is recorded again after the events of its PersistentVolume", []change{
+	{"kept-disk-requested-again", "a disk that its user may have kept is recorded again, or deleted because a repeated CreateVolume calls it too small", []change{
 		{provisionDecide, "return s.MayBeKept && isOpen &&", "return !ON && s.MayBeKept && isOpen &&"},
 	}},
 	{"journal-taken-back", "a former leader takes the journal over from its successor, whose entries are in broken custody then", []change{
