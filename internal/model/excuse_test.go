@@ -55,6 +55,7 @@ func TestExcusesAreUpstreams(t *testing.T) {
 		t.Run(world.Name, func(t *testing.T) {
 			t.Parallel()
 			explore(t, Limits{States: 3_000_000, Needed: true}, []Config{world}, func(r Result) {
+				r.Violations = nil // the last line counts those of our programs
 				count(r)
 				if len(r.Unneeded) > 0 {
 					t.Errorf("%d states, complete: %v; upstream's programs alone do not: %v", r.States, r.Complete, r.Unneeded)
