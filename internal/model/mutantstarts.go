@@ -88,7 +88,7 @@ type restart struct {
 
 // is reports whether the state is such a moment.
 func (r restart) is(s *check.Snapshot) bool {
-	requested := func(e journal.Entry) bool { return e.State == journal.Requested }
+	requested := func(e journal.Entry) bool { return e.State == journal.Requested && e.Announced == (r.kept > 0) }
 	bound := func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound }
 	return slices.ContainsFunc(s.Entries, requested) && len(s.Claims) == r.claims && len(s.Disks) == r.disks && len(s.Volumes) == r.volumes &&
 		len(s.Kept) == r.kept && slices.ContainsFunc(s.Claims, bound) == r.bound

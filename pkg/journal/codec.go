@@ -27,6 +27,8 @@ const (
 	// reserve is added to MaxEncoded for entries with CustodyBroken or Unresolved set: every
 	// entry in a Lease must have space for these fields.
 	reserve = 2 << 10
+	// mark is added to MaxEncoded for entries with Announced set.
+	mark = 64
 	// maxDecoded is the greatest size of a decoded entry.
 	maxDecoded = 1 << 20
 )
@@ -121,6 +123,9 @@ func encode(e Entry) (string, error) {
 	}
 	packed, err := compress(text)
 	limit := MaxEncoded
+	if e.Announced {
+		limit += mark
+	}
 	if e.CustodyBroken || e.Unresolved != nil {
 		limit += reserve
 	}

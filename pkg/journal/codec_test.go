@@ -191,6 +191,19 @@ func TestLargestEntryCanBecomeUnresolved(t *testing.T) {
 	}
 }
 
+func TestLargestEntryCanBeAnnounced(t *testing.T) {
+	e := largest(t)
+	e.Announced = true
+	text := mustEncode(t, e)
+	if got, err := Decode(e.UID, text); err != nil || !got.Announced || got.TopologyCut {
+		t.Errorf("%d bytes, announced %t, topology cut %t, %v", len(text), got.Announced, got.TopologyCut, err)
+	}
+	e.CustodyBroken, e.Unresolved = true, &Unresolved{Reason: noise(4 << 10), Since: 1763805466}
+	if _, err := Decode(e.UID, mustEncode(t, e)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReasonIsCutBetweenCharacters(t *testing.T) {
 	e := newEntry(1)
 	e.Unresolved = &Unresolved{Reason: "x" + strings.Repeat("é", MaxReason), Since: 1}

@@ -84,7 +84,7 @@ func fuzzedEntry(dice *fuzzobj.Dice, node, handle string, size int64) Entry {
 	}
 	e := Entry{
 		UID: "uid", Namespace: claim.Namespace, Name: claim.Name, Node: node, State: fuzzobj.Pick(dice, Requested, Discarding, "melting"), Handle: handle,
-		Request: request(), Volume: volume, TopologyCut: dice.Below(2) == 1, CustodyBroken: dice.Below(2) == 1,
+		Request: request(), Volume: volume, TopologyCut: dice.Below(2) == 1, CustodyBroken: dice.Below(2) == 1, Announced: dice.Below(2) == 1,
 		Secret:     fuzzobj.Pick(dice, nil, &Secret{Namespace: node, Name: node, UID: claim.UID}),
 		Unresolved: fuzzobj.Pick(dice, nil, &Unresolved{Reason: "said twice", Since: size, Finish: dice.Below(2) == 1}),
 	}

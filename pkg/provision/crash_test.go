@@ -131,7 +131,7 @@ func (w world) afterAction() []world {
 		return []world{next.flushed(), next}
 	case MoveToUnresolved:
 		next.durable, next.entry, next.creation, next.unresolved = NoEntry, NoEntry, NotRequested, true
-	case Wait, ReadClaim, ReadBoth, ReadNode, Reschedule, RemoveOldFinalizer:
+	case Wait, ReadClaim, ReadBoth, ReadNode, Reschedule, RemoveOldFinalizer, Announce:
 	}
 	if w.entry == NoEntry && next.entry == NoEntry {
 		next = next.flushed()

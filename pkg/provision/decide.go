@@ -97,8 +97,11 @@ func decideOldFinalizer(s State) Decision {
 // decideCreated has a created volume recorded, or deleted if no claim can use it. The
 // volume of a claim that is gone is recorded as well, and then reclaimed by its policy.
 func decideCreated(s State) Decision {
+	isUsed := s.Record == storage.RecordAbsent && !s.Unusable && (s.Want == Wanted || s.Want == Unwanted)
 	switch {
-	case s.Record == storage.RecordAbsent && !s.Unusable && (s.Want == Wanted || s.Want == Unwanted):
+	case isUsed && s.Journaled && s.Unannounced:
+		return Decision{Announce, VolumeWanted}
+	case isUsed:
 		return Decision{Save, VolumeWanted}
 	case s.Record == storage.RecordConflict && s.Read != BothRead:
 		return Decision{ReadBoth, NameInUse}

@@ -57,6 +57,10 @@ var decideCases = map[string]struct {
 	"name conflict is confirmed before the discarding entry": {State{Journaled: true, Want: Wanted, Creation: Created, Record: storage.RecordConflict, Entry: Durable}, Decision{ReadBoth, NameInUse}},
 	"volume that may be kept needs live reads":               {State{Journaled: true, Want: Wanted, Creation: Created, MayBeKept: true, Entry: Durable}, Decision{ReadBoth, VolumeMayBeKept}},
 	"request whose volume may be kept needs live reads":      {State{Journaled: true, Want: Wanted, Creation: Requested, MayBeKept: true, Entry: Durable}, Decision{ReadBoth, VolumeMayBeKept}},
+	"volume without the finalizer is announced":              {State{Journaled: true, Want: Wanted, Creation: Created, Unannounced: true, Entry: Durable}, Decision{Announce, VolumeWanted}},
+	"the same for a claim that is gone":                      {State{Journaled: true, Want: Unwanted, Creation: Created, Unannounced: true, Entry: Durable}, Decision{Announce, VolumeWanted}},
+	"without a journal nothing is announced":                 {State{Want: Wanted, Creation: Created, Unannounced: true, Entry: Durable}, Decision{Save, VolumeWanted}},
+	"unusable volume is not announced":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Unannounced: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
 	"volume that its claim never used is recorded":           {State{Journaled: true, Want: Wanted, Creation: Created, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{Save, VolumeWanted}},
 	"unusable volume that its claim never used is discarded": {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{WriteDiscarding, VolumeUnused}},
 	"volume that may be kept is left alone":                  {State{Journaled: true, Want: Unwanted, Creation: Created, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{MoveToUnresolved, VolumeMayBeKept}},
@@ -114,12 +118,12 @@ func TestDecide(t *testing.T) {
 // claimStates yields every state.
 func claimStates() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 1024 {
+		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 2048 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
 			s := State{
 				Want: Want(take(5)), Record: storage.Record(take(3)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
 				Journaled: take(2) == 1, Unusable: take(2) == 1, MayBeKept: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
-				LongRequested: take(2) == 1, Stored: take(2) == 1, NodeRead: take(2) == 1,
+				LongRequested: take(2) == 1, Stored: take(2) == 1, NodeRead: take(2) == 1, Unannounced: take(2) == 1,
 			}
 			if !yield(s) {
 				return
@@ -157,14 +161,17 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return d.Action == Discard && s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry)
 	},
 	"only usable volumes without name conflict are recorded": func(s State, d Decision) bool {
-		return d.Action == Save && (s.Creation != Created || s.Unusable || s.Record != storage.RecordAbsent)
+		return (d.Action == Save || d.Action == Announce) && (s.Creation != Created || s.Unusable || s.Record != storage.RecordAbsent)
 	},
 	"open requests keep their entry": func(s State, d Decision) bool {
 		proven := s.Record == storage.RecordPresent || s.Want == BoundOrLost || s.Creation == Failed || s.Creation == NotRequested && s.Want != Wanted
 		return d.Action == RemoveEntry && (s.Entry == NoEntry || !proven)
 	},
+	"volumes without the finalizer are announced before they are recorded": func(s State, d Decision) bool {
+		return d.Action == Save && s.Journaled && s.Unannounced || d.Action == Announce && (!s.Journaled || !s.Unannounced)
+	},
 	"volumes that a user may keep are left alone": func(s State, d Decision) bool {
-		touched := d.Action == Discard || d.Action == WriteDiscarding || d.Action == Save || d.Action == Create && s.Creation == Requested
+		touched := d.Action == Discard || d.Action == WriteDiscarding || d.Action == Announce || d.Action == Save || d.Action == Create && s.Creation == Requested
 		return touched && s.MayBeKept && (s.Want == Unwanted || s.Read != BothRead)
 	},
 	"only untrusted, overdue and perhaps kept entries become unresolved": func(s State, d Decision) bool {

@@ -16,8 +16,8 @@
 //	              keeps the old request
 //	FailedOnce    UseStored, Create                UseStored, Create          UseStored, Create
 //	Failed        RemoveEntry, as NotRequested     RemoveEntry                RemoveEntry, Reschedule
-//	Created       Save, RemoveEntry                Save, RemoveEntry          WriteDiscarding, ReadBoth,
-//	                                                                          Discard, RemoveEntry
+//	Created       Announce, Save, RemoveEntry      Announce, Save,            WriteDiscarding, ReadBoth,
+//	                                               RemoveEntry                Discard, RemoveEntry
 //
 // Two cases precede the table: a recorded volume, and a claim that is Bound or Lost and
 // names the volume. Their entry is removed, and CreateVolume is never called. A created
@@ -42,7 +42,9 @@
 //  3. DeleteVolume follows from one case only, after an entry Discarding and live
 //     reads; never from an untrusted entry.
 //  4. CreateVolume is never called for a claim that is Bound or Lost.
-//  5. A volume that its user keeps is never recorded again.
+//  5. A volume that its user keeps is never recorded again. No finalizer keeps the
+//     PersistentVolume of a volume with the policy Retain, so the entry announces it
+//     before it is created; the volume of an announced entry without a claim is left alone.
 //
 // What is known of the volume after an error, by code:
 //

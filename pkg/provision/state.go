@@ -127,6 +127,9 @@ type State struct {
 	// MayBeKept: a PersistentVolume may have recorded the volume, and nothing would have prevented
 	// that its user removed the object to keep the volume, which may hold data.
 	MayBeKept bool
+	// Unannounced: the PersistentVolume of the created volume has no finalizer to keep it until a
+	// provisioner has seen it, and the entry does not say so yet.
+	Unannounced bool
 	// OldFinalizer: the claim carries the finalizer of an earlier version.
 	OldFinalizer bool
 	// LongRequested: the request has been open for so long that the one of a claim that wants
@@ -166,6 +169,8 @@ const (
 	WriteEntry
 	// WriteDiscarding makes the entry Discarding durable.
 	WriteDiscarding
+	// Announce makes durable in the entry that a PersistentVolume without the finalizer may exist.
+	Announce
 	// Create calls CreateVolume.
 	Create
 	// Save creates the PersistentVolume.
@@ -186,7 +191,7 @@ const (
 
 // String returns the name of the value.
 func (a Action) String() string {
-	return enum.Name(a, "Wait", "Prepare", "UseStored", "ReadClaim", "ReadBoth", "ReadNode", "Adopt", "WriteEntry", "WriteDiscarding", "Create", "Save", "AcceptRecord", "Discard",
+	return enum.Name(a, "Wait", "Prepare", "UseStored", "ReadClaim", "ReadBoth", "ReadNode", "Adopt", "WriteEntry", "WriteDiscarding", "Announce", "Create", "Save", "AcceptRecord", "Discard",
 		"RemoveEntry", "MoveToUnresolved", "RemoveOldFinalizer", "Reschedule")
 }
 

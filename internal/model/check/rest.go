@@ -218,11 +218,11 @@ func (r *rest) boundTo(claim *v1.PersistentVolumeClaim) {
 	r.report.add(NotBound, nameOfClaim(claim), "is Bound to volume %s, which does not exist", claim.Spec.VolumeName)
 }
 
-// entry checks one journal entry. It may be left to an administrator if its user may have kept the
-// volume: its claim is gone, and no finalizer would have kept its PersistentVolume.
+// entry checks one journal entry. It may be left to an administrator if its claim is gone, and its
+// user may have kept the volume.
 func (r *rest) entry(entry *journal.Entry) {
 	isClaim := func(claim *v1.PersistentVolumeClaim) bool { return claim.UID == entry.UID }
-	mayBeKept := !finalizer.Has(entry.Volume.Finalizers, finalizer.External) && !slices.ContainsFunc(r.Claims, isClaim)
+	mayBeKept := entry.Announced && !slices.ContainsFunc(r.Claims, isClaim)
 	if entry.Unresolved == nil || !r.wanted.Unresolved && !entry.CustodyBroken && !mayBeKept {
 		r.report.add(EntryLeft, "journal entry of claim "+entry.Namespace+"/"+entry.Name, "for volume %s is left", entry.VolumeName())
 	}

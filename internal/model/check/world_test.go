@@ -161,7 +161,7 @@ func discarding(e *journal.Entry)    { e.State, e.Handle = journal.Discarding, h
 func custodyBroken(e *journal.Entry) { e.CustodyBroken = true }
 func unresolved(e *journal.Entry)    { e.Unresolved = &journal.Unresolved{Reason: "secret is gone"} }
 
-func protected(e *journal.Entry) { e.Volume.Finalizers = []string{string(finalizer.External)} }
+func announced(e *journal.Entry) { e.Announced = true }
 
 func calling(awaited bool) edit {
 	return func(s *Snapshot) { s.Calls = []Call{{Kind: CreateVolume, Name: name, Awaited: awaited}} }

@@ -2,15 +2,12 @@ package provisioning
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/provision"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -50,15 +47,6 @@ func (c *Controller) reportSuccess(o *observation) {
 func (c *Controller) reportFailure(o *observation, err error) error {
 	c.Reporter.ReportFailure(o.claim, controller.WarningEvent(provisioningFailed, err.Error()))
 	return err
-}
-
-// reportUnwritten reports that a call waits for its journal entry. The end of this process's
-// leadership is not reported.
-func (c *Controller) reportUnwritten(ctx context.Context, o *observation, s provision.State, err error) error {
-	if ctx.Err() != nil || errors.Is(err, store.ErrLost) || s.Want != provision.Wanted {
-		return err
-	}
-	return c.reportFailure(o, fmt.Errorf("the driver is not called without a journal entry: %w", err))
 }
 
 // reportUnresolved reports that the driver has not answered a call for an unwanted volume.

@@ -62,6 +62,8 @@ func (c *Controller) executeOnJournal(ctx context.Context, o *observation, s pro
 		return c.writeEntry(ctx, o, s)
 	case provision.WriteDiscarding:
 		return c.writeDiscarding(ctx, o)
+	case provision.Announce:
+		return c.announce(ctx, o, s)
 	case provision.RemoveEntry:
 		return c.removeEntry(ctx, o, s, decision.Reason)
 	case provision.MoveToUnresolved:

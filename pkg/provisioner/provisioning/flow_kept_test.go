@@ -2,9 +2,12 @@ package provisioning
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,6 +79,55 @@ func TestVolumeThatMayBeKeptIsLeftAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// forbidAnnouncement fails the first write of the journal after the driver has the volume.
+func (f *flow) forbidAnnouncement() {
+	var spent atomic.Bool
+	f.react("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return len(f.mock.Volumes()) > 0 && !spent.Swap(true), nil, apierrors.NewForbidden(v1.Resource("leases"), "journal", errors.New("scripted"))
+	})
+}
+
+// The process ends before it creates the PersistentVolume, so nobody can have used the volume.
+func TestUnansweredRequestWithoutFinalizerIsFinished(t *testing.T) {
+	for name, unprotect := range unprotected {
+		for moment, fail := range map[string]func(*flow){
+			"the answer of the driver is lost": func(f *flow) { f.injectFault(codes.DeadlineExceeded, true, 1) },
+			"the entry cannot be written":      (*flow).forbidAnnouncement,
+		} {
+			t.Run(name+", "+moment, func(t *testing.T) {
+				f := newFlow(t)
+				unprotect(f)
+				fail(f)
+				f.reconcile(true)
+				f.expect(1, 0, 1, 1)
+				f.deleteClaim()
+				f.terms++
+				f.restart()
+				f.reconcileDeleted(false)
+				f.expect(1, 1, 2, 0)
+			})
+		}
+	}
+}
+
+// Without the right to write Leases the volume is recorded without its entry.
+func TestAnnouncementIsGivenUpWithoutPermission(t *testing.T) {
+	f := newFlow(t)
+	f.keep()
+	f.forbidAnnouncement()
+	f.react("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &authorizationv1.SelfSubjectAccessReview{}, nil
+	})
+	f.store.ForbiddenFor = 0
+	f.reconcile(true)
+	f.expect(1, 0, 1, 1)
+	if events := f.takeEvents(); !strings.Contains(events, "the volume is not recorded before its journal entry says so") {
+		t.Errorf("the events are %s", events)
+	}
+	f.reconcile(false)
+	f.expect(1, 1, 1, 0)
 }
 
 // A write that the API server refuses is not executed, and an administrator's approval counts.

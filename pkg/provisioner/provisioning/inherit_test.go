@@ -7,34 +7,33 @@ import (
 	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// entryWith returns an entry of an earlier process with the reclaim policy and finalizers.
-func entryWith(policy v1.PersistentVolumeReclaimPolicy, state journal.State, finalizers ...string) journal.Entry {
+// entryWith returns an entry of an earlier process with the reclaim policy.
+func entryWith(policy v1.PersistentVolumeReclaimPolicy, state journal.State) journal.Entry {
 	volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: policy}}
-	volume.Finalizers = finalizers
 	return journal.Entry{State: state, Volume: volume}
 }
 
 func TestWhatInheritedEntriesProve(t *testing.T) {
-	broken := entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested)
+	announced := entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested)
+	announced.Announced = true
+	broken := announced
 	broken.CustodyBroken = true
-	approved := entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested)
+	approved := announced
 	approved.Unresolved = &journal.Unresolved{Finish: true}
 	for name, tc := range map[string]struct {
 		entry     journal.Entry
 		want      provision.Entry
 		mayBeKept bool
 	}{
-		"policy Delete, no finalizer": {entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested), provision.Inherited, true},
-		"policy Delete, finalizer":    {entryWith(v1.PersistentVolumeReclaimDelete, journal.Requested, string(finalizer.External)), provision.Inherited, false},
-		"policy Retain":               {entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested), provision.Inherited, true},
-		"being discarded":             {entryWith(v1.PersistentVolumeReclaimDelete, journal.Discarding), provision.InheritedDiscarding, false},
-		"approved":                    {approved, provision.Inherited, false},
-		"custody broken":              {broken, provision.Untrusted, true},
+		"requested":       {entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested), provision.Inherited, false},
+		"announced":       {announced, provision.Inherited, true},
+		"being discarded": {entryWith(v1.PersistentVolumeReclaimDelete, journal.Discarding), provision.InheritedDiscarding, false},
+		"approved":        {approved, provision.Inherited, false},
+		"custody broken":  {broken, provision.Untrusted, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r claimRecord

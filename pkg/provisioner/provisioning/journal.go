@@ -165,7 +165,8 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	r.claim, r.plan, r.node, r.superseded = claim, planned, entry.Node, entry.Superseded
 	r.stored = r.plan
 	r.resumed = unresolved || entry.Unresolved != nil
-	r.published = entry.State == journal.Requested && entry.Unresolved == nil // an administrator has approved the others
+	r.published = entry.Announced && entry.Unresolved == nil // an administrator has approved the others
+	r.announced = r.published
 }
 
 // Approve resumes an unresolved entry after "exeunt journal finish". A restored secret has
@@ -197,7 +198,7 @@ func claimFrom(entry journal.Entry) *v1.PersistentVolumeClaim {
 func (c *Controller) entryFor(o *observation, r claimRecord, p *plan) journal.Entry {
 	entry := journal.Entry{
 		UID: o.claim.UID, Namespace: o.claim.Namespace, Name: o.claim.Name, Node: p.selected,
-		Superseded: r.superseded, Volume: p.volume,
+		Superseded: r.superseded, Announced: r.announced, Volume: p.volume,
 	}
 	entry.Request, entry.Secret = p.request.Stored()
 	if r.creation != provision.Created && r.stored != nil && !p.equals(r.stored) {
@@ -255,10 +256,7 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 				r.entry = provision.Outdated
 			}
 		})
-		if c.Journal.Forbidden(ctx, err) {
-			c.journaled.Store(false)
-		}
-		return nil, c.reportUnwritten(ctx, o, s, err)
+		return nil, c.notWritten(ctx, o, s, fmt.Errorf("the driver is not called without a journal entry: %w", err))
 	}
 	c.updateRecord(o, func(r *claimRecord) {
 		r.entry, r.stored, r.superseded, r.claim = provision.Durable, o.plan.withoutCredentials(), entry.Superseded, o.claim
@@ -267,6 +265,32 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 		}
 	})
 	return o, nil
+}
+
+// notWritten reports that a step waits for its journal entry. A lasting lack of permission ends
+// the journal. The end of this process's leadership is not reported.
+func (c *Controller) notWritten(ctx context.Context, o *observation, s provision.State, err error) error {
+	if c.Journal.Forbidden(ctx, err) {
+		c.journaled.Store(false)
+	}
+	if ctx.Err() != nil || errors.Is(err, store.ErrLost) || s.Want != provision.Wanted {
+		return err
+	}
+	return c.reportFailure(o, err)
+}
+
+// announce writes into the entry that a PersistentVolume without the finalizer may exist.
+func (c *Controller) announce(ctx context.Context, o *observation, s provision.State) (*observation, error) {
+	r := o.record
+	r.announced = true
+	entry := c.entryFor(o, r, r.plan)
+	if err := c.Journal.Write(ctx, entry); err != nil {
+		return nil, c.notWritten(ctx, o, s, fmt.Errorf("the volume is not recorded before its journal entry says so: %w", err))
+	}
+	c.updateRecord(o, func(r *claimRecord) {
+		r.entry, r.stored, r.superseded, r.announced = provision.Durable, r.plan, entry.Superseded, true
+	})
+	return o.next(o.claim), nil
 }
 
 // writeDiscarding writes the state Discarding and the volume handle into the entry.

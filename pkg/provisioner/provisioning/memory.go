@@ -59,9 +59,9 @@ type claimRecord struct {
 	// requested: this process called the driver; recorded: this process wrote the
 	// PersistentVolume, or an event showed it.
 	requested, recorded bool
-	// published: a PersistentVolume may have recorded the volume, by a write of this process
-	// without an answer, or by an earlier process.
-	published bool
+	// announced: the entry says that a PersistentVolume without the finalizer may exist.
+	// published: it may, by a write of this process without an answer, or of an earlier process.
+	announced, published bool
 	// saved: this process wrote the PersistentVolume, at savedAt; seen: an event showed a
 	// PersistentVolume with the volume name.
 	saved, seen bool
@@ -90,7 +90,7 @@ func (m *memory) lookup(claim types.UID) (claimRecord, bool) {
 // mayBeKept reports whether a PersistentVolume without the finalizer may have recorded the
 // volume of the last request.
 func (r *claimRecord) mayBeKept() bool {
-	return (r.published || r.recorded) && r.plan != nil && !isProtected(r.plan.volume)
+	return r.published || r.recorded && r.plan != nil && !isProtected(r.plan.volume)
 }
 
 // forgetVolume resets the facts about the request and the created volume.
@@ -103,6 +103,7 @@ func (r *claimRecord) forgetVolume() {
 // forgetEntry resets the facts about the journal entry.
 func (r *claimRecord) forgetEntry() {
 	r.entry, r.stored, r.superseded, r.resumed = provision.NoEntry, nil, nil, false
+	r.announced = false
 }
 
 // update changes the record of the claim.

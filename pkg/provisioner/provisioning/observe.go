@@ -120,6 +120,7 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		Journaled:     c.journaled.Load() && r.bypass == "",
 		Unusable:      r.unusable != "",
 		MayBeKept:     r.mayBeKept(),
+		Unannounced:   r.volume != nil && !r.announced && !isProtected(r.volume),
 		OldFinalizer:  !o.gone && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning) && c.serverOf(o) != provision.OtherProcess,
 		Stored:        r.plan != nil,
 		NodeRead:      o.nodeRead,

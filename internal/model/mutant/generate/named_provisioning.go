@@ -3,7 +3,7 @@ package main
 var provisioningDefects = []defect{
 	{"discard-after-restart", "the disk of a bound claim whose volume object vanished is deleted after a restart", []change{
 		{provisionObserve, "\tcase !o.gone && isBoundOrLost(o.claim, o.name):", "\tcase !ON && !o.gone && isBoundOrLost(o.claim, o.name):"},
-		{provisionDecide, "(s.Want == Wanted || s.Want == Unwanted):", "(s.Want == Wanted || !ON && s.Want == Unwanted):"},
+		{provisionDecide, "!s.Unusable && (s.Want == Wanted || s.Want == Unwanted)\n", "!s.Unusable && (s.Want == Wanted || !ON && s.Want == Unwanted)\n"},
 		{provisionVolume, "\treturn anyClaim(", "\tif ON { return false, nil }; return anyClaim("},
 	}},
 	{"second-volume-for-bound-claim", "a bound claim whose volume object vanished gets a new, empty volume", []change{
@@ -37,10 +37,13 @@ var provisioningDefects = []defect{
 		{provisionJournal, "\tif entry.CustodyBroken {\n\t\tr.entry =", "\tif !ON && entry.CustodyBroken {\n\t\tr.entry ="},
 	}},
 	{"kept-disk-recorded-again", "a disk that its user may have kept is recorded again after a crash, with the policy Retain or the gate off", []change{
-		{provisionJournal, "r.published = entry.State == journal.Requested &&", "r.published = !ON && entry.State == journal.Requested &&"},
+		{provisionJournal, "r.published = entry.Announced &&", "r.published = !ON && entry.Announced &&"},
 	}},
 	{"kept-disk-requested-again", "a disk that its user may have kept is recorded again, or deleted because a repeated CreateVolume calls it too small", []change{
 		{provisionDecide, "return s.MayBeKept && isOpen &&", "return !ON && s.MayBeKept && isOpen &&"},
+	}},
+	{"record-not-announced", "the object of a volume that its user may keep is created before the journal entry says so", []change{
+		{provisionDecide, "\tcase isUsed && s.Journaled &&", "\tcase !ON && isUsed && s.Journaled &&"},
 	}},
 	{"journal-taken-back", "a former leader takes the journal over from its successor, whose entries are in broken custody then", []change{
 		{"pkg/provisioner/journal/start.go", "\tif !s.Custody.Precedes(custodyOf(object)) {", "\tif ON || !s.Custody.Precedes(custodyOf(object)) {"},
