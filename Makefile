@@ -85,6 +85,20 @@ upstream-provisioner:
 	@cd test/upstream/csi-provisioner && \
 		$(GO_BUILD) -ldflags '-s -w -X main.version=$(SIDECAR_VERSION)' -o $(BIN)/upstream/csi-provisioner $(SIDECAR)/cmd/csi-provisioner
 
+# The version before the journal: its provisioner put a finalizer on claims. It is built from the
+# history of this repository, once per folder.
+LAST_VERSION := 3f387a87892a1514166cbd964aadf73eac2a3bf6
+.PHONY: last-version
+last-version: $(BIN)/last/$(LAST_VERSION) ## Build the last version of our controllers, to upgrade from
+
+$(BIN)/last/$(LAST_VERSION):
+	@echo "building the last version, $(LAST_VERSION) (the first time about a minute)"
+	@git cat-file -e $(LAST_VERSION) 2>/dev/null || { echo 'the history lacks commit $(LAST_VERSION), the last version: run `git fetch --unshallow` first'; exit 1; }
+	@rm -rf $(BIN)/last && mkdir -p $(BIN)/last/source
+	@git archive $(LAST_VERSION) | tar -x -C $(BIN)/last/source
+	@cd $(BIN)/last/source && $(GO_BUILD) -tags grpcnotrace -ldflags '-s -w' -o $(BIN)/last/ ./cmd/pv-controller ./cmd/provisioner
+	@rm -rf $(BIN)/last/source && touch $@
+
 .PHONY: demo
 demo: build ## Build, then show the product at work on a real API server
 	@$(BIN)/exeunt demo
@@ -170,7 +184,7 @@ promtool:
 	@cd tools/promtool && $(GO_BUILD) -tags remove_all_sd -o $(BIN)/tools/promtool github.com/prometheus/prometheus/cmd/promtool
 
 .PHONY: e2e
-e2e: build build-upstream controlplanes ## Run the end-to-end tests against a real API server
+e2e: build build-upstream controlplanes last-version ## Run the end-to-end tests against a real API server
 	@echo "running the end-to-end tests"
 	@rm -f $(BIN)/differential.md $(BIN)/library.md
 	@EXEUNT_BIN=$(BIN) EXEUNT_KUBE_VERSIONS='$(OLDER_KUBES) 1.36' EXEUNT_TABLE=$(BIN)/differential.md EXEUNT_LIBRARY_TABLE=$(BIN)/library.md go test -p 2 ./test/integration ./test/e2e/... -count=1 -timeout 60m

@@ -23,6 +23,11 @@ type Binaries struct {
 // Path returns the absolute path of the program called name.
 func (b Binaries) Path(name string) (string, error) { return b.find("", name, "make build") }
 
+// lastPath returns the absolute path of the program of the last version.
+func (b Binaries) lastPath(name string) (string, error) {
+	return b.find("last", name, "make last-version")
+}
+
 // UpstreamPath returns the absolute path of upstream's program called name.
 func (b Binaries) UpstreamPath(name string) (string, error) {
 	return b.find("upstream", name, "make build-upstream")

@@ -14,6 +14,8 @@ type Controller struct {
 	// Name is the name of the log, which differs between replicas. Empty means the name of
 	// the program.
 	Name string
+	// Last starts the program of the last version, for upgrades.
+	Last bool
 	// HonorReclaimPolicy is the feature gate HonorPVReclaimPolicy.
 	HonorReclaimPolicy bool
 	// Kubeconfig of the controller. Empty means its service account.
@@ -42,7 +44,11 @@ func (c *ControlPlane) StartProvisioner(ctx context.Context, driver *Driver, con
 // startController starts program with args, the common flags of controllers and the flags
 // of the caller.
 func (c *ControlPlane) startController(ctx context.Context, program string, account Identity, controller Controller, args []string) (*Process, error) {
-	path, err := c.config.Binaries.Path(program)
+	find := c.config.Binaries.Path
+	if controller.Last {
+		find = c.config.Binaries.lastPath
+	}
+	path, err := find(program)
 	if err != nil {
 		return nil, err
 	}
