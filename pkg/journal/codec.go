@@ -180,7 +180,7 @@ func decompress(text string) ([]byte, error) {
 	switch {
 	case !is:
 		return nil, errors.New("unknown format")
-	case len(text) > MaxEncoded+reserve:
+	case len(text) > MaxEncoded+mark+reserve:
 		return nil, ErrTooLarge
 	}
 	binary, err := base64.RawStdEncoding.DecodeString(packed)

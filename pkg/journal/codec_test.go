@@ -204,6 +204,24 @@ func TestLargestEntryCanBeAnnounced(t *testing.T) {
 	}
 }
 
+// An entry that is encoded must be readable for the next leader.
+func TestEveryEncodedEntryIsDecoded(t *testing.T) {
+	e := newEntry(1)
+	e.Announced, e.CustodyBroken = true, true
+	for length := 2 * MaxEncoded; length > 0; length -= 16 {
+		e.Request.Parameters["x"] = noise(length)
+		text, err := Encode(e)
+		if errors.Is(err, ErrTooLarge) {
+			continue
+		}
+		if _, failed := Decode(e.UID, text); err != nil || failed != nil {
+			t.Errorf("entry of %d bytes: %v, %v", len(text), err, failed)
+		}
+		return
+	}
+	t.Fatal("no entry fits")
+}
+
 func TestReasonIsCutBetweenCharacters(t *testing.T) {
 	e := newEntry(1)
 	e.Unresolved = &Unresolved{Reason: "x" + strings.Repeat("é", MaxReason), Since: 1}
