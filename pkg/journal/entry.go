@@ -104,6 +104,15 @@ func (r Request) VolumeName() string {
 	return r.GetName()
 }
 
+// IsShortened reports whether the request has only the name of the volume, as in an entry of a
+// volume that is being discarded and whose whole request is too large. It cannot be repeated.
+func (r Request) IsShortened() bool {
+	if r.Payload != nil {
+		return len(r.Payload.Data) == 0
+	}
+	return len(r.GetVolumeCapabilities()) == 0
+}
+
 // MarshalJSON returns the payload, or the CreateVolumeRequest in the JSON form of protocol
 // buffers. A request with secrets is refused.
 func (r Request) MarshalJSON() ([]byte, error) {

@@ -145,7 +145,9 @@ func isProtected(volume *v1.PersistentVolume) bool {
 // discardedBefore is the reason why an inherited volume is unusable.
 const discardedBefore = "an earlier process was discarding the volume when it ended"
 
-// inherit records an inherited entry, unless this process has newer facts.
+// inherit records an inherited entry, unless this process has newer facts. An approved entry is
+// finished by its request, even if the volume was being discarded: another program may have recorded
+// the volume, and its user may have kept it.
 func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, planned *plan, unresolved bool) {
 	if r.entry != provision.NoEntry || r.creation != provision.NotRequested {
 		r.resumed = r.resumed || entry.Unresolved != nil
@@ -155,7 +157,7 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	if entry.CustodyBroken {
 		r.entry = provision.Untrusted
 	}
-	if entry.State == journal.Discarding {
+	if entry.State == journal.Discarding && (entry.Unresolved == nil || entry.Request.IsShortened()) {
 		r.entry += provision.InheritedDiscarding - provision.Inherited
 		if r.volume, r.handle, r.shown = entry.Volume, entry.Handle, entry.Handle; entry.Secret != nil {
 			r.shown = "of " + entry.VolumeName() // the handle may contain the secret

@@ -1,0 +1,62 @@
+package provisioning
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+// unresolvedDiscard returns the entry of a volume that was being discarded, after another program
+// has led and the claim is gone.
+func (f *flow) unresolvedDiscard() journal.Entry {
+	f.Helper()
+	f.failNext("create", "persistentvolumes", false)
+	f.reconcile(true)
+	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
+	f.must(f.mock.Inject(csimock.Fault{Method: "DeleteVolume", Code: codes.Internal, Times: 1}))
+	f.reconcile(true)
+	f.deleteClaim()
+	f.terms += 2
+	f.restart()
+	f.reconcileDeleted(false)
+	entry := f.entries(journal.KindUnresolved)[0]
+	if entry.State != journal.Discarding {
+		f.Fatalf("unresolved entry: %+v", entry)
+	}
+	return entry
+}
+
+// The other program may have recorded the volume, and its user may have kept it.
+func TestApprovedDiscardIsRequestedAgain(t *testing.T) {
+	f := newFlow(t)
+	f.keep()
+	entry := f.unresolvedDiscard()
+	entry.Unresolved.Finish = true
+	f.Approve(t.Context(), entry)
+	f.reconcileDeleted(false)
+	f.expect(1, 1, 2, 0)
+	volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
+	f.must(err)
+	if volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimRetain || volume.Spec.CSI.VolumeHandle != entry.Handle {
+		t.Errorf("recorded volume: %+v", volume.Spec)
+	}
+	if left := f.entries(journal.KindUnresolved); len(left) != 0 {
+		t.Errorf("unresolved entries: %+v", left)
+	}
+}
+
+// A request of which only the name is left cannot be repeated.
+func TestApprovedDiscardWithoutRequestIsDiscarded(t *testing.T) {
+	f := newFlow(t)
+	entry := f.Backend.Shorten(f.unresolvedDiscard())
+	entry.Unresolved.Finish = true
+	f.Approve(t.Context(), entry)
+	f.reconcileDeleted(false)
+	f.expect(0, 0, 1, 0)
+}
