@@ -12,15 +12,21 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// unresolvedDiscard returns the entry of a volume that was being discarded, after another program
-// has led and the claim is gone.
-func (f *flow) unresolvedDiscard() journal.Entry {
+// failDiscard leaves the volume of an open write of the PersistentVolume to be discarded.
+func (f *flow) failDiscard() {
 	f.Helper()
 	f.failNext("create", "persistentvolumes", false)
 	f.reconcile(true)
 	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
 	f.must(f.mock.Inject(csimock.Fault{Method: "DeleteVolume", Code: codes.Internal, Times: 1}))
 	f.reconcile(true)
+}
+
+// unresolvedDiscard returns the entry of a volume that was being discarded, after another program
+// has led and the claim is gone.
+func (f *flow) unresolvedDiscard() journal.Entry {
+	f.Helper()
+	f.failDiscard()
 	f.deleteClaim()
 	f.terms += 2
 	f.restart()
@@ -59,4 +65,29 @@ func TestApprovedDiscardWithoutRequestIsDiscarded(t *testing.T) {
 	f.Approve(t.Context(), entry)
 	f.reconcileDeleted(false)
 	f.expect(0, 0, 1, 0)
+}
+
+// "exeunt journal drop" names the handle to look for.
+func TestUnresolvedDiscardKeepsItsHandle(t *testing.T) {
+	for name, end := range map[string]func(*flow){
+		"in the same process": func(*flow) {},
+		"after a restart": func(f *flow) {
+			f.terms++
+			f.restart()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t)
+			f.keep()
+			f.failDiscard()
+			f.deleteClaim()
+			end(f)
+			f.reconcileDeleted(false)
+			f.expect(1, 0, 1, 0)
+			unresolved := f.entries(journal.KindUnresolved)
+			if len(unresolved) != 1 || unresolved[0].Handle != f.mock.Volumes()[0].ID {
+				t.Errorf("unresolved entries: %+v", unresolved)
+			}
+		})
+	}
 }

@@ -342,8 +342,8 @@ func (c *Controller) removeEntry(ctx context.Context, o *observation, s provisio
 func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
 	entry := c.entryFor(o, r, cmp.Or(r.stored, r.plan))
-	if s.Entry == provision.UntrustedDiscarding {
-		entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
+	if s.Entry == provision.UntrustedDiscarding || s.Entry == provision.Discarding {
+		entry.State, entry.Handle = journal.Discarding, r.handle
 	}
 	why := r.unresolved
 	if reason == provision.CustodyBroken {
