@@ -39,8 +39,10 @@ type State struct {
 // Decide returns the next step for one volume. It is total and pure.
 func Decide(s State) Decision {
 	decision := decide(s)
-	// A change of the policy to Retain, or of the claim, saves what the pod has not removed yet.
-	unneeded := s.Recycler.isFinished() || s.Recycler == RecyclerOutdated || s.Recycler == RecyclerRunning && s.Policy != storage.PolicyRecycle
+	// A change of the policy to Retain, or of the claim, saves what the pod has not removed yet; a new
+	// volume in the same directory keeps its data.
+	harms := s.Policy != storage.PolicyRecycle || decision.Reason == HandleShared
+	unneeded := s.Recycler.isFinished() || s.Recycler == RecyclerOutdated || s.Recycler == RecyclerRunning && harms
 	if decision.Action == Wait && unneeded {
 		return Decision{DeleteRecycler, RecyclerPodUnneeded}
 	}

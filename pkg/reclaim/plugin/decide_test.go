@@ -81,6 +81,7 @@ var decideCases = map[string]struct {
 	"external volume with Recycle becomes Failed":     {released(PolicyRecycle, by(ReclaimerExternal), unrecycled), Decision{SetPhaseFailed, NoPlugin}},
 	"used volume is not recycled":                     {released(PolicyRecycle, used), Decision{Wait, VolumeUsed}},
 	"volume with shared data is not recycled":         {released(PolicyRecycle, shared), Decision{Wait, HandleShared}},
+	"running recycler pod of shared data is deleted":  {released(PolicyRecycle, shared, pod(RecyclerRunning)), Decision{DeleteRecycler, RecyclerPodUnneeded}},
 	"deleted volume is not recycled":                  {released(PolicyRecycle, deleting, confirmed), Decision{Wait, VolumeDeleting}},
 	"Retain deletes a succeeded recycler pod":         {released(PolicyRetain, pod(RecyclerSucceeded)), Decision{DeleteRecycler, RecyclerPodUnneeded}},
 	"Retain deletes a running recycler pod":           {released(PolicyRetain, pod(RecyclerRunning)), Decision{DeleteRecycler, RecyclerPodUnneeded}},

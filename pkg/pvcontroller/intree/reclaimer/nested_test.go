@@ -208,3 +208,37 @@ func TestOuterVolumeWakesInnerVolume(t *testing.T) {
 		})
 	}
 }
+
+// The recycler pod of the outer volume would remove the data of the inner volume as well.
+func TestNewVolumeInsideEndsRecyclerPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		outer := volumeIn("outer", "/data", static, recycle)
+		s := newFixture(t, outer)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.Run(ctx)
+		}()
+		defer func() {
+			cancel()
+			<-ended
+			s.phases.Run(ctx, 1)
+		}()
+		s.Enqueue(outer)
+		synctest.Wait()
+		s.updateCaches()
+		if s.Caches.Pod("default/recycler-for-outer") == nil {
+			t.Fatal("there is no recycler pod")
+		}
+		inner := volumeIn("inner", "/data/a/inner", static, inPhase(v1.VolumeAvailable))
+		s.must(s.Client.(*fake.Clientset).Tracker().Add(inner))
+		s.updateCaches()
+		s.volumeChanged(nil, inner)
+		synctest.Wait()
+		s.updateCaches()
+		if s.Caches.Pod("default/recycler-for-outer") != nil {
+			t.Error("the recycler pod still removes data of the inner volume")
+		}
+	})
+}

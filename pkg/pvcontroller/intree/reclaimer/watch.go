@@ -37,7 +37,7 @@ func (c *Controller) addIndexes() error {
 // enqueued.
 func (c *Controller) Watch(ctx context.Context) error {
 	return controller.RegisterHandlers(ctx,
-		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(func(_, volume *v1.PersistentVolume) { c.countUnprotected(volume) }, c.volumeGone)},
+		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(c.volumeChanged, c.volumeGone)},
 		controller.EventHandler{Informer: c.Caches.Pods, Handler: controller.OnChange(func(_, pod *v1.Pod) { c.podChanged(pod) }, c.podGone)},
 	)
 }
@@ -49,6 +49,15 @@ func indexBy(keys func(*v1.PersistentVolume) []string) cache.IndexFunc {
 			return nil, nil
 		}
 		return keys(volume), nil
+	}
+}
+
+// volumeChanged counts the volume, and enqueues the volumes whose recycler pod would also remove
+// the data of a new volume.
+func (c *Controller) volumeChanged(old, volume *v1.PersistentVolume) {
+	c.countUnprotected(volume)
+	if old == nil {
+		c.enqueueScrubbedAround(volume)
 	}
 }
 
@@ -79,6 +88,18 @@ func (c *Controller) enqueueInside(volume *v1.PersistentVolume) {
 	for _, inner := range c.inside(volume) {
 		if isReleased(inner) {
 			c.loop.Enqueue(inner.Name)
+		}
+	}
+}
+
+// enqueueScrubbedAround enqueues the volumes at the place of the volume or above that have a
+// recycler pod.
+func (c *Controller) enqueueScrubbedAround(volume *v1.PersistentVolume) {
+	for _, place := range c.Plugins.Places(volume) {
+		for _, other := range c.volumesAt(byLocation, place) {
+			if len(c.Caches.RecyclersOf(other.Name)) > 0 {
+				c.loop.Enqueue(other.Name)
+			}
 		}
 	}
 }
