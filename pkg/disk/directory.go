@@ -16,6 +16,14 @@ func HostPath(volume *v1.PersistentVolume) string {
 	return ""
 }
 
+// Local returns the cleaned path of a local volume, "" for another source.
+func Local(volume *v1.PersistentVolume) string {
+	if source := volume.Spec.Local; source != nil && source.Path != "" {
+		return path.Clean(source.Path)
+	}
+	return ""
+}
+
 // NFS returns server and cleaned directory of an NFS volume, "" for another source.
 func NFS(volume *v1.PersistentVolume) string {
 	if source := volume.Spec.NFS; source != nil {

@@ -15,6 +15,12 @@ func hostPath(path string) *v1.PersistentVolume {
 	return volume
 }
 
+func local(path string) *v1.PersistentVolume {
+	volume := &v1.PersistentVolume{}
+	volume.Spec.Local = &v1.LocalVolumeSource{Path: path}
+	return volume
+}
+
 func nfs(server, path string) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{}
 	volume.Spec.NFS = &v1.NFSVolumeSource{Server: server, Path: path}
@@ -40,6 +46,9 @@ func TestDirectoryOfVolumeIsCleaned(t *testing.T) {
 		"host path":                {disk.HostPath(hostPath("/tmp//b/../a/")), "/tmp/a"},
 		"host path, empty":         {disk.HostPath(hostPath("")), ""},
 		"host path of NFS volume":  {disk.HostPath(nfs("server", "/a")), ""},
+		"local":                    {disk.Local(local("/mnt//b/../a/")), "/mnt/a"},
+		"local, empty":             {disk.Local(local("")), ""},
+		"local of host path":       {disk.Local(hostPath("/tmp/a")), ""},
 		"NFS":                      {disk.NFS(nfs("server", "/a/")), "server/a"},
 		"NFS, root":                {disk.NFS(nfs("server", "/")), "server"},
 		"NFS of host-path volume":  {disk.NFS(hostPath("/tmp/a")), ""},

@@ -6,7 +6,7 @@
 //	two CSI sources                         driver and volume handle are equal
 //	CSI source and in-tree source           translated handles, or plugin names, are equal
 //	two in-tree sources, migrated plugin    translated handles, or plugin names, are equal
-//	host path, NFS                          the directories are equal or nested, and one
+//	host path, local, NFS                   the directories are equal or nested, and one
 //	                                        node may reach both
 //
 // Where the volumes do not tell for certain, the answer is "one disk": a volume that is

@@ -161,6 +161,11 @@ func (h *HostPath) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 	return pod
 }
 
+// LocationOnNode implements [NodeBound]: a host path may contain local volumes.
+func (h *HostPath) LocationOnNode(volume *v1.PersistentVolume) string {
+	return disk.Local(volume)
+}
+
 // Apart implements [NodeBound].
 func (h *HostPath) Apart(volume, other *v1.PersistentVolume) bool {
 	return disk.OnSeparateNodes(h.Node, volume, other)

@@ -58,6 +58,9 @@ type Recycler interface {
 // NodeBound is a plugin whose locations are on one node each.
 type NodeBound interface {
 	Plugin
+	// LocationOnNode returns the location of the data of a volume that the plugin does not serve,
+	// but whose data is on a node, too. It returns "" for all others.
+	LocationOnNode(volume *v1.PersistentVolume) string
 	// Apart reports whether two volumes with the same location are on different nodes, so
 	// that deleting or recycling the first does not reach the data of the other.
 	Apart(volume, other *v1.PersistentVolume) bool

@@ -81,29 +81,44 @@ func (s *Set) RecyclerFor(volume *v1.PersistentVolume) (Recycler, bool) {
 }
 
 // Location returns the location of the volume's data, which is distinct across plugins,
-// or "" if no plugin of this program serves the volume.
+// or "" if no plugin of this program can reach the data.
 func (s *Set) Location(volume *v1.PersistentVolume) string {
-	plugin := s.bySource(volume)
+	plugin, location := s.locate(volume)
 	if plugin == nil {
 		return ""
 	}
-	return disk.Directory(plugin.Name(), plugin.Location(volume))
+	return disk.Directory(plugin.Name(), location)
 }
 
 // Places returns the location of the volume's data and all locations above: deleting any
 // of them deletes the data.
 func (s *Set) Places(volume *v1.PersistentVolume) []string {
-	plugin := s.bySource(volume)
+	plugin, location := s.locate(volume)
 	if plugin == nil {
 		return nil
 	}
-	return disk.Enclosing(plugin.Name(), plugin.Location(volume))
+	return disk.Enclosing(plugin.Name(), location)
 }
 
 // Apart reports whether two volumes with the same location have different data.
 func (s *Set) Apart(volume, other *v1.PersistentVolume) bool {
-	plugin, nodeBound := s.bySource(volume).(NodeBound)
-	return nodeBound && plugin.Apart(volume, other)
+	plugin, _ := s.locate(volume)
+	nodeBound, able := plugin.(NodeBound)
+	return able && nodeBound.Apart(volume, other)
+}
+
+// locate returns the location of the volume's data, and the plugin that reaches the data at that
+// location: the volume's own plugin, or one that works on nodes. It returns nil for none.
+func (s *Set) locate(volume *v1.PersistentVolume) (Plugin, string) {
+	if plugin := s.bySource(volume); plugin != nil {
+		return plugin, plugin.Location(volume)
+	}
+	for _, plugin := range s.plugins {
+		if nodeBound, able := plugin.(NodeBound); able && nodeBound.LocationOnNode(volume) != "" {
+			return plugin, nodeBound.LocationOnNode(volume)
+		}
+	}
+	return nil, ""
 }
 
 // RecyclesIn reports whether recycler pods of a plugin are created in the namespace.

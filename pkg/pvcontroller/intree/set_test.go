@@ -37,6 +37,12 @@ func export(server, path string) *v1.PersistentVolume {
 	return volume
 }
 
+func local(path string) *v1.PersistentVolume {
+	volume := &v1.PersistentVolume{}
+	volume.Spec.Local = &v1.LocalVolumeSource{Path: path}
+	return volume
+}
+
 func plugins(m migrations) *intree.Set {
 	return intree.NewSet(m, &intree.HostPath{Root: "/tmp"}, &intree.NFS{})
 }
@@ -54,6 +60,7 @@ func TestPluginIsFoundByNameOrSource(t *testing.T) {
 		"host path with empty provisioner":       {by("", at("/tmp/a")), true, true},
 		"export":                                 {export("server", "/a"), false, true},
 		"source without plugin":                  {&v1.PersistentVolume{}, false, false},
+		"local volume":                           {local("/tmp/a"), false, false},
 		"other source, provisioned by host-path": {by(intree.HostPathName, export("server", "/a")), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,6 +137,10 @@ func TestLocationContainsLocationsBelow(t *testing.T) {
 		"below the export":               {export("server", "/"), export("server", "/a"), true},
 		"another server":                 {export("server", "/a"), export("other", "/a"), false},
 		"other plugin":                   {export("server", "/a"), at("/server/a"), false},
+		"local volume, same path":        {at("/mnt/a"), local("/mnt/a/"), true},
+		"local volume below":             {at("/mnt/a"), local("/mnt/a/b"), true},
+		"inside a local volume":          {local("/mnt/a"), at("/mnt/a/b"), true},
+		"local volume beside":            {at("/mnt/a"), local("/mnt/ab"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := slices.Contains(set.Places(tc.other), set.Location(tc.deleted)); got != tc.harmed {

@@ -32,6 +32,12 @@ func recycle(v *v1.PersistentVolume) {
 	v.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRecycle
 }
 
+// local makes a static volume of the plugin for local volumes out of a host-path volume.
+func local(v *v1.PersistentVolume) {
+	static(v)
+	v.Spec.Local, v.Spec.HostPath = &v1.LocalVolumeSource{Path: v.Spec.HostPath.Path}, nil
+}
+
 func inPhase(phase v1.PersistentVolumePhase) func(*v1.PersistentVolume) {
 	return func(v *v1.PersistentVolume) { v.Status.Phase = phase }
 }
@@ -42,6 +48,33 @@ func claimOf(volume *v1.PersistentVolume) *v1.PersistentVolumeClaim {
 	return &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID},
 		Spec:       v1.PersistentVolumeClaimSpec{VolumeName: volume.Name},
+	}
+}
+
+// Nobody else looks after the data of a local volume.
+func TestVolumeAroundLocalVolumeIsKept(t *testing.T) {
+	on := func(node string) func(*v1.PersistentVolume) {
+		return func(v *v1.PersistentVolume) { v.Spec.NodeAffinity = pinned("", node).Spec.NodeAffinity }
+	}
+	for name, tc := range map[string]struct {
+		outer, inner *v1.PersistentVolume
+		kept         bool
+	}{
+		"Delete":                   {volumeIn("outer", "/data"), volumeIn("inner", "/data/disk", local, inPhase(v1.VolumeBound), on("b")), true},
+		"Recycle":                  {volumeIn("outer", "/data", static, recycle), volumeIn("inner", "/data/disk", local, inPhase(v1.VolumeBound), on("b")), true},
+		"the same directory":       {volumeIn("outer", "/data"), volumeIn("inner", "/data", local, retain), true},
+		"nodes are different":      {volumeIn("outer", "/data", on("a")), volumeIn("inner", "/data/disk", local, on("b")), false},
+		"directories are distinct": {volumeIn("outer", "/data"), volumeIn("inner", "/data2", local), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t, tc.outer, tc.inner)
+			defer s.shutDown()
+			s.must(s.Reconcile(t.Context(), "outer"))
+			s.updateCaches()
+			if kept := s.plugin.calls.Load() == 0 && s.Caches.Pod("default/recycler-for-outer") == nil; kept != tc.kept {
+				t.Errorf("the data is kept: %v, want %v", kept, tc.kept)
+			}
+		})
 	}
 }
 
@@ -62,6 +95,7 @@ func TestVolumeInsideAnotherWaits(t *testing.T) {
 		"outer will be deleted":          {volumeIn("outer", "/data"), false},
 		"outer failed to be deleted":     {volumeIn("outer", "/data", inPhase(v1.VolumeFailed)), false},
 		"outer will be recycled":         {volumeIn("outer", "/data", recycle), false},
+		"outer is a local volume":        {volumeIn("outer", "/data", local), true},
 		"outer is on another node":       {pinned("outer", "a"), false},
 		"directories share a name start": {volumeIn("outer", "/data/v/in", retain), false},
 		"volumes are siblings":           {volumeIn("outer", "/data/v/other", retain), false},
