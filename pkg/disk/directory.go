@@ -2,6 +2,7 @@ package disk
 
 import (
 	"path"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -24,10 +25,12 @@ func Local(volume *v1.PersistentVolume) string {
 	return ""
 }
 
-// NFS returns server and cleaned directory of an NFS volume, "" for another source.
+// NFS returns server and cleaned directory of an NFS volume, "" for another source. Two names of
+// one server are not detected, but its name has no case, and no directory is above the root.
 func NFS(volume *v1.PersistentVolume) string {
 	if source := volume.Spec.NFS; source != nil {
-		return path.Join(source.Server, source.Path)
+		server := strings.ToLower(strings.TrimSuffix(source.Server, "."))
+		return server + strings.TrimSuffix(path.Clean("/"+source.Path), "/")
 	}
 	return ""
 }

@@ -43,16 +43,18 @@ func TestDirectoryOfVolumeIsCleaned(t *testing.T) {
 	for name, tc := range map[string]struct {
 		got, want string
 	}{
-		"host path":                {disk.HostPath(hostPath("/tmp//b/../a/")), "/tmp/a"},
-		"host path, empty":         {disk.HostPath(hostPath("")), ""},
-		"host path of NFS volume":  {disk.HostPath(nfs("server", "/a")), ""},
-		"local":                    {disk.Local(local("/mnt//b/../a/")), "/mnt/a"},
-		"local, empty":             {disk.Local(local("")), ""},
-		"local of host path":       {disk.Local(hostPath("/tmp/a")), ""},
-		"NFS":                      {disk.NFS(nfs("server", "/a/")), "server/a"},
-		"NFS, root":                {disk.NFS(nfs("server", "/")), "server"},
-		"NFS of host-path volume":  {disk.NFS(hostPath("/tmp/a")), ""},
-		"host path without source": {disk.HostPath(&v1.PersistentVolume{}), ""},
+		"host path":                 {disk.HostPath(hostPath("/tmp//b/../a/")), "/tmp/a"},
+		"host path, empty":          {disk.HostPath(hostPath("")), ""},
+		"host path of NFS volume":   {disk.HostPath(nfs("server", "/a")), ""},
+		"local":                     {disk.Local(local("/mnt//b/../a/")), "/mnt/a"},
+		"local, empty":              {disk.Local(local("")), ""},
+		"local of host path":        {disk.Local(hostPath("/tmp/a")), ""},
+		"NFS":                       {disk.NFS(nfs("server", "/a/")), "server/a"},
+		"NFS, above the root":       {disk.NFS(nfs("server", "/../b/../../a")), "server/a"},
+		"NFS, server spelled twice": {disk.NFS(nfs("Server.Example.com.", "/a")), "server.example.com/a"},
+		"NFS, root":                 {disk.NFS(nfs("server", "/")), "server"},
+		"NFS of host-path volume":   {disk.NFS(hostPath("/tmp/a")), ""},
+		"host path without source":  {disk.HostPath(&v1.PersistentVolume{}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.got != tc.want {
