@@ -94,6 +94,15 @@ func (h *HostPath) Delete(_ context.Context, volume *v1.PersistentVolume) error 
 	return h.inRoot(volume, "delete", (*os.Root).RemoveAll)
 }
 
+// CanDelete implements [Selective]: only paths below the root are deleted.
+func (h *HostPath) CanDelete(volume *v1.PersistentVolume) bool {
+	if volume.Spec.HostPath == nil {
+		return false
+	}
+	_, err := h.below(volume.Spec.HostPath.Path, "delete")
+	return err == nil
+}
+
 // inRoot changes the directory of the volume. It refuses every path that is not below the
 // root.
 func (h *HostPath) inRoot(volume *v1.PersistentVolume, verb string, change func(root *os.Root, name string) error) error {

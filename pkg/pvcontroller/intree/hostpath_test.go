@@ -156,6 +156,26 @@ func TestHostPathDeletesOnlyBelowItsRoot(t *testing.T) {
 	}
 }
 
+func TestHostPathSaysWhichVolumesItNeverDeletes(t *testing.T) {
+	set := intree.NewSet(migrations{}, &intree.HostPath{Root: "/tmp"}, &intree.NFS{})
+	for name, tc := range map[string]struct {
+		volume *v1.PersistentVolume
+		want   bool
+	}{
+		"below the root":         {at("/tmp/a/b"), false},
+		"outside the root":       {at("/var/a"), true},
+		"root":                   {at("/tmp"), true},
+		"other source":           {by(intree.HostPathName, export("server", "/a")), true},
+		"volume without deleter": {export("server", "/a"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := set.Refuses(tc.volume); got != tc.want {
+				t.Errorf("Refuses = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestHostPathDeletesLinkWithoutTarget(t *testing.T) {
 	root, outside := newRoot(t)
 	plugin := &intree.HostPath{Root: root, Provisions: true}

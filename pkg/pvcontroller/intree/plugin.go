@@ -46,6 +46,13 @@ type Deleter interface {
 	Delete(ctx context.Context, volume *v1.PersistentVolume) error
 }
 
+// Selective is a deleter that refuses some volumes.
+type Selective interface {
+	Deleter
+	// CanDelete returns false for a volume that Delete refuses however often it is called.
+	CanDelete(volume *v1.PersistentVolume) bool
+}
+
 // Recycler is a plugin whose volumes are scrubbed by a pod.
 type Recycler interface {
 	Plugin

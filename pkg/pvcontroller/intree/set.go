@@ -74,6 +74,13 @@ func (s *Set) DeleterFor(volume *v1.PersistentVolume) (Deleter, bool) {
 	return deleter, able
 }
 
+// Refuses reports whether the plugin that deletes the volume will never do so.
+func (s *Set) Refuses(volume *v1.PersistentVolume) bool {
+	deleter, _ := s.DeleterFor(volume)
+	selective, able := deleter.(Selective)
+	return able && !selective.CanDelete(volume)
+}
+
 // RecyclerFor returns the plugin that recycles the volume.
 func (s *Set) RecyclerFor(volume *v1.PersistentVolume) (Recycler, bool) {
 	recycler, able := s.bySource(volume).(Recycler)

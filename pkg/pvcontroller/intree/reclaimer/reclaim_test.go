@@ -66,6 +66,22 @@ func TestReclaimSetsPhaseAndSendsEvent(t *testing.T) {
 	}
 }
 
+// Nothing but the policy Retain would end the wait for a plugin that refuses the path.
+func TestVolumeThatPluginRefusesCanBeDeleted(t *testing.T) {
+	for path, protected := range map[string]bool{"/tmp/v": true, "/mnt/v": false} {
+		t.Run(path, func(t *testing.T) {
+			s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, static, func(v *v1.PersistentVolume) {
+				v.Spec.HostPath.Path, v.DeletionTimestamp, v.Finalizers = path, &metav1.Time{Time: time.Unix(1, 0)}, []string{string(finalizer.VolumeProtection), "x"}
+			}))
+			s.plugin.HostPath = intree.HostPath{Root: "/tmp"}
+			s.plugin.delete = func(context.Context) error { return errors.New("not deleted") }
+			if volume := s.reclaim(); finalizer.Has(volume.Finalizers, finalizer.VolumeProtection) != protected {
+				t.Errorf("finalizers %v, want pv-protection: %v", volume.Finalizers, protected)
+			}
+		})
+	}
+}
+
 // The plugin left the translation library after its CSI driver had added the finalizer.
 func TestVolumeOfRemovedPluginKeepsNoFinalizer(t *testing.T) {
 	for name, deleting := range map[string]bool{"released": false, "released, being deleted": true} {
