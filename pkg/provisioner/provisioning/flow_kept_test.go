@@ -141,6 +141,21 @@ func TestVolumeThatNobodyKeepsIsRecorded(t *testing.T) {
 	f.expect(1, 1, 1, 0)
 }
 
+// A user deletes the PersistentVolume of a claim that waits, so the claim has not used the volume.
+func TestVolumeRequestedAfterItsObjectIsRecorded(t *testing.T) {
+	f := newFlow(t)
+	f.keep()
+	f.reconcile(false)
+	f.waitForVolumeEvents(1)
+	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
+	f.waitForVolumeEvents(2)
+	f.react("create", "persistentvolumes", once(apierrors.NewForbidden(v1.Resource("persistentvolumes"), "pvc-uid", errors.New("scripted"))))
+	f.reconcile(true)
+	f.deleteClaim()
+	f.reconcileDeleted(false)
+	f.expect(1, 1, anyNumber, 0)
+}
+
 func TestApprovedRequestIsFinished(t *testing.T) {
 	f := newFlow(t)
 	f.keep()

@@ -61,7 +61,8 @@ type claimRecord struct {
 	requested, recorded bool
 	// announced: the entry says that a PersistentVolume without the finalizer may exist.
 	// published: it may, by a write of this process without an answer, or of an earlier process.
-	announced, published bool
+	// appeared: an event showed the PersistentVolume after the request for a waiting claim began.
+	announced, published, appeared bool
 	// saved: this process wrote the PersistentVolume, at savedAt; seen: an event showed a
 	// PersistentVolume with the volume name.
 	saved, seen bool
@@ -90,7 +91,7 @@ func (m *memory) lookup(claim types.UID) (claimRecord, bool) {
 // mayBeKept reports whether a PersistentVolume without the finalizer may have recorded the
 // volume of the last request.
 func (r *claimRecord) mayBeKept() bool {
-	return r.published || r.recorded && r.plan != nil && !isProtected(r.plan.volume)
+	return r.published || r.appeared && r.plan != nil && !isProtected(r.plan.volume)
 }
 
 // forgetVolume resets the facts about the request and the created volume.
@@ -158,7 +159,7 @@ func (m *memory) recordVolumeEvent(volume string, claim types.UID) (key string, 
 	r.seen, r.nameConflict = true, false
 	if claim == s.uid {
 		work = r.entry != provision.NoEntry
-		r.recorded = true
+		r.recorded, r.appeared = true, true
 		r.volumeEvents++
 		if r.creation == provision.Created && r.entry != provision.Discarding {
 			r.creation, r.volume = provision.Requested, nil

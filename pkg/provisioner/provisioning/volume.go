@@ -33,6 +33,7 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 			r.openedAt = time.Now()
 		}
 		r.creation, r.requested = provision.Requested, true
+		r.appeared = r.appeared && s.Want != provision.Wanted // a claim that waits has used no volume
 		r.claim, r.node = o.claim, o.plan.selected
 		if !o.plan.alternative {
 			r.plan = o.plan.withoutCredentials()
