@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -127,7 +128,7 @@ func (c *chaos) result(l left, rate float64) Result {
 	counts := c.world.counts
 	r := Result{Seed: c.world.config.Seed, Volumes: counts.sum(topicVolumes), Kills: counts.sum(topicKills), Faults: counts.sum(faultTopics...), Rate: rate}
 	r.Leaked = c.report("leaked", l.leaked)
-	r.Stuck = c.report("stuck", l.stuck)
+	r.Stuck = c.report("stuck", slices.Concat(l.stuck, l.open))
 	for _, text := range c.world.crashes() {
 		r.Stuck = append(r.Stuck, text)
 		fmt.Fprintf(c.world.config.Out, "crashed: %s\n", text)

@@ -21,8 +21,11 @@ const (
 	// noProgress is how long nothing changes until what is left counts as stuck. The backoff
 	// of both programs is at most a minute.
 	noProgress = 100 * time.Second
+	// noAnswer is the same if only entries of the journal are left: a driver that denies the volume
+	// of a claim that is gone counts if it says so twice, ten minutes apart.
+	noAnswer = 10*time.Minute + unresolvedAfter + noProgress
 	// quietLimit bounds the wait for the end of all work.
-	quietLimit = 8 * time.Minute
+	quietLimit = 8*time.Minute + noAnswer
 )
 
 // finding is what went wrong, and the keys of its history.
@@ -34,17 +37,27 @@ type finding struct {
 // left is what has not ended yet.
 type left struct {
 	leaked, stuck []finding
+	// open are entries of the journal.
+	open []finding
 	// unresolved and unrecorded count the disks that only the journal or an audit knows.
 	unresolved, unrecorded int
 }
 
 // none reports whether everything has ended.
-func (l left) none() bool { return len(l.leaked)+len(l.stuck) == 0 }
+func (l left) none() bool { return len(l.leaked)+len(l.stuck)+len(l.open) == 0 }
+
+// patience returns how long nothing may change.
+func (l left) patience() time.Duration {
+	if len(l.leaked)+len(l.stuck) == 0 {
+		return noAnswer
+	}
+	return noProgress
+}
 
 // fingerprint changes with every progress.
 func (l left) fingerprint() string {
 	var parts []string
-	for _, f := range slices.Concat(l.leaked, l.stuck) {
+	for _, f := range slices.Concat(l.leaked, l.stuck, l.open) {
 		parts = append(parts, f.text)
 	}
 	slices.Sort(parts)
@@ -53,7 +66,7 @@ func (l left) fingerprint() string {
 
 // awaitQuiet waits until everything has ended, or nothing changes any more.
 func (c *chaos) awaitQuiet(ctx context.Context) (left, error) {
-	deadline, changed, last := time.Now().Add(quietLimit), time.Now(), ""
+	deadline, changed, last, patience := time.Now().Add(quietLimit), time.Now(), "", noProgress
 	for {
 		now, err := c.left(ctx)
 		switch {
@@ -62,8 +75,8 @@ func (c *chaos) awaitQuiet(ctx context.Context) (left, error) {
 		case err == nil && now.none():
 			return now, nil
 		case err == nil && now.fingerprint() != last:
-			last, changed = now.fingerprint(), time.Now()
-		case time.Since(changed) > noProgress || time.Now().After(deadline):
+			last, changed, patience = now.fingerprint(), time.Now(), now.patience()
+		case time.Since(changed) > patience || time.Now().After(deadline):
 			return now, err
 		}
 		sandbox.Pause(ctx, time.Second)
@@ -134,7 +147,7 @@ func (l *left) addLeaked(c *chaos, stored map[string]string, entries map[string]
 	}
 	for name, kind := range entries {
 		if kind == journal.KindActive {
-			l.stuck = append(l.stuck, finding{"the journal has an open entry of " + name, []string{"pv " + name, "disk " + name}})
+			l.open = append(l.open, finding{"the journal has an open entry of " + name, []string{"pv " + name, "disk " + name}})
 		}
 	}
 }
