@@ -1,7 +1,9 @@
 package provisioning
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
 // keep has the class create volumes with the policy Retain.
@@ -139,6 +143,68 @@ func TestVolumeThatNobodyKeepsIsRecorded(t *testing.T) {
 	f.deleteClaim()
 	f.reconcileDeleted(false)
 	f.expect(1, 1, 1, 0)
+}
+
+// A late write of another process creates the PersistentVolume while the request is open.
+func TestVolumeThatAppearedIsLeftAlone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		prepare            func(*flow)
+		recorded, expected int
+	}{
+		"policy Retain": {(*flow).keep, 0, 1},
+		"policy Delete": {func(*flow) {}, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t)
+			tc.prepare(f)
+			f.injectFault(codes.DeadlineExceeded, true, 1)
+			f.reconcile(true)
+			volumes := f.client.CoreV1().PersistentVolumes()
+			_, err := volumes.Create(t.Context(), &v1.PersistentVolume{
+				ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"},
+				Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"}},
+			}, metav1.CreateOptions{})
+			f.must(err)
+			f.waitForVolumeEvents(1)
+			f.must(volumes.Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
+			f.waitForVolumeEvents(2)
+			f.deleteClaim()
+			f.reconcileDeleted(false)
+			f.expect(1, tc.recorded, anyNumber, 0)
+			if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != tc.expected {
+				t.Errorf("unresolved entries: %+v", unresolved)
+			}
+		})
+	}
+}
+
+// Only a failure that a waiting claim's user should know is reported.
+func TestUnwrittenEntryIsReported(t *testing.T) {
+	failed, ended := errors.New("scripted"), func() context.Context {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		return ctx
+	}()
+	for name, tc := range map[string]struct {
+		ctx      context.Context
+		want     provision.Want
+		err      error
+		reported bool
+	}{
+		"waiting claim":          {t.Context(), provision.Wanted, failed, true},
+		"claim that is gone":     {t.Context(), provision.Unwanted, failed, false},
+		"end of the process":     {ended, provision.Wanted, failed, false},
+		"end of the leadership":  {t.Context(), provision.Wanted, store.ErrLost, false},
+		"wrapped, of the latter": {t.Context(), provision.Wanted, fmt.Errorf("wrapped: %w", store.ErrLost), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t)
+			err := f.notWritten(tc.ctx, &observation{claim: f.syncClaim()}, provision.State{Want: tc.want}, tc.err)
+			if events := f.takeEvents(); !errors.Is(err, tc.err) || strings.Contains(events, "ProvisioningFailed") != tc.reported {
+				t.Errorf("error %v, events %q", err, events)
+			}
+		})
+	}
 }
 
 // A user deletes the PersistentVolume of a claim that waits, so the claim has not used the volume.

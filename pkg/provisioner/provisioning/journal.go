@@ -285,13 +285,10 @@ func (c *Controller) notWritten(ctx context.Context, o *observation, s provision
 func (c *Controller) announce(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	r := o.record
 	r.announced = true
-	entry := c.entryFor(o, r, r.plan)
-	if err := c.Journal.Write(ctx, entry); err != nil {
+	if err := c.Journal.Write(ctx, c.entryFor(o, r, r.plan)); err != nil {
 		return nil, c.notWritten(ctx, o, s, fmt.Errorf("the volume is not recorded before its journal entry says so: %w", err))
 	}
-	c.updateRecord(o, func(r *claimRecord) {
-		r.entry, r.stored, r.superseded, r.announced = provision.Durable, r.plan, entry.Superseded, true
-	})
+	c.updateRecord(o, func(r *claimRecord) { r.announced = true })
 	return o.next(o.claim), nil
 }
 
