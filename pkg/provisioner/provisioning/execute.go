@@ -242,6 +242,9 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	if err != nil {
 		return nil, err
 	}
+	if cached := controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name); volume == nil && storage.RecordOf(cached, o.claim.UID) == storage.RecordPresent {
+		return nil, fmt.Errorf("volume %s no longer exists: %w", o.name, controller.ErrStaleCache) // later steps read the cache
+	}
 	c.updateRecord(o, func(r *claimRecord) { r.nameConflict = storage.RecordOf(volume, o.claim.UID) == storage.RecordConflict })
 	after.volume, after.read = volume, provision.BothRead
 	return after, nil
