@@ -92,7 +92,7 @@ func (b *Backend) Create(ctx context.Context, call backend.Call) (backend.Answer
 	answer := b.inTree(provisioner, backend.Answer{
 		Handle:   created.GetVolumeId(),
 		Shown:    csi.Hide(created.GetVolumeId(), message.GetSecrets()),
-		Volume:   provision.Complete(call.Volume, planned.message, created, b.Driver.HasTopology()),
+		Volume:   provision.Complete(b.inCSI(call.Volume), planned.message, created, b.Driver.HasTopology()),
 		Unusable: provision.Unusable(planned.message, created),
 	})
 	answer.Unusable = csi.Hide(answer.Unusable, message.GetSecrets())
@@ -146,6 +146,19 @@ func (b *Backend) withCredentials(ctx context.Context, planned *request, unwante
 func secretChanged(secret *journal.Secret, change string) *backend.Failure {
 	reason := fmt.Sprintf("the secret %s/%s, which the volume was requested with, %s", secret.Namespace, secret.Name, change)
 	return &backend.Failure{Err: errors.New(reason), Unresolved: reason}
+}
+
+// inCSI returns the volume with a CSI source. The journal entry of a volume that was being discarded
+// may have the volume of the in-tree plugin.
+func (b *Backend) inCSI(volume *v1.PersistentVolume) *v1.PersistentVolume {
+	if volume.Spec.CSI != nil {
+		return volume
+	}
+	translated, err := b.Inputs.Translator.Volume(volume)
+	if err != nil { // only for a forged entry
+		return volume
+	}
+	return translated
 }
 
 // inTree translates the PersistentVolume of a class of the in-tree plugin. A volume that
