@@ -106,7 +106,6 @@ func TestPathOutsideHostPathRootIsNeverDeleted(t *testing.T) {
 	if message := s.AwaitEvent(volume, "VolumeFailedDelete"); message != failed.Status.Message {
 		t.Errorf("the event says %q, the status %q", message, failed.Status.Message)
 	}
-	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimRetain)
 	s.DeleteVolume(volume.Name)
 	s.AwaitVolumeGone(volume.Name)
 }
@@ -152,6 +151,25 @@ func TestHostPathInsideBoundVolumeKeepsData(t *testing.T) {
 	s.AwaitVolumeGone(inner.Name)
 	s.AwaitVolumeGone(outer.Name)
 	s.ExpectData(dir, false)
+}
+
+func TestHostPathAroundLocalVolumeKeepsData(t *testing.T) {
+	s := harness.Join(t, harness.Setup{})
+	dir := s.Directory()
+	local := s.CreateVolume("local", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: filepath.Join(dir, "below")}}
+		v.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{"node"}}},
+		}}}}
+	})
+	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir), func(v *v1.PersistentVolume) { v.Spec.StorageClassName = s.Namespace + "-around" })
+	claim := s.CreateClaim("claim", s.Namespace+"-around")
+	s.AwaitBound(claim.Name)
+	s.DeleteClaim(claim.Name)
+	if message := s.AwaitEvent(volume, "VolumeHandleShared"); !strings.Contains(message, local.Name) {
+		t.Errorf("the event says %q", message)
+	}
+	s.ExpectData(dir, true)
 }
 
 func TestHostPathsOfDifferentNodesAreReclaimed(t *testing.T) {

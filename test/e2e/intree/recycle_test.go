@@ -168,6 +168,18 @@ func TestNextClaimAwaitsEndOfRecyclerPod(t *testing.T) {
 	}
 }
 
+// The pod would remove the data of the new volume as well.
+func TestVolumeCreatedInsideEndsRecyclerPod(t *testing.T) {
+	s := harness.Join(t, harness.Setup{})
+	volume := releaseForRecycling(s, pathSource(s))
+	pod := awaitRecycler(s, volume, "")
+	inner := s.CreateVolume("inner", v1.PersistentVolumeReclaimRetain, harness.HostPath(volume.Spec.HostPath.Path+"/inner"))
+	awaitNoPod(s, pod)
+	if message := s.AwaitEvent(volume, "VolumeHandleShared"); !strings.Contains(message, inner.Name) {
+		t.Errorf("the event says %q", message)
+	}
+}
+
 func TestOrphanedRecyclerPodIsDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := releaseForRecycling(s, exportSource(s))
