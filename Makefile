@@ -76,8 +76,9 @@ build-upstream: upstream-controller-manager upstream-provisioner ## Build the up
 .PHONY: upstream-controller-manager
 upstream-controller-manager: controlplane # which compiles most of it
 	@echo "building upstream kube-controller-manager $(KUBE_VERSION) (the first time about 2 minutes)"
+	@mkdir -p $(KUBE_BIN)/upstream
 	@cd test/upstream/kube-controller-manager && \
-		$(GO_BUILD) -ldflags '$(KUBE_FLAGS)' -o $(BIN)/upstream/kube-controller-manager .
+		$(GO_BUILD) $(KUBE_MODULES) -ldflags '$(KUBE_FLAGS)' -o $(KUBE_BIN)/upstream/kube-controller-manager .
 
 .PHONY: upstream-provisioner
 upstream-provisioner:
@@ -263,9 +264,9 @@ verify-modules:
 	@for module in $(MODULES); do \
 		echo "checking go.mod and go.sum of $$module"; (cd $$module && go mod tidy -diff); \
 	done
-	@for version in $(OLDER_KUBES); do \
-		echo "checking go.$$version.mod of test/controlplane"; (cd test/controlplane && go mod tidy -diff -modfile=go.$$version.mod); \
-	done
+	@for module in test/controlplane test/upstream/kube-controller-manager; do for version in $(OLDER_KUBES); do \
+		echo "checking go.$$version.mod of $$module"; (cd $$module && go mod tidy -diff -modfile=go.$$version.mod); \
+	done; done
 
 .PHONY: verify-workflows
 verify-workflows:
