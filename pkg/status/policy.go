@@ -19,6 +19,9 @@ func (s *survey) readPolicy(ctx context.Context) {
 	_, policy := s.admission(ctx, "MutatingAdmissionPolicy", "mutatingadmissionpolicies")
 	_, binding := s.admission(ctx, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
 	s.report.Policy = Policy{State: policy.String(), Bound: binding == cluster.Present, Binding: binding.String(), Drivers: []string{}}
+	if policy == cluster.Absent && !s.servesPolicies() {
+		s.report.Policy.State = unserved
+	}
 	if policy != cluster.Present {
 		return
 	}
@@ -32,6 +35,18 @@ func (s *survey) readPolicy(ctx context.Context) {
 	if binding == cluster.Absent {
 		s.report.find("the admission policy %s has no binding, and so no effect", deploy.Policy)
 	}
+}
+
+// unserved is the state of the admission policy on API servers before Kubernetes 1.36.
+const unserved = "unserved"
+
+// servesPolicies reports whether the API server has a version of MutatingAdmissionPolicy. An
+// incomplete discovery counts as yes.
+func (s *survey) servesPolicies() bool {
+	kinds, complete := s.Reader.Resources()
+	return !complete || slices.ContainsFunc(kinds, func(r cluster.Resource) bool {
+		return r.Group == "admissionregistration.k8s.io" && r.Resource == "mutatingadmissionpolicies"
+	})
 }
 
 // admission reads an object of the admission policy in the versions that an API server may serve.

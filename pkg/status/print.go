@@ -60,6 +60,9 @@ func (r *Report) text(wide bool) string {
 
 func (p Policy) describe() string {
 	switch {
+	case p.State == unserved:
+		return "this API server has no MutatingAdmissionPolicy, which Kubernetes 1.36 has; " +
+			"a volume that is deleted at once after its policy was set to Delete is not reclaimed"
 	case p.State == "present" && p.Binding == "unseen":
 		return "present, its binding was not seen"
 	case p.State == "present" && !p.Bound:

@@ -45,7 +45,9 @@ func TestPolicyThatWasNotSeenIsNotAbsent(t *testing.T) {
 		policy Policy
 		want   string
 	}{
-		"absent":                 {Policy{State: "absent"}, "absent"},
+		"absent": {Policy{State: "absent"}, "absent"},
+		"not served": {Policy{State: "unserved"}, "this API server has no MutatingAdmissionPolicy, which Kubernetes 1.36 has; " +
+			"a volume that is deleted at once after its policy was set to Delete is not reclaimed"},
 		"without binding":        {Policy{State: "present", Binding: "absent"}, "present, without its binding"},
 		"binding not seen":       {Policy{State: "present", Binding: "unseen"}, "present, its binding was not seen"},
 		"list of drivers unseen": {Policy{State: "present", Bound: true, Binding: "present", List: "unseen"}, "present, its list of drivers was not seen"},

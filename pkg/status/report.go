@@ -106,7 +106,7 @@ type Entry struct {
 
 // Policy is the admission policy.
 type Policy struct {
-	// State is "present", "absent" or "unseen".
+	// State is "present", "absent", "unseen" or "unserved": the API server has no such kind.
 	State string `json:"state"`
 	// Bound: its binding exists. Drivers are the drivers in its list.
 	Bound   bool     `json:"bound"`
