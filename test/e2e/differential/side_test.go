@@ -51,6 +51,9 @@ func (s *side) start() (err error) {
 	if s.plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: harness.Binaries(), Dir: s.dir}); err != nil {
 		return err
 	}
+	if err = harness.CheckVersion(s.plane); err != nil {
+		return err
+	}
 	for _, manifests := range []fs.FS{deploy.Manifests, deploy.Recycler, os.DirFS(harness.InCheckout("test", "upstream", "rbac")), os.DirFS(filepath.Join("testdata", "shared"))} {
 		if err = sandbox.Apply(ctx, s.plane.RESTConfig(), manifests); err != nil {
 			return err

@@ -74,6 +74,9 @@ func startCluster(ctx context.Context, how Setup) (c *Cluster, err error) {
 	if c.Plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: Binaries(), Dir: dir}); err != nil {
 		return c, err
 	}
+	if err = CheckVersion(c.Plane); err != nil {
+		return c, err
+	}
 	c.Client = c.Plane.Client()
 	if err = sandbox.Apply(ctx, c.Plane.RESTConfig(), deploy.Manifests); err != nil {
 		return c, err

@@ -24,7 +24,10 @@ import (
 func TestAdmissionPolicyAddsFinalizerWithPolicyChange(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{}, harness.Within(3*harness.Timeout))
-	applyAdmission(s)
+	if !applyAdmission(s) {
+		expectFinalizerAfterPolicyChange(s)
+		return
+	}
 	s.CreateClaim("dynamic", harness.RetainClass)
 	dynamic := s.AwaitBound("dynamic")
 	s.CreateVolume(s.CreateStoredVolume("static"), v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Name = s.Namespace + "-static" })
@@ -169,14 +172,17 @@ const unserved = "unserved.example.com"
 const ebsDriver = "ebs.csi.aws.com"
 
 // applyAdmission applies the admission policy with a list of drivers, and waits until
-// both are in force.
-func applyAdmission(s *harness.Session) {
+// both are in force. The result is false where the API server does not serve the policy.
+func applyAdmission(s *harness.Session) bool {
 	s.T.Helper()
-	s.Must(sandbox.Apply(s.Ctx, s.Plane.RESTConfig(), deploy.Admission), "apply the admission policy")
+	served := s.ApplyAdmission()
 	body, err := json.Marshal(map[string]any{"data": map[string]string{s.Driver.DriverName: "", unserved: "", ebsDriver: ""}})
 	s.Must(err, "encode list of drivers")
 	_, err = s.Client.CoreV1().ConfigMaps(deploy.Namespace).Patch(s.Ctx, deploy.Drivers, types.MergePatchType, body, metav1.PatchOptions{})
 	s.Must(err, "list the driver")
+	if !served {
+		return false
+	}
 	probe := s.CreateVolume("probe", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = unserved })
 	s.CreateClaim("probe", s.Namespace)
 	s.AwaitBound("probe")
@@ -185,6 +191,26 @@ func applyAdmission(s *harness.Session) {
 		return finalizer.Has(s.SetPolicy(probe.Name, v1.PersistentVolumeReclaimDelete).Finalizers, finalizer.External), nil
 	})
 	s.Must(err, "wait until the admission policy is in force")
+	return true
+}
+
+// expectFinalizerAfterPolicyChange checks what remains without the admission policy: the write
+// that sets the policy adds no finalizer, the provisioner adds it soon after.
+func expectFinalizerAfterPolicyChange(s *harness.Session) {
+	s.T.Helper()
+	unmanaged := s.CreateVolume("unmanaged", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = unserved })
+	s.CreateClaim("unmanaged", s.Namespace)
+	s.AwaitBound("unmanaged")
+	expectDeleters(s, s.SetPolicy(unmanaged.Name, v1.PersistentVolumeReclaimDelete))
+
+	s.CreateClaim("dynamic", harness.RetainClass)
+	volume := s.AwaitBound("dynamic")
+	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimDelete)
+	s.AwaitVolume(volume.Name, "has the finalizer", func(v *v1.PersistentVolume) bool { return finalizer.Has(v.Finalizers, finalizer.External) })
+	s.DeleteVolume(volume.Name)
+	s.DeleteClaim("dynamic")
+	s.AwaitVolumeGone(volume.Name)
+	s.ExpectReclaimed(volume)
 }
 
 // expectDeleters checks which of the two finalizers of programs that delete data are set.

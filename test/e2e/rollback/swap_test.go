@@ -30,7 +30,7 @@ func TestRollbackToUpstreamLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoPrograms: true}, harness.Within(3*harness.Timeout))
 	c := newCommand(s)
-	s.Must(sandbox.Apply(s.Ctx, s.Plane.RESTConfig(), deploy.Admission), "apply the admission policy")
+	s.ApplyAdmission()
 	writeEntry(s, s.Driver.DriverName, journal.KindUnresolved, unresolved)
 	s.Must(s.StartPrograms(s.Ctx, harness.Setup{LeaderElection: true, ProvisionerFlags: elect}), "start our programs")
 

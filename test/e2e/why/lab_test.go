@@ -26,7 +26,7 @@ import (
 )
 
 // current is the version of the control plane beside our programs.
-const current = "1.36"
+var current = harness.KubeMinor()
 
 // lab is an API server, and a namespace in it for one test.
 type lab struct {
@@ -38,7 +38,8 @@ type lab struct {
 	namespace  string
 }
 
-// versions returns the versions to test with: EXEUNT_KUBE_VERSIONS, else those that are built.
+// versions returns the versions to test with: EXEUNT_KUBE_VERSIONS, else that of the control
+// plane beside our programs and those that are built.
 func versions() []string {
 	if named := strings.Fields(os.Getenv("EXEUNT_KUBE_VERSIONS")); len(named) > 0 {
 		return named
@@ -63,6 +64,9 @@ func open(t *testing.T, version string) *lab {
 	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: binaries, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatalf("start the control plane of %s: %v", version, err)
+	}
+	if version == current {
+		err = harness.CheckVersion(plane)
 	}
 	t.Cleanup(func() {
 		stop, cancel := context.WithTimeout(context.Background(), harness.Timeout)

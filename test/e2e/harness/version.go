@@ -1,0 +1,75 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/internal/versions"
+)
+
+// newest is the newest version of Kubernetes that the tests run on.
+const newest = "1.36"
+
+// KubeMinor returns the minor version of Kubernetes under test, such as 1.36: that of
+// EXEUNT_KUBE, else the newest.
+func KubeMinor() string {
+	if version := os.Getenv("EXEUNT_KUBE"); version != "" {
+		return versions.Result{Kubernetes: version}.Minor()
+	}
+	return newest
+}
+
+// CheckVersion returns an error if the API server is not of the version that EXEUNT_KUBE names.
+func CheckVersion(plane *sandbox.ControlPlane) error {
+	want := os.Getenv("EXEUNT_KUBE")
+	if want == "" {
+		return nil
+	}
+	info, err := plane.Client().Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("read version of the API server: %w", err)
+	}
+	if info.GitVersion != want {
+		return fmt.Errorf("the API server is %s, want %s, which EXEUNT_KUBE names", info.GitVersion, want)
+	}
+	return nil
+}
+
+// ServesAdmissionPolicy reports whether this version of Kubernetes serves the
+// MutatingAdmissionPolicy of deploy/admission. Versions before 1.36 do not.
+func ServesAdmissionPolicy() bool { return KubeMinor() != "1.34" && KubeMinor() != "1.35" }
+
+// ApplyAdmission applies the admission policy. Where the API server does not serve it, the
+// policy must be refused and the list of drivers must be harmless: then the result is false,
+// and the test has to check what happens without the policy.
+func (s *Session) ApplyAdmission() bool {
+	s.T.Helper()
+	err := sandbox.Apply(s.Ctx, s.Plane.RESTConfig(), deploy.Admission)
+	if ServesAdmissionPolicy() {
+		s.Must(err, "apply the admission policy")
+		return true
+	}
+	if unserved := new(meta.NoKindMatchError); !errors.As(err, &unserved) {
+		s.T.Fatalf("apply the admission policy on Kubernetes %s: %v, want no match for its kind", KubeMinor(), err)
+	}
+	s.LackAdmissionPolicy()
+	return false
+}
+
+// LackAdmissionPolicy records that the test checks what happens without the admission policy.
+func (s *Session) LackAdmissionPolicy() {
+	Lack(s.T, "the admission policy")
+}
+
+// Lack records what the version of Kubernetes lacks, for the table of versions.
+func Lack(t testing.TB, what string) {
+	t.Helper()
+	t.Attr(versions.Unavailable, strings.TrimSpace(what))
+}
