@@ -186,17 +186,36 @@ promtool:
 	@echo "building promtool, which tests the alerts (the first time about 90 seconds)"
 	@cd tools/promtool && $(GO_BUILD) -tags remove_all_sd -o $(BIN)/tools/promtool github.com/prometheus/prometheus/cmd/promtool
 
+# PACKAGES selects some. RECORD=yes keeps the results in docs/versions, instead of those that it has
+# of these packages, and writes the tables of versions.
+PACKAGES := ./test/integration ./test/e2e/...
+RECORD :=
+KUBES = $(if $(filter $(OLDER_KUBES),$(KUBE)),$(KUBE),$(OLDER_KUBES) 1.36)
 # A copy without the history, such as an archive of the source, cannot build the last version.
 .PHONY: e2e
-e2e: build build-upstream controlplanes $(if $(HAS_LAST_VERSION),last-version) ## Run the end-to-end tests against a real API server
-	@echo "running the end-to-end tests"
-	@rm -f $(BIN)/differential.md $(BIN)/library.md
-	@EXEUNT_BIN=$(BIN) EXEUNT_KUBE_VERSIONS='$(OLDER_KUBES) 1.36' EXEUNT_TABLE=$(BIN)/differential.md EXEUNT_LIBRARY_TABLE=$(BIN)/library.md go test -p 2 ./test/integration ./test/e2e/... -count=1 -timeout 60m $(if $(HAS_LAST_VERSION),,-skip TestUpgradeAndDowngradeLoseNothing)
+e2e: build build-upstream $(if $(HAS_LAST_VERSION),last-version) $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs,controlplanes) ## Run the end-to-end tests against a real API server; KUBE=1.34 or 1.35 runs them on an older one, RECORD=yes writes the table of versions
+	@echo "running the end-to-end tests on Kubernetes $(KUBE_VERSION)"
+	@rm -f $(KUBE_BIN)/differential.md $(KUBE_BIN)/library.md
+	@$(GO_BUILD) -o $(BIN)/record ./test/e2e/record
+	@EXEUNT_BIN=$(KUBE_BIN) EXEUNT_KUBE_VERSIONS='$(KUBES)' EXEUNT_TABLE=$(KUBE_BIN)/differential.md EXEUNT_LIBRARY_TABLE=$(KUBE_BIN)/library.md \
+		$(BIN)/record -kubernetes=$(KUBE_VERSION) $(if $(RECORD),-results=docs/versions) $(PACKAGES) $(if $(HAS_LAST_VERSION),,-skip TestUpgradeAndDowngradeLoseNothing)
 	@$(if $(HAS_LAST_VERSION),,echo 'not tested: $(NO_LAST_VERSION)')
-	@echo "beside upstream's loops (docs/differences.md says which differences are intended, and why):"
-	@cat $(BIN)/differential.md
-	@echo "a provisioner on sig-storage-lib-external-provisioner v10, and on pkg/provisioner:"
-	@cat $(BIN)/library.md
+	@if [ -f $(KUBE_BIN)/differential.md ]; then \
+		echo "beside upstream's loops (docs/differences.md says which differences are intended, and why):"; \
+		cat $(KUBE_BIN)/differential.md; \
+	fi
+	@if [ -f $(KUBE_BIN)/library.md ]; then \
+		echo "a provisioner on sig-storage-lib-external-provisioner v10, and on pkg/provisioner:"; \
+		cat $(KUBE_BIN)/library.md; \
+	fi
+
+# Hard links, for a program looks for others in the folder that it was started from.
+.PHONY: older-programs
+older-programs: programs upstream-provisioner $(if $(HAS_LAST_VERSION),last-version)
+	@mkdir -p $(KUBE_BIN)/upstream $(KUBE_BIN)/last
+	@for program in $(PROGRAMS) upstream/csi-provisioner $(if $(HAS_LAST_VERSION),last/pv-controller last/provisioner); do \
+		rm -f $(KUBE_BIN)/$$program; ln $(BIN)/$$program $(KUBE_BIN)/$$program; \
+	done
 
 # The last line of the output is the last line of the soak: soak: seed n, V volumes, ...
 MINUTES := 5
