@@ -26,6 +26,9 @@ func KubeMinor() string {
 	return newest
 }
 
+// IsNewest reports whether the version under test is the newest.
+func IsNewest() bool { return KubeMinor() == newest }
+
 // CheckVersion returns an error if the API server is not of the version that EXEUNT_KUBE names.
 func CheckVersion(plane *sandbox.ControlPlane) error {
 	want := os.Getenv("EXEUNT_KUBE")
