@@ -176,7 +176,7 @@ test-controlplane: controlplane ## Test the control plane
 		EXEUNT_BIN=$(BIN) go test $(RACE) -timeout 30m $$packages
 
 .PHONY: test-manifests
-test-manifests: build promtool images upstream-controller-manager ## Test the manifests, the chart and the alerts, also on the API server, in a dry run
+test-manifests: build controlplanes promtool images upstream-controller-manager ## Test the manifests, the chart and the alerts, also on the API server, in a dry run
 	@echo "testing the manifests (the first time about a minute)"
 	@cd test/manifests && EXEUNT_BIN=$(BIN) go test -count=1 -timeout 10m ./...
 

@@ -149,12 +149,18 @@ type server struct {
 	warnings *warnings
 }
 
-// startServer starts a server that stops with the test.
+// startServer starts a server of the newest version that stops with the test.
 func startServer(t *testing.T) *server {
+	t.Helper()
+	return startServerIn(t, binaries())
+}
+
+// startServerIn starts the server in this folder.
+func startServerIn(t *testing.T, folder sandbox.Binaries) *server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: binaries(), Dir: t.TempDir()})
+	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: folder, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
