@@ -28,7 +28,7 @@ func record(ctx context.Context) error {
 	results := flag.String("results", "docs/versions", "directory of the results")
 	flag.Parse()
 	if *kubernetes == "" || flag.NArg() == 0 {
-		return errors.New("usage: record -kubernetes=VERSION [-results=DIRECTORY] PACKAGE...")
+		return errors.New("name the version and the packages: record -kubernetes=VERSION [-results=DIRECTORY] PACKAGE")
 	}
 	run, failure := test(ctx, *kubernetes, flag.Args())
 	if len(run.Packages) == 0 {

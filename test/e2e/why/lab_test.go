@@ -65,9 +65,6 @@ func open(t *testing.T, version string) *lab {
 	if err != nil {
 		t.Fatalf("start the control plane of %s: %v", version, err)
 	}
-	if version == current {
-		err = harness.CheckVersion(plane)
-	}
 	t.Cleanup(func() {
 		stop, cancel := context.WithTimeout(context.Background(), harness.Timeout)
 		defer cancel()
@@ -76,6 +73,9 @@ func open(t *testing.T, version string) *lab {
 		}
 	})
 	l := &lab{t: t, ctx: ctx, plane: plane, client: plane.Client(), kubeconfig: plane.AdminKubeconfig, namespace: "lab"}
+	if version == current {
+		l.must(harness.CheckVersion(plane), "check version")
+	}
 	_, err = l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}}, metav1.CreateOptions{})
 	l.must(err, "create namespace")
 	return l
