@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -21,25 +22,32 @@ type event struct {
 type reader struct {
 	print    io.Writer
 	packages map[string]Package
+	// ended are the packages whose tests have ended.
+	ended map[string]bool
 	// output is what each running top-level test of a package has printed.
 	output map[string]map[string]*strings.Builder
 }
 
 // Read reads the output of "go test -json". It prints what "go test" prints: the output of
-// failed tests, and a line for each package.
+// failed tests, and a line for each package. Packages that have not ended are left out.
 func Read(kubernetes string, from io.Reader, to io.Writer) (Result, error) {
-	r := reader{print: to, packages: map[string]Package{}, output: map[string]map[string]*strings.Builder{}}
+	r := reader{print: to, packages: map[string]Package{}, ended: map[string]bool{}, output: map[string]map[string]*strings.Builder{}}
 	for decoder := json.NewDecoder(from); ; {
 		var e event
 		err := decoder.Decode(&e)
 		if errors.Is(err, io.EOF) {
-			return Result{Kubernetes: kubernetes, Packages: r.packages}, nil
+			return r.result(kubernetes), nil
 		}
 		if err != nil {
-			return Result{}, fmt.Errorf("read output of go test: %w", err)
+			return r.result(kubernetes), fmt.Errorf("read output of go test: %w", err)
 		}
 		r.add(e)
 	}
+}
+
+func (r *reader) result(kubernetes string) Result {
+	maps.DeleteFunc(r.packages, func(name string, _ Package) bool { return !r.ended[name] })
+	return Result{Kubernetes: kubernetes, Packages: r.packages}
 }
 
 func (r *reader) add(e event) {
@@ -65,9 +73,12 @@ func (r *reader) add(e event) {
 	}
 }
 
-// endPackage notes a package that failed without a failed test: in TestMain, in a panic, or in
-// the build. It prints what the unfinished tests have printed.
+// endPackage notes the end of a package, and a failure without a failed test: in TestMain, in a
+// panic, or in the build. It prints what the unfinished tests have printed.
 func (r *reader) endPackage(e event) {
+	if e.Action == "pass" || e.Action == "fail" {
+		r.ended[strings.TrimPrefix(e.Package, module)] = true
+	}
 	if e.Action != "fail" {
 		return
 	}

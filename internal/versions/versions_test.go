@@ -27,6 +27,7 @@ const stream = `{"Action":"run","Package":"github.com/exeunt-io/exeunt/test/e2e/
 {"Action":"output","Package":"github.com/exeunt-io/exeunt/test/e2e/b","Test":"TestEnds","Output":"panic: b\n"}
 {"Action":"fail","Package":"github.com/exeunt-io/exeunt/test/e2e/b"}
 {"Action":"skip","Package":"github.com/exeunt-io/exeunt/test/e2e/harness"}
+{"Action":"pass","Package":"github.com/exeunt-io/exeunt/test/e2e/killed","Test":"TestFirst"}
 `
 
 func read(t *testing.T) (Result, string) {

@@ -1,7 +1,8 @@
 // Record runs the end-to-end tests of the packages that it is given, adds the results to those
 // of their version of Kubernetes, and writes the table of versions into the pages.
 //
-// It prints what "go test" prints, and fails if a test fails or is skipped.
+// It prints what "go test" prints, and fails if a test fails or is skipped. A signal ends the
+// tests; the packages that have ended are recorded.
 package main
 
 import (
@@ -12,12 +13,17 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
+	"syscall"
 
 	"github.com/exeunt-io/exeunt/internal/versions"
 )
 
 func main() {
-	if err := record(context.Background()); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := record(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
