@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,8 +46,8 @@ func TestRecordedResultsHaveNoFailures(t *testing.T) {
 	}
 }
 
-// TestResultsAreOfTheBuiltVersions compares them with the module files of the control plane.
-func TestResultsAreOfTheBuiltVersions(t *testing.T) {
+// TestResultsAreOfBuiltVersions compares them with the module files of the control plane.
+func TestResultsAreOfBuiltVersions(t *testing.T) {
 	required := regexp.MustCompile(`(?m)^\s+k8s\.io/kubernetes (v\S+)$`)
 	var want []string
 	for _, file := range []string{"go.mod", "go.1.35.mod", "go.1.34.mod"} {
@@ -60,11 +61,13 @@ func TestResultsAreOfTheBuiltVersions(t *testing.T) {
 		}
 		want = append(want, string(found[1]))
 	}
-	var got []string
-	for _, result := range committed(t) {
-		got = append(got, result.Kubernetes)
+	results := committed(t)
+	if len(results) == 0 {
+		t.Error("docs/versions has no results, run make e2e")
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/versions has other versions than test/controlplane, run make e2e KUBE=...:\n%s", diff)
+	for _, result := range results {
+		if !slices.Contains(want, result.Kubernetes) {
+			t.Errorf("docs/versions has results of %s, test/controlplane builds %q: run make e2e KUBE=%s", result.Kubernetes, want, result.Minor())
+		}
 	}
 }

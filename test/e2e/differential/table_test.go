@@ -181,7 +181,7 @@ func describe(all []*scenario, named *intended) string {
 const preamble = `# Compared with kube-controller-manager
 
 ` + "`make e2e`" + ` runs the scenarios in ` + "`test/e2e/differential/testdata/scenarios`" + ` with this pv-controller and with the
-three loops of the real kube-controller-manager v1.36.3. It compares the final objects, the phases in between, the events
+three loops of the real kube-controller-manager v1.36.3, with ` + "`KUBE=1.34`" + ` with those of [an older version](versions.md#what-works-with-what). It compares the final objects, the phases in between, the events
 and the key words of their messages (` + "`testdata/keywords.yaml`" + `). A difference that ` + "`testdata/differences.yaml`" + `
 does not name fails the test, and so does a named difference that does not occur. This page is generated from these files;
 a test keeps it current.
