@@ -1,26 +1,33 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/exeunt-io/exeunt/internal/demo"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/features"
 )
 
 // startTimeout limits the start of a cluster.
 const startTimeout = 2 * time.Minute
 
-// hint are commands to copy into a terminal. Its verbs stand for the class and the call
-// log.
-const hint = `The cluster has a control plane, pv-controller, provisioner and a mock CSI driver; it has no nodes.
+// hint are commands to copy into a terminal. Its verbs stand for the addresses of both
+// controllers, the class and the call log.
+const hint = `The cluster has a control plane, pv-controller, provisioner, a mock CSI driver and the admission policy; it has no nodes.
+Metrics: curl -k https://%s/metrics   # pv-controller
+         curl http://%s/metrics       # provisioner
 Set KUBECONFIG in another terminal and try:
 
 kubectl create -f - <<EOF
@@ -44,6 +51,7 @@ Ctrl-C stops everything and removes it.
 type sandboxFlags struct {
 	binDir string
 	gates  map[string]bool
+	faults string
 	keep   bool
 }
 
@@ -55,16 +63,17 @@ func newSandboxCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Run the cluster of the demo until Ctrl-C, to try commands in it",
 		Args:  noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			honor, err := flags.honor()
+			programs, err := flags.programs()
 			if err != nil {
 				return err
 			}
-			return flags.run(command.Context(), streams, honor)
+			return flags.run(command.Context(), streams, programs)
 		},
 	}
 	set := command.Flags()
 	set.StringVar(&flags.binDir, "bin-dir", "", "directory of the programs to start (default: the directory of this program)")
 	set.Var(cliflag.NewMapStringBool(&flags.gates), "feature-gates", "feature gates of both controllers: HonorPVReclaimPolicy=true|false (default true)")
+	set.StringVar(&flags.faults, "faults", "", "YAML or JSON file with a list of faults of the driver: method, volume, code, times, every, latency, hang, disconnect, after, response")
 	set.BoolVar(&flags.keep, "keep", false, "keep data and logs at the end, and print their directory")
 	return command
 }
@@ -81,51 +90,105 @@ func (f sandboxFlags) honor() (bool, error) {
 	return gate.Enabled(features.HonorPVReclaimPolicy), nil
 }
 
-// run starts the cluster and stops it when ctx ends, which is no error, or when the
-// control plane ends.
-func (f sandboxFlags) run(ctx context.Context, streams genericiooptions.IOStreams, honor bool) error {
-	cluster, err := f.start(ctx, streams, honor)
+// programs checks the flags, and returns how the programs run. The controllers serve metrics at
+// free ports of this machine.
+func (f sandboxFlags) programs() (sandboxPrograms, error) {
+	honor, err := f.honor()
+	if err != nil {
+		return sandboxPrograms{}, err
+	}
+	p := sandboxPrograms{Programs: demo.Programs{Honor: honor}}
+	if f.faults != "" {
+		if _, err := csimock.LoadFaults(f.faults); err != nil {
+			return p, fmt.Errorf("--faults: %w", err)
+		}
+		path, err := filepath.Abs(f.faults)
+		if err != nil {
+			return p, fmt.Errorf("--faults: %w", err)
+		}
+		p.Driver = []string{"--faults=" + path}
+	}
+	if p.controller, err = freeAddress(); err != nil {
+		return p, err
+	}
+	if p.provisioner, err = freeAddress(); err != nil {
+		return p, err
+	}
+	p.Provisioner = []string{"--http-endpoint=" + p.provisioner.String()}
+	p.Controller = []string{"--bind-address=" + p.controller.IP.String(), fmt.Sprintf("--secure-port=%d", p.controller.Port), "--authorization-always-allow-paths=/metrics"}
+	return p, nil
+}
+
+// sandboxPrograms are programs, and the addresses of the metrics of both controllers.
+type sandboxPrograms struct {
+	demo.Programs
+	controller, provisioner *net.TCPAddr
+}
+
+// freeAddress returns a free address of this machine.
+func freeAddress() (*net.TCPAddr, error) {
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, fmt.Errorf("find a free port for metrics: %w", err)
+	}
+	address, _ := listener.Addr().(*net.TCPAddr)
+	return address, listener.Close()
+}
+
+// errProgramEnded is why the sandbox ends by itself.
+var errProgramEnded = errors.New("a program of the sandbox has ended, so all others are stopped")
+
+// run starts the cluster and stops it when ctx ends, which is no error, or when one of its programs
+// ends.
+func (f sandboxFlags) run(ctx context.Context, streams genericiooptions.IOStreams, programs sandboxPrograms) error {
+	guarded, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	cluster, err := f.start(guarded, streams, programs, func(err error) { end(fmt.Errorf("%w: %w", errProgramEnded, err)) })
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(streams.Out, "export KUBECONFIG=%s\n", cluster.Kubeconfig())
-	fmt.Fprintf(streams.ErrOut, hint, demo.ClassName, cluster.CallLog())
-	select {
-	case <-ctx.Done():
-		return cluster.Stop()
-	case <-cluster.Gone():
-		return errors.Join(errors.New("the control plane has ended; all other programs are stopped"), cluster.Stop())
+	fmt.Fprintf(streams.ErrOut, hint, programs.controller, programs.provisioner, demo.ClassName, cluster.CallLog())
+	<-guarded.Done()
+	if cause := context.Cause(guarded); errors.Is(cause, errProgramEnded) {
+		return errors.Join(cause, cluster.Stop())
 	}
+	return cluster.Stop()
 }
 
-// start starts the cluster and creates its class. If ctx ends before the cluster runs,
-// the error is the cause.
-func (f sandboxFlags) start(ctx context.Context, streams genericiooptions.IOStreams, honor bool) (*demo.Cluster, error) {
+// start starts the cluster and its programs. If ctx ends before, the error is the cause.
+func (f sandboxFlags) start(ctx context.Context, streams genericiooptions.IOStreams, programs sandboxPrograms, died func(error)) (*demo.Cluster, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the cluster was not ready within %s", startTimeout))
 	defer cancel()
 	cluster, err := demo.StartCluster(limited, demo.ClusterConfig{
 		Binaries: sandbox.Binaries{Dir: f.binDir},
 		Keep:     f.keep,
 		Progress: demo.Progress{Out: streams.ErrOut},
-		Died:     func(err error) { fmt.Fprintln(streams.ErrOut, "exeunt:", err) },
+		Died:     died,
 	})
-	if err == nil {
-		err = fill(limited, cluster, honor)
+	if err != nil {
+		return nil, cmp.Or(context.Cause(ctx), err)
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := fill(limited, streams, cluster, programs.Programs); err != nil {
+		stopped := cluster.Stop()
+		return nil, cmp.Or(context.Cause(ctx), errors.Join(err, stopped))
 	}
-	return cluster, err
+	return cluster, nil
 }
 
-// fill starts the programs of the cluster and creates its class, or stops the cluster.
-func fill(ctx context.Context, cluster *demo.Cluster, honor bool) error {
-	err := cluster.StartPrograms(ctx, honor)
-	if err == nil {
-		err = cluster.ApplyClass(ctx)
+// fill starts the programs of the cluster, and creates its admission policy and its class.
+func fill(ctx context.Context, streams genericiooptions.IOStreams, cluster *demo.Cluster, programs demo.Programs) error {
+	if err := cluster.StartPrograms(ctx, programs); err != nil {
+		return err
+	}
+	err := cluster.ApplyAdmission(ctx)
+	var unserved *meta.NoKindMatchError
+	if errors.As(err, &unserved) {
+		fmt.Fprintln(streams.ErrOut, "exeunt: this version of Kubernetes has no MutatingAdmissionPolicy, so the admission policy is left out")
+		err = nil
 	}
 	if err != nil {
-		err = errors.Join(err, cluster.Stop())
+		return err
 	}
-	return err
+	return cluster.ApplyClass(ctx)
 }

@@ -92,25 +92,34 @@ func (c *Cluster) startPlane(ctx context.Context) error {
 	return sandbox.Apply(ctx, plane.RESTConfig(), deploy.Manifests)
 }
 
-// StartPrograms starts a mock driver with no volumes and both controllers, with
-// the gate HonorPVReclaimPolicy on or off.
-func (c *Cluster) StartPrograms(ctx context.Context, honor bool) error {
-	what := "starting csimock, and pv-controller and provisioner with " + gateName(honor)
+// Programs says how the programs of a cluster run.
+type Programs struct {
+	// Honor is the gate HonorPVReclaimPolicy of both controllers.
+	Honor bool
+	// Driver, Controller and Provisioner are further flags of csimock, pv-controller and
+	// provisioner.
+	Driver, Controller, Provisioner []string
+}
+
+// StartPrograms starts a mock driver with no volumes and both controllers.
+func (c *Cluster) StartPrograms(ctx context.Context, programs Programs) error {
+	what := "starting csimock, and pv-controller and provisioner with " + gateName(programs.Honor)
 	return c.config.Progress.Do(ctx, what, func(ctx context.Context) error {
-		if err := c.startDriver(ctx, ""); err != nil {
+		if err := c.startDriver(ctx, func(string) ([]string, error) { return programs.Driver, nil }); err != nil {
 			return err
 		}
-		return c.startControllers(ctx, sandbox.Controller{HonorReclaimPolicy: honor})
+		return c.startControllers(ctx, programs)
 	})
 }
 
-// startDriver starts a driver in a new directory, so that the driver has no volumes.
-func (c *Cluster) startDriver(ctx context.Context, faults string) error {
+// startDriver starts a driver in a new directory, so that the driver has no volumes. Its further
+// flags may name files in the directory.
+func (c *Cluster) startDriver(ctx context.Context, flags func(dir string) ([]string, error)) error {
 	dir, err := os.MkdirTemp(c.dir, "storage-")
 	if err != nil {
 		return fmt.Errorf("make directory of the driver: %w", err)
 	}
-	args, err := writeFaults(dir, faults)
+	args, err := flags(dir)
 	if err != nil {
 		return err
 	}
@@ -123,13 +132,13 @@ func (c *Cluster) startDriver(ctx context.Context, faults string) error {
 }
 
 // startControllers starts both controllers.
-func (c *Cluster) startControllers(ctx context.Context, config sandbox.Controller) error {
-	controller, err := c.plane.StartPVController(ctx, config)
+func (c *Cluster) startControllers(ctx context.Context, programs Programs) error {
+	controller, err := c.plane.StartPVController(ctx, sandbox.Controller{HonorReclaimPolicy: programs.Honor, Args: programs.Controller})
 	if err != nil {
 		return err
 	}
 	c.guard(controller, controller.Stop)
-	provisioner, err := c.plane.StartProvisioner(ctx, c.driver, config)
+	provisioner, err := c.plane.StartProvisioner(ctx, c.driver, sandbox.Controller{HonorReclaimPolicy: programs.Honor, Args: programs.Provisioner})
 	if err != nil {
 		return err
 	}
@@ -178,6 +187,23 @@ func death(process *sandbox.Process) error {
 	return fmt.Errorf("run %s: the process ended by itself", process.Name())
 }
 
+// drivers lists the mock driver for the admission policy.
+const drivers = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: ` + deploy.Drivers + `
+  namespace: ` + deploy.Namespace + `
+data:
+  ` + csimock.DefaultName + `: ""
+`
+
+// ApplyAdmission creates the admission policy of deploy/admission, for the mock driver.
+func (c *Cluster) ApplyAdmission(ctx context.Context) error {
+	return errors.Join(
+		sandbox.Apply(ctx, c.plane.RESTConfig(), deploy.Admission),
+		sandbox.ApplyYAML(ctx, c.plane.RESTConfig(), []byte(drivers)))
+}
+
 // ApplyClass creates the storage class in the cluster.
 func (c *Cluster) ApplyClass(ctx context.Context) error {
 	return sandbox.ApplyYAML(ctx, c.plane.RESTConfig(), []byte(class))
@@ -191,9 +217,6 @@ func (c *Cluster) Kubeconfig() string { return c.plane.AdminKubeconfig }
 
 // CallLog returns the path of the file with the calls of the driver.
 func (c *Cluster) CallLog() string { return c.driver.CallLog }
-
-// Gone returns a channel that is closed once the control plane has ended.
-func (c *Cluster) Gone() <-chan struct{} { return c.plane.Done() }
 
 // StopControllers stops both controllers and leaves the driver.
 func (c *Cluster) StopControllers() error { return c.stopAllBut(onlyPlaneAndDriver) }

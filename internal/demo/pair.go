@@ -26,7 +26,7 @@ func (c *Cluster) StartPair(ctx context.Context, pair Pair, faults string) error
 	names := map[Pair]string{Ours: "pv-controller and provisioner", Upstream: "kube-controller-manager and csi-provisioner"}
 	c.pair = pair
 	return c.config.Progress.Do(ctx, "starting csimock, "+names[pair], func(ctx context.Context) error {
-		if err := c.startDriver(ctx, faults); err != nil {
+		if err := c.startDriver(ctx, func(dir string) ([]string, error) { return writeFaults(dir, faults) }); err != nil {
 			return err
 		}
 		if err := c.startLoops(ctx); err != nil {

@@ -81,7 +81,7 @@ type run struct {
 // show starts the programs, runs the scenario with its timeline, and lists the volumes
 // that are left.
 func (r *run) show(ctx context.Context) error {
-	if err := r.cluster.StartPrograms(ctx, r.outcome.Gate); err != nil {
+	if err := r.cluster.StartPrograms(ctx, Programs{Honor: r.outcome.Gate}); err != nil {
 		return err
 	}
 	if err := r.printer.Begin(r.outcome.Gate); err != nil {
