@@ -109,14 +109,27 @@ func TestDirectoryInUseIsRejected(t *testing.T) {
 	}
 }
 
-func TestPodNeedsNoServiceAccount(t *testing.T) {
+func TestPodNeedsServiceAccountOnlyWithThePlugin(t *testing.T) {
 	t.Parallel()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "pod"},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
-	}
-	if _, err := start(t, "").admin(t).CoreV1().Pods("default").Create(deadline(t), pod, metav1.CreateOptions{}); err != nil {
-		t.Error(err)
+	for name, tc := range map[string]struct {
+		args     []string
+		rejected bool
+	}{
+		"by default":     {nil, false},
+		"plugin enabled": {[]string{"--extra-arg", "enable-admission-plugins=PodNodeSelector,ServiceAccount"}, true},
+		"another plugin": {[]string{"--extra-arg", "enable-admission-plugins=PodNodeSelector"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "pod"},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
+			}
+			_, err := start(t, "", tc.args...).admin(t).CoreV1().Pods("default").Create(deadline(t), pod, metav1.CreateOptions{})
+			if apierrors.IsForbidden(err) != tc.rejected || err != nil && !tc.rejected {
+				t.Errorf("the API server answered %v, want a rejection: %v", err, tc.rejected)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/exeunt-io/exeunt/test/controlplane/internal/credentials"
@@ -16,6 +17,8 @@ const (
 	// serviceIP is the first address of the service network, used by the service
 	// "kubernetes".
 	serviceIP = "10.0.0.1"
+	// serviceAccountPlugin is the admission plugin that gives pods a service account.
+	serviceAccountPlugin = "ServiceAccount"
 )
 
 // auditPolicy logs one line per finished request, without bodies.
@@ -77,9 +80,11 @@ func arguments(config Config) ([]string, error) {
 		"--tls-private-key-file=" + pki + "apiserver.key",
 		// A loopback address may not stand in an Endpoints object.
 		"--endpoint-reconciler-type=none",
+	}
+	if !enablesServiceAccount(config.ExtraArgs) {
 		// The plugin rejects pods in namespaces without the service account "default",
 		// which only kube-controller-manager creates.
-		"--disable-admission-plugins=ServiceAccount",
+		flags = append(flags, "--disable-admission-plugins="+serviceAccountPlugin)
 	}
 	flags = append(flags, frontProxyArguments(pki)...)
 	flags = append(flags, audit...)
@@ -87,6 +92,18 @@ func arguments(config Config) ([]string, error) {
 		flags = append(flags, "--"+strings.TrimLeft(extra, "-"))
 	}
 	return flags, nil
+}
+
+// enablesServiceAccount reports whether the caller's flags enable the plugin. The API server
+// rejects flags that enable and disable it.
+func enablesServiceAccount(extraArgs []string) bool {
+	for _, extra := range extraArgs {
+		key, plugins, _ := strings.Cut(strings.TrimLeft(extra, "-"), "=")
+		if key == "enable-admission-plugins" && slices.Contains(strings.Split(plugins, ","), serviceAccountPlugin) {
+			return true
+		}
+	}
+	return false
 }
 
 // frontProxyArguments returns the flags that let aggregated API servers, and programs that
