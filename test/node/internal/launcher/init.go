@@ -1,0 +1,114 @@
+package launcher
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// restartDelay is the time before an ended kubelet is started again.
+	restartDelay = time.Second
+	// importPatience bounds the wait for containerd before images are imported.
+	importPatience = time.Minute
+)
+
+// Init is the first process of a node. It reads the configuration and returns when
+// containerd has ended, or when it could not start the node.
+func Init(input io.Reader) error {
+	var config Config
+	if err := json.NewDecoder(input).Decode(&config); err != nil {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	if err := errors.Join(unix.Sethostname([]byte(config.Name)), os.Setenv("PATH", config.Programs+":"+os.Getenv("PATH"))); err != nil {
+		return fmt.Errorf("prepare node: %w", err)
+	}
+	for _, step := range []func() error{config.mount, config.writeFiles, configureLoopback, config.serveRelays} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return config.run()
+}
+
+// serveRelays forwards the service address and the API server's address to the socket of
+// the machine.
+func (c Config) serveRelays() error {
+	for _, address := range []string{serviceAddress + ":443", c.Server} {
+		relay, err := listen("tcp", address, "unix", filepath.Join(c.Dir, socketName))
+		if err != nil {
+			return err
+		}
+		go relay.serve()
+	}
+	return nil
+}
+
+// run starts containerd, imports the images, and keeps kubelet running until containerd
+// ends.
+func (c Config) run() error {
+	children := newReaper()
+	containerd, err := children.start(c.command("containerd", "--config", c.file("containerd.toml")))
+	if err != nil {
+		return err
+	}
+	if err := c.importImages(children); err != nil {
+		return err
+	}
+	for {
+		kubelet, err := children.start(c.command("kubelet", c.kubeletFlags()...))
+		if err != nil {
+			return err
+		}
+		select {
+		case status := <-containerd:
+			return fmt.Errorf("containerd ended: %w", status)
+		case <-kubelet:
+			time.Sleep(restartDelay)
+		}
+	}
+}
+
+// importImages imports all archives, once containerd answers.
+func (c Config) importImages(children *reaper) error {
+	deadline := time.Now().Add(importPatience)
+	for {
+		ended, err := children.start(c.command("ctr", "version"))
+		if err == nil {
+			err = <-ended
+		}
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("wait for containerd: %w", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	for _, archive := range c.Images {
+		ended, err := children.start(c.command("ctr", "-n", "k8s.io", "images", "import", "--local", archive))
+		if err == nil {
+			err = <-ended
+		}
+		if err != nil {
+			return fmt.Errorf("import image %s: %w", archive, err)
+		}
+	}
+	return nil
+}
+
+// command returns a program of the node, with its log in the node's directory.
+func (c Config) command(program string, args ...string) *exec.Cmd {
+	command := exec.Command(filepath.Join(c.Programs, program), args...)
+	if log, err := os.OpenFile(filepath.Join(c.Dir, program+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		command.Stdout, command.Stderr = log, log
+	}
+	return command
+}

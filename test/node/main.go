@@ -1,0 +1,113 @@
+// Node runs kubelet and containerd on this machine for tests, without a Docker engine:
+//
+//	node start   run a node until SIGTERM; needs root
+//
+// The same program is the image of the test's pods:
+//
+//	node pause           the container of a pod sandbox
+//	node driver          a CSI driver whose volumes are directories
+//	node use FILE TEXT   write a file, and check at SIGTERM that its content is the same
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/exeunt-io/exeunt/test/node/internal/driver"
+	"github.com/exeunt-io/exeunt/test/node/internal/launcher"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "node:", err)
+		os.Exit(1)
+	}
+}
+
+// run carries out a command.
+func run(ctx context.Context, args []string) error {
+	commands := map[string]func(context.Context, []string) error{
+		"start":              start,
+		"driver":             serveDriver,
+		"use":                use,
+		launcher.InitCommand: func(context.Context, []string) error { return launcher.Init(os.Stdin) },
+		"pause": func(ctx context.Context, _ []string) error {
+			<-ctx.Done()
+			return nil
+		},
+	}
+	if len(args) == 0 || commands[args[0]] == nil {
+		return errors.New("say what to do: start, pause, driver or use")
+	}
+	return commands[args[0]](ctx, args[1:])
+}
+
+// start runs a node.
+func start(ctx context.Context, args []string) error {
+	var config launcher.Config
+	var images string
+	flags := flag.NewFlagSet("node start", flag.ContinueOnError)
+	flags.StringVar(&config.Name, "name", "node-1", "name of the node")
+	flags.StringVar(&config.Dir, "dir", "", "directory for data and logs")
+	flags.StringVar(&config.Programs, "programs", "", "directory of kubelet, containerd, runc and network plugins")
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig of system:node:NAME")
+	flags.StringVar(&config.Server, "server", "", "loopback address of the API server, HOST:PORT")
+	flags.StringVar(&images, "images", "", "archives of images, separated by commas")
+	flags.StringVar(&config.Pause, "pause", "", "image of pod sandboxes")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	for _, path := range []*string{&config.Dir, &config.Programs, &config.Kubeconfig} {
+		absolute, err := filepath.Abs(*path)
+		if err != nil || *path == "" {
+			return errors.Join(errors.New("--dir, --programs and --kubeconfig are required"), err)
+		}
+		*path = absolute
+	}
+	if images != "" {
+		config.Images = strings.Split(images, ",")
+	}
+	return launcher.Start(ctx, config)
+}
+
+// serveDriver runs the CSI driver.
+func serveDriver(ctx context.Context, args []string) error {
+	var config driver.Config
+	flags := flag.NewFlagSet("node driver", flag.ContinueOnError)
+	flags.StringVar(&config.Node, "node", "", "name of the node")
+	flags.StringVar(&config.Dir, "dir", "", "data directory")
+	flags.StringVar(&config.Socket, "socket", "", "socket for provisioner and kubelet")
+	flags.StringVar(&config.Registration, "registration", "", "directory in which kubelet looks for drivers")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	return driver.Serve(ctx, config)
+}
+
+// use writes text to a file, waits for SIGTERM, and returns an error if the file has
+// another content then.
+func use(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return errors.New("use: name the file and its text")
+	}
+	file, text := args[0], args[1]
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	<-ctx.Done()
+	content, err := os.ReadFile(file)
+	if err != nil || string(content) != text {
+		return errors.Join(fmt.Errorf("lost: the file has %q, not %q", content, text), err)
+	}
+	fmt.Println("kept:", text)
+	return nil
+}

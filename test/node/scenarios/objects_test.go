@@ -1,0 +1,214 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/test/node/internal/driver"
+)
+
+// text is what the pods write.
+const text = "kept until the end"
+
+// workload is a namespace with a pod that uses a claim with a volume.
+type workload struct {
+	*cluster
+	namespace, pv, handle string
+}
+
+// createWorkload creates a pod and its claim, and waits until the pod has written a file.
+func (c *cluster) createWorkload(t *testing.T, namespace string) *workload {
+	t.Helper()
+	w := &workload{cluster: c, namespace: namespace}
+	if _, err := c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.createClaim(t, "data")
+	eventually(t, "the pod is created", func(ctx context.Context) error { // its service account comes later
+		_, err := c.client.CoreV1().Pods(namespace).Create(ctx, writer(), metav1.CreateOptions{})
+		return err
+	})
+	w.awaitFile(t)
+	return w
+}
+
+// createClaim creates a claim, whose volume is created for its first pod.
+func (w *workload) createClaim(t *testing.T, name string) {
+	t.Helper()
+	class := "directory"
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &class,
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
+		},
+	}
+	_, err := w.client.CoreV1().PersistentVolumeClaims(w.namespace).Create(t.Context(), claim, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// awaitProbe waits until a further claim was created and deleted: the controllers have then
+// seen what happened before.
+func (w *workload) awaitProbe(t *testing.T) {
+	t.Helper()
+	w.createClaim(t, "probe")
+	claims := w.client.CoreV1().PersistentVolumeClaims(w.namespace)
+	eventually(t, "the claim has its finalizer", func(ctx context.Context) error {
+		claim, err := claims.Get(ctx, "probe", metav1.GetOptions{})
+		if err == nil && len(claim.Finalizers) == 0 {
+			err = fmt.Errorf("the claim has no finalizer")
+		}
+		return err
+	})
+	must(t, claims.Delete(t.Context(), "probe", metav1.DeleteOptions{}))
+	eventually(t, "the claim without a pod is gone", func(ctx context.Context) error {
+		_, err := claims.Get(ctx, "probe", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("the claim still exists: %v", err)
+	})
+}
+
+// writer returns a pod that writes a file to its volume and keeps running.
+func writer() *corev1.Pod {
+	grace := int64(20)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "writer"},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: &grace,
+			Containers: []corev1.Container{{
+				Name: "writer", Image: registry + "node:v0.1.0", ImagePullPolicy: corev1.PullIfNotPresent,
+				Command:      []string{"/node", "use", "/data/file", text},
+				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+			}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+			}}},
+		},
+	}
+}
+
+// awaitFile waits until the pod runs and its file is on the volume.
+func (w *workload) awaitFile(t *testing.T) {
+	t.Helper()
+	eventually(t, "the pod in "+w.namespace+" has written its file", func(ctx context.Context) error {
+		claim, err := w.client.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if w.pv = claim.Spec.VolumeName; w.pv == "" {
+			return fmt.Errorf("the claim is %s", claim.Status.Phase)
+		}
+		volume, err := w.client.CoreV1().PersistentVolumes().Get(ctx, w.pv, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		w.handle = volume.Spec.CSI.VolumeHandle
+		return w.checkFile()
+	})
+}
+
+// data is the directory of the driver on the node.
+func (c *cluster) data(names ...string) string {
+	return filepath.Join(append([]string{c.nodeDir, "lib", "kubelet", "plugins", driver.Name}, names...)...)
+}
+
+// checkFile returns an error unless the volume has the pod's file.
+func (w *workload) checkFile() error {
+	content, err := os.ReadFile(w.data(driver.VolumesDir, w.handle, "file"))
+	if err == nil && string(content) != text {
+		err = fmt.Errorf("the file has %q", content)
+	}
+	return err
+}
+
+// deletePV, deleteClaim and deletePod delete an object of the workload.
+func (w *workload) deletePV(t *testing.T) {
+	t.Helper()
+	must(t, w.client.CoreV1().PersistentVolumes().Delete(t.Context(), w.pv, metav1.DeleteOptions{}))
+}
+
+func (w *workload) deleteClaim(t *testing.T) {
+	t.Helper()
+	must(t, w.client.CoreV1().PersistentVolumeClaims(w.namespace).Delete(t.Context(), "data", metav1.DeleteOptions{}))
+}
+
+func (w *workload) deletePod(t *testing.T) {
+	t.Helper()
+	must(t, w.client.CoreV1().Pods(w.namespace).Delete(t.Context(), "writer", metav1.DeleteOptions{}))
+}
+
+// must fails the test on an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectInUse fails the test unless the pod runs with its file, and volume and claim exist.
+func (w *workload) expectInUse(t *testing.T) {
+	t.Helper()
+	pod, err := w.client.CoreV1().Pods(w.namespace).Get(t.Context(), "writer", metav1.GetOptions{})
+	if err != nil || pod.Status.Phase != corev1.PodRunning {
+		t.Errorf("the pod is %s, %v, want Running", pod.Status.Phase, err)
+	}
+	if _, err := w.client.CoreV1().PersistentVolumes().Get(t.Context(), w.pv, metav1.GetOptions{}); err != nil {
+		t.Errorf("the volume is gone: %v", err)
+	}
+	if _, err := w.client.CoreV1().PersistentVolumeClaims(w.namespace).Get(t.Context(), "data", metav1.GetOptions{}); err != nil {
+		t.Errorf("the claim is gone: %v", err)
+	}
+	if err := w.checkFile(); err != nil {
+		t.Errorf("the data is lost: %v", err)
+	}
+}
+
+// awaitGone waits until pod, claim, volume and data are gone, and checks that the data went
+// after the last mount.
+func (w *workload) awaitGone(t *testing.T) {
+	t.Helper()
+	eventually(t, "pod, claim, volume and data of "+w.namespace+" are gone", func(ctx context.Context) error {
+		_, podErr := w.client.CoreV1().Pods(w.namespace).Get(ctx, "writer", metav1.GetOptions{})
+		_, claimErr := w.client.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data", metav1.GetOptions{})
+		_, pvErr := w.client.CoreV1().PersistentVolumes().Get(ctx, w.pv, metav1.GetOptions{})
+		_, dataErr := os.Stat(w.data(driver.VolumesDir, w.handle))
+		if apierrors.IsNotFound(podErr) && apierrors.IsNotFound(claimErr) && apierrors.IsNotFound(pvErr) && os.IsNotExist(dataErr) {
+			return nil
+		}
+		return fmt.Errorf("pod: %v, claim: %v, volume: %v, data: %v", podErr, claimErr, pvErr, dataErr)
+	})
+	calls := w.calls(t)
+	want := "CreateVolume NodeStageVolume NodePublishVolume NodeUnpublishVolume NodeUnstageVolume DeleteVolume"
+	if got := strings.Join(calls, " "); got != want {
+		t.Errorf("the driver was called with %s, want %s", got, want)
+	}
+}
+
+// calls returns the driver's successful calls for the volume, without repetitions.
+func (w *workload) calls(t *testing.T) []string {
+	t.Helper()
+	log, err := os.ReadFile(w.data(driver.CallLog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls []string
+	for line := range strings.Lines(string(log)) {
+		method, volume, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if volume == w.handle && (len(calls) == 0 || calls[len(calls)-1] != method) {
+			calls = append(calls, method)
+		}
+	}
+	return calls
+}
