@@ -7,9 +7,9 @@
 
 BIN := $(CURDIR)/bin
 PROGRAMS := pv-controller provisioner csimock exeunt
-MODULES := . test/controlplane test/manifests test/upstream/kube-controller-manager test/upstream/csi-provisioner tools tools/promtool tools/release
+MODULES := . test/controlplane test/manifests test/node test/node/kubernetes test/node/containerd test/upstream/kube-controller-manager test/upstream/csi-provisioner tools tools/promtool tools/release
 # The modules that hold Go files of ours.
-LINTED := . test/controlplane test/manifests test/upstream/kube-controller-manager tools/release
+LINTED := . test/controlplane test/manifests test/node test/node/kubernetes test/upstream/kube-controller-manager tools/release
 
 # All binaries are static and built alike, so that they share what is compiled.
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false
@@ -216,6 +216,50 @@ older-programs: programs upstream-provisioner $(if $(HAS_LAST_VERSION),last-vers
 	@for program in $(PROGRAMS) upstream/csi-provisioner $(if $(HAS_LAST_VERSION),last/pv-controller last/provisioner); do \
 		rm -f $(KUBE_BIN)/$$program; ln $(BIN)/$$program $(KUBE_BIN)/$$program; \
 	done
+
+# A real node needs Linux, the root user and runc. Elsewhere the target says why it does nothing.
+NODE_BIN := $(BIN)/node
+NODE_PROGRAMS := node pv-controller provisioner csimock csi-provisioner
+NODE_UNFIT = $(shell if [ "$$(uname)" != Linux ]; then echo 'kubelet needs Linux'; \
+	elif [ "$$(id -u)" != 0 ]; then echo 'kubelet needs the root user'; \
+	elif ! command -v runc >/dev/null && ! [ -x $(NODE_BIN)/runc ] && ! command -v apt-get >/dev/null; then echo 'there is no runc'; fi)
+
+.PHONY: e2e-node
+e2e-node: $(if $(NODE_UNFIT),,node) ## Run pods with volumes on a real kubelet and containerd on this machine; needs Linux and root
+ifneq ($(NODE_UNFIT),)
+	@echo "the tests on a real node do not run here: $(NODE_UNFIT)"
+else
+	@echo "running the tests on a real node (about three minutes)"
+	@cd test/node && EXEUNT_BIN=$(BIN) go test -count=1 -timeout 20m ./...
+endif
+
+# Containerd without the file systems and the tracing that the node does not use. Runc is that
+# of the machine, or that of the machine's package archive.
+.PHONY: node
+node: programs controlplane build-upstream
+	@echo "building kubelet, kube-scheduler and containerd (the first time about 4 minutes)"
+	@mkdir -p $(NODE_BIN)/cni $(NODE_BIN)/images
+	@cd test/node/kubernetes && $(GO_BUILD) -ldflags '$(KUBE_FLAGS)' -o $(NODE_BIN)/kubelet . && ln -sf kubelet $(NODE_BIN)/kube-scheduler
+	@cd test/node/containerd && $(GO_BUILD) -tags 'no_btrfs no_devmapper no_zfs no_aufs no_tracing' -ldflags '-s -w' -o $(NODE_BIN)/ \
+		$(addprefix github.com/containerd/containerd/v2/cmd/,containerd containerd-shim-runc-v2 ctr)
+	@cd test/node/containerd && $(GO_BUILD) -ldflags '-s -w' -o $(NODE_BIN)/cni/ \
+		$(addprefix github.com/containernetworking/plugins/plugins/,ipam/host-local main/bridge main/loopback)
+	@cd test/node && $(GO_BUILD) -tags grpcnotrace -ldflags '-s -w' -o $(NODE_BIN)/node .
+	@$(if $(wildcard $(NODE_BIN)/runc),,$(fetch_runc))
+	@$(node_images)
+
+# fetch_runc links the runc of the machine, or unpacks that of the package archive.
+fetch_runc = if command -v runc >/dev/null; then ln -s "$$(command -v runc)" $(NODE_BIN)/runc; else \
+		unpacked=$$(mktemp -d) && (cd "$$unpacked" && apt-get download -qq runc && dpkg-deb -x runc_*.deb .) && \
+		cp "$$unpacked/usr/sbin/runc" $(NODE_BIN)/runc && rm -r "$$unpacked"; fi
+# node_images packs the programs of this machine's architecture.
+node_images = programs=$(NODE_BIN)/images/linux-$$(go env GOARCH); mkdir -p "$$programs"; \
+	for program in $(NODE_PROGRAMS); do \
+		for dir in $(NODE_BIN) $(BIN) $(BIN)/upstream; do if [ -f "$$dir/$$program" ]; then ln -f "$$dir/$$program" "$$programs/$$program"; fi; done; \
+	done; ln -f $(BIN)/exeunt "$$programs/exeunt"; \
+	(cd tools/release && $(GO_BUILD) -o $(BIN)/tools/release .); \
+	$(BIN)/tools/release images --programs=$(NODE_BIN)/images --out=$(NODE_BIN)/images --platforms=linux/$$(go env GOARCH) \
+		--version='$(VERSION)' --tag='$(RELEASED)' --date='$(or $(COMMIT_DATE),1970-01-01T00:00:00Z)' '$(REGISTRY)' $(NODE_PROGRAMS)
 
 # The last line of the output is the last line of the soak: soak: seed n, V volumes, ...
 MINUTES := 5

@@ -115,7 +115,7 @@ func (d *Driver) NodeUnstageVolume(_ context.Context, request *csi.NodeUnstageVo
 
 // volume returns the directory of a volume. The ID is one path element.
 func (d *Driver) volume(id string) (string, error) {
-	if id == "" || id == ".." || id != filepath.Base(id) {
+	if id == "." || id == ".." || id != filepath.Base(id) { // Base("") is "."
 		return "", status.Errorf(codes.InvalidArgument, "volume %q is no name of a directory", id)
 	}
 	return filepath.Join(d.config.Dir, VolumesDir, id), nil

@@ -20,6 +20,9 @@ const (
 	importPatience = time.Minute
 )
 
+// errContainerd: containerd ended, which it never does by itself.
+var errContainerd = errors.New("containerd ended")
+
 // Init is the first process of a node. It reads the configuration and returns when
 // containerd has ended, or when it could not start the node.
 func Init(input io.Reader) error {
@@ -69,7 +72,7 @@ func (c Config) run() error {
 		}
 		select {
 		case status := <-containerd:
-			return fmt.Errorf("containerd ended: %w", status)
+			return errors.Join(errContainerd, status)
 		case <-kubelet:
 			time.Sleep(restartDelay)
 		}

@@ -32,6 +32,10 @@ func (c Config) mount() error {
 		{"sysfs", "/sys", "sysfs", ""},
 		{"run", "/run", "tmpfs", "mode=755"},
 	} {
+		// Without the machine's mounts there, programs find the node's cgroups only.
+		if err := unix.Unmount(mount.target, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("unmount %s: %w", mount.target, err)
+		}
 		if err := unix.Mount(mount.source, mount.target, mount.kind, 0, mount.options); err != nil {
 			return fmt.Errorf("mount %s: %w", mount.target, err)
 		}

@@ -1,0 +1,63 @@
+package driver
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// newDriver returns a driver with an empty directory of volumes.
+func newDriver(t *testing.T) *Driver {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, VolumesDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return &Driver{config: Config{Dir: dir}}
+}
+
+func TestVolumeIsCreatedAndDeletedTwice(t *testing.T) {
+	driver := newDriver(t)
+	dir := filepath.Join(driver.config.Dir, VolumesDir, "one")
+	for range 2 {
+		if _, err := driver.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "one"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := driver.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "one"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the data is still there: %v", err)
+	}
+}
+
+func TestVolumeIDIsNoPath(t *testing.T) {
+	driver := newDriver(t)
+	for _, id := range []string{"", "..", ".", "a/b", "../one"} {
+		if _, err := driver.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("DeleteVolume(%q) = %v, want InvalidArgument", id, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(driver.config.Dir, VolumesDir)); err != nil {
+		t.Errorf("the directory of volumes is gone: %v", err)
+	}
+}
+
+func TestMountedVolumeIsFound(t *testing.T) {
+	mounts := []byte("29 1 8:1 / / rw - ext4 /dev/sda rw\n41 29 8:1 /srv/volumes/one /pods/x/mount rw - ext4 /dev/sda rw\n")
+	for volume, want := range map[string]bool{"volumes/one": true, "volumes/on": false, "volumes/two": false} {
+		if got := mounted(mounts, volume); got != want {
+			t.Errorf("mounted(%s) = %v, want %v", volume, got, want)
+		}
+	}
+}
