@@ -4,7 +4,7 @@
 //
 // The same program is the image of the test's pods:
 //
-//	node pause           the container of a pod sandbox
+//	node pause           the container of a pod sandbox; also without a command
 //	node driver          a CSI driver whose volumes are directories
 //	node use FILE TEXT   write a file, and check at SIGTERM that its content is the same
 package main
@@ -45,8 +45,11 @@ func run(ctx context.Context, args []string) error {
 			return nil
 		},
 	}
-	if len(args) == 0 || commands[args[0]] == nil {
-		return errors.New("say what to do: start, pause, driver or use")
+	if len(args) == 0 { // the image's command line: containerd starts sandboxes with it
+		args = []string{"pause"}
+	}
+	if commands[args[0]] == nil {
+		return fmt.Errorf("unknown command %q, want start, pause, driver or use", args[0])
 	}
 	return commands[args[0]](ctx, args[1:])
 }

@@ -30,7 +30,7 @@ func named(name string) (*cobra.Command, error) {
 	case "kubelet":
 		return kubelet.NewKubeletCommand(context.Background()), nil
 	case "kube-scheduler":
-		return scheduler.NewSchedulerCommand(nil), nil
+		return scheduler.NewSchedulerCommand(), nil
 	}
 	return nil, fmt.Errorf("unknown program %q, want kubelet or kube-scheduler", name)
 }
