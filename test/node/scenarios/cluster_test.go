@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -118,6 +119,7 @@ func (c *cluster) startNode(t *testing.T) {
 	c.node = c.run(t, "node", filepath.Join(c.binaries.Dir, "node", "node"), "start", "--name="+nodeName, "--dir="+c.nodeDir,
 		"--programs="+filepath.Join(c.binaries.Dir, "node"), "--images="+strings.Join(images, ","), "--pause="+registry+"node:v0.1.0",
 		"--server="+strings.TrimPrefix(c.plane.URL, "https://"), "--kubeconfig="+c.kubeconfig(t, "system:node:"+nodeName, "system:nodes"))
+	stopAtEnd(t, c.node) // it removes its cgroups
 	eventually(t, "the node is ready", func(ctx context.Context) error {
 		node, err := c.client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
 		if err != nil {
@@ -172,14 +174,19 @@ func (c *cluster) kubeconfig(t *testing.T, user string, groups ...string) string
 	return file
 }
 
-// run starts a program, which ends with the test.
+// run starts a program, which is killed when the test ends: kube-scheduler takes SIGTERM for
+// an error.
 func (c *cluster) run(t *testing.T, name, path string, args ...string) *sandbox.Process {
 	t.Helper()
 	process, err := sandbox.Start(t.Context(), sandbox.Program{Name: name, Path: path, Args: args, LogFile: filepath.Join(c.dir, name+".log")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopAtEnd(t, process)
+	t.Cleanup(func() {
+		if err := errors.Join(process.Err(), process.Kill()); err != nil {
+			t.Error(err)
+		}
+	})
 	return process
 }
 
