@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,7 +77,7 @@ func (w *workload) awaitProbe(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("the claim still exists: %v", err)
+		return errors.Join(errors.New("the claim still exists"), err)
 	})
 }
 
@@ -187,7 +188,7 @@ func (w *workload) awaitGone(t *testing.T) {
 		if apierrors.IsNotFound(podErr) && apierrors.IsNotFound(claimErr) && apierrors.IsNotFound(pvErr) && os.IsNotExist(dataErr) {
 			return nil
 		}
-		return fmt.Errorf("pod: %v, claim: %v, volume: %v, data: %v", podErr, claimErr, pvErr, dataErr)
+		return errors.Join(errors.New("something is left"), podErr, claimErr, pvErr, dataErr)
 	})
 	calls := w.calls(t)
 	want := "CreateVolume NodeStageVolume NodePublishVolume NodeUnpublishVolume NodeUnstageVolume DeleteVolume"

@@ -184,7 +184,7 @@ func (g Groups) Remove() error {
 	for _, group := range g.Groups {
 		err := removeTree(group.Dir)
 		for errors.Is(err, unix.EBUSY) && time.Now().Before(deadline) {
-			time.Sleep(20 * time.Millisecond)
+			<-time.After(20 * time.Millisecond) // a cgroup has no event for the end of its processes
 			err = removeTree(group.Dir)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -73,8 +73,9 @@ func (c Config) run() error {
 		select {
 		case status := <-containerd:
 			return errors.Join(errContainerd, status)
-		case <-kubelet:
-			time.Sleep(restartDelay)
+		case status := <-kubelet:
+			fmt.Fprintln(os.Stderr, "node: kubelet ended and is started again:", status)
+			<-time.After(restartDelay)
 		}
 	}
 }
@@ -93,7 +94,7 @@ func (c Config) importImages(children *reaper) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("wait for containerd: %w", err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 	}
 	for _, archive := range c.Images {
 		ended, err := children.start(c.command("ctr", "-n", "k8s.io", "images", "import", "--local", archive))
