@@ -170,8 +170,7 @@ func (f sandboxFlags) start(ctx context.Context, streams genericiooptions.IOStre
 		return nil, cmp.Or(context.Cause(ctx), err)
 	}
 	if err := fill(limited, streams, cluster, programs.Programs); err != nil {
-		stopped := cluster.Stop()
-		return nil, cmp.Or(context.Cause(ctx), errors.Join(err, stopped))
+		return nil, errors.Join(cmp.Or(context.Cause(ctx), err), cluster.Stop())
 	}
 	return cluster, nil
 }

@@ -199,9 +199,10 @@ data:
 
 // ApplyAdmission creates the admission policy of deploy/admission, for the mock driver.
 func (c *Cluster) ApplyAdmission(ctx context.Context) error {
-	return errors.Join(
-		sandbox.Apply(ctx, c.plane.RESTConfig(), deploy.Admission),
-		sandbox.ApplyYAML(ctx, c.plane.RESTConfig(), []byte(drivers)))
+	if err := sandbox.Apply(ctx, c.plane.RESTConfig(), deploy.Admission); err != nil {
+		return err
+	}
+	return sandbox.ApplyYAML(ctx, c.plane.RESTConfig(), []byte(drivers))
 }
 
 // ApplyClass creates the storage class in the cluster.

@@ -107,37 +107,42 @@ func TestInterruptedDemoLeavesNothingBehind(t *testing.T) {
 	expectEmpty(t, temporary)
 }
 
-func TestDemoInterruptedWhileStartingIsNoFailure(t *testing.T) {
+func TestInterruptionWhileStartingIsNoFailure(t *testing.T) {
 	t.Parallel()
-	temporary := shortTemp(t)
-	command := demo(t, temporary)
-	progress, err := command.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"demo", "sandbox"} {
+		t.Run(name, func(t *testing.T) {
+			temporary := shortTemp(t)
+			command := demo(t, temporary)
+			command.Args[1] = name
+			progress, err := command.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			said := make([]byte, len("starting etcd"))
+			if _, err := io.ReadFull(progress, said); err != nil || string(said) != "starting etcd" {
+				t.Fatalf("it began with %q, %v", said, err)
+			}
+			if err := command.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			rest, err := io.ReadAll(progress)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := " and kube-apiserver ... stopped\nexeunt: ended by signal \"interrupt\", all started programs are stopped\n"
+			if string(rest) != want {
+				t.Errorf("it said %q, want %q", rest, want)
+			}
+			var exit *exec.ExitError
+			if err := command.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+				t.Errorf("it ended with %v, want exit status 130", err)
+			}
+			expectEmpty(t, temporary)
+		})
 	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := make([]byte, len("starting etcd"))
-	if _, err := io.ReadFull(progress, said); err != nil || string(said) != "starting etcd" {
-		t.Fatalf("the demo began with %q, %v", said, err)
-	}
-	if err := command.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	rest, err := io.ReadAll(progress)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := " and kube-apiserver ... stopped\nexeunt: ended by signal \"interrupt\", all started programs are stopped\n"
-	if string(rest) != want {
-		t.Errorf("the demo said %q, want %q", rest, want)
-	}
-	var exit *exec.ExitError
-	if err := command.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
-		t.Errorf("the demo ended with %v, want exit status 130", err)
-	}
-	expectEmpty(t, temporary)
 }
 
 // shortTemp returns a directory with a path short enough for sockets.
