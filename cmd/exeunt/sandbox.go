@@ -135,6 +135,18 @@ func freeAddress() (*net.TCPAddr, error) {
 	return address, listener.Close()
 }
 
+// awaitListener waits until a program listens at the address.
+func awaitListener(ctx context.Context, address *net.TCPAddr) error {
+	for ctx.Err() == nil {
+		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address.String())
+		if err == nil {
+			return connection.Close()
+		}
+		sandbox.Pause(ctx, 20*time.Millisecond)
+	}
+	return fmt.Errorf("wait for metrics at %s: %w", address, context.Cause(ctx))
+}
+
 // errProgramEnded is why the sandbox ends by itself.
 var errProgramEnded = errors.New("a program of the sandbox has ended, so all others are stopped")
 
@@ -169,16 +181,21 @@ func (f sandboxFlags) start(ctx context.Context, streams genericiooptions.IOStre
 	if err != nil {
 		return nil, cmp.Or(context.Cause(ctx), err)
 	}
-	if err := fill(limited, streams, cluster, programs.Programs); err != nil {
+	if err := fill(limited, streams, cluster, programs); err != nil {
 		return nil, errors.Join(cmp.Or(context.Cause(ctx), err), cluster.Stop())
 	}
 	return cluster, nil
 }
 
-// fill starts the programs of the cluster, and creates its admission policy and its class.
-func fill(ctx context.Context, streams genericiooptions.IOStreams, cluster *demo.Cluster, programs demo.Programs) error {
-	if err := cluster.StartPrograms(ctx, programs); err != nil {
+// fill starts the programs of the cluster, waits until they serve metrics, and creates its admission policy and its class.
+func fill(ctx context.Context, streams genericiooptions.IOStreams, cluster *demo.Cluster, programs sandboxPrograms) error {
+	if err := cluster.StartPrograms(ctx, programs.Programs); err != nil {
 		return err
+	}
+	for _, address := range []*net.TCPAddr{programs.controller, programs.provisioner} {
+		if err := awaitListener(ctx, address); err != nil {
+			return err
+		}
 	}
 	err := cluster.ApplyAdmission(ctx)
 	var unserved *meta.NoKindMatchError
