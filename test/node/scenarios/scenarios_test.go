@@ -13,7 +13,7 @@ func TestOurProgramsOnANode(t *testing.T) { playAll(t, "ours", "/provisioner") }
 func TestUpstreamProgramsOnANode(t *testing.T) { playAll(t, "upstream", "/csi-provisioner") }
 
 // playAll starts a cluster with the programs of a side and plays all scenarios at the same
-// time, but for the one that kills the provisioner.
+// time, except the scenario with a killed provisioner.
 func playAll(t *testing.T, side, provisioner string) {
 	t.Helper()
 	c := start(t, side)
