@@ -88,7 +88,7 @@ func (r *rig) start(last bool) {
 	r.T.Cleanup(func() { _, _ = loops.Kill(), sidecar.Kill() })
 }
 
-// replace starts another version and stops the one that runs, as a rollout does.
+// replace starts another version and stops the running version, as a rollout does.
 func (r *rig) replace(last bool) {
 	r.T.Helper()
 	before := r.running
