@@ -217,17 +217,7 @@ func TestOuterVolumeWakesInnerVolume(t *testing.T) {
 				outer := volumeIn("outer", "/data", retain)
 				s := newFixture(t, volumeIn("inner", "/data/a/inner"), outer, volumeIn("beside", "/data/a/beside", inPhase(v1.VolumeBound)))
 				s.must(s.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), volumeIn("outer", "/data"), ""))
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan struct{})
-				go func() {
-					defer close(ended)
-					s.Run(ctx)
-				}()
-				defer func() {
-					cancel()
-					<-ended
-					s.phases.Run(ctx, 1)
-				}()
+				defer s.runInBackground(t)()
 				s.Enqueue(s.Caches.Volume("inner"))
 				synctest.Wait()
 				if s.plugin.calls.Load() != 0 {
@@ -248,17 +238,7 @@ func TestNewVolumeInsideEndsRecyclerPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer := volumeIn("outer", "/data", static, recycle)
 		s := newFixture(t, outer)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			s.Run(ctx)
-		}()
-		defer func() {
-			cancel()
-			<-ended
-			s.phases.Run(ctx, 1)
-		}()
+		defer s.runInBackground(t)()
 		s.Enqueue(outer)
 		synctest.Wait()
 		s.updateCaches()
@@ -275,4 +255,19 @@ func TestNewVolumeInsideEndsRecyclerPod(t *testing.T) {
 			t.Error("the recycler pod still removes data of the inner volume")
 		}
 	})
+}
+
+// runInBackground runs the loop until the returned function is called.
+func (s *fixture) runInBackground(t *testing.T) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+		s.phases.Run(ctx, 1)
+	}
 }
