@@ -107,6 +107,8 @@ func decideCreated(s State) Decision {
 		return Decision{ReadBoth, NameInUse}
 	case s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry):
 		return Decision{WriteDiscarding, VolumeUnused}
+	case s.WriteOpen:
+		return Decision{Wait, WriteUnanswered}
 	case s.Read != BothRead:
 		return Decision{ReadBoth, VolumeUnused}
 	case !s.Leading:

@@ -2,6 +2,8 @@ package provision_test
 
 import (
 	"iter"
+	"maps"
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -71,6 +73,7 @@ var decideCases = map[string]struct {
 	"unusable volume gets a discarding entry":                {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
 	"unusable volume needs live reads":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding}, Decision{ReadBoth, VolumeUnused}},
 	"unusable volume is deleted":                             {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
+	"open write prevents the deletion":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true, WriteOpen: true}, Decision{Wait, WriteUnanswered}},
 	"name conflict needs live reads":                         {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict}, Decision{ReadBoth, NameInUse}},
 	"name conflict prevents the call":                        {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict, Read: BothRead}, Decision{Wait, NameInUse}},
 	"created volume with name conflict is discarded":         {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict, Creation: Created, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
@@ -118,12 +121,12 @@ func TestDecide(t *testing.T) {
 // claimStates yields every state.
 func claimStates() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 2048 {
+		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 4096 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
 			s := State{
 				Want: Want(take(5)), Record: storage.Record(take(3)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
 				Journaled: take(2) == 1, Unusable: take(2) == 1, MayBeKept: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
-				LongRequested: take(2) == 1, Stored: take(2) == 1, NodeRead: take(2) == 1, Unannounced: take(2) == 1,
+				LongRequested: take(2) == 1, Stored: take(2) == 1, NodeRead: take(2) == 1, Unannounced: take(2) == 1, WriteOpen: take(2) == 1,
 			}
 			if !yield(s) {
 				return
@@ -137,7 +140,7 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return d.Action == Create && s.Journaled && s.Entry != Durable
 	},
 	"calls need a lease, live reads and a request": func(s State, d Decision) bool {
-		return d.Action == Discard && !s.Leading || d.Action == Create && (!s.Leading || s.Read == Cached || s.Prepared != Ready || s.Called)
+		return d.Action == Discard && (!s.Leading || s.WriteOpen) || d.Action == Create && (!s.Leading || s.Read == Cached || s.Prepared != Ready || s.Called)
 	},
 	"bound or recorded claims need no call": func(s State, d Decision) bool {
 		return d.Action == Create && (s.Want == BoundOrLost || s.Record == storage.RecordPresent || s.Creation == Created)
@@ -182,9 +185,12 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 	"old finalizers never wait": func(s State, d Decision) bool {
 		return s.OldFinalizer && d.Action == Wait
 	},
+	"only discarding waits for an open write": func(s State, d Decision) bool {
+		return d.Reason == WriteUnanswered && (!s.WriteOpen || s.Creation != Created || s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry))
+	},
 	"created volumes never wait": func(s State, d Decision) bool {
 		leftAlone := s.MayBeKept && s.Want == Unwanted && s.Entry == NoEntry && !s.Journaled
-		return s.Leading && s.Creation == Created && s.Record != storage.RecordPresent && s.Want != BoundOrLost && !leftAlone && d.Action == Wait
+		return s.Leading && !s.WriteOpen && s.Creation == Created && s.Record != storage.RecordPresent && s.Want != BoundOrLost && !leftAlone && d.Action == Wait
 	},
 	"open requests prevent rescheduling": func(s State, d Decision) bool {
 		return d.Action == Reschedule && (s.Creation == Requested || s.Creation == FailedOnce || s.Creation == Created || s.Want != Misplaced)
@@ -209,14 +215,18 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 }
 
 func TestInvariantsOfEveryState(t *testing.T) {
-	for name, broken := range forbiddenDecisions {
-		t.Run(name, func(t *testing.T) {
-			for s := range claimStates() {
-				if d := Decide(s); broken(s, d) {
-					t.Fatalf("Decide(%+v) = %v", s, d)
-				}
+	names := slices.Sorted(maps.Keys(forbiddenDecisions))
+	broken := make([]func(State, Decision) bool, len(names))
+	for i, name := range names {
+		broken[i] = forbiddenDecisions[name]
+	}
+	for s := range claimStates() {
+		d := Decide(s)
+		for i := range broken {
+			if broken[i](s, d) {
+				t.Fatalf("%s: Decide(%+v) = %v", names[i], s, d)
 			}
-		})
+		}
 	}
 }
 

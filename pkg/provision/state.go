@@ -141,6 +141,8 @@ type State struct {
 	NodeRead bool
 	// Called: the driver was called for the claim in this pass.
 	Called bool
+	// WriteOpen: a write of the PersistentVolume has no answer, and may still take effect.
+	WriteOpen bool
 	// Leading: the lease is valid for longer than a call may take to begin.
 	Leading bool
 	// Overdue: only an administrator can find out about the volume.
@@ -236,6 +238,8 @@ const (
 	VolumeMayBeKept Reason = "VolumeMayBeKept"
 	// LeaseEnding: the leader lease may end during a call.
 	LeaseEnding Reason = "LeaseEnding"
+	// WriteUnanswered: a write of the PersistentVolume may still take effect.
+	WriteUnanswered Reason = "WriteUnanswered"
 	// FinalizerObsolete: the claim carries the finalizer of an earlier version.
 	FinalizerObsolete Reason = "FinalizerObsolete"
 )

@@ -48,11 +48,13 @@ const (
 	OnceFailureCounts
 	// OnceRecordIsMissed: when the PersistentVolume that this process wrote counts as gone.
 	OnceRecordIsMissed
+	// OnceWriteEnds: when a write of the PersistentVolume without an answer cannot take effect any more.
+	OnceWriteEnds
 )
 
 // String returns the name of the value.
 func (r Retry) String() string {
-	return enum.Name(r, "OnEvent", "WithBackoff", "Soon", "Late", "OnceFailureCounts", "OnceRecordIsMissed")
+	return enum.Name(r, "OnEvent", "WithBackoff", "Soon", "Late", "OnceFailureCounts", "OnceRecordIsMissed", "OnceWriteEnds")
 }
 
 // Report is the event of a claim that waits.
@@ -107,6 +109,8 @@ func WaitFor(s State, reason Reason, p Pass) Waiting {
 		return Waiting{Retry: WithBackoff, Report: ReportNameConflict, Count: true}
 	case reason == VolumeMayBeKept:
 		return Waiting{Retry: Late, Report: ReportLeftAlone}
+	case reason == WriteUnanswered:
+		return Waiting{Retry: OnceWriteEnds}
 	case reason == LeaseEnding:
 		return Waiting{Retry: WithBackoff}
 	case reason == NotWanted: // a change of the claim or its class wakes it

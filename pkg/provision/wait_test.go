@@ -37,6 +37,7 @@ func TestWaitFor(t *testing.T) {
 		"claim is not qualified":        {State{Want: Wanted, Prepared: Refused}, RequestRefused, Pass{Cause: OtherProvisionerUnnamed}, Waiting{Retry: Late}},
 		"name conflict":                 {State{Want: Wanted, Record: storage.RecordConflict}, NameInUse, Pass{}, Waiting{Retry: WithBackoff, Report: ReportNameConflict, Count: true}},
 		"lease ends":                    {State{Want: Wanted}, LeaseEnding, Pass{}, Waiting{Retry: WithBackoff}},
+		"write without an answer":       {State{Want: Misplaced, Creation: Created, WriteOpen: true}, WriteUnanswered, Pass{}, Waiting{Retry: OnceWriteEnds}},
 		"record not in the cache yet":   {State{Want: Wanted, Record: storage.RecordPresent}, VolumeRecorded, Pass{Unseen: true}, Waiting{Retry: OnceRecordIsMissed}},
 		"recorded volume of gone claim": {State{Want: Unwanted, Record: storage.RecordPresent}, VolumeRecorded, Pass{}, Waiting{Forget: true}},
 		"claim of another process":      {State{Want: Unserved}, NotWanted, Pass{Server: OtherProcess}, Waiting{Forget: true}},

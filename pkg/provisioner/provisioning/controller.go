@@ -44,10 +44,13 @@ type Timeouts struct {
 	// Unseen is the time until a PersistentVolume counts as gone if this process wrote it
 	// and the cache does not have it.
 	Unseen time.Duration
+	// OpenWrite is how long the API server may take to execute a write of a PersistentVolume whose
+	// answer is lost: its --request-timeout, one minute unless changed.
+	OpenWrite time.Duration
 }
 
 // DefaultTimeouts are the timeouts of a Config without timeouts.
-var DefaultTimeouts = Timeouts{Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute}
+var DefaultTimeouts = Timeouts{Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute, OpenWrite: time.Minute}
 
 // Config configures the controller.
 type Config struct {

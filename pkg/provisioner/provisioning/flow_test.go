@@ -205,6 +205,7 @@ func (f *flow) restart() {
 		Journal: f.store, Journaled: true,
 	})
 	f.must(err)
+	f.Timeouts.OpenWrite = 0 // the writes of these tests end before the process
 	factory.StartWithContext(f.Context())
 	factory.WaitForCacheSync(f.Context().Done())
 	f.deletions = deletions

@@ -235,7 +235,7 @@ func (c *Controller) adopt(ctx context.Context, o *observation) (*observation, e
 		}
 	}
 	c.updateRecord(o, func(r *claimRecord) {
-		r.resumed, r.openedAt = false, time.Now()
+		r.resumed, r.openedAt, r.writtenAt = false, time.Now(), time.Now()
 		r.entry, r.creation = provision.Adopted(r.entry)
 	})
 	return o.next(o.claim), nil

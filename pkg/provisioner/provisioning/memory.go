@@ -67,6 +67,9 @@ type claimRecord struct {
 	// PersistentVolume with the volume name.
 	saved, seen bool
 	savedAt     time.Time
+	// writtenAt is the time of the last write of the PersistentVolume without an answer, and of the
+	// takeover of an entry whose earlier process may have written one.
+	writtenAt time.Time
 	// volumeEvents counts the events of the claim's PersistentVolume.
 	volumeEvents int
 	// openedAt is the time since which the outcome of the last request is unknown.

@@ -126,6 +126,7 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		NodeRead:      o.nodeRead,
 		Called:        o.called,
 		LongRequested: c.isLongRequested(r),
+		WriteOpen:     time.Since(r.writtenAt) < c.Timeouts.OpenWrite,
 		Leading:       c.Leading == nil || c.Leading(),
 		Overdue:       r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Timeouts.Unresolved,
 	}

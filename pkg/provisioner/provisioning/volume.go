@@ -180,8 +180,10 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	case c.DiscardRefused && apierrors.IsInvalid(err):
 		return c.refused(o, err), nil
 	case err != nil:
-		if !writeerror.IsDefinite(err) && !isProtected(o.record.volume) {
-			c.updateRecord(o, func(r *claimRecord) { r.published = true })
+		if !writeerror.IsDefinite(err) {
+			c.updateRecord(o, func(r *claimRecord) {
+				r.writtenAt, r.published = time.Now(), r.published || !isProtected(o.record.volume)
+			})
 		}
 		return nil, c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err))
 	}

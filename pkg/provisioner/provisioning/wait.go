@@ -58,6 +58,8 @@ func (c *Controller) delay(o *observation, retry provision.Retry) time.Duration 
 		return max(c.Timeouts.RepeatedFailure-time.Since(o.record.failedAt), c.Backoff.Initial)
 	case provision.OnceRecordIsMissed:
 		return c.Timeouts.Unseen
+	case provision.OnceWriteEnds:
+		return max(c.Timeouts.OpenWrite-time.Since(o.record.writtenAt), c.Backoff.Initial)
 	case provision.OnEvent, provision.WithBackoff:
 	}
 	return 0
