@@ -54,7 +54,7 @@ func (c *Controller) removeEntry(ctx context.Context, volume *v1.PersistentVolum
 		return false, nil
 	}
 	removed, err := c.RemoveEntry(ctx, volume)
-	if err != nil {
+	if err != nil && !errors.Is(err, controller.ErrStaleCache) {
 		c.track(volume, blocker.JournalEntry, "", true)
 		err = c.countFailure(volume, err)
 	}

@@ -359,8 +359,8 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 }
 
 // RemoveEntry removes the journal entry of the volume's claim, and reports whether there was
-// one; without an error no entry is left, and the volume may be deleted. The caller holds the
-// lock of the volume name.
+// one; without an error no entry is left, and the volume may be deleted. The entry of a volume that
+// only the cache has is of a later request, and stays. The caller holds the lock of the volume name.
 func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolume) (removed bool, err error) {
 	if volume.Spec.ClaimRef == nil || c.Journal == nil {
 		return false, nil
@@ -369,7 +369,11 @@ func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolum
 	if c.VolumeName(claim) != volume.Name {
 		return false, nil
 	}
-	removed = c.Journal.Has(claim.UID)
+	if removed = c.Journal.Has(claim.UID); removed {
+		if live, err := controller.LiveVolume(ctx, c.Client, volume); live == nil || err != nil {
+			return false, cmp.Or(err, fmt.Errorf("volume %s no longer exists: %w", volume.Name, controller.ErrStaleCache))
+		}
+	}
 	if err := c.Journal.RemoveNow(ctx, claim.UID); err != nil {
 		return false, err
 	}

@@ -30,6 +30,10 @@ func TestDeletedVolumeInStaleCacheRecordsNothing(t *testing.T) {
 		t.Errorf("Reconcile = %v, want %v", err, controller.ErrStaleCache)
 	}
 	f.expect(1, 0, 1, 1)
+	if removed, err := f.RemoveEntry(t.Context(), stale); removed || !errors.Is(err, controller.ErrStaleCache) {
+		t.Errorf("RemoveEntry = %v, %v, want %v", removed, err, controller.ErrStaleCache)
+	}
+	f.expect(1, 0, 1, 1)
 	f.must(f.Volumes.GetStore().Delete(stale))
 	f.reconcileDeleted(false)
 	f.expect(1, 1, 2, 0)
