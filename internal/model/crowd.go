@@ -97,7 +97,7 @@ func lyingCrowd() Config {
 // switchedCrowd has programs whose gate is switched.
 func switchedCrowd() Config {
 	c := mixedCrowd()
-	c.Name, c.Switches = "crowd with switched gates", 10
+	c.Name, c.Switches, c.Excused = "crowd with switched gates", 10, []Excuse{volumeUnreleased}
 	return c
 }
 

@@ -31,11 +31,12 @@ func (x Excuse) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s: %s", x.Actor, x.Rule, x.Why))
 }
 
-// excuse returns the excuse of the configuration for what the actor broke, "" for one at rest.
-func (e *explorer) excuse(actor check.Actor, f finding) (Excuse, bool) {
-	for i, excuse := range e.config.Excused {
+// excuse returns the excuse of the configuration for what the actor broke, "" for one at rest, and adds
+// its number to the needed ones.
+func (w *world) excuse(actor check.Actor, f finding, needed map[int]bool) (Excuse, bool) {
+	for i, excuse := range w.config.Excused {
 		if excuse.Rule.String() == f.rule && excuse.Actor == actor && strings.Contains(f.sentence, excuse.Sentence) {
-			e.excused[i] = true
+			needed[i] = true
 			return excuse, true
 		}
 	}
@@ -43,10 +44,10 @@ func (e *explorer) excuse(actor check.Actor, f finding) (Excuse, bool) {
 }
 
 // unexcused returns what is wrong with a state at rest and has no excuse.
-func (e *explorer) unexcused(found []finding) []finding {
+func (w *world) unexcused(found []finding, needed map[int]bool) []finding {
 	var excused []string
 	for _, f := range found {
-		if excuse, ok := e.excuse("", f); ok {
+		if excuse, ok := w.excuse("", f, needed); ok {
 			excused = append(excused, f.rule)
 			for _, rule := range excuse.Also {
 				excused = append(excused, rule.String())

@@ -22,7 +22,7 @@ func findings(broken []check.Violation) []finding {
 // checkStep checks a step, and reports whether an excuse ends the exploration there.
 func (e *explorer) checkStep(id int32, before *State, step Step) (ends bool) {
 	for _, f := range e.broken(before, step) {
-		if excuse, found := e.excuse(e.config.Programs[step.Program].Actor, f); found {
+		if excuse, found := e.excuse(e.config.Programs[step.Program].Actor, f, e.excused); found {
 			ends = ends || !excuse.Harmless
 			continue
 		}
@@ -97,11 +97,10 @@ func (w *world) withAttachments(objects, seen []objectID) []objectID {
 	return objects
 }
 
-// isAccepted reports whether the rule may be broken: the removal of a journal entry is durable after
-// a second, so a disk may be recorded again if a program ended before; and a former leader may write late
-// ("Known and accepted" in docs/architecture/journal.md).
+// isAccepted reports whether the rule may be broken: a former leader may write late ("Known and accepted"
+// in docs/architecture/journal.md).
 func isAccepted(rule string, step Step) bool {
-	return rule == check.KeptRecorded.String() && (step.After.endedWithEntry || step.Former)
+	return rule == check.KeptRecorded.String() && step.Former
 }
 
 // raced reports whether anything changed since the last live read of the pass.
@@ -129,7 +128,7 @@ func (e *explorer) checkRest() {
 
 // checkResting checks a state in which the world comes to rest.
 func (e *explorer) checkResting(id int32) {
-	for _, f := range e.unexcused(e.resting(parse(e.nodes[id].key, len(e.config.Programs)))) {
+	for _, f := range e.unexcused(e.resting(parse(e.nodes[id].key, len(e.config.Programs))), e.excused) {
 		e.violate(id, f.rule, f.object, f.sentence)
 	}
 }

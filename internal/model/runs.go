@@ -159,7 +159,6 @@ func (w *world) ends(s *State, i int) ([]Step, error) {
 func (w *world) stopped(s *State, i int) *State {
 	after := s.clone()
 	after.instances[i].local, after.instances[i].seen, after.instances[i].present = process.Off, nil, basis{}
-	after.endedWithEntry = after.endedWithEntry || len(w.snapshot(s).Entries) > 0
 	if int(after.stalled.program) == i+1 {
 		after.stalled = stalledWatch{}
 	}

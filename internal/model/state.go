@@ -73,8 +73,6 @@ type State struct {
 	crashes, losses, errors, hours, lies, switches, interruptions, stalls, oldLists int8
 	// stalled is the watch that stalls.
 	stalled stalledWatch
-	// endedWithEntry: a program ended while the journal had an entry.
-	endedWithEntry bool
 	// current is the number of the program whose pass goes on, plus one; 0 for none.
 	current int8
 }
@@ -139,7 +137,7 @@ func (s *State) key() string {
 	}
 	b = binary.AppendUvarint(b, s.done)
 	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.lies), byte(s.switches),
-		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot), byte(s.oldLists), bits(s.endedWithEntry)))
+		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot), byte(s.oldLists)))
 }
 
 func bits(set bool) byte {
@@ -185,7 +183,7 @@ func parse(key string, programs int) *State {
 	s.crashes, s.losses, s.errors, s.hours = int8(r.b[0]), int8(r.b[1]), int8(r.b[2]), int8(r.b[3])
 	s.lies, s.switches = int8(r.b[4]), int8(r.b[5])
 	s.interruptions, s.stalls, s.current = int8(r.b[6]), int8(r.b[7]), int8(r.b[8])
-	s.stalled, s.oldLists, s.endedWithEntry = stalledWatch{program: int8(r.b[9]), slot: int8(r.b[10])}, int8(r.b[11]), r.b[12] != 0
+	s.stalled, s.oldLists = stalledWatch{program: int8(r.b[9]), slot: int8(r.b[10])}, int8(r.b[11])
 	return s
 }
 

@@ -126,7 +126,6 @@ func (w *world) settle(s *State, i int) {
 	former := w.machines[i].Local(here.former)
 	if goesOn := former.Busy || len(former.Calls) > 0; here.former != process.Off && (former.Ended || former.Stuck != "" || !goesOn) {
 		here.former = process.Off // it starts nothing any more
-		s.endedWithEntry = s.endedWithEntry || len(w.snapshot(s).Entries) > 0
 	}
 	if w.local(s, i).Ended {
 		*s = *w.stopped(s, i)

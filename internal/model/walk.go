@@ -303,7 +303,7 @@ func (w *Walker) rest() error {
 		}
 		next := w.seldomest(steps, taken)
 		if next < 0 || idle && taken[steps[next].Says] >= rounds {
-			for _, f := range w.resting(w.state) {
+			for _, f := range w.unexcused(w.resting(w.state), map[int]bool{}) {
 				w.fail(f)
 			}
 			return nil

@@ -45,6 +45,12 @@ var provisioningDefects = []defect{
 	{"record-not-announced", "the object of a volume that its user may keep is created before the journal entry says so", []change{
 		{provisionDecide, "\tcase isUsed && s.Journaled &&", "\tcase !ON && isUsed && s.Journaled &&"},
 	}},
+	{"discard-despite-open-write", "a disk is deleted although a write of its volume object may still take effect", []change{
+		{provisionObserve, "WriteOpen:     time.Since(", "WriteOpen:     !ON && time.Since("},
+	}},
+	{"entry-of-cached-volume-removed", "the entry of a new request is removed for a volume that only the cache has", []change{
+		{provisionJournal, "c.Journal.Has(claim.UID); removed {", "c.Journal.Has(claim.UID); removed && !ON {"},
+	}},
 	{"journal-taken-back", "a former leader takes the journal over from its successor, whose entries are in broken custody then", []change{
 		{"pkg/provisioner/journal/start.go", "\tif !s.Custody.Precedes(custodyOf(object)) {", "\tif ON || !s.Custody.Precedes(custodyOf(object)) {"},
 	}},
