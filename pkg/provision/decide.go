@@ -105,6 +105,13 @@ func decideCreated(s State) Decision {
 		return Decision{Save, VolumeWanted}
 	case s.Record == storage.RecordConflict && s.Read != BothRead:
 		return Decision{ReadBoth, NameInUse}
+	}
+	return decideUnused(s)
+}
+
+// decideUnused has a created volume deleted that no claim can use.
+func decideUnused(s State) Decision {
+	switch {
 	case s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry):
 		return Decision{WriteDiscarding, VolumeUnused}
 	case s.WriteOpen:
