@@ -15,6 +15,8 @@ type progress struct {
 	objectDeleted bool
 	// recycled is the annotation of the recycler pod that succeeded.
 	recycled string
+	// createdAt is the time of the creation of a recycler pod that no event has shown yet.
+	createdAt time.Time
 	// reported are the events of the last recycler pod that were repeated on the volume.
 	reported map[types.UID]bool
 	// failures is the number since the last success; no attempt starts before until.

@@ -116,6 +116,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		return nil
 	}
 	c.measureDeletion(volume)
+	c.endUnseen(volume)
 	steps := new(controller.StepCounter)
 	for o := c.observe(volume); ; {
 		decision := plugin.Decide(o.state)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,10 +35,36 @@ func (c *Controller) ScrubbingPod(volume *v1.PersistentVolume) string {
 		return ""
 	}
 	key := recycler.RecyclerNamespace() + "/" + plugin.RecyclerName(volume)
-	if !plugin.Scrubs(c.Caches.Pod(key)) {
-		return ""
+	pod := c.Caches.Pod(key)
+	if pod == nil && time.Since(c.memory.Get(volume.UID).createdAt) < unseenPod || plugin.Scrubs(pod) {
+		return key
 	}
-	return key
+	return ""
+}
+
+// unseenPod is how long a recycler pod that this process created may scrub without an event.
+const unseenPod = time.Minute
+
+// endUnseen lets claims have a volume again whose recycler pod came and went without an event.
+func (c *Controller) endUnseen(volume *v1.PersistentVolume) {
+	if created := c.memory.Get(volume.UID).createdAt; !created.IsZero() && time.Since(created) >= unseenPod {
+		c.forgetCreation(volume.Name)
+		c.wakeScrubbed(volume.Name)
+	}
+}
+
+// forgetCreation notes that the watch shows whether the volume has a recycler pod.
+func (c *Controller) forgetCreation(volume string) {
+	if cached := c.Caches.Volume(volume); cached != nil && !c.memory.Get(cached.UID).createdAt.IsZero() {
+		c.memory.Update(cached.UID, func(p *progress) { p.createdAt = time.Time{} })
+	}
+}
+
+// wakeScrubbed has the waiters for the end of the volume's recycler pod look again.
+func (c *Controller) wakeScrubbed(volume string) {
+	for _, wake := range c.recyclerEnded {
+		wake(volume)
+	}
 }
 
 // readRecycler reads the pod with the name of the volume's recycler pod from the API
@@ -79,6 +106,11 @@ func (c *Controller) createRecycler(ctx context.Context, o observation) error {
 	case err != nil:
 		return c.recyclingFailed(ctx, o.volume, podRefusal(err))
 	}
+	c.memory.Update(o.volume.UID, func(p *progress) { p.createdAt = time.Now() })
+	if c.Caches.Pod(controller.Key(created)) != nil { // its event came before
+		c.forgetCreation(o.volume.Name)
+	}
+	c.loop.EnqueueAfter(o.volume.Name, unseenPod)
 	klog.FromContext(ctx).V(2).Info("Recycler pod created", "pod", klog.KObj(created))
 	return nil
 }

@@ -112,16 +112,16 @@ func (c *Controller) podChanged(pod *v1.Pod) {
 		return
 	}
 	if volume, recycler := strings.CutPrefix(pod.Name, plugin.RecyclerPrefix); recycler {
+		c.forgetCreation(volume)
 		c.loop.Enqueue(volume)
 	}
 }
 
 func (c *Controller) podGone(pod *v1.Pod) {
 	if volume, recycler := strings.CutPrefix(pod.Name, plugin.RecyclerPrefix); recycler {
+		c.forgetCreation(volume)
 		c.loop.Enqueue(volume)
-		for _, wake := range c.recyclerEnded {
-			wake(volume)
-		}
+		c.wakeScrubbed(volume)
 	}
 	c.enqueueVolumesOf(pod)
 }
