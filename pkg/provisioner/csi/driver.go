@@ -51,7 +51,10 @@ type Driver struct {
 	nodeTopology atomic.Pointer[map[string]string]
 	// lost has an entry after a lost connection.
 	lost chan struct{}
-	stop context.CancelFunc
+	// losses counts lost connections; known is that number when the driver was last known to be the
+	// same, negative if nobody asks.
+	losses, known atomic.Int64
+	stop          context.CancelFunc
 }
 
 // info is the identity of a driver and its capabilities.
@@ -87,7 +90,9 @@ func Connect(ctx context.Context, config Config) (*Driver, error) {
 		return nil, errors.Join(connectError(waiting, address, config.Wait, err), driver.connection.Close())
 	}
 	ctx, driver.stop = context.WithCancel(ctx)
+	driver.known.Store(-1)
 	if config.Changed != nil {
+		driver.known.Store(0)
 		go driver.keepConnected(ctx)
 		go driver.reportChange(ctx, config.Changed)
 	}
@@ -233,7 +238,7 @@ func (d *Driver) HasSingleWriter() bool {
 func (d *Driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	response, err := spec.NewControllerClient(d.connection).CreateVolume(hideInLogs(ctx, request.GetSecrets()), request)
+	response, err := spec.NewControllerClient(d.connection).CreateVolume(hideInLogs(ctx, request.GetSecrets()), request, d.onceKnown())
 	return response, redact(err, request.GetSecrets())
 }
 
@@ -242,7 +247,7 @@ func (d *Driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeReq
 func (d *Driver) DeleteVolume(ctx context.Context, handle string, secrets map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	_, err := spec.NewControllerClient(d.connection).DeleteVolume(hideInLogs(ctx, secrets), &spec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets})
+	_, err := spec.NewControllerClient(d.connection).DeleteVolume(hideInLogs(ctx, secrets), &spec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets}, d.onceKnown())
 	return redact(err, secrets)
 }
 
@@ -250,7 +255,7 @@ func (d *Driver) DeleteVolume(ctx context.Context, handle string, secrets map[st
 func (d *Driver) GetCapacity(ctx context.Context, request *spec.GetCapacityRequest) (*spec.GetCapacityResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	return spec.NewControllerClient(d.connection).GetCapacity(ctx, request)
+	return spec.NewControllerClient(d.connection).GetCapacity(ctx, request, d.onceKnown())
 }
 
 // ListVolumes calls the driver for one page of its volumes. Errors are gRPC errors,
@@ -258,7 +263,7 @@ func (d *Driver) GetCapacity(ctx context.Context, request *spec.GetCapacityReque
 func (d *Driver) ListVolumes(ctx context.Context, request *spec.ListVolumesRequest) (*spec.ListVolumesResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	return spec.NewControllerClient(d.connection).ListVolumes(ctx, request)
+	return spec.NewControllerClient(d.connection).ListVolumes(ctx, request, d.onceKnown())
 }
 
 // ListSnapshots calls the driver for one page of its snapshots. Errors are gRPC errors,
@@ -266,7 +271,7 @@ func (d *Driver) ListVolumes(ctx context.Context, request *spec.ListVolumesReque
 func (d *Driver) ListSnapshots(ctx context.Context, request *spec.ListSnapshotsRequest) (*spec.ListSnapshotsResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	return spec.NewControllerClient(d.connection).ListSnapshots(ctx, request)
+	return spec.NewControllerClient(d.connection).ListSnapshots(ctx, request, d.onceKnown())
 }
 
 // ValidateVolumeCapabilities calls the driver, which answers NotFound for a volume that
@@ -274,7 +279,7 @@ func (d *Driver) ListSnapshots(ctx context.Context, request *spec.ListSnapshotsR
 func (d *Driver) ValidateVolumeCapabilities(ctx context.Context, request *spec.ValidateVolumeCapabilitiesRequest) (*spec.ValidateVolumeCapabilitiesResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	return spec.NewControllerClient(d.connection).ValidateVolumeCapabilities(ctx, request)
+	return spec.NewControllerClient(d.connection).ValidateVolumeCapabilities(ctx, request, d.onceKnown())
 }
 
 // NodeTopology reads the topology of the driver's node, empty for a driver without

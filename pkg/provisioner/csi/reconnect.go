@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
 	"k8s.io/klog/v2"
 )
 
@@ -27,12 +30,34 @@ func (c *Changed) Error() string {
 
 // connectionLost handles a lost connection. It returns true so that gRPC connects again.
 func (d *Driver) connectionLost(context.Context) bool {
+	d.losses.Add(1)
 	select {
 	case d.lost <- struct{}{}:
 	default: // an earlier loss is not handled yet
 	}
 	return true
 }
+
+// onceKnown is the option of calls that only the driver of the first connection may answer. gRPC asks
+// for it once it has chosen the connection of the call: after a lost connection, another driver
+// or one that is not ready may say that a volume does not exist.
+func (d *Driver) onceKnown() grpc.CallOption {
+	return grpc.PerRPCCredentials(knownDriver{d})
+}
+
+// knownDriver refuses a call while the driver is not known. It has no credentials.
+type knownDriver struct{ driver *Driver }
+
+// GetRequestMetadata returns the error of a refused call.
+func (k knownDriver) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	if known := k.driver.known.Load(); known >= 0 && known != k.driver.losses.Load() {
+		return nil, status.Errorf(codes.Unavailable, "the connection to driver %s was lost, and the driver has not reported its name and capabilities since", k.driver.Name())
+	}
+	return nil, nil
+}
+
+// RequireTransportSecurity returns false: drivers are reached over unix sockets.
+func (knownDriver) RequireTransportSecurity() bool { return false }
 
 // keepConnected connects again right after a lost connection, until the context ends: gRPC
 // alone would wait for the next call.
@@ -70,11 +95,13 @@ func (d *Driver) reportChange(ctx context.Context, report func(error)) {
 func (d *Driver) awaitInfo(ctx context.Context) *Changed {
 	logger := klog.FromContext(ctx)
 	for pause := minPause; d.awaitConnection(ctx); pause = min(2*pause, maxPause) {
+		losses := d.losses.Load()
 		changed, err := d.changes(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil && changed == nil:
+			d.known.Store(losses)
 			logger.Info("The connection to the CSI driver was lost and is back; the driver has not changed", "driver", d.Name())
 			return nil
 		case err == nil:
