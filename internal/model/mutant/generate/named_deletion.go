@@ -20,6 +20,8 @@ var deletionDefects = []defect{
 	{"delete-without-live-read", "data is deleted by a stale cache, without a live read of volume and claim", []change{
 		{externalDecide, "\tcase !s.Confirmed:", "\tcase !ON && !s.Confirmed:"},
 		{externalDecide, "\tcase reclaim.MayReclaim(", "\tcase ON || reclaim.MayReclaim("},
+		{deletionExecute, "(removed || o.prepared == nil)", "(removed || !ON && o.prepared == nil)"},
+		{deletionExecute, "start, volume := time.Now(), o.volume", "if ON && o.prepared == nil { o.prepared = c.prepare(ctx, o.volume) }; start, volume := time.Now(), o.volume"},
 	}},
 	{"delete-after-policy-became-retain", "the volume is not read live before the driver deletes it", []change{
 		{"pkg/controller/live.go", "live, err := LiveVolume(ctx, client, volume)", "live, err := volume, error(nil); if !ON { live, err = LiveVolume(ctx, client, volume) }"},
