@@ -36,6 +36,7 @@ func TestWaitFor(t *testing.T) {
 		"populator serves the claim":    {State{Want: Wanted, Prepared: Refused}, RequestRefused, Pass{Cause: OtherProvisioner}, Waiting{Report: ReportOtherProvisioner, Count: true}},
 		"claim is not qualified":        {State{Want: Wanted, Prepared: Refused}, RequestRefused, Pass{Cause: OtherProvisionerUnnamed}, Waiting{Retry: Late}},
 		"name conflict":                 {State{Want: Wanted, Record: storage.RecordConflict}, NameInUse, Pass{}, Waiting{Retry: WithBackoff, Report: ReportNameConflict, Count: true}},
+		"volume that may be kept":       {State{Want: Unwanted, Creation: Created, MayBeKept: true}, VolumeMayBeKept, Pass{}, Waiting{Retry: Late, Report: ReportLeftAlone}},
 		"lease ends":                    {State{Want: Wanted}, LeaseEnding, Pass{}, Waiting{Retry: WithBackoff}},
 		"write without an answer":       {State{Want: Misplaced, Creation: Created, WriteOpen: true}, WriteUnanswered, Pass{}, Waiting{Retry: OnceWriteEnds}},
 		"record not in the cache yet":   {State{Want: Wanted, Record: storage.RecordPresent}, VolumeRecorded, Pass{Unseen: true}, Waiting{Retry: OnceRecordIsMissed}},

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -204,7 +205,7 @@ func TestJournalEntryIsRemovedBeforeTheVolume(t *testing.T) {
 		volume := directory("pv")
 		volume.Annotations[reclaim.Annotation] = reclaim.AnnotationPending
 		want := action == external.RemoveFinalizer || action == external.DeleteVolume || action == external.DeleteObject
-		for _, failure := range []error{nil, errors.New("unavailable")} {
+		for failure, counted := range map[error]float64{nil: 0, errors.New("unavailable"): 1, controller.ErrStaleCache: 0} {
 			client, d, called := fake.NewClientset(volume.DeepCopy()), &directories{}, false
 			c := guarded(t, client, d, volume)
 			c.RemoveEntry = func(context.Context, *v1.PersistentVolume) (bool, error) {
@@ -217,6 +218,9 @@ func TestJournalEntryIsRemovedBeforeTheVolume(t *testing.T) {
 			}
 			if want && failure != nil && (!errors.Is(err, failure) || len(client.Actions()) > 0 || len(d.deleted) > 0) {
 				t.Errorf("%v with an entry that stays: requests %v, deleted %v, error %v", action, client.Actions(), d.deleted, err)
+			}
+			if got := testutil.ToFloat64(c.Metrics.PersistentVolumeDeleteFailedTotal.WithLabelValues(volume.Spec.StorageClassName)); want && got != counted {
+				t.Errorf("%v with an entry that stays: %v failures counted for %v", action, got, failure)
 			}
 		}
 	}
