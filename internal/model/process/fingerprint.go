@@ -18,7 +18,7 @@ import (
 
 // ages are the limits between which the age of a remembered time makes no difference: the
 // timeouts of the provisioner.
-var ages = []time.Duration{time.Minute, 10 * time.Minute, time.Hour}
+var ages = []time.Duration{time.Minute, 70 * time.Second, 10 * time.Minute, time.Hour}
 
 // forgotten are the fields that say nothing about what a program does next: counters that
 // are compared only within one pass, and messages that were sent.

@@ -45,12 +45,13 @@ type Timeouts struct {
 	// and the cache does not have it.
 	Unseen time.Duration
 	// OpenWrite is how long the API server may take to execute a write of a PersistentVolume whose
-	// answer is lost: its --request-timeout, one minute unless changed.
+	// answer is lost: its --request-timeout, one minute unless changed, and some time for the arrival
+	// of the request and the commit of etcd.
 	OpenWrite time.Duration
 }
 
 // DefaultTimeouts are the timeouts of a Config without timeouts.
-var DefaultTimeouts = Timeouts{Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute, OpenWrite: time.Minute}
+var DefaultTimeouts = Timeouts{Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute, OpenWrite: 70 * time.Second}
 
 // Config configures the controller.
 type Config struct {

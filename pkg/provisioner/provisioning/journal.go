@@ -358,6 +358,9 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	return nil, nil
 }
 
+// errWriteOpen: a late write would record the disk for the waiting claim again.
+var errWriteOpen = errors.New("an earlier write of the PersistentVolume has no answer and may still take effect; the disk is deleted once it cannot")
+
 // RemoveEntry removes the journal entry of the volume's claim, and reports whether there was
 // one; without an error no entry is left, and the volume may be deleted. The entry of a volume that
 // only the cache has is of a later request, and stays. The caller holds the lock of the volume name.
@@ -369,6 +372,10 @@ func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolum
 	if c.VolumeName(claim) != volume.Name {
 		return false, nil
 	}
+	r, known := c.memory.lookup(claim.UID)
+	if known && c.isWriteOpen(r) {
+		return false, errWriteOpen
+	}
 	if removed = c.Journal.Has(claim.UID); removed {
 		if live, err := controller.LiveVolume(ctx, c.Client, volume); live == nil || err != nil {
 			return false, cmp.Or(err, fmt.Errorf("volume %s no longer exists: %w", volume.Name, controller.ErrStaleCache))
@@ -377,7 +384,7 @@ func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolum
 	if err := c.Journal.RemoveNow(ctx, claim.UID); err != nil {
 		return false, err
 	}
-	if r, known := c.memory.lookup(claim.UID); known {
+	if known {
 		c.releaseHandle(r)
 		s := subject{uid: claim.UID, key: keyOf(controller.ClaimKey(volume), claim.UID)}
 		c.memory.update(s, volume.Name, func(r *claimRecord) {

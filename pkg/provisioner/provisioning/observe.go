@@ -90,6 +90,11 @@ func (c *Controller) isLongRequested(r claimRecord) bool {
 	return r.creation == provision.Requested && r.entry == provision.Durable && time.Since(r.openedAt) >= c.Timeouts.RepeatedFailure
 }
 
+// isWriteOpen reports whether a write of the PersistentVolume without an answer may still take effect.
+func (c *Controller) isWriteOpen(r claimRecord) bool {
+	return time.Since(r.writtenAt) < c.Timeouts.OpenWrite
+}
+
 // serverOf returns which process serves the claim. This process finishes its own requests,
 // even if another node is selected meanwhile.
 func (c *Controller) serverOf(o *observation) provision.Server {
@@ -126,7 +131,7 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		NodeRead:      o.nodeRead,
 		Called:        o.called,
 		LongRequested: c.isLongRequested(r),
-		WriteOpen:     time.Since(r.writtenAt) < c.Timeouts.OpenWrite,
+		WriteOpen:     c.isWriteOpen(r),
 		Leading:       c.Leading == nil || c.Leading(),
 		Overdue:       r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Timeouts.Unresolved,
 	}
