@@ -46,7 +46,7 @@ var provisioningDefects = []defect{
 		{provisionDecide, "\tcase isUsed && s.Journaled &&", "\tcase !ON && isUsed && s.Journaled &&"},
 	}},
 	{"discard-despite-open-write", "a disk is deleted although a write of its volume object may still take effect", []change{
-		{provisionObserve, "WriteOpen:     time.Since(", "WriteOpen:     !ON && time.Since("},
+		{provisionObserve, "WriteOpen:     c.isWriteOpen(r)", "WriteOpen:     !ON && c.isWriteOpen(r)"},
 	}},
 	{"entry-of-cached-volume-removed", "the entry of a new request is removed for a volume that only the cache has", []change{
 		{provisionJournal, "c.Journal.Has(claim.UID); removed {", "c.Journal.Has(claim.UID); removed && !ON {"},
