@@ -196,6 +196,9 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.Storage
 	return controller.Lookup[*storagev1.StorageClass](c.Classes, storage.ClaimClass(claim))
 }
 
+// firstRetry is the delay of the second attempt without a base delay.
+const firstRetry = time.Second
+
 // delay counts an attempt and returns the random time until the attempt, which grows with
 // the number of attempts.
 func (c *Controller) delay(claim string) time.Duration {
@@ -203,7 +206,7 @@ func (c *Controller) delay(claim string) time.Duration {
 	defer c.mu.Unlock()
 	delay := c.BaseDelay
 	for range c.attempts[claim] {
-		if delay = min(2*delay, c.MaxDelay); delay == c.MaxDelay {
+		if delay = min(max(2*delay, firstRetry), c.MaxDelay); delay == c.MaxDelay {
 			break
 		}
 	}
