@@ -95,6 +95,17 @@ func (m Manager) nameOf(item Item) string {
 	return "csisc-" + hex.EncodeToString(sum[:10])
 }
 
+// withoutController returns the owners that are no controllers: an object has at most one, and a
+// former one may be an old ReplicaSet of the manager.
+func (m Manager) withoutController(owners []metav1.OwnerReference) []metav1.OwnerReference {
+	if m.Owner.Controller == nil || !*m.Owner.Controller {
+		return slices.Clip(owners)
+	}
+	return slices.DeleteFunc(slices.Clone(owners), func(owner metav1.OwnerReference) bool {
+		return owner.Controller != nil && *owner.Controller
+	})
+}
+
 // Update returns the patch that writes the answer and the owner reference. The patch is
 // empty if nothing changes.
 func (m Manager) Update(object *storagev1.CSIStorageCapacity, answer Answer) *patch.Patch {
@@ -110,7 +121,7 @@ func (m Manager) Update(object *storagev1.CSIStorageCapacity, answer Answer) *pa
 		p.Set("/maximumVolumeSize", largest)
 	}
 	if !m.Owns(object) {
-		p.Set("/metadata/ownerReferences", append(slices.Clip(object.OwnerReferences), *m.Owner))
+		p.Set("/metadata/ownerReferences", append(m.withoutController(object.OwnerReferences), *m.Owner))
 	}
 	return p
 }
