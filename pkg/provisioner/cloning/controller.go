@@ -99,7 +99,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	klog.FromContext(ctx).V(2).Info("No clone needs the claim, removing the finalizer")
-	err = c.edit(ctx, claim, finalizer.Change{Remove: []finalizer.Name{finalizer.CloneSource}})
+	err = c.protection.Remove(ctx, claim)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

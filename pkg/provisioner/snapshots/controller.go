@@ -132,8 +132,8 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 // read returns the metadata of a snapshot, nil if the snapshot is gone.
 func (c *Controller) read(ctx context.Context, key string) (*metav1.PartialObjectMetadata, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("split key %q: %w", key, err)
+	if err != nil { // a claim may name a source with a slash, which no snapshot has
+		return nil, nil
 	}
 	snapshot, err := c.get(ctx, namespace, name)
 	switch {
@@ -167,7 +167,7 @@ func (c *Controller) isNeeded(ctx context.Context, snapshot metav1.Object) (bool
 }
 
 func (c *Controller) unprotect(ctx context.Context, snapshot *metav1.PartialObjectMetadata) error {
-	err := c.edit(ctx, snapshot, finalizer.Change{Remove: []finalizer.Name{finalizer.SnapshotSource}})
+	err := c.protection.Remove(ctx, snapshot)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

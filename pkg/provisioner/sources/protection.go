@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -22,18 +25,28 @@ type Protection[T metav1.Object] struct {
 	Edit func(ctx context.Context, source T, change finalizer.Change) error
 	// removals has the sources whose finalizer is being removed.
 	removals controller.KeyLocks
+	// open has the time of each removal without an answer, by source.
+	open sync.Map
 }
 
 var (
 	// errBeingDeleted is returned because the API server refuses new finalizers then.
 	errBeingDeleted = errors.New("it is being deleted")
 	errReplaced     = errors.New("another object has the name")
+	errRemovalOpen  = errors.New("an earlier removal of its finalizer has no answer and may still take effect; trying again until it cannot")
 )
+
+// openRemoval is how long the API server may take to execute a removal whose answer is lost: its
+// --request-timeout, and some time for the arrival of the request and the commit of etcd.
+const openRemoval = 70 * time.Second
 
 // Protect adds the finalizer to a source that was just read, and reads the source again if
 // it has changed since. It returns an error if the source is gone, or is being deleted
-// without the finalizer.
+// without the finalizer, and while a removal without an answer may take the finalizer away.
 func (p *Protection[T]) Protect(ctx context.Context, source T) error {
+	if _, open := p.open.Load(keyOf(source)); open {
+		return p.failed(source, errRemovalOpen)
+	}
 	err := p.addFinalizer(ctx, source)
 	if !patch.IsStale(err) {
 		return err
@@ -60,6 +73,19 @@ func (p *Protection[T]) LockRemoval(source string) (unlock func()) {
 func (p *Protection[T]) AwaitRemoval(source string) {
 	p.removals.Lock(source)()
 }
+
+// Remove removes the finalizer. The caller holds the lock of LockRemoval.
+func (p *Protection[T]) Remove(ctx context.Context, source T) error {
+	err := p.Edit(ctx, source, finalizer.Change{Remove: []finalizer.Name{p.Finalizer}})
+	if err != nil && !writeerror.IsDefinite(err) {
+		key, began := keyOf(source), time.Now()
+		p.open.Store(key, began)
+		time.AfterFunc(openRemoval, func() { p.open.CompareAndDelete(key, began) })
+	}
+	return err
+}
+
+func keyOf(source metav1.Object) string { return source.GetNamespace() + "/" + source.GetName() }
 
 func (p *Protection[T]) addFinalizer(ctx context.Context, source T) error {
 	switch {
