@@ -145,10 +145,19 @@ func (e *Engine) start(ctx context.Context) error {
 // watchJournal follows the Leases of the journal, if that is allowed.
 func (e *Engine) watchJournal(ctx context.Context) {
 	may, err := access.MayWatch(ctx, e.Client, coordinationv1.Resource("leases"), e.Journal.Journal.Namespace)
-	if err == nil && may {
-		err = e.store.Watch(ctx, func(entry journal.Entry) { e.creations.Approve(ctx, entry) })
+	for pause := time.Second; err != nil; pause = min(2*pause, time.Minute) {
+		klog.FromContext(ctx).Error(err, "The leases of the provisioning journal are not watched yet, trying again", "wait", pause)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		may, err = access.MayWatch(ctx, e.Client, coordinationv1.Resource("leases"), e.Journal.Journal.Namespace)
 	}
-	if err != nil && ctx.Err() == nil {
+	if !may {
+		return
+	}
+	if err := e.store.Watch(ctx, func(entry journal.Entry) { e.creations.Approve(ctx, entry) }); err != nil {
 		klog.FromContext(ctx).Error(err, "The leases of the provisioning journal are not watched")
 	}
 }
