@@ -16,6 +16,7 @@ import (
 	"github.com/kubernetes-csi/csi-lib-utils/metrics"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -104,7 +105,8 @@ func serve(ctx context.Context, options *options, watchdog *leaderelection.Healt
 func metricsHandler(calls metrics.CSIMetricsManager, own []prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(own...)
-	all := prometheus.Gatherers{calls.GetRegistry(), legacyregistry.DefaultGatherer, registry}
+	current := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return calls.GetRegistry().Gather() }) // it depends on the driver's name
+	all := prometheus.Gatherers{current, legacyregistry.DefaultGatherer, registry}
 	return promhttp.InstrumentMetricHandler(registry, promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 }
 
