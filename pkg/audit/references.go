@@ -34,8 +34,9 @@ type references struct {
 	alike set
 	// attached, snapshots, clones and inline are handles.
 	attached, snapshots, clones, inline set
-	// snapshotIDs are snapshots whose source volume only the driver knows.
-	snapshotIDs set
+	// snapshotIDs are snapshots whose content does not name the source volume, tracedIDs those
+	// of groups, whose content does.
+	snapshotIDs, tracedIDs set
 	// attachedNames are the names of the PersistentVolumes in VolumeAttachments.
 	attachedNames set
 	// unknownAttached are those of them that do not exist and were not provisioned.
@@ -69,7 +70,7 @@ func newReferences(driver string) *references {
 	return &references{
 		driver: driver, plugin: plugin, library: library,
 		recorded: map[uint64]record{}, shared: set{}, alike: set{}, attached: set{}, snapshots: set{}, clones: set{}, inline: set{},
-		attachedNames: set{}, unknownAttached: set{}, snapshotIDs: set{}, entryTexts: set{}, unresolvedTexts: set{},
+		attachedNames: set{}, unknownAttached: set{}, snapshotIDs: set{}, tracedIDs: set{}, entryTexts: set{}, unresolvedTexts: set{},
 	}
 }
 

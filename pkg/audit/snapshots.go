@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -103,6 +104,7 @@ func (r *reading) addHandles(value any) {
 			r.addHandles(element)
 		}
 	case map[string]any:
+		r.addTraced(value)
 		for key, element := range value {
 			switch handle, isText := element.(string); {
 			case key == "volumeHandle" && isText:
@@ -113,6 +115,14 @@ func (r *reading) addHandles(value any) {
 				r.addHandles(element)
 			}
 		}
+	}
+}
+
+// addTraced adds a snapshot of a group whose content names the source volume beside it.
+func (r *reading) addTraced(pair map[string]any) {
+	snapshot, _ := pair["snapshotHandle"].(string)
+	if source, _ := pair["volumeHandle"].(string); source != "" {
+		r.refs.tracedIDs.add(snapshot)
 	}
 }
 
@@ -146,23 +156,30 @@ func (r *reading) addHandleList(value any) {
 }
 
 // readSnapshotSources asks the driver for the source volumes of snapshots that contents name
-// without a source.
+// without a source. A snapshot that the driver does not list may have any source.
 func (s *survey) readSnapshotSources(ctx context.Context) {
+	wanted := maps.Clone(s.refs.snapshotIDs)
+	for id := range s.refs.tracedIDs {
+		delete(wanted, id)
+	}
 	switch {
-	case len(s.refs.snapshotIDs) == 0:
+	case len(wanted) == 0:
 	case s.Driver == nil:
 		s.refs.miss("the volumes of imported snapshots are not known without --csi-address")
 	case !s.Driver.ListsSnapshots():
 		s.refs.miss(fmt.Sprintf("driver %s has no capability LIST_SNAPSHOTS, so the volumes of imported snapshots are not known", s.driverName))
 	default:
-		if err := s.listSnapshots(ctx); err != nil {
+		if err := s.listSnapshots(ctx, wanted); err != nil {
 			s.refs.miss(fmt.Sprintf("driver %s did not list its snapshots: %v", s.driverName, err))
+		} else if len(wanted) > 0 {
+			s.refs.miss(fmt.Sprintf("driver %s does not tell of %d imported snapshots of which volumes they were taken", s.driverName, len(wanted)))
 		}
 	}
 }
 
-// listSnapshots adds the source volumes of imported snapshots.
-func (s *survey) listSnapshots(ctx context.Context) error {
+// listSnapshots adds the source volumes of the wanted snapshots, and removes those whose
+// source is known from wanted.
+func (s *survey) listSnapshots(ctx context.Context, wanted set) error {
 	pages := pageCheck{seen: set{}, tokens: set{}}
 	request := &spec.ListSnapshotsRequest{MaxEntries: pageSize}
 	for {
@@ -175,8 +192,9 @@ func (s *survey) listSnapshots(ctx context.Context) error {
 			if err := pages.addEntry("snapshot", snapshot.GetSnapshotId()); err != nil {
 				return err
 			}
-			if s.refs.snapshotIDs.has(snapshot.GetSnapshotId()) {
-				s.refs.use(s.refs.snapshots, snapshot.GetSourceVolumeId())
+			if source := snapshot.GetSourceVolumeId(); source != "" && wanted.has(snapshot.GetSnapshotId()) {
+				s.refs.use(s.refs.snapshots, source)
+				delete(wanted, hash(snapshot.GetSnapshotId()))
 			}
 		}
 		if request.StartingToken = page.GetNextToken(); request.StartingToken == "" {

@@ -44,6 +44,14 @@ func TestSourcesOfImportedSnapshots(t *testing.T) {
 		}}, ""},
 		"snapshots are not listed": {&snapshotDriver{}, "driver d has no capability LIST_SNAPSHOTS"},
 		"no driver":                {nil, "the volumes of imported snapshots are not known without --csi-address"},
+		"the imported snapshot is not listed": {&snapshotDriver{lists: true, page: func(int) *csi.ListSnapshotsResponse {
+			return snapshotPage("", "other")
+		}}, "driver d does not tell of 1 imported snapshots of which volumes they were taken"},
+		"the source is not listed": {&snapshotDriver{lists: true, page: func(int) *csi.ListSnapshotsResponse {
+			page := snapshotPage("", "imported")
+			page.Entries[0].Snapshot.SourceVolumeId = ""
+			return page
+		}}, "driver d does not tell of 1 imported snapshots of which volumes they were taken"},
 		"only empty pages": {&snapshotDriver{lists: true, page: func(call int) *csi.ListSnapshotsResponse {
 			return snapshotPage(fmt.Sprint(call))
 		}}, wrong + "101 pages in a row are empty"},
@@ -68,5 +76,18 @@ func TestSourcesOfImportedSnapshots(t *testing.T) {
 				t.Error("the source of the imported snapshot is not known")
 			}
 		})
+	}
+}
+
+// The snapshots of a group have contents of their own, which name the snapshot only.
+func TestGroupNamesSourcesOfItsSnapshots(t *testing.T) {
+	s := &survey{refs: newReferences("d"), driverName: "d"}
+	s.Driver = &snapshotDriver{}
+	r := &reading{refs: s.refs}
+	r.addSnapshot(map[string]any{"driver": "d", "source": map[string]any{"snapshotHandle": "member"}})
+	r.addHandles(map[string]any{"volumeSnapshotInfoList": []any{map[string]any{"volumeHandle": "v", "snapshotHandle": "member"}}})
+	s.readSnapshotSources(t.Context())
+	if len(s.refs.incomplete) > 0 || !s.refs.snapshots.has("v") {
+		t.Errorf("incomplete: %q, source known: %v", s.refs.incomplete, s.refs.snapshots.has("v"))
 	}
 }
