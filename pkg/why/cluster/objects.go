@@ -114,7 +114,7 @@ func (r *Reader) Metadata(ctx context.Context, resource schema.GroupVersionResou
 	}
 	found := remember(&r.memory, fmt.Sprintf("metadata %s %s", resource, namespace), func() answer {
 		var all []metav1.PartialObjectMetadata
-		seen := r.EachMetadata(ctx, resource, namespace, func(page []metav1.PartialObjectMetadata) { all = append(all, page...) })
+		seen := r.eachMetadata(ctx, resource, namespace, func() { all = nil }, func(page []metav1.PartialObjectMetadata) { all = append(all, page...) })
 		return answer{all, seen}
 	})
 	return found.items, found.seen
@@ -123,6 +123,11 @@ func (r *Reader) Metadata(ctx context.Context, resource schema.GroupVersionResou
 // EachMetadata visits the pages of a list of metadata without keeping them, and reports
 // whether all were seen. After an expired token visit sees objects twice.
 func (r *Reader) EachMetadata(ctx context.Context, resource schema.GroupVersionResource, namespace string, visit func([]metav1.PartialObjectMetadata)) bool {
+	return r.eachMetadata(ctx, resource, namespace, func() {}, visit)
+}
+
+// eachMetadata calls restart before the list is read again.
+func (r *Reader) eachMetadata(ctx context.Context, resource schema.GroupVersionResource, namespace string, restart func(), visit func([]metav1.PartialObjectMetadata)) bool {
 	options := metav1.ListOptions{Limit: PageSize}
 	restarted := false
 	for {
@@ -132,6 +137,7 @@ func (r *Reader) EachMetadata(ctx context.Context, resource schema.GroupVersionR
 			visit(page.Items)
 		case apierrors.IsResourceExpired(err) && !restarted:
 			restarted, options.Continue = true, ""
+			restart()
 			continue
 		default: // also 404: discovery said that the kind is served
 			r.noteFailure("list", resource.GroupResource(), namespace, err)

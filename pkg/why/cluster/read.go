@@ -55,7 +55,7 @@ func List[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selecti
 	}
 	found := remember(&r.memory, listKey(kind, selection), func() listAnswer[T] {
 		var all []T
-		seen := Each(ctx, r, kind, selection, func(page []T) { all = append(all, page...) })
+		seen := each(ctx, r, kind, selection, func() { all = nil }, func(page []T) { all = append(all, page...) })
 		return listAnswer[T]{all, seen}
 	})
 	return found.items, found.seen
@@ -89,6 +89,11 @@ func narrow[T any](r *Reader, kind Kind[T], selection Selection) ([]T, bool) {
 // Each visits the pages of a list without keeping them, and reports whether all were seen.
 // A list whose token expires is read again from the beginning: visit sees objects twice.
 func Each[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selection, visit func(page []T)) bool {
+	return each(ctx, r, kind, selection, func() {}, visit)
+}
+
+// each is Each for those who keep the objects: it calls restart before the list is read again.
+func each[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selection, restart func(), visit func(page []T)) bool {
 	options := metav1.ListOptions{Limit: PageSize, LabelSelector: selection.Labels, FieldSelector: selection.Fields}
 	restarted := false
 	for {
@@ -100,6 +105,7 @@ func Each[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selecti
 			return true
 		case apierrors.IsResourceExpired(err) && !restarted:
 			restarted, options.Continue = true, ""
+			restart()
 			continue
 		default:
 			r.noteFailure("list", kind.Resource, selection.Namespace, err)

@@ -1,10 +1,14 @@
 package cluster_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -25,5 +29,74 @@ func TestHiddenKindIsNotEmpty(t *testing.T) {
 	}
 	if _, seen := cluster.List(t.Context(), r, cluster.VolumeSnapshots, cluster.Selection{}); !seen {
 		t.Error("VolumeSnapshots do not count as listed, though they are not defined")
+	}
+}
+
+// expiringServer serves lists of two pages. The token of the first list expires, and meanwhile the
+// object "gone" is deleted.
+func expiringServer(t *testing.T) *cluster.Reader {
+	t.Helper()
+	lists := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		page := func(next, name string) map[string]any {
+			return map[string]any{"metadata": map[string]any{"continue": next}, "items": []any{map[string]any{"metadata": map[string]any{"name": name}}}}
+		}
+		answer, status := page("", "second"), http.StatusOK
+		switch token := request.URL.Query().Get("continue"); {
+		case token == "" && lists == 0:
+			lists++
+			answer = page("expires", "gone")
+		case token == "":
+			answer = page("lasts", "first")
+		case token == "expires":
+			status = http.StatusGone
+			answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": http.StatusGone}
+		}
+		if kind := "PartialObjectMetadataList"; status == http.StatusOK && strings.Contains(request.Header.Get("Accept"), kind) {
+			answer["kind"], answer["apiVersion"] = kind, "meta.k8s.io/v1"
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	r, err := cluster.NewReader(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestListThatStartsOverHasEachObjectOnce(t *testing.T) {
+	for name, list := range map[string]func(*cluster.Reader) (names []string, seen bool){
+		"List": func(r *cluster.Reader) (names []string, seen bool) {
+			leases, seen := cluster.List(t.Context(), r, cluster.Leases, cluster.Selection{})
+			for _, lease := range leases {
+				names = append(names, lease.Name)
+			}
+			return names, seen
+		},
+		"Volumes": func(r *cluster.Reader) (names []string, seen bool) {
+			volumes, seen := cluster.Volumes(t.Context(), r)
+			for _, volume := range volumes {
+				names = append(names, volume.Name)
+			}
+			return names, seen
+		},
+		"Metadata": func(r *cluster.Reader) (names []string, seen bool) {
+			objects, seen := r.Metadata(t.Context(), schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "")
+			for _, object := range objects {
+				names = append(names, object.Name)
+			}
+			return names, seen
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if names, seen := list(expiringServer(t)); !seen || fmt.Sprint(names) != "[first second]" {
+				t.Errorf("objects are %v, all were seen: %v", names, seen)
+			}
+		})
 	}
 }

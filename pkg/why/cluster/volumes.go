@@ -17,13 +17,9 @@ func Volumes(ctx context.Context, r *Reader) ([]corev1.PersistentVolume, bool) {
 	}
 	found := remember(&r.memory, "compact volumes", func() answer {
 		var all []corev1.PersistentVolume
-		known := map[string]bool{} // a list that begins again shows volumes twice
-		seen := Each(ctx, r, PersistentVolumes, Selection{}, func(page []corev1.PersistentVolume) {
+		seen := each(ctx, r, PersistentVolumes, Selection{}, func() { all = nil }, func(page []corev1.PersistentVolume) {
 			for i := range page {
-				if !known[page[i].Name] {
-					known[page[i].Name] = true
-					all = append(all, compact(&page[i]))
-				}
+				all = append(all, compact(&page[i]))
 			}
 		})
 		return answer{all, seen}
