@@ -336,6 +336,39 @@ func TestFinishWaitsForProvisioner(t *testing.T) {
 	}
 }
 
+func TestListStartsOverOnceAfterExpiredToken(t *testing.T) {
+	for name, tc := range map[string]struct{ expired, want int }{"once": {1, 5}, "again and again": {9, 0}} {
+		t.Run(name, func(t *testing.T) {
+			client := newCluster(t)
+			calls := 0
+			client.PrependReactor("list", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+				calls++
+				switch {
+				case calls%2 == 1 && calls/2 < tc.expired:
+					return true, &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{Continue: "t"}, Items: []coordinationv1.Lease{*lease(t, client, unresolvedName)}}, nil
+				case calls%2 == 0 && calls/2 <= tc.expired:
+					return true, nil, apierrors.NewResourceExpired("the provided continue parameter is too old")
+				}
+				return false, nil, nil
+			})
+			found, err := List(t.Context(), client, "storage")
+			if len(found.Items) != tc.want || (err == nil) != (tc.want > 0) {
+				t.Errorf("%d entries, error %v, want %d entries", len(found.Items), err, tc.want)
+			}
+		})
+	}
+}
+
+// lease returns a Lease as it is stored.
+func lease(t *testing.T, client *fake.Clientset, name string) *coordinationv1.Lease {
+	t.Helper()
+	stored, err := client.Tracker().Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "storage", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored.(*coordinationv1.Lease)
+}
+
 func update(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
 	t.Helper()
 	if _, err := client.CoordinationV1().Leases("storage").Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -72,13 +73,18 @@ type EntryList struct {
 const pageSize = 500
 
 // List reads the entries of all journals in the namespace, "" for all namespaces.
-// Leases without the label count too: any user can remove labels.
+// Leases without the label count too: any user can remove labels. A list whose token expires is
+// read again from the beginning, once.
 func List(ctx context.Context, client kubernetes.Interface, namespace string) (EntryList, error) {
-	found := EntryList{Items: []entryItem{}}
+	found, restarted := EntryList{Items: []entryItem{}}, false
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		page, err := client.CoordinationV1().Leases(namespace).List(ctx, options)
-		if err != nil {
+		switch {
+		case apierrors.IsResourceExpired(err) && !restarted:
+			found, restarted, options.Continue = EntryList{Items: []entryItem{}}, true, ""
+			continue
+		case err != nil:
 			return EntryList{}, fmt.Errorf("list Leases: %w", err)
 		}
 		for i := range page.Items {
