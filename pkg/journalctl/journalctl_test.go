@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -367,6 +368,27 @@ func lease(t *testing.T, client *fake.Clientset, name string) *coordinationv1.Le
 		t.Fatal(err)
 	}
 	return stored.(*coordinationv1.Lease)
+}
+
+func TestQuestionEndsWithTheContext(t *testing.T) {
+	terminal, _ := io.Pipe() // nobody types
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(interrupted)
+	ended := make(chan error, 1)
+	client := newCluster(t)
+	go func() {
+		_, err := end(ctx, client, drop, terminal, false, unresolved)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, interrupted) || patched(client) {
+			t.Errorf("error = %v, an object was changed: %v", err, patched(client))
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the question is still open")
+	}
 }
 
 func update(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {

@@ -99,7 +99,7 @@ func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]e
 			all = append(all, item)
 		}
 	}
-	return all, r.askToRemove(unconfirmed)
+	return all, r.askToRemove(ctx, unconfirmed)
 }
 
 // print prints a line without control characters: a Lease must not control the terminal.
@@ -110,7 +110,7 @@ func (r Resolver) print(format string, values ...any) {
 func capitalized(sentence string) string { return strings.ToUpper(sentence[:1]) + sentence[1:] }
 
 // askToRemove asks the administrator before entries are removed whose volumes may exist.
-func (r Resolver) askToRemove(items []entryItem) error {
+func (r Resolver) askToRemove(ctx context.Context, items []entryItem) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -126,11 +126,33 @@ func (r Resolver) askToRemove(items []entryItem) error {
 		return fmt.Errorf("nothing was changed: there is no terminal to ask, and without its entry nobody knows of volume %s any more; use --yes to remove it all the same", strings.Join(names, ", "))
 	}
 	fmt.Fprint(r.Out, "Remove the entry all the same? [y/N] ")
-	answer, err := bufio.NewReader(r.In).ReadString('\n')
+	answer, err := r.readAnswer(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if answer = strings.ToLower(strings.TrimSpace(answer)); err == nil && (answer == "y" || answer == "yes") {
 		return nil
 	}
 	return errors.New("nothing was changed: the answer was not y")
+}
+
+// readAnswer reads a line, unless the context ends before: no context ends the read of a terminal.
+func (r Resolver) readAnswer(ctx context.Context) (string, error) {
+	type line struct {
+		text string
+		err  error
+	}
+	lines := make(chan line, 1)
+	go func() {
+		text, err := bufio.NewReader(r.In).ReadString('\n')
+		lines <- line{text, err}
+	}()
+	select {
+	case answer := <-lines:
+		return answer.text, answer.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
 }
 
 // handleSuffix returns ", handle X" for a question, "" for an entry without a handle.
