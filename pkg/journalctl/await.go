@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -25,11 +26,13 @@ func (r Resolver) await(ctx context.Context, item entryItem) error {
 	}
 	_, err := watchtools.UntilWithSync(ctx, r.leaseSource(item.Lease), &coordinationv1.Lease{}, deleted, func(event watch.Event) (bool, error) {
 		lease, is := event.Object.(*coordinationv1.Lease)
-		if !is || lease.Name != item.Lease.Name {
+		switch {
+		case !is || lease.Name != item.Lease.Name:
 			return false, nil
-		}
-		if event.Type == watch.Deleted {
+		case event.Type == watch.Deleted:
 			return true, nil
+		case isOlder(lease, item.version): // from a cache that has not seen the patch yet
+			return false, nil
 		}
 		text, there := journal.Encoded(lease)[item.ClaimUID]
 		if entry, err := journal.Decode(item.ClaimUID, text); there && err == nil && entry.Unresolved != nil && !entry.Unresolved.Finish {
@@ -50,6 +53,12 @@ func (r Resolver) await(ctx context.Context, item entryItem) error {
 	}
 	r.print("The provisioner of %s has taken the entry of claim UID %s.", item.Driver, item.ClaimUID)
 	return nil
+}
+
+// isOlder reports whether the Lease is older than the version. It is not if they cannot be compared.
+func isOlder(lease *coordinationv1.Lease, version string) bool {
+	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, version)
+	return err == nil && order < 0
 }
 
 // leaseSource lists and watches one Lease.

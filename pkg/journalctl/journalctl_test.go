@@ -337,6 +337,33 @@ func TestFinishWaitsForProvisioner(t *testing.T) {
 	}
 }
 
+// After the patch the list may come from a cache that has not seen the patch yet.
+func TestStaleLeaseIsNoAnswer(t *testing.T) {
+	client := newCluster(t)
+	at := func(version string) *coordinationv1.Lease {
+		copied := lease(t, client, unresolvedName).DeepCopy()
+		copied.ResourceVersion = version
+		return copied
+	}
+	client.PrependReactor("patch", "leases", func(clienttesting.Action) (bool, runtime.Object, error) { return true, at("10"), nil })
+	client.PrependReactor("list", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.(clienttesting.ListAction).GetListRestrictions().Fields.Empty() {
+			return false, nil, nil
+		}
+		return true, &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []coordinationv1.Lease{*at("9")}}, nil
+	})
+	taken := at("11")
+	delete(taken.Annotations, journal.EntryPrefix+string(unresolved))
+	client.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) {
+		events := watch.NewFakeWithChanSize(1, false)
+		events.Modify(taken)
+		return true, events, nil
+	})
+	if out, err := end(t.Context(), client, finish, nil, false, unresolved); err != nil || !strings.Contains(out, "has taken the entry") {
+		t.Errorf("printed %q, error %v", out, err)
+	}
+}
+
 func TestListStartsOverOnceAfterExpiredToken(t *testing.T) {
 	for name, tc := range map[string]struct{ expired, want int }{"once": {1, 5}, "again and again": {9, 0}} {
 		t.Run(name, func(t *testing.T) {

@@ -49,8 +49,8 @@ type entryItem struct {
 
 	// inUnresolvedLease: the entry is in a Lease for unresolved entries.
 	inUnresolvedLease bool
-	// text is the encoded entry.
-	text string
+	// text is the encoded entry, version the resourceVersion of the Lease.
+	text, version string
 }
 
 // reference is the namespace and name of an object.
@@ -112,7 +112,7 @@ func (l *EntryList) add(lease *coordinationv1.Lease) {
 	for uid, text := range journal.Encoded(lease) {
 		item := entryItem{
 			State: stateUnreadable, Driver: owner.Driver, Node: owner.Node,
-			Lease: reference{lease.Namespace, lease.Name}, ClaimUID: uid, inUnresolvedLease: kind == journal.KindUnresolved, text: text,
+			Lease: reference{lease.Namespace, lease.Name}, ClaimUID: uid, inUnresolvedLease: kind == journal.KindUnresolved, text: text, version: lease.ResourceVersion,
 		}
 		if entry, err := journal.Decode(uid, text); err != nil {
 			item.Reason = err.Error()

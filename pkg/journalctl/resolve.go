@@ -41,7 +41,8 @@ func (r Resolver) Finish(ctx context.Context, claims []types.UID) error {
 	if err != nil {
 		return err
 	}
-	for _, item := range items {
+	for i := range items {
+		item := &items[i]
 		if err := r.requestFinish(ctx, item); err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func (r Resolver) Drop(ctx context.Context, claims []types.UID) error {
 		return err
 	}
 	for _, item := range items {
-		if err := r.patch(ctx, item, map[string]any{"op": "remove", "path": item.annotationPath()}); err != nil {
+		if err := r.patch(ctx, &item, map[string]any{"op": "remove", "path": item.annotationPath()}); err != nil {
 			return err
 		}
 		r.print("The entry of claim UID %s is removed from Lease %s.", item.ClaimUID, item.Lease)
@@ -169,7 +170,7 @@ func (i entryItem) annotationPath() string {
 }
 
 // requestFinish sets Unresolved.Finish in the entry, for the provisioner.
-func (r Resolver) requestFinish(ctx context.Context, item entryItem) error {
+func (r Resolver) requestFinish(ctx context.Context, item *entryItem) error {
 	if item.Finish {
 		return nil
 	}
@@ -187,8 +188,9 @@ func (r Resolver) requestFinish(ctx context.Context, item entryItem) error {
 	return r.patch(ctx, item, map[string]any{"op": "replace", "path": item.annotationPath(), "value": text})
 }
 
-// patch changes the Lease, unless the entry has changed since the list was read.
-func (r Resolver) patch(ctx context.Context, item entryItem, change map[string]any) error {
+// patch changes the Lease, unless the entry has changed since the list was read, and sets the
+// version of the item.
+func (r Resolver) patch(ctx context.Context, item *entryItem, change map[string]any) error {
 	body, err := json.Marshal([]map[string]any{{"op": "test", "path": item.annotationPath(), "value": item.text}, change})
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
@@ -203,5 +205,6 @@ func (r Resolver) patch(ctx context.Context, item entryItem, change map[string]a
 	case patched == nil:
 		return fmt.Errorf("change the entry of claim UID %s in Lease %s: empty answer", item.ClaimUID, item.Lease)
 	}
+	item.version = patched.ResourceVersion
 	return nil
 }
