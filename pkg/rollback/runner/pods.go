@@ -10,6 +10,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -144,19 +145,14 @@ func (l loopSwitch) String() string { return enum.Name(l, "unseen", "on", "off")
 // loops are the names of the loops in the flag --controllers.
 var loops = []string{"persistentvolume-binder-controller", "persistentvolume-protection-controller", "persistentvolumeclaim-protection-controller"}
 
-// loopsOf reads the flag --controllers of kube-controller-manager.
+// loopsOf reads the flag --controllers of kube-controller-manager. The loops are off if one is.
 func loopsOf(container *corev1.Container) loopSwitch {
-	for _, word := range append(append([]string{}, container.Command...), container.Args...) {
-		value, is := strings.CutPrefix(word, "--controllers=")
-		if !is {
-			continue
-		}
-		for _, name := range strings.Split(value, ",") {
-			for _, loop := range loops {
-				if strings.TrimSpace(name) == "-"+loop {
-					return loopsOff
-				}
-			}
+	args := slices.Concat(container.Command, container.Args)
+	for name, kind := range map[finalizer.Name]string{
+		finalizer.InTree: "PersistentVolume", finalizer.VolumeProtection: "PersistentVolume", finalizer.ClaimProtection: "PersistentVolumeClaim",
+	} {
+		if family, _ := families.Find(string(name), kind, ""); family.Controller.IsSwitchedOff(args) {
+			return loopsOff
 		}
 	}
 	return loopsOn

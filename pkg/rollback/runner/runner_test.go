@@ -85,7 +85,12 @@ func TestLoopsOf(t *testing.T) {
 		"all three loops are off":    {[]string{"x", "--controllers=*," + exclusions()}, nil, loopsOff},
 		"one loop is off, in args":   {nil, []string{"--controllers=*,-persistentvolume-binder-controller"}, loopsOff},
 		"the flag occurs two times":  {nil, []string{"--controllers=*", "--controllers=-persistentvolume-binder-controller"}, loopsOff},
-		"the loop is switched on":    {nil, []string{"--controllers=persistentvolume-binder-controller"}, loopsOn},
+		"all three loops are named":  {nil, []string{"--controllers=" + strings.ReplaceAll(exclusions(), ",-", ",")[1:]}, loopsOn},
+		"one loop alone is named":    {nil, []string{"--controllers=persistentvolume-binder-controller"}, loopsOff},
+		"the flag is two words":      {[]string{"x", "--controllers", "*,-persistentvolume-binder-controller"}, nil, loopsOff},
+		"an old name of the binder":  {nil, []string{"--controllers=*,-persistentvolume-binder"}, loopsOff},
+		"old names of protections":   {nil, []string{"--controllers=*,-pv-protection,-pvc-protection"}, loopsOff},
+		"only others are named":      {nil, []string{"--controllers=ttl-controller"}, loopsOff},
 		"a similar flag is no value": {nil, []string{"--controllers-x=-persistentvolume-binder-controller"}, loopsOn},
 	} {
 		t.Run(name, func(t *testing.T) {
