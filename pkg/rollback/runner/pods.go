@@ -61,7 +61,8 @@ func containersOf(pod *corev1.Pod) []corev1.Container {
 type programPod struct {
 	namespace, name, workload, container string
 	kind                                 programKind
-	// election is the namespace of the Leases by the arguments, "" for that of the pod.
+	// election is the namespace of the Leases by the arguments, "" for that of the pod, or
+	// anyNamespace.
 	election string
 }
 
@@ -91,15 +92,18 @@ func (s *observation) addPod(pod *corev1.Pod) {
 		case loopsKind:
 			s.programs.loops = max(s.programs.loops, loopsOf(&container))
 		case provisionerKind, pvControllerKind:
-			s.programs.pods = append(s.programs.pods, programPod{pod.Namespace, pod.Name, workloadOf(pod), container.Name, kind, electionNamespace(&container)})
+			s.programs.pods = append(s.programs.pods, programPod{pod.Namespace, pod.Name, workloadOf(pod), container.Name, kind, electionNamespace(&container, pod.Namespace)})
 		case otherKind:
 		}
 	}
 }
 
-// electionNamespace returns the value of --leader-election-namespace, "" without the flag. A
-// value that the container reads from its environment is not known.
-func electionNamespace(container *corev1.Container) string {
+// anyNamespace is an argument from a variable of unknown value: the Leases may be in any namespace.
+const anyNamespace = "*"
+
+// electionNamespace returns the value of --leader-election-namespace, "" without the flag. own
+// is the namespace of the pod.
+func electionNamespace(container *corev1.Container, own string) string {
 	words := slices.Concat(container.Command, container.Args)
 	found := ""
 	for i, word := range words {
@@ -112,7 +116,28 @@ func electionNamespace(container *corev1.Container) string {
 			found = words[i+1]
 		}
 	}
+	if strings.Contains(found, "$(") {
+		return namespaceIn(found, container.Env, own)
+	}
 	return found
+}
+
+// namespaceIn returns the value of the variable that an argument consists of. Of variables with
+// the same name the last counts.
+func namespaceIn(argument string, env []corev1.EnvVar, own string) string {
+	for _, variable := range slices.Backward(env) {
+		switch from := variable.ValueFrom; {
+		case argument != "$("+variable.Name+")":
+			continue
+		case from == nil && !strings.Contains(variable.Value, "$("):
+			return variable.Value
+		case from != nil && from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
+			return own
+		default:
+			return anyNamespace
+		}
+	}
+	return anyNamespace
 }
 
 // workloadOf returns kind/name of the workload of the pod, as kubectl takes it.

@@ -68,7 +68,8 @@ func (p *programs) drivers() []string {
 // hasPods returns whether pods run the program with Leases in the namespace, "" for any.
 func (p *programs) hasPods(namespace string, kind programKind) rollback.Pods {
 	for _, pod := range p.pods {
-		if pod.kind == kind && (namespace == "" || pod.namespace == namespace || pod.election == namespace) {
+		inScope := namespace == "" || pod.namespace == namespace || pod.election == namespace || pod.election == anyNamespace
+		if pod.kind == kind && inScope {
 			return rollback.PodsPresent
 		}
 	}

@@ -54,16 +54,34 @@ func TestPodWithLeasesInAnotherNamespaceServes(t *testing.T) {
 	if got := s.server(driver); got != rollback.ServerNone {
 		t.Fatalf("server without pods = %v: the test proves nothing", got)
 	}
-	for name, words := range map[string][]string{"one word": {"--leader-election-namespace=leases"}, "two words": {"--leader-election-namespace", "leases"}} {
+	env := []corev1.EnvVar{
+		{Name: "LEASES", Value: "leases"},
+		{Name: "CONFIGURED", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "x"}}},
+	}
+	for name, words := range map[string][]string{
+		"one word": {"--leader-election-namespace=leases"}, "two words": {"--leader-election-namespace", "leases"},
+		"a variable": {"--leader-election-namespace=$(LEASES)"}, "a variable of unknown value": {"--leader-election-namespace=$(CONFIGURED)"},
+		"no variable": {"--leader-election-namespace=$(NONE)"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s.programs.pods = nil
-			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "r/exeunt/provisioner:v1", Args: append([]string{"--leader-election"}, words...)}}}}
+			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "r/exeunt/provisioner:v1", Args: append([]string{"--leader-election"}, words...), Env: env}}}}
 			pod.Namespace = "driver"
 			s.addPod(pod)
 			if got := s.server(driver); got != rollback.ServerExeunt {
 				t.Errorf("server = %v, want the pod that waits to lead", got)
 			}
 		})
+	}
+}
+
+func TestNamespaceOfPodInVariable(t *testing.T) {
+	container := corev1.Container{
+		Args: []string{"--leader-election-namespace=$(NAMESPACE)"},
+		Env:  []corev1.EnvVar{{Name: "NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}},
+	}
+	if got := electionNamespace(&container, "driver"); got != "driver" {
+		t.Errorf("namespace of the Leases is %q, want that of the pod", got)
 	}
 }
 
