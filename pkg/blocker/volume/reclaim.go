@@ -31,14 +31,15 @@ const (
 	JournalUnseen Journal = iota
 	// JournalEmpty: no entry names the claim.
 	JournalEmpty
-	// JournalOpen: the provisioner works on an entry.
-	JournalOpen
-	// JournalUnresolved: only an administrator can end the entry.
+	// JournalUnresolved: only an administrator can end the entry. It does not keep a volume that
+	// a PersistentVolume records.
 	JournalUnresolved
+	// JournalOpen: the provisioner works on an entry, and ends it before it deletes the disk.
+	JournalOpen
 )
 
 // String returns the name of the value.
-func (j Journal) String() string { return enum.Name(j, "unseen", "empty", "open", "unresolved") }
+func (j Journal) String() string { return enum.Name(j, "unseen", "empty", "unresolved", "open") }
 
 // ReclaimState is what was seen of a released volume whose driver has to delete the disk.
 type ReclaimState struct {
@@ -89,12 +90,8 @@ func (s ReclaimState) obstacles() []Judgment {
 		all = append(all, Judgment{blocker.SecretMissing, blocker.Unknown})
 	case SecretFine, SecretUnseen:
 	}
-	switch s.Journal {
-	case JournalOpen:
+	if s.Journal == JournalOpen {
 		all = append(all, Judgment{blocker.JournalEntry, min(verdictOf(s.Provisioner), blocker.Unknown)})
-	case JournalUnresolved:
-		all = append(all, Judgment{blocker.JournalEntry, blocker.Stuck})
-	case JournalEmpty, JournalUnseen:
 	}
 	return append(all, s.featureObstacle()...)
 }

@@ -14,7 +14,7 @@ func TestEveryValueHasAName(t *testing.T) {
 	enumtest.ExpectNames(t, Unseen, Yes)
 	enumtest.ExpectNames(t, Kept, ToUnprotect)
 	enumtest.ExpectNames(t, SecretUnseen, SecretMissingMaybe)
-	enumtest.ExpectNames(t, JournalUnseen, JournalUnresolved)
+	enumtest.ExpectNames(t, JournalUnseen, JournalOpen)
 	enumtest.ExpectNames(t, FeatureUnknown, FeatureOffMaybe)
 	enumtest.ExpectNames(t, ServerUnseen, ServerGone)
 	enumtest.ExpectNames(t, LeaderUnseen, LeaderOther)
@@ -76,7 +76,7 @@ func TestReclaimIsStuckOnlyWithEvidence(t *testing.T) {
 		if len(judgments) == 0 {
 			t.Fatalf("Reclaim(%+v) says nothing", s)
 		}
-		evidence := s.Shared == Yes || s.Secret == SecretMissing || s.Journal == JournalUnresolved || s.Feature == FeatureOff ||
+		evidence := s.Shared == Yes || s.Secret == SecretMissing || s.Feature == FeatureOff ||
 			s.Error == Yes || isProven(s.Provisioner)
 		if worst(judgments...) == blocker.Stuck && !evidence {
 			t.Fatalf("Reclaim(%+v) = %v without evidence", s, judgments)
@@ -156,7 +156,8 @@ func TestReclaim(t *testing.T) {
 		"secret missing":        {func(s *ReclaimState) { s.Secret = SecretMissing }, []Judgment{{blocker.SecretMissing, blocker.Stuck}}},
 		"entry open":            {func(s *ReclaimState) { s.Journal = JournalOpen }, []Judgment{{blocker.JournalEntry, blocker.Waiting}}},
 		"entry open, no leader": {func(s *ReclaimState) { s.Journal, s.Provisioner = JournalOpen, blocker.ControllerState{} }, []Judgment{{blocker.JournalEntry, blocker.Unknown}}},
-		"entry unresolved":      {func(s *ReclaimState) { s.Journal = JournalUnresolved }, []Judgment{{blocker.JournalEntry, blocker.Stuck}}},
+		"entry unresolved":      {func(s *ReclaimState) { s.Journal = JournalUnresolved }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"unresolved, refuses":   {func(s *ReclaimState) { s.Journal, s.Error = JournalUnresolved, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
 		"feature off":           {func(s *ReclaimState) { s.Feature = FeatureOff }, []Judgment{{blocker.FeatureOff, blocker.Stuck}}},
 		"feature perhaps off":   {func(s *ReclaimState) { s.Feature = FeatureOffMaybe }, []Judgment{{blocker.FeatureOff, blocker.Unknown}}},
 		"perhaps off, refuses":  {func(s *ReclaimState) { s.Feature, s.Error = FeatureOffMaybe, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},

@@ -23,7 +23,6 @@ type entry struct {
 	lease      string // namespace/name
 	unresolved bool
 	reason     string
-	since      string
 }
 
 // journalOf returns the entries of all journals for the claim.
@@ -42,7 +41,7 @@ func journalOf(ctx context.Context, e chain.Explorer, claim *corev1.ObjectRefere
 		}
 		one := entry{lease: leases[i].Namespace + "/" + leases[i].Name, unresolved: kind == journal.KindUnresolved}
 		if decoded, err := journal.Decode(claim.UID, text); err == nil && decoded.Unresolved != nil {
-			one.reason, one.since = decoded.Unresolved.Reason, blocker.Time(time.Unix(decoded.Unresolved.Since, 0))
+			one.reason = decoded.Unresolved.Reason
 			one.unresolved = one.unresolved && !decoded.Unresolved.Finish
 		}
 		found = append(found, one)

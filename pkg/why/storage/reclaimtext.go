@@ -84,14 +84,7 @@ func (r *reclaimed) journal(b *blocker.Blocker) {
 			b.Evidence = append(b.Evidence, evidence(blocker.FromLease, "Lease %s has an open entry for claim UID %s", one.lease, uid))
 			continue
 		}
-		b.Since = one.since
 		b.Evidence = append(b.Evidence, evidence(blocker.FromLease, "Lease %s has an unresolved entry for claim UID %s: %s", one.lease, uid, one.reason))
-	}
-	if b.Verdict == blocker.Stuck {
-		b.Holder = "the administrator"
-		b.Next = cluster.Steps("the provisioner does not know whether its request created a volume: finish repeats the request and records the volume, drop forgets it",
-			r.Commands().Exeunt("", "journal", "finish", uid), "# "+r.Commands().Exeunt("", "journal", "drop", uid))
-		return
 	}
 	b.Next = cluster.Steps("the provisioner ends the entry, then deletes the disk", r.Commands().Exeunt("", "journal", "list"))
 }

@@ -78,7 +78,7 @@ var keptVolumes = []exhibit{
 			r.createEntry(volume, journal.KindUnresolved)
 			return []string{"pv/" + volume.Name}
 		},
-		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.JournalEntry}, next: "exeunt journal finish",
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes},
 		step: func(r *room) { r.dropEntries(); r.reclaim(r.Namespace + "-disk") },
 	},
 	{
