@@ -181,7 +181,7 @@ var descriptions = [...]Description{
 	},
 	NodeGone: {
 		Name:    "NodeGone",
-		Meaning: "The node object does not exist: no kubelet will stop the pod or detach the volume.",
+		Meaning: "The node object does not exist: no kubelet will stop the pod or detach the volume, and no provisioner of the node will delete the disk.",
 		Look:    "kubectl get nodes.",
 		Force:   "If the machine still runs, its processes still write to the volume.",
 	},

@@ -54,6 +54,9 @@ type ReclaimState struct {
 	Feature Feature
 	// Error: the deletion failed within the last minutes, and has not succeeded since.
 	Error Fact
+	// Node: a provisioner that runs on each node has a node that reaches the volume, see [NodeOf];
+	// Yes for any other provisioner.
+	Node Fact
 	// Provisioner is the program that calls the driver.
 	Provisioner blocker.ControllerState
 }
@@ -93,6 +96,9 @@ func (s ReclaimState) obstacles() []Judgment {
 	if s.Journal == JournalOpen {
 		all = append(all, Judgment{blocker.JournalEntry, min(verdictOf(s.Provisioner), blocker.Unknown)})
 	}
+	if s.Node == No {
+		all = append(all, Judgment{blocker.NodeGone, blocker.Stuck})
+	}
 	return append(all, s.featureObstacle()...)
 }
 
@@ -118,7 +124,7 @@ func (s ReclaimState) call() Judgment {
 		return Judgment{blocker.DriverRefuses, blocker.Unknown}
 	case reason != blocker.ControllerActs:
 		return Judgment{reason, verdict}
-	case asked && s.Shared != Unseen && s.Error != Unseen:
+	case asked && s.Shared != Unseen && s.Error != Unseen && s.Node != Unseen:
 		return Judgment{blocker.DriverDeletes, blocker.Waiting}
 	}
 	return Judgment{blocker.DriverDeletes, blocker.Unknown}

@@ -76,7 +76,7 @@ func TestReclaimIsStuckOnlyWithEvidence(t *testing.T) {
 		if len(judgments) == 0 {
 			t.Fatalf("Reclaim(%+v) says nothing", s)
 		}
-		evidence := s.Shared == Yes || s.Secret == SecretMissing || s.Feature == FeatureOff ||
+		evidence := s.Shared == Yes || s.Secret == SecretMissing || s.Feature == FeatureOff || s.Node == No ||
 			s.Error == Yes || isProven(s.Provisioner)
 		if worst(judgments...) == blocker.Stuck && !evidence {
 			t.Fatalf("Reclaim(%+v) = %v without evidence", s, judgments)
@@ -107,10 +107,10 @@ func TestUnseenFactsNeverMakeReclaimStuck(t *testing.T) {
 func reclaimStates() iter.Seq[ReclaimState] {
 	return func(yield func(ReclaimState) bool) {
 		for controller := range controllers() {
-			for n := range 3 * 3 * 4 * 4 * 4 * 3 {
+			for n := range 3 * 3 * 4 * 4 * 4 * 3 * 3 {
 				s := ReclaimState{
 					Attached: Fact(n % 3), Shared: Fact(n / 3 % 3), Secret: Secret(n / 9 % 4), Journal: Journal(n / 36 % 4),
-					Feature: Feature(n / 144 % 4), Error: Fact(n / 576), Provisioner: controller,
+					Feature: Feature(n / 144 % 4), Error: Fact(n / 576 % 3), Node: Fact(n / 1728), Provisioner: controller,
 				}
 				if !yield(s) {
 					return
@@ -122,13 +122,14 @@ func reclaimStates() iter.Seq[ReclaimState] {
 
 // lessSeen returns the state with each fact unseen.
 func lessSeen(s ReclaimState) []ReclaimState {
-	all := slices.Repeat([]ReclaimState{s}, 6)
+	all := slices.Repeat([]ReclaimState{s}, 7)
 	all[0].Attached = Unseen
 	all[1].Shared = Unseen
 	all[2].Secret = SecretUnseen
 	all[3].Journal = JournalUnseen
 	all[4].Error = Unseen
 	all[5].Feature = FeatureUnknown
+	all[6].Node = Unseen
 	for _, controller := range blinded(s.Provisioner) {
 		less := s
 		less.Provisioner = controller
@@ -140,7 +141,7 @@ func lessSeen(s ReclaimState) []ReclaimState {
 func TestReclaim(t *testing.T) {
 	alive := blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseHeld}
 	gone := blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseExpiredTwice}
-	quiet := ReclaimState{Attached: No, Shared: No, Secret: SecretFine, Journal: JournalEmpty, Feature: FeatureOn, Error: No, Provisioner: alive}
+	quiet := ReclaimState{Attached: No, Shared: No, Secret: SecretFine, Journal: JournalEmpty, Feature: FeatureOn, Error: No, Node: Yes, Provisioner: alive}
 	for name, tc := range map[string]struct {
 		change func(*ReclaimState)
 		want   []Judgment
@@ -158,6 +159,8 @@ func TestReclaim(t *testing.T) {
 		"entry open, no leader": {func(s *ReclaimState) { s.Journal, s.Provisioner = JournalOpen, blocker.ControllerState{} }, []Judgment{{blocker.JournalEntry, blocker.Unknown}}},
 		"entry unresolved":      {func(s *ReclaimState) { s.Journal = JournalUnresolved }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
 		"unresolved, refuses":   {func(s *ReclaimState) { s.Journal, s.Error = JournalUnresolved, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"node gone":             {func(s *ReclaimState) { s.Node = No }, []Judgment{{blocker.NodeGone, blocker.Stuck}}},
+		"node perhaps away":     {func(s *ReclaimState) { s.Node = Unseen }, []Judgment{{blocker.DriverDeletes, blocker.Unknown}}},
 		"feature off":           {func(s *ReclaimState) { s.Feature = FeatureOff }, []Judgment{{blocker.FeatureOff, blocker.Stuck}}},
 		"feature perhaps off":   {func(s *ReclaimState) { s.Feature = FeatureOffMaybe }, []Judgment{{blocker.FeatureOff, blocker.Unknown}}},
 		"perhaps off, refuses":  {func(s *ReclaimState) { s.Feature, s.Error = FeatureOffMaybe, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},

@@ -67,6 +67,7 @@ func (r *reclaimed) observe(ctx context.Context) {
 	if r.finalizer == string(finalizer.External) {
 		r.state.Feature = featureOf(r.finding)
 	}
+	r.observeNode(ctx)
 	r.observeFailure(ctx)
 	r.observeSharing(ctx)
 }

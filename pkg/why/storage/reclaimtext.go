@@ -40,6 +40,8 @@ func (r *reclaimed) blockerOf(judgment volume.Judgment) blocker.Blocker {
 		b.Next = cluster.Steps("create the secret again, with the credentials that the driver needs", commands.Kubectl(r.secret.namespace, "create", "secret", "generic", r.secret.name, "--from-env-file=FILE"))
 	case blocker.JournalEntry:
 		r.journal(&b)
+	case blocker.NodeGone:
+		r.nodeGone(&b)
 	case blocker.FeatureOff:
 		r.featureOff(&b)
 	default: // the finding says all

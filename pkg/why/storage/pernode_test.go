@@ -1,0 +1,81 @@
+package storage
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/holder"
+)
+
+// readerOnly is an Explorer of which the reader alone is used.
+type readerOnly struct {
+	chain.Explorer
+	reader *cluster.Reader
+}
+
+func (r readerOnly) Reader() *cluster.Reader { return r.reader }
+
+// oneNode returns a reader of a cluster whose only node is ready.
+func oneNode(t *testing.T, name string) *cluster.Reader {
+	t.Helper()
+	node := corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(corev1.NodeList{Items: []corev1.Node{node}}); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	reader, err := cluster.NewReader(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reader
+}
+
+func TestVolumeOfGoneNodeIsNotDeleted(t *testing.T) {
+	perNode := holder.Container{Image: "r/csi-provisioner:v6.3.0", Args: []string{"--node-deployment"}, Serves: true}
+	guessed := perNode
+	guessed.Serves, guessed.Guessed = false, true
+	central := holder.Container{Image: "r/csi-provisioner:v6.3.0", Serves: true}
+	for name, tc := range map[string]struct {
+		containers []holder.Container
+		node       string
+		want       volume.Fact
+	}{
+		"its node is there":                     {[]holder.Container{perNode}, "own", volume.Yes},
+		"its node is gone":                      {[]holder.Container{perNode}, "other", volume.No},
+		"nothing tells whom the program serves": {[]holder.Container{guessed}, "other", volume.Unseen},
+		"one provisioner for all nodes":         {[]holder.Container{central}, "other", volume.Yes},
+		"one of each":                           {[]holder.Container{perNode, central}, "other", volume.Yes},
+		"no provisioner was seen":               {nil, "other", volume.Yes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{
+				Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"own"}},
+				}}}},
+			}}}
+			r := &reclaimed{
+				volumeChain: &volumeChain{subject: subject[corev1.PersistentVolume]{readerOnly{reader: oneNode(t, tc.node)}, nil, v}},
+				finding:     holder.Finding{Containers: tc.containers},
+			}
+			r.observeNode(t.Context())
+			if r.state.Node != tc.want {
+				t.Errorf("a node of the volume: %v, want %v", r.state.Node, tc.want)
+			}
+		})
+	}
+}
