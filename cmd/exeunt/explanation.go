@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -48,6 +50,10 @@ func (e *explanation) run(ctx context.Context, words []string) error {
 	if err := e.connect(); err != nil {
 		return err
 	}
+	texts, err := within(ctx, 0, e.readFiles) // a program that writes slowly is not the API server
+	if err != nil {
+		return err
+	}
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	explorer, err := e.open()
@@ -57,7 +63,7 @@ func (e *explanation) run(ctx context.Context, words []string) error {
 	if e.all || e.allNamespaces {
 		return e.survey(limited, explorer)
 	}
-	refs, err := within(limited, 0, func() ([]cluster.Ref, error) { return e.resolve(explorer.Reader(), words) })
+	refs, err := within(limited, 0, func() ([]cluster.Ref, error) { return e.resolve(explorer.Reader(), words, texts) })
 	switch {
 	case err != nil:
 		return e.sentence(err)
@@ -96,36 +102,45 @@ func (e *explanation) open() (*why.Explorer, error) {
 	return why.NewExplorer(reader, cluster.Commands{Context: *e.whyFlags.config.Context}, e.probe), nil
 }
 
+// namedText is the content of a file, and how errors name the file.
+type namedText struct {
+	name string
+	text []byte
+}
+
+// readFiles reads the files and standard input.
+func (e *explanation) readFiles() ([]namedText, error) {
+	var all []namedText
+	for _, name := range e.files {
+		file := namedText{name: name}
+		var err error
+		if name == "-" {
+			file.name = "standard input"
+			file.text, err = io.ReadAll(e.streams.In)
+		} else {
+			file.text, err = os.ReadFile(name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read file: %w", err)
+		}
+		all = append(all, file)
+	}
+	return all, nil
+}
+
 // resolve returns the objects of the command line and the files.
-func (e *explanation) resolve(reader *cluster.Reader, words []string) ([]cluster.Ref, error) {
+func (e *explanation) resolve(reader *cluster.Reader, words []string, texts []namedText) ([]cluster.Ref, error) {
 	resolver := reference.NewResolver(reader, e.namespace, e.enforced)
 	refs, err := resolver.Words(words)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range e.files {
-		found, err := e.read(resolver, name)
+	for _, file := range texts {
+		found, err := resolver.Read(bytes.NewReader(file.text))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read %s: %w", file.name, err)
 		}
 		refs = append(refs, found...)
-	}
-	return refs, nil
-}
-
-func (e *explanation) read(resolver *reference.Resolver, name string) ([]cluster.Ref, error) {
-	in, from := e.streams.In, "standard input"
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("open file: %w", err)
-		}
-		defer file.Close()
-		in, from = file, name
-	}
-	refs, err := resolver.Read(in)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", from, err)
 	}
 	return refs, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
@@ -97,6 +100,35 @@ func TestHangingServerEndsWithSentence(t *testing.T) {
 		if took := time.Since(begin); took > 10*time.Second {
 			t.Errorf("why %v took %v", args, took)
 		}
+	}
+}
+
+func TestSlowInputIsNotTheServersFault(t *testing.T) {
+	in, feed := io.Pipe()
+	time.AfterFunc(500*time.Millisecond, func() {
+		_, _ = io.WriteString(feed, "pv/x\n")
+		_ = feed.Close()
+	})
+	streams, _, _, _ := genericiooptions.NewTestIOStreams()
+	streams.In = in
+	command := newCommand("exeunt", streams)
+	command.SetArgs([]string{"why", "-f", "-", "--timeout=300ms", "--kubeconfig", writeKubeconfig(t, refusedAddress(t))})
+	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "onnection refused") {
+		t.Errorf("error = %v, want that the server is not reached", err)
+	}
+}
+
+func TestInputThatNeverEndsIsInterrupted(t *testing.T) {
+	in, _ := io.Pipe()
+	streams, _, _, _ := genericiooptions.NewTestIOStreams()
+	streams.In = in
+	command := newCommand("exeunt", streams)
+	command.SetArgs([]string{"why", "-f", "-", "--kubeconfig", writeKubeconfig(t, refusedAddress(t))})
+	interrupted := signalError{syscall.SIGINT}
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupt(interrupted)
+	if err := command.ExecuteContext(ctx); !errors.Is(err, interrupted) {
+		t.Errorf("error = %v, want %v", err, interrupted)
 	}
 }
 
