@@ -238,6 +238,25 @@ func TestRefusedCommandChangesNothing(t *testing.T) {
 	}
 }
 
+// The provisioner leaves an unreadable entry alone, and writes it again with the others.
+func TestUnreadableEntryOfActiveLeaseIsNotWaitedFor(t *testing.T) {
+	j := journal.Journal{Namespace: "storage", Driver: "csi.example.com"}
+	lease := j.Lease(journal.KindActive, 1, "pod", journal.Custody{}, map[types.UID]string{"7": "?"})
+	for _, c := range []command{finish, drop} {
+		_, err := end(t.Context(), newCluster(t, lease), c, nil, true, "7")
+		if err == nil || strings.Contains(err.Error(), "wait") || !strings.Contains(err.Error(), "stop the provisioner of csi.example.com") {
+			t.Errorf("%v: %v, want that the provisioner has to be stopped", c, err)
+		}
+	}
+}
+
+func TestClaimThatIsNamedTwiceIsEndedOnce(t *testing.T) {
+	out, err := end(t.Context(), newCluster(t), drop, nil, true, unresolved, second, unresolved)
+	if err != nil || strings.Count(out, " is removed from Lease ") != 2 {
+		t.Errorf("printed %q, error %v", out, err)
+	}
+}
+
 func remaining(t *testing.T, client *fake.Clientset) map[types.UID]journal.Entry {
 	t.Helper()
 	lease, err := client.CoordinationV1().Leases("storage").Get(t.Context(), unresolvedName, metav1.GetOptions{})

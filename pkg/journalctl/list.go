@@ -153,10 +153,12 @@ func (l *EntryList) unresolvedEntries(claim types.UID) ([]entryItem, error) {
 			continue
 		}
 		switch {
-		case !item.inUnresolvedLease:
-			return nil, fmt.Errorf("claim UID %s: its entry in Lease %s is not unresolved but %s: the provisioner of %s ends it by itself, so wait and look at its log", claim, item.Lease, item.State, item.Driver)
+		case item.State == stateUnreadable && !item.inUnresolvedLease:
+			return nil, fmt.Errorf("claim UID %s: its entry in Lease %s is unreadable, so its volume is not known: find that out by other means, then stop the provisioner of %s, which would write the entry again, and remove the annotation %s%s with kubectl annotate", claim, item.Lease, item.Driver, journal.EntryPrefix, claim)
 		case item.State == stateUnreadable:
 			return nil, fmt.Errorf("claim UID %s: its entry in Lease %s is unreadable, so its volume is not known: find that out by other means, then remove the annotation %s%s with kubectl annotate", claim, item.Lease, journal.EntryPrefix, claim)
+		case !item.inUnresolvedLease:
+			return nil, fmt.Errorf("claim UID %s: its entry in Lease %s is not unresolved but %s: the provisioner of %s ends it by itself, so wait and look at its log", claim, item.Lease, item.State, item.Driver)
 		}
 		found = append(found, item)
 	}

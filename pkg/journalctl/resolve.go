@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,10 @@ func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]e
 		return nil, err
 	}
 	var all, unconfirmed []entryItem
-	for _, claim := range claims {
+	for i, claim := range claims {
+		if slices.Contains(claims[:i], claim) {
+			continue
+		}
 		items, err := found.unresolvedEntries(claim)
 		if err != nil {
 			return nil, err
