@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
@@ -315,74 +314,6 @@ func TestConcurrentlyChangedEntryIsKept(t *testing.T) {
 	}
 }
 
-func TestFinishWaitsForProvisioner(t *testing.T) {
-	for name, tc := range map[string]struct {
-		provisioner func(*testing.T, *fake.Clientset, *coordinationv1.Lease)
-		want        string
-	}{
-		"takes over the entry": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
-			delete(lease.Annotations, journal.EntryPrefix+string(unresolved))
-			update(t, client, lease)
-		}, ""},
-		"deletes the Lease": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
-			if err := client.CoordinationV1().Leases("storage").Delete(t.Context(), lease.Name, metav1.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
-		}, ""},
-		"fails again": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
-			lease.Annotations[journal.EntryPrefix+string(unresolved)] = texts(t, newEntry(unresolved, isUnresolved))[unresolved]
-			update(t, client, lease)
-		}, "unresolved again: the secret is gone"},
-		"does not run": {func(*testing.T, *fake.Clientset, *coordinationv1.Lease) {}, "no provisioner of csi.example.com"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client := newCluster(t)
-			client.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) {
-				lease, err := client.Tracker().Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "storage", unresolvedName)
-				if err != nil {
-					t.Error(err)
-				}
-				go tc.provisioner(t, client, lease.(*coordinationv1.Lease).DeepCopy())
-				return false, nil, nil
-			})
-			_, err := end(t.Context(), client, finish, nil, false, unresolved)
-			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
-				t.Errorf("error = %v, want %q", err, tc.want)
-			}
-			if tc.want != "" && strings.HasPrefix(tc.want, "no") && !remaining(t, client)[unresolved].Unresolved.Finish {
-				t.Error("finish is not requested in the entry")
-			}
-		})
-	}
-}
-
-// After the patch the list may come from a cache that has not seen the patch yet.
-func TestStaleLeaseIsNoAnswer(t *testing.T) {
-	client := newCluster(t)
-	at := func(version string) *coordinationv1.Lease {
-		copied := lease(t, client, unresolvedName).DeepCopy()
-		copied.ResourceVersion = version
-		return copied
-	}
-	client.PrependReactor("patch", "leases", func(clienttesting.Action) (bool, runtime.Object, error) { return true, at("10"), nil })
-	client.PrependReactor("list", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if action.(clienttesting.ListAction).GetListRestrictions().Fields.Empty() {
-			return false, nil, nil
-		}
-		return true, &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []coordinationv1.Lease{*at("9")}}, nil
-	})
-	taken := at("11")
-	delete(taken.Annotations, journal.EntryPrefix+string(unresolved))
-	client.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) {
-		events := watch.NewFakeWithChanSize(1, false)
-		events.Modify(taken)
-		return true, events, nil
-	})
-	if out, err := end(t.Context(), client, finish, nil, false, unresolved); err != nil || !strings.Contains(out, "has taken the entry") {
-		t.Errorf("printed %q, error %v", out, err)
-	}
-}
-
 func TestListStartsOverOnceAfterExpiredToken(t *testing.T) {
 	for name, tc := range map[string]struct{ expired, want int }{"once": {1, 5}, "again and again": {9, 0}} {
 		t.Run(name, func(t *testing.T) {
@@ -434,12 +365,5 @@ func TestQuestionEndsWithTheContext(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("the question is still open")
-	}
-}
-
-func update(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
-	t.Helper()
-	if _, err := client.CoordinationV1().Leases("storage").Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
-		t.Error(err)
 	}
 }
