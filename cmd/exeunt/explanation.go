@@ -151,10 +151,11 @@ func (e *explanation) one(ctx context.Context, explorer *why.Explorer, ref clust
 	if err != nil {
 		return e.sentence(unreadable(ref, err))
 	}
+	late := e.late(ctx) // before the output, which may wait for a pager
 	if err := e.printer.Report(report, explorer.Reader().Now()); err != nil {
 		return err
 	}
-	return outcome(report.Verdict, e.late(ctx))
+	return outcome(report.Verdict, late)
 }
 
 // several explains several objects. Objects that cannot be read are named in the error.
@@ -174,10 +175,11 @@ func (e *explanation) several(ctx context.Context, explorer *why.Explorer, refs 
 		reports = append(reports, answer.Report)
 		worst = max(worst, answer.Report.Verdict)
 	}
+	errs = append(errs, e.late(ctx))
 	if err := e.printer.Reports(reports, explorer.Reader().Now()); err != nil {
 		return err
 	}
-	return outcome(worst, errors.Join(append(errs, e.late(ctx))...))
+	return outcome(worst, errors.Join(errs...))
 }
 
 // survey explains all that waits.
@@ -190,6 +192,7 @@ func (e *explanation) survey(ctx context.Context, explorer *why.Explorer) error 
 	if err != nil {
 		return e.sentence(err)
 	}
+	late := e.late(ctx)
 	if err := e.printer.Survey(survey, explorer.Reader().Now()); err != nil {
 		return err
 	}
@@ -200,7 +203,7 @@ func (e *explanation) survey(ctx context.Context, explorer *why.Explorer) error 
 	for _, item := range survey.Items {
 		worst = max(worst, item.Verdict)
 	}
-	return outcome(worst, e.late(ctx))
+	return outcome(worst, late)
 }
 
 // late returns the error of an explanation that its timeout has ended.

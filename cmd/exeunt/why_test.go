@@ -118,6 +118,40 @@ func TestSlowInputIsNotTheServersFault(t *testing.T) {
 	}
 }
 
+// slowReader is the terminal of somebody who reads for a while, as through a pager.
+type slowReader struct{ pause time.Duration }
+
+func (r slowReader) Write(text []byte) (int, error) {
+	<-time.After(r.pause)
+	return len(text), nil
+}
+
+func TestSlowOutputIsNotTheServersFault(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		text := map[string]string{
+			"/api":    `{"kind": "APIVersions", "versions": ["v1"]}`,
+			"/apis":   `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`,
+			"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "pods", "kind": "Pod", "namespaced": true, "verbs": ["get"]}]}`,
+		}[request.URL.Path]
+		if text == "" {
+			w.WriteHeader(http.StatusNotFound)
+			text = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`
+		}
+		_, _ = io.WriteString(w, text)
+	}))
+	t.Cleanup(server.Close)
+	for _, objects := range [][]string{{"pod/x"}, {"pod/x", "pod/y"}} {
+		streams, _, _, _ := genericiooptions.NewTestIOStreams()
+		streams.Out = slowReader{2 * time.Second}
+		command := newCommand("exeunt", streams)
+		command.SetArgs(append([]string{"why", "--timeout=1500ms", "--kubeconfig", writeKubeconfig(t, server.URL)}, objects...))
+		if err := command.ExecuteContext(t.Context()); err != nil {
+			t.Errorf("why %v: %v, want that the objects are gone", objects, err)
+		}
+	}
+}
+
 func TestInputThatNeverEndsIsInterrupted(t *testing.T) {
 	in, _ := io.Pipe()
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
