@@ -179,7 +179,7 @@ func (c *claimChain) clones(ctx context.Context) blocker.Blocker {
 		if b.Reason == blocker.CloneRunning {
 			b.Object = claimObject(&users[0])
 		}
-		b.Next = cluster.Steps("wait until the clone has its volume; or give the clone up", c.Commands().Kubectl(users[0].Namespace, "delete", "pvc", users[0].Name))
+		b.Next = giveUp(c, "wait until the clone has its volume", "this gives the clone up", users[0].Namespace, "pvc", users[0].Name)
 	}
 	b.Evidence = append(facts, b.Evidence...)
 	return b

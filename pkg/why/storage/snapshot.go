@@ -31,7 +31,7 @@ func (c *claimChain) snapshots(ctx context.Context) blocker.Blocker {
 	b.Evidence = append(facts, b.Evidence...)
 	if len(users) > 0 && b.Reason == blocker.SnapshotRunning {
 		b.Object = snapshotObject(&users[0])
-		b.Next = cluster.Steps("wait until the snapshot is ready; or give the snapshot up", c.Commands().Kubectl(users[0].Namespace, "delete", "volumesnapshot", users[0].Name))
+		b.Next = giveUp(c, "wait until the snapshot is ready", "this gives the snapshot up", users[0].Namespace, "volumesnapshot", users[0].Name)
 	}
 	return b
 }

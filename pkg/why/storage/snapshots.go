@@ -144,8 +144,7 @@ func groupOf(ctx context.Context, e chain.Explorer, object *unstructured.Unstruc
 		Object:    blocker.Object{Kind: grouped.snapshot, Group: grouped.group, Namespace: object.GetNamespace(), Name: group},
 		Finalizer: name, Reason: blocker.SnapshotBound, Since: askedAt(object),
 		Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.volumeGroupSnapshotName is %s, which is %s", group, presence)},
-		Next: cluster.Steps("a member goes with its group; this deletes all snapshots of the group",
-			e.Commands().Kubectl(object.GetNamespace(), "delete", grouped.command, group)),
+		Next:     giveUp(e, "a member goes with its group", "this deletes all snapshots of the group", object.GetNamespace(), grouped.command, group),
 	}
 	switch presence {
 	case cluster.Present:
@@ -182,7 +181,7 @@ func restored(ctx context.Context, e chain.Explorer, object *unstructured.Unstru
 	b.Evidence = append(facts, b.Evidence...)
 	if len(users) > 0 && b.Reason == blocker.SnapshotRunning {
 		b.Object = claimObject(&users[0])
-		b.Next = cluster.Steps("wait until the claim has its volume; or give the claim up", e.Commands().Kubectl(users[0].Namespace, "delete", "pvc", users[0].Name))
+		b.Next = giveUp(e, "wait until the claim has its volume", "this gives the claim up", users[0].Namespace, "pvc", users[0].Name)
 	}
 	return b
 }
@@ -212,8 +211,8 @@ func (k snapshotKinds) contentBlocker(ctx context.Context, e chain.Explorer, obj
 	case blocker.SnapshotBound:
 		b.Object, b.Holder = snapshot, "the user of "+snapshot.String()
 		b.Evidence = facts
-		b.Next = cluster.Steps("the content goes with its "+k.snapshot+"; the deletion policy of the content is "+policy,
-			e.Commands().Kubectl(snapshot.Namespace, "delete", k.command, snapshot.Name))
+		b.Next = giveUp(e, "the content goes with its "+k.snapshot, "this gives the snapshot up; the deletion policy of the content is "+policy,
+			snapshot.Namespace, k.command, snapshot.Name)
 	case blocker.DriverRefuses:
 		b.Evidence = append(failures, b.Evidence...)
 		b.Next = cluster.Steps("mend what the error of "+driver+" says, such as a clone that depends on the snapshot; the deletion is tried again",

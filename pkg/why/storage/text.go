@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -32,6 +33,14 @@ func askedAt(object metav1.Object) string {
 // evidence returns one piece of evidence.
 func evidence(source blocker.Source, format string, values ...any) blocker.Evidence {
 	return blocker.Evidence{Source: source, Text: fmt.Sprintf(format, values...)}
+}
+
+// giveUp returns a step that shows an object, with the deletion of the object as the last resort:
+// whoever pastes the step loses nothing.
+func giveUp(e chain.Explorer, sentence, loss, namespace, resource, name string) string {
+	commands := e.Commands()
+	return cluster.Steps(sentence, commands.Kubectl(namespace, "get", resource, name)) + "\n" +
+		cluster.LastResort(loss, commands.Kubectl(namespace, "delete", resource, name))
 }
 
 // isRecent reports whether an error of that time is one of now.

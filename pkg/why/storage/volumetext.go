@@ -19,7 +19,7 @@ func (c *volumeChain) retained() blocker.Blocker {
 		evidence(blocker.FromField, "spec.persistentVolumeReclaimPolicy is %s", c.typed.Spec.PersistentVolumeReclaimPolicy),
 		evidence(blocker.FromField, "status.phase is %s, and nobody has deleted the PersistentVolume", c.typed.Status.Phase),
 	}
-	b.Next = cluster.Steps("nothing waits; this forgets the disk, which stays in storage", c.Commands().Kubectl("", "delete", "pv", c.typed.Name))
+	b.Next = giveUp(c, "nothing waits", "this forgets the disk, which stays in storage", "", "pv", c.typed.Name)
 	return b
 }
 
@@ -33,8 +33,7 @@ func (c *volumeChain) claimed(ctx context.Context) blocker.Blocker {
 			evidence(blocker.FromField, "spec.claimRef names claim %s/%s with UID %s, which exists", claim.Namespace, claim.Name, claim.UID),
 			evidence(blocker.FromField, "status.phase is %s", c.typed.Status.Phase),
 		},
-		Next: cluster.Steps("the volume goes once its claim is deleted; "+c.consequence(),
-			c.Commands().Kubectl(claim.Namespace, "delete", "pvc", claim.Name)),
+		Next: giveUp(c, "the volume goes once its claim is deleted", c.consequence(), claim.Namespace, "pvc", claim.Name),
 	}
 	if c.claim.GetDeletionTimestamp() != nil {
 		b.Evidence = append(b.Evidence, evidence(blocker.FromField, "the claim was deleted at %s", askedAt(c.claim)))

@@ -131,6 +131,10 @@ func expectPasteable(t *testing.T, next string) {
 		if !strings.HasPrefix(line, "# ") && !strings.HasPrefix(line, "kubectl ") && !strings.HasPrefix(line, "exeunt ") {
 			t.Errorf("the next step %q has the line %q, which is neither a command nor a comment", next, line)
 		}
+		words := strings.Fields(line)
+		if len(words) > 2 && words[1] == "delete" && slices.Contains([]string{"pv", "pvc", "volumesnapshot", "volumegroupsnapshot"}, words[2]) && words[0] == "kubectl" {
+			t.Errorf("the next step %q loses something if it is pasted: %q", next, line)
+		}
 	}
 	if output, err := exec.CommandContext(t.Context(), "sh", "-n", "-c", next).CombinedOutput(); err != nil {
 		t.Errorf("a shell refuses the next step %q: %v: %s", next, err, output)
