@@ -116,8 +116,7 @@ func (s ReclaimState) featureObstacle() []Judgment {
 // call judges the call of the driver.
 func (s ReclaimState) call() Judgment {
 	reason, verdict := blocker.JudgeController(s.Provisioner)
-	asked := s.Attached != Unseen && s.Secret != SecretUnseen && s.Journal != JournalUnseen
-	switch {
+	switch asked := s.isAsked(); {
 	case s.Error == Yes && asked:
 		return Judgment{blocker.DriverRefuses, blocker.Stuck}
 	case s.Error == Yes: // perhaps only because the volume is attached
@@ -128,6 +127,11 @@ func (s ReclaimState) call() Judgment {
 		return Judgment{blocker.DriverDeletes, blocker.Waiting}
 	}
 	return Judgment{blocker.DriverDeletes, blocker.Unknown}
+}
+
+// isAsked reports whether it was seen that no obstacle keeps the driver from being asked.
+func (s ReclaimState) isAsked() bool {
+	return s.Attached != Unseen && s.Secret != SecretUnseen && s.Journal != JournalUnseen
 }
 
 // PluginState is what was seen of a released volume whose in-tree plugin has to delete the disk.
