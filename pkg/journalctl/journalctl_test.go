@@ -237,6 +237,23 @@ func TestRefusedCommandChangesNothing(t *testing.T) {
 	}
 }
 
+// The entry of a volume that was to be discarded names its handle, and the claim may have another
+// volume since.
+func TestVolumeWithAnotherHandleIsNoRecord(t *testing.T) {
+	j := journal.Journal{Namespace: "storage", Driver: "csi.example.com"}
+	for handle, asks := range map[string]bool{"vol-1": false, "vol-2": true} {
+		entry := newEntry("7", func(e *journal.Entry) { isUnresolved(e); e.State, e.Handle = journal.Discarding, "vol-1" })
+		lease := j.Lease(journal.KindUnresolved, 1, "pod", journal.Custody{}, texts(t, entry))
+		recorded := newVolume("7")
+		recorded.Name = "pvc-7"
+		recorded.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: handle}
+		out, err := end(t.Context(), newCluster(t, lease, recorded), drop, nil, false, "7")
+		if (err != nil) != asks || asks && !strings.Contains(out, "records handle vol-2, not vol-1") {
+			t.Errorf("%s: printed %q, error %v", handle, out, err)
+		}
+	}
+}
+
 // The provisioner leaves an unreadable entry alone, and writes it again with the others.
 func TestUnreadableEntryOfActiveLeaseIsNotWaitedFor(t *testing.T) {
 	j := journal.Journal{Namespace: "storage", Driver: "csi.example.com"}

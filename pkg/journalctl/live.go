@@ -18,6 +18,8 @@ type liveObjects struct {
 	// bound: the claim is Bound or Lost and names the volume.
 	bound  bool
 	volume storage.Record
+	// handle is that of the PersistentVolume, if the entry has another: its volume is not recorded.
+	handle string
 }
 
 // readLive reads the claim and the PersistentVolume of an entry from the API server.
@@ -39,7 +41,15 @@ func readLive(ctx context.Context, client kubernetes.Interface, item entryItem) 
 		return liveObjects{}, fmt.Errorf("read PersistentVolume %s, nothing was changed: %w", item.Volume, err)
 	}
 	live.volume = storage.RecordOf(volume, item.ClaimUID)
+	if live.volume == storage.RecordPresent && isOther(volume, item) {
+		live.volume, live.handle = storage.RecordConflict, volume.Spec.CSI.VolumeHandle
+	}
 	return live, nil
+}
+
+// isOther reports whether the PersistentVolume has another handle than the entry.
+func isOther(volume *v1.PersistentVolume, item entryItem) bool {
+	return volume.Spec.CSI != nil && item.Entry.Handle != "" && volume.Spec.CSI.VolumeHandle != item.Entry.Handle
 }
 
 // describe returns the state of both objects as a sentence.
@@ -58,5 +68,9 @@ func (l liveObjects) describe(item entryItem) string {
 		storage.RecordPresent:  "PersistentVolume %s records the volume",
 		storage.RecordConflict: "PersistentVolume %s exists but does not refer to the claim",
 	}[l.volume]
-	return fmt.Sprintf(claim+", and "+volume, item.Claim, item.ClaimUID, item.Volume)
+	text := fmt.Sprintf(claim+", and "+volume, item.Claim, item.ClaimUID, item.Volume)
+	if l.handle != "" {
+		text = fmt.Sprintf(claim+", and PersistentVolume %s records handle %s, not %s", item.Claim, item.ClaimUID, item.Volume, l.handle, item.Entry.Handle)
+	}
+	return text
 }
