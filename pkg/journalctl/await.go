@@ -19,10 +19,11 @@ import (
 
 // await waits until the provisioner takes over an entry with a requested finish.
 func (r Resolver) await(ctx context.Context, item entryItem) error {
-	refusal := ""
+	refusal, gone := "", false // no provisioner deletes the Lease
 	deleted := func(store cache.Store) (bool, error) {
 		_, there, err := store.GetByKey(item.Lease.String())
-		return !there, err
+		gone = err == nil && !there
+		return gone, err
 	}
 	_, err := watchtools.UntilWithSync(ctx, r.leaseSource(item.Lease), &coordinationv1.Lease{}, deleted, func(event watch.Event) (bool, error) {
 		lease, is := event.Object.(*coordinationv1.Lease)
@@ -30,6 +31,7 @@ func (r Resolver) await(ctx context.Context, item entryItem) error {
 		case !is || lease.Name != item.Lease.Name:
 			return false, nil
 		case event.Type == watch.Deleted:
+			gone = true
 			return true, nil
 		case isOlder(lease, item.version): // from a cache that has not seen the patch yet
 			return false, nil
@@ -48,6 +50,8 @@ func (r Resolver) await(ctx context.Context, item entryItem) error {
 		return context.Cause(ctx)
 	case err != nil:
 		return fmt.Errorf("watch Lease %s: %w", item.Lease, err)
+	case gone:
+		return fmt.Errorf("lease %s was deleted before the provisioner of %s was seen to take the entry of claim UID %s: unless the list command still shows the entry, look for volume %s in the storage system", item.Lease, item.Driver, item.ClaimUID, item.Volume)
 	case refusal != "":
 		return fmt.Errorf("the provisioner of %s could not finish the entry of claim UID %s, which is unresolved again: %s", item.Driver, item.ClaimUID, refusal)
 	}

@@ -23,11 +23,11 @@ func TestFinishWaitsForProvisioner(t *testing.T) {
 			delete(lease.Annotations, journal.EntryPrefix+string(unresolved))
 			update(t, client, lease)
 		}, ""},
-		"deletes the Lease": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
+		"takes nothing, and somebody deletes the Lease": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
 			if err := client.CoordinationV1().Leases("storage").Delete(t.Context(), lease.Name, metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
-		}, ""},
+		}, "was deleted"},
 		"fails again": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
 			lease.Annotations[journal.EntryPrefix+string(unresolved)] = texts(t, newEntry(unresolved, isUnresolved))[unresolved]
 			update(t, client, lease)
