@@ -39,9 +39,9 @@ spec:
   accessModes: [ReadWriteOnce]
   resources: {requests: {storage: 1Gi}}
 EOF
-kubectl get pv,pvc                     # repeat until the claim is Bound
-kubectl delete pv --all --wait=false   # the PV first
-kubectl delete pvc mine                # then its claim
+kubectl get pv,pvc        # repeat until the claim is Bound
+kubectl delete pv --wait=false "$(kubectl get pvc mine -o jsonpath={.spec.volumeName})"
+kubectl delete pvc mine   # the PV first, then its claim
 grep DeleteVolume %s
 
 Ctrl-C stops everything and removes it.
