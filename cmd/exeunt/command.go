@@ -4,10 +4,12 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
 	"github.com/exeunt-io/exeunt/internal/suggest"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
 // pluginName is the file name under which kubectl finds the program as a plugin.
@@ -62,6 +64,11 @@ func rejectUnknown(command *cobra.Command, words []string) error {
 		hint = "did you mean " + meant + "?"
 	}
 	return fmt.Errorf("unknown command %q, %s", words[0], hint)
+}
+
+// commandsOf writes the commands that output shows. They reach the cluster of the flags.
+func commandsOf(config *genericclioptions.ConfigFlags) cluster.Commands {
+	return cluster.Commands{Kubeconfig: *config.KubeConfig, Context: *config.Context, Cluster: *config.ClusterName, Server: *config.APIServer}
 }
 
 // noArguments refuses arguments.

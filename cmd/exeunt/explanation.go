@@ -99,7 +99,7 @@ func (e *explanation) open() (*why.Explorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return why.NewExplorer(reader, cluster.Commands{Context: *e.whyFlags.config.Context}, e.probe), nil
+	return why.NewExplorer(reader, commandsOf(e.whyFlags.config), e.probe), nil
 }
 
 // namedText is the content of a file, and how errors name the file.

@@ -4,7 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
 func TestCommandsOfWholeClusterRefuseNamespace(t *testing.T) {
@@ -14,5 +17,13 @@ func TestCommandsOfWholeClusterRefuseNamespace(t *testing.T) {
 		if err := command.Execute(); err == nil || !strings.Contains(err.Error(), "--namespace") {
 			t.Errorf("%s --namespace shop: %v, want that there is no such flag", name, err)
 		}
+	}
+}
+
+func TestCommandsHaveTheFlagsOfTheConnection(t *testing.T) {
+	flags := genericclioptions.NewConfigFlags(true)
+	*flags.KubeConfig, *flags.Context, *flags.ClusterName, *flags.APIServer = "k", "c", "d", "e"
+	if got, want := commandsOf(flags), (cluster.Commands{Kubeconfig: "k", Context: "c", Cluster: "d", Server: "e"}); got != want {
+		t.Errorf("commands have %+v, want %+v", got, want)
 	}
 }

@@ -83,7 +83,7 @@ func (f *rollbackFlags) run(command *cobra.Command, streams genericiooptions.IOS
 		return fmt.Errorf("load kubeconfig: %w", err)
 	}
 	f.options.Connect = func() (*cluster.Reader, error) { return cluster.NewReader(config) }
-	f.options.Commands = cluster.Commands{Context: *f.config.Context}
+	f.options.Commands = commandsOf(f.config)
 	f.options.Progress = f.progress(streams)
 	plan, err := runner.Run(command.Context(), f.options)
 	if err != nil {

@@ -101,7 +101,7 @@ func (f *statusFlags) run(ctx context.Context, streams genericiooptions.IOStream
 	reading, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	report := status.Read(reading, status.Options{
-		Reader: reader, Commands: cluster.Commands{Context: *f.config.Context}, BeforeSwitch: f.beforeSwitch, Accounts: f.accounts,
+		Reader: reader, Commands: commandsOf(f.config), BeforeSwitch: f.beforeSwitch, Accounts: f.accounts,
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -2,11 +2,11 @@ package cluster
 
 import "strings"
 
-// Commands writes command lines that can be pasted into a POSIX shell: with the context and
-// the namespace, and quoted.
+// Commands writes command lines that can be pasted into a POSIX shell: quoted, with the namespace
+// and with the flags of the connection, so that they reach the cluster that was read.
 type Commands struct {
-	// Context is the kubeconfig context the user chose, or "" for the current one.
-	Context string
+	// Kubeconfig, Context, Cluster and Server are the values of the flags, "" for the default.
+	Kubeconfig, Context, Cluster, Server string
 }
 
 // Kubectl returns a kubectl command for the namespace, "" for none.
@@ -42,8 +42,10 @@ func (c Commands) line(program, namespace string, words []string) string {
 	if namespace != "" {
 		line = append(line, "-n", namespace)
 	}
-	if c.Context != "" {
-		line = append(line, "--context", c.Context)
+	for _, flag := range [][2]string{{"--kubeconfig", c.Kubeconfig}, {"--context", c.Context}, {"--cluster", c.Cluster}, {"--server", c.Server}} {
+		if flag[1] != "" {
+			line = append(line, flag[0], flag[1])
+		}
 	}
 	for i, word := range line {
 		line[i] = quote(word)
