@@ -57,24 +57,14 @@ func Serve(ctx context.Context, config Config) error {
 		return fmt.Errorf("create directory of volumes: %w", err)
 	}
 	driver := &Driver{config: config}
-	server := grpc.NewServer(grpc.UnaryInterceptor(driver.intercept))
-	csi.RegisterIdentityServer(server, driver)
-	csi.RegisterControllerServer(server, driver)
-	csi.RegisterNodeServer(server, driver)
-	registrar := grpc.NewServer()
-	registration.RegisterRegistrationServer(registrar, driver)
-
 	failures := make(chan error, 2)
-	for socket, serving := range map[string]*grpc.Server{
-		config.Socket: server,
-		filepath.Join(config.Registration, Name+"-reg.sock"): registrar,
-	} {
-		listener, err := listen(socket)
+	for _, service := range driver.services() {
+		listener, err := listen(service.socket)
 		if err != nil {
 			return err
 		}
-		go func() { failures <- serving.Serve(listener) }()
-		defer serving.Stop()
+		go func() { failures <- service.server.Serve(listener) }()
+		defer service.server.Stop()
 	}
 	select {
 	case <-ctx.Done():
@@ -84,14 +74,35 @@ func Serve(ctx context.Context, config Config) error {
 	}
 }
 
+// service is a server and its socket.
+type service struct {
+	socket string
+	server *grpc.Server
+}
+
+// services returns the servers in the order in which they start. Kubelet calls the driver as
+// soon as it finds the registration socket, and after a failure waits twice as long each time.
+func (d *Driver) services() []service {
+	server := grpc.NewServer(grpc.UnaryInterceptor(d.intercept))
+	csi.RegisterIdentityServer(server, d)
+	csi.RegisterControllerServer(server, d)
+	csi.RegisterNodeServer(server, d)
+	registrar := grpc.NewServer()
+	registration.RegisterRegistrationServer(registrar, d)
+	return []service{
+		{d.config.Socket, server},
+		{filepath.Join(d.config.Registration, Name+"-reg.sock"), registrar},
+	}
+}
+
 // listen opens a socket, and replaces that of an earlier process.
 func listen(socket string) (net.Listener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("remove stale socket: %w", err)
+		return nil, fmt.Errorf("remove stale socket %s: %w", socket, err)
 	}
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
-		return nil, fmt.Errorf("open socket: %w", err)
+		return nil, fmt.Errorf("open socket %s: %w", socket, err)
 	}
 	return listener, nil
 }

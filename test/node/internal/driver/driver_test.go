@@ -3,6 +3,7 @@ package driver
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -38,6 +39,21 @@ func TestVolumeIsCreatedAndDeletedTwice(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the data is still there: %v", err)
+	}
+}
+
+func TestKubeletFindsDriverThatServes(t *testing.T) {
+	sockets := (&Driver{config: Config{Socket: "/plugins/csi.sock", Registration: "/registry"}}).services()
+	if len(sockets) != 2 || sockets[0].socket != "/plugins/csi.sock" || sockets[1].socket != "/registry/directory.exeunt.io-reg.sock" {
+		t.Errorf("the sockets are opened in the order %v, want the one that kubelet looks for last", sockets)
+	}
+}
+
+func TestSocketThatCannotBeOpenedIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	err := Serve(t.Context(), Config{Dir: dir, Socket: filepath.Join(dir, "missing", "csi.sock"), Registration: dir})
+	if err == nil || !strings.Contains(err.Error(), "csi.sock") {
+		t.Errorf("Serve() = %v, want an error that names the socket", err)
 	}
 }
 
