@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,28 +97,44 @@ func inheritCPUs(dir string) error {
 
 // enable gives the children of the cgroup v2 in dir the controllers that dir has.
 func enable(dir string) error {
-	found, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
 		return fmt.Errorf("read controllers: %w", err)
 	}
-	available := map[string]bool{}
-	for _, name := range strings.Fields(string(found)) {
-		available[name] = true
+	enabled, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	if err != nil {
+		return fmt.Errorf("read controllers: %w", err)
 	}
-	for _, name := range required {
-		if !available[name] {
-			return fmt.Errorf("the cgroup %s has no controller %s", dir, name)
-		}
+	missing, err := missingControllers(string(available), string(enabled))
+	if err != nil {
+		return fmt.Errorf("the cgroup %s %w", dir, err)
 	}
-	for _, name := range delegated {
-		if !available[name] {
-			continue
-		}
+	for _, name := range missing {
 		if err := write(filepath.Join(dir, "cgroup.subtree_control"), "+"+name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// errController: a cgroup v2 lacks a controller that kubelet needs.
+var errController = errors.New("has no controller")
+
+// missingControllers returns the controllers that the children of a cgroup v2 do not have
+// yet, from its lists of available and enabled controllers.
+func missingControllers(available, enabled string) (missing []string, err error) {
+	has, on := strings.Fields(available), strings.Fields(enabled)
+	for _, name := range required {
+		if !slices.Contains(has, name) {
+			return nil, fmt.Errorf("%w %s", errController, name)
+		}
+	}
+	for _, name := range delegated {
+		if slices.Contains(has, name) && !slices.Contains(on, name) {
+			missing = append(missing, name)
+		}
+	}
+	return missing, nil
 }
 
 // Enter moves the process into the cgroups.
@@ -187,8 +204,11 @@ func (g Groups) Remove() error {
 			<-time.After(20 * time.Millisecond) // a cgroup has no event for the end of its processes
 			err = removeTree(group.Dir)
 		}
+		if errors.Is(err, unix.EBUSY) {
+			err = fmt.Errorf("processes did not end within %s: %w", removePatience, err)
+		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			failures = append(failures, fmt.Errorf("remove cgroup: %w", err))
+			failures = append(failures, fmt.Errorf("remove cgroup %s: %w", group.Dir, err))
 		}
 	}
 	return errors.Join(failures...)

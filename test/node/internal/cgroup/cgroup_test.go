@@ -76,8 +76,29 @@ func TestDelegateMovesProcessAndEnablesControllers(t *testing.T) {
 	}
 }
 
+func TestMissingControllers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		available, enabled, want string
+		err                      error
+	}{
+		"none is enabled":         {"cpu memory pids rdma", "", "cpu memory pids", nil},
+		"some are enabled":        {"cpu io memory pids\n", "cpu pids\n", "io memory", nil},
+		"all are enabled":         {"cpuset cpu io memory hugetlb pids", "cpuset cpu io memory hugetlb pids", "", nil},
+		"memory has a version 1":  {"cpu pids", "", "", errController},
+		"all have a version 1":    {"", "", "", errController},
+		"enabled ones are others": {"cpu memory pids", "rdma", "cpu memory pids", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := missingControllers(tc.available, tc.enabled)
+			if strings.Join(got, " ") != tc.want || !errors.Is(err, tc.err) {
+				t.Errorf("missingControllers() = %v, %v, want %s, %v", got, err, tc.want, tc.err)
+			}
+		})
+	}
+}
+
 func TestMissingControllerIsNamed(t *testing.T) {
-	root := directory(t, map[string]string{"cgroup.controllers": "cpu pids"})
+	root := directory(t, map[string]string{"cgroup.controllers": "cpu pids", "cgroup.subtree_control": ""})
 	if err := Delegate(root); err == nil || !strings.Contains(err.Error(), "no controller memory") {
 		t.Errorf("Delegate() = %v, want an error that names memory", err)
 	}
