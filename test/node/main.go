@@ -1,6 +1,7 @@
 // Node runs kubelet and containerd on this machine for tests, without a Docker engine:
 //
 //	node start   run a node until SIGTERM; needs root
+//	node check   print why no node can run on this machine; nothing if one can
 //
 // The same program is the image of the test's pods:
 //
@@ -37,6 +38,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	commands := map[string]func(context.Context, []string) error{
 		"start":              start,
+		"check":              check,
 		"driver":             serveDriver,
 		"use":                use,
 		launcher.InitCommand: func(context.Context, []string) error { return launcher.Init(os.Stdin) },
@@ -49,7 +51,7 @@ func run(ctx context.Context, args []string) error {
 		args = []string{"pause"}
 	}
 	if commands[args[0]] == nil {
-		return fmt.Errorf("unknown command %q, want start, pause, driver or use", args[0])
+		return fmt.Errorf("unknown command %q, want start, check, pause, driver or use", args[0])
 	}
 	return commands[args[0]](ctx, args[1:])
 }
@@ -80,6 +82,19 @@ func start(ctx context.Context, args []string) error {
 		config.Images = strings.Split(images, ",")
 	}
 	return launcher.Start(ctx, config)
+}
+
+// check prints why no node can run on this machine.
+func check(ctx context.Context, _ []string) (err error) {
+	dir, err := os.MkdirTemp("", "node-")
+	if err != nil {
+		return fmt.Errorf("create directory of a node: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if reason := launcher.Try(ctx, dir); reason != nil {
+		fmt.Println(strings.TrimPrefix(reason.Error(), "node: "))
+	}
+	return nil
 }
 
 // serveDriver runs the CSI driver.

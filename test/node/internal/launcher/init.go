@@ -16,15 +16,15 @@ import (
 const (
 	// restartDelay is the time before an ended kubelet is started again.
 	restartDelay = time.Second
-	// importPatience bounds the wait for containerd before images are imported.
-	importPatience = time.Minute
+	// startPatience bounds the wait for containerd, importPatience that for each image.
+	startPatience, importPatience = time.Minute, time.Minute
 )
 
 // errContainerd: containerd ended, which it never does by itself.
 var errContainerd = errors.New("containerd ended")
 
 // Init is the first process of a node. It reads the configuration and returns when
-// containerd has ended, or when it could not start the node.
+// containerd has ended, when it could not start the node, or at the end of a trial.
 func Init(input io.Reader) error {
 	var config Config
 	if err := json.NewDecoder(input).Decode(&config); err != nil {
@@ -33,12 +33,16 @@ func Init(input io.Reader) error {
 	if err := errors.Join(unix.Sethostname([]byte(config.Name)), os.Setenv("PATH", config.Programs+":"+os.Getenv("PATH"))); err != nil {
 		return fmt.Errorf("prepare node: %w", err)
 	}
-	for _, step := range []func() error{config.mount, config.writeFiles, configureLoopback, config.serveRelays} {
+	steps := []func() error{config.mount, configureLoopback, config.writeFiles, config.serveRelays, config.run}
+	if config.Trial {
+		steps = []func() error{config.mount, configureLoopback, config.mountOverlay}
+	}
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	return config.run()
+	return nil
 }
 
 // serveRelays forwards the service address and the API server's address to the socket of
@@ -82,26 +86,19 @@ func (c Config) run() error {
 
 // importImages imports all archives, once containerd answers.
 func (c Config) importImages(children *reaper) error {
-	deadline := time.Now().Add(importPatience)
+	deadline := time.Now().Add(startPatience)
 	for {
-		ended, err := children.start(c.command("ctr", "version"))
-		if err == nil {
-			err = <-ended
-		}
+		err := children.run(c.command("ctr", "--connect-timeout=1s", "version"), startPatience)
 		if err == nil {
 			break
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("wait for containerd: %w", err)
+			return fmt.Errorf("containerd did not answer within %s: %w", startPatience, err)
 		}
 		<-time.After(100 * time.Millisecond)
 	}
 	for _, archive := range c.Images {
-		ended, err := children.start(c.command("ctr", "-n", "k8s.io", "images", "import", "--local", archive))
-		if err == nil {
-			err = <-ended
-		}
-		if err != nil {
+		if err := children.run(c.command("ctr", "-n", "k8s.io", "images", "import", "--local", archive), importPatience); err != nil {
 			return fmt.Errorf("import image %s: %w", archive, err)
 		}
 	}

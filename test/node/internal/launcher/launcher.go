@@ -11,11 +11,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/exeunt-io/exeunt/test/node/internal/cgroup"
 )
@@ -25,6 +27,8 @@ const (
 	InitCommand = "init"
 	// socketName is the socket in the node's directory that leads to the API server.
 	socketName = "api"
+	// tryPatience bounds Try.
+	tryPatience = 30 * time.Second
 	// namespaces are those that the node does not share with the machine.
 	namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWCGROUP
 )
@@ -45,6 +49,8 @@ type Config struct {
 	Pause  string
 	// Groups are the node's cgroups.
 	Groups cgroup.Groups
+	// Trial: the node ends when all is mounted, and runs no programs.
+	Trial bool
 }
 
 // hidden are the directories that the node sees from its own directory, or empty.
@@ -66,17 +72,12 @@ func (c Config) check() error {
 }
 
 // Start runs a node until ctx ends.
-func Start(ctx context.Context, config Config) (err error) {
+func Start(ctx context.Context, config Config) error {
 	if err := config.check(); err != nil {
 		return err
 	}
-	if config.Groups, err = cgroup.Find(fmt.Sprintf("exeunt-node-%d", os.Getpid())); err != nil {
+	if err := config.makeDirs(); err != nil {
 		return err
-	}
-	for _, dir := range []string{"lib/kubelet", "lib/containerd", "lib/cni", "log", "etc"} {
-		if err := os.MkdirAll(filepath.Join(config.Dir, dir), 0o755); err != nil {
-			return fmt.Errorf("create directory of the node: %w", err)
-		}
 	}
 	relay, err := listen("unix", filepath.Join(config.Dir, socketName), "tcp", config.Server)
 	if err != nil {
@@ -84,23 +85,61 @@ func Start(ctx context.Context, config Config) (err error) {
 	}
 	defer relay.close()
 	go relay.serve()
+	return runNode(ctx, config, os.Stderr)
+}
+
+// Try returns an error that says why no node can run on this machine, or nil. It starts a
+// node without programs, whose directory is dir.
+func Try(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, tryPatience)
+	defer cancel()
+	config := Config{Name: "trial", Dir: dir, Trial: true}
+	if err := config.makeDirs(); err != nil {
+		return err
+	}
+	var reason strings.Builder
+	err := runNode(ctx, config, &reason)
+	if ctx.Err() != nil {
+		return fmt.Errorf("the first process of a node did not end within %s", tryPatience)
+	}
+	if err != nil && reason.Len() > 0 {
+		return errors.New(strings.TrimSpace(reason.String()))
+	}
+	return err
+}
+
+// makeDirs creates the directories of the node.
+func (c Config) makeDirs() error {
+	for _, dir := range []string{"lib/kubelet", "lib/containerd", "lib/cni", "log", "etc"} {
+		if err := os.MkdirAll(filepath.Join(c.Dir, dir), 0o755); err != nil {
+			return fmt.Errorf("create directory of the node: %w", err)
+		}
+	}
+	return nil
+}
+
+// runNode runs the first process of a node in cgroups of the node.
+func runNode(ctx context.Context, config Config, log io.Writer) (err error) {
+	if config.Groups, err = cgroup.Find(fmt.Sprintf("exeunt-node-%d", os.Getpid())); err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, config.Groups.Remove()) }()
 	if err := config.Groups.Create(); err != nil {
 		return err
 	}
-	return runInit(ctx, config)
+	return runInit(ctx, config, log)
 }
 
 // runInit starts the first process in the node's cgroups and namespaces and waits for its
 // end. Cgroups are those of the parent at the start, so this process enters them for a
 // moment.
-func runInit(ctx context.Context, config Config) error {
+func runInit(ctx context.Context, config Config, log io.Writer) error {
 	text, err := json.Marshal(config)
 	if err != nil {
 		return fmt.Errorf("encode configuration: %w", err)
 	}
 	command := exec.CommandContext(ctx, "/proc/self/exe", InitCommand)
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Stdout, command.Stderr = os.Stdout, log
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	input, err := command.StdinPipe()
 	if err != nil {

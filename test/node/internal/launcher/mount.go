@@ -85,6 +85,22 @@ func (c Config) hideKernelSettings() error {
 	return nil
 }
 
+// mountOverlay mounts an overlay as containerd does for each container.
+func (c Config) mountOverlay() error {
+	var options []string
+	for _, layer := range []string{"lowerdir", "upperdir", "workdir"} {
+		dir := filepath.Join(c.Dir, "lib", "containerd", layer)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("create layer of an overlay: %w", err)
+		}
+		options = append(options, layer+"="+dir)
+	}
+	if err := unix.Mount("overlay", "/var/lib/kubelet", "overlay", 0, strings.Join(options, ",")); err != nil {
+		return fmt.Errorf("mount an overlay on files of %s: %w", c.Dir, err)
+	}
+	return nil
+}
+
 // bind mounts a file or directory at another path.
 func bind(source, target string) error {
 	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {

@@ -7,12 +7,16 @@ import (
 	"os/exec"
 	"os/signal"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // errStatus: a process ended with another status than 0.
 var errStatus = errors.New("unsuccessful end")
+
+// errRuns: a process did not end in time.
+var errRuns = errors.New("the program did not end")
 
 // reaper starts processes and waits for all children of this process, also for those that
 // other processes left behind.
@@ -48,6 +52,20 @@ func (r *reaper) start(command *exec.Cmd) (<-chan error, error) {
 		_ = log.Close()
 	}
 	return done, nil
+}
+
+// run starts a process and waits for its end. It kills the process after the patience.
+func (r *reaper) run(command *exec.Cmd, patience time.Duration) error {
+	ended, err := r.start(command)
+	if err != nil {
+		return err
+	}
+	select {
+	case status := <-ended:
+		return status
+	case <-time.After(patience):
+		return errors.Join(fmt.Errorf("%w within %s: %s", errRuns, patience, command), command.Process.Kill())
+	}
 }
 
 // reap waits for all children that have ended.

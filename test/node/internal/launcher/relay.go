@@ -1,10 +1,19 @@
 package launcher
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"time"
+)
+
+const (
+	// dialPatience bounds a connection to the API server, acceptDelay is the time after a
+	// connection that could not be accepted.
+	dialPatience, acceptDelay = 10 * time.Second, 100 * time.Millisecond
 )
 
 // relay forwards connections to another address.
@@ -22,12 +31,18 @@ func listen(network, address, targetNetwork, target string) (*relay, error) {
 	return &relay{listener: listener, network: targetNetwork, target: target}, nil
 }
 
-// serve forwards connections until the relay is closed.
+// serve forwards connections until the relay is closed. Without it the node has no API
+// server, so a machine that is short of files for a moment does not end it.
 func (r *relay) serve() {
 	for {
 		connection, err := r.listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "node: accept connection to the API server:", err)
+			<-time.After(acceptDelay)
+			continue
 		}
 		go r.forward(connection)
 	}
@@ -38,8 +53,9 @@ func (r *relay) close() { _ = r.listener.Close() }
 
 // forward copies both directions of a connection until one ends.
 func (r *relay) forward(from net.Conn) {
-	to, err := net.Dial(r.network, r.target)
+	to, err := net.DialTimeout(r.network, r.target, dialPatience)
 	if err != nil {
+		fmt.Fprintln(os.Stderr, "node: connect to the API server:", err)
 		_ = from.Close()
 		return
 	}
