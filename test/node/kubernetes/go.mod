@@ -1,6 +1,5 @@
-// Builds the real kube-controller-manager, which our tests compare the pv-controller
-// with. Its versions are those of test/controlplane, so that both share what
-// is built.
+// Builds kubelet and kube-scheduler for the tests on a real node. Its versions are those of
+// test/controlplane, so that both share what is built.
 module github.com/exeunt-io/exeunt/test/node/kubernetes
 
 go 1.26.0
