@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/test/node/internal/cluster"
 	"github.com/exeunt-io/exeunt/test/node/internal/driver"
 )
 
@@ -22,20 +22,20 @@ const text = "kept until the end"
 
 // workload is a namespace with a pod that uses a claim with a volume.
 type workload struct {
-	*cluster
+	*cluster.Cluster
 	namespace, pv, handle string
 }
 
 // createWorkload creates a pod and its claim, and waits until the pod has written a file.
-func (c *cluster) createWorkload(t *testing.T, namespace string) *workload {
+func createWorkload(t *testing.T, c *cluster.Cluster, namespace string) *workload {
 	t.Helper()
-	w := &workload{cluster: c, namespace: namespace}
-	if _, err := c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+	w := &workload{Cluster: c, namespace: namespace}
+	if _, err := c.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.createClaim(t, "data")
-	eventually(t, "the pod is created", func(ctx context.Context) error { // its service account comes later
-		_, err := c.client.CoreV1().Pods(namespace).Create(ctx, writer(), metav1.CreateOptions{})
+	w.eventually(t, "the pod is created", func(ctx context.Context) error { // its service account comes later
+		_, err := c.Client.CoreV1().Pods(namespace).Create(ctx, w.writer(), metav1.CreateOptions{})
 		return err
 	})
 	w.awaitFile(t)
@@ -54,7 +54,7 @@ func (w *workload) createClaim(t *testing.T, name string) {
 			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
 		},
 	}
-	_, err := w.client.CoreV1().PersistentVolumeClaims(w.namespace).Create(t.Context(), claim, metav1.CreateOptions{})
+	_, err := w.Client.CoreV1().PersistentVolumeClaims(w.namespace).Create(t.Context(), claim, metav1.CreateOptions{})
 	must(t, err)
 }
 
@@ -63,8 +63,8 @@ func (w *workload) createClaim(t *testing.T, name string) {
 func (w *workload) awaitProbe(t *testing.T) {
 	t.Helper()
 	w.createClaim(t, "probe")
-	claims := w.client.CoreV1().PersistentVolumeClaims(w.namespace)
-	eventually(t, "the claim has its finalizer", func(ctx context.Context) error {
+	claims := w.Client.CoreV1().PersistentVolumeClaims(w.namespace)
+	w.eventually(t, "the claim has its finalizer", func(ctx context.Context) error {
 		claim, err := claims.Get(ctx, "probe", metav1.GetOptions{})
 		if err == nil && len(claim.Finalizers) == 0 {
 			err = fmt.Errorf("the claim has no finalizer")
@@ -72,7 +72,7 @@ func (w *workload) awaitProbe(t *testing.T) {
 		return err
 	})
 	must(t, claims.Delete(t.Context(), "probe", metav1.DeleteOptions{}))
-	eventually(t, "the claim without a pod is gone", func(ctx context.Context) error {
+	w.eventually(t, "the claim without a pod is gone", func(ctx context.Context) error {
 		_, err := claims.Get(ctx, "probe", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -82,14 +82,14 @@ func (w *workload) awaitProbe(t *testing.T) {
 }
 
 // writer returns a pod that writes a file to its volume and keeps running.
-func writer() *corev1.Pod {
+func (w *workload) writer() *corev1.Pod {
 	grace := int64(20)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "writer"},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: &grace,
 			Containers: []corev1.Container{{
-				Name: "writer", Image: registry + "node:v0.1.0", ImagePullPolicy: corev1.PullIfNotPresent,
+				Name: "writer", Image: w.Image("node"), ImagePullPolicy: corev1.PullIfNotPresent,
 				Command:      []string{"/node", "use", "/data/file", text},
 				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
 			}},
@@ -103,15 +103,15 @@ func writer() *corev1.Pod {
 // awaitFile waits until the pod runs and its file is on the volume.
 func (w *workload) awaitFile(t *testing.T) {
 	t.Helper()
-	eventually(t, "the pod in "+w.namespace+" has written its file", func(ctx context.Context) error {
-		claim, err := w.client.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data", metav1.GetOptions{})
+	w.eventually(t, "the pod in "+w.namespace+" has written its file", func(ctx context.Context) error {
+		claim, err := w.Client.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		if w.pv = claim.Spec.VolumeName; w.pv == "" {
 			return fmt.Errorf("the claim is %s", claim.Status.Phase)
 		}
-		volume, err := w.client.CoreV1().PersistentVolumes().Get(ctx, w.pv, metav1.GetOptions{})
+		volume, err := w.Client.CoreV1().PersistentVolumes().Get(ctx, w.pv, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -120,14 +120,9 @@ func (w *workload) awaitFile(t *testing.T) {
 	})
 }
 
-// data is the directory of the driver on the node.
-func (c *cluster) data(names ...string) string {
-	return filepath.Join(append([]string{c.nodeDir, "lib", "kubelet", "plugins", driver.Name}, names...)...)
-}
-
 // checkFile returns an error unless the volume has the pod's file.
 func (w *workload) checkFile() error {
-	content, err := os.ReadFile(w.data(driver.VolumesDir, w.handle, "file"))
+	content, err := os.ReadFile(w.DriverDir(driver.VolumesDir, w.handle, "file"))
 	if err == nil && string(content) != text {
 		err = fmt.Errorf("the file has %q", content)
 	}
@@ -137,38 +132,30 @@ func (w *workload) checkFile() error {
 // deletePV, deleteClaim and deletePod delete an object of the workload.
 func (w *workload) deletePV(t *testing.T) {
 	t.Helper()
-	must(t, w.client.CoreV1().PersistentVolumes().Delete(t.Context(), w.pv, metav1.DeleteOptions{}))
+	must(t, w.Client.CoreV1().PersistentVolumes().Delete(t.Context(), w.pv, metav1.DeleteOptions{}))
 }
 
 func (w *workload) deleteClaim(t *testing.T) {
 	t.Helper()
-	must(t, w.client.CoreV1().PersistentVolumeClaims(w.namespace).Delete(t.Context(), "data", metav1.DeleteOptions{}))
+	must(t, w.Client.CoreV1().PersistentVolumeClaims(w.namespace).Delete(t.Context(), "data", metav1.DeleteOptions{}))
 }
 
 func (w *workload) deletePod(t *testing.T) {
 	t.Helper()
-	must(t, w.client.CoreV1().Pods(w.namespace).Delete(t.Context(), "writer", metav1.DeleteOptions{}))
-}
-
-// must fails the test on an error.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Client.CoreV1().Pods(w.namespace).Delete(t.Context(), "writer", metav1.DeleteOptions{}))
 }
 
 // expectInUse fails the test unless the pod runs with its file, and volume and claim exist.
 func (w *workload) expectInUse(t *testing.T) {
 	t.Helper()
-	pod, err := w.client.CoreV1().Pods(w.namespace).Get(t.Context(), "writer", metav1.GetOptions{})
+	pod, err := w.Client.CoreV1().Pods(w.namespace).Get(t.Context(), "writer", metav1.GetOptions{})
 	if err != nil || pod.Status.Phase != corev1.PodRunning {
 		t.Errorf("the pod is %s, %v, want Running", pod.Status.Phase, err)
 	}
-	if _, err := w.client.CoreV1().PersistentVolumes().Get(t.Context(), w.pv, metav1.GetOptions{}); err != nil {
+	if _, err := w.Client.CoreV1().PersistentVolumes().Get(t.Context(), w.pv, metav1.GetOptions{}); err != nil {
 		t.Errorf("the volume is gone: %v", err)
 	}
-	if _, err := w.client.CoreV1().PersistentVolumeClaims(w.namespace).Get(t.Context(), "data", metav1.GetOptions{}); err != nil {
+	if _, err := w.Client.CoreV1().PersistentVolumeClaims(w.namespace).Get(t.Context(), "data", metav1.GetOptions{}); err != nil {
 		t.Errorf("the claim is gone: %v", err)
 	}
 	if err := w.checkFile(); err != nil {
@@ -180,11 +167,11 @@ func (w *workload) expectInUse(t *testing.T) {
 // after the last mount.
 func (w *workload) awaitGone(t *testing.T) {
 	t.Helper()
-	eventually(t, "pod, claim, volume and data of "+w.namespace+" are gone", func(ctx context.Context) error {
-		_, podErr := w.client.CoreV1().Pods(w.namespace).Get(ctx, "writer", metav1.GetOptions{})
-		_, claimErr := w.client.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data", metav1.GetOptions{})
-		_, pvErr := w.client.CoreV1().PersistentVolumes().Get(ctx, w.pv, metav1.GetOptions{})
-		_, dataErr := os.Stat(w.data(driver.VolumesDir, w.handle))
+	w.eventually(t, "pod, claim, volume and data of "+w.namespace+" are gone", func(ctx context.Context) error {
+		_, podErr := w.Client.CoreV1().Pods(w.namespace).Get(ctx, "writer", metav1.GetOptions{})
+		_, claimErr := w.Client.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data", metav1.GetOptions{})
+		_, pvErr := w.Client.CoreV1().PersistentVolumes().Get(ctx, w.pv, metav1.GetOptions{})
+		_, dataErr := os.Stat(w.DriverDir(driver.VolumesDir, w.handle))
 		if apierrors.IsNotFound(podErr) && apierrors.IsNotFound(claimErr) && apierrors.IsNotFound(pvErr) && os.IsNotExist(dataErr) {
 			return nil
 		}
@@ -200,7 +187,7 @@ func (w *workload) awaitGone(t *testing.T) {
 // calls returns the driver's successful calls for the volume, without repetitions.
 func (w *workload) calls(t *testing.T) []string {
 	t.Helper()
-	log, err := os.ReadFile(w.data(driver.CallLog))
+	log, err := os.ReadFile(w.DriverDir(driver.CallLog))
 	if err != nil {
 		t.Fatal(err)
 	}

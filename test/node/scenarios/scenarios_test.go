@@ -1,20 +1,24 @@
 package scenarios
 
 import (
-	"strings"
-	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/test/node/internal/cluster"
 )
 
-func TestOurProgramsOnANode(t *testing.T) { playAll(t, "ours", "/provisioner") }
+func TestOurProgramsOnANode(t *testing.T) { playAll(t, cluster.Ours) }
 
-func TestUpstreamProgramsOnANode(t *testing.T) { playAll(t, "upstream", "/csi-provisioner") }
+func TestUpstreamProgramsOnANode(t *testing.T) { playAll(t, cluster.Upstream) }
 
-// playAll starts a cluster with the programs of a side and plays all scenarios at the same
-// time, except the scenario with a killed provisioner.
-func playAll(t *testing.T, side, provisioner string) {
+func TestChartOnANode(t *testing.T) {
+	deleteVolumeFirst(t, createWorkload(t, start(t, cluster.Chart), "volume-first"))
+}
+
+// playAll starts a cluster with the programs of a side. It plays those scenarios at the same
+// time that end no program, and then the others.
+func playAll(t *testing.T, side cluster.Side) {
 	t.Helper()
 	c := start(t, side)
 	t.Run("together", func(t *testing.T) {
@@ -25,20 +29,56 @@ func playAll(t *testing.T, side, provisioner string) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				scenario(t, c.createWorkload(t, name))
+				scenario(t, createWorkload(t, c, name))
 			})
 		}
 	})
-	t.Run("provisioner-killed", func(t *testing.T) {
-		w := c.createWorkload(t, "provisioner-killed")
-		w.deletePV(t)
-		w.deleteClaim(t)
-		w.awaitProbe(t)
-		c.kill(t, provisioner)
-		w.expectInUse(t)
-		w.deletePod(t)
-		w.awaitGone(t)
-	})
+	t.Run("leader-deleted", func(t *testing.T) { endLeader(t, createWorkload(t, c, "leader-deleted")) })
+	t.Run("provisioner-killed", func(t *testing.T) { killProvisioner(t, createWorkload(t, c, "provisioner-killed"), side) })
+	t.Run("kubelet-killed", func(t *testing.T) { killKubelet(t, createWorkload(t, c, "kubelet-killed")) })
+}
+
+// endLeader ends the leader while the volume is Terminating: the next leader knows nothing
+// but the objects.
+func endLeader(t *testing.T, w *workload) {
+	t.Helper()
+	w.deletePV(t)
+	w.awaitProbe(t)
+	must(t, w.EndLeader(t.Context()))
+	w.awaitProbe(t)
+	w.expectInUse(t)
+	w.deleteClaim(t)
+	w.deletePod(t)
+	w.awaitGone(t)
+}
+
+// killProvisioner kills the provisioner while volume and claim are being deleted: the next
+// process deletes the volume.
+func killProvisioner(t *testing.T, w *workload, side cluster.Side) {
+	t.Helper()
+	w.deletePV(t)
+	w.deleteClaim(t)
+	w.awaitProbe(t)
+	pid, err := w.Kill(side.Provisioner())
+	must(t, err)
+	must(t, w.AwaitNewProcess(t.Context(), side.Provisioner(), pid))
+	w.expectInUse(t)
+	w.deletePod(t)
+	w.awaitGone(t)
+}
+
+// killKubelet deletes volume, claim and pod while kubelet is down: the next kubelet unmounts
+// a volume that it did not mount.
+func killKubelet(t *testing.T, w *workload) {
+	t.Helper()
+	w.deletePV(t)
+	w.deleteClaim(t)
+	w.awaitProbe(t)
+	pid, err := w.Kill(w.Kubelet())
+	must(t, err)
+	w.deletePod(t)
+	must(t, w.AwaitNewProcess(t.Context(), w.Kubelet(), pid))
+	w.awaitGone(t)
 }
 
 // deleteVolumeFirst deletes the volume while the pod uses it: the pod keeps its data, and
@@ -74,20 +114,6 @@ func deleteNamespace(t *testing.T, w *workload) {
 	w.deletePV(t)
 	w.awaitProbe(t)
 	w.expectInUse(t)
-	must(t, w.client.CoreV1().Namespaces().Delete(t.Context(), w.namespace, metav1.DeleteOptions{}))
+	must(t, w.Client.CoreV1().Namespaces().Delete(t.Context(), w.namespace, metav1.DeleteOptions{}))
 	w.awaitGone(t)
-}
-
-// kill ends a program in a pod of the node with SIGKILL. Kubelet starts it again.
-func (c *cluster) kill(t *testing.T, program string) {
-	t.Helper()
-	processes, err := c.processes(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(processes) != 1 {
-		t.Fatalf("the node has %d processes of %s, want 1", len(processes), program)
-	}
-	must(t, syscall.Kill(processes[0], syscall.SIGKILL))
-	eventually(t, strings.TrimPrefix(program, "/")+" runs again", c.runsAgain(program, processes[0]))
 }

@@ -1,0 +1,232 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/node/internal/driver"
+)
+
+const (
+	// NodeName is the name of the node.
+	NodeName = "node-1"
+	// loopsOff are the loops that pv-controller replaces.
+	loopsOff = ",-persistentvolume-binder-controller,-persistentvolume-protection-controller,-persistentvolumeclaim-protection-controller"
+	// registry is that of the manifests.
+	registry = "registry.invalid/exeunt"
+)
+
+// Config configures a cluster.
+type Config struct {
+	// Source is the root of this repository, Binaries its folder with the programs.
+	Source, Binaries string
+	// Dir gets data and logs. Sockets are in it, so its path is short.
+	Dir  string
+	Side Side
+}
+
+// Cluster is a control plane with one node.
+type Cluster struct {
+	// Client is the administrator's client, Kubeconfig the file of the administrator.
+	Client     kubernetes.Interface
+	Kubeconfig string
+
+	config                         Config
+	release                        string // the version of the manifests and images
+	plane                          *sandbox.ControlPlane
+	planeProcess, loops, scheduler *sandbox.Process
+	node                           *sandbox.Process
+}
+
+// Start runs a cluster, and waits until the driver is registered on its node.
+func Start(ctx context.Context, config Config) (*Cluster, error) {
+	if err := config.Side.check(); err != nil {
+		return nil, err
+	}
+	release, err := releaseIn(config.Source)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{config: config, release: release}
+	for _, step := range []func(context.Context) error{c.startControlPlane, c.startLoops, c.startScheduler, c.startNode, c.install} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, c.Stop())
+		}
+	}
+	return c, nil
+}
+
+// Image returns the name of one of our images.
+func (c *Cluster) Image(name string) string { return registry + "/" + name + ":" + c.release }
+
+// NodeDir returns the directory with the data of the node.
+func (c *Cluster) NodeDir() string { return filepath.Join(c.config.Dir, "node") }
+
+// DriverDir returns a path in the driver's data directory.
+func (c *Cluster) DriverDir(names ...string) string {
+	return filepath.Join(append([]string{c.NodeDir(), "lib", "kubelet", "plugins", driver.Name}, names...)...)
+}
+
+// startControlPlane starts the API server.
+func (c *Cluster) startControlPlane(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("the API server was not ready within %s", Patience))
+	defer cancel()
+	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: sandbox.Binaries{Dir: c.config.Binaries}, Dir: c.config.Dir, ExtraArgs: []string{
+		"enable-admission-plugins=ServiceAccount", "kubelet-preferred-address-types=InternalIP",
+	}})
+	if err != nil {
+		return err
+	}
+	c.plane, c.planeProcess, c.Client, c.Kubeconfig = plane, plane.Process, plane.Client(), plane.AdminKubeconfig
+	return nil
+}
+
+// startLoops starts kube-controller-manager.
+func (c *Cluster) startLoops(ctx context.Context) (err error) {
+	kubeconfig, err := c.kubeconfig(ctx, "system:kube-controller-manager")
+	if err != nil {
+		return err
+	}
+	loops := "--controllers=*"
+	if c.config.Side != Upstream {
+		loops += loopsOff
+	}
+	keys := filepath.Join(c.config.Dir, "data", "pki")
+	c.loops, err = c.run(ctx, "kube-controller-manager", filepath.Join("upstream", "kube-controller-manager"),
+		loops, "--leader-elect=false", "--secure-port=0", "--use-service-account-credentials", "--kubeconfig="+kubeconfig,
+		"--root-ca-file="+filepath.Join(keys, "ca.crt"), "--service-account-private-key-file="+filepath.Join(keys, "service-account.key"))
+	return err
+}
+
+// startScheduler starts kube-scheduler.
+func (c *Cluster) startScheduler(ctx context.Context) (err error) {
+	kubeconfig, err := c.kubeconfig(ctx, "system:kube-scheduler")
+	if err != nil {
+		return err
+	}
+	c.scheduler, err = c.run(ctx, "kube-scheduler", filepath.Join("node", "kube-scheduler"),
+		"--leader-elect=false", "--secure-port=0", "--kubeconfig="+kubeconfig)
+	return err
+}
+
+// startNode starts the node with all images, and waits until it is ready.
+func (c *Cluster) startNode(ctx context.Context) error {
+	programs := filepath.Join(c.config.Binaries, "node")
+	images, err := filepath.Glob(filepath.Join(programs, "images", "*.image.tar"))
+	if err != nil || len(images) == 0 {
+		return errors.Join(fmt.Errorf("find images in %s: there are none, run `make node` first", programs), err)
+	}
+	kubeconfig, err := c.kubeconfig(ctx, "system:node:"+NodeName, "system:nodes")
+	if err != nil {
+		return err
+	}
+	c.node, err = c.run(ctx, "node", filepath.Join("node", "node"), "start", "--name="+NodeName, "--dir="+c.NodeDir(), "--programs="+programs,
+		"--images="+strings.Join(images, ","), "--pause="+c.Image("node"), "--server="+strings.TrimPrefix(c.plane.URL, "https://"), "--kubeconfig="+kubeconfig)
+	if err != nil {
+		return err
+	}
+	return c.Await(ctx, "the node is ready", func(ctx context.Context) error {
+		node, err := c.Client.CoreV1().Nodes().Get(ctx, NodeName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("the node has the conditions %v", node.Status.Conditions)
+	})
+}
+
+// kubeconfig writes a kubeconfig for a user and returns its file.
+func (c *Cluster) kubeconfig(ctx context.Context, user string, groups ...string) (string, error) {
+	return c.plane.Kubeconfig(ctx, sandbox.User(user, groups...))
+}
+
+// run starts a program of the folder with the programs.
+func (c *Cluster) run(ctx context.Context, name, path string, args ...string) (*sandbox.Process, error) {
+	return sandbox.Start(ctx, sandbox.Program{
+		Name: name, Path: filepath.Join(c.config.Binaries, path), Args: args, LogFile: filepath.Join(c.config.Dir, name+".log"),
+	})
+}
+
+// processes returns the running processes in the order of their start.
+func (c *Cluster) processes() []*sandbox.Process {
+	return slices.DeleteFunc([]*sandbox.Process{c.planeProcess, c.loops, c.scheduler, c.node}, func(p *sandbox.Process) bool { return p == nil })
+}
+
+// errExit: a program ended with status 0.
+var errExit = errors.New("exit status 0")
+
+// endOf returns an error if a process has ended.
+func endOf(process *sandbox.Process) error {
+	select {
+	case <-process.Done():
+		return fmt.Errorf("%s has ended: %w", process.Name(), cmp.Or(process.Err(), errExit))
+	default:
+		return nil
+	}
+}
+
+// ended returns an error if a program of the cluster has ended.
+func (c *Cluster) ended() error {
+	for _, process := range c.processes() {
+		if err := endOf(process); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wait waits until ctx or a program of the cluster ends.
+func (c *Cluster) Wait(ctx context.Context) {
+	processes := c.processes()
+	ended := make(chan struct{}, len(processes))
+	for _, process := range processes {
+		go func() {
+			<-process.Done()
+			ended <- struct{}{}
+		}()
+	}
+	select {
+	case <-ctx.Done():
+	case <-ended:
+	}
+}
+
+// Stop ends the cluster. The error names the programs that ended before, or unsuccessfully.
+func (c *Cluster) Stop() error {
+	var failures []error
+	for _, process := range slices.Backward(c.processes()) {
+		err := endOf(process)
+		switch {
+		case err != nil:
+		case process == c.loops || process == c.scheduler: // kube-scheduler takes SIGTERM for an error
+			err = process.Kill()
+		default: // the launcher removes its cgroups
+			err = process.Stop(context.Background())
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// Remove removes data and logs.
+func (c *Cluster) Remove() error {
+	if err := os.RemoveAll(c.config.Dir); err != nil {
+		return fmt.Errorf("remove data of the cluster: %w", err)
+	}
+	return nil
+}
