@@ -217,21 +217,30 @@ older-programs: programs upstream-provisioner $(if $(HAS_LAST_VERSION),last-vers
 		rm -f $(KUBE_BIN)/$$program; ln $(BIN)/$$program $(KUBE_BIN)/$$program; \
 	done
 
-# A real node needs Linux, the root user and runc. Elsewhere the target says why it does nothing.
 NODE_BIN := $(BIN)/node
 NODE_PROGRAMS := node pv-controller provisioner csimock csi-provisioner
-NODE_UNFIT = $(shell if [ "$$(uname)" != Linux ]; then echo 'kubelet needs Linux'; \
+# node_unfit prints why no node can run on this machine, or nothing.
+node_unfit = if [ "$$(uname)" != Linux ]; then echo 'kubelet needs Linux'; \
 	elif [ "$$(id -u)" != 0 ]; then echo 'kubelet needs the root user'; \
-	elif ! command -v runc >/dev/null && ! [ -x $(NODE_BIN)/runc ] && ! command -v apt-get >/dev/null; then echo 'there is no runc'; fi)
+	elif ! command -v runc >/dev/null && ! [ -x $(NODE_BIN)/runc ] && ! command -v apt-get >/dev/null; then echo 'there is no runc'; \
+	else (cd test/node && $(GO_BUILD) -tags grpcnotrace -ldflags '-s -w' -o $(NODE_BIN)/node .) && $(NODE_BIN)/node check; fi
 
 .PHONY: e2e-node
-e2e-node: $(if $(NODE_UNFIT),,node) ## Run pods with volumes on a real kubelet and containerd on this machine; needs Linux and root
-ifneq ($(NODE_UNFIT),)
-	@echo "the tests on a real node do not run here: $(NODE_UNFIT)"
-else
-	@echo "running the tests on a real node (about three minutes)"
+e2e-node: ## Run pods with volumes on a real kubelet and containerd on this machine; needs Linux and root, elsewhere it says why it does nothing
+	@reason=$$($(node_unfit)); if [ -z "$$reason" ]; then $(MAKE) --no-print-directory test-node; \
+		else echo "the tests on a real node do not run here: $$reason"; fi
+
+.PHONY: test-node
+test-node: node
+	@echo "running the tests on a real node (about four minutes)"
 	@cd test/node && EXEUNT_BIN=$(BIN) go test -count=1 -timeout 20m ./...
-endif
+
+.PHONY: sandbox-node
+sandbox-node: ## Run a cluster with a real node until Ctrl-C, to try commands in it; SIDE=ours, chart or upstream; needs Linux and root
+	@reason=$$($(node_unfit)); if [ -n "$$reason" ]; then echo "no node can run here: $$reason"; exit 1; fi
+	@$(MAKE) --no-print-directory node
+	@cd test/node && $(GO_BUILD) -ldflags '-s -w' -o $(NODE_BIN)/sandbox ./sandbox
+	@$(NODE_BIN)/sandbox --source=$(CURDIR) --bin-dir=$(BIN) --side='$(SIDE)'
 
 # Containerd without the file systems and the tracing that the node does not use. Runc is that
 # of the machine, or that of the machine's package archive.
