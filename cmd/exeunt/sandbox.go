@@ -63,7 +63,7 @@ func newSandboxCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Run the cluster of the demo until Ctrl-C, to try commands in it",
 		Long: "sandbox runs the cluster of the demo until Ctrl-C, to try commands in it. It has no nodes:\n" +
 			"\"make sandbox-node\", in a clone of the repository, runs a cluster with a real node.",
-		Args:  noArguments,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			programs, err := flags.programs()
 			if err != nil {
