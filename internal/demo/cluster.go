@@ -187,24 +187,6 @@ func death(process *sandbox.Process) error {
 	return fmt.Errorf("run %s: the process ended by itself", process.Name())
 }
 
-// drivers lists the mock driver for the admission policy.
-const drivers = `apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: ` + deploy.Drivers + `
-  namespace: ` + deploy.Namespace + `
-data:
-  ` + csimock.DefaultName + `: ""
-`
-
-// ApplyAdmission creates the admission policy of deploy/admission, for the mock driver.
-func (c *Cluster) ApplyAdmission(ctx context.Context) error {
-	if err := sandbox.Apply(ctx, c.plane.RESTConfig(), deploy.Admission); err != nil {
-		return err
-	}
-	return sandbox.ApplyYAML(ctx, c.plane.RESTConfig(), []byte(drivers))
-}
-
 // ApplyClass creates the storage class in the cluster.
 func (c *Cluster) ApplyClass(ctx context.Context) error {
 	return sandbox.ApplyYAML(ctx, c.plane.RESTConfig(), []byte(class))
