@@ -37,7 +37,7 @@ var wrongCommandLines = map[string]struct {
 	"another gate":                       {[]string{"demo", "--gate=maybe"}, `--gate must be both, on or off, not "maybe"`},
 	"slow lines for programs":            {[]string{"demo", "--slow", "-o", "json"}, "--slow is for people, --output=json is not: leave one out"},
 	"a story without a second side":      {[]string{"demo", "--story=killed"}, "--story needs --against=upstream"},
-	"a story that does not exist":        {[]string{"demo", "--against=upstream", "--story=x"}, `there is no story "x", there are: killed, pv-first, pvc-first, namespace`},
+	"a story that does not exist":        {[]string{"demo", "--against=upstream", "--story=x"}, `there is no story "x", there are: killed, policy-race, pv-first, pvc-first, namespace`},
 	"another side":                       {[]string{"demo", "--against=me"}, `--against must be upstream, not "me"`},
 	"a gate for stories":                 {[]string{"demo", "--against=upstream", "--gate=on"}, "--gate does not go with --against"},
 	"no volumes":                         {[]string{"demo", "--against=upstream", "--volumes=0"}, "--volumes must be at least 1"},

@@ -7,6 +7,10 @@
 // is reclaimed, the queues have processed what came before. A pair gets some more seconds
 // until the storage system is empty. What the storage system then has is left behind.
 //
+// In some stories our programs have the admission policy of deploy/admission, which is part of
+// Exeunt: it is applied before our turn and removed before upstream's. A version of Kubernetes
+// without MutatingAdmissionPolicy does not play these stories.
+//
 // Our programs promise that nothing is left in any story. Upstream's results are reported,
 // whatever they are.
 package stories

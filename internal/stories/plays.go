@@ -26,6 +26,22 @@ func playKilled(ctx context.Context, s *stage) ([]Measure, error) {
 	)
 }
 
+// racingVolumes is the number of volumes whose deletion races against the controllers, which
+// win some of the races.
+const racingVolumes = 20
+
+// playPolicyRace lets the controllers no time between the policy and the deletion.
+func playPolicyRace(ctx context.Context, s *stage) ([]Measure, error) {
+	return nil, inOrder(
+		func() error { return s.createClass(ctx, retainClass) },
+		func() error { return s.createClaims(ctx, retainClass, racingVolumes) },
+		func() error { return s.awaitBound(ctx, racingVolumes) },
+		func() error { return s.setPolicyAndDelete(ctx) },
+		func() error { return s.deleteClaims(ctx) },
+		func() error { return s.awaitNothing(ctx) },
+	)
+}
+
 // playVolumesFirst deletes many volumes before their claims.
 func playVolumesFirst(ctx context.Context, s *stage) ([]Measure, error) {
 	return s.playMany(ctx, s.deleteVolumes, s.deleteClaims)

@@ -85,12 +85,16 @@ func (t *theater) run(ctx context.Context) (results []Result, err error) {
 	if err := t.cluster.ApplyClass(ctx); err != nil {
 		return nil, err
 	}
-	for _, story := range t.Stories {
+	stories, err := t.playable()
+	if err != nil {
+		return nil, err
+	}
+	for _, story := range stories {
 		if err := t.Printer.Begin(story); err != nil {
 			return nil, err
 		}
 		for _, pair := range t.Pairs {
-			result, err := t.play(ctx, story, pair)
+			result, err := t.turn(ctx, story, pair)
 			if err != nil {
 				return nil, err
 			}
@@ -98,6 +102,39 @@ func (t *theater) run(ctx context.Context) (results []Result, err error) {
 		}
 	}
 	return results, nil
+}
+
+// playable returns the stories that can be played on this version of Kubernetes, and says which
+// ones are left out.
+func (t *theater) playable() ([]Story, error) {
+	served, err := t.cluster.ServesAdmission()
+	if err != nil || served {
+		return t.Stories, err
+	}
+	var stories []Story
+	for _, story := range t.Stories {
+		if story.admission {
+			fmt.Fprintf(t.Progress.Out, "exeunt: this version of Kubernetes has no MutatingAdmissionPolicy, so the story %s is left out\n", story.Name)
+			continue
+		}
+		stories = append(stories, story)
+	}
+	return stories, nil
+}
+
+// turn lets a pair play a story; in some stories our programs have the admission policy.
+func (t *theater) turn(ctx context.Context, story Story, pair demo.Pair) (Result, error) {
+	if !story.admission || pair != demo.Ours {
+		return t.play(ctx, story, pair)
+	}
+	if err := t.cluster.EnforceAdmission(ctx); err != nil {
+		return Result{}, err
+	}
+	result, err := t.play(ctx, story, pair)
+	if err != nil {
+		return result, err
+	}
+	return result, t.cluster.WithdrawAdmission(ctx)
 }
 
 // died ends everything if a program of ours died, and only the story if upstream plays it.

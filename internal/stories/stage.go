@@ -9,13 +9,16 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/exeunt-io/exeunt/internal/demo"
+	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
 const (
@@ -49,6 +52,18 @@ func (s *stage) await(ctx context.Context, what string, holds func(context.Conte
 	}
 	if err != nil {
 		return fmt.Errorf("wait until %s: %w", what, err)
+	}
+	return nil
+}
+
+// createClass creates a class with reclaim policy Retain, unless it exists.
+func (s *stage) createClass(ctx context.Context, name string) error {
+	s.say("kubectl apply -f class.yaml  # StorageClass " + name + ", reclaimPolicy: Retain")
+	policy := v1.PersistentVolumeReclaimRetain
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: csimock.DefaultName, ReclaimPolicy: &policy}
+	_, err := s.client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create storage class: %w", err)
 	}
 	return nil
 }
@@ -104,6 +119,23 @@ func (s *stage) deleteVolumes(ctx context.Context) error {
 	return s.each(len(volumes.Items), func(i int) error {
 		err := s.client.CoreV1().PersistentVolumes().Delete(ctx, volumes.Items[i].Name, metav1.DeleteOptions{})
 		return ignoreGone(err, "delete volume")
+	})
+}
+
+// setPolicyAndDelete sets the reclaim policy of each volume to Delete, and deletes the volume.
+func (s *stage) setPolicyAndDelete(ctx context.Context) error {
+	const patch = `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`
+	volumes, err := s.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list volumes: %w", err)
+	}
+	s.say("kubectl patch pv $PV -p '" + patch + "' && kubectl delete pv $PV --wait=false  # each PV")
+	return s.each(len(volumes.Items), func(i int) error {
+		name, client := volumes.Items[i].Name, s.client.CoreV1().PersistentVolumes()
+		if _, err := client.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("set reclaim policy: %w", err)
+		}
+		return ignoreGone(client.Delete(ctx, name, metav1.DeleteOptions{}), "delete volume")
 	})
 }
 

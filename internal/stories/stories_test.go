@@ -44,7 +44,7 @@ func TestSelectKeepsTheOrderOfTheTable(t *testing.T) {
 	if all, err := Select(nil); err != nil || len(all) != len(All()) {
 		t.Errorf("Select of no names = %v, %v, want all", all, err)
 	}
-	if _, err := Select([]string{"x"}); err == nil || !strings.Contains(err.Error(), "killed, pv-first") {
+	if _, err := Select([]string{"x"}); err == nil || !strings.Contains(err.Error(), "killed, policy-race, pv-first") {
 		t.Errorf("Select of an unknown name: %v, want the known names", err)
 	}
 }
@@ -65,6 +65,15 @@ func TestOnlyOurResultsCanBreakAPromise(t *testing.T) {
 				t.Errorf("broken = %v, want %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// Only the race needs the admission policy; its races need more than one volume.
+func TestOnlyThePolicyRaceNeedsTheAdmissionPolicy(t *testing.T) {
+	for _, story := range All() {
+		if want := story.Name == "policy-race"; story.admission != want {
+			t.Errorf("%s needs the admission policy: %t, want %t", story.Name, story.admission, want)
+		}
 	}
 }
 

@@ -15,6 +15,8 @@ type Story struct {
 	What string
 	// Faults of the driver, as YAML.
 	Faults string
+	// admission gives our programs the admission policy of deploy/admission, upstream's none.
+	admission bool
 	// play acts, and measures what else than the volumes left is of interest.
 	play func(context.Context, *stage) ([]Measure, error)
 }
@@ -33,6 +35,12 @@ func All() []Story {
 			What:   "the provisioner is killed while the driver creates a volume, and the claim is deleted meanwhile",
 			Faults: "[{method: CreateVolume, times: 1, hang: true, after: true}]", // created, but never answered
 			play:   playKilled,
+		},
+		{
+			Name:      "policy-race",
+			What:      "the reclaim policy of 20 volumes becomes Delete, and each volume is deleted at once, then its claim",
+			admission: true, // without it the finalizer may come too late with our programs, too
+			play:      playPolicyRace,
 		},
 		{
 			Name: "pv-first",
