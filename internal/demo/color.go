@@ -42,13 +42,21 @@ func newPaint(colored bool) paint {
 	}
 }
 
-// SupportsColor returns true if out is a terminal with colors.
+// SupportsColor returns true if out is a terminal with colors, or if the user wants colors
+// everywhere.
 func SupportsColor(out io.Writer) bool {
 	file, ok := out.(*os.File)
-	return ok && wantsColor(term.IsTerminal(int(file.Fd())), os.Getenv)
+	return wantsColor(ok && term.IsTerminal(int(file.Fd())), os.Getenv)
 }
 
-// wantsColor returns true for a terminal with colors, unless the user sets NO_COLOR.
+// wantsColor returns false if the user sets NO_COLOR, true if the user sets CLICOLOR_FORCE, and
+// otherwise true for a terminal with colors.
 func wantsColor(terminal bool, getenv func(string) string) bool {
-	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+	switch forced := getenv("CLICOLOR_FORCE"); {
+	case getenv("NO_COLOR") != "":
+		return false
+	case forced != "" && forced != "0":
+		return true
+	}
+	return terminal && getenv("TERM") != "dumb"
 }
