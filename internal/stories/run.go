@@ -111,15 +111,23 @@ func (t *theater) playable() ([]Story, error) {
 	if err != nil || served {
 		return t.Stories, err
 	}
-	var stories []Story
-	for _, story := range t.Stories {
+	stories, left := withoutAdmission(t.Stories)
+	for _, name := range left {
+		fmt.Fprintf(t.Progress.Out, "exeunt: this version of Kubernetes has no MutatingAdmissionPolicy, so the story %s is left out\n", name)
+	}
+	return stories, nil
+}
+
+// withoutAdmission returns the stories that need no admission policy, and the names of the others.
+func withoutAdmission(all []Story) (stories []Story, left []string) {
+	for _, story := range all {
 		if story.admission {
-			fmt.Fprintf(t.Progress.Out, "exeunt: this version of Kubernetes has no MutatingAdmissionPolicy, so the story %s is left out\n", story.Name)
+			left = append(left, story.Name)
 			continue
 		}
 		stories = append(stories, story)
 	}
-	return stories, nil
+	return stories, left
 }
 
 // turn lets a pair play a story; in some stories our programs have the admission policy.
