@@ -37,7 +37,9 @@ func newDemoCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"The exit status is 0 only if the first run leaves no volume and the second run exactly one.\n\n" +
 			"With --against=upstream it plays stories instead, each with our programs and with\n" +
 			"kube-controller-manager and csi-provisioner, and compares what is left in the storage system.\n" +
-			"The exit status is 0 only if our programs leave nothing; upstream's results are only reported.",
+			"The exit status is 0 only if our programs leave nothing; upstream's results are only reported.\n" +
+			"In the story policy-race our programs have the admission policy, which needs Kubernetes 1.36.\n\n" +
+			"Colors are on terminals only: NO_COLOR=1 turns them off, CLICOLOR_FORCE=1 turns them on everywhere.",
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return flags.run(command, streams)
