@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -59,6 +60,7 @@ func main() {
 	if cluster.RunKubectl() {
 		return
 	}
+	slog.SetLogLoggerLevel(slog.LevelWarn) // the chart has symbolic links on purpose
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
