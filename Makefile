@@ -232,11 +232,12 @@ e2e-node: ## Run pods with volumes on a real kubelet and containerd on this mach
 
 .PHONY: test-node
 test-node: node
-	@echo "running the tests on a real node (about four minutes)"
+	@echo "running the tests on a real node (about two minutes)"
 	@cd test/node && EXEUNT_BIN=$(BIN) go test -count=1 -timeout 20m ./...
 
 .PHONY: sandbox-node
 sandbox-node: ## Run a cluster with a real node until Ctrl-C, to try commands in it; SIDE=ours, chart or upstream; needs Linux and root
+	@case '$(SIDE)' in ours | chart | upstream) ;; *) echo 'SIDE=$(SIDE) must be ours, chart or upstream'; exit 1;; esac
 	@reason=$$($(node_unfit)); if [ -n "$$reason" ]; then echo "no node can run here: $$reason"; exit 1; fi
 	@$(MAKE) --no-print-directory node
 	@cd test/node && $(GO_BUILD) -ldflags '-s -w' -o $(NODE_BIN)/sandbox ./sandbox
