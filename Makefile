@@ -106,6 +106,12 @@ $(BIN)/last/$(LAST_VERSION):
 demo: build ## Build, then show the product at work on a real API server
 	@$(BIN)/exeunt demo
 
+# The test of docs fails when the demo says something else than the recording.
+.PHONY: recording
+recording: build ## Record `exeunt demo --slow` into docs/demo.cast, which asciinema plays (about two minutes)
+	@echo "recording the demo (about two minutes)"
+	@go run ./internal/asciicast/record -out docs/demo.cast $(BIN)/exeunt demo --slow
+
 .PHONY: test
 test: ## Run all tests: unit tests, those of the control plane and the manifests, end-to-end tests, the soak
 	@$(MAKE) --no-print-directory test-unit
