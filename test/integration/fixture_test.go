@@ -142,12 +142,19 @@ type fixture struct {
 	bypassed []string
 }
 
+// endedWrites are the timeouts of processes whose writes end with them.
+func endedWrites() provisioning.Timeouts {
+	timeouts := provisioning.DefaultTimeouts
+	timeouts.OpenWrite = 0
+	return timeouts
+}
+
 // newFixture creates the controller, a driver and a class.
 func newFixture(s *harness.Session, mode storagev1.VolumeBindingMode, change ...func(*fixture)) *fixture {
 	s.T.Helper()
 	m := &fixture{
 		Session: s, storage: &fakeStorage{name: s.Namespace + ".example.com", handles: map[string]string{}}, class: s.Namespace,
-		leases: s.Client, deniedFor: time.Minute, timeouts: provisioning.DefaultTimeouts,
+		leases: s.Client, deniedFor: time.Minute, timeouts: endedWrites(),
 	}
 	for _, f := range change {
 		f(m)
