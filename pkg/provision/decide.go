@@ -109,12 +109,13 @@ func decideCreated(s State) Decision {
 	return decideUnused(s)
 }
 
-// decideUnused has a created volume deleted that no claim can use.
+// decideUnused has a created volume deleted that no claim can use. A late write of its PersistentVolume
+// would bind a living claim to a disk that is gone; that of a claim that is gone is reclaimed.
 func decideUnused(s State) Decision {
 	switch {
 	case s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry):
 		return Decision{WriteDiscarding, VolumeUnused}
-	case s.WriteOpen:
+	case s.WriteOpen && s.Want != Unwanted:
 		return Decision{Wait, WriteUnanswered}
 	case s.Read != BothRead:
 		return Decision{ReadBoth, VolumeUnused}

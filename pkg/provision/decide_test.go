@@ -74,6 +74,7 @@ var decideCases = map[string]struct {
 	"unusable volume needs live reads":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding}, Decision{ReadBoth, VolumeUnused}},
 	"unusable volume is deleted":                             {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
 	"open write prevents the deletion":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true, WriteOpen: true}, Decision{Wait, WriteUnanswered}},
+	"open write for a gone claim is not awaited":            {State{Journaled: true, Want: Unwanted, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true, WriteOpen: true}, Decision{Discard, VolumeUnused}},
 	"name conflict needs live reads":                         {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict}, Decision{ReadBoth, NameInUse}},
 	"name conflict prevents the call":                        {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict, Read: BothRead}, Decision{Wait, NameInUse}},
 	"created volume with name conflict is discarded":         {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict, Creation: Created, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
@@ -140,7 +141,7 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return d.Action == Create && s.Journaled && s.Entry != Durable
 	},
 	"calls need a lease, live reads and a request": func(s State, d Decision) bool {
-		return d.Action == Discard && (!s.Leading || s.WriteOpen) || d.Action == Create && (!s.Leading || s.Read == Cached || s.Prepared != Ready || s.Called)
+		return d.Action == Discard && (!s.Leading || s.WriteOpen && s.Want != Unwanted) || d.Action == Create && (!s.Leading || s.Read == Cached || s.Prepared != Ready || s.Called)
 	},
 	"bound or recorded claims need no call": func(s State, d Decision) bool {
 		return d.Action == Create && (s.Want == BoundOrLost || s.Record == storage.RecordPresent || s.Creation == Created)
@@ -186,11 +187,11 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return s.OldFinalizer && d.Action == Wait
 	},
 	"only discarding waits for an open write": func(s State, d Decision) bool {
-		return d.Reason == WriteUnanswered && (!s.WriteOpen || s.Creation != Created || s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry))
+		return d.Reason == WriteUnanswered && (!s.WriteOpen || s.Want == Unwanted || s.Creation != Created || s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry))
 	},
 	"created volumes never wait": func(s State, d Decision) bool {
 		leftAlone := s.MayBeKept && s.Want == Unwanted && s.Entry == NoEntry && !s.Journaled
-		return s.Leading && !s.WriteOpen && s.Creation == Created && s.Record != storage.RecordPresent && s.Want != BoundOrLost && !leftAlone && d.Action == Wait
+		return s.Leading && (!s.WriteOpen || s.Want == Unwanted) && s.Creation == Created && s.Record != storage.RecordPresent && s.Want != BoundOrLost && !leftAlone && d.Action == Wait
 	},
 	"open requests prevent rescheduling": func(s State, d Decision) bool {
 		return d.Action == Reschedule && (s.Creation == Requested || s.Creation == FailedOnce || s.Creation == Created || s.Want != Misplaced)
