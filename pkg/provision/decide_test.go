@@ -74,7 +74,7 @@ var decideCases = map[string]struct {
 	"unusable volume needs live reads":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding}, Decision{ReadBoth, VolumeUnused}},
 	"unusable volume is deleted":                             {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
 	"open write prevents the deletion":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true, WriteOpen: true}, Decision{Wait, WriteUnanswered}},
-	"open write for a gone claim is not awaited":            {State{Journaled: true, Want: Unwanted, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true, WriteOpen: true}, Decision{Discard, VolumeUnused}},
+	"open write for a gone claim is not awaited":             {State{Journaled: true, Want: Unwanted, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true, WriteOpen: true}, Decision{Discard, VolumeUnused}},
 	"name conflict needs live reads":                         {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict}, Decision{ReadBoth, NameInUse}},
 	"name conflict prevents the call":                        {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict, Read: BothRead}, Decision{Wait, NameInUse}},
 	"created volume with name conflict is discarded":         {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict, Creation: Created, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
