@@ -1,0 +1,273 @@
+package graph
+
+import (
+	"slices"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Graph holds the objects of all collected kinds. The zero value is not usable.
+type Graph struct {
+	nodes map[types.UID]*node
+	// kinds are the served kinds.
+	kinds map[schema.GroupKind]*Kind
+	// observed counts the objects of each kind.
+	observed map[*Kind]int
+	// waiting are the objects that are deleted in the foreground or orphaning.
+	waiting map[*node]struct{}
+	changed []types.UID
+}
+
+// New returns an empty graph without kinds.
+func New() *Graph {
+	return &Graph{nodes: map[types.UID]*node{}, kinds: map[schema.GroupKind]*Kind{}, observed: map[*Kind]int{}, waiting: map[*node]struct{}{}}
+}
+
+// TakeChanged returns the objects to be judged since the last call; an object may be in the
+// list several times.
+func (g *Graph) TakeChanged() []types.UID {
+	changed := g.changed
+	g.changed = nil
+	return changed
+}
+
+// Len returns the number of nodes.
+func (g *Graph) Len() int { return len(g.nodes) }
+
+// Observe records an object that a list or a watch returned. A state that is older than the
+// known one is ignored.
+func (g *Graph) Observe(kind *Kind, object metav1.Object) {
+	n := g.nodes[object.GetUID()]
+	if n == nil {
+		n = g.add(object.GetUID(), object.GetName())
+	}
+	if n.kind == kind {
+		if order, ok := Compare(object.GetResourceVersion(), n.version); ok && order <= 0 {
+			n.flags &^= missing
+			return
+		}
+	}
+	g.update(n, kind, object)
+}
+
+// Refresh records a newer state of an object that is in the graph. It is for responses, which
+// may arrive after the event DELETED of the object.
+func (g *Graph) Refresh(kind *Kind, object metav1.Object) {
+	if n := g.nodes[object.GetUID()]; n != nil && n.kind == kind {
+		g.Observe(kind, object)
+	}
+}
+
+// update replaces the state of the node.
+func (g *Graph) update(n *node, kind *Kind, object metav1.Object) {
+	old, moved := n.flags, n.kind != kind || n.name != object.GetName() || n.namespace.Value() != object.GetNamespace()
+	rewired := moved || !sameReferences(n.references, object.GetOwnerReferences())
+	if rewired {
+		g.unlink(n)
+	}
+	if moved {
+		g.move(n, kind, object)
+	}
+	n.version = object.GetResourceVersion()
+	n.flags, n.foregroundIndex, n.orphanIndex = flagsOf(object)
+	if rewired {
+		g.link(n, object.GetOwnerReferences())
+	}
+	if n.owner != nil {
+		n.owner.read = read{}
+	}
+	if moved || old&policy != n.flags&policy {
+		g.changePolicy(n, object)
+		return
+	}
+	g.change(n)
+}
+
+// move sets the identity of the node.
+func (g *Graph) move(n *node, kind *Kind, object metav1.Object) {
+	if n.kind != nil {
+		g.observed[n.kind]--
+	}
+	n.kind, n.namespace = kind, unique.Make(object.GetNamespace())
+	if n.name != object.GetName() {
+		n.name = object.GetName()
+	}
+	g.observed[kind]++
+	n.matching, n.blocking = 0, 0
+	for dependent := range n.dependents {
+		n.count(dependent, 1)
+	}
+}
+
+// changePolicy begins a new epoch of the object as an owner.
+func (g *Graph) changePolicy(n *node, object metav1.Object) {
+	if n.waits() || n.owner != nil {
+		own := n.own()
+		own.epoch, own.passed = own.epoch+1, false
+		if deleted := object.GetDeletionTimestamp(); deleted != nil {
+			own.deleted = deleted.Time
+		}
+	}
+	if n.waits() {
+		g.waiting[n] = struct{}{}
+	} else {
+		delete(g.waiting, n)
+	}
+	g.change(n)
+	g.changeDependents(n)
+}
+
+// Deleted records that no object with the UID exists at the coordinates: a watch event
+// DELETED, or a live read. This is final.
+func (g *Graph) Deleted(uid types.UID, at Coordinates) {
+	n := g.nodes[uid]
+	if n == nil {
+		return
+	}
+	if len(n.dependents) > 0 && !n.isAbsentAt(at) {
+		own := n.own()
+		own.absent = append(own.absent, at)
+	}
+	if n.kind != nil && n.coordinates() == at {
+		g.remove(n)
+	} else {
+		g.changeDependents(n)
+	}
+}
+
+// remove removes an observed object, and keeps its node while it has dependents.
+func (g *Graph) remove(n *node) {
+	g.unlink(n)
+	g.observed[n.kind]--
+	delete(g.waiting, n)
+	n.kind, n.flags, n.matching, n.blocking = nil, 0, 0, 0
+	if n.owner != nil {
+		n.owner.read, n.owner.passed, n.owner.epoch = read{}, false, n.owner.epoch+1
+	}
+	g.changeDependents(n)
+	g.drop(n)
+}
+
+// drop forgets a node without object and dependents.
+func (g *Graph) drop(n *node) {
+	if n.kind == nil && len(n.dependents) == 0 {
+		delete(g.nodes, n.uid)
+	}
+}
+
+func (g *Graph) add(uid types.UID, name string) *node {
+	n := &node{uid: uid, name: name, namespace: unique.Make("")}
+	g.nodes[uid] = n
+	return n
+}
+
+// link adds the references of the node.
+func (g *Graph) link(n *node, references []metav1.OwnerReference) {
+	if len(references) == 0 {
+		return
+	}
+	n.references = make([]reference, len(references))
+	for i, r := range references {
+		owner := g.nodes[r.UID]
+		if owner == nil {
+			owner = g.add(r.UID, r.Name)
+		}
+		gv, _ := schema.ParseGroupVersion(r.APIVersion)
+		name := r.Name
+		if name == owner.name {
+			name = owner.name // one copy of the text
+		}
+		n.references[i] = reference{owner: owner, kind: unique.Make(gv.WithKind(r.Kind)), name: name, blocks: r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion}
+	}
+	for owner := range n.owners() {
+		if owner.dependents == nil {
+			owner.dependents = make(map[*node]struct{}, 1)
+		}
+		owner.dependents[n] = struct{}{}
+		owner.count(n, 1)
+	}
+}
+
+// unlink removes the references of the node.
+func (g *Graph) unlink(n *node) {
+	for owner := range n.owners() {
+		owner.count(n, -1)
+		delete(owner.dependents, n)
+		if owner.waits() {
+			g.change(owner)
+		}
+		if owner != n {
+			g.drop(owner)
+		}
+	}
+	n.references = nil
+}
+
+// count adds the dependent to the counters of the owner, by 1 or -1.
+func (n *node) count(dependent *node, by int32) {
+	matches, blocks := n.counts(dependent)
+	if matches {
+		n.matching += by
+	}
+	if blocks {
+		n.blocking += by
+	}
+}
+
+// owners iterates over the owners of the node, each once.
+func (n *node) owners() func(yield func(*node) bool) {
+	return func(yield func(*node) bool) {
+		for i, r := range n.references {
+			if slices.ContainsFunc(n.references[:i], func(other reference) bool { return other.owner == r.owner }) {
+				continue
+			}
+			if !yield(r.owner) {
+				return
+			}
+		}
+	}
+}
+
+func sameReferences(known []reference, references []metav1.OwnerReference) bool {
+	return slices.EqualFunc(known, references, func(k reference, r metav1.OwnerReference) bool {
+		gvk := k.kind.Value()
+		return k.owner.uid == r.UID && k.name == r.Name && gvk.Kind == r.Kind && gvk.GroupVersion().String() == r.APIVersion &&
+			k.blocks == (r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion)
+	})
+}
+
+// change has the object judged. Owners that live need no judgement.
+func (g *Graph) change(n *node) {
+	if g.isUnsettled(n) {
+		g.changed = append(g.changed, n.uid)
+	}
+}
+
+func (g *Graph) changeDependents(n *node) {
+	for dependent := range n.dependents {
+		g.change(dependent)
+	}
+}
+
+// isUnsettled reports whether the object may need an action: it waits as an owner, a list
+// lacked it, or the graph does not show a live owner for each of its references.
+func (g *Graph) isUnsettled(n *node) bool {
+	if n.kind == nil {
+		return false
+	}
+	if n.waits() || n.has(missing) {
+		return true
+	}
+	for i := range n.references {
+		if owner := n.references[i].owner; owner.kind == nil || owner.waits() || owner.has(missing) {
+			return true
+		}
+		if matches, _ := n.references[i].owner.counts(n); !matches {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,182 @@
+package graph
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/garbage"
+)
+
+// ReadLifetime is how long the live read of an owner that waits or orphans is good for: a
+// user may change the policy of a deletion at any time.
+const ReadLifetime = time.Second
+
+// Question is a live read that a judgement needs.
+type Question struct {
+	Owner types.UID
+	Kind  *Kind
+	At    Coordinates
+}
+
+// Object is an object as the graph has it.
+type Object struct {
+	UID                      types.UID
+	Kind                     *Kind
+	Namespace, Name, Version string
+}
+
+// Coordinates returns where the object is stored.
+func (o Object) Coordinates() Coordinates {
+	return Coordinates{GroupKind: o.Kind.GroupKind(), Namespace: o.Namespace, Name: o.Name}
+}
+
+// Judgement is the state of an object, and what the execution of a decision on it needs.
+type Judgement struct {
+	Object
+	State garbage.State
+	// Questions are the reads of unverified owners.
+	Questions []Question
+	// Remove are the places of references to absent, waiting and orphaning owners, in order.
+	Remove []int
+	// Expires is when the first read of a waiting or orphaning owner expires; zero if the
+	// judgement rests on none.
+	Expires time.Time
+	// Unseen are the deletions without a barrier: the object's own, or those of its owners.
+	Unseen []types.UID
+	// Virtual: a live owner is not in the graph, so that no event tells when it is gone.
+	Virtual bool
+	// Displaced are owners in another namespace than the reference implies.
+	Displaced []Displaced
+	// ForegroundIndex and OrphanIndex are the places of the finalizers.
+	ForegroundIndex, OrphanIndex int
+}
+
+// Displaced is a reference to an owner of another namespace.
+type Displaced struct {
+	Owner                  types.UID
+	APIVersion, Kind, Name string
+}
+
+// Judge returns the judgement of the object at the time, false if the graph does not have it.
+func (g *Graph) Judge(uid types.UID, now time.Time) (Judgement, bool) {
+	n := g.nodes[uid]
+	if n == nil || n.kind == nil {
+		return Judgement{}, false
+	}
+	j := Judgement{Object: n.object(), ForegroundIndex: int(n.foregroundIndex), OrphanIndex: int(n.orphanIndex)}
+	j.State = garbage.State{
+		Missing: n.has(missing), Sent: n.has(sent), Deleting: n.has(deleting), Foreground: n.has(foreground), Orphan: n.has(orphan),
+		Dependents: n.matching > 0, Blocking: n.blocking > 0, Seen: true,
+	}
+	for i := range n.references {
+		g.judgeReference(&j, n, i, now)
+	}
+	if n.has(deleting) {
+		j.State.Seen, j.Unseen = n.passed(), nil
+		if !n.passed() {
+			j.Unseen = []types.UID{n.uid}
+		}
+	}
+	return j, true
+}
+
+// judgeReference adds the verdict on a reference to the judgement.
+func (g *Graph) judgeReference(j *Judgement, n *node, i int, now time.Time) {
+	r := &n.references[i]
+	if n.has(deleting) && !(r.owner.has(deleting | orphan)) {
+		return // it is being deleted, whatever its owners do
+	}
+	verdict, question := g.verdict(n, r, now)
+	verdict.add(&j.State)
+	switch verdict {
+	case Unverified:
+		j.Questions = append(j.Questions, question)
+	case Absent:
+		j.Remove = append(j.Remove, i)
+	case Waiting, Orphaning:
+		j.Remove = append(j.Remove, i)
+		if expires := r.owner.owner.read.began.Add(ReadLifetime); j.Expires.IsZero() || expires.Before(j.Expires) {
+			j.Expires = expires
+		}
+	case Live:
+		j.Virtual = j.Virtual || r.owner.kind == nil
+	case Unresolvable:
+	}
+	if verdict == Waiting && !r.owner.passed() {
+		j.State.Seen = false
+		j.Unseen = append(j.Unseen, r.owner.uid)
+	}
+	if r.owner.kind != nil && r.owner.kind.Namespaced && r.owner.namespace != n.namespace {
+		gvk := r.kind.Value()
+		j.Displaced = append(j.Displaced, Displaced{r.owner.uid, gvk.GroupVersion().String(), gvk.Kind, r.name})
+	}
+}
+
+// verdict returns the verdict on a reference of the object, and what to read if it is
+// unverified.
+func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question) {
+	kind := g.kinds[r.kind.Value().GroupKind()]
+	if kind == nil || kind.Namespaced && !n.kind.Namespaced {
+		return Unresolvable, Question{}
+	}
+	at := Coordinates{GroupKind: kind.GroupKind(), Name: r.name}
+	if kind.Namespaced {
+		at.Namespace = n.namespace.Value()
+	}
+	owner := r.owner
+	if owner.isAbsentAt(at) {
+		return Absent, Question{}
+	}
+	if owner.kind != nil && owner.coordinates() == at && !owner.waits() && !owner.has(missing) {
+		return Live, Question{}
+	}
+	if owner.owner != nil && owner.owner.read.at == at && now.Sub(owner.owner.read.began) < ReadLifetime {
+		return owner.owner.read.verdict, Question{}
+	}
+	return Unverified, Question{Owner: owner.uid, Kind: kind, At: at}
+}
+
+// Read records the live read of an owner that exists at the coordinates.
+func (g *Graph) Read(owner types.UID, at Coordinates, verdict Verdict, began time.Time) {
+	if n := g.nodes[owner]; n != nil {
+		n.own().read = read{at: at, verdict: verdict, began: began}
+	}
+}
+
+// Sent records that the deletion of this version of the object was accepted.
+func (g *Graph) Sent(uid types.UID, version string) {
+	if n := g.nodes[uid]; n != nil && n.kind != nil && n.version == version {
+		n.flags |= sent
+	}
+}
+
+// Epoch returns the epoch of an owner for [Graph.Passed], its namespace, and false if the
+// graph does not know of it. An owner that was not observed counts as cluster-scoped.
+func (g *Graph) Epoch(uid types.UID) (epoch uint64, namespace string, found bool) {
+	n := g.nodes[uid]
+	if n == nil {
+		return 0, "", false
+	}
+	if n.owner != nil {
+		epoch = n.owner.epoch
+	}
+	if n.kind != nil {
+		namespace = n.namespace.Value()
+	}
+	return epoch, namespace, true
+}
+
+// Passed records that the graph has every kind as of a read that began in the epoch of the
+// owner. Owner and dependents are judged again.
+func (g *Graph) Passed(uid types.UID, epoch uint64) {
+	if n := g.nodes[uid]; n != nil && (n.owner == nil && epoch == 0 || n.owner != nil && n.owner.epoch == epoch) {
+		n.own().passed = true
+		g.change(n)
+		g.changeDependents(n)
+	}
+}
+
+func (n *node) object() Object {
+	return Object{UID: n.uid, Kind: n.kind, Namespace: n.namespace.Value(), Name: n.name, Version: n.version}
+}

@@ -1,0 +1,109 @@
+package graph
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Kind returns the served kind, nil if there is none.
+func (g *Graph) Kind(kind schema.GroupKind) *Kind { return g.kinds[kind] }
+
+// Serve adds a served kind, and has the objects judged whose references it resolves.
+func (g *Graph) Serve(kind *Kind) {
+	g.kinds[kind.GroupKind()] = kind
+	g.changeReferringTo(kind.GroupKind())
+}
+
+// Withdraw removes a kind that is not served for the time being: references to it are
+// unresolvable. Its objects stay, and block.
+func (g *Graph) Withdraw(kind schema.GroupKind) { delete(g.kinds, kind) }
+
+// Drop removes the objects of a kind that no longer exists. Owners that they blocked are
+// judged again. Their dependents stay: references to them are unresolvable.
+func (g *Graph) Drop(kind *Kind) {
+	g.Withdraw(kind.GroupKind())
+	if g.observed[kind] > 0 {
+		for _, n := range g.ofKind(kind) {
+			g.remove(n)
+		}
+	}
+	delete(g.observed, kind)
+}
+
+// Vanished records that a list in the version did not have the objects of the kind other than
+// those present. Objects that anything depends on are to be read live, others are forgotten.
+func (g *Graph) Vanished(kind *Kind, version string, present map[types.UID]struct{}) {
+	if g.observed[kind] == 0 {
+		return
+	}
+	for _, n := range g.ofKind(kind) {
+		if _, found := present[n.uid]; found {
+			continue
+		}
+		order, ok := Compare(n.version, version)
+		switch {
+		case ok && order > 0: // committed after the list
+		case ok && len(n.dependents) == 0 && !n.isAwaited():
+			g.remove(n)
+		default:
+			n.flags |= missing
+			g.change(n)
+		}
+	}
+}
+
+// isAwaited reports whether an owner waits for the object.
+func (n *node) isAwaited() bool {
+	for owner := range n.owners() {
+		if owner.waits() {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *Graph) ofKind(kind *Kind) []*node {
+	nodes := make([]*node, 0, g.observed[kind])
+	for _, n := range g.nodes {
+		if n.kind == kind {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+func (g *Graph) changeReferringTo(kind schema.GroupKind) {
+	for _, n := range g.nodes {
+		for i := range n.references {
+			if n.references[i].kind.Value().GroupKind() == kind {
+				g.change(n)
+				break
+			}
+		}
+	}
+}
+
+// Unsettled calls add with every object that may need an action.
+func (g *Graph) Unsettled(add func(types.UID)) {
+	for _, n := range g.nodes {
+		if g.isUnsettled(n) {
+			add(n.uid)
+		}
+	}
+}
+
+// Has reports whether the graph has the object.
+func (g *Graph) Has(uid types.UID) bool {
+	n := g.nodes[uid]
+	return n != nil && n.kind != nil
+}
+
+// Objects returns the objects of the kind.
+func (g *Graph) Objects(kind *Kind) []Object {
+	nodes := g.ofKind(kind)
+	objects := make([]Object, len(nodes))
+	for i, n := range nodes {
+		objects[i] = n.object()
+	}
+	return objects
+}

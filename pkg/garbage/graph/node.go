@@ -1,0 +1,186 @@
+package graph
+
+import (
+	"slices"
+	"time"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/garbage"
+)
+
+// node is an object, or an owner that was never observed or is gone. Each field counts: a
+// cluster has a million of them.
+type node struct {
+	uid types.UID
+	// name of an owner that was not observed is that of a reference to it.
+	name, version string
+	namespace     unique.Handle[string]
+	// kind is nil unless the object is observed.
+	kind       *Kind
+	references []reference
+	dependents map[*node]struct{}
+	// owner is nil unless something is known of the object as an owner.
+	owner *ownership
+	// matching is the number of dependents with a reference to these coordinates, blocking
+	// that of those that block the deletion.
+	matching, blocking int32
+	flags              flags
+	// foregroundIndex and orphanIndex are the places of the finalizers in their list.
+	foregroundIndex, orphanIndex uint8
+}
+
+// flags of a node.
+type flags uint8
+
+const (
+	deleting flags = 1 << iota
+	foreground
+	orphan
+	missing
+	sent
+)
+
+// policy are the flags that decide what becomes of the dependents.
+const policy = deleting | foreground | orphan
+
+// reference is an owner reference.
+type reference struct {
+	owner *node
+	kind  unique.Handle[schema.GroupVersionKind]
+	name  string
+	// blocks: blockOwnerDeletion is true.
+	blocks bool
+}
+
+// ownership is what is known of an object as an owner.
+type ownership struct {
+	// absent are coordinates that proved not to have the UID.
+	absent []Coordinates
+	read   read
+	// passed: the graph has seen every kind since epoch began.
+	passed bool
+	// epoch counts the changes of the policy.
+	epoch uint64
+	// deleted is the deletion timestamp.
+	deleted time.Time
+}
+
+// read is the result of a live read.
+type read struct {
+	at      Coordinates
+	verdict Verdict
+	began   time.Time
+}
+
+// own returns the ownership of the node, to be written.
+func (n *node) own() *ownership {
+	if n.owner == nil {
+		n.owner = &ownership{}
+	}
+	return n.owner
+}
+
+func (n *node) has(all flags) bool { return n.flags&all == all }
+
+// waits reports whether the object is deleted in the foreground or orphaning.
+func (n *node) waits() bool { return n.has(deleting) && n.flags&(foreground|orphan) != 0 }
+
+// inForeground reports whether the object is deleted in the foreground only.
+func (n *node) inForeground() bool { return n.flags&policy == deleting|foreground }
+
+func (n *node) coordinates() Coordinates {
+	return Coordinates{GroupKind: n.kind.GroupKind(), Namespace: n.namespace.Value(), Name: n.name}
+}
+
+func (n *node) passed() bool { return n.owner != nil && n.owner.passed }
+
+func (n *node) isAbsentAt(at Coordinates) bool {
+	return n.owner != nil && slices.Contains(n.owner.absent, at)
+}
+
+// counts returns whether a reference of the dependent names the coordinates of the owner, and
+// whether such a reference blocks the owner's deletion.
+func (n *node) counts(dependent *node) (matches, blocks bool) {
+	if n.kind == nil {
+		return false, false
+	}
+	for i := range dependent.references {
+		r := &dependent.references[i]
+		if r.owner == n && r.name == n.name && r.kind.Value().GroupKind() == n.kind.GroupKind() &&
+			(!n.kind.Namespaced || n.namespace == dependent.namespace) {
+			matches, blocks = true, blocks || r.blocks
+		}
+	}
+	return matches, blocks
+}
+
+// flagsOf returns the flags of the object, and the places of its finalizers.
+func flagsOf(object metav1.Object) (f flags, foregroundIndex, orphanIndex uint8) {
+	if object.GetDeletionTimestamp() != nil {
+		f |= deleting
+	}
+	finalizers := object.GetFinalizers()
+	if i := slices.Index(finalizers, metav1.FinalizerDeleteDependents); i >= 0 {
+		f, foregroundIndex = f|foreground, indexByte(i)
+	}
+	if i := slices.Index(finalizers, metav1.FinalizerOrphanDependents); i >= 0 {
+		f, orphanIndex = f|orphan, indexByte(i)
+	}
+	return f, foregroundIndex, orphanIndex
+}
+
+// indexByte returns the index, which a patch tests, as a byte. No object has 255 finalizers.
+func indexByte(i int) uint8 { return uint8(min(i, 255)) }
+
+// Verdict is the verdict on an owner reference.
+type Verdict int
+
+// The verdicts: see package garbage.
+const (
+	Unverified Verdict = iota
+	Unresolvable
+	Live
+	Absent
+	Waiting
+	Orphaning
+)
+
+// VerdictOf returns the verdict on an owner that was read live.
+func VerdictOf(object metav1.Object) Verdict {
+	f, _, _ := flagsOf(object)
+	return verdictOf(f)
+}
+
+func verdictOf(f flags) Verdict {
+	switch {
+	case f&deleting == 0:
+		return Live
+	case f&orphan != 0:
+		return Orphaning
+	case f&foreground != 0:
+		return Waiting
+	}
+	return Live
+}
+
+// add adds the verdict to the state.
+func (v Verdict) add(s *garbage.State) {
+	switch v {
+	case Unresolvable:
+		s.Unresolvable = true
+	case Live:
+		s.Live = true
+	case Absent:
+		s.Absent = true
+	case Waiting:
+		s.Waiting = true
+	case Orphaning:
+		s.Orphaning = true
+	case Unverified:
+		s.Unverified = true
+	}
+}
