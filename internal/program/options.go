@@ -31,6 +31,8 @@ type Options struct {
 	Upstream Limits
 	// ContentType is how requests are encoded.
 	ContentType string
+	// NoGates: the program has no feature gates.
+	NoGates bool
 	// Logging configures format and verbosity of the log.
 	Logging *logsapi.LoggingConfiguration
 
@@ -63,7 +65,9 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Master, "master", o.Master, "address of the API server; overrides the one in the kubeconfig")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "maximum requests per second to the API server, for each part of the program; 0 or less leaves the limit to the fairness of the server")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, fmt.Sprintf("maximum burst of requests to the API server; if only one of --kube-api-qps and --kube-api-burst is set, the other is %v or %d", o.Upstream.QPS, o.Upstream.Burst))
-	flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "comma-separated list of gate=true|false; gates:\n"+strings.Join(features.Known(o.gate), "\n"))
+	if !o.NoGates {
+		flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "comma-separated list of gate=true|false; gates:\n"+strings.Join(features.Known(o.gate), "\n"))
+	}
 	logsapi.AddFlags(o.Logging, flags)
 }
 

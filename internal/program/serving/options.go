@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/http"
 
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -21,6 +22,16 @@ type Options struct {
 	profiling      profiling
 	// own are the flags of these options, all those of the program.
 	own, all *pflag.FlagSet
+	// handlers are further handlers of the program, by path.
+	handlers map[string]http.Handler
+}
+
+// Handle serves the path with authentication and authorization. It is called before Serve.
+func (o *Options) Handle(path string, handler http.Handler) {
+	if o.handlers == nil {
+		o.handlers = map[string]http.Handler{}
+	}
+	o.handlers[path] = handler
 }
 
 // NewOptions returns the defaults for the program of that name.

@@ -149,6 +149,9 @@ func (o *Options) handler(checks Checks) http.Handler {
 	healthz.InstallLivezHandler(paths, live...)
 	healthz.InstallReadyzHandler(paths, append([]healthz.HealthChecker{healthz.PingHealthz}, checks.Ready...)...)
 	paths.Handle("/metrics", legacyregistry.Handler())
+	for path, handler := range o.handlers {
+		paths.Handle(path, handler)
+	}
 	slis.SLIMetrics{}.Install(paths)
 	configz.InstallHandler(paths)
 	o.profiling.install(paths)

@@ -1,6 +1,9 @@
 package graph
 
 import (
+	"maps"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -106,4 +109,25 @@ func (g *Graph) Objects(kind *Kind) []Object {
 		objects[i] = n.object()
 	}
 	return objects
+}
+
+// Kinds returns the served kinds.
+func (g *Graph) Kinds() []*Kind { return slices.Collect(maps.Values(g.kinds)) }
+
+// Replace serves the kind under another version.
+func (g *Graph) Replace(old, kind *Kind) {
+	for _, n := range g.ofKind(old) {
+		n.kind = kind
+	}
+	g.observed[kind] += g.observed[old]
+	delete(g.observed, old)
+	g.kinds[kind.GroupKind()] = kind
+}
+
+// Doubt has an object read live.
+func (g *Graph) Doubt(uid types.UID) {
+	if n := g.nodes[uid]; n != nil && n.kind != nil {
+		n.flags |= missing
+		g.change(n)
+	}
 }

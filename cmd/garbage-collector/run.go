@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/utils/clock"
+
+	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/internal/program/serving"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/garbagecollector"
+)
+
+const (
+	// agent is the user agent of the program.
+	agent = "garbage-collector"
+	// eventSource is the component in the events of upstream's controller.
+	eventSource = "garbage-collector-controller"
+	// expiryTolerance is how long a leader may go on after its lease has expired until its
+	// health check fails.
+	expiryTolerance = 20 * time.Second
+)
+
+// Run runs until the context ends. The graph is filled before the lease is acquired, so that
+// a replica on standby can lead at once.
+func (o *options) Run(ctx context.Context) error {
+	program.CollectEarly()
+	clients, err := o.Clients(agent)
+	if err != nil || !clients.WaitForAPIServer(ctx) {
+		return err
+	}
+	recorder, stopEvents := program.Recorder(ctx, clients.Events, eventSource)
+	defer stopEvents()
+	collector, err := o.newCollector(clients.Config, recorder)
+	if err != nil {
+		return err
+	}
+	if err := collector.Register(legacyregistry.Registerer()); err != nil {
+		return err
+	}
+	watchdog := leaderelection.NewLeaderHealthzAdaptor(expiryTolerance)
+	o.serving.Handle(garbagecollector.DebugPath, collector)
+	stopServing, err := o.serving.Serve(serving.Checks{
+		Live:  []healthz.HealthChecker{watchdog},
+		Ready: []healthz.HealthChecker{healthz.NamedCheck("graph", func(*http.Request) error { return collector.Ready() })},
+	})
+	if err != nil {
+		return err
+	}
+	defer stopServing()
+	watching, stopWatching := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		collector.Watch(watching)
+	}()
+	defer func() {
+		stopWatching()
+		<-watched
+	}()
+	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder}
+	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error {
+		collector.Collect(ctx)
+		return nil
+	})
+}
+
+// newCollector connects the collector. Reads, barriers and writes have rate limits of their
+// own. Writes take theirs before the last look at a judgement, which must not grow old.
+func (o *options) newCollector(config *rest.Config, recorder record.EventRecorder) (*garbagecollector.Collector, error) {
+	unlimited := rest.CopyConfig(config)
+	unlimited.QPS, unlimited.Burst = -1, 0
+	reads, readsErr := metadata.NewForConfig(config)
+	barriers, barriersErr := metadata.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), agent+"-barrier"))
+	kinds, kindsErr := discovery.NewDiscoveryClientForConfig(unlimited)
+	writes, writesErr := garbagecollector.NewWriteClient(unlimited)
+	if err := errors.Join(readsErr, barriersErr, kindsErr, writesErr); err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	var limiter flowcontrol.RateLimiter
+	if o.QPS > 0 {
+		limiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
+	}
+	return garbagecollector.New(garbagecollector.Config{
+		Reads: reads, Barriers: barriers, REST: writes, Discovery: kinds, Recorder: recorder, Clock: clock.RealClock{}, Limiter: limiter,
+		Workers: o.workers, DryRun: o.dryRun, Ignored: o.resources, UnreadableAfter: o.unreadableAfter,
+	}), nil
+}

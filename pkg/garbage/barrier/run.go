@@ -1,0 +1,184 @@
+package barrier
+
+import (
+	"time"
+
+	"github.com/exeunt-io/exeunt/internal/enum"
+	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
+)
+
+const (
+	// FollowTime is how long a run waits for the watch of a kind. Quiet kinds get a bookmark
+	// a minute.
+	FollowTime = 200 * time.Millisecond
+	// RetryTime is the time between two attempts to read a kind.
+	RetryTime = time.Second
+)
+
+// Request is a read that a run needs.
+type Request int
+
+const (
+	// Probe reads the present version of the kind.
+	Probe Request = iota
+	// List lists the kind into the graph.
+	List
+)
+
+// String returns the name of the value.
+func (r Request) String() string { return enum.Name(r, "Probe", "List") }
+
+// Result is what a run has come to.
+type Result int
+
+const (
+	// Running: the run goes on.
+	Running Result = iota
+	// Passed: the graph has seen every kind.
+	Passed
+	// PassedWithout: the graph has seen every kind but those that cannot be read.
+	PassedWithout
+)
+
+// String returns the name of the value.
+func (r Result) String() string { return enum.Name(r, "Running", "Passed", "PassedWithout") }
+
+// stage of a kind.
+type stage int
+
+const (
+	waitingToProbe stage = iota
+	probing
+	following
+	listing
+	seen
+)
+
+// Run is one barrier. It is not safe for concurrent use.
+type Run[K comparable] struct {
+	kinds map[K]*progress
+	// sealed: no more kinds are added.
+	sealed bool
+	begun  time.Time
+	limit  time.Duration
+}
+
+// progress of one kind.
+type progress struct {
+	stage stage
+	// version is what the graph has to reach.
+	version string
+	// next is when the next request is due.
+	next time.Time
+	// failed: the last request failed.
+	failed bool
+}
+
+// Begin begins a run. After the limit, kinds that cannot be read no longer count.
+func Begin[K comparable](now time.Time, limit time.Duration) *Run[K] {
+	return &Run[K]{kinds: map[K]*progress{}, begun: now, limit: limit}
+}
+
+// Begun returns when the run began.
+func (r *Run[K]) Begun() time.Time { return r.begun }
+
+// Add adds a kind, if the run does not have it.
+func (r *Run[K]) Add(kind K) {
+	if r.kinds[kind] == nil {
+		r.kinds[kind] = &progress{}
+	}
+}
+
+// Remove removes a kind that no longer exists.
+func (r *Run[K]) Remove(kind K) { delete(r.kinds, kind) }
+
+// Seal says that all kinds were added. No run passes before.
+func (r *Run[K]) Seal() { r.sealed = true }
+
+// Next returns the reads that are due, each once, and when to call Next again; zero if only
+// the end of a read or a new version of the graph changes anything.
+func (r *Run[K]) Next(now time.Time) (requests map[K]Request, wake time.Time) {
+	requests = map[K]Request{}
+	for kind, p := range r.kinds {
+		if p.stage != waitingToProbe && p.stage != following {
+			continue
+		}
+		if now.Before(p.next) {
+			if wake.IsZero() || p.next.Before(wake) {
+				wake = p.next
+			}
+			continue
+		}
+		if p.stage == waitingToProbe {
+			requests[kind], p.stage = Probe, probing
+		} else {
+			requests[kind], p.stage = List, listing
+		}
+	}
+	if end := r.begun.Add(r.limit); now.Before(end) && (wake.IsZero() || end.Before(wake)) {
+		wake = end
+	}
+	return requests, wake
+}
+
+// Probed records the present version of the kind, and the version of the graph.
+func (r *Run[K]) Probed(kind K, version, known string, now time.Time) {
+	p := r.kinds[kind]
+	if p == nil || p.stage != probing {
+		return
+	}
+	p.stage, p.version, p.failed, p.next = following, version, false, now.Add(FollowTime)
+	if _, comparable := graph.Compare(version, version); !comparable {
+		p.next = now
+	}
+	r.Reached(kind, known)
+}
+
+// Reached records that the watch brought the graph to the version of the kind.
+func (r *Run[K]) Reached(kind K, version string) {
+	p := r.kinds[kind]
+	if p == nil || p.stage != following && p.stage != listing {
+		return
+	}
+	if order, comparable := graph.Compare(version, p.version); comparable && order >= 0 {
+		p.stage = seen
+	}
+}
+
+// Seen records that the graph has the kind as of a read that began within the run.
+func (r *Run[K]) Seen(kind K) {
+	if p := r.kinds[kind]; p != nil {
+		p.stage, p.failed = seen, false
+	}
+}
+
+// Failed records that a read of the kind failed. The kind is probed again later.
+func (r *Run[K]) Failed(kind K, now time.Time) {
+	if p := r.kinds[kind]; p != nil && p.stage != seen {
+		p.stage, p.failed, p.next = waitingToProbe, true, now.Add(RetryTime)
+	}
+}
+
+// Saw reports whether the graph has seen the kind.
+func (r *Run[K]) Saw(kind K) bool { p := r.kinds[kind]; return p != nil && p.stage == seen }
+
+// Result returns what the run has come to, and the kinds that it passed without.
+func (r *Run[K]) Result(now time.Time) (Result, []K) {
+	var unseen []K
+	for kind, p := range r.kinds {
+		switch {
+		case p.stage == seen:
+		case p.failed && now.Sub(r.begun) >= r.limit:
+			unseen = append(unseen, kind)
+		default:
+			return Running, nil
+		}
+	}
+	switch {
+	case !r.sealed:
+		return Running, nil
+	case len(unseen) > 0:
+		return PassedWithout, unseen
+	}
+	return Passed, nil
+}

@@ -1,0 +1,130 @@
+package barrier_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
+	. "github.com/exeunt-io/exeunt/pkg/garbage/barrier"
+)
+
+const limit = 10 * time.Second
+
+var begun = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestNames(t *testing.T) {
+	enumtest.ExpectNames(t, Probe, List)
+	enumtest.ExpectNames(t, Running, PassedWithout)
+}
+
+// newRun returns a sealed run of the kinds.
+func newRun(kinds ...string) *Run[string] {
+	r := Begin[string](begun, limit)
+	for _, kind := range kinds {
+		r.Add(kind)
+	}
+	r.Seal()
+	return r
+}
+
+func expectRequests(t *testing.T, r *Run[string], at time.Duration, want map[string]Request) {
+	t.Helper()
+	if got, _ := r.Next(begun.Add(at)); !maps.Equal(got, want) {
+		t.Errorf("requests after %v: %v, want %v", at, got, want)
+	}
+}
+
+func expectResult(t *testing.T, r *Run[string], at time.Duration, want Result, without ...string) {
+	t.Helper()
+	got, unseen := r.Result(begun.Add(at))
+	slices.Sort(unseen)
+	if got != want || !slices.Equal(unseen, without) {
+		t.Errorf("result after %v: %v without %v, want %v without %v", at, got, unseen, want, without)
+	}
+}
+
+func TestEveryKindIsAwaited(t *testing.T) {
+	r := newRun("a", "b")
+	expectRequests(t, r, 0, map[string]Request{"a": Probe, "b": Probe})
+	expectRequests(t, r, 0, map[string]Request{})
+	r.Probed("a", "7", "7", begun)
+	expectResult(t, r, 0, Running)
+	r.Probed("b", "8", "7", begun)
+	expectResult(t, r, 0, Running)
+	r.Reached("b", "8")
+	expectResult(t, r, 0, Passed)
+}
+
+func TestWatchBeforeTheProbeCountsNot(t *testing.T) {
+	r := newRun("a")
+	r.Reached("a", "99")
+	expectResult(t, r, 0, Running)
+	r.Next(begun)
+	r.Reached("a", "99")
+	expectResult(t, r, 0, Running)
+}
+
+func TestQuietKindIsListed(t *testing.T) {
+	r := newRun("a")
+	r.Next(begun)
+	r.Probed("a", "8", "7", begun)
+	expectRequests(t, r, FollowTime-1, map[string]Request{})
+	expectRequests(t, r, FollowTime, map[string]Request{"a": List})
+	r.Seen("a")
+	expectResult(t, r, FollowTime, Passed)
+}
+
+func TestVersionsThatAreNoIntegersAreListed(t *testing.T) {
+	r := newRun("a")
+	r.Next(begun)
+	r.Probed("a", "x", "x", begun)
+	expectResult(t, r, 0, Running)
+	expectRequests(t, r, 0, map[string]Request{"a": List})
+}
+
+func TestVersionsOfOtherKindsDoNotCount(t *testing.T) {
+	r := newRun("a", "b")
+	r.Next(begun)
+	r.Probed("a", "8", "7", begun)
+	r.Probed("b", "1", "1", begun)
+	r.Reached("b", "99")
+	expectResult(t, r, 0, Running)
+}
+
+func TestFailingKindDelaysUntilTheLimit(t *testing.T) {
+	r := newRun("a", "b")
+	r.Next(begun)
+	r.Failed("a", begun)
+	r.Probed("b", "8", "8", begun)
+	expectRequests(t, r, RetryTime-1, map[string]Request{})
+	expectResult(t, r, limit-1, Running)
+	expectResult(t, r, limit, PassedWithout, "a")
+	expectRequests(t, r, RetryTime, map[string]Request{"a": Probe})
+	expectResult(t, r, limit, PassedWithout, "a")
+	r.Probed("a", "8", "8", begun)
+	expectResult(t, r, limit, Passed)
+}
+
+func TestSlowKindIsNotFailing(t *testing.T) {
+	r := newRun("a")
+	r.Next(begun)
+	expectResult(t, r, 2*limit, Running)
+}
+
+func TestKindsAreAddedUntilSealed(t *testing.T) {
+	r := Begin[string](begun, limit)
+	r.Add("definitions")
+	r.Next(begun)
+	r.Probed("definitions", "1", "1", begun)
+	expectResult(t, r, 0, Running)
+	if !r.Saw("definitions") {
+		t.Error("definitions not seen")
+	}
+	r.Add("new")
+	r.Seal()
+	expectResult(t, r, 0, Running)
+	r.Remove("new")
+	expectResult(t, r, 0, Passed)
+}

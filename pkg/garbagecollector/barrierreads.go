@@ -1,0 +1,123 @@
+package garbagecollector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
+)
+
+const (
+	// probeTimeout and pageTimeout bound one read.
+	probeTimeout, pageTimeout = 5 * time.Second, 30 * time.Second
+	// pageSize is the number of objects in one page.
+	pageSize = 500
+)
+
+// errAhead means that the watch came further than the list that is being recorded.
+var errAhead = errors.New("the watch is ahead of the list")
+
+// probe reads the present version of the kind. If there is at most one object, this is a
+// whole list already.
+func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	list, err := r.page(ctx, kind, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	if list.Continue == "" {
+		r.record(kind, list.ResourceVersion, list.Items)
+		r.see(kind)
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	position := ""
+	if m := r.monitors[kind.GroupKind()]; m != nil {
+		position = m.position
+	}
+	r.run.Probed(kind, list.ResourceVersion, position, r.Clock.Now())
+	return nil
+}
+
+// list lists the kind consistently into the graph. Pages that expire begin anew.
+func (r *reads) list(ctx context.Context, kind *graph.Kind) error {
+	options, version := metav1.ListOptions{Limit: pageSize}, ""
+	for {
+		list, err := r.timedPage(ctx, kind, options)
+		switch {
+		case apierrors.IsResourceExpired(err) && options.Continue != "":
+			options.Continue, version = "", ""
+			continue
+		case err != nil:
+			return err
+		}
+		if version == "" {
+			version = list.ResourceVersion
+		}
+		if errors.Is(r.record(kind, version, list.Items), errAhead) {
+			break
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			break
+		}
+	}
+	r.see(kind)
+	return nil
+}
+
+func (r *reads) timedPage(ctx context.Context, kind *graph.Kind, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	return r.page(ctx, kind, options)
+}
+
+// page reads a page; without resourceVersion, the read is consistent.
+func (r *reads) page(ctx context.Context, kind *graph.Kind, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	list, err := r.Barriers.Resource(kind.GroupVersionResource()).Namespace(r.namespaceOf(kind)).List(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", kind.GroupResource(), err)
+	}
+	return list, nil
+}
+
+func (r *reads) see(kind *graph.Kind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.run.Seen(kind)
+}
+
+// record adds listed objects to the graph. A watch that is further has delivered them, and
+// may have delivered their deletion: then they are left out.
+func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialObjectMetadata) error {
+	var err error
+	r.change(func(g *graph.Graph) {
+		m := r.monitors[kind.GroupKind()]
+		if m == nil || m.kind != kind {
+			err = errAhead
+			return
+		}
+		order, comparable := graph.Compare(m.position, version)
+		if comparable && order >= 0 {
+			err = errAhead
+			return
+		}
+		for i := range items {
+			known := g.Has(items[i].UID)
+			g.Observe(kind, &items[i])
+			if _, integers := graph.Compare(version, version); !known && !integers {
+				g.Doubt(items[i].UID)
+			}
+			if kind.GroupKind() == definitionKind {
+				m.noteDefinitionLocked(items[i].Name, true)
+			}
+		}
+	})
+	return err
+}

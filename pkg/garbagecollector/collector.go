@@ -1,0 +1,199 @@
+package garbagecollector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"github.com/exeunt-io/exeunt/pkg/garbage/barrier"
+	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
+)
+
+const (
+	// queueName is upstream's, so that the metrics of the queue have upstream's names.
+	queueName = "garbage_collector_attempt_to_delete"
+	// minRetry and maxRetry bound the backoff of an object.
+	minRetry, maxRetry = 5 * time.Millisecond, 30 * time.Second
+	// SyncTimeout is how long the collection waits for the first list of every kind.
+	SyncTimeout = 30 * time.Second
+	// remembered is the number of remembered events about owners in other namespaces.
+	remembered = 4096
+)
+
+// Config configures a collector.
+type Config struct {
+	// Reads lists, watches and reads metadata, Barriers does so for barriers.
+	Reads, Barriers metadata.Interface
+	// REST sends the writes, and reads the definitions of kinds. It must have no rate limit.
+	REST      rest.Interface
+	Discovery discovery.DiscoveryInterface
+	Recorder  record.EventRecorder
+	Clock     clock.WithTicker
+	// Limiter limits the writes, nil for no limit.
+	Limiter flowcontrol.RateLimiter
+	// Workers is the number of objects that are judged at once.
+	Workers int
+	// DryRun logs the writes instead of sending them.
+	DryRun bool
+	// Ignored are the resources that are not collected, beside events.
+	Ignored []schema.GroupResource
+	// UnreadableAfter is how long a barrier waits for kinds that cannot be read.
+	UnreadableAfter time.Duration
+}
+
+// Collector collects garbage. It is safe for concurrent use.
+type Collector struct {
+	Config
+	queue   workqueue.TypedRateLimitingInterface[types.UID]
+	reads   singleflight.Group
+	invalid *lru.Cache
+	metrics *counters
+	started time.Time
+	// monitoring are the running reflectors.
+	monitoring wait.Group
+	// rediscover, awaited and cyclic wake discovery, the barrier and the search for cycles.
+	rediscover, awaited, cyclic chan struct{}
+
+	// discovering is held during discovery.
+	discovering sync.Mutex
+
+	mu       sync.Mutex
+	graph    *graph.Graph
+	working  bool
+	monitors map[schema.GroupKind]*monitor
+	// definitions are the names of CustomResourceDefinitions in the graph.
+	definitions map[string]struct{}
+	// outdated: a definition changed since discovery began last.
+	outdated bool
+	// discovered: discovery has succeeded.
+	discovered bool
+	// pending are the deletions that need a barrier.
+	pending map[types.UID]struct{}
+	run     *barrier.Run[*graph.Kind]
+	// unread are the kinds that the last barrier passed without.
+	unread []*graph.Kind
+	told   map[types.UID]*progress
+}
+
+// New returns a collector that does nothing yet.
+func New(config Config) *Collector {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](minRetry, maxRetry)
+	return &Collector{
+		Config:     config,
+		queue:      workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: queueName, Clock: config.Clock}),
+		invalid:    lru.New(remembered),
+		metrics:    newCounters(),
+		started:    config.Clock.Now(),
+		rediscover: make(chan struct{}, 1), awaited: make(chan struct{}, 1), cyclic: make(chan struct{}, 1),
+		graph: graph.New(), monitors: map[schema.GroupKind]*monitor{}, definitions: map[string]struct{}{},
+		pending: map[types.UID]struct{}{}, told: map[types.UID]*progress{},
+	}
+}
+
+// Watch discovers the kinds and fills the graph until the context ends. It writes nothing.
+func (c *Collector) Watch(ctx context.Context) {
+	c.discoverRepeatedly(ctx)
+	c.monitoring.Wait()
+}
+
+// Collect deletes garbage until the context ends. Watch must be running.
+func (c *Collector) Collect(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	if !c.waitForSync(ctx) {
+		return
+	}
+	logger.Info("Collecting garbage", "workers", c.Workers, "dryRun", c.DryRun)
+	var running wait.Group
+	for range c.Workers {
+		running.StartWithContext(ctx, c.work)
+	}
+	running.StartWithContext(ctx, c.runBarriers)
+	running.StartWithContext(ctx, c.releaseCycles)
+	running.StartWithContext(ctx, c.reportProgress)
+	c.begin()
+	<-ctx.Done()
+	c.queue.ShutDown()
+	running.Wait()
+}
+
+// begin has every object judged that may need an action.
+func (c *Collector) begin() {
+	c.mu.Lock()
+	c.working = true
+	c.graph.TakeChanged()
+	var unsettled []types.UID
+	c.graph.Unsettled(func(uid types.UID) { unsettled = append(unsettled, uid) })
+	c.mu.Unlock()
+	for _, uid := range unsettled {
+		c.queue.Add(uid)
+	}
+}
+
+// waitForSync waits until all kinds are listed, at most for the timeout. It returns false if
+// the context ended.
+func (c *Collector) waitForSync(ctx context.Context) bool {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, SyncTimeout, true, func(context.Context) (bool, error) { return c.unlisted() == nil, nil })
+	if err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Info("Not all kinds are listed; collecting without them", "reason", c.unlisted())
+	}
+	return ctx.Err() == nil
+}
+
+// Ready returns nil once all kinds are listed, or the timeout has passed since the start.
+func (c *Collector) Ready() error {
+	if c.Clock.Since(c.started) >= SyncTimeout {
+		return nil
+	}
+	return c.unlisted()
+}
+
+// unlisted returns an error if a kind has no first list yet.
+func (c *Collector) unlisted() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.discovered {
+		return fmt.Errorf("the kinds are not discovered yet")
+	}
+	for kind, m := range c.monitors {
+		if !m.listed {
+			return fmt.Errorf("%s is not listed yet", kind)
+		}
+	}
+	return nil
+}
+
+// change changes the graph, and enqueues the objects to be judged again.
+func (c *Collector) change(f func(*graph.Graph)) {
+	c.mu.Lock()
+	f(c.graph)
+	changed, working := c.graph.TakeChanged(), c.working
+	c.mu.Unlock()
+	if working {
+		for _, uid := range changed {
+			c.queue.Add(uid)
+		}
+	}
+}
+
+// wake wakes the reader of the channel.
+func wake(channel chan<- struct{}) {
+	select {
+	case channel <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,134 @@
+package garbagecollector
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
+)
+
+const (
+	// progressInterval is the time until the first event about a waiting owner, and between
+	// two of them.
+	progressInterval = 30 * time.Second
+	progressTick     = 5 * time.Second
+	// maxEvents bounds the events of one tick: an event is a write.
+	maxEvents = 25
+	// maxNames bounds the names in one event.
+	maxNames = 5
+)
+
+// progress is what was told about a waiting owner.
+type progress struct {
+	first, sent time.Time
+}
+
+// reportProgress tells what waiting owners wait for, until the context ends.
+func (c *Collector) reportProgress(ctx context.Context) {
+	ticker := c.Clock.NewTicker(progressTick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			c.sendProgress()
+		}
+	}
+}
+
+// sendProgress sends the events that are due, those about the oldest deletions first. Owners
+// whose owner waits itself get none: the events about that owner name them.
+func (c *Collector) sendProgress() {
+	now := c.Clock.Now()
+	c.mu.Lock()
+	owners, unread := c.graph.Waiting(), namesOf(c.unread)
+	c.mu.Unlock()
+	waiting := make(map[types.UID]struct{}, len(owners))
+	slices.SortStableFunc(owners, func(a, b graph.WaitingOwner) int { return a.Deleted.Compare(b.Deleted) })
+	sent := 0
+	for _, owner := range owners {
+		waiting[owner.UID] = struct{}{}
+		told := c.told[owner.UID]
+		if told == nil {
+			told = &progress{first: now}
+			c.told[owner.UID] = told
+		}
+		if due := maxTime(told.first, told.sent).Add(progressInterval); owner.Top && !now.Before(due) && sent < maxEvents {
+			told.sent = now
+			sent++
+			c.Recorder.Event(referenceTo(owner.Object), v1.EventTypeNormal, blocker.EventName, describe(owner, unread))
+		}
+	}
+	for uid := range c.told {
+		if _, found := waiting[uid]; !found {
+			delete(c.told, uid)
+		}
+	}
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// describe says what an owner waits for.
+func describe(owner graph.WaitingOwner, unread []string) string {
+	purpose := "to be deleted"
+	if owner.Orphaning {
+		purpose = "to lose their owner reference"
+	}
+	switch {
+	case owner.Remaining > 0:
+		names := make([]string, len(owner.Examples))
+		for i, example := range owner.Examples {
+			names[i] = example.Kind.Kind + " " + example.Name
+		}
+		slices.Sort(names)
+		more := ""
+		if owner.Remaining > len(names) {
+			more = ", ..."
+		}
+		return fmt.Sprintf("Waiting for %d dependents %s: %s%s", owner.Remaining, purpose, strings.Join(names, ", "), more)
+	case !owner.Passed && len(unread) > 0:
+		return "Waiting until the API server lists these kinds, which may have dependents: " + strings.Join(unread, ", ")
+	case !owner.Passed:
+		return "Waiting until every kind is read: it may have dependents"
+	}
+	return "Waiting for the removal of the finalizer"
+}
+
+// counts returns the number of waiting owners, and the age of the oldest, by policy.
+func (c *Collector) counts() (count map[string]int, oldest map[string]time.Duration, unread int) {
+	now := c.Clock.Now()
+	c.mu.Lock()
+	owners := c.graph.Waiting()
+	unread = len(c.unread)
+	for _, m := range c.monitors {
+		if !m.listed {
+			unread++
+		}
+	}
+	c.mu.Unlock()
+	count, oldest = map[string]int{"foreground": 0, "orphan": 0}, map[string]time.Duration{"foreground": 0, "orphan": 0}
+	for _, owner := range owners {
+		policy := "foreground"
+		if owner.Orphaning {
+			policy = "orphan"
+		}
+		count[policy]++
+		if !owner.Deleted.IsZero() {
+			oldest[policy] = max(oldest[policy], now.Sub(owner.Deleted))
+		}
+	}
+	return count, oldest, unread
+}

@@ -1,0 +1,166 @@
+package garbagecollector
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/garbage"
+	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+)
+
+// maxConflicts is the number of conflicts after which a deletion names the UID only, right
+// after a live read: other fields may change all the time.
+const maxConflicts = 3
+
+// outcome is what became of a write.
+type outcome int
+
+const (
+	// done: nothing more is to be done before the next event.
+	done outcome = iota
+	// again: the object is to be judged again at once.
+	again
+	// conflict: the object has changed; it was read live and is to be judged again.
+	conflict
+)
+
+var policies = map[garbage.Action]metav1.DeletionPropagation{
+	garbage.DeleteBackground: metav1.DeletePropagationBackground,
+	garbage.DeleteForeground: metav1.DeletePropagationForeground,
+	garbage.DeleteOrphan:     metav1.DeletePropagationOrphan,
+}
+
+// delete deletes the object if it is as judged.
+func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbage.Action, conflicts int) (outcome, error) {
+	if c.mayIgnorePreconditions(j.Kind) {
+		if unchanged, err := c.isUnchanged(ctx, j.Object); err != nil || !unchanged {
+			return conflict, err
+		}
+	}
+	if expired, err := c.admit(ctx, j); expired || err != nil {
+		return again, err
+	}
+	policy := policies[action]
+	options := metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions:     &metav1.Preconditions{UID: &j.UID, ResourceVersion: &j.Version},
+		PropagationPolicy: &policy,
+	}
+	if conflicts >= maxConflicts {
+		options.Preconditions.ResourceVersion = nil
+	}
+	if c.DryRun {
+		c.logDry(ctx, "delete", j.Object, string(policy))
+		c.change(func(g *graph.Graph) { g.Sent(j.UID, j.Version) })
+		return done, nil
+	}
+	body, err := json.Marshal(options)
+	if err != nil {
+		return done, fmt.Errorf("encode options: %w", err)
+	}
+	// Without retries: the judgement would be older than it may be.
+	err = c.REST.Delete().AbsPath(path(j.Object)...).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).MaxRetries(0).Do(ctx).Error()
+	if err == nil {
+		c.metrics.deleted.WithLabelValues(string(policy)).Inc()
+		c.change(func(g *graph.Graph) { g.Sent(j.UID, j.Version) })
+		return done, nil
+	}
+	return c.recover(ctx, "delete", j.Object, err)
+}
+
+// patch applies the patch if the object is as judged, and records the result.
+func (c *Collector) patch(ctx context.Context, j graph.Judgement, verb string, operations *patch.Patch) (outcome, error) {
+	if expired, err := c.admit(ctx, j); expired || err != nil {
+		return again, err
+	}
+	if c.DryRun {
+		c.logDry(ctx, verb, j.Object, "")
+		return done, nil
+	}
+	body, err := operations.Bytes()
+	if err != nil {
+		return done, fmt.Errorf("encode patch: %w", err)
+	}
+	result := c.REST.Patch(types.JSONPatchType).AbsPath(path(j.Object)...).Body(body).MaxRetries(0).
+		SetHeader("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json").Do(ctx)
+	if err := result.Error(); err != nil {
+		return c.recover(ctx, verb, j.Object, err)
+	}
+	c.metrics.patched.WithLabelValues(verb).Inc()
+	if written, err := result.Get(); err == nil {
+		if partial, ok := written.(*metav1.PartialObjectMetadata); ok {
+			c.change(func(g *graph.Graph) { g.Refresh(j.Kind, partial) })
+		}
+	}
+	return done, nil
+}
+
+// admit waits for the rate limit. It returns true if the judgement has expired meanwhile.
+func (c *Collector) admit(ctx context.Context, j graph.Judgement) (expired bool, err error) {
+	if c.Limiter != nil {
+		if err := c.Limiter.Wait(ctx); err != nil {
+			return false, fmt.Errorf("wait for --kube-api-qps: %w", err)
+		}
+	}
+	return !j.Expires.IsZero() && !c.Clock.Now().Before(j.Expires), nil
+}
+
+// recover returns what to do after a failed write.
+func (c *Collector) recover(ctx context.Context, verb string, object graph.Object, err error) (outcome, error) {
+	switch {
+	case namesAbsent(err, object.Kind, object.Name):
+		c.change(func(g *graph.Graph) { g.Deleted(object.UID, object.Coordinates()) })
+		return done, nil
+	case patch.IsStale(err):
+		return conflict, c.verifyObject(ctx, object)
+	}
+	if apierrors.IsNotFound(err) {
+		err = errPathNotFound
+	}
+	return done, fmt.Errorf("%s %s %s/%s: %w", verb, object.Kind.GroupResource(), object.Namespace, object.Name, err)
+}
+
+func (c *Collector) logDry(ctx context.Context, verb string, object graph.Object, policy string) {
+	klog.FromContext(ctx).Info("Dry run: no write", "verb", verb, "resource", object.Kind.GroupResource(), "object", klog.KRef(object.Namespace, object.Name), "uid", object.UID, "policy", policy)
+}
+
+// guarded returns a patch that applies to this version of the object only.
+func guarded(object graph.Object) *patch.Patch {
+	return patch.ForVersion(&metav1.ObjectMeta{UID: object.UID, ResourceVersion: object.Version})
+}
+
+// removeReferences returns a patch that removes the references at the places.
+func removeReferences(object graph.Object, places []int) *patch.Patch {
+	p := guarded(object)
+	for i := range places {
+		p.Remove("/metadata/ownerReferences/" + strconv.Itoa(places[len(places)-1-i]))
+	}
+	return p
+}
+
+// removeFinalizer returns a patch that removes the finalizer at the place.
+func removeFinalizer(object graph.Object, place int, finalizer string) *patch.Patch {
+	at := "/metadata/finalizers/" + strconv.Itoa(place)
+	return guarded(object).Test(at, finalizer).Remove(at)
+}
+
+// path returns the path of the object.
+func path(object graph.Object) []string {
+	segments := []string{"api", object.Kind.Version}
+	if object.Kind.Group != "" {
+		segments = []string{"apis", object.Kind.Group, object.Kind.Version}
+	}
+	if object.Namespace != "" {
+		segments = append(segments, "namespaces", object.Namespace)
+	}
+	return append(segments, object.Kind.Resource, object.Name)
+}
