@@ -24,6 +24,14 @@ var Standby embed.FS
 //go:embed admission/policy.yaml admission/drivers.yaml
 var Admission embed.FS
 
+// GarbageCollector are the manifests of the garbage collector, which is optional.
+//
+//go:embed garbage-collector/rbac.yaml garbage-collector/serving-rbac.yaml garbage-collector/deployment.yaml garbage-collector/priority.yaml
+var GarbageCollector embed.FS
+
+// GarbageCollectorAccount is the service account of the garbage collector.
+const GarbageCollectorAccount = "garbage-collector"
+
 // Viewer are the optional rights to read what "exeunt why" reads.
 //
 //go:embed viewer/rbac.yaml

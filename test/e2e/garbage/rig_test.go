@@ -1,0 +1,145 @@
+package garbage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+// side is a garbage collector under test.
+type side string
+
+const (
+	ours  side = "ours"
+	stock side = "stock"
+)
+
+// rig is a control plane with one garbage collector, which may reach it over a proxy.
+type rig struct {
+	side
+	plane   *sandbox.ControlPlane
+	client  dynamic.Interface
+	typed   kubernetes.Interface
+	process *sandbox.Process
+	dir     string
+	proxy   *proxy
+	// kubeconfig of the collector.
+	kubeconfig string
+	flags      []string
+}
+
+// start starts a control plane and the collector.
+func start(t *testing.T, which side, withProxy bool, flags ...string) *rig {
+	t.Helper()
+	r := &rig{side: which, dir: t.TempDir(), flags: flags}
+	if os.Getenv("EXEUNT_KEEP") != "" {
+		r.dir = filepath.Join(os.Getenv("EXEUNT_KEEP"), filepath.Base(t.Name())+"-"+string(which))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var err error
+	r.plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: harness.Binaries(), Dir: r.dir})
+	must(t, err, "start control plane")
+	t.Cleanup(func() { _ = r.plane.Kill() })
+	r.typed = r.plane.Client()
+	config := r.plane.RESTConfig()
+	config.QPS = -1
+	r.client, err = dynamic.NewForConfig(config)
+	must(t, err, "make client")
+	must(t, sandbox.Apply(ctx, config, deploy.Manifests), "apply manifests")
+	must(t, sandbox.Apply(ctx, config, deploy.GarbageCollector), "apply manifests of the collector")
+	must(t, sandbox.ApplyYAML(ctx, config, []byte(definitions)), "define kinds")
+	account := sandbox.ServiceAccount(deploy.Namespace, deploy.GarbageCollectorAccount)
+	if which == stock {
+		account = sandbox.ServiceAccount("kube-system", "generic-garbage-collector")
+	}
+	r.kubeconfig, err = r.plane.Kubeconfig(ctx, account)
+	must(t, err, "write kubeconfig")
+	if withProxy {
+		r.proxy = newProxy(t, r.kubeconfig)
+		r.kubeconfig = r.proxy.kubeconfig
+	}
+	r.run(t)
+	t.Cleanup(func() { r.stop(t) })
+	return r
+}
+
+// run starts the collector and waits until it collects.
+func (r *rig) run(t *testing.T) {
+	t.Helper()
+	program := sandbox.Program{Args: append([]string{"--kubeconfig=" + r.kubeconfig, "--leader-elect=false", "--v=4"}, r.flags...)}
+	var err error
+	if r.side == ours {
+		program.Name = "garbage-collector"
+		program.Path, err = harness.Binaries().Path(program.Name)
+	} else {
+		program.Name = "kube-controller-manager"
+		program.Path, err = harness.Binaries().UpstreamPath(program.Name)
+		program.Args = append(program.Args, "--controllers=garbage-collector-controller", "--secure-port=0", "--use-service-account-credentials=false", "--kube-api-qps=5000", "--kube-api-burst=5000")
+	}
+	must(t, err, "find program")
+	program.LogFile = filepath.Join(r.dir, program.Name+".log")
+	r.process, err = sandbox.Start(t.Context(), program)
+	must(t, err, "start collector")
+	w := r.world(t)
+	w.create(configMaps, "garbage", w.absentOwner())
+	w.awaitGone(configMaps, "garbage")
+}
+
+func (r *rig) stop(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := r.process.Stop(ctx); err != nil {
+		t.Errorf("stop collector: %v", err)
+	}
+}
+
+func must(t *testing.T, err error, what string) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// proxy forwards requests to the API server, and can hold back the watches of a resource.
+type proxy struct {
+	kubeconfig string
+	gate       *gate
+	server     *http.Server
+}
+
+// newProxy starts a proxy with the credentials of the kubeconfig.
+func newProxy(t *testing.T, kubeconfig string) *proxy {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	must(t, err, "load kubeconfig")
+	transport, err := rest.TransportFor(config)
+	must(t, err, "make transport")
+	target, err := url.Parse(config.Host)
+	must(t, err, "parse address")
+	p := &proxy{gate: newGate(), kubeconfig: kubeconfig + ".proxy"}
+	reverse := httputil.NewSingleHostReverseProxy(target)
+	reverse.Transport, reverse.FlushInterval, reverse.ModifyResponse = transport, -1, p.gate.modify
+	listener := listen(t)
+	p.server = &http.Server{Handler: reverse, ReadHeaderTimeout: time.Minute}
+	go func() { _ = p.server.Serve(listener) }()
+	t.Cleanup(func() { p.gate.open(); _ = p.server.Close() })
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://%s'}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\nusers: [{name: u, user: {token: unused}}]\n", listener.Addr())
+	must(t, os.WriteFile(p.kubeconfig, []byte(text), 0o600), "write kubeconfig of the proxy")
+	return p
+}
