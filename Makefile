@@ -6,7 +6,7 @@
 .SHELLFLAGS := -eu -c
 
 BIN := $(CURDIR)/bin
-PROGRAMS := pv-controller provisioner csimock exeunt
+PROGRAMS := pv-controller provisioner garbage-collector csimock exeunt
 MODULES := . test/controlplane test/manifests test/node test/node/kubernetes test/node/containerd test/upstream/kube-controller-manager test/upstream/csi-provisioner tools tools/promtool tools/release
 # The modules that hold Go files of ours.
 LINTED := . test/controlplane test/manifests test/node test/node/kubernetes test/upstream/kube-controller-manager tools/release
@@ -54,7 +54,7 @@ build: programs controlplane ## Build all programs into bin/ (the first time abo
 # grpcnotrace leaves out gRPC's tracing pages, whose templates keep the linker from
 # dropping unused methods: the programs are a third smaller.
 .PHONY: programs
-programs: ## Build only our programs: pv-controller, provisioner, csimock, exeunt
+programs: ## Build only our programs: pv-controller, provisioner, garbage-collector, csimock, exeunt
 	@echo "building $(PROGRAMS) $(VERSION) (the first time about a minute)"
 	@$(GO_BUILD) -tags grpcnotrace -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
 

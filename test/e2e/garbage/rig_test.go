@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,15 @@ func start(t *testing.T, which side, withProxy bool, flags ...string) *rig {
 // run starts the collector and waits until it collects.
 func (r *rig) run(t *testing.T) {
 	t.Helper()
+	r.launch(t)
+	w := r.world(t)
+	w.create(configMaps, "garbage", w.absentOwner())
+	w.awaitGone(configMaps, "garbage")
+}
+
+// launch starts the collector.
+func (r *rig) launch(t *testing.T) {
+	t.Helper()
 	program := sandbox.Program{Args: append([]string{"--kubeconfig=" + r.kubeconfig, "--leader-elect=false", "--v=4"}, r.flags...)}
 	var err error
 	if r.side == ours {
@@ -96,9 +106,12 @@ func (r *rig) run(t *testing.T) {
 	program.LogFile = filepath.Join(r.dir, program.Name+".log")
 	r.process, err = sandbox.Start(t.Context(), program)
 	must(t, err, "start collector")
-	w := r.world(t)
-	w.create(configMaps, "garbage", w.absentOwner())
-	w.awaitGone(configMaps, "garbage")
+}
+
+// logs reports whether the log of the collector has the text.
+func (r *rig) logs(text string) bool {
+	log, err := os.ReadFile(r.process.LogFile())
+	return err == nil && strings.Contains(string(log), text)
 }
 
 func (r *rig) stop(t *testing.T) {

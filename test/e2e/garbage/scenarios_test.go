@@ -187,10 +187,10 @@ var scenarios = map[string]struct {
 		w.awaitGone(configMaps, "owner")
 		w.awaitOwners(secrets, "dependent")
 	}},
-	"self-reference": {run: cycle(1, false)},
-	"cycle of 2":     {run: cycle(2, false)},
-	"cycle of 3":     {run: cycle(3, false), difference: "stock finds no cycle of more than two owners"},
-	"cycle of 5":     {run: cycle(5, false), difference: "stock finds no cycle of more than two owners"},
+	"self-reference":                       {run: cycle(1, false)},
+	"cycle of 2":                           {run: cycle(2, false)},
+	"cycle of 3":                           {run: cycle(3, false), difference: "stock finds no cycle of more than two owners"},
+	"cycle of 5":                           {run: cycle(5, false), difference: "stock finds no cycle of more than two owners"},
 	"cycle of 2, each deleted by the user": {run: cycle(2, true), difference: "stock breaks a cycle only before it deletes a member itself"},
 	"cycle of 2 with a blocker outside": {run: func(w *world) {
 		w.ring(2)
