@@ -67,6 +67,13 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 
 // Complete validates and applies the flags.
 func (o *options) Complete() error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	return o.Options.Complete()
+}
+
+func (o *options) check() error {
 	if o.workers < 1 {
 		return errors.New("--concurrent-gc-syncs must be at least 1")
 	}
@@ -83,10 +90,7 @@ func (o *options) Complete() error {
 	if err := o.serving.Complete(o.Kubeconfig); err != nil {
 		return err
 	}
-	if err := checkLeaderElection(o.leader); err != nil {
-		return err
-	}
-	return o.Options.Complete()
+	return checkLeaderElection(o.leader)
 }
 
 // checkLeaderElection validates the flags of leader election.

@@ -1,0 +1,62 @@
+package garbagecollector
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
+)
+
+var configMaps = &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true, Collected: true}
+
+// waiting returns a collector with an owner that waits for a dependent.
+func waiting(clock *clocktesting.FakeClock) (*Collector, *record.FakeRecorder) {
+	recorder := record.NewFakeRecorder(10)
+	c := New(Config{Clock: clock, Recorder: recorder})
+	blocks := true
+	owner := &metav1.ObjectMeta{Namespace: "ns", Name: "owner", UID: "o", ResourceVersion: "1", DeletionTimestamp: &metav1.Time{Time: clock.Now()}, Finalizers: []string{metav1.FinalizerDeleteDependents}}
+	dependent := &metav1.ObjectMeta{Namespace: "ns", Name: "dependent", UID: "d", ResourceVersion: "2", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "o", BlockOwnerDeletion: &blocks}}}
+	c.change(func(g *graph.Graph) {
+		g.Serve(configMaps)
+		g.Observe(configMaps, owner)
+		g.Observe(configMaps, dependent)
+	})
+	return c, recorder
+}
+
+func TestProgressIsReportedEachHalfMinute(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	c, recorder := waiting(clock)
+	for _, step := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 0}, {29 * time.Second, 0}, {time.Second, 1}, {5 * time.Second, 0}, {25 * time.Second, 1}} {
+		clock.Step(step.after)
+		c.sendProgress()
+		if got := len(recorder.Events); got != step.want {
+			t.Fatalf("after %v: %d events, want %d", step.after, got, step.want)
+		}
+		for range step.want {
+			if text := <-recorder.Events; !strings.HasPrefix(text, v1.EventTypeNormal+" DeletionWaiting Waiting for 1 dependents to be deleted: ConfigMap dependent") {
+				t.Errorf("event: %s", text)
+			}
+		}
+	}
+}
+
+func TestWaitingOwnersAreCounted(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	c, _ := waiting(clock)
+	clock.Step(time.Minute)
+	count, oldest, _ := c.counts()
+	if count["foreground"] != 1 || count["orphan"] != 0 || oldest["foreground"] != time.Minute {
+		t.Errorf("count %v, oldest %v", count, oldest)
+	}
+}
