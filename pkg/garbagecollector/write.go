@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,13 +69,34 @@ func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbag
 		return done, fmt.Errorf("encode options: %w", err)
 	}
 	// Without retries: the judgement would be older than it may be.
-	err = c.REST.Delete().AbsPath(path(j.Object)...).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).MaxRetries(0).Do(ctx).Error()
-	if err == nil {
-		c.metrics.deleted.WithLabelValues(string(policy)).Inc()
-		c.change(func(g *graph.Graph) { g.Sent(j.UID, j.Version) })
-		return done, nil
+	answer, err := c.REST.Delete().AbsPath(path(j.Object)...).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).MaxRetries(0).Do(ctx).Get()
+	if err != nil {
+		return c.recover(ctx, "delete", j.Object, err)
 	}
-	return c.recover(ctx, "delete", j.Object, err)
+	c.metrics.deleted.WithLabelValues(string(policy)).Inc()
+	c.change(func(g *graph.Graph) {
+		if saysGone(answer, j.UID) {
+			g.Deleted(j.UID, j.Coordinates())
+			return
+		}
+		g.Sent(j.UID, j.Version)
+	})
+	return done, nil
+}
+
+// saysGone reports whether the answer to a write says that no object with the UID is left: a
+// deletion is answered with a status once nothing keeps the object, with the object else; and
+// the object whose last finalizer was removed is gone.
+func saysGone(answer runtime.Object, uid types.UID) bool {
+	if status, is := answer.(*metav1.Status); is {
+		return status.Status == metav1.StatusSuccess && status.Details != nil && status.Details.UID == uid
+	}
+	object, err := meta.Accessor(answer)
+	if err != nil || object.GetUID() != uid || object.GetDeletionTimestamp() == nil || len(object.GetFinalizers()) > 0 {
+		return false
+	}
+	grace := object.GetDeletionGracePeriodSeconds()
+	return grace == nil || *grace == 0
 }
 
 // patch applies the patch if the object is as judged, and records the result.
@@ -97,11 +119,21 @@ func (c *Collector) patch(ctx context.Context, j graph.Judgement, verb string, o
 	}
 	c.metrics.patched.WithLabelValues(verb).Inc()
 	if written, err := result.Get(); err == nil {
-		if partial, ok := written.(*metav1.PartialObjectMetadata); ok {
-			c.change(func(g *graph.Graph) { g.Refresh(j.Kind, partial) })
-		}
+		c.recordWritten(j, written)
 	}
 	return done, nil
+}
+
+// recordWritten records the answer to a patch.
+func (c *Collector) recordWritten(j graph.Judgement, written runtime.Object) {
+	partial, ok := written.(*metav1.PartialObjectMetadata)
+	switch {
+	case !ok:
+	case saysGone(partial, j.UID):
+		c.change(func(g *graph.Graph) { g.Deleted(j.UID, j.Coordinates()) })
+	default:
+		c.change(func(g *graph.Graph) { g.Refresh(j.Kind, partial) })
+	}
 }
 
 // admit waits for the rate limit. It returns true if the judgement has expired meanwhile.
