@@ -18,7 +18,9 @@ const (
 	RemoveReferences
 	// DeleteBackground, DeleteForeground and DeleteOrphan delete the object with the policy.
 	DeleteBackground
+	// DeleteForeground: see DeleteBackground.
 	DeleteForeground
+	// DeleteOrphan: see DeleteBackground.
 	DeleteOrphan
 	// RemoveForeground removes the finalizer foregroundDeletion.
 	RemoveForeground

@@ -32,7 +32,8 @@ func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
 		return err
 	}
 	if list.Continue == "" {
-		r.record(kind, list.ResourceVersion, list.Items)
+		// A watch that is ahead has delivered the objects.
+		_ = r.record(kind, list.ResourceVersion, list.Items)
 		r.see(kind)
 		return nil
 	}
@@ -103,8 +104,8 @@ func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialO
 			err = errAhead
 			return
 		}
-		order, comparable := graph.Compare(m.position, version)
-		if comparable && order >= 0 {
+		order, known := graph.Compare(m.position, version)
+		if known && order >= 0 {
 			err = errAhead
 			return
 		}

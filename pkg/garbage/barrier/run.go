@@ -128,7 +128,7 @@ func (r *Run[K]) Probed(kind K, version, known string, now time.Time) {
 		return
 	}
 	p.stage, p.version, p.failed, p.next = following, version, false, now.Add(FollowTime)
-	if _, comparable := graph.Compare(version, version); !comparable {
+	if _, integers := graph.Compare(version, version); !integers {
 		p.next = now
 	}
 	r.Reached(kind, known)
@@ -140,7 +140,7 @@ func (r *Run[K]) Reached(kind K, version string) {
 	if p == nil || p.stage != following && p.stage != listing {
 		return
 	}
-	if order, comparable := graph.Compare(version, p.version); comparable && order >= 0 {
+	if order, integers := graph.Compare(version, p.version); integers && order >= 0 {
 		p.stage = seen
 	}
 }

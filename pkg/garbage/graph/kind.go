@@ -34,7 +34,7 @@ type Coordinates struct {
 
 // Compare compares two resource versions of one kind. Versions that are no integers cannot be
 // compared.
-func Compare(a, b string) (order int, comparable bool) {
+func Compare(a, b string) (order int, integers bool) {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)
 	switch {
