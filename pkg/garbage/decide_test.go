@@ -63,7 +63,8 @@ func TestDeletedOnlyWithoutOwner(t *testing.T) {
 
 func TestReferencesAreRemovedOnlyForReason(t *testing.T) {
 	for s := range states[State]() {
-		if Decide(s).Action == RemoveReferences && (s.Unverified || !s.Orphaning && !(s.Live && (s.Absent || s.Waiting))) {
+		reason := s.Orphaning || s.Live && (s.Absent || s.Waiting)
+		if Decide(s).Action == RemoveReferences && (s.Unverified || !reason) {
 			t.Errorf("references removed: %+v", s)
 		}
 	}

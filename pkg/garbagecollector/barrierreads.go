@@ -22,6 +22,10 @@ const (
 // errAhead means that the watch came further than the list that is being recorded.
 var errAhead = errors.New("the watch is ahead of the list")
 
+// errUnwatched means that the kind is no longer watched, or in another version since: the list proves
+// nothing about what the graph has.
+var errUnwatched = errors.New("the kind is not watched in this version any more")
+
 // probe reads the present version of the kind. If there is at most one object, this is a
 // whole list already.
 func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
@@ -32,9 +36,10 @@ func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
 		return err
 	}
 	if list.Continue == "" {
-		// A watch that is ahead has delivered the objects.
-		_ = r.record(kind, list.ResourceVersion, list.Items)
-		r.see(kind)
+		if err := r.record(kind, list.ResourceVersion, list.Items); err != nil && !errors.Is(err, errAhead) {
+			return err
+		}
+		r.see(kind) // a watch that is ahead has delivered the objects
 		return nil
 	}
 	r.mu.Lock()
@@ -62,15 +67,15 @@ func (r *reads) list(ctx context.Context, kind *graph.Kind) error {
 		if version == "" {
 			version = list.ResourceVersion
 		}
-		if errors.Is(r.record(kind, version, list.Items), errAhead) {
-			break
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			break
+		options.Continue = list.Continue
+		switch err := r.record(kind, version, list.Items); {
+		case errors.Is(err, errAhead), err == nil && options.Continue == "":
+			r.see(kind)
+			return nil
+		case err != nil:
+			return err
 		}
 	}
-	r.see(kind)
-	return nil
 }
 
 func (r *reads) timedPage(ctx context.Context, kind *graph.Kind, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
@@ -101,7 +106,7 @@ func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialO
 	r.change(func(g *graph.Graph) {
 		m := r.monitors[kind.GroupKind()]
 		if m == nil || m.kind != kind {
-			err = errAhead
+			err = fmt.Errorf("record the list of %s: %w", kind.GroupResource(), errUnwatched)
 			return
 		}
 		order, known := graph.Compare(m.position, version)

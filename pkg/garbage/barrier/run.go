@@ -100,25 +100,28 @@ func (r *Run[K]) Seal() { r.sealed = true }
 func (r *Run[K]) Next(now time.Time) (requests map[K]Request, wake time.Time) {
 	requests = map[K]Request{}
 	for kind, p := range r.kinds {
-		if p.stage != waitingToProbe && p.stage != following {
-			continue
-		}
-		if now.Before(p.next) {
-			if wake.IsZero() || p.next.Before(wake) {
-				wake = p.next
-			}
-			continue
-		}
-		if p.stage == waitingToProbe {
+		switch {
+		case p.stage != waitingToProbe && p.stage != following:
+		case now.Before(p.next):
+			wake = earlier(wake, p.next)
+		case p.stage == waitingToProbe:
 			requests[kind], p.stage = Probe, probing
-		} else {
+		default:
 			requests[kind], p.stage = List, listing
 		}
 	}
-	if end := r.begun.Add(r.limit); now.Before(end) && (wake.IsZero() || end.Before(wake)) {
-		wake = end
+	if end := r.begun.Add(r.limit); now.Before(end) {
+		wake = earlier(wake, end)
 	}
 	return requests, wake
+}
+
+// earlier returns the earlier time; zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Probed records the present version of the kind, and the version of the graph.

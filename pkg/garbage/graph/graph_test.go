@@ -3,7 +3,6 @@ package graph_test
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -321,70 +320,6 @@ func TestDisplacedOwnerIsReported(t *testing.T) {
 	j, _ := w.Judge("pod", now)
 	if want := []Displaced{{"owner", "v1", "ConfigMap", "owner"}}; !slices.Equal(j.Displaced, want) {
 		t.Errorf("got %v", j.Displaced)
-	}
-}
-
-func TestComponents(t *testing.T) {
-	inForeground := deleted(metav1.FinalizerDeleteDependents)
-	for name, tc := range map[string]struct {
-		build   func(*world)
-		want    []string
-		blocked bool
-	}{
-		"self-reference": {func(w *world) { w.observe(pods, "a", ownedBy(pods, "a"), inForeground) }, []string{"a"}, false},
-		"two": {func(w *world) {
-			w.observe(pods, "a", ownedBy(pods, "b"), inForeground)
-			w.observe(pods, "b", ownedBy(pods, "a"), inForeground)
-		}, []string{"a b"}, false},
-		"a blocker outside": {func(w *world) {
-			w.observe(pods, "a", ownedBy(pods, "b"), inForeground)
-			w.observe(pods, "b", ownedBy(pods, "a"), inForeground)
-			w.observe(configMaps, "c", ownedBy(pods, "a"))
-		}, []string{"a b"}, true},
-		"one not in foreground": {func(w *world) {
-			w.observe(pods, "a", ownedBy(pods, "b"), inForeground)
-			w.observe(pods, "b", ownedBy(pods, "a"), deleted("other"))
-		}, nil, false},
-		"an owner deleted after its dependent": {func(w *world) {
-			w.observe(pods, "a", ownedBy(pods, "b"), inForeground)
-			w.observe(pods, "b", inForeground)
-		}, nil, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			tc.build(w)
-			var got []string
-			for _, c := range w.Components() {
-				var names []string
-				for _, m := range c.Members {
-					names = append(names, m.Name)
-				}
-				got = append(got, strings.Join(names, " "))
-				if c.BlockedOutside != tc.blocked || c.Seen {
-					t.Errorf("blocked outside: %v, seen: %v", c.BlockedOutside, c.Seen)
-				}
-			}
-			if !slices.Equal(got, tc.want) {
-				t.Errorf("got %v, want %v", got, tc.want)
-			}
-		})
-	}
-}
-
-// A chain of owners costs time linear in its length.
-func TestComponentsOfLongChain(t *testing.T) {
-	w := newWorld()
-	const length = 100_000
-	for i := range length {
-		w.observe(pods, strconv.Itoa(i), ownedBy(pods, strconv.Itoa((i+1)%length)), deleted(metav1.FinalizerDeleteDependents))
-	}
-	began := time.Now()
-	components := w.Components()
-	if len(components) != 1 || len(components[0].Members) != length {
-		t.Fatalf("%d components", len(components))
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("took %v", took)
 	}
 }
 

@@ -107,6 +107,11 @@ func (g *Graph) judgeReference(j *Judgement, n *node, i int, now time.Time) {
 		j.State.Seen = false
 		j.Unseen = append(j.Unseen, r.owner.uid)
 	}
+	j.addDisplaced(n, r)
+}
+
+// addDisplaced adds the owner of the reference if it is in another namespace.
+func (j *Judgement) addDisplaced(n *node, r *reference) {
 	if r.owner.kind != nil && r.owner.kind.Namespaced && r.owner.namespace != n.namespace {
 		gvk := r.kind.Value()
 		j.Displaced = append(j.Displaced, Displaced{r.owner.uid, gvk.GroupVersion().String(), gvk.Kind, r.name})
@@ -124,17 +129,25 @@ func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question
 	if kind.Namespaced {
 		at.Namespace = n.namespace.Value()
 	}
-	owner := r.owner
-	if owner.isAbsentAt(at) {
-		return Absent, Question{}
+	switch verdict := r.owner.verdictAt(at, now); verdict {
+	case Unverified:
+		return Unverified, Question{Owner: r.owner.uid, Kind: kind, At: at}
+	default:
+		return verdict, Question{}
 	}
-	if owner.kind != nil && owner.coordinates() == at && !owner.waits() && !owner.has(missing) {
-		return Live, Question{}
+}
+
+// verdictAt returns the verdict on the owner at the coordinates.
+func (n *node) verdictAt(at Coordinates, now time.Time) Verdict {
+	switch {
+	case n.isAbsentAt(at):
+		return Absent
+	case n.kind != nil && n.coordinates() == at && !n.waits() && !n.has(missing):
+		return Live
+	case n.owner != nil && n.owner.read.at == at && now.Sub(n.owner.read.began) < ReadLifetime:
+		return n.owner.read.verdict
 	}
-	if owner.owner != nil && owner.owner.read.at == at && now.Sub(owner.owner.read.began) < ReadLifetime {
-		return owner.owner.read.verdict, Question{}
-	}
-	return Unverified, Question{Owner: owner.uid, Kind: kind, At: at}
+	return Unverified
 }
 
 // Read records the live read of an owner that exists at the coordinates.

@@ -1,0 +1,41 @@
+package garbagecollector
+
+import (
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
+)
+
+// Discovery may replace the watch of a kind, or end it, while a barrier lists the kind. The barrier must
+// not take its list for what the graph has.
+func TestListOfKindThatIsWatchedOtherwiseIsNotTaken(t *testing.T) {
+	listed := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"}, Resource: "widgets"}
+	other := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v2", Kind: "Widget"}, Resource: "widgets"}
+	for name, tc := range map[string]struct {
+		watched *monitor
+		want    error
+		known   bool
+	}{
+		"watched in this version":    {&monitor{kind: listed, position: "5"}, nil, true},
+		"the watch is ahead":         {&monitor{kind: listed, position: "7"}, errAhead, false},
+		"watched in another version": {&monitor{kind: other, position: "5"}, errUnwatched, false},
+		"not watched":                {nil, errUnwatched, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reads{Collector: New(Config{Clock: clock.RealClock{}})}
+			r.graph.Serve(listed)
+			if tc.watched != nil {
+				r.monitors[listed.GroupKind()] = tc.watched
+			}
+			err := r.record(listed, "7", []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "one", ResourceVersion: "6"}}})
+			if !errors.Is(err, tc.want) || r.graph.Has("one") != tc.known {
+				t.Errorf("record = %v, in the graph: %v", err, r.graph.Has("one"))
+			}
+		})
+	}
+}
