@@ -96,18 +96,28 @@ func (g *Graph) judgeReference(j *Judgement, n *node, i int, now time.Time) {
 		j.Remove = append(j.Remove, i)
 	case Waiting, Orphaning:
 		j.Remove = append(j.Remove, i)
-		if expires := r.owner.owner.read.began.Add(ReadLifetime); j.Expires.IsZero() || expires.Before(j.Expires) {
-			j.Expires = expires
-		}
+		j.limit(r.owner.owner.read.began.Add(ReadLifetime))
 	case Live:
 		j.Virtual = j.Virtual || r.owner.kind == nil
 	case Unresolvable:
 	}
+	j.addUnseen(verdict, r)
+	j.addDisplaced(n, r)
+}
+
+// limit sets when the judgement expires, at the latest.
+func (j *Judgement) limit(expires time.Time) {
+	if j.Expires.IsZero() || expires.Before(j.Expires) {
+		j.Expires = expires
+	}
+}
+
+// addUnseen adds the owner of the reference if it waits and has not passed a barrier.
+func (j *Judgement) addUnseen(verdict Verdict, r *reference) {
 	if verdict == Waiting && !r.owner.passed() {
 		j.State.Seen = false
 		j.Unseen = append(j.Unseen, r.owner.uid)
 	}
-	j.addDisplaced(n, r)
 }
 
 // addDisplaced adds the owner of the reference if it is in another namespace.
