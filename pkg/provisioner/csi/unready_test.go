@@ -22,7 +22,7 @@ func TestDriverIsCalledOnlyOnceItIsKnownAgain(t *testing.T) {
 			t.Parallel()
 			s, driver, _ := connectSocket(t, csimock.Config{})
 			s.start(config)
-			for end := time.Now().Add(time.Second); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 				ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 				_ = driver.DeleteVolume(ctx, "handle", nil)
 				_, _ = driver.CreateVolume(ctx, &spec.CreateVolumeRequest{Name: "volume"})
