@@ -90,18 +90,5 @@ func (o *options) check() error {
 	if err := o.serving.Complete(o.Kubeconfig); err != nil {
 		return err
 	}
-	return checkLeaderElection(o.leader)
-}
-
-// checkLeaderElection validates the flags of leader election.
-func checkLeaderElection(config componentconfig.LeaderElectionConfiguration) error {
-	switch {
-	case !config.LeaderElect:
-		return nil
-	case config.ResourceLock != resourcelock.LeasesResourceLock:
-		return fmt.Errorf("--leader-elect-resource-lock must be %s", resourcelock.LeasesResourceLock)
-	case config.ResourceName == "" || config.ResourceNamespace == "":
-		return errors.New("--leader-elect-resource-name and --leader-elect-resource-namespace must not be empty")
-	}
-	return program.CheckDeadlines("leader-elect", config.LeaseDuration.Duration, config.RenewDeadline.Duration, config.RetryPeriod.Duration)
+	return program.CheckElection(o.leader)
 }

@@ -98,5 +98,5 @@ func (o *options) check() error {
 	if err := o.serving.Complete(o.Kubeconfig); err != nil {
 		return err
 	}
-	return checkLeaderElection(o.leader)
+	return program.CheckElection(o.leader)
 }

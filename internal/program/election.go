@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"errors"
@@ -6,12 +6,10 @@ import (
 
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	componentconfig "k8s.io/component-base/config"
-
-	"github.com/exeunt-io/exeunt/internal/program"
 )
 
-// checkLeaderElection validates the flags of leader election.
-func checkLeaderElection(config componentconfig.LeaderElectionConfiguration) error {
+// CheckElection validates the flags --leader-elect... of upstream's programs.
+func CheckElection(config componentconfig.LeaderElectionConfiguration) error {
 	switch {
 	case !config.LeaderElect:
 		return nil
@@ -20,5 +18,5 @@ func checkLeaderElection(config componentconfig.LeaderElectionConfiguration) err
 	case config.ResourceName == "" || config.ResourceNamespace == "":
 		return errors.New("--leader-elect-resource-name and --leader-elect-resource-namespace must not be empty")
 	}
-	return program.CheckDeadlines("leader-elect", config.LeaseDuration.Duration, config.RenewDeadline.Duration, config.RetryPeriod.Duration)
+	return CheckDeadlines("leader-elect", config.LeaseDuration.Duration, config.RenewDeadline.Duration, config.RetryPeriod.Duration)
 }
