@@ -59,10 +59,10 @@ func decideDeleting(s State) Decision {
 		return Decision{RemoveOrphan, DependentsGone}
 	case !s.Foreground:
 		return Decision{Wait, Terminating}
+	case !s.Seen: // the barrier runs while the dependents are being deleted
+		return Decision{AwaitBarrier, KindsUnseen}
 	case s.Blocking:
 		return Decision{Wait, DependentsBlock}
-	case !s.Seen:
-		return Decision{AwaitBarrier, KindsUnseen}
 	}
 	return Decision{RemoveForeground, DependentsGone}
 }

@@ -32,10 +32,12 @@ func TestDecide(t *testing.T) {
 		"an unverified owner is read first":                            {State{Absent: true, Unverified: true}, Decision{VerifyOwners, OwnerUnverified}},
 		"a dependent with dependents is deleted in the foreground":     {State{Waiting: true, Dependents: true}, Decision{DeleteForeground, OwnersWait}},
 		"a dependent is judged childless after the barrier":            {State{Waiting: true}, Decision{AwaitBarrier, KindsUnseen}},
+		"an owner without a verdict is read":                           {State{Unverified: true}, Decision{VerifyOwners, OwnerUnverified}},
 		"a childless dependent is deleted in the background":           {State{Waiting: true, Seen: true}, Decision{DeleteBackground, OwnersWait}},
 		"an orphaned object loses the reference":                       {State{Orphaning: true}, Decision{RemoveReferences, OwnerOrphans}},
 		"an orphaned object that is being deleted too":                 {State{Orphaning: true, Deleting: true}, Decision{RemoveReferences, OwnerOrphans}},
 		"a deletion that was sent is not repeated":                     {State{Absent: true, Sent: true}, Decision{Wait, DeleteSent}},
+		"a foreground deletion has the barrier begin at once":          {State{Deleting: true, Foreground: true, Blocking: true, Dependents: true}, Decision{AwaitBarrier, KindsUnseen}},
 		"a foreground deletion waits for blocking dependents":          {State{Deleting: true, Foreground: true, Blocking: true, Dependents: true, Seen: true}, Decision{Wait, DependentsBlock}},
 		"a foreground deletion waits for the barrier":                  {State{Deleting: true, Foreground: true}, Decision{AwaitBarrier, KindsUnseen}},
 		"a foreground deletion ends in spite of dependents":            {State{Deleting: true, Foreground: true, Seen: true, Dependents: true}, Decision{RemoveForeground, DependentsGone}},
@@ -43,6 +45,8 @@ func TestDecide(t *testing.T) {
 		"an orphaning deletion waits for dependents that do not block": {State{Deleting: true, Orphan: true, Seen: true, Dependents: true}, Decision{Wait, DependentsRefer}},
 		"an orphaning deletion ends":                                   {State{Deleting: true, Orphan: true, Seen: true}, Decision{RemoveOrphan, DependentsGone}},
 		"other finalizers are none of its business":                    {State{Deleting: true}, Decision{Wait, Terminating}},
+		"an object of unresolvable owners alone stays":                 {State{Unresolvable: true}, Decision{Wait, OwnerUnresolvable}},
+		"owners of an object that is being deleted are read first":     {State{Deleting: true, Unverified: true}, Decision{VerifyOwners, OwnerUnverified}},
 		"an object that a list lacks is read":                          {State{Missing: true, Absent: true}, Decision{VerifyObject, MissingInList}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,6 +105,28 @@ func TestNothingIsStuck(t *testing.T) {
 		ended := s.Deleting && (s.Orphan && !s.Dependents || s.Foreground && !s.Orphan && !s.Blocking)
 		if (garbage || ended) && Decide(s).Action == Wait {
 			t.Errorf("stuck: %+v", s)
+		}
+	}
+}
+
+func TestDecideComponent(t *testing.T) {
+	for want, state := range map[ComponentAction]ComponentState{
+		AwaitOutside:   {BlockedOutside: true, Seen: true},
+		AwaitMembers:   {},
+		ReadMembers:    {Seen: true},
+		Recompute:      {Seen: true, Read: true, Changed: true},
+		ReleaseMembers: {Seen: true, Read: true},
+	} {
+		if got := DecideComponent(state); got != want {
+			t.Errorf("DecideComponent(%+v) = %v, want %v", state, got, want)
+		}
+	}
+}
+
+func TestActionsThatDelete(t *testing.T) {
+	for action := Wait; action <= RemoveOrphan; action++ {
+		if want := action >= DeleteBackground && action <= DeleteOrphan; action.Deletes() != want {
+			t.Errorf("%v deletes: %v", action, action.Deletes())
 		}
 	}
 }

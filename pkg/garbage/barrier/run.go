@@ -57,6 +57,8 @@ const (
 // Run is one barrier. It is not safe for concurrent use.
 type Run[K comparable] struct {
 	kinds map[K]*progress
+	// excused are kinds that the former run passed without.
+	excused map[K]bool
 	// sealed: no more kinds are added.
 	sealed bool
 	begun  time.Time
@@ -76,7 +78,7 @@ type progress struct {
 
 // Begin begins a run. After the limit, kinds that cannot be read no longer count.
 func Begin[K comparable](now time.Time, limit time.Duration) *Run[K] {
-	return &Run[K]{kinds: map[K]*progress{}, begun: now, limit: limit}
+	return &Run[K]{kinds: map[K]*progress{}, excused: map[K]bool{}, begun: now, limit: limit}
 }
 
 // Begun returns when the run began.
@@ -91,6 +93,17 @@ func (r *Run[K]) Add(kind K) {
 
 // Remove removes a kind that no longer exists.
 func (r *Run[K]) Remove(kind K) { delete(r.kinds, kind) }
+
+// Replace replaces a kind whose watch was replaced. The new one is read anew.
+func (r *Run[K]) Replace(old, kind K) {
+	if r.kinds[old] != nil {
+		r.Remove(old)
+		r.Add(kind)
+	}
+}
+
+// Excuse says that the former run passed without the kind: this one does once a read has failed again.
+func (r *Run[K]) Excuse(kind K) { r.excused[kind] = true }
 
 // Seal says that all kinds were added. No run passes before.
 func (r *Run[K]) Seal() { r.sealed = true }
@@ -162,6 +175,14 @@ func (r *Run[K]) Failed(kind K, now time.Time) {
 	}
 }
 
+// Postponed records that the API server was too busy for a read of the kind, which is probed again at
+// the time. The kind does not count as one that cannot be read.
+func (r *Run[K]) Postponed(kind K, until time.Time) {
+	if p := r.kinds[kind]; p != nil && p.stage != seen {
+		p.stage, p.failed, p.next = waitingToProbe, false, until
+	}
+}
+
 // Saw reports whether the graph has seen the kind.
 func (r *Run[K]) Saw(kind K) bool { p := r.kinds[kind]; return p != nil && p.stage == seen }
 
@@ -171,7 +192,7 @@ func (r *Run[K]) Result(now time.Time) (Result, []K) {
 	for kind, p := range r.kinds {
 		switch {
 		case p.stage == seen:
-		case p.failed && now.Sub(r.begun) >= r.limit:
+		case p.failed && (r.excused[kind] || now.Sub(r.begun) >= r.limit):
 			unseen = append(unseen, kind)
 		default:
 			return Running, nil

@@ -3,6 +3,7 @@ package barrier_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -107,10 +108,38 @@ func TestFailingKindDelaysUntilTheLimit(t *testing.T) {
 	expectResult(t, r, limit, Passed)
 }
 
+func TestFailingKindDelaysOneRunOnly(t *testing.T) {
+	r := newRun("a", "b")
+	r.Excuse("a")
+	r.Next(begun)
+	r.Probed("b", "8", "8", begun)
+	expectResult(t, r, 0, Running)
+	r.Failed("a", begun)
+	expectResult(t, r, 0, PassedWithout, "a")
+	r.Next(begun.Add(RetryTime))
+	r.Probed("a", "8", "8", begun)
+	expectResult(t, r, RetryTime, Passed)
+}
+
 func TestSlowKindIsNotFailing(t *testing.T) {
 	r := newRun("a")
 	r.Next(begun)
 	expectResult(t, r, 2*limit, Running)
+}
+
+func TestBusyServerIsNoFailingKind(t *testing.T) {
+	r := newRun("a", "b")
+	r.Next(begun)
+	r.Seen("b")
+	r.Postponed("b", begun.Add(2*limit))
+	r.Postponed("unknown", begun.Add(limit))
+	r.Failed("a", begun)
+	r.Postponed("a", begun.Add(2*limit))
+	expectRequests(t, r, 2*limit-1, map[string]Request{})
+	expectResult(t, r, 2*limit, Running)
+	expectRequests(t, r, 2*limit, map[string]Request{"a": Probe})
+	r.Seen("a")
+	expectResult(t, r, 2*limit, Passed)
 }
 
 func TestKindsAreAddedUntilSealed(t *testing.T) {
@@ -127,4 +156,34 @@ func TestKindsAreAddedUntilSealed(t *testing.T) {
 	expectResult(t, r, 0, Running)
 	r.Remove("new")
 	expectResult(t, r, 0, Passed)
+}
+
+func TestKindWhoseWatchIsReplacedIsReadAnew(t *testing.T) {
+	r := newRun("a v1", "b")
+	r.Next(begun)
+	r.Seen("a v1")
+	r.Seen("b")
+	r.Replace("a v1", "a v2")
+	r.Replace("unknown v1", "unknown v2")
+	expectResult(t, r, 0, Running)
+	expectRequests(t, r, 0, map[string]Request{"a v2": Probe})
+	r.Seen("a v2")
+	expectResult(t, r, 0, Passed)
+}
+
+// BenchmarkRun reads 500 kinds, one after the other, as after each answer of the API server.
+func BenchmarkRun(b *testing.B) {
+	b.ReportAllocs()
+	kinds := make([]string, 500)
+	for i := range kinds {
+		kinds[i] = strconv.Itoa(i)
+	}
+	for b.Loop() {
+		r := newRun(kinds...)
+		for _, kind := range kinds {
+			r.Result(begun)
+			r.Next(begun)
+			r.Seen(kind)
+		}
+	}
 }

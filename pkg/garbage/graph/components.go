@@ -25,11 +25,12 @@ type Member struct {
 
 // Components returns the strongly connected components, also of one object that blocks
 // itself, over references that block, among the owners deleted in the foreground. It takes
-// time linear in the number of these owners and their dependents.
+// time linear in the number of these owners and their dependents. An owner without an owner of its own
+// in the foreground is in no component, so that the dependents of most owners are not visited.
 func (g *Graph) Components() []Component {
 	s := search{index: map[*node]int{}, low: map[*node]int{}, on: map[*node]bool{}}
 	for n := range g.waiting {
-		if _, found := s.index[n]; !found && n.inForeground() && n.blocking > 0 {
+		if _, found := s.index[n]; !found && n.blocking > 0 && n.inForeground() && n.hasOwnerInForeground() {
 			s.visit(n)
 		}
 	}
@@ -80,7 +81,7 @@ func (s *search) visit(root *node) {
 func (s *search) open(n *node) frame {
 	s.index[n], s.low[n], s.on[n] = len(s.index), len(s.index), true
 	s.stack = append(s.stack, n)
-	return frame{n, slices.DeleteFunc(n.blockers(), func(d *node) bool { return !d.inForeground() })}
+	return frame{n, n.blockersInForeground()}
 }
 
 // close ends the visit of an owner, which may complete a component.
@@ -97,23 +98,42 @@ func (s *search) close(n *node) {
 	for _, member := range members {
 		s.on[member] = false
 	}
-	if len(members) > 1 || slices.Contains(n.blockers(), n) {
+	if len(members) > 1 || n.isBlockedBy(n) {
 		s.found = append(s.found, members)
 	}
 }
 
-// blockers returns the dependents that block the deletion of the owner.
-func (n *node) blockers() []*node {
-	if n.blocking == 0 {
-		return nil
-	}
-	blockers := make([]*node, 0, n.blocking)
+// hasOwnerInForeground reports whether an owner of the object is deleted in the foreground.
+func (n *node) hasOwnerInForeground() bool {
+	return slices.ContainsFunc(n.references, func(r reference) bool { return r.owner.inForeground() })
+}
+
+// blockersInForeground returns the dependents, deleted in the foreground themselves, that block the deletion of
+// the owner.
+func (n *node) blockersInForeground() []*node {
+	var blockers []*node
 	for dependent := range n.dependents {
-		if _, blocks := n.counts(dependent); blocks {
+		if dependent.inForeground() && n.isBlockedBy(dependent) {
 			blockers = append(blockers, dependent)
 		}
 	}
 	return blockers
+}
+
+// isBlockedBy reports whether the dependent blocks the deletion of the owner.
+func (n *node) isBlockedBy(dependent *node) bool {
+	_, blocks := n.counts(dependent)
+	return blocks
+}
+
+// isBlockedOutside reports whether a dependent that is not in the set blocks the deletion of the owner.
+func (n *node) isBlockedOutside(set map[*node]bool) bool {
+	for dependent := range n.dependents {
+		if !set[dependent] && n.isBlockedBy(dependent) {
+			return true
+		}
+	}
+	return false
 }
 
 func componentOf(members []*node) Component {
@@ -125,7 +145,7 @@ func componentOf(members []*node) Component {
 	for _, n := range members {
 		c.Members = append(c.Members, Member{Object: n.object(), ForegroundIndex: int(n.foregroundIndex), Passed: n.passed()})
 		c.Seen = c.Seen && n.passed()
-		c.BlockedOutside = c.BlockedOutside || slices.ContainsFunc(n.blockers(), func(d *node) bool { return !inside[d] })
+		c.BlockedOutside = c.BlockedOutside || n.isBlockedOutside(inside)
 	}
 	slices.SortFunc(c.Members, func(a, b Member) int { return compareUIDs(a.UID, b.UID) })
 	return c

@@ -11,6 +11,8 @@ import (
 
 var inForeground = deleted(metav1.FinalizerDeleteDependents)
 
+func unblocking(r *metav1.OwnerReference) { r.BlockOwnerDeletion = nil }
+
 var componentCases = map[string]struct {
 	build   func(*world)
 	want    []string
@@ -26,6 +28,20 @@ var componentCases = map[string]struct {
 		w.observe(pods, "b", ownedBy(pods, "a"), inForeground)
 		w.observe(configMaps, "c", ownedBy(pods, "a"))
 	}, []string{"a b"}, true},
+	"a dependent outside that does not block": {func(w *world) {
+		w.observe(pods, "a", ownedBy(pods, "b"), inForeground)
+		w.observe(pods, "b", ownedBy(pods, "a"), inForeground)
+		w.observe(configMaps, "c", ownedBy(pods, "a", unblocking))
+	}, []string{"a b"}, false},
+	"a cycle through a reference that does not block": {func(w *world) {
+		w.observe(pods, "a", ownedBy(pods, "b"), inForeground)
+		w.observe(pods, "b", ownedBy(pods, "a", unblocking), inForeground)
+	}, nil, false},
+	"a self-reference that does not block, below another owner": {func(w *world) {
+		w.observe(pods, "b", ownedBy(pods, "a"), inForeground)
+		w.observe(configMaps, "c", ownedBy(pods, "b"), inForeground)
+		w.observe(pods, "a", inForeground)
+	}, nil, false},
 	"one not in foreground": {func(w *world) {
 		w.observe(pods, "a", ownedBy(pods, "b"), inForeground)
 		w.observe(pods, "b", ownedBy(pods, "a"), deleted("other"))
@@ -69,5 +85,18 @@ func TestComponentsOfLongChain(t *testing.T) {
 	components := w.Components()
 	if len(components) != 1 || len(components[0].Members) != length {
 		t.Fatalf("%d components", len(components))
+	}
+}
+
+// The live dependents of an owner that has no owner itself are not visited: the search runs while they are being deleted.
+func TestComponentsSkipsDependentsOfLoneOwner(t *testing.T) {
+	w := newWorld()
+	empty := testing.AllocsPerRun(10, func() { w.Components() })
+	w.observe(pods, "owner", inForeground)
+	for i := range 100 {
+		w.observe(configMaps, strconv.Itoa(i), ownedBy(pods, "owner"))
+	}
+	if got := testing.AllocsPerRun(10, func() { w.Components() }); got > empty {
+		t.Errorf("%v allocations, and %v without the owner", got, empty)
 	}
 }

@@ -16,6 +16,8 @@ type Graph struct {
 	kinds map[schema.GroupKind]*Kind
 	// observed counts the objects of each kind.
 	observed map[*Kind]int
+	// referenced counts the references to each kind.
+	referenced map[unique.Handle[schema.GroupVersionKind]]int
 	// waiting are the objects that are deleted in the foreground or orphaning.
 	waiting map[*node]struct{}
 	changed []types.UID
@@ -23,7 +25,10 @@ type Graph struct {
 
 // New returns an empty graph without kinds.
 func New() *Graph {
-	return &Graph{nodes: map[types.UID]*node{}, kinds: map[schema.GroupKind]*Kind{}, observed: map[*Kind]int{}, waiting: map[*node]struct{}{}}
+	return &Graph{
+		nodes: map[types.UID]*node{}, kinds: map[schema.GroupKind]*Kind{}, observed: map[*Kind]int{},
+		referenced: map[unique.Handle[schema.GroupVersionKind]]int{}, waiting: map[*node]struct{}{},
+	}
 }
 
 // TakeChanged returns the objects to be judged since the last call; an object may be in the
@@ -37,9 +42,9 @@ func (g *Graph) TakeChanged() []types.UID {
 // Len returns the number of nodes.
 func (g *Graph) Len() int { return len(g.nodes) }
 
-// Observe records an object that a list or a watch returned. A state that is older than the
-// known one is ignored.
-func (g *Graph) Observe(kind *Kind, object metav1.Object) {
+// Observe records an object that a list or a watch returned. It returns false for a state that is not
+// newer than the known one, which is ignored.
+func (g *Graph) Observe(kind *Kind, object metav1.Object) (recorded bool) {
 	n := g.nodes[object.GetUID()]
 	if n == nil {
 		n = g.add(object.GetUID(), object.GetName())
@@ -47,10 +52,11 @@ func (g *Graph) Observe(kind *Kind, object metav1.Object) {
 	if n.kind == kind {
 		if order, ok := Compare(object.GetResourceVersion(), n.version); ok && order <= 0 {
 			n.flags &^= missing
-			return
+			return false
 		}
 	}
 	g.update(n, kind, object)
+	return true
 }
 
 // Refresh records a newer state of an object that is in the graph. It is for responses, which
@@ -61,9 +67,20 @@ func (g *Graph) Refresh(kind *Kind, object metav1.Object) {
 	}
 }
 
+// Correct records a live read that began while the graph had this version of the object. If no event
+// came since, the read is true even if its version is older: etcd was restored.
+func (g *Graph) Correct(known Object, live metav1.Object) {
+	n := g.nodes[known.UID]
+	if n == nil || n.kind != known.Kind || n.version != known.Version || live.GetResourceVersion() == n.version {
+		g.Refresh(known.Kind, live)
+		return
+	}
+	g.update(n, known.Kind, live)
+}
+
 // update replaces the state of the node.
 func (g *Graph) update(n *node, kind *Kind, object metav1.Object) {
-	old, moved := n.flags, n.kind != kind || n.name != object.GetName() || n.namespace.Value() != object.GetNamespace()
+	old, added, moved := n.flags, n.kind == nil, !n.isAt(kind, object)
 	rewired := moved || !sameReferences(n.references, object.GetOwnerReferences())
 	if rewired {
 		g.unlink(n)
@@ -79,9 +96,11 @@ func (g *Graph) update(n *node, kind *Kind, object metav1.Object) {
 	if n.owner != nil {
 		n.owner.read = read{}
 	}
-	if moved || old&policy != n.flags&policy {
+	switch {
+	case added || old&policy != n.flags&policy:
 		g.changePolicy(n, object)
-		return
+	case moved: // served in two groups
+		g.changeDependents(n)
 	}
 	g.change(n)
 }
@@ -116,7 +135,6 @@ func (g *Graph) changePolicy(n *node, object metav1.Object) {
 	} else {
 		delete(g.waiting, n)
 	}
-	g.change(n)
 	g.changeDependents(n)
 }
 
@@ -175,12 +193,17 @@ func (g *Graph) link(n *node, references []metav1.OwnerReference) {
 		if owner == nil {
 			owner = g.add(r.UID, r.Name)
 		}
-		gv, _ := schema.ParseGroupVersion(r.APIVersion)
+		gv, err := schema.ParseGroupVersion(r.APIVersion)
+		if err != nil || gv.Version == "" {
+			gv = schema.GroupVersion{Group: "/" + r.APIVersion, Version: "invalid"} // a group that nobody serves, not the core group
+		}
 		name := r.Name
 		if name == owner.name {
 			name = owner.name // one copy of the text
 		}
-		n.references[i] = reference{owner: owner, kind: unique.Make(gv.WithKind(r.Kind)), name: name, blocks: r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion}
+		kind := unique.Make(gv.WithKind(r.Kind))
+		g.referenced[kind]++
+		n.references[i] = reference{owner: owner, kind: kind, name: name, blocks: r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion}
 	}
 	for owner := range n.owners() {
 		if owner.dependents == nil {
@@ -201,6 +224,11 @@ func (g *Graph) unlink(n *node) {
 		}
 		if owner != n {
 			g.drop(owner)
+		}
+	}
+	for _, r := range n.references {
+		if g.referenced[r.kind]--; g.referenced[r.kind] == 0 {
+			delete(g.referenced, r.kind)
 		}
 	}
 	n.references = nil
@@ -262,10 +290,8 @@ func (g *Graph) isUnsettled(n *node) bool {
 		return true
 	}
 	for i := range n.references {
-		if owner := n.references[i].owner; owner.kind == nil || owner.waits() || owner.has(missing) {
-			return true
-		}
-		if matches, _ := n.references[i].owner.counts(n); !matches {
+		r := &n.references[i]
+		if r.owner.kind == nil || r.owner.waits() || r.owner.has(missing) || !r.owner.isNamedBy(r, n) {
 			return true
 		}
 	}

@@ -25,10 +25,11 @@ var (
 type world struct {
 	*Graph
 	version int
+	last    map[string]*metav1.PartialObjectMetadata
 }
 
 func newWorld() *world {
-	w := &world{Graph: New()}
+	w := &world{Graph: New(), last: map[string]*metav1.PartialObjectMetadata{}}
 	for _, kind := range []*Kind{pods, configMaps, nodes} {
 		w.Serve(kind)
 	}
@@ -73,7 +74,13 @@ func (w *world) observe(kind *Kind, name string, options ...option) {
 	w.version++
 	o := object(kind, name, options...)
 	o.ResourceVersion = strconv.Itoa(w.version)
+	w.last[name] = o
 	w.Observe(kind, o)
+}
+
+// read records that the owner was read live, as it was observed last.
+func (w *world) read(name string) {
+	w.Read(types.UID(name), at(configMaps, "ns", name), w.last[name], now)
 }
 
 func (w *world) state(t *testing.T, name string) garbage.State {
@@ -105,6 +112,8 @@ func TestReferenceIsJudgedByCoordinates(t *testing.T) {
 		"other namespace":                     {pods, []option{inNamespace("other"), ownedBy(configMaps, "owner")}, garbage.State{Unverified: true}},
 		"kind that nobody serves":             {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.Kind = "Unknown" })}, garbage.State{Unresolvable: true}},
 		"cluster-scoped with namespaced kind": {nodes, []option{ownedBy(configMaps, "owner")}, garbage.State{Unresolvable: true}},
+		"version that is no version":          {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "a/b/c" })}, garbage.State{Unresolvable: true}},
+		"no version":                          {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "" })}, garbage.State{Unresolvable: true}},
 		"cluster-scoped owner":                {pods, []option{ownedBy(nodes, "machine")}, garbage.State{Live: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,6 +124,25 @@ func TestReferenceIsJudgedByCoordinates(t *testing.T) {
 			tc.want.Seen = true
 			if got := w.state(t, "dependent"); got != tc.want {
 				t.Errorf("got  %+v\nwant %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestEachReferenceIsJudged: an object may refer to one UID twice.
+func TestEachReferenceIsJudged(t *testing.T) {
+	other := func(r *metav1.OwnerReference) { r.Name = "other" }
+	for name, options := range map[string][]option{
+		"wrong one last":  {ownedBy(configMaps, "owner"), ownedBy(configMaps, "owner", other)},
+		"wrong one first": {ownedBy(configMaps, "owner", other), ownedBy(configMaps, "owner")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.observe(configMaps, "owner")
+			w.TakeChanged()
+			w.observe(pods, "pod", options...)
+			if !slices.Contains(w.TakeChanged(), "pod") {
+				t.Error("the object is not judged")
 			}
 		})
 	}
@@ -199,7 +227,7 @@ func TestLiveReadExpires(t *testing.T) {
 	if got := w.state(t, "dependent"); !got.Unverified {
 		t.Errorf("before the read: %+v", got)
 	}
-	w.Read("owner", at(configMaps, "ns", "owner"), Waiting, now)
+	w.read("owner")
 	if got := w.state(t, "dependent"); !got.Waiting || got.Unverified || got.Seen {
 		t.Errorf("after the read: %+v", got)
 	}
@@ -273,10 +301,34 @@ func TestDeletedObjectIsJudgedForOrphaningOwnersOnly(t *testing.T) {
 	w.observe(configMaps, "orphaning", deleted(metav1.FinalizerOrphanDependents))
 	w.observe(configMaps, "waiting", deleted(metav1.FinalizerDeleteDependents))
 	w.observe(pods, "pod", ownedBy(configMaps, "waiting"), ownedBy(configMaps, "orphaning"), deleted("other"))
-	w.Read("orphaning", at(configMaps, "ns", "orphaning"), Orphaning, now)
+	w.read("orphaning")
 	j, _ := w.Judge("pod", now)
 	if want := (garbage.State{Deleting: true, Orphaning: true}); j.State != want || !slices.Equal(j.Remove, []int{1}) {
 		t.Errorf("got %+v, remove %v", j.State, j.Remove)
+	}
+}
+
+// The barrier reads every kind, so that it does not matter under which group the object was observed last.
+func TestObjectServedInTwoGroupsKeepsItsEpoch(t *testing.T) {
+	w := newWorld()
+	w.observe(configMaps, "owner", deleted(metav1.FinalizerDeleteDependents))
+	first, _, _ := w.Epoch("owner")
+	w.observe(pods, "owner", deleted(metav1.FinalizerDeleteDependents))
+	if second, _, _ := w.Epoch("owner"); second != first {
+		t.Errorf("epoch %d, then %d", first, second)
+	}
+}
+
+func TestNewKindHasReferringObjectsJudged(t *testing.T) {
+	w := newWorld()
+	w.Withdraw(configMaps.GroupKind())
+	w.observe(pods, "pod", ownedBy(configMaps, "owner"))
+	w.observe(pods, "free", ownedBy(configMaps, "owner"))
+	w.observe(pods, "free")
+	w.TakeChanged()
+	w.Serve(configMaps)
+	if changed := w.TakeChanged(); !slices.Equal(changed, []types.UID{"pod"}) {
+		t.Errorf("changed: %v", changed)
 	}
 }
 

@@ -3,6 +3,7 @@ package graph
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/garbage"
@@ -160,11 +161,14 @@ func (n *node) verdictAt(at Coordinates, now time.Time) Verdict {
 	return Unverified
 }
 
-// Read records the live read of an owner that exists at the coordinates.
-func (g *Graph) Read(owner types.UID, at Coordinates, verdict Verdict, began time.Time) {
-	if n := g.nodes[owner]; n != nil {
-		n.own().read = read{at: at, verdict: verdict, began: began}
+// Read records the live read of an owner that exists at the coordinates. A read that an event has overtaken
+// is no verdict.
+func (g *Graph) Read(owner types.UID, at Coordinates, live metav1.Object, began time.Time) {
+	n := g.nodes[owner]
+	if n == nil || n.kind != nil && n.coordinates() == at && n.version != live.GetResourceVersion() {
+		return
 	}
+	n.own().read = read{at: at, verdict: verdictOf(live), began: began}
 }
 
 // Sent records that the deletion of this version of the object was accepted.
@@ -188,6 +192,12 @@ func (g *Graph) Epoch(uid types.UID) (epoch uint64, namespace string, found bool
 		namespace = n.namespace.Value()
 	}
 	return epoch, namespace, true
+}
+
+// HasPassed reports whether the graph has seen every kind since the present epoch of the owner began.
+func (g *Graph) HasPassed(uid types.UID) bool {
+	n := g.nodes[uid]
+	return n != nil && n.passed()
 }
 
 // Passed records that the graph has every kind as of a read that began in the epoch of the

@@ -36,8 +36,8 @@ func (g *Graph) Drop(kind *Kind) {
 // Vanished records that a list in the version did not have the objects of the kind other than
 // those present. Objects that anything depends on are to be read live, others are forgotten.
 func (g *Graph) Vanished(kind *Kind, version string, present map[types.UID]struct{}) {
-	if g.observed[kind] == 0 {
-		return
+	if g.observed[kind] == g.countOf(kind, present) {
+		return // as after the first list of the kind
 	}
 	for _, n := range g.ofKind(kind) {
 		if _, found := present[n.uid]; found {
@@ -55,15 +55,19 @@ func (g *Graph) Vanished(kind *Kind, version string, present map[types.UID]struc
 	}
 }
 
-// isAwaited reports whether an owner waits for the object.
-func (n *node) isAwaited() bool {
-	for owner := range n.owners() {
-		if owner.waits() {
-			return true
+// countOf returns how many of the objects the graph has as objects of the kind.
+func (g *Graph) countOf(kind *Kind, uids map[types.UID]struct{}) int {
+	count := 0
+	for uid := range uids {
+		if n := g.nodes[uid]; n != nil && n.kind == kind {
+			count++
 		}
 	}
-	return false
+	return count
 }
+
+// isAwaited reports whether an owner waits for the object.
+func (n *node) isAwaited() bool { return n.waitingOwnerOf() != nil }
 
 func (g *Graph) ofKind(kind *Kind) []*node {
 	nodes := make([]*node, 0, g.observed[kind])
@@ -76,6 +80,9 @@ func (g *Graph) ofKind(kind *Kind) []*node {
 }
 
 func (g *Graph) changeReferringTo(kind schema.GroupKind) {
+	if !g.isReferenced(kind) { // as most new kinds: the graph need not be searched
+		return
+	}
 	for _, n := range g.nodes {
 		for i := range n.references {
 			if n.references[i].kind.Value().GroupKind() == kind {
@@ -83,6 +90,31 @@ func (g *Graph) changeReferringTo(kind schema.GroupKind) {
 				break
 			}
 		}
+	}
+}
+
+func (g *Graph) isReferenced(kind schema.GroupKind) bool {
+	for referenced := range g.referenced {
+		if referenced.Value().GroupKind() == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// Rewind prepares the graph for objects of the kind that are older than those it has: etcd was restored. What
+// is not observed again is read live, and so is what is known of owners.
+func (g *Graph) Rewind(kind *Kind) {
+	for _, n := range g.nodes {
+		if n.kind == kind {
+			n.version = ""
+			n.flags = n.flags&^sent | missing
+		}
+		if n.owner != nil {
+			n.owner.absent, n.owner.read = nil, read{}
+			n.owner.epoch, n.owner.passed = n.owner.epoch+1, false
+		}
+		g.change(n)
 	}
 }
 

@@ -96,6 +96,11 @@ func (n *node) coordinates() Coordinates {
 	return Coordinates{GroupKind: n.kind.GroupKind(), Namespace: n.namespace.Value(), Name: n.name}
 }
 
+// isAt reports whether the node is observed as the object of the kind with its name and namespace.
+func (n *node) isAt(kind *Kind, object metav1.Object) bool {
+	return n.kind == kind && n.name == object.GetName() && n.namespace.Value() == object.GetNamespace()
+}
+
 func (n *node) passed() bool { return n.owner != nil && n.owner.passed }
 
 func (n *node) isAbsentAt(at Coordinates) bool {
@@ -109,13 +114,16 @@ func (n *node) counts(dependent *node) (matches, blocks bool) {
 		return false, false
 	}
 	for i := range dependent.references {
-		r := &dependent.references[i]
-		if r.owner == n && r.name == n.name && r.kind.Value().GroupKind() == n.kind.GroupKind() &&
-			(!n.kind.Namespaced || n.namespace == dependent.namespace) {
+		if r := &dependent.references[i]; r.owner == n && n.isNamedBy(r, dependent) {
 			matches, blocks = true, blocks || r.blocks
 		}
 	}
 	return matches, blocks
+}
+
+// isNamedBy reports whether the reference of the dependent names the coordinates of the owner.
+func (n *node) isNamedBy(r *reference, dependent *node) bool {
+	return r.name == n.name && r.kind.Value().GroupKind() == n.kind.GroupKind() && (!n.kind.Namespaced || n.namespace == dependent.namespace)
 }
 
 // flagsOf returns the flags of the object, and the places of its finalizers.
@@ -149,13 +157,9 @@ const (
 	Orphaning
 )
 
-// VerdictOf returns the verdict on an owner that was read live.
-func VerdictOf(object metav1.Object) Verdict {
+// verdictOf returns the verdict on an owner that was read live.
+func verdictOf(object metav1.Object) Verdict {
 	f, _, _ := flagsOf(object)
-	return verdictOf(f)
-}
-
-func verdictOf(f flags) Verdict {
 	switch {
 	case f&deleting == 0:
 		return Live

@@ -18,14 +18,18 @@ type WaitingOwner struct {
 	Passed bool
 	// Remaining is the number of dependents that the deletion waits for.
 	Remaining int
-	// Examples are some of them.
+	// Examples are some of them; [Graph.Waiting] leaves them out.
 	Examples []Object
-	// Top: no owner of the object waits itself.
+	// Top: no owner of the object waits itself, or the object speaks for a cycle of owners.
 	Top bool
 }
 
-// maxExamples bounds the examples of one owner.
-const maxExamples = 5
+const (
+	// maxExamples bounds the examples of one owner.
+	maxExamples = 5
+	// maxChain bounds the search for the top of a chain of waiting owners.
+	maxChain = 100
+)
 
 // Waiting returns the owners that wait, ordered by UID.
 func (g *Graph) Waiting() []WaitingOwner {
@@ -43,27 +47,74 @@ func (g *Graph) WaitingOwner(uid types.UID) (WaitingOwner, bool) {
 	if n == nil || n.kind == nil || !n.waits() {
 		return WaitingOwner{}, false
 	}
-	return n.waitingOwner(), true
+	w := n.waitingOwner()
+	n.addExamples(&w)
+	return w, true
 }
 
 func (n *node) waitingOwner() WaitingOwner {
-	w := WaitingOwner{Object: n.object(), Orphaning: n.has(orphan), Passed: n.passed(), Remaining: int(n.blocking), Top: !n.isAwaited()}
+	w := WaitingOwner{Object: n.object(), Orphaning: n.has(orphan), Passed: n.passed(), Remaining: int(n.blocking), Top: n.isTop()}
 	if w.Orphaning {
 		w.Remaining = int(n.matching)
 	}
 	if n.owner != nil {
 		w.Deleted = n.owner.deleted
 	}
+	return w
+}
+
+// addExamples adds some of the dependents that the deletion waits for.
+func (n *node) addExamples(w *WaitingOwner) {
 	if w.Remaining == 0 {
-		return w
+		return
 	}
 	for dependent := range n.dependents {
 		if matches, blocks := n.counts(dependent); blocks || matches && w.Orphaning {
 			w.Examples = append(w.Examples, dependent.object())
 			if len(w.Examples) == maxExamples {
-				break
+				return
 			}
 		}
 	}
-	return w
+}
+
+// isTop reports whether no owner of the object waits. Of owners that wait for each other in a cycle, it is
+// the one with the least UID.
+func (n *node) isTop() bool {
+	seen := map[*node]struct{}{}
+	at := n
+	for range maxChain {
+		next := at.waitingOwnerOf()
+		if next == nil {
+			return at == n
+		}
+		if _, again := seen[next]; again {
+			return n.isLeastInCycle(next)
+		}
+		seen[next] = struct{}{}
+		at = next
+	}
+	return false
+}
+
+// isLeastInCycle reports whether the object is in the cycle of waiting owners that has the other one, and has the least UID.
+func (n *node) isLeastInCycle(other *node) bool {
+	found := other == n
+	for at := other.waitingOwnerOf(); at != other; at = at.waitingOwnerOf() {
+		if at.uid < n.uid {
+			return false
+		}
+		found = found || at == n
+	}
+	return found && n.uid <= other.uid
+}
+
+// waitingOwnerOf returns the first owner of the object that waits, nil if there is none.
+func (n *node) waitingOwnerOf() *node {
+	for owner := range n.owners() {
+		if owner.waits() {
+			return owner
+		}
+	}
+	return nil
 }

@@ -1,0 +1,43 @@
+package graph_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestReadOfRestoredStorageIsRecorded(t *testing.T) {
+	w := newWorld()
+	w.version = 8
+	w.observe(pods, "pod")
+	known, _ := w.Judge("pod", now)
+	restored := object(pods, "pod", ownedBy(configMaps, "owner"))
+	restored.ResourceVersion = "5"
+	w.observe(pods, "pod")
+	w.Correct(known.Object, restored)
+	if got := w.state(t, "pod"); got.Unverified {
+		t.Errorf("a read that an event has overtaken: %+v", got)
+	}
+	known, _ = w.Judge("pod", now)
+	w.Correct(known.Object, restored)
+	if got := w.state(t, "pod"); !got.Unverified {
+		t.Errorf("a read after the last event: %+v", got)
+	}
+}
+
+func TestRestoredStorageIsReadAnew(t *testing.T) {
+	w := newWorld()
+	w.version = 8
+	w.observe(pods, "pod", ownedBy(configMaps, "owner"))
+	w.Deleted("owner", at(configMaps, "ns", "owner"))
+	w.Rewind(pods)
+	if got := w.state(t, "pod"); got.Absent || !got.Unverified {
+		t.Errorf("the absence of the owner is still known: %+v", got)
+	}
+	w.version = 2
+	w.observe(pods, "pod", ownedBy(configMaps, "owner"), ownedBy(configMaps, "other"))
+	w.Vanished(pods, "3", map[types.UID]struct{}{"pod": {}})
+	if j, _ := w.Judge("pod", now); len(j.Questions) != 2 || j.State.Missing {
+		t.Errorf("the older state is not known: %+v", j)
+	}
+}
