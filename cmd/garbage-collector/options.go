@@ -23,9 +23,13 @@ type options struct {
 	leader  componentconfig.LeaderElectionConfiguration
 	workers int
 	dryRun  bool
+	// detectOthers: the leader finds out whether another garbage collector works.
+	detectOthers bool
 	// unreadableAfter is how long a foreground deletion waits for kinds that cannot be read.
 	unreadableAfter time.Duration
-	ignored         []string
+	// orphanUnreadableAfter is how long one with the policy Orphan does; 0 for ever.
+	orphanUnreadableAfter time.Duration
+	ignored               []string
 	// resources are the ignored ones; Complete sets them.
 	resources []schema.GroupResource
 }
@@ -50,6 +54,7 @@ func newOptions() (program.Runner, error) {
 			RetryPeriod:       metav1.Duration{Duration: 2 * time.Second},
 		},
 		workers:         20,
+		detectOthers:    true,
 		unreadableAfter: 10 * time.Second,
 	}, nil
 }
@@ -61,7 +66,9 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	componentoptions.BindLeaderElectionFlags(&o.leader, flags)
 	flags.IntVar(&o.workers, "concurrent-gc-syncs", o.workers, "number of objects that are judged at once")
 	flags.BoolVar(&o.dryRun, "dry-run", o.dryRun, "log what would be deleted and patched, and write nothing but the lease and events")
-	flags.DurationVar(&o.unreadableAfter, "unreadable-kind-timeout", o.unreadableAfter, "how long a foreground deletion waits for unknown dependents of a kind that the API server cannot list; deletions with the policy Orphan wait until it can")
+	flags.BoolVar(&o.detectOthers, "detect-other-collectors", o.detectOthers, "find out now and then whether another garbage collector works in the cluster: the leader creates a Lease that only another one deletes, in the namespace of the leader lease; not with --dry-run")
+	flags.DurationVar(&o.unreadableAfter, "unreadable-kind-timeout", o.unreadableAfter, "how long a foreground deletion waits for unknown dependents of a kind that the API server cannot list")
+	flags.DurationVar(&o.orphanUnreadableAfter, "unreadable-kind-orphan-timeout", o.orphanUnreadableAfter, "how long a deletion with the policy Orphan waits for such dependents, which may be deleted afterwards, and at least --unreadable-kind-timeout; 0 to wait until the kind can be listed")
 	flags.StringSliceVar(&o.ignored, "ignored-resources", o.ignored, "comma-separated list of resources, such as leases.coordination.k8s.io, whose objects are neither deleted nor waited for; events always belong to them")
 }
 
@@ -79,6 +86,9 @@ func (o *options) check() error {
 	}
 	if o.unreadableAfter <= 0 {
 		return errors.New("--unreadable-kind-timeout must be longer than 0")
+	}
+	if o.orphanUnreadableAfter < 0 {
+		return errors.New("--unreadable-kind-orphan-timeout must not be negative")
 	}
 	for _, name := range o.ignored {
 		resource := schema.ParseGroupResource(name)

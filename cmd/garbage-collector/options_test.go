@@ -30,11 +30,12 @@ func parsed(t *testing.T, args ...string) (*options, error) {
 
 func TestWrongFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--concurrent-gc-syncs=0":             "--concurrent-gc-syncs must be at least 1",
-		"--unreadable-kind-timeout=0s":        "--unreadable-kind-timeout must be longer than 0",
-		"--ignored-resources=.group":          `--ignored-resources has the entry ".group"`,
-		"--leader-elect-resource-name=":       "--leader-elect-resource-name and --leader-elect-resource-namespace must not be empty",
-		"--leader-elect-resource-lock=events": "--leader-elect-resource-lock must be leases",
+		"--concurrent-gc-syncs=0":              "--concurrent-gc-syncs must be at least 1",
+		"--unreadable-kind-timeout=0s":         "--unreadable-kind-timeout must be longer than 0",
+		"--unreadable-kind-orphan-timeout=-1s": "--unreadable-kind-orphan-timeout must not be negative",
+		"--ignored-resources=.group":           `--ignored-resources has the entry ".group"`,
+		"--leader-elect-resource-name=":        "--leader-elect-resource-name and --leader-elect-resource-namespace must not be empty",
+		"--leader-elect-resource-lock=events":  "--leader-elect-resource-lock must be leases",
 	} {
 		if _, err := parsed(t, args); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)

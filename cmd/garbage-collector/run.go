@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/garbagecollector"
 )
@@ -26,8 +28,6 @@ import (
 const (
 	// agent is the user agent of the program.
 	agent = "garbage-collector"
-	// eventSource is the component in the events of upstream's controller.
-	eventSource = "garbage-collector-controller"
 	// expiryTolerance is how long a leader may go on after its lease has expired until its
 	// health check fails.
 	expiryTolerance = 20 * time.Second
@@ -41,9 +41,9 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err
 	}
-	recorder, stopEvents := program.Recorder(ctx, clients.Events, eventSource)
+	recorder, stopEvents := program.Recorder(ctx, clients.Events, blocker.GarbageEventSource)
 	defer stopEvents()
-	collector, err := o.newCollector(clients.Config, recorder)
+	collector, err := o.newCollector(clients, recorder)
 	if err != nil {
 		return err
 	}
@@ -77,24 +77,37 @@ func (o *options) Run(ctx context.Context) error {
 	})
 }
 
-// newCollector connects the collector. Reads, barriers and writes have rate limits of their
-// own. Writes take theirs before the last look at a judgement, which must not grow old.
-func (o *options) newCollector(config *rest.Config, recorder record.EventRecorder) (*garbagecollector.Collector, error) {
+// newCollector connects the collector. Watches, barriers, live reads and writes have rate limits of
+// their own. Live reads and writes take theirs before a judgement begins to grow old.
+func (o *options) newCollector(clients *program.Clients, recorder record.EventRecorder) (*garbagecollector.Collector, error) {
+	throttle := garbagecollector.NewThrottle(clock.RealClock{})
+	config := rest.CopyConfig(clients.Config)
+	config.Wrap(throttle.Wrap)
 	unlimited := rest.CopyConfig(config)
 	unlimited.QPS, unlimited.Burst = -1, 0
 	reads, readsErr := metadata.NewForConfig(config)
+	live, liveErr := metadata.NewForConfig(unlimited)
 	barriers, barriersErr := metadata.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), agent+"-barrier"))
 	kinds, kindsErr := discovery.NewDiscoveryClientForConfig(unlimited)
 	writes, writesErr := garbagecollector.NewWriteClient(unlimited)
-	if err := errors.Join(readsErr, barriersErr, kindsErr, writesErr); err != nil {
+	if err := errors.Join(readsErr, liveErr, barriersErr, kindsErr, writesErr); err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	var limiter flowcontrol.RateLimiter
+	var limiter, readLimiter flowcontrol.RateLimiter
 	if o.QPS > 0 {
-		limiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
+		limiter, readLimiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst), flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
 	}
 	return garbagecollector.New(garbagecollector.Config{
-		Reads: reads, Barriers: barriers, REST: writes, Discovery: kinds, Recorder: recorder, Clock: clock.RealClock{}, Limiter: limiter,
-		Workers: o.workers, DryRun: o.dryRun, Ignored: o.resources, UnreadableAfter: o.unreadableAfter,
+		Reads: reads, Barriers: barriers, Live: live, REST: writes, Discovery: kinds, Recorder: recorder, Clock: clock.RealClock{}, Limiter: limiter, ReadLimiter: readLimiter, Throttle: throttle,
+		Canaries: o.canaries(clients.Leases), Workers: o.workers, DryRun: o.dryRun, Ignored: o.resources, UnreadableAfter: o.unreadableAfter, OrphanUnreadableAfter: o.orphanUnreadableAfter,
 	}), nil
+}
+
+// canaries returns how other garbage collectors are detected; nil if they are not.
+func (o *options) canaries(client kubernetes.Interface) *garbagecollector.Canaries {
+	if !o.detectOthers || o.dryRun {
+		return nil
+	}
+	namespace := o.leader.ResourceNamespace
+	return &garbagecollector.Canaries{Client: client.CoordinationV1().Leases(namespace), Namespace: namespace, LeaderLease: o.leader.ResourceName}
 }

@@ -15,8 +15,10 @@ import (
 const (
 	// probeTimeout and pageTimeout bound one read.
 	probeTimeout, pageTimeout = 5 * time.Second, 30 * time.Second
-	// pageSize is the number of objects in one page.
-	pageSize = 500
+	// pageSize is the number of objects in one page, probeSize that of the first read of a kind.
+	// Most kinds have fewer objects in a namespace, so that the first read is the whole list:
+	// the watch of a quiet kind would not bring the graph there.
+	pageSize, probeSize = 500, 50
 )
 
 // errAhead means that the watch came further than the list that is being recorded.
@@ -26,12 +28,15 @@ var errAhead = errors.New("the watch is ahead of the list")
 // nothing about what the graph has.
 var errUnwatched = errors.New("the kind is not watched in this version any more")
 
-// probe reads the present version of the kind. If there is at most one object, this is a
-// whole list already.
+// probe reads the present version of the kind. If there are few objects, this is a whole list
+// already.
 func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
+	if err := r.Throttle.Wait(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	list, err := r.page(ctx, kind, metav1.ListOptions{Limit: 1})
+	list, err := r.page(ctx, kind, metav1.ListOptions{Limit: probeSize})
 	if err != nil {
 		return err
 	}
@@ -79,6 +84,9 @@ func (r *reads) list(ctx context.Context, kind *graph.Kind) error {
 }
 
 func (r *reads) timedPage(ctx context.Context, kind *graph.Kind, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	if err := r.Throttle.Wait(ctx); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	return r.page(ctx, kind, options)
@@ -116,12 +124,12 @@ func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialO
 		}
 		for i := range items {
 			known := g.Has(items[i].UID)
-			g.Observe(kind, &items[i])
+			recorded := g.Observe(kind, &items[i])
 			if _, integers := graph.Compare(version, version); !known && !integers {
 				g.Doubt(items[i].UID)
 			}
-			if kind.GroupKind() == definitionKind {
-				m.noteDefinitionLocked(items[i].Name, true)
+			if recorded {
+				m.noteDefinition(items[i].Name, true)
 			}
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
@@ -15,8 +14,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
-// maxReads bounds the reads of one barrier that are in flight.
-const maxReads = 10
+const (
+	// maxReads bounds the reads of one barrier that are in flight, and those of the owners of one object.
+	maxReads = 10
+)
 
 // await has a barrier begin for the deletions.
 func (c *Collector) await(deletions []types.UID) {
@@ -28,7 +29,8 @@ func (c *Collector) await(deletions []types.UID) {
 	wake(c.awaited)
 }
 
-// runBarriers runs barriers, one at a time, until the context ends.
+// runBarriers runs barriers, one at a time, until the context ends. While kinds are unread and no deletion
+// waits, a barrier now and then finds out when they can be read again.
 func (c *Collector) runBarriers(ctx context.Context) {
 	for ctx.Err() == nil {
 		if owners := c.takePending(); len(owners) > 0 {
@@ -38,18 +40,21 @@ func (c *Collector) runBarriers(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-c.awaited:
+		case <-c.dueForUnread():
+			c.runBarrier(ctx, nil)
 		}
 	}
 }
 
-// takePending returns the deletions that a barrier is to serve, with their epochs.
+// takePending returns the deletions that a barrier is to serve, with their epochs. Dependents may ask for a
+// barrier of their owner while the one for it runs.
 func (c *Collector) takePending() map[types.UID]deletion {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	owners := map[types.UID]deletion{}
 	for uid := range c.pending {
-		if epoch, namespace, found := c.graph.Epoch(uid); found {
-			owners[uid] = deletion{epoch, namespace}
+		if epoch, namespace, found := c.graph.Epoch(uid); found && !c.graph.HasPassed(uid) {
+			owners[uid] = deletion{epoch, namespace, c.beganWaiting(uid)}
 		}
 	}
 	clear(c.pending)
@@ -60,6 +65,8 @@ func (c *Collector) takePending() map[types.UID]deletion {
 type deletion struct {
 	epoch     uint64
 	namespace string
+	// since is when the first barrier for the deletion began.
+	since time.Time
 }
 
 // scope returns the namespace of all deletions, "" if they have several or none.
@@ -74,17 +81,21 @@ func scope(owners map[types.UID]deletion) string {
 	return common
 }
 
-// runBarrier runs one barrier. The definitions of kinds come first: they tell which kinds
-// there are.
+// runBarrier runs one barrier. The known kinds are read at once. The definitions of kinds tell
+// which others there are.
 func (c *Collector) runBarrier(ctx context.Context, owners map[types.UID]deletion) {
 	began := c.Clock.Now()
 	run := barrier.Begin[*graph.Kind](began, c.UnreadableAfter)
 	c.mu.Lock()
 	c.run = run
-	defining := c.addKinds(run, func(k *graph.Kind) bool { return k.GroupKind() == definitionKind || k.GroupKind() == serviceKind })
+	r := &reads{Collector: c, run: run, namespace: scope(owners), slots: make(chan struct{}, maxReads)}
+	defining := c.addKinds(run, defines)
+	c.addKinds(run, r.inScope)
+	for _, kind := range c.unread {
+		run.Excuse(kind)
+	}
 	c.mu.Unlock()
 	reading, stop := context.WithCancel(ctx)
-	r := &reads{Collector: c, run: run, namespace: scope(owners), slots: make(chan struct{}, maxReads)}
 	result, unread := r.follow(reading, defining)
 	stop()
 	r.running.Wait()
@@ -99,6 +110,11 @@ func (c *Collector) runBarrier(ctx context.Context, owners map[types.UID]deletio
 	c.pass(ctx, owners, result, unread)
 }
 
+// defines reports whether objects of the kind define other kinds.
+func defines(k *graph.Kind) bool {
+	return k.GroupKind() == definitionKind || k.GroupKind() == serviceKind
+}
+
 // addKinds adds the collected kinds for which the function returns true. The caller holds the
 // lock.
 func (c *Collector) addKinds(run *barrier.Run[*graph.Kind], wanted func(*graph.Kind) bool) (added []*graph.Kind) {
@@ -111,45 +127,6 @@ func (c *Collector) addKinds(run *barrier.Run[*graph.Kind], wanted func(*graph.K
 	return added
 }
 
-// pass records the result of a barrier. Orphaning owners wait for every kind.
-func (c *Collector) pass(ctx context.Context, owners map[types.UID]deletion, result barrier.Result, unread []*graph.Kind) {
-	names := namesOf(unread)
-	if result == barrier.PassedWithout {
-		klog.FromContext(ctx).Info("Kinds cannot be read; foreground deletions do not wait for unknown dependents of these kinds", "resources", names, "deletions", len(owners))
-	}
-	var waiting []types.UID
-	var released []graph.Object
-	c.change(func(g *graph.Graph) {
-		for uid, d := range owners {
-			owner, found := g.WaitingOwner(uid)
-			if result == barrier.PassedWithout && found {
-				if owner.Orphaning {
-					waiting = append(waiting, uid)
-					continue
-				}
-				released = append(released, owner.Object)
-			}
-			g.Passed(uid, d.epoch)
-		}
-	})
-	wake(c.cyclic)
-	if len(waiting) > 0 {
-		c.await(waiting)
-	}
-	for _, owner := range released[:min(len(released), maxEvents)] {
-		c.Recorder.Eventf(referenceTo(owner), v1.EventTypeWarning, "DependentsUnread", "Dependents of these kinds are not waited for, because the kinds cannot be read: %s", strings.Join(names, ", "))
-	}
-}
-
-func namesOf(kinds []*graph.Kind) []string {
-	names := make([]string, len(kinds))
-	for i, kind := range kinds {
-		names[i] = kind.GroupResource().String()
-	}
-	slices.Sort(names)
-	return names
-}
-
 // reads are the reads of one barrier.
 type reads struct {
 	*Collector
@@ -158,6 +135,8 @@ type reads struct {
 	slots     chan struct{}
 	running   wait.Group
 	sealed    bool
+	// sealable is when the kinds may be discovered again after a failure.
+	sealable time.Time
 }
 
 // follow sends the reads of the run until it has a result.
@@ -188,9 +167,9 @@ func (r *reads) follow(ctx context.Context, defining []*graph.Kind) (barrier.Res
 	}
 }
 
-// sealAfter adds all kinds once the definitions are seen, or proved unreadable.
+// sealAfter adds the kinds that are new once the definitions are seen, or proved unreadable.
 func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
-	if r.sealed {
+	if r.sealed || r.Clock.Now().Before(r.sealable) {
 		return
 	}
 	r.mu.Lock()
@@ -203,6 +182,7 @@ func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
 	if err := r.refreshKinds(ctx); err != nil {
 		klog.FromContext(ctx).Error(err, "Kinds cannot be discovered for a barrier")
 		if !late {
+			r.sealable = r.Clock.Now().Add(barrier.RetryTime)
 			r.running.Start(func() { r.wakeAfter(ctx, barrier.RetryTime) })
 			return
 		}
@@ -210,9 +190,12 @@ func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
 	r.sealed = true
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.addKinds(r.run, func(kind *graph.Kind) bool { return r.namespace == "" || kind.Namespaced })
+	r.addKinds(r.run, r.inScope)
 	r.run.Seal()
 }
+
+// inScope reports whether objects of the kind may be dependents of the owners.
+func (r *reads) inScope(kind *graph.Kind) bool { return r.namespace == "" || kind.Namespaced }
 
 // wakeAfter continues the run after the time.
 func (r *reads) wakeAfter(ctx context.Context, after time.Duration) {
@@ -223,14 +206,17 @@ func (r *reads) wakeAfter(ctx context.Context, after time.Duration) {
 	}
 }
 
-// send sends one read, and records its result.
+// send sends one read, and records its result. Definitions wait for no other read: other kinds
+// may follow from them.
 func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Request) {
-	select {
-	case <-ctx.Done():
-		return
-	case r.slots <- struct{}{}:
+	if !defines(kind) {
+		select {
+		case <-ctx.Done():
+			return
+		case r.slots <- struct{}{}:
+		}
+		defer func() { <-r.slots }()
 	}
-	defer func() { <-r.slots }()
 	r.metrics.reads.WithLabelValues(strings.ToLower(request.String())).Inc()
 	var err error
 	if request == barrier.Probe {
@@ -239,12 +225,22 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 		err = r.list(ctx, kind)
 	}
 	if err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)
-		r.mu.Lock()
-		r.run.Failed(kind, r.Clock.Now())
-		r.mu.Unlock()
+		r.fail(ctx, kind, err)
 	}
 	wake(r.awaited)
+}
+
+// fail records that a read of the kind failed. An overloaded API server says nothing about the kind.
+func (r *reads) fail(ctx context.Context, kind *graph.Kind, err error) {
+	klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)
+	overload := r.Throttle.remaining()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if overload > 0 {
+		r.run.Postponed(kind, r.Clock.Now().Add(overload))
+		return
+	}
+	r.run.Failed(kind, r.Clock.Now())
 }
 
 // namespaceOf returns the namespace in which the kind is read.

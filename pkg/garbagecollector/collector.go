@@ -37,15 +37,21 @@ const (
 
 // Config configures a collector.
 type Config struct {
-	// Reads lists, watches and reads metadata, Barriers does so for barriers.
-	Reads, Barriers metadata.Interface
+	// Reads lists and watches metadata, Barriers lists them for barriers. Live reads single
+	// objects; it must have no rate limit, and is Reads if nil.
+	Reads, Barriers, Live metadata.Interface
 	// REST sends the writes, and reads the definitions of kinds. It must have no rate limit.
 	REST      rest.Interface
 	Discovery discovery.DiscoveryInterface
 	Recorder  record.EventRecorder
 	Clock     clock.WithTicker
-	// Limiter limits the writes, nil for no limit.
-	Limiter flowcontrol.RateLimiter
+	// Limiter limits the writes, ReadLimiter the live reads; nil for no limit.
+	Limiter, ReadLimiter flowcontrol.RateLimiter
+	// Throttle delays all requests while the API server is overloaded; nil for never. The transports of
+	// the clients must be wrapped by it.
+	Throttle *Throttle
+	// Canaries detect other garbage collectors; nil for no detection.
+	Canaries *Canaries
 	// Workers is the number of objects that are judged at once.
 	Workers int
 	// DryRun logs the writes instead of sending them.
@@ -54,6 +60,9 @@ type Config struct {
 	Ignored []schema.GroupResource
 	// UnreadableAfter is how long a barrier waits for kinds that cannot be read.
 	UnreadableAfter time.Duration
+	// OrphanUnreadableAfter is how long a deletion with the policy Orphan waits for such kinds, at least
+	// UnreadableAfter; 0 for ever.
+	OrphanUnreadableAfter time.Duration
 }
 
 // Collector collects garbage. It is safe for concurrent use.
@@ -66,6 +75,8 @@ type Collector struct {
 	started time.Time
 	// monitoring are the running reflectors.
 	monitoring wait.Group
+	// watching is the context of the reflectors, also of those that a barrier starts.
+	watching context.Context
 	// rediscover, awaited and cyclic wake discovery, the barrier and the search for cycles.
 	rediscover, awaited, cyclic chan struct{}
 
@@ -87,11 +98,22 @@ type Collector struct {
 	run     *barrier.Run[*graph.Kind]
 	// unread are the kinds that the last barrier passed without.
 	unread []*graph.Kind
-	told   map[types.UID]*progress
+	// unreadSince is, for orphaning owners that wait for such kinds, when their first barrier began.
+	unreadSince map[types.UID]time.Time
+	told        map[types.UID]*progress
+	// canary is the name of the Lease that is left alone, "" for none; other: the last check found another
+	// garbage collector.
+	canary string
+	other  bool
+	// slow are the resources whose last live read was slow, and whether one is being read.
+	slow map[schema.GroupResource]bool
 }
 
 // New returns a collector that does nothing yet.
 func New(config Config) *Collector {
+	if config.Live == nil {
+		config.Live = config.Reads
+	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](minRetry, maxRetry)
 	return &Collector{
 		Config:     config,
@@ -101,12 +123,15 @@ func New(config Config) *Collector {
 		started:    config.Clock.Now(),
 		rediscover: make(chan struct{}, 1), awaited: make(chan struct{}, 1), cyclic: make(chan struct{}, 1),
 		graph: graph.New(), monitors: map[schema.GroupKind]*monitor{}, definitions: map[string]struct{}{},
-		pending: map[types.UID]struct{}{}, told: map[types.UID]*progress{},
+		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]time.Time{}, told: map[types.UID]*progress{}, slow: map[schema.GroupResource]bool{}, watching: context.Background(),
 	}
 }
 
 // Watch discovers the kinds and fills the graph until the context ends. It writes nothing.
 func (c *Collector) Watch(ctx context.Context) {
+	c.mu.Lock()
+	c.watching = ctx
+	c.mu.Unlock()
 	c.discoverRepeatedly(ctx)
 	c.monitoring.Wait()
 }
@@ -125,6 +150,7 @@ func (c *Collector) Collect(ctx context.Context) {
 	running.StartWithContext(ctx, c.runBarriers)
 	running.StartWithContext(ctx, c.releaseCycles)
 	running.StartWithContext(ctx, c.reportProgress)
+	running.StartWithContext(ctx, c.detectOthers)
 	c.begin()
 	<-ctx.Done()
 	c.queue.ShutDown()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/garbage"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
@@ -30,17 +31,7 @@ func (c *Collector) releaseCycles(ctx context.Context) {
 			return
 		case <-c.cyclic:
 		}
-		began := c.Clock.Now()
-		c.mu.Lock()
-		components := c.graph.Components()
-		c.mu.Unlock()
-		pause := max(cyclePause, cycleShare*c.Clock.Since(began))
-		for _, component := range components {
-			if err := c.releaseComponent(ctx, component); err != nil {
-				klog.FromContext(ctx).V(2).Info("Owners that wait for each other are retried", "err", err)
-				wake(c.cyclic)
-			}
-		}
+		pause := c.releaseFound(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -49,9 +40,29 @@ func (c *Collector) releaseCycles(ctx context.Context) {
 	}
 }
 
+// releaseFound searches for cycles once, and returns the pause until the next search.
+func (c *Collector) releaseFound(ctx context.Context) (pause time.Duration) {
+	began := c.Clock.Now()
+	c.mu.Lock()
+	components := c.graph.Components()
+	c.mu.Unlock()
+	pause = max(cyclePause, cycleShare*c.Clock.Since(began))
+	for _, component := range components {
+		if err := c.releaseComponent(ctx, component); err != nil {
+			klog.FromContext(ctx).V(2).Info("Owners that wait for each other are retried", "err", err)
+			wake(c.cyclic)
+		}
+	}
+	return pause
+}
+
+func stateOf(component graph.Component) garbage.ComponentState {
+	return garbage.ComponentState{BlockedOutside: component.BlockedOutside, Seen: component.Seen}
+}
+
 // releaseComponent carries out the decisions on one component.
 func (c *Collector) releaseComponent(ctx context.Context, component graph.Component) error {
-	state := garbage.ComponentState{BlockedOutside: component.BlockedOutside, Seen: component.Seen}
+	state := stateOf(component)
 	for {
 		switch action := garbage.DecideComponent(state); action {
 		case garbage.AwaitOutside:
@@ -107,7 +118,7 @@ func (c *Collector) releaseMembers(ctx context.Context, component graph.Componen
 	klog.FromContext(ctx).Info("Owners wait for each other and are released", "members", cycle, "count", len(names))
 	for i, member := range component.Members {
 		judgement := graph.Judgement{Object: member.Object}
-		next, err := c.patch(ctx, judgement, "release_cycle", removeFinalizer(member.Object, member.ForegroundIndex, metav1.FinalizerDeleteDependents))
+		next, err := c.patch(ctx, judgement, &turn{}, "release_cycle", removeFinalizer(member.Object, member.ForegroundIndex, metav1.FinalizerDeleteDependents))
 		if err != nil {
 			return err
 		}
@@ -115,7 +126,7 @@ func (c *Collector) releaseMembers(ctx context.Context, component graph.Componen
 			wake(c.cyclic)
 		}
 		if i < maxEvents && !c.DryRun {
-			c.Recorder.Eventf(referenceTo(member.Object), v1.EventTypeWarning, "OwnersWaitForEachOther", "Released from a cycle of %d owners that block each other: %s", len(names), cycle)
+			c.Recorder.Eventf(referenceTo(member.Object), v1.EventTypeWarning, blocker.CycleEvent, "Released from a cycle of %d owners that block each other: %s", len(names), cycle)
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	c.mu.Lock()
 	vertices, edges := c.graph.Dump(uids...)
+	other := c.other
 	c.mu.Unlock()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	switch format := query.Get("format"); format {
@@ -33,7 +34,9 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		_ = json.NewEncoder(w).Encode(struct {
 			Nodes []graph.Vertex `json:"nodes"`
 			Edges []graph.Edge   `json:"edges"`
-		}{vertices, edges})
+			// OtherCollector: the last check found another garbage collector at work.
+			OtherCollector bool `json:"otherCollector"`
+		}{vertices, edges, other})
 	case "", "dot":
 		w.Header().Set("Content-Type", "text/vnd.graphviz")
 		writeDOT(w, vertices, edges)

@@ -9,7 +9,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
@@ -42,17 +41,18 @@ func (c *Collector) dropIfGone(ctx context.Context, kind *graph.Kind) {
 }
 
 // isGone reports whether neither a CustomResourceDefinition nor an APIService of another
-// server defines the kind.
+// server defines the kind. A kind of Kubernetes is gone with the APIService of its version.
 func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) {
-	if kind.Group == "" || ownGroups[kind.Group] || scheme.Scheme.IsGroupRegistered(kind.Group) {
+	if kind.Group == "" {
 		return false, nil
 	}
-	definition, err := c.read(ctx, definitions, "", kind.GroupResource().String())
-	if definition != nil || err != nil {
-		return false, err
+	if !isOfKubernetes(kind) {
+		if definition, _, err := c.read(ctx, definitions, "", kind.GroupResource().String()); definition != nil || err != nil {
+			return false, err
+		}
 	}
 	name := kind.Version + "." + kind.Group
-	body, err := c.REST.Get().AbsPath("/apis", services.Group, services.Version, services.Resource, name).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	body, err := c.readWhole(ctx, services, name)
 	switch {
 	case namesAbsent(err, services, name):
 		return true, nil
@@ -67,7 +67,7 @@ func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) 
 	if err := json.Unmarshal(body, &service); err != nil {
 		return false, fmt.Errorf("decode APIService %s: %w", name, err)
 	}
-	return service.Spec.Service == nil, nil // the group has other CustomResourceDefinitions
+	return service.Spec.Service == nil && !isOfKubernetes(kind), nil // the group has other CustomResourceDefinitions
 }
 
 // refreshKinds makes the served kinds as new as the definitions in the graph. Discovery may
@@ -108,8 +108,11 @@ func (c *Collector) undiscovered() []string {
 
 // serveDefined serves the kind of a definition, if objects of the kind can exist.
 func (c *Collector) serveDefined(ctx context.Context, name string) error {
-	body, err := c.REST.Get().AbsPath("/apis", definitions.Group, definitions.Version, definitions.Resource, name).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	body, err := c.readWhole(ctx, definitions, name)
 	if apierrors.IsNotFound(err) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.definitions, name)
 		return nil
 	}
 	var definition apiextensionsv1.CustomResourceDefinition
@@ -132,7 +135,7 @@ func (c *Collector) serveDefined(ctx context.Context, name string) error {
 		Resource:         spec.Names.Plural, Namespaced: spec.Scope == apiextensionsv1.NamespaceScoped, Collected: true,
 	}
 	c.change(func(*graph.Graph) {
-		c.serve(ctx, kind, map[schema.GroupVersionResource]bool{kind.GroupVersionResource(): true})
+		c.serve(kind, map[schema.GroupVersionResource]bool{kind.GroupVersionResource(): true})
 	})
 	return nil
 }

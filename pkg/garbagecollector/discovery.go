@@ -2,6 +2,7 @@ package garbagecollector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,11 +65,15 @@ func (c *Collector) discover(ctx context.Context) error {
 		c.metrics.syncErrors.Inc()
 		klog.FromContext(ctx).Info("Some groups cannot be discovered; their kinds are kept", "groups", fmt.Sprint(failed))
 	}
-	absent := c.apply(ctx, c.kindsOf(groups, lists), failed)
+	absent, rescoped := c.apply(c.kindsOf(groups, lists), failed)
 	for _, kind := range absent {
 		c.dropIfGone(ctx, kind)
 	}
-	return nil
+	var errs []error
+	for _, kind := range rescoped {
+		errs = append(errs, c.serveDefined(ctx, kind.GroupResource().String()))
+	}
+	return errors.Join(errs...)
 }
 
 // served are the kinds that discovery found.
@@ -117,19 +122,27 @@ func (c *Collector) collects(resource schema.GroupResource, verbs metav1.Verbs) 
 	return slices.Contains(verbs, "delete") && slices.Contains(verbs, "list") && slices.Contains(verbs, "watch")
 }
 
-// apply serves the found kinds, and returns those that are served no longer.
-func (c *Collector) apply(ctx context.Context, found served, failed map[schema.GroupVersion]error) []*graph.Kind {
-	var absent []*graph.Kind
+// apply serves the found kinds. It returns those that are served no longer, and those whose scope
+// differs: their definitions were created again.
+func (c *Collector) apply(found served, failed map[schema.GroupVersion]error) (absent, rescoped []*graph.Kind) {
+	groups := groupsOf(failed)
 	c.change(func(g *graph.Graph) {
-		for _, kind := range found.kinds {
-			c.serve(ctx, kind, found.versions)
-		}
 		known := g.Kinds()
 		for _, m := range c.monitors {
 			known = append(known, m.kind)
+			if _, unknown := failed[m.kind.GroupVersion()]; unknown {
+				found.versions[m.kind.GroupVersionResource()] = true
+			}
+		}
+		for _, kind := range found.kinds {
+			if c.isRescoped(kind) {
+				rescoped = append(rescoped, kind)
+				continue
+			}
+			c.serve(kind, found.versions)
 		}
 		for _, kind := range known {
-			if _, kept := failed[kind.GroupVersion()]; kept || found.kinds[kind.GroupKind()] != nil {
+			if groups[kind.Group] || found.kinds[kind.GroupKind()] != nil {
 				continue
 			}
 			g.Withdraw(kind.GroupKind())
@@ -139,14 +152,33 @@ func (c *Collector) apply(ctx context.Context, found served, failed map[schema.G
 		}
 		c.discovered = true
 	})
-	return absent
+	return absent, rescoped
+}
+
+func groupsOf(versions map[schema.GroupVersion]error) map[string]bool {
+	groups := map[string]bool{}
+	for version := range versions {
+		groups[version.Group] = true
+	}
+	return groups
+}
+
+// isRescoped reports whether the kind is watched with another scope. The caller holds the lock.
+func (c *Collector) isRescoped(kind *graph.Kind) bool {
+	m := c.monitors[kind.GroupKind()]
+	return m != nil && m.kind.Namespaced != kind.Namespaced
 }
 
 // serve serves one kind, under the version in use while that is served. The caller holds the
 // lock.
-func (c *Collector) serve(ctx context.Context, kind *graph.Kind, versions map[schema.GroupVersionResource]bool) {
+func (c *Collector) serve(kind *graph.Kind, versions map[schema.GroupVersionResource]bool) {
 	m, current := c.monitors[kind.GroupKind()], c.graph.Kind(kind.GroupKind())
 	switch {
+	case c.isRescoped(kind): // the objects of the former definition are gone
+		m.stop()
+		c.graph.Drop(m.kind)
+		c.graph.Serve(kind)
+		c.replaceMonitor(m, kind)
 	case m != nil && versions[m.kind.GroupVersionResource()]:
 		if current == nil {
 			c.graph.Serve(m.kind)
@@ -154,11 +186,21 @@ func (c *Collector) serve(ctx context.Context, kind *graph.Kind, versions map[sc
 	case m != nil:
 		m.stop()
 		c.graph.Replace(m.kind, kind)
-		c.startMonitor(ctx, kind)
+		c.replaceMonitor(m, kind)
 	case kind.Collected:
 		c.graph.Serve(kind)
-		c.startMonitor(ctx, kind)
-	case current == nil || !versions[current.GroupVersionResource()]:
+		c.startMonitor(kind)
+	case current == nil || !versions[current.GroupVersionResource()] || current.Namespaced != kind.Namespaced:
 		c.graph.Serve(kind)
+	}
+}
+
+// replaceMonitor watches the kind instead of the former one, and has the barrier that runs do so. The
+// caller holds the lock.
+func (c *Collector) replaceMonitor(former *monitor, kind *graph.Kind) {
+	c.startMonitor(kind)
+	if c.run != nil {
+		c.run.Replace(former.kind, kind)
+		wake(c.awaited)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // answered returns the metadata of the object with the UID u, as a write is answered.
 func answered(change func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "u", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}}}
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "u", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}, DeletionGracePeriodSeconds: new(int64)}}
 	change(object)
 	return object
 }
@@ -33,6 +33,7 @@ func TestAnswerSaysThatObjectIsGone(t *testing.T) {
 		"object without anything":  {answered(func(*metav1.PartialObjectMetadata) {}), true},
 		"object with a finalizer":  {answered(func(o *metav1.PartialObjectMetadata) { o.Finalizers = []string{"example.com/f"} }), false},
 		"object that ends slowly":  {answered(func(o *metav1.PartialObjectMetadata) { o.DeletionGracePeriodSeconds = &grace }), false},
+		"namespace":                {answered(func(o *metav1.PartialObjectMetadata) { o.DeletionGracePeriodSeconds = nil }), false},
 		"object that lives":        {answered(func(o *metav1.PartialObjectMetadata) { o.DeletionTimestamp = nil }), false},
 		"another object":           {answered(func(o *metav1.PartialObjectMetadata) { o.UID = "v" }), false},
 	} {

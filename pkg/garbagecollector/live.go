@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,18 +19,29 @@ import (
 // API server that does not know a CustomResourceDefinition yet. It proves nothing.
 var errPathNotFound = errors.New("the API server answers 404 without naming the object")
 
-// read reads an object live. It returns nil if the object does not exist.
-func (c *Collector) read(ctx context.Context, kind *graph.Kind, namespace, name string) (*metav1.PartialObjectMetadata, error) {
-	object, err := c.Reads.Resource(kind.GroupVersionResource()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+// read reads an object live. It returns nil if the object does not exist, and when the read began, after the rate limit.
+func (c *Collector) read(ctx context.Context, kind *graph.Kind, namespace, name string) (live *metav1.PartialObjectMetadata, began time.Time, err error) {
+	if c.ReadLimiter != nil {
+		if err := c.ReadLimiter.Wait(ctx); err != nil {
+			return nil, time.Time{}, fmt.Errorf("wait for --kube-api-qps: %w", err)
+		}
+	}
+	if err := c.Throttle.Wait(ctx); err != nil {
+		return nil, time.Time{}, err
+	}
+	began = c.Clock.Now()
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	live, err = c.Live.Resource(kind.GroupVersionResource()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case namesAbsent(err, kind, name):
-		return nil, nil
+		return nil, began, nil
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("read %s %s/%s: %w", kind.GroupResource(), namespace, name, errPathNotFound)
+		return nil, began, fmt.Errorf("read %s %s/%s: %w", kind.GroupResource(), namespace, name, errPathNotFound)
 	case err != nil:
-		return nil, fmt.Errorf("read %s %s/%s: %w", kind.GroupResource(), namespace, name, err)
+		return nil, began, fmt.Errorf("read %s %s/%s: %w", kind.GroupResource(), namespace, name, err)
 	}
-	return object, nil
+	return live, began, nil
 }
 
 // namesAbsent reports whether the error says that the object of that name does not exist.
@@ -45,43 +57,62 @@ func namesAbsent(err error, kind *graph.Kind, name string) bool {
 
 // verifyObject reads an object of the graph live, and records the result.
 func (c *Collector) verifyObject(ctx context.Context, object graph.Object) error {
-	live, err := c.read(ctx, object.Kind, object.Namespace, object.Name)
+	live, err := c.readObject(ctx, object)
 	if err != nil {
 		return err
 	}
-	c.change(func(g *graph.Graph) { recordLive(g, object, live) })
+	c.recordLive(object, live)
 	return nil
+}
+
+// readObject reads an object of the graph live.
+func (c *Collector) readObject(ctx context.Context, object graph.Object) (live *metav1.PartialObjectMetadata, err error) {
+	err = c.limitSlow(object.Kind, func() (began time.Time, err error) {
+		live, began, err = c.read(ctx, object.Kind, object.Namespace, object.Name)
+		return began, err
+	})
+	return live, err
 }
 
 // verifyOwner reads an owner live, once for all workers that need it, and records the verdict.
 func (c *Collector) verifyOwner(ctx context.Context, q graph.Question) error {
 	key := string(q.Owner) + " " + q.At.String() + " " + q.At.Namespace + "/" + q.At.Name
-	_, err, _ := c.reads.Do(key, func() (any, error) {
-		began := c.Clock.Now()
-		live, err := c.read(ctx, q.Kind, q.At.Namespace, q.At.Name)
-		if err != nil {
-			return nil, err
-		}
-		c.change(func(g *graph.Graph) {
-			if live == nil || live.UID != q.Owner {
-				g.Deleted(q.Owner, q.At)
-				return
-			}
-			g.Refresh(q.Kind, live)
-			g.Read(q.Owner, q.At, graph.VerdictOf(live), began)
-		})
-		return nil, nil
+	return c.limitSlow(q.Kind, func() (time.Time, error) {
+		began, err, _ := c.reads.Do(key, func() (any, error) { return c.readOwner(ctx, q) })
+		at, _ := began.(time.Time)
+		return at, err
 	})
-	return err
+}
+
+// readOwner reads an owner live, records the verdict, and returns when the read began.
+func (c *Collector) readOwner(ctx context.Context, q graph.Question) (began time.Time, err error) {
+	live, began, err := c.read(ctx, q.Kind, q.At.Namespace, q.At.Name)
+	if err != nil {
+		return began, err
+	}
+	c.change(func(g *graph.Graph) {
+		if live == nil || live.UID != q.Owner {
+			g.Deleted(q.Owner, q.At)
+			return
+		}
+		g.Refresh(q.Kind, live)
+		g.Read(q.Owner, q.At, live, began)
+	})
+	return began, nil
 }
 
 // ownGroups are groups of Kubernetes that client-go does not know.
 var ownGroups = map[string]bool{definitionKind.Group: true, serviceKind.Group: true}
 
+// isOfKubernetes reports whether the kind is one of Kubernetes itself.
+func isOfKubernetes(kind *graph.Kind) bool {
+	return ownGroups[kind.Group] || scheme.Scheme.IsGroupRegistered(kind.Group)
+}
+
 // mayIgnorePreconditions reports whether the kind may be served by an aggregated API server,
 // which need not know the preconditions of a deletion.
 func (c *Collector) mayIgnorePreconditions(kind *graph.Kind) bool {
-	if ownGroups[kind.Group] || scheme.Scheme.IsGroupRegistered(kind.Group) {
+	if isOfKubernetes(kind) {
 		return false
 	}
 	c.mu.Lock()
@@ -92,24 +123,31 @@ func (c *Collector) mayIgnorePreconditions(kind *graph.Kind) bool {
 
 // isUnchanged reads an object live, and reports whether it is as in the graph.
 func (c *Collector) isUnchanged(ctx context.Context, object graph.Object) (bool, error) {
-	live, err := c.read(ctx, object.Kind, object.Namespace, object.Name)
+	live, err := c.readObject(ctx, object)
 	if err != nil {
 		return false, err
 	}
 	unchanged := live != nil && live.UID == object.UID && live.ResourceVersion == object.Version
 	if !unchanged {
-		c.change(func(g *graph.Graph) { recordLive(g, object, live) })
+		c.recordLive(object, live)
 	}
 	return unchanged, nil
 }
 
-// recordLive records a live read of an object of the graph.
-func recordLive(g *graph.Graph, object graph.Object, live *metav1.PartialObjectMetadata) {
-	if live == nil || live.UID != object.UID {
-		g.Deleted(object.UID, object.Coordinates())
-		return
-	}
-	g.Refresh(object.Kind, live)
+// recordLive records a live read of an object, which began after the graph had this version. An
+// aggregated API server may answer from a cache, behind its watch.
+func (c *Collector) recordLive(object graph.Object, live *metav1.PartialObjectMetadata) {
+	cached := c.mayIgnorePreconditions(object.Kind)
+	c.change(func(g *graph.Graph) {
+		switch {
+		case live == nil || live.UID != object.UID:
+			g.Deleted(object.UID, object.Coordinates())
+		case cached:
+			g.Refresh(object.Kind, live)
+		default:
+			g.Correct(object, live)
+		}
+	})
 }
 
 // judge returns the judgement of an object now.

@@ -35,6 +35,8 @@ var (
 	waitingMetric = prometheus.NewDesc("garbage_collector_waiting_owners", "Owners whose deletion waits for their dependents, by policy.", []string{"policy"}, nil)
 	oldestMetric  = prometheus.NewDesc("garbage_collector_waiting_owners_oldest_seconds", "Age of the oldest of these deletions, in seconds; 0 if none waits.", []string{"policy"}, nil)
 	unreadMetric  = prometheus.NewDesc("garbage_collector_unread_kinds", "Kinds that have no first list, or that the last barrier could not read.", nil, nil)
+	kindMetric    = prometheus.NewDesc("garbage_collector_unread_kind", "1 for each of these kinds.", []string{"resource"}, nil)
+	otherMetric   = prometheus.NewDesc("garbage_collector_other_collector", "1 if the last check found another garbage collector at work, 0 otherwise.", nil, nil)
 	nodesMetric   = prometheus.NewDesc("garbage_collector_graph_nodes", "Objects and missing owners in the graph.", nil, nil)
 )
 
@@ -55,20 +57,33 @@ func (c *Collector) Register(registry prometheus.Registerer) error {
 
 // Describe sends the descriptions of the metrics about the graph.
 func (metricsOf) Describe(ch chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{waitingMetric, oldestMetric, unreadMetric, nodesMetric} {
+	for _, desc := range []*prometheus.Desc{waitingMetric, oldestMetric, unreadMetric, kindMetric, otherMetric, nodesMetric} {
 		ch <- desc
 	}
 }
 
 // Collect sends the metrics about the graph.
 func (m metricsOf) Collect(ch chan<- prometheus.Metric) {
-	count, oldest, unread := m.counts()
+	count, oldest := m.counts()
 	for policy, owners := range count {
 		ch <- prometheus.MustNewConstMetric(waitingMetric, prometheus.GaugeValue, float64(owners), policy)
 		ch <- prometheus.MustNewConstMetric(oldestMetric, prometheus.GaugeValue, oldest[policy].Seconds(), policy)
 	}
-	ch <- prometheus.MustNewConstMetric(unreadMetric, prometheus.GaugeValue, float64(unread))
+	unread := m.unreadKinds()
+	ch <- prometheus.MustNewConstMetric(unreadMetric, prometheus.GaugeValue, float64(len(unread)))
+	for _, resource := range unread {
+		ch <- prometheus.MustNewConstMetric(kindMetric, prometheus.GaugeValue, 1, resource)
+	}
+	ch <- prometheus.MustNewConstMetric(otherMetric, prometheus.GaugeValue, oneIf(m.foundOther()))
 	ch <- prometheus.MustNewConstMetric(nodesMetric, prometheus.GaugeValue, float64(m.nodes()))
+}
+
+// oneIf returns 1 if the condition holds, else 0.
+func oneIf(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
 }
 
 func (c *Collector) nodes() int {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,8 +42,8 @@ var (
 )
 
 // startMonitor starts a reflector for the kind. The caller holds the lock.
-func (c *Collector) startMonitor(ctx context.Context, kind *graph.Kind) {
-	watching, stop := context.WithCancel(ctx)
+func (c *Collector) startMonitor(kind *graph.Kind) {
+	watching, stop := context.WithCancel(c.watching)
 	m := &monitor{Collector: c, kind: kind, stop: stop}
 	c.monitors[kind.GroupKind()] = m
 	client := c.Reads.Resource(kind.GroupVersionResource())
@@ -71,13 +72,42 @@ func strip(object *metav1.PartialObjectMetadata) {
 	object.ManagedFields, object.Annotations, object.Labels = nil, nil, nil
 }
 
-// Transformer returns the function that strips objects of a list that is being received.
+// listed stands for an object of a list that is in the graph already. The store of the list that
+// is being received needs its identity only; it shares the texts with the graph.
+type listed struct {
+	metav1.Object   // empty, and the same for all
+	uid             types.UID
+	namespace, name string
+	version         string
+}
+
+var nothingElse metav1.Object = &metav1.ObjectMeta{}
+
+// GetNamespace returns the namespace of the object.
+func (l *listed) GetNamespace() string { return l.namespace }
+
+// GetName returns the name of the object.
+func (l *listed) GetName() string { return l.name }
+
+// GetUID returns the UID of the object.
+func (l *listed) GetUID() types.UID { return l.uid }
+
+// GetResourceVersion returns the version of the object.
+func (l *listed) GetResourceVersion() string { return l.version }
+
+// Transformer returns the function that records the objects of a list while the list is being
+// received: not all of them are in memory beside the graph. An object that is gone when the
+// list ends is not in the list, and vanishes.
 func (m *monitor) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) {
-		if partial, ok := object.(*metav1.PartialObjectMetadata); ok {
-			strip(partial)
+		partial, ok := object.(*metav1.PartialObjectMetadata)
+		if !ok {
+			return object, nil
 		}
-		return object, nil
+		if err := m.observe(partial); err != nil {
+			return nil, err
+		}
+		return &listed{nothingElse, partial.UID, unique.Make(partial.Namespace).Value(), partial.Name, partial.ResourceVersion}, nil
 	}
 }
 
@@ -92,10 +122,9 @@ func (m *monitor) observe(object any) error {
 	if !ok {
 		return fmt.Errorf("observe %T: not metadata", object)
 	}
-	m.noteDefinition(partial.Name, true)
 	m.change(func(g *graph.Graph) {
-		if m.runs() {
-			g.Observe(m.kind, partial)
+		if m.runs() && g.Observe(m.kind, partial) {
+			m.noteDefinition(partial.Name, true)
 		}
 	})
 	return nil
@@ -107,9 +136,11 @@ func (m *monitor) Delete(object any) error {
 	if !ok {
 		return fmt.Errorf("delete %T: not metadata", object)
 	}
-	m.noteDefinition(partial.Name, false)
 	at := graph.Coordinates{GroupKind: m.kind.GroupKind(), Namespace: partial.Namespace, Name: partial.Name}
-	m.change(func(g *graph.Graph) { g.Deleted(partial.UID, at) })
+	m.change(func(g *graph.Graph) {
+		m.noteDefinition(partial.Name, false)
+		g.Deleted(partial.UID, at)
+	})
 	return nil
 }
 
@@ -117,16 +148,21 @@ func (m *monitor) Delete(object any) error {
 func (m *monitor) Replace(list []any, version string) error {
 	present := make(map[types.UID]struct{}, len(list))
 	var errs []error
+	m.change(func(g *graph.Graph) { m.rewind(g, version) })
 	for len(list) > 0 {
 		part := list[:min(chunk, len(list))]
 		list = list[len(part):]
 		m.change(func(g *graph.Graph) {
 			for _, object := range part {
-				if partial, ok := object.(*metav1.PartialObjectMetadata); ok && m.runs() {
-					present[partial.UID] = struct{}{}
-					g.Observe(m.kind, partial)
-					m.noteDefinitionLocked(partial.Name, true)
-				} else if !ok {
+				switch found := object.(type) {
+				case *listed:
+					present[found.uid] = struct{}{}
+				case *metav1.PartialObjectMetadata:
+					present[found.UID] = struct{}{}
+					if m.runs() && g.Observe(m.kind, found) {
+						m.noteDefinition(found.Name, true)
+					}
+				default:
 					errs = append(errs, fmt.Errorf("list %T: not metadata", object))
 				}
 			}
@@ -158,6 +194,18 @@ func (m *monitor) reach(version string) {
 	}
 }
 
+// rewind notices a list that is older than the watch was: etcd was restored. Then no position proves
+// anything until its kind is listed again. The caller holds the lock.
+func (m *monitor) rewind(g *graph.Graph, version string) {
+	if order, integers := graph.Compare(version, m.position); !m.runs() || !integers || order >= 0 {
+		return
+	}
+	g.Rewind(m.kind)
+	for _, other := range m.monitors {
+		other.position = ""
+	}
+}
+
 // runs reports whether the monitor is that of its kind; the caller holds the lock. A monitor
 // that was stopped may still have events.
 func (m *monitor) runs() bool { return m.monitors[m.kind.GroupKind()] == m }
@@ -165,17 +213,8 @@ func (m *monitor) runs() bool { return m.monitors[m.kind.GroupKind()] == m }
 // Resync does nothing.
 func (m *monitor) Resync() error { return nil }
 
-// noteDefinition records that a definition of a kind exists or is gone.
+// noteDefinition records that a definition of a kind exists or is gone. The caller holds the lock.
 func (m *monitor) noteDefinition(name string, exists bool) {
-	if m.kind.GroupKind() != definitionKind && m.kind.GroupKind() != serviceKind {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.noteDefinitionLocked(name, exists)
-}
-
-func (m *monitor) noteDefinitionLocked(name string, exists bool) {
 	switch m.kind.GroupKind() {
 	case definitionKind:
 		if exists {

@@ -64,13 +64,23 @@ func (c *Collector) sendProgress() {
 		if due := maxTime(told.first, told.sent).Add(progressInterval); owner.Top && !now.Before(due) && sent < maxEvents {
 			told.sent = now
 			sent++
-			c.Recorder.Event(referenceTo(owner.Object), v1.EventTypeNormal, blocker.EventName, describe(owner, unread))
+			c.sendWaiting(owner.UID, unread)
 		}
 	}
 	for uid := range c.told {
 		if _, found := waiting[uid]; !found {
 			delete(c.told, uid)
 		}
+	}
+}
+
+// sendWaiting sends the event about one owner.
+func (c *Collector) sendWaiting(uid types.UID, unread []string) {
+	c.mu.Lock()
+	owner, found := c.graph.WaitingOwner(uid)
+	c.mu.Unlock()
+	if found {
+		c.Recorder.Event(referenceTo(owner.Object), v1.EventTypeNormal, blocker.EventName, describe(owner, unread))
 	}
 }
 
@@ -108,16 +118,10 @@ func describe(owner graph.WaitingOwner, unread []string) string {
 }
 
 // counts returns the number of waiting owners, and the age of the oldest, by policy.
-func (c *Collector) counts() (count map[string]int, oldest map[string]time.Duration, unread int) {
+func (c *Collector) counts() (count map[string]int, oldest map[string]time.Duration) {
 	now := c.Clock.Now()
 	c.mu.Lock()
 	owners := c.graph.Waiting()
-	unread = len(c.unread)
-	for _, m := range c.monitors {
-		if !m.listed {
-			unread++
-		}
-	}
 	c.mu.Unlock()
 	count, oldest = map[string]int{"foreground": 0, "orphan": 0}, map[string]time.Duration{"foreground": 0, "orphan": 0}
 	for _, owner := range owners {
@@ -130,5 +134,5 @@ func (c *Collector) counts() (count map[string]int, oldest map[string]time.Durat
 			oldest[policy] = max(oldest[policy], now.Sub(owner.Deleted))
 		}
 	}
-	return count, oldest, unread
+	return count, oldest
 }

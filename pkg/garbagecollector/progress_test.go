@@ -55,7 +55,7 @@ func TestWaitingOwnersAreCounted(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	c, _ := waiting(clock)
 	clock.Step(time.Minute)
-	count, oldest, _ := c.counts()
+	count, oldest := c.counts()
 	if count["foreground"] != 1 || count["orphan"] != 0 || oldest["foreground"] != time.Minute {
 		t.Errorf("count %v, oldest %v", count, oldest)
 	}

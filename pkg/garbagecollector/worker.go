@@ -5,12 +5,14 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/garbage"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
@@ -57,28 +59,40 @@ func (c *Collector) finish(ctx context.Context, uid types.UID, err error) {
 
 // reconcile judges an object, decides, and executes, until nothing is to be done.
 func (c *Collector) reconcile(ctx context.Context, uid types.UID) error {
-	conflicts := 0
+	t := &turn{}
 	for range maxSteps {
 		j, found := c.judge(uid)
 		if !found {
 			return nil
 		}
+		if c.isCanary(j.Object) {
+			c.queue.AddAfter(uid, canaryRecheck)
+			return nil
+		}
 		c.reportDisplaced(j)
 		decision := garbage.Decide(j.State)
 		klog.FromContext(ctx).V(4).Info("Decided", "resource", j.Kind.GroupResource(), "object", klog.KRef(j.Namespace, j.Name), "uid", uid, "action", decision.Action, "reason", decision.Reason)
-		next, err := c.execute(ctx, j, decision, conflicts)
+		next, err := c.execute(ctx, j, decision, t)
 		if err != nil || next == done {
 			return err
 		}
 		if next == conflict {
-			conflicts++
+			t.conflicts++
 		}
 	}
 	return errUnfinished
 }
 
+// turn is what happened while one object was judged.
+type turn struct {
+	// conflicts are the writes that failed because the object had changed.
+	conflicts int
+	// admitted: the rate limit admitted a write, which is not sent yet.
+	admitted bool
+}
+
 // execute carries out one action.
-func (c *Collector) execute(ctx context.Context, j graph.Judgement, d garbage.Decision, conflicts int) (outcome, error) {
+func (c *Collector) execute(ctx context.Context, j graph.Judgement, d garbage.Decision, t *turn) (outcome, error) {
 	switch d.Action {
 	case garbage.Wait:
 		c.wait(j, d.Reason)
@@ -86,20 +100,35 @@ func (c *Collector) execute(ctx context.Context, j graph.Judgement, d garbage.De
 	case garbage.VerifyObject:
 		return again, c.verifyObject(ctx, j.Object)
 	case garbage.VerifyOwners:
-		return again, c.verifyOwners(ctx, j.Questions)
+		if err := c.verifyOwners(ctx, j.Questions); err != nil {
+			return done, errors.Join(err, c.executeWithoutUnread(ctx, j.UID, t))
+		}
+		return again, nil
 	case garbage.AwaitBarrier:
 		c.await(j.Unseen)
 		return done, nil
 	case garbage.RemoveReferences:
-		return c.patch(ctx, j, "remove_references", removeReferences(j.Object, j.Remove))
+		return c.patch(ctx, j, t, "remove_references", removeReferences(j.Object, j.Remove))
 	case garbage.RemoveForeground:
-		return c.patch(ctx, j, "remove_foreground", removeFinalizer(j.Object, j.ForegroundIndex, metav1.FinalizerDeleteDependents))
+		return c.patch(ctx, j, t, "remove_foreground", removeFinalizer(j.Object, j.ForegroundIndex, metav1.FinalizerDeleteDependents))
 	case garbage.RemoveOrphan:
-		return c.patch(ctx, j, "remove_orphan", removeFinalizer(j.Object, j.OrphanIndex, metav1.FinalizerOrphanDependents))
+		return c.patch(ctx, j, t, "remove_orphan", removeFinalizer(j.Object, j.OrphanIndex, metav1.FinalizerOrphanDependents))
 	case garbage.DeleteBackground, garbage.DeleteForeground, garbage.DeleteOrphan:
-		return c.delete(ctx, j, d.Action, conflicts)
+		return c.delete(ctx, j, d.Action, t)
 	}
 	return done, nil
+}
+
+// executeWithoutUnread carries out what may be done although owners cannot be read: these count as
+// unresolvable, which keeps the object, but need not keep its other owners waiting.
+func (c *Collector) executeWithoutUnread(ctx context.Context, uid types.UID, t *turn) error {
+	j, found := c.judge(uid)
+	if !found || !j.State.Unverified {
+		return nil
+	}
+	j.State.Unverified, j.State.Unresolvable = false, true
+	_, err := c.execute(ctx, j, garbage.Decide(j.State), t)
+	return err
 }
 
 func (c *Collector) wait(j graph.Judgement, reason garbage.Reason) {
@@ -111,15 +140,22 @@ func (c *Collector) wait(j graph.Judgement, reason garbage.Reason) {
 	}
 }
 
-// verifyOwners reads the owners live. An owner that cannot be read does not keep others from
-// being read.
+// verifyOwners reads the owners live, several at once: the first read must not expire before the last
+// one. An owner that cannot be read does not keep others from being read.
 func (c *Collector) verifyOwners(ctx context.Context, questions []graph.Question) error {
-	var errs []error
-	for _, question := range questions {
-		if err := c.verifyOwner(ctx, question); err != nil {
-			errs = append(errs, err)
-		}
+	if len(questions) == 1 {
+		return c.verifyOwner(ctx, questions[0])
 	}
+	errs := make([]error, len(questions))
+	var reading errgroup.Group
+	reading.SetLimit(maxReads)
+	for i, question := range questions {
+		reading.Go(func() error {
+			errs[i] = c.verifyOwner(ctx, question)
+			return nil
+		})
+	}
+	_ = reading.Wait()
 	return errors.Join(errs...)
 }
 
@@ -131,7 +167,7 @@ func (c *Collector) reportDisplaced(j graph.Judgement) {
 			continue
 		}
 		c.invalid.Add(key, nil)
-		c.Recorder.Eventf(referenceTo(j.Object), v1.EventTypeWarning, "OwnerRefInvalidNamespace", "ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
+		c.Recorder.Eventf(referenceTo(j.Object), v1.EventTypeWarning, blocker.InvalidNamespaceEvent, "ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
 			d.APIVersion, d.Kind, j.Namespace, d.Name, d.Owner, j.Namespace)
 	}
 }

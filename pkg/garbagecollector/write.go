@@ -22,6 +22,10 @@ import (
 // after a live read: other fields may change all the time.
 const maxConflicts = 3
 
+// acceptMetadata has a write answered with the metadata of the object. An aggregated API server
+// may answer with the whole object.
+const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
 // outcome is what became of a write.
 type outcome int
 
@@ -41,41 +45,35 @@ var policies = map[garbage.Action]metav1.DeletionPropagation{
 }
 
 // delete deletes the object if it is as judged.
-func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbage.Action, conflicts int) (outcome, error) {
+func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbage.Action, t *turn) (outcome, error) {
 	if c.mayIgnorePreconditions(j.Kind) {
 		if unchanged, err := c.isUnchanged(ctx, j.Object); err != nil || !unchanged {
 			return conflict, err
 		}
 	}
-	if expired, err := c.admit(ctx, j); expired || err != nil {
+	if expired, err := c.admit(ctx, j, t); expired || err != nil {
 		return again, err
 	}
+	t.admitted = false
 	policy := policies[action]
-	options := metav1.DeleteOptions{
-		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-		Preconditions:     &metav1.Preconditions{UID: &j.UID, ResourceVersion: &j.Version},
-		PropagationPolicy: &policy,
-	}
-	if conflicts >= maxConflicts {
-		options.Preconditions.ResourceVersion = nil
-	}
 	if c.DryRun {
 		c.logDry(ctx, "delete", j.Object, string(policy))
 		c.change(func(g *graph.Graph) { g.Sent(j.UID, j.Version) })
 		return done, nil
 	}
-	body, err := json.Marshal(options)
+	body, err := json.Marshal(deleteOptions(j, policy, t.conflicts))
 	if err != nil {
 		return done, fmt.Errorf("encode options: %w", err)
 	}
 	// Without retries: the judgement would be older than it may be.
-	answer, err := c.REST.Delete().AbsPath(path(j.Object)...).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).MaxRetries(0).Do(ctx).Get()
-	if err != nil {
+	result := c.REST.Delete().AbsPath(path(j.Object)...).SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", acceptMetadata).Body(body).MaxRetries(0).Do(ctx)
+	if err := result.Error(); err != nil {
 		return c.recover(ctx, "delete", j.Object, err)
 	}
 	c.metrics.deleted.WithLabelValues(string(policy)).Inc()
+	answer, err := result.Get()
 	c.change(func(g *graph.Graph) {
-		if saysGone(answer, j.UID) {
+		if err == nil && saysGone(answer, j.UID) {
 			g.Deleted(j.UID, j.Coordinates())
 			return
 		}
@@ -84,9 +82,23 @@ func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbag
 	return done, nil
 }
 
+// deleteOptions returns the options of a deletion after a number of conflicts.
+func deleteOptions(j graph.Judgement, policy metav1.DeletionPropagation, conflicts int) metav1.DeleteOptions {
+	options := metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions:     &metav1.Preconditions{UID: &j.UID, ResourceVersion: &j.Version},
+		PropagationPolicy: &policy,
+	}
+	if conflicts >= maxConflicts {
+		options.Preconditions.ResourceVersion = nil
+	}
+	return options
+}
+
 // saysGone reports whether the answer to a write says that no object with the UID is left: a
 // deletion is answered with a status once nothing keeps the object, with the object else; and
-// the object whose last finalizer was removed is gone.
+// the object whose last finalizer was removed is gone. A namespace has no grace period, and
+// finalizers in its spec.
 func saysGone(answer runtime.Object, uid types.UID) bool {
 	if status, is := answer.(*metav1.Status); is {
 		return status.Status == metav1.StatusSuccess && status.Details != nil && status.Details.UID == uid
@@ -96,14 +108,15 @@ func saysGone(answer runtime.Object, uid types.UID) bool {
 		return false
 	}
 	grace := object.GetDeletionGracePeriodSeconds()
-	return grace == nil || *grace == 0
+	return grace != nil && *grace == 0
 }
 
 // patch applies the patch if the object is as judged, and records the result.
-func (c *Collector) patch(ctx context.Context, j graph.Judgement, verb string, operations *patch.Patch) (outcome, error) {
-	if expired, err := c.admit(ctx, j); expired || err != nil {
+func (c *Collector) patch(ctx context.Context, j graph.Judgement, t *turn, verb string, operations *patch.Patch) (outcome, error) {
+	if expired, err := c.admit(ctx, j, t); expired || err != nil {
 		return again, err
 	}
+	t.admitted = false
 	if c.DryRun {
 		c.logDry(ctx, verb, j.Object, "")
 		return done, nil
@@ -113,7 +126,7 @@ func (c *Collector) patch(ctx context.Context, j graph.Judgement, verb string, o
 		return done, fmt.Errorf("encode patch: %w", err)
 	}
 	result := c.REST.Patch(types.JSONPatchType).AbsPath(path(j.Object)...).Body(body).MaxRetries(0).
-		SetHeader("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json").Do(ctx)
+		SetHeader("Accept", acceptMetadata).Do(ctx)
 	if err := result.Error(); err != nil {
 		return c.recover(ctx, verb, j.Object, err)
 	}
@@ -136,12 +149,18 @@ func (c *Collector) recordWritten(j graph.Judgement, written runtime.Object) {
 	}
 }
 
-// admit waits for the rate limit. It returns true if the judgement has expired meanwhile.
-func (c *Collector) admit(ctx context.Context, j graph.Judgement) (expired bool, err error) {
-	if c.Limiter != nil {
+// admit waits for the rate limit, once for each write that is sent, and for the end of an overload. It
+// returns true if the judgement has
+// expired meanwhile.
+func (c *Collector) admit(ctx context.Context, j graph.Judgement, t *turn) (expired bool, err error) {
+	if c.Limiter != nil && !t.admitted {
 		if err := c.Limiter.Wait(ctx); err != nil {
 			return false, fmt.Errorf("wait for --kube-api-qps: %w", err)
 		}
+	}
+	t.admitted = true
+	if err := c.Throttle.Wait(ctx); err != nil {
+		return false, err
 	}
 	return !j.Expires.IsZero() && !c.Clock.Now().Before(j.Expires), nil
 }

@@ -1,0 +1,122 @@
+package garbagecollector
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/garbage/barrier"
+	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
+)
+
+// awaitingReads answers a list of definitions once pods were listed. Each list is empty.
+type awaitingReads struct {
+	metadata.Interface
+	once            sync.Once
+	podsRead        chan struct{}
+	definitionsRead atomic.Bool
+}
+
+// Resource returns the reads of the resource.
+func (r *awaitingReads) Resource(resource schema.GroupVersionResource) metadata.Getter {
+	return awaitingRead{all: r, resource: resource.Resource}
+}
+
+type awaitingRead struct {
+	metadata.Getter
+	all      *awaitingReads
+	resource string
+}
+
+// Namespace returns the same reads.
+func (r awaitingRead) Namespace(string) metadata.ResourceInterface { return r }
+
+// List returns an empty list.
+func (r awaitingRead) List(ctx context.Context, _ metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	switch r.resource {
+	case "pods":
+		r.all.once.Do(func() { close(r.all.podsRead) })
+	case definitions.Resource:
+		select {
+		case <-r.all.podsRead:
+			r.all.definitionsRead.Store(true)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
+}
+
+// The definitions of kinds and the known kinds are read at the same time: a quiet kind of each
+// makes a barrier wait for its watch.
+func TestKnownKindsAreReadBesideDefinitions(t *testing.T) {
+	client := &awaitingReads{podsRead: make(chan struct{})}
+	c := New(Config{Clock: clock.RealClock{}, Barriers: client, UnreadableAfter: time.Minute})
+	for _, kind := range []*graph.Kind{
+		{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespaced: true},
+		definitions, services,
+	} {
+		c.graph.Serve(kind)
+		c.monitors[kind.GroupKind()] = &monitor{Collector: c, kind: kind}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c.runBarrier(ctx, map[types.UID]deletion{"owner": {namespace: "ns"}})
+	if ctx.Err() != nil || !client.definitionsRead.Load() {
+		t.Errorf("the barrier ended: %v, definitions read: %v", ctx.Err() == nil, client.definitionsRead.Load())
+	}
+}
+
+// Dependents may ask for the barrier of their owner again before they are judged by its result.
+func TestPassedDeletionNeedsNoSecondBarrier(t *testing.T) {
+	c := New(Config{Clock: clock.RealClock{}})
+	c.change(func(g *graph.Graph) { g.Serve(configMaps) })
+	c.observe(terminating(configMap("owner", "1"), metav1.FinalizerDeleteDependents))
+	c.await([]types.UID{"owner"})
+	c.pass(t.Context(), c.takePending(), barrier.Passed, nil)
+	c.await([]types.UID{"owner"})
+	if owners := c.takePending(); len(owners) > 0 {
+		t.Errorf("a barrier for %v", owners)
+	}
+	c.observe(terminating(configMap("owner", "2"), metav1.FinalizerOrphanDependents))
+	c.await([]types.UID{"owner"})
+	if owners := c.takePending(); len(owners) != 1 {
+		t.Error("no barrier after the policy was changed")
+	}
+}
+
+func TestUnreadKindIsReadAgainWithoutDeletions(t *testing.T) {
+	client := &awaitingReads{podsRead: make(chan struct{})}
+	fake := clocktesting.NewFakeClock(time.Unix(0, 0))
+	c := New(Config{Clock: fake, Barriers: client, UnreadableAfter: time.Hour})
+	if c.dueForUnread() != nil {
+		t.Error("a barrier is due although all kinds were read")
+	}
+	c.graph.Serve(configMaps)
+	c.monitors[configMaps.GroupKind()] = &monitor{Collector: c, kind: configMaps, listed: true}
+	c.unread = []*graph.Kind{configMaps}
+	due := c.dueForUnread()
+	fake.Step(unreadRecheck - 1)
+	select {
+	case <-due:
+		t.Error("the barrier is due too early")
+	default:
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	c.monitoring.StartWithContext(ctx, c.runBarriers)
+	eventually(t, "the kind is read", func() bool {
+		fake.Step(unreadRecheck)
+		return len(c.unreadKinds()) == 0
+	})
+	stop()
+	c.monitoring.Wait()
+}

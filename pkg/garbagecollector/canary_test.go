@@ -1,0 +1,245 @@
+package garbagecollector
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
+)
+
+func TestUntilNextCheck(t *testing.T) {
+	for name, tc := range map[string]struct {
+		check int
+		found bool
+		want  time.Duration
+	}{
+		"soon after the start":            {0, false, time.Minute},
+		"later if there is no other":      {1, false, 10 * time.Minute},
+		"soon while another is at work":   {7, true, time.Minute},
+		"soon if another is at work then": {0, true, time.Minute},
+	} {
+		if got := untilNextCheck(tc.check, tc.found); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// detecting returns a collector that looks for others in the namespace kube-system of the client.
+func detecting(t *testing.T, objects ...runtime.Object) (*Collector, *fake.Clientset, *record.FakeRecorder) {
+	client, recorder := fake.NewClientset(objects...), record.NewFakeRecorder(100)
+	client.PrependReactor("create", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		action.(clienttesting.CreateAction).GetObject().(*coordinationv1.Lease).UID = uuid.NewUUID()
+		return false, nil, nil
+	})
+	t.Helper()
+	c := New(Config{Clock: clock.RealClock{}, Recorder: recorder,
+		Canaries: &Canaries{Client: client.CoordinationV1().Leases("kube-system"), Namespace: "kube-system", LeaderLease: "garbage-collector"}})
+	t.Cleanup(c.queue.ShutDown)
+	return c, client, recorder
+}
+
+// detectFor looks for others for the time.
+func (c *Collector) detectFor(t *testing.T, duration time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), duration)
+	defer cancel()
+	c.detectOthers(ctx)
+}
+
+// verbs returns the number of requests with the verb.
+func verbs(client *fake.Clientset, verb string) int {
+	return len(slices.DeleteFunc(slices.Clone(client.Actions()), func(a clienttesting.Action) bool { return a.GetVerb() != verb }))
+}
+
+func expectNoLeases(t *testing.T, client *fake.Clientset) {
+	t.Helper()
+	list, err := client.CoordinationV1().Leases("kube-system").List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
+	if err != nil || len(list.Items) > 0 {
+		t.Errorf("leases: %v, %v", list.Items, err)
+	}
+}
+
+func TestNoOtherCollector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, client, recorder := detecting(t)
+		c.detectFor(t, 12*time.Minute) // checks after 0, 1 and 11 minutes
+		if c.foundOther() || len(recorder.Events) > 0 || verbs(client, "create") != 3 {
+			t.Errorf("found %v, %d events, %d checks", c.foundOther(), len(recorder.Events), verbs(client, "create"))
+		}
+		expectNoLeases(t, client)
+	})
+}
+
+func TestOtherCollectorIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, client, recorder := detecting(t)
+		other, stop := context.WithCancel(t.Context())
+		go deleteLeases(other, client)
+		c.detectFor(t, 90*time.Second)
+		if !c.foundOther() || len(recorder.Events) != 2 {
+			t.Fatalf("found %v, %d events", c.foundOther(), len(recorder.Events))
+		}
+		if text := <-recorder.Events; !strings.HasPrefix(text, "Warning OtherGarbageCollector Another garbage collector is at work") {
+			t.Errorf("event: %s", text)
+		}
+		stop()
+		synctest.Wait()
+		c.detectFor(t, time.Minute)
+		if c.foundOther() {
+			t.Error("the other one ended, and is still reported")
+		}
+		expectNoLeases(t, client)
+	})
+}
+
+// deleteLeases deletes all leases, as another collector does.
+func deleteLeases(ctx context.Context, client *fake.Clientset) {
+	leases := client.CoordinationV1().Leases("kube-system")
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(3 * time.Second):
+		}
+		list, _ := leases.List(ctx, metav1.ListOptions{})
+		for _, lease := range list.Items {
+			_ = leases.Delete(ctx, lease.Name, metav1.DeleteOptions{})
+		}
+	}
+}
+
+// Another process deletes the canary, but a finalizer keeps it; or creates another Lease under its name.
+func TestChangedCanaryMeansOtherCollector(t *testing.T) {
+	for name, change := range map[string]func(*coordinationv1.Lease){
+		"terminating": func(l *coordinationv1.Lease) { l.DeletionTimestamp = &metav1.Time{Time: time.Now()} },
+		"another UID": func(l *coordinationv1.Lease) { l.UID = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, client, _ := detecting(t)
+				client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+					lease := &coordinationv1.Lease{}
+					change(lease)
+					return true, lease, nil
+				})
+				if found, err := c.awaitDeletion(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "canary"}}); !found || err != nil {
+					t.Errorf("found %v, %v", found, err)
+				}
+			})
+		})
+	}
+}
+
+func TestMissingRightEndsDetection(t *testing.T) {
+	for _, verb := range []string{"create", "list"} {
+		synctest.Test(t, func(t *testing.T) {
+			c, client, recorder := detecting(t)
+			client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no right"))
+			})
+			began := time.Now()
+			c.detectFor(t, time.Hour)
+			if time.Since(began) > 0 || c.foundOther() || len(recorder.Events) > 0 || verbs(client, verb) != 1 {
+				t.Errorf("%s: found %v, %d requests in %v", verb, c.foundOther(), verbs(client, verb), time.Since(began))
+			}
+		})
+	}
+}
+
+func TestFailedCheckKeepsVerdictAndIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, client, recorder := detecting(t)
+		c.other = true
+		client.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("connection refused")
+		})
+		c.detectFor(t, 150*time.Second)
+		if !c.foundOther() || len(recorder.Events) > 0 || verbs(client, "create") != 3 {
+			t.Errorf("found %v, %d checks", c.foundOther(), verbs(client, "create"))
+		}
+	})
+}
+
+func TestStopDeletesCanary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, client, recorder := detecting(t)
+		c.detectFor(t, 5*time.Second)
+		if verbs(client, "create") != 1 || len(recorder.Events) > 0 {
+			t.Errorf("%d checks", verbs(client, "create"))
+		}
+		expectNoLeases(t, client)
+	})
+}
+
+func TestCanaryOfKilledProcessIsDeleted(t *testing.T) {
+	old := newCanary()
+	old.Namespace, old.UID = "kube-system", "old"
+	foreign := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "garbage-collector"}}
+	c, client, _ := detecting(t, old, foreign)
+	if err := c.deleteOldCanaries(t.Context()); err != nil {
+		t.Error(err)
+	}
+	list, _ := client.CoordinationV1().Leases("kube-system").List(t.Context(), metav1.ListOptions{})
+	if len(list.Items) != 1 || list.Items[0].Name != foreign.Name {
+		t.Errorf("leases: %v", list.Items)
+	}
+	for _, action := range client.Actions() {
+		deletion, is := action.(clienttesting.DeleteAction)
+		if !is {
+			continue
+		}
+		if conditions := deletion.GetDeleteOptions().Preconditions; conditions == nil || conditions.UID == nil || *conditions.UID != old.UID {
+			t.Errorf("deleted with the preconditions %v", conditions)
+		}
+	}
+}
+
+// Our own collector leaves its canary alone, and nothing else.
+func TestOwnCanaryIsNotCollected(t *testing.T) {
+	s := newAPIServer(t)
+	c := connected(t, s, Config{})
+	absent := graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"}
+	path := "/apis/coordination.k8s.io/v1/namespaces/ns/leases/"
+	for _, name := range []string{"canary", "other"} {
+		s.answer("DELETE "+path+name, 200, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: types.UID(name)}})
+		object := configMap(name, "2", "absent")
+		c.change(func(g *graph.Graph) {
+			g.Serve(leaseKind)
+			g.Observe(leaseKind, &object)
+			g.Deleted("absent", absent)
+		})
+	}
+	object := configMap("namesake", "2", "absent")
+	object.Name = "canary"
+	s.answer("DELETE "+configMapPath+"canary", 200, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: "namesake"}})
+	c.observe(object)
+	c.keepCanary("canary")
+	for _, uid := range []types.UID{"canary", "other", "namesake"} {
+		if err := c.reconcile(t.Context(), uid); err != nil {
+			t.Error(err)
+		}
+	}
+	if s.count("DELETE "+path+"canary") != 0 || s.count("DELETE "+path+"other") != 1 || s.count("DELETE "+configMapPath+"canary") != 1 {
+		t.Errorf("requests: %v", s.requests)
+	}
+	c.keepCanary("")
+	if err := c.reconcile(t.Context(), "canary"); err != nil || s.count("DELETE "+path+"canary") != 1 {
+		t.Errorf("the canary that was left is not collected: %v, %v", err, s.requests)
+	}
+}
