@@ -8,7 +8,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,12 +44,22 @@ type rig struct {
 	// kubeconfig of the collector.
 	kubeconfig string
 	flags      []string
+	// lateKinds is the number of custom kinds that scenarios have taken for themselves.
+	lateKinds *atomic.Int32
 }
 
 // start starts a control plane and the collector.
 func start(t *testing.T, which side, withProxy bool, flags ...string) *rig {
 	t.Helper()
-	r := &rig{side: which, dir: t.TempDir(), flags: flags}
+	planes <- struct{}{}
+	t.Cleanup(func() { <-planes })
+	return startAtOnce(t, which, withProxy, flags...)
+}
+
+// startAtOnce is start for a test that waits most of the time: it does not count.
+func startAtOnce(t *testing.T, which side, withProxy bool, flags ...string) *rig {
+	t.Helper()
+	r := &rig{side: which, dir: t.TempDir(), flags: flags, lateKinds: &atomic.Int32{}}
 	if os.Getenv("EXEUNT_KEEP") != "" {
 		r.dir = filepath.Join(os.Getenv("EXEUNT_KEEP"), filepath.Base(t.Name())+"-"+string(which))
 	}
@@ -64,7 +76,11 @@ func start(t *testing.T, which side, withProxy bool, flags ...string) *rig {
 	must(t, err, "make client")
 	must(t, sandbox.Apply(ctx, config, deploy.Manifests), "apply manifests")
 	must(t, sandbox.Apply(ctx, config, deploy.GarbageCollector), "apply manifests of the collector")
-	must(t, sandbox.ApplyYAML(ctx, config, []byte(definitions)), "define kinds")
+	must(t, sandbox.ApplyYAML(ctx, config, []byte(definitions())), "define kinds")
+	if withProxy {
+		must(t, sandbox.ApplyYAML(ctx, config, []byte(lateDefinitions())), "define late kinds")
+	}
+	must(t, sandbox.ApplyYAML(ctx, config, []byte(freezing)), "apply policy")
 	account := sandbox.ServiceAccount(deploy.Namespace, deploy.GarbageCollectorAccount)
 	if which == stock {
 		account = sandbox.ServiceAccount("kube-system", "generic-garbage-collector")
@@ -87,6 +103,14 @@ func (r *rig) run(t *testing.T) {
 	w := r.world(t)
 	w.create(configMaps, "garbage", w.absentOwner())
 	w.awaitGone(configMaps, "garbage")
+	w.awaitFreezing()
+}
+
+// kill ends the collector as kill -9 does.
+func (r *rig) kill(t *testing.T) {
+	t.Helper()
+	must(t, r.process.Kill(), "kill collector")
+	<-r.process.Done()
 }
 
 // launch starts the collector.
@@ -108,10 +132,18 @@ func (r *rig) launch(t *testing.T) {
 	must(t, err, "start collector")
 }
 
-// logs reports whether the log of the collector has the text.
-func (r *rig) logs(text string) bool {
+// logs reports whether a line of the collector's log has the texts.
+func (r *rig) logs(texts ...string) bool {
 	log, err := os.ReadFile(r.process.LogFile())
-	return err == nil && strings.Contains(string(log), text)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(log)) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *rig) stop(t *testing.T) {
@@ -149,7 +181,7 @@ func newProxy(t *testing.T, kubeconfig string) *proxy {
 	reverse := httputil.NewSingleHostReverseProxy(target)
 	reverse.Transport, reverse.FlushInterval, reverse.ModifyResponse = transport, -1, p.gate.modify
 	listener := listen(t)
-	p.server = &http.Server{Handler: reverse, ReadHeaderTimeout: time.Minute}
+	p.server = &http.Server{Handler: p.gate.guard(reverse), ReadHeaderTimeout: time.Minute}
 	go func() { _ = p.server.Serve(listener) }()
 	t.Cleanup(func() { p.gate.open(); _ = p.server.Close() })
 	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://%s'}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\nusers: [{name: u, user: {token: unused}}]\n", listener.Addr())

@@ -2,6 +2,7 @@ package garbage
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -11,45 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 )
-
-// kind is a kind of the tests.
-type kind struct {
-	schema.GroupVersionResource
-	name       string
-	namespaced bool
-}
-
-func (k kind) apiVersion() string { return k.GroupVersion().String() }
-
-var (
-	configMaps      = kind{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap", true}
-	secrets         = kind{schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "Secret", true}
-	serviceAccounts = kind{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "ServiceAccount", true}
-	classes         = kind{schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}, "PriorityClass", false}
-	widgets         = kind{schema.GroupVersionResource{Group: "e2e.exeunt.io", Version: "v1", Resource: "widgets"}, "Widget", true}
-	crds            = kind{schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "CustomResourceDefinition", false}
-)
-
-var definitions = definition("Widget", "widgets")
-
-// definition returns a custom resource definition.
-func definition(kind, plural string) string {
-	return fmt.Sprintf(`
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: %[2]s.e2e.exeunt.io}
-spec:
-  group: e2e.exeunt.io
-  scope: Namespaced
-  names: {kind: %[1]s, plural: %[2]s, singular: %[2]s-one}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
-`, kind, plural)
-}
 
 // world is a namespace of one test.
 type world struct {
@@ -57,15 +23,26 @@ type world struct {
 	t         *testing.T
 	ctx       context.Context
 	namespace string
+	fences    int
+	// unseen are the kinds of objects that were created since the last fence.
+	unseen map[kind]bool
+	// late is the custom kind of the scenario.
+	late kind
 }
 
 func (r *rig) world(t *testing.T) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	t.Cleanup(cancel)
-	w := &world{rig: r, t: t, ctx: ctx}
+	w := r.worldIn(t, "")
 	w.namespace = w.newNamespace()
 	return w
+}
+
+// worldIn returns the world of a namespace that exists.
+func (r *rig) worldIn(t *testing.T, namespace string) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	return &world{rig: r, t: t, ctx: ctx, namespace: namespace, unseen: map[kind]bool{}}
 }
 
 func (w *world) newNamespace() string {
@@ -92,8 +69,7 @@ func inNamespace(namespace string) option {
 
 // reference returns a reference to the owner that blocks its deletion.
 func reference(owner *unstructured.Unstructured) metav1.OwnerReference {
-	blocks := true
-	return metav1.OwnerReference{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), BlockOwnerDeletion: &blocks}
+	return metav1.OwnerReference{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), BlockOwnerDeletion: pointer(true)}
 }
 
 // unblocking returns the reference without blockOwnerDeletion.
@@ -101,6 +77,14 @@ func unblocking(r metav1.OwnerReference) metav1.OwnerReference {
 	r.BlockOwnerDeletion = nil
 	return r
 }
+
+// notBlocking returns the reference with blockOwnerDeletion false.
+func notBlocking(r metav1.OwnerReference) metav1.OwnerReference {
+	r.BlockOwnerDeletion = pointer(false)
+	return r
+}
+
+func pointer[T any](value T) *T { return &value }
 
 func (w *world) absentOwner() option {
 	return ownedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "absent", UID: "00000000-0000-4000-8000-000000000000"})
@@ -136,21 +120,47 @@ func (w *world) create(k kind, name string, options ...option) *unstructured.Uns
 	}
 	created, err := client.Create(w.ctx, o, metav1.CreateOptions{})
 	must(w.t, err, "create "+k.name+" "+name)
+	w.unseen[k] = true
 	return created
 }
 
-// own adds references to an object that exists.
+// own replaces the references of an object that exists.
 func (w *world) own(k kind, name string, owners ...metav1.OwnerReference) {
 	w.t.Helper()
-	o := w.get(k, name)
-	o.SetOwnerReferences(owners)
-	_, err := w.in(k).Update(w.ctx, o, metav1.UpdateOptions{})
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": owners}})
+	must(w.t, err, "encode owners")
+	_, err = w.in(k).Patch(w.ctx, w.name(k, name), types.MergePatchType, body, metav1.PatchOptions{})
 	must(w.t, err, "set owners of "+name)
 }
 
 func (w *world) delete(k kind, name string, policy metav1.DeletionPropagation) {
 	w.t.Helper()
-	must(w.t, w.in(k).Delete(w.ctx, w.name(k, name), metav1.DeleteOptions{PropagationPolicy: &policy}), "delete "+name)
+	w.deleteWith(k, name, metav1.DeleteOptions{PropagationPolicy: &policy})
+}
+
+func (w *world) deleteWith(k kind, name string, options metav1.DeleteOptions) {
+	w.t.Helper()
+	if w.side == stock {
+		w.settleUnseen()
+	}
+	must(w.t, w.in(k).Delete(w.ctx, w.name(k, name), options), "delete "+name)
+}
+
+// settleUnseen waits until upstream's collector has seen the dependents of an owner: it neither waits
+// for others nor orphans them.
+func (w *world) settleUnseen() {
+	w.t.Helper()
+	select {
+	case <-w.process.Done():
+		return
+	default:
+	}
+	for _, k := range []kind{serviceAccounts, secrets, widgets, configMaps} {
+		if w.unseen[k] {
+			w.settleKind(k)
+		}
+	}
+	clear(w.unseen)
 }
 
 // get returns the object, nil if it does not exist.
@@ -166,67 +176,36 @@ func (w *world) get(k kind, name string) *unstructured.Unstructured {
 
 func (w *world) setFinalizers(k kind, name string, names ...string) {
 	w.t.Helper()
-	body := `{"metadata":{"finalizers":null}}`
-	if len(names) > 0 {
-		body = fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, names[0])
-	}
-	_, err := w.in(k).Patch(w.ctx, w.name(k, name), types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": names}})
+	must(w.t, err, "encode finalizers")
+	_, err = w.in(k).Patch(w.ctx, w.name(k, name), types.MergePatchType, body, metav1.PatchOptions{})
 	must(w.t, err, "patch finalizers of "+name)
+}
+
+// finalize ends the deletion of a namespace, as the namespace controller does.
+func (w *world) finalize(name string) {
+	w.t.Helper()
+	namespace, err := w.typed.CoreV1().Namespaces().Get(w.ctx, w.name(namespaces, name), metav1.GetOptions{})
+	must(w.t, err, "get namespace")
+	namespace.Spec.Finalizers = nil
+	_, err = w.typed.CoreV1().Namespaces().Finalize(w.ctx, namespace, metav1.UpdateOptions{})
+	must(w.t, err, "finalize namespace")
 }
 
 func (w *world) await(what string, holds func() bool) {
 	w.t.Helper()
-	err := wait.PollUntilContextTimeout(w.ctx, 10*time.Millisecond, 40*time.Second, true, func(context.Context) (bool, error) { return holds(), nil })
+	err := wait.PollUntilContextTimeout(w.ctx, 20*time.Millisecond, 100*time.Second, true, func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
 		w.t.Fatalf("waiting until %s: %v; the log is %s", what, err, w.process.LogFile())
 	}
 }
 
-func (w *world) awaitGone(k kind, name string) {
-	w.t.Helper()
-	w.await(name+" is gone", func() bool { return w.get(k, name) == nil })
-}
-
-func (w *world) awaitDeleted(k kind, name string) {
-	w.t.Helper()
-	w.await(name+" is being deleted", func() bool {
-		o := w.get(k, name)
-		return o != nil && o.GetDeletionTimestamp() != nil
-	})
-}
-
-func (w *world) awaitOwners(k kind, name string, owners ...string) {
-	w.t.Helper()
-	w.await(fmt.Sprintf("%s has the owners %v", name, owners), func() bool {
-		o := w.get(k, name)
-		if o == nil {
-			w.t.Fatalf("%s is gone", name)
-		}
-		var names []string
-		for _, r := range o.GetOwnerReferences() {
-			names = append(names, r.Name)
-		}
-		return slices.Equal(names, owners)
-	})
-}
-
-// expectKept fails if the object is gone or being deleted after garbage that came later was
-// collected.
-func (w *world) expectKept(k kind, name string) {
-	w.t.Helper()
-	fence := "fence-" + name
-	w.create(secrets, fence, w.absentOwner())
-	w.awaitGone(secrets, fence)
-	if o := w.get(k, name); o == nil || o.GetDeletionTimestamp() != nil {
-		w.t.Errorf("%s was deleted", name)
+// kept returns what keeps an object, for the message of a failed test.
+func kept(o *unstructured.Unstructured) string {
+	if o == nil {
+		return "gone"
 	}
-}
-
-func (w *world) expectGone(k kind, name string) {
-	w.t.Helper()
-	if w.get(k, name) != nil {
-		w.t.Errorf("%s still exists", name)
-	}
+	return fmt.Sprintf("version %s, deleted %v, finalizers %v, owners %v", o.GetResourceVersion(), o.GetDeletionTimestamp(), o.GetFinalizers(), o.GetOwnerReferences())
 }
 
 func uid(i int) types.UID {

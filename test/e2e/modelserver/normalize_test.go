@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
 type document = map[string]any
@@ -157,7 +159,12 @@ func causes(status document) []string {
 	var found []string
 	for _, cause := range list {
 		c, _ := cause.(document)
-		found = append(found, fmt.Sprint(c["reason"], " ", c["field"]))
+		reason := c["reason"]
+		// Before 1.36 kube-apiserver forbade changes of a class with another reason.
+		if !harness.IsNewest() && details["kind"] == "StorageClass" && reason == "FieldValueForbidden" {
+			reason = "FieldValueInvalid"
+		}
+		found = append(found, fmt.Sprint(reason, " ", c["field"]))
 	}
 	slices.Sort(found)
 	return slices.Compact(found)

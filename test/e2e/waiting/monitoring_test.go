@@ -1,20 +1,13 @@
 package waiting
 
 import (
-	"encoding/json"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
-
-// metricName matches the names of metrics in queries, and no label or function.
-var metricName = regexp.MustCompile(`\b(?:exeunt|workqueue|leader_election|controller|csi|pv_collector)_[a-z_]+\b`)
 
 // The alerts and the dashboard are worth nothing if a metric has another name.
 func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
@@ -26,15 +19,9 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 	r.AwaitClaimGone("claim")
 	r.Until("the first audit has ended", func() bool { return strings.Contains(r.provisionerMetrics(), "\nexeunt_orphaned_volumes{") })
 	served := "\n" + r.controllerMetrics() + "\n" + r.provisionerMetrics()
-	for _, query := range queries(t) {
-		names := metricName.FindAllString(query, -1)
-		if len(names) == 0 {
-			t.Errorf("no metric in the query %s", query)
-		}
-		for _, name := range names {
-			if !strings.Contains(served, "\n"+name+"{") && !strings.Contains(served, "\n"+name+" ") {
-				t.Errorf("neither program serves %s of the query %s", name, query)
-			}
+	for _, query := range harness.MonitoringQueries(t) {
+		if !query.OfGarbageCollector() { // test/e2e/garbage has a test for those
+			query.ExpectServed(t, served)
 		}
 	}
 	for _, name := range []string{
@@ -64,40 +51,6 @@ func newAuditedRig(t *testing.T) *rig {
 	s.Must(sandbox.ApplyYAML(s.Ctx, s.Plane.RESTConfig(), rights), "grant the rights for audits")
 	s.Provisioner = s.StartProvisioner(s.Driver, "provisioner", nil, "--leader-election", "--audit-interval=10m")
 	return &rig{s, port}
-}
-
-// queries returns the queries of all alerts and panels.
-func queries(t *testing.T) []string {
-	t.Helper()
-	var rules struct {
-		Groups []struct{ Rules []struct{ Expr string } }
-	}
-	var board struct {
-		Panels []struct{ Targets []struct{ Expr string } }
-	}
-	read := func(name string, decode func([]byte) error) {
-		text, err := os.ReadFile(harness.InCheckout("deploy", "monitoring", name))
-		if err == nil {
-			err = decode(text)
-		}
-		if err != nil {
-			t.Fatalf("read %s: %v", name, err)
-		}
-	}
-	read("alerts.yaml", func(text []byte) error { return yaml.Unmarshal(text, &rules) })
-	read("dashboard.json", func(text []byte) error { return json.Unmarshal(text, &board) })
-	var all []string
-	for _, group := range rules.Groups {
-		for _, rule := range group.Rules {
-			all = append(all, rule.Expr)
-		}
-	}
-	for _, panel := range board.Panels {
-		for _, target := range panel.Targets {
-			all = append(all, target.Expr)
-		}
-	}
-	return all
 }
 
 // The gate is off, so that no volume gets its finalizer.
