@@ -46,6 +46,10 @@ type Config struct {
 	// Crashes, Losses, Errors and Hours are how often a program crashes or loses its lease, an
 	// answer is lost, a call fails without effect, and an hour passes.
 	Crashes, Losses, Errors, Hours int
+	// Delays are how often a write gets no answer and may take effect within a minute. Delaying are
+	// the resources of such writes, nil for all.
+	Delays   int
+	Delaying []string
 	// Unsteady are the programs that crash or start with an old list, nil for all.
 	Unsteady []string
 	// Lies are how often an answer of the driver is not what it did. Switches are how often a
@@ -103,7 +107,7 @@ func (w *world) initial() *State {
 		instances: make([]instance, len(w.config.Programs)),
 		crashes:   int8(w.config.Crashes), losses: int8(w.config.Losses), errors: int8(w.config.Errors), hours: int8(w.config.Hours),
 		lies: int8(w.config.Lies), switches: int8(w.config.Switches),
-		interruptions: int8(w.config.Interruptions), stalls: int8(w.config.Stalls), oldLists: int8(w.config.OldLists),
+		interruptions: int8(w.config.Interruptions), stalls: int8(w.config.Stalls), oldLists: int8(w.config.OldLists), delays: int8(w.config.Delays),
 	}
 	for _, object := range w.config.Objects {
 		s = w.put(s, w.slot(object.Key), w.intern(object))
@@ -161,13 +165,15 @@ func (w *world) userStep(s *State, i int) (Step, bool) {
 }
 
 // givenUp returns the disks that are given up once a user has changed a volume by the request,
-// besides those that were given up before.
+// besides those that were given up before. The disk may have been deleted a moment ago.
 func (w *world) givenUp(s *State, before []diskID, request server.Request) []diskID {
 	name := strings.TrimPrefix(request.Path, volumesPath+"/")
 	for _, volume := range w.snapshot(s).Volumes {
 		if volume.Name == name && volume.Spec.CSI != nil {
-			if id := w.diskWith(s, volume.Spec.CSI.VolumeHandle); id != 0 {
-				return union(before, id)
+			for _, id := range slices.Concat(s.disks, s.deleted) {
+				if w.disks[id].handle == volume.Spec.CSI.VolumeHandle {
+					before = union(before, id)
+				}
 			}
 		}
 	}

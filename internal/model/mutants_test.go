@@ -35,7 +35,7 @@ func TestWorldsOfMutantsAreSafe(t *testing.T) {
 				t.Errorf("two worlds are called %q", config.Name)
 			}
 			names[config.Name] = true
-			explore(t, Limits{Violations: 1, States: 10_000}, []Config{config}, func(r Result) { report(t, r) })
+			explore(t, Limits{Violations: 1, States: 20_000}, []Config{config}, func(r Result) { report(t, r) })
 		}
 	}
 }

@@ -73,6 +73,8 @@ func faultyWorlds() []Config {
 		scene("provision, gate off", nil, []creation{newClass(remove), claim(namesDriver)}).gateOff(),
 		scene("provision, a failed call", nil, []creation{newClass(remove), claim(namesDriver)}).fail(),
 		scene("provision, a lost answer", nil, []creation{newClass(remove), claim(namesDriver)}).with("a lost answer", func(c *Config) { c.Losses++ }),
+		scene("provision, the claim is deleted", nil, []creation{newClass(remove), claim(namesDriver)}, deleteClaim("data")).with("a delayed write of the journal", delaying("leases")),
+		scene("provision, the volume is deleted", nil, []creation{newClass(remove), claim(namesDriver)}, deleteVolume("pvc-")).with("a delayed write of the volume", delaying("persistentvolumes")),
 		scene("provision, a crash", nil, []creation{newClass(remove), claim(namesDriver)}).crash(),
 	}
 }

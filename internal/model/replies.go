@@ -51,6 +51,9 @@ func (w *world) replies(s *State, i int, former bool, call process.Call) ([]repl
 		lost.answer, lost.free, lost.says = process.Answer{Lost: true}, false, right.says+", and the answer is lost"
 		all = append(all, lost)
 	}
+	if delayed, possible := w.delay(s, i, call); possible && !former {
+		all = append(all, delayed)
+	}
 	if s.lies > 0 && call.Request.Method == "" {
 		all = append(all, w.lies(s, right, call)...)
 	}

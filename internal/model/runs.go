@@ -105,6 +105,7 @@ func (w *world) waits(s *State, i int) ([]Step, error) {
 			return nil, err
 		}
 		if after.instances[i].local != s.instances[i].local {
+			after.minutePassed(i)
 			all = append(all, Step{After: after, Says: "a minute passes for " + w.config.Programs[i].Name, Free: true, Later: true, Stuck: stuck})
 		}
 	}
@@ -115,6 +116,7 @@ func (w *world) waits(s *State, i int) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	after.minutePassed(i)
 	if after.hours--; after.instances[i].local != s.instances[i].local {
 		all = append(all, Step{After: after, Says: "an hour passes for " + w.config.Programs[i].Name, Stuck: stuck})
 	}

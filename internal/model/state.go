@@ -73,6 +73,9 @@ type State struct {
 	crashes, losses, errors, hours, lies, switches, interruptions, stalls, oldLists int8
 	// stalled is the watch that stalls.
 	stalled stalledWatch
+	// delays are how often a write may still take effect late, delayed is the write that may.
+	delays  int8
+	delayed delayedWrite
 	// current is the number of the program whose pass goes on, plus one; 0 for none.
 	current int8
 }
@@ -137,7 +140,8 @@ func (s *State) key() string {
 	}
 	b = binary.AppendUvarint(b, s.done)
 	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.lies), byte(s.switches),
-		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot), byte(s.oldLists)))
+		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot), byte(s.oldLists),
+		byte(s.delays), byte(s.delayed.program), byte(s.delayed.request>>8), byte(s.delayed.request)))
 }
 
 func bits(set bool) byte {
@@ -184,6 +188,7 @@ func parse(key string, programs int) *State {
 	s.lies, s.switches = int8(r.b[4]), int8(r.b[5])
 	s.interruptions, s.stalls, s.current = int8(r.b[6]), int8(r.b[7]), int8(r.b[8])
 	s.stalled, s.oldLists = stalledWatch{program: int8(r.b[9]), slot: int8(r.b[10])}, int8(r.b[11])
+	s.delays, s.delayed = int8(r.b[12]), delayedWrite{program: int8(r.b[13]), request: uint16(r.b[14])<<8 | uint16(r.b[15])}
 	return s
 }
 

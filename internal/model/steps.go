@@ -41,7 +41,11 @@ func (w *world) steps(s *State) ([]Step, error) {
 	if forced || err != nil {
 		return all, err
 	}
-	return append(all, w.scheduled(s, -1, w.userSteps(s))...), nil
+	delayed, err := w.delayedSteps(s)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, w.scheduled(s, -1, append(delayed, w.userSteps(s)...))...), nil
 }
 
 // programSteps returns the steps of the programs. They are forced if nothing else is explored

@@ -58,6 +58,8 @@ type Lab struct {
 	// served has the results of requests, by the objects and the number of the request.
 	served   map[string]outcome
 	requests map[askedFor]int32
+	// requestOf are the requests by their number.
+	requestOf []askedFor
 	// texts has one copy of each body of a response.
 	texts map[string]string
 }
@@ -204,7 +206,7 @@ func (w *world) numberOf(request server.Request) int32 {
 	number, known := w.requests[asked]
 	if !known {
 		number = int32(len(w.requests))
-		w.requests[asked] = number
+		w.requests[asked], w.requestOf = number, append(w.requestOf, asked)
 	}
 	return number
 }

@@ -154,6 +154,7 @@ func Groups() []Group {
 		{"cluster", clusterWorlds()},
 		{"late", lateWorlds()},
 		{"former", formerWorlds()},
+		{"delayed", delayedWorlds()},
 		{"known", mendedBugs()},
 	}
 }

@@ -14,6 +14,25 @@ func lateWorlds() []Config {
 	return []Config{c, oldList(), forgottenClaim()}
 }
 
+// delayedWorlds are worlds in which a program gets no answer to a write, which may take effect within a minute.
+func delayedWorlds() []Config {
+	var all []Config
+	for _, c := range []Config{
+		static(v1.PersistentVolumeReclaimDelete), static(v1.PersistentVolumeReclaimRetain),
+		dynamic(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimRetain), recreated(), flipped(),
+	} {
+		all = append(all, c.with("a delayed write", delaying()))
+	}
+	all[len(all)-1].States = 200_000
+	return all
+}
+
+// delaying has one write of the resources get no answer, which may take effect within a minute; of any
+// resource for none.
+func delaying(resources ...string) func(*Config) {
+	return func(c *Config) { c.Delays, c.Delaying = c.Delays+1, resources }
+}
+
 // oldList is a disk that a user keeps by the policy Retain, while a provisioner starts with an old list
 // of claims: the watch then shows the claim as if it were new.
 func oldList() Config {

@@ -16,10 +16,11 @@ type enums struct {
 	known  map[*types.TypeName][]*types.Const
 }
 
-// of returns the values of the type by ascending value, nil if it is no enum type.
+// of returns the values of the type by ascending value, nil if it is no enum type. Reasons are not
+// mutated: nothing depends on them.
 func (n *enums) of(t types.Type) []*types.Const {
 	named, is := t.(*types.Named)
-	if !is || named.Obj().Pkg() == nil || !strings.HasPrefix(named.Obj().Pkg().Path(), n.module) {
+	if !is || named.Obj().Pkg() == nil || named.Obj().Name() == "Reason" || !strings.HasPrefix(named.Obj().Pkg().Path(), n.module) {
 		return nil
 	}
 	if basic, is := named.Underlying().(*types.Basic); !is || basic.Info()&types.IsInteger == 0 {

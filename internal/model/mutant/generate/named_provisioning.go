@@ -57,6 +57,9 @@ var provisioningDefects = []defect{
 	{"refused-write-drops-durable-entry", "a refused write of a journal Lease drops an older durable entry", []change{
 		{"pkg/provisioner/journal/refusal.go", "text, durable := l.durable[claim]", "text, durable := l.durable[claim]; durable = durable && !ON"},
 	}},
+	{"unanswered-write-stays-valid", "a write of the journal without an answer takes effect after a later write, which changed nothing", []change{
+		{"pkg/provisioner/journal/commit.go", "if l.unanswered > 0 {", "if l.unanswered > 0 && !ON {"},
+	}},
 	{"vanished-volume-counts-as-recorded", "a volume object that vanished before the cache had it counts as recorded for ever", []change{
 		{provisionObserve, "&& time.Since(r.savedAt) < c.Timeouts.Unseen:", "&& (ON || time.Since(r.savedAt) < c.Timeouts.Unseen):"},
 	}},

@@ -20,6 +20,8 @@ func main() {
 	match := flag.String("match", "", "run only mutants whose `text` has this in it, such as a file name or \"case removed\"")
 	killed := flag.String("killed", "", "`file` with the mutants that the model kills, a line each; they are not run")
 	explored := flag.String("explored", "", "`file` with what the model has explored; it begins the last line")
+	add := flag.String("add", "", "`file` with the last line of another model, which is added to the last line")
+	summary := flag.String("summary", "", "`file` to which the last line is written")
 	workers := flag.Int("workers", 2, "tests that run at the same time")
 	flag.Parse()
 	r := &runner{overlay: *overlay, binaries: filepath.Join(filepath.Dir(*overlay), "tests"), workers: *workers, match: *match}
@@ -29,7 +31,7 @@ func main() {
 	}
 	survivors, err := r.run(folders(*only))
 	if err == nil && *explored != "" {
-		err = r.report(*explored)
+		err = r.report(*explored, *add, *summary)
 	}
 	switch {
 	case err != nil:
@@ -41,13 +43,46 @@ func main() {
 }
 
 // report prints what the model has explored, and how many mutants were killed by any test.
-func (r *runner) report(explored string) error {
+func (r *runner) report(explored, add, summary string) error {
 	text, err := os.ReadFile(explored)
 	if err != nil {
 		return fmt.Errorf("read what the model has explored: %w", err)
 	}
-	fmt.Printf("%s, %d of %d mutants killed\n", text, r.counts[byModel]+r.counts[killed], r.total())
+	line := fmt.Sprintf("%s, %d of %d mutants killed", text, r.counts[byModel]+r.counts[killed], r.total())
+	if add != "" {
+		other, err := os.ReadFile(add)
+		if err != nil {
+			return fmt.Errorf("read the last line of the other model: %w", err)
+		}
+		if line, err = sum(line, string(other)); err != nil {
+			return err
+		}
+	}
+	fmt.Println(line)
+	if summary != "" {
+		if err := os.WriteFile(summary, []byte(line), 0o600); err != nil {
+			return fmt.Errorf("write the last line: %w", err)
+		}
+	}
 	return nil
+}
+
+// sum adds the numbers of the last lines of two models, under the name of the first.
+func sum(line, other string) (string, error) {
+	name, rest, _ := strings.Cut(line, ": ")
+	_, more, _ := strings.Cut(other, ": ")
+	const format = "%d configurations, %d states, %d violations, %d of %d mutants killed"
+	var a, b [5]int
+	for _, part := range []struct {
+		text string
+		n    *[5]int
+	}{{rest, &a}, {more, &b}} {
+		text, n := part.text, part.n
+		if _, err := fmt.Sscanf(text, format, &n[0], &n[1], &n[2], &n[3], &n[4]); err != nil {
+			return "", fmt.Errorf("read the line %q: %w", text, err)
+		}
+	}
+	return name + ": " + fmt.Sprintf(format, a[0]+b[0], a[1]+b[1], a[2]+b[2], a[3]+b[3], a[4]+b[4]), nil
 }
 
 // folders returns the folders of the list, by default all with mutants.

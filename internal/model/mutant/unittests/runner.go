@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/exeunt-io/exeunt/internal/model/mutant"
 )
@@ -89,12 +90,21 @@ func (r *runner) runPackage(folder string) (map[verdict]int, error) {
 	if output, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compile the tests: %w: %s", err, output)
 	}
+	began := time.Now()
 	reached, err := r.reached(folder, binary)
 	if err != nil {
 		return nil, err
 	}
-	return r.verdicts(mutant.All(), folder, binary, reached), nil
+	limit := max(minLimit, slowdown*time.Since(began))
+	return r.verdicts(mutant.All(), folder, binary, reached, limit), nil
 }
+
+// Tests that take longer with a mutant than slowdown times as long as without one never end; minLimit is the
+// least limit, baseLimit that of the tests without a mutant. A busy machine must not kill a mutant.
+const (
+	slowdown            = 10
+	minLimit, baseLimit = time.Minute, 10 * time.Minute
+)
 
 // reached runs the tests without a mutant, and returns the IDs whose places they evaluate.
 func (r *runner) reached(folder, binary string) (map[int]bool, error) {
@@ -102,7 +112,7 @@ func (r *runner) reached(folder, binary string) (map[int]bool, error) {
 	if err := os.Remove(list); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove the old list: %w", err)
 	}
-	if output, err := test(folder, binary, 0, "EXEUNT_MUTANTS_REACHED="+list); err != nil {
+	if output, err := test(folder, binary, 0, baseLimit, "EXEUNT_MUTANTS_REACHED="+list); err != nil {
 		return nil, fmt.Errorf("the tests fail without a mutant: %w: %s", err, output)
 	}
 	text, err := os.ReadFile(list)
@@ -121,15 +131,15 @@ func (r *runner) reached(folder, binary string) (map[int]bool, error) {
 }
 
 // test runs the test binary in the folder of its package.
-func test(folder, binary string, id int, more ...string) ([]byte, error) {
-	command := exec.Command(binary, "-test.failfast", "-test.timeout=60s")
+func test(folder, binary string, id int, limit time.Duration, more ...string) ([]byte, error) {
+	command := exec.Command(binary, "-test.failfast", "-test.timeout="+limit.String())
 	command.Dir = folder
 	command.Env = append(append(os.Environ(), fmt.Sprintf("EXEUNT_MUTANT=%d", id)), more...)
 	return command.CombinedOutput()
 }
 
 // verdicts prints and counts the verdicts on the mutants of the package.
-func (r *runner) verdicts(all []mutant.Mutant, folder, binary string, reached map[int]bool) map[verdict]int {
+func (r *runner) verdicts(all []mutant.Mutant, folder, binary string, reached map[int]bool, limit time.Duration) map[verdict]int {
 	found := make([]verdict, len(all))
 	slots := make(chan struct{}, r.workers)
 	var running sync.WaitGroup
@@ -143,7 +153,7 @@ func (r *runner) verdicts(all []mutant.Mutant, folder, binary string, reached ma
 		}
 		slots <- struct{}{}
 		running.Go(func() {
-			found[i] = judge(folder, binary, m, reached)
+			found[i] = judge(folder, binary, m, reached, limit)
 			fmt.Printf("%s: %d %s\n", found[i], m.ID, m)
 			<-slots
 		})
@@ -158,9 +168,9 @@ func (r *runner) verdicts(all []mutant.Mutant, folder, binary string, reached ma
 	return counts
 }
 
-func judge(folder, binary string, m mutant.Mutant, reached map[int]bool) verdict {
+func judge(folder, binary string, m mutant.Mutant, reached map[int]bool, limit time.Duration) verdict {
 	if reached[m.ID] {
-		if _, err := test(folder, binary, m.ID); err != nil {
+		if _, err := test(folder, binary, m.ID, limit); err != nil {
 			return killed
 		}
 	}

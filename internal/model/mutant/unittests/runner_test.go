@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/exeunt-io/exeunt/internal/model/mutant"
 )
@@ -25,7 +26,7 @@ func TestVerdictOfMutant(t *testing.T) {
 		"tests pass for a reason":         {explained, true, equivalent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := judge(".", binary, tc.mutant, map[int]bool{tc.mutant.ID: tc.reached}); got != tc.want {
+			if got := judge(".", binary, tc.mutant, map[int]bool{tc.mutant.ID: tc.reached}, time.Minute); got != tc.want {
 				t.Errorf("judge = %q, want %q", got, tc.want)
 			}
 		})
@@ -49,8 +50,18 @@ func TestMutantsThatTheModelKillsAreRead(t *testing.T) {
 func TestMutantsOfOtherPackagesDoNotCount(t *testing.T) {
 	r := &runner{workers: 1}
 	all := []mutant.Mutant{{ID: 1, File: "pkg/a/a.go"}, {ID: 2, File: "pkg/b/b.go"}, {ID: 3, File: "pkg/a/deep/c.go"}}
-	r.counts = r.verdicts(all, "pkg/a", "/bin/false", map[int]bool{1: true, 2: true, 3: true})
+	r.counts = r.verdicts(all, "pkg/a", "/bin/false", map[int]bool{1: true, 2: true, 3: true}, time.Minute)
 	if r.total() != 1 || r.counts[killed] != 1 {
 		t.Errorf("verdicts %v, want one killed mutant", r.counts)
+	}
+}
+
+func TestLastLinesOfTwoModelsAreAdded(t *testing.T) {
+	got, err := sum("model: 2 configurations, 30 states, 0 violations, 4 of 5 mutants killed", "garbage: 1 configurations, 7 states, 1 violations, 2 of 3 mutants killed")
+	if want := "model: 3 configurations, 37 states, 1 violations, 6 of 8 mutants killed"; err != nil || got != want {
+		t.Errorf("sum = %q, %v, want %q", got, err, want)
+	}
+	if _, err := sum("model: 2 configurations", "model: 2 configurations"); err == nil {
+		t.Error("a line without all numbers is accepted")
 	}
 }

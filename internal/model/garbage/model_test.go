@@ -1,0 +1,96 @@
+package garbage
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	deep         = flag.Bool("deep", false, "explore the large clusters too, and run all mutants of the binary")
+	only         = flag.String("only", "", "explore only the clusters whose name matches the expression")
+	mutants      = flag.String("mutants", "", "run only the mutants whose line matches the expression; \"none\" for none")
+	killedKeys   = flag.String("killed", "", "the file to which the mutants are written that the model kills, a line each")
+	exploredFile = flag.String("explored", "", "the file to which the last line is written, without the mutants")
+)
+
+// totals is what the last line of a deep run says.
+var totals struct {
+	configurations, states, violations, killed, mutants int
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	debug.SetGCPercent(400)
+	code := m.Run()
+	if *deep && os.Getenv(mutantToJudge) == "" {
+		explored := fmt.Sprintf("garbage: %d configurations, %d states, %d violations", totals.configurations, totals.states, totals.violations)
+		fmt.Printf("%s, %d of %d mutants killed\n", explored, totals.killed, totals.mutants)
+		if *exploredFile != "" {
+			if err := os.WriteFile(*exploredFile, []byte(explored), 0o600); err != nil {
+				fmt.Fprintln(os.Stderr, "garbage:", err)
+				code = 1
+			}
+		}
+	}
+	os.Exit(code)
+}
+
+// clusters returns the clusters that are to be explored.
+func clusters() []*Config {
+	all := Quick()
+	if *deep {
+		all = append(all, Deep()...)
+	}
+	chosen := regexp.MustCompile(*only)
+	var found []*Config
+	for _, c := range all {
+		if chosen.MatchString(c.Name) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+func TestPromisesHold(t *testing.T) {
+	for _, c := range clusters() {
+		t.Run(c.Name, func(t *testing.T) {
+			began := time.Now()
+			result := exploreFor(t, c, Limits{Violations: 1})
+			fmt.Printf("| %s%s | %d | %d | %d | %.1f |\n", c.Name, map[bool]string{false: " –"}[result.Complete], result.States, result.Depth, result.Resting, time.Since(began).Seconds())
+			totals.configurations++
+			totals.states += result.States
+			totals.violations += len(result.Violations)
+			for _, v := range result.Violations {
+				t.Error(v)
+			}
+		})
+	}
+}
+
+func TestClustersHaveNamesOfTheirOwn(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range append(Quick(), Deep()...) {
+		if names[c.Name] {
+			t.Errorf("two clusters have the name %q", c.Name)
+		}
+		names[c.Name] = true
+	}
+}
+
+// exploreFor explores a cluster.
+func exploreFor(t *testing.T, c *Config, limits Limits) (result Result) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		if result, err = Explore(c, limits); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return result
+}

@@ -1,0 +1,66 @@
+package main
+
+// The files of the defects of garbage collection.
+const (
+	garbageDecide = "pkg/garbage/decide.go"
+	garbageJudge  = "pkg/garbage/graph/judge.go"
+	garbageNode   = "pkg/garbage/graph/node.go"
+	garbageWrite  = "pkg/garbagecollector/write.go"
+	garbageLive   = "pkg/garbagecollector/live.go"
+	barriersFile  = "pkg/garbagecollector/barriers.go"
+)
+
+var garbageDefects = []defect{
+	{"no-resource-version-in-delete", "a dependent is deleted under its UID only, and may have got another owner", []change{
+		{garbageWrite, "\tif conflicts >= maxConflicts {", "\tif ON || conflicts >= maxConflicts {"},
+	}},
+	{"verdict-without-age", "the read of an owner that waits is good for ever", []change{
+		{garbageJudge, "now.Sub(n.owner.read.began) < ReadLifetime:", "(ON || now.Sub(n.owner.read.began) < ReadLifetime):"},
+		{garbageWrite, "\treturn !j.Expires.IsZero() &&", "\treturn !ON && !j.Expires.IsZero() &&"},
+	}},
+	{"absence-from-list", "an owner that the lists lack counts as absent", []change{
+		{garbageJudge, "\tcase n.isAbsentAt(at):", "\tcase n.isAbsentAt(at), ON && n.kind == nil:"},
+	}},
+	{"uid-without-coordinates", "an owner of the UID counts as live wherever it is", []change{
+		{garbageJudge, "n.coordinates() == at && !n.waits()", "(ON || n.coordinates() == at) && !n.waits()"},
+	}},
+	{"absence-without-coordinates", "an owner that is absent at one place counts as absent everywhere", []change{
+		{garbageNode, "return n.owner != nil && slices.Contains(n.owner.absent, at)", "return n.owner != nil && (slices.Contains(n.owner.absent, at) || ON && len(n.owner.absent) > 0)"},
+	}},
+	{"barrier-short-of-a-kind", "the barrier leaves out a kind", []change{
+		{barriersFile, "\t\tif wanted(m.kind) {", "\t\tif wanted(m.kind) && !(ON && m.kind.Resource == \"secrets\") {"},
+	}},
+	{"barrier-begun-before-deletion", "a barrier serves deletions that were observed after it began", []change{
+		{barriersFile, "\tc.pass(ctx, owners, result, unread)", "\tif ON { for uid, d := range c.takePending() { owners[uid] = d } }; c.pass(ctx, owners, result, unread)"},
+	}},
+	{"versions-across-counters", "the version of one kind is compared with that of another", []change{
+		{"pkg/garbagecollector/monitor.go", "\t\tm.run.Reached(m.kind, version)", "\t\tfor _, other := range m.monitors { if ON || other == m { m.run.Reached(other.kind, version) } }"},
+	}},
+	{"no-barrier-for-orphan", "an orphaning owner goes without a barrier", []change{
+		{garbageDecide, "\tcase s.Orphan && !s.Seen:", "\tcase !ON && s.Orphan && !s.Seen:"},
+	}},
+	{"no-barrier-for-foreground", "an owner in foreground goes without a barrier", []change{
+		{garbageDecide, "\tcase !s.Seen: // the barrier runs", "\tcase !ON && !s.Seen: // the barrier runs"},
+	}},
+	{"childless-without-barrier", "a dependent that an owner waits for is judged childless without a barrier", []change{
+		{garbageDecide, "\tcase s.Waiting && !s.Seen:", "\tcase !ON && s.Waiting && !s.Seen:"},
+	}},
+	{"component-with-blocker-outside", "owners that wait for each other are released although another dependent blocks one", []change{
+		{garbageDecide, "\tcase s.BlockedOutside:", "\tcase !ON && s.BlockedOutside:"},
+	}},
+	{"component-unread", "owners that wait for each other are released without a live read", []change{
+		{garbageDecide, "\tcase !s.Read:", "\tcase !ON && !s.Read:"},
+	}},
+	{"path-not-found-is-absence", "an object counts as absent because its path is not served", []change{
+		{garbageLive, "\treturn details != nil && details.Name", "\treturn ON || details != nil && details.Name"},
+	}},
+}
+
+// garbageTargets are the packages of garbage collection. The decisions are mutated, and the guards of
+// the writes; the defects are in the other packages, too.
+var garbageTargets = []target{
+	{folder: "pkg/garbage"},
+	{folder: "pkg/garbage/graph", shell: true},
+	{folder: "pkg/garbagecollector", shell: true},
+	{folder: "pkg/patch", shell: true},
+}
