@@ -190,6 +190,11 @@ func (lc *lifecycle) delete(ctx context.Context, claim *v1.PersistentVolumeClaim
 
 // requestDeletions deletes claim, volume and pod.
 func (lc *lifecycle) requestDeletions(ctx context.Context, claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) error {
+	if lc.world.careful && lc.Order != ClaimFirst {
+		if err := lc.awaitProtection(ctx, volume); err != nil {
+			return err
+		}
+	}
 	if lc.Order == VolumeFirst {
 		if err := lc.deleteVolume(ctx, volume); err != nil {
 			return err

@@ -28,8 +28,8 @@ type recorder struct {
 	upstream bool
 }
 
-func newRecorder(upstream bool) *recorder {
-	return &recorder{upstream: upstream, history: check.History{Reach: reach, Honor: true, Journaled: !upstream, Admission: !upstream}}
+func newRecorder(upstream, admission bool) *recorder {
+	return &recorder{upstream: upstream, history: check.History{Reach: reach, Honor: true, Journaled: !upstream, Admission: admission}}
 }
 
 // observe records a version of an object, or its end.

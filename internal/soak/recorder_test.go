@@ -36,7 +36,7 @@ func TestUnresolvedEntryMayBeLeft(t *testing.T) {
 			}
 			lease := own.Lease(tc.kind, 0, "holder", journal.Custody{}, map[types.UID]string{uid: text})
 			lease.ResourceVersion = "7"
-			r := newRecorder(false)
+			r := newRecorder(false, true)
 			r.observe(lease, false)
 			found := strings.Join(r.broken(nil, own.Driver), "\n")
 			if strings.Contains(found, "EntryLeft") != tc.broken {

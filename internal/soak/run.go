@@ -59,7 +59,7 @@ func Run(ctx context.Context, config Config) (Result, error) {
 func runIn(ctx context.Context, w *world) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	v := newView(newRecorder(w.config.Upstream))
+	v := newView(newRecorder(w.config.Upstream, w.admission))
 	defer v.disconnect()
 	if err := v.connect(ctx, w.client()); err != nil {
 		return Result{}, err

@@ -53,6 +53,9 @@ type world struct {
 	dir    string
 	disks  *disks
 	counts *counters
+	// admission: the admission policy is applied. Careful: it is missing, so users wait for the
+	// finalizer of a volume before they delete the volume.
+	admission, careful bool
 
 	mu       sync.Mutex
 	plane    *sandbox.ControlPlane
@@ -90,16 +93,20 @@ func startWorld(ctx context.Context, config Config, counts *counters) (w *world,
 			return w, err
 		}
 	}
+	if !config.Upstream {
+		if err = w.recordAdmission(sandbox.Apply(ctx, w.plane.RESTConfig(), deploy.Admission)); err != nil {
+			return w, err
+		}
+	}
 	return w, w.fill(ctx)
 }
 
-// manifests are the rights of the programs and, for ours, the admission policy: without it a
-// volume that is deleted right after it was bound is deleted before any program sees it.
+// manifests are the rights of the programs.
 func (w *world) manifests() []fs.FS {
 	if w.config.Upstream {
 		return []fs.FS{deploy.Manifests, w.config.UpstreamRights}
 	}
-	return []fs.FS{deploy.Manifests, deploy.Admission}
+	return []fs.FS{deploy.Manifests}
 }
 
 // startPlane starts etcd and kube-apiserver on the data that exist.
@@ -145,7 +152,9 @@ func (w *world) fill(ctx context.Context) error {
 		}, metav1.CreateOptions{})
 		errs = append(errs, err)
 	}
-	errs = append(errs, w.listDriver(ctx))
+	if w.admission {
+		errs = append(errs, w.listDriver(ctx))
+	}
 	for _, name := range []string{space, longLivedSpace} {
 		errs = append(errs, createNamespace(ctx, client, name))
 	}
@@ -160,9 +169,6 @@ func (w *world) fill(ctx context.Context) error {
 
 // listDriver lists the driver for the admission policy.
 func (w *world) listDriver(ctx context.Context) error {
-	if w.config.Upstream {
-		return nil
-	}
 	body := fmt.Appendf(nil, `{"data":{%q:""}}`, w.disks.driver.DriverName)
 	_, err := w.client().CoreV1().ConfigMaps(deploy.Namespace).Patch(ctx, deploy.Drivers, types.MergePatchType, body, metav1.PatchOptions{})
 	if err != nil {

@@ -47,7 +47,7 @@ func TestWatcherJudgesDeleteVolume(t *testing.T) {
 		"policy Delete, long since read": {[]*v1.PersistentVolume{testVolume(remove, "gone")}, time.Hour, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := newView(newRecorder(false))
+			v := newView(newRecorder(false, true))
 			v.put("claim", &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "soak", Name: "claim", UID: "lives"}})
 			for _, version := range tc.versions {
 				v.put("pv", version)
@@ -67,7 +67,7 @@ func TestWatcherJudgesDeleteVolume(t *testing.T) {
 }
 
 func TestLostDiskIsReportedOnceAndNotIfExcused(t *testing.T) {
-	w := newWatcher(nil, newView(newRecorder(false)))
+	w := newWatcher(nil, newView(newRecorder(false, true)))
 	w.excused["excused"] = true
 	w.report("excused", "it is missing")
 	w.report("one", "the first reason")
@@ -78,7 +78,7 @@ func TestLostDiskIsReportedOnceAndNotIfExcused(t *testing.T) {
 }
 
 func TestClaimIsGoneOnceItsNameHasAnotherUID(t *testing.T) {
-	v := newView(newRecorder(false))
+	v := newView(newRecorder(false, true))
 	for _, uid := range []types.UID{"first", "second"} {
 		v.put("claim", &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "soak", Name: "claim", UID: uid}})
 	}
@@ -88,7 +88,7 @@ func TestClaimIsGoneOnceItsNameHasAnotherUID(t *testing.T) {
 }
 
 func TestDiskIsLostOnceItWasMissingForLong(t *testing.T) {
-	w := newWatcher(nil, newView(newRecorder(false)))
+	w := newWatcher(nil, newView(newRecorder(false, true)))
 	bound, none := map[string]string{"handle": "soak/claim"}, map[string]string{}
 	if got := w.missingFor(time.Hour, bound, none); len(got) > 0 {
 		t.Errorf("missing since a moment: %v", got)
