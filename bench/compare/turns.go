@@ -41,24 +41,8 @@ func measureAll(ctx context.Context, o options) (result measure.Result, err erro
 	if run.Version, err = version(ctx, o.binaries); err != nil {
 		return result, err
 	}
-	r, err := rig.Start(ctx, rig.Config{Binaries: o.binaries, UpstreamRights: os.DirFS(o.rights)})
-	if err != nil {
-		return result, err
-	}
-	defer func() {
-		failed := err != nil && ctx.Err() == nil // who interrupts looks at no log
-		err = errors.Join(err, r.Stop(context.WithoutCancel(ctx), failed))
-	}()
-	pairs := 0
-	for _, scenario := range scenarios {
-		if scenario.Background > pairs {
-			fmt.Printf("%s creating pairs %d to %d\n", now(), pairs+1, scenario.Background)
-			if err := load.Fill(ctx, r, pairs, scenario.Background); err != nil {
-				return result, err
-			}
-			pairs = scenario.Background
-		}
-		turns, failed := measureScenario(ctx, r, scenario, o)
+	for _, cluster := range plan.Clusters(scenarios) {
+		turns, failed := measureCluster(ctx, cluster, o)
 		for _, turn := range turns {
 			turn.Run = run
 			result.Turns = append(result.Turns, turn)
@@ -68,6 +52,37 @@ func measureAll(ctx context.Context, o options) (result measure.Result, err erro
 		}
 	}
 	return result, err
+}
+
+// measureCluster runs the turns of the scenarios in a new cluster.
+func measureCluster(ctx context.Context, scenarios []plan.Scenario, o options) (turns []measure.Turn, err error) {
+	r, err := rig.Start(ctx, rig.Config{Binaries: o.binaries, UpstreamRights: os.DirFS(o.rights), Profiling: o.profiles != ""})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		failed := err != nil && ctx.Err() == nil // who interrupts looks at no log
+		err = errors.Join(err, r.Stop(context.WithoutCancel(ctx), failed))
+	}()
+	if err := load.Define(ctx, r, scenarios[0].Kinds); err != nil {
+		return nil, err
+	}
+	pairs := 0
+	for _, scenario := range scenarios {
+		if scenario.Background > pairs {
+			fmt.Printf("%s creating pairs %d to %d\n", now(), pairs+1, scenario.Background)
+			if err := load.Fill(ctx, r, pairs, scenario.Background); err != nil {
+				return turns, err
+			}
+			pairs = scenario.Background
+		}
+		measured, failed := measureScenario(ctx, r, scenario, o)
+		turns = append(turns, measured...)
+		if err = errors.Join(err, failed); ctx.Err() != nil {
+			return turns, err
+		}
+	}
+	return turns, err
 }
 
 // measureScenario runs the turns of a scenario. A turn that fails has no result, and the others
@@ -157,7 +172,7 @@ func refusals(result measure.Result) error {
 		for _, phase := range turn.Phases {
 			refused := phase.Requests.Refused()
 			for _, request := range refused.Kinds() {
-				errs = append(errs, fmt.Errorf("%s, round %d, %s, %s: %.3f per volume were refused: %s", turn.Scenario.Name, turn.Round, turn.Side, phase.Name, refused[request], request))
+				errs = append(errs, fmt.Errorf("%s, round %d, %s, %s: %.3f per %s were refused: %s", turn.Scenario.Name, turn.Round, turn.Side, phase.Name, refused[request], turn.Scenario.Unit(), request))
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func newHands(ctx context.Context, r *rig.Rig, s *session, limit func(http.Round
 		}
 		*program.client = client
 		for _, resource := range []string{claimResource, volumeResource} {
-			if err := s.view.watchIdly(ctx, client.CoreV1().RESTClient(), resource); err != nil {
+			if err := watchIdly(ctx, s.view, client.CoreV1().RESTClient(), resource); err != nil {
 				return nil, err
 			}
 		}
@@ -58,12 +58,18 @@ func newHands(ctx context.Context, r *rig.Rig, s *session, limit func(http.Round
 	return h, nil
 }
 
-// watchIdly receives all events of a resource from where the view has come until ctx ends, and
-// does not decode them. The API server ends a watch that does not keep up; then another one
+// watcher knows from which version of a resource a watch begins.
+type watcher interface {
+	version(resource string) string
+	fail(err error)
+}
+
+// watchIdly receives all events of a resource from where the watcher has come until ctx ends,
+// and does not decode them. The API server ends a watch that does not keep up; then another one
 // begins, as in a program.
-func (v *view) watchIdly(ctx context.Context, client rest.Interface, resource string) error {
+func watchIdly(ctx context.Context, w watcher, client rest.Interface, resource string) error {
 	open := func() (io.ReadCloser, error) {
-		return client.Get().Resource(resource).Param("watch", "true").Param("resourceVersion", v.version(resource)).Stream(ctx)
+		return client.Get().Resource(resource).Param("watch", "true").Param("resourceVersion", w.version(resource)).Stream(ctx)
 	}
 	events, err := open()
 	if err != nil {
@@ -76,7 +82,7 @@ func (v *view) watchIdly(ctx context.Context, client rest.Interface, resource st
 			events, err = open()
 		}
 		if ctx.Err() == nil {
-			v.fail(fmt.Errorf("watch %s again: %w", resource, err))
+			w.fail(fmt.Errorf("watch %s again: %w", resource, err))
 		}
 	}()
 	return nil

@@ -2,47 +2,88 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/exeunt-io/exeunt/bench/rig"
 )
 
 // profileSeconds is the length of one profile.
 const profileSeconds = 5
 
-// profile takes one CPU profile of the API server after the other until stop is called; stop
-// waits for the last one. "go tool pprof" adds the files of a phase.
+// profile takes one CPU profile after the other of the API server, and of the garbage collector,
+// until stop is called; stop waits for the last ones. "go tool pprof" adds the files of a phase.
 func (s *session) profile(ctx context.Context, phase string) (stop func() error) {
 	if s.profiles == "" {
 		return func() error { return nil }
 	}
-	end, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		for i := 0; ; i++ {
-			err := s.takeProfile(ctx, fmt.Sprintf("%s-%d-%s-%s-%d.pprof", s.turn.Scenario.Name, s.turn.Round, s.turn.Side, phase, i))
-			select {
-			case <-end:
-			default:
-				if err == nil {
-					continue
+	end := make(chan struct{})
+	var running errgroup.Group
+	for process, take := range s.profilers() {
+		running.Go(func() error {
+			for i := 0; ; i++ {
+				name := fmt.Sprintf("%s-%d-%s-%s-%s-%d.pprof", s.turn.Scenario.Name, s.turn.Round, s.turn.Side, phase, process, i)
+				if err := s.takeProfile(ctx, name, take); err != nil {
+					return err
+				}
+				select {
+				case <-end:
+					return nil
+				default:
 				}
 			}
-			done <- err
-			return
-		}
-	}()
+		})
+	}
 	return func() error {
 		close(end)
-		return <-done
+		return running.Wait()
 	}
 }
 
-// takeProfile writes a profile of the next seconds.
-func (s *session) takeProfile(ctx context.Context, name string) error {
-	text, err := s.client.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", strconv.Itoa(profileSeconds)).DoRaw(ctx)
+// profilers returns functions that take a profile of the next seconds, by process.
+func (s *session) profilers() map[string]func(context.Context) ([]byte, error) {
+	profilers := map[string]func(context.Context) ([]byte, error){
+		"server": func(ctx context.Context) ([]byte, error) {
+			return s.client.CoreV1().RESTClient().Get().AbsPath(rig.ProfilePath).Param("seconds", strconv.Itoa(profileSeconds)).DoRaw(ctx)
+		},
+	}
+	if address := s.programs.ProfileAddress; address != "" {
+		profilers["collector"] = func(ctx context.Context) ([]byte, error) { return readProfile(ctx, address) }
+	}
+	return profilers
+}
+
+// readProfile takes a profile of a garbage collector, whose certificate is its own.
+func readProfile(ctx context.Context, address string) ([]byte, error) {
+	url := fmt.Sprintf("https://%s%s?seconds=%d", address, rig.ProfilePath, profileSeconds)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("take profile of the API server: %w", err)
+		return nil, err
+	}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %s", response.Status)
+	}
+	return io.ReadAll(response.Body)
+}
+
+// takeProfile writes a profile of the next seconds.
+func (s *session) takeProfile(ctx context.Context, name string, take func(context.Context) ([]byte, error)) error {
+	text, err := take(ctx)
+	if err != nil {
+		return fmt.Errorf("take profile %s: %w", name, err)
 	}
 	if err := os.MkdirAll(s.profiles, 0o755); err != nil {
 		return fmt.Errorf("make directory of profiles: %w", err)

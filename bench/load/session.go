@@ -37,9 +37,14 @@ type session struct {
 	meter    *meter
 	view     *view
 	// hands make the writes of the ceiling; nil for programs.
-	hands     *hands
+	hands *hands
+	// objects and deleter take the place of view and hands where garbage collectors are measured.
+	objects   *objects
+	deleter   *deleter
 	namespace string
 	phases    []measure.Phase
+	// rest is the memory while nothing happens, nil where that is not measured.
+	rest map[string]float64
 	// profiles is the directory of profiles, empty for none.
 	profiles string
 }
@@ -63,6 +68,9 @@ func Run(ctx context.Context, r *rig.Rig, turn plan.Turn, profiles string) (resu
 	if s.view != nil {
 		err = errors.Join(err, s.wipe(ctx))
 	}
+	if s.objects != nil {
+		err = errors.Join(err, s.wipeObjects(ctx))
+	}
 	if err != nil {
 		return result, fmt.Errorf("run %s, round %d, %s: %w", turn.Scenario.Name, turn.Round, turn.Side, err)
 	}
@@ -83,7 +91,7 @@ func (s *session) run(ctx context.Context, r *rig.Rig, script script) (result me
 	if err := s.programs.Err(); err != nil {
 		return result, err
 	}
-	result = measure.Turn{Turn: s.turn, Phases: s.phases}
+	result = measure.Turn{Turn: s.turn, Phases: s.phases, RestMemory: s.rest}
 	result.PeakMemory, err = s.programs.PeakMemory()
 	return result, err
 }
@@ -120,6 +128,9 @@ func (s *session) open(ctx context.Context, r *rig.Rig) error {
 	s.client = client
 	if s.namespace, err = s.prepare(ctx); err != nil {
 		return err
+	}
+	if s.turn.Scenario.Garbage() {
+		return s.openObjects(ctx, r, config)
 	}
 	if s.view, err = openView(ctx, client, s.namespace); err != nil {
 		return err

@@ -22,6 +22,7 @@ func scripts() map[plan.Kind]script {
 	return map[plan.Kind]script{
 		plan.Storm: storm, plan.Static: static, plan.Lonely: lonely, plan.Rest: atRest, plan.Start: startUp,
 		plan.Selectors: selectors, plan.Gate: gate, plan.Failing: failing, plan.Pods: pods, plan.Drivers: storm,
+		plan.Cascade: cascade, plan.Release: release,
 	}
 }
 

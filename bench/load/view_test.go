@@ -79,7 +79,7 @@ func TestIdleWatchIsOpenedAgain(t *testing.T) {
 	}
 	v := &view{versions: map[string]string{claimResource: "7"}, claims: map[string]*v1.PersistentVolumeClaim{}, changed: make(chan struct{})}
 	opened := make(chan error, 1)
-	go func() { opened <- v.watchIdly(ctx, client.CoreV1().RESTClient(), claimResource) }()
+	go func() { opened <- watchIdly(ctx, v, client.CoreV1().RESTClient(), claimResource) }()
 	if first := <-versions; first != "7" {
 		t.Errorf("the first watch begins at %q", first)
 	}

@@ -70,6 +70,15 @@ func TestParsePeakMemory(t *testing.T) {
 	}
 }
 
+func TestParseMemory(t *testing.T) {
+	if got, err := ParseMemory([]byte("VmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n")); got != 1<<20 || err != nil {
+		t.Errorf("ParseMemory = %d, %v, want 1 MiB", got, err)
+	}
+	if _, err := ParseMemory([]byte("VmHWM: 9 kB\n")); err == nil {
+		t.Error("a status without VmRSS returned no error")
+	}
+}
+
 func TestPhaseIsPerVolumeWithoutLoadGenerator(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(after, server time.Duration) Sample {

@@ -36,17 +36,25 @@ func ParseCPU(stat []byte) (time.Duration, error) {
 	return time.Duration(ticks) * tick, nil
 }
 
-var highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
+var (
+	highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
+	resident  = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
+)
 
 // ParsePeakMemory returns the largest size in bytes in the text of /proc/PID/status.
-func ParsePeakMemory(status []byte) (int, error) {
-	found := highWater.FindSubmatch(status)
+func ParsePeakMemory(status []byte) (int, error) { return parseKilobytes(status, highWater, "VmHWM") }
+
+// ParseMemory returns the resident size in bytes in the text of /proc/PID/status.
+func ParseMemory(status []byte) (int, error) { return parseKilobytes(status, resident, "VmRSS") }
+
+func parseKilobytes(status []byte, line *regexp.Regexp, name string) (int, error) {
+	found := line.FindSubmatch(status)
 	if found == nil {
-		return 0, errors.New("parse status of a process: it has no VmHWM")
+		return 0, fmt.Errorf("parse status of a process: it has no %s", name)
 	}
 	kilobytes, err := strconv.Atoi(string(found[1]))
 	if err != nil {
-		return 0, fmt.Errorf("parse VmHWM: %w", err)
+		return 0, fmt.Errorf("parse %s: %w", name, err)
 	}
 	return kilobytes << 10, nil
 }

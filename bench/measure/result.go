@@ -17,6 +17,8 @@ const (
 	Load    = "load generator"
 	// OtherSidecars are those of drivers that have nothing to do.
 	OtherSidecars = "other sidecars"
+	// Collector is the garbage collector.
+	Collector = "collector"
 )
 
 // Turn is what one turn cost.
@@ -25,8 +27,9 @@ type Turn struct {
 	Run    Run
 	Phases []Phase
 	// PeakMemory is in bytes by process: of the programs since their start, of the API server
-	// since its start.
+	// since its start. RestMemory is the resident size while nothing happens, where measured.
 	PeakMemory map[string]float64
+	RestMemory map[string]float64 `json:",omitempty"`
 }
 
 // Run is an invocation of the program that measures.
@@ -102,6 +105,9 @@ func Typical(turns []Turn) (Turn, bool) {
 		typical.Phases = append(typical.Phases, typicalPhase(phases))
 	}
 	typical.PeakMemory = medians(pick(turns, func(t Turn) map[string]float64 { return t.PeakMemory }))
+	if turns[0].RestMemory != nil {
+		typical.RestMemory = medians(pick(turns, func(t Turn) map[string]float64 { return t.RestMemory }))
+	}
 	return typical, true
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -48,6 +49,21 @@ const (
 	Pods Kind = "pods"
 	// Drivers: a storm beside the provisioners of other drivers.
 	Drivers Kind = "drivers"
+	// Cascade: an owner is deleted, and its dependents follow.
+	Cascade Kind = "cascade"
+	// Release: one owner after the other, each with one dependent, is deleted in the foreground.
+	Release Kind = "release"
+)
+
+// Policy is the propagation policy of a deletion.
+type Policy string
+
+// The policies.
+const (
+	// Background: the owner is gone at once.
+	Background Policy = "background"
+	// Foreground: the owner stays until its dependents are gone.
+	Foreground Policy = "foreground"
 )
 
 // Order is the order in which users delete volumes and claims.
@@ -66,9 +82,19 @@ type Scenario struct {
 	// Name identifies the scenario, Topic the table and the plot in which it stands.
 	Name, Topic string
 	Kind        Kind
-	// Size is the number of volumes that are handled.
+	// Size is the number of volumes or dependents that are handled. In the kind Release it is
+	// the number of owners.
 	Size  int
 	Order Order
+	// Policy is that of the deletion of an owner.
+	Policy Policy
+	// Inner is the number of dependents that own the other dependents; 0 means that one owner
+	// has all.
+	Inner int
+	// Kinds is the number of kinds that the API server serves, 0 for its own.
+	Kinds int
+	// Rest is the time between the start of the programs and the measurement of their memory.
+	Rest time.Duration
 	// Others is the number of what the scenario needs beside: free volumes, pods, drivers,
 	// failing deletions.
 	Others int
@@ -84,6 +110,21 @@ type Scenario struct {
 	Sides []Side
 	// Full scenarios take long: they are left out unless asked for.
 	Full bool
+}
+
+// Garbage reports whether the scenario measures garbage collectors.
+func (s Scenario) Garbage() bool { return s.Kind == Cascade || s.Kind == Release }
+
+// Unit names what is handled.
+func (s Scenario) Unit() string {
+	switch s.Kind {
+	case Cascade:
+		return "dependent"
+	case Release:
+		return "owner"
+	default:
+		return "volume"
+	}
 }
 
 // Turn is one scenario with the programs of one side.
@@ -120,7 +161,8 @@ type Choice struct {
 	Limit int
 }
 
-// Choose returns the selected scenarios by background, so that a cluster is filled once.
+// Choose returns the selected scenarios: those of garbage collectors last, by the number of
+// kinds; the others by background, so that a cluster is filled once.
 func Choose(scenarios []Scenario, choice Choice) ([]Scenario, error) {
 	only, err := regexp.Compile(choice.Only)
 	if err != nil {
@@ -139,8 +181,24 @@ func Choose(scenarios []Scenario, choice Choice) ([]Scenario, error) {
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("choose scenarios: none is called %q", choice.Only)
 	}
-	slices.SortStableFunc(chosen, func(a, b Scenario) int { return a.Background - b.Background })
+	slices.SortStableFunc(chosen, func(a, b Scenario) int {
+		return cmp.Or(cmp.Compare(a.Kinds, b.Kinds), cmp.Compare(a.Background, b.Background))
+	})
 	return chosen, nil
+}
+
+// Clusters divides chosen scenarios into those that are measured in the same cluster: a
+// cluster has one number of kinds.
+func Clusters(chosen []Scenario) [][]Scenario {
+	var clusters [][]Scenario
+	for i, s := range chosen {
+		if i == 0 || s.Kinds != chosen[i-1].Kinds {
+			clusters = append(clusters, nil)
+		}
+		last := &clusters[len(clusters)-1]
+		*last = append(*last, s)
+	}
+	return clusters
 }
 
 // limited returns the scenario with at most that many volumes and pairs, and with as many
@@ -148,6 +206,7 @@ func Choose(scenarios []Scenario, choice Choice) ([]Scenario, error) {
 func (s Scenario) limited(limit int) Scenario {
 	if s.Size > limit {
 		s.Others = s.Others * limit / s.Size
+		s.Inner = s.Inner * limit / s.Size
 	}
 	s.Size, s.Background = min(s.Size, limit), min(s.Background, limit)
 	return s

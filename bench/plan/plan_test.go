@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	. "github.com/exeunt-io/exeunt/bench/plan"
 )
 
@@ -71,8 +73,37 @@ func TestScenariosAreWellFormed(t *testing.T) {
 		if !slices.Contains(Topics(), s.Topic) {
 			t.Errorf("%s has the unknown topic %q", s.Name, s.Topic)
 		}
+		if s.Garbage() && (s.Policy == "" || s.Kinds == 0) {
+			t.Errorf("%s has no policy or no number of kinds", s.Name)
+		}
 		if s.Kind == Storm && s.Order == "" {
 			t.Errorf("%s has no order", s.Name)
 		}
+	}
+}
+
+func TestClustersHaveOneNumberOfKinds(t *testing.T) {
+	table := []Scenario{{Name: "many", Kinds: 500}, {Name: "few", Kinds: 60}, {Name: "full", Background: 10}, {Name: "also few", Kinds: 60}, {Name: "empty"}}
+	chosen, err := Choose(table, Choice{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][]string
+	for _, cluster := range Clusters(chosen) {
+		var names []string
+		for _, s := range cluster {
+			names = append(names, s.Name)
+		}
+		got = append(got, names)
+	}
+	if diff := cmp.Diff([][]string{{"empty", "full"}, {"few", "also few"}, {"many"}}, got); diff != "" {
+		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+}
+
+func TestTrialOfTreeKeepsItsShape(t *testing.T) {
+	chosen, err := Choose([]Scenario{{Name: "tree", Size: 10_000, Inner: 100}}, Choice{Limit: 1_000})
+	if err != nil || chosen[0].Inner != 10 {
+		t.Errorf("a trial has %d inner nodes, %v", chosen[0].Inner, err)
 	}
 }

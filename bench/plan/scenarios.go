@@ -15,11 +15,13 @@ const (
 	Binding   = "Binding to existing volumes"
 	Large     = "In a large cluster"
 	Others    = "Special situations"
+	Cascades  = "Garbage collection"
+	Releases  = "Release of owners"
 )
 
 // Topics returns the topics in the order of the page.
 func Topics() []string {
-	return []string{BySize, ByOrder, ByLatency, AtLimits, ByNetwork, Binding, Large, Others}
+	return []string{BySize, ByOrder, ByLatency, AtLimits, ByNetwork, Binding, Large, Others, Cascades, Releases}
 }
 
 // programs are the sides of scenarios that have no ceiling.
@@ -27,7 +29,7 @@ var programs = []Side{Ours, Upstream}
 
 // Scenarios returns all scenarios.
 func Scenarios() []Scenario {
-	return slices.Concat(storms(), networks(), existing(), large(), special())
+	return slices.Concat(storms(), networks(), existing(), large(), special(), garbage())
 }
 
 // networks are storms with a delay between the programs and the API server.

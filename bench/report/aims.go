@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/exeunt-io/exeunt/bench/measure"
 	"github.com/exeunt-io/exeunt/bench/plan"
@@ -14,37 +16,44 @@ type aim struct {
 	phase    string
 	// least and most bound the value; one of them is 0.
 	least, most float64
-	value       func(sides map[plan.Side]measure.Phase, ours measure.Turn) (float64, bool)
+	// beyond is the share of the ceiling's time up to which a value above most is good, too.
+	beyond float64
+	value  func(sides map[plan.Side]measure.Phase, ours measure.Turn) (float64, bool)
 }
 
 // aims returns all aims.
 func aims() []aim {
+	return slices.Concat(storageAims(), garbageAims())
+}
+
+// storageAims returns the aims of pv-controller and provisioner.
+func storageAims() []aim {
 	bind, reclaim := "bind", "reclaim"
 	return []aim{
-		{"claims bound, share of the ceiling", "storm-1000", bind, 0.75, 0, against(plan.Ceiling)},
-		{"claims bound, against upstream", "storm-1000", bind, 3, 0, against(plan.Upstream)},
-		{"volumes reclaimed, share of the ceiling", "storm-1000", reclaim, 0.8, 0, against(plan.Ceiling)},
-		{"volumes reclaimed, against upstream", "storm-1000", reclaim, 2, 0, against(plan.Upstream)},
-		{"claim first: volumes reclaimed, share of the ceiling", "claim-first-1000", reclaim, 0.8, 0, against(plan.Ceiling)},
-		{"claim first: volumes reclaimed, against upstream", "claim-first-1000", reclaim, 2, 0, against(plan.Upstream)},
-		{"default limits: claims bound, against upstream", "defaults", bind, 30, 0, against(plan.Upstream)},
-		{"default limits: volumes reclaimed, against upstream", "defaults", reclaim, 30, 0, against(plan.Upstream)},
-		{"network 2 ms: claims bound, against upstream", "network-2ms", bind, 4, 0, against(plan.Upstream)},
-		{"network 2 ms: volumes reclaimed, against upstream", "network-2ms", reclaim, 3, 0, against(plan.Upstream)},
-		{"network 5 ms: claims bound, against upstream", "network-5ms", bind, 6, 0, against(plan.Upstream)},
-		{"network 5 ms: volumes reclaimed, against upstream", "network-5ms", reclaim, 5, 0, against(plan.Upstream)},
-		{"requests to provision a volume", "storm-1000", bind, 0, 6.3, requests(nil)},
-		{"events among them", "storm-1000", bind, 0, 1, requests(isEvent)},
-		{"requests to reclaim a volume", "storm-1000", reclaim, 0, 6.2, requests(nil)},
-		{"claim first: requests to reclaim a volume", "claim-first-1000", reclaim, 0, 7.2, requests(nil)},
-		{"claim first: refused writes", "claim-first-1000", reclaim, 0, 0.001, requests(measure.Request.Refused)},
-		{"CreateVolume for each volume", "storm-1000", bind, 0, 1, calls("CreateVolume")},
-		{"DeleteVolume for each volume", "storm-1000", reclaim, 0, 1, calls("DeleteVolume")},
-		{"50,000 pairs: ms until a lonely claim is bound", "lonely-50000", bind, 0, 30, latency},
-		{"50,000 pairs: ms until a lonely volume is gone", "lonely-50000", reclaim, 0, 30, latency},
-		{"50,000 pairs: peak memory of pv-controller, MB", "start-50000", "start", 0, 250, peak(measure.Loops)},
-		{"50,000 pairs: peak memory of the provisioner, MB", "start-50000", "start", 0, 80, peak(measure.Sidecar)},
-		{"50,000 pairs at rest: CPU of both programs, % of a core", "rest-50000", "rest", 0, 0.5, restingCPU},
+		{"claims bound, share of the ceiling", "storm-1000", bind, 0.75, 0, 0, against(plan.Ceiling)},
+		{"claims bound, against upstream", "storm-1000", bind, 3, 0, 0, against(plan.Upstream)},
+		{"volumes reclaimed, share of the ceiling", "storm-1000", reclaim, 0.8, 0, 0, against(plan.Ceiling)},
+		{"volumes reclaimed, against upstream", "storm-1000", reclaim, 2, 0, 0, against(plan.Upstream)},
+		{"claim first: volumes reclaimed, share of the ceiling", "claim-first-1000", reclaim, 0.8, 0, 0, against(plan.Ceiling)},
+		{"claim first: volumes reclaimed, against upstream", "claim-first-1000", reclaim, 2, 0, 0, against(plan.Upstream)},
+		{"default limits: claims bound, against upstream", "defaults", bind, 30, 0, 0, against(plan.Upstream)},
+		{"default limits: volumes reclaimed, against upstream", "defaults", reclaim, 30, 0, 0, against(plan.Upstream)},
+		{"network 2 ms: claims bound, against upstream", "network-2ms", bind, 4, 0, 0, against(plan.Upstream)},
+		{"network 2 ms: volumes reclaimed, against upstream", "network-2ms", reclaim, 3, 0, 0, against(plan.Upstream)},
+		{"network 5 ms: claims bound, against upstream", "network-5ms", bind, 6, 0, 0, against(plan.Upstream)},
+		{"network 5 ms: volumes reclaimed, against upstream", "network-5ms", reclaim, 5, 0, 0, against(plan.Upstream)},
+		{"requests to provision a volume", "storm-1000", bind, 0, 6.3, 0, requests(nil)},
+		{"events among them", "storm-1000", bind, 0, 1, 0, requests(isEvent)},
+		{"requests to reclaim a volume", "storm-1000", reclaim, 0, 6.2, 0, requests(nil)},
+		{"claim first: requests to reclaim a volume", "claim-first-1000", reclaim, 0, 7.2, 0, requests(nil)},
+		{"claim first: refused writes", "claim-first-1000", reclaim, 0, 0.001, 0, requests(measure.Request.Refused)},
+		{"CreateVolume for each volume", "storm-1000", bind, 0, 1, 0, calls("CreateVolume")},
+		{"DeleteVolume for each volume", "storm-1000", reclaim, 0, 1, 0, calls("DeleteVolume")},
+		{"50,000 pairs: ms until a lonely claim is bound", "lonely-50000", bind, 0, 30, 0, latency},
+		{"50,000 pairs: ms until a lonely volume is gone", "lonely-50000", reclaim, 0, 30, 0, latency},
+		{"50,000 pairs: peak memory of pv-controller, MB", "start-50000", "start", 0, 250, 0, peak(measure.Loops)},
+		{"50,000 pairs: peak memory of the provisioner, MB", "start-50000", "start", 0, 80, 0, peak(measure.Sidecar)},
+		{"50,000 pairs at rest: CPU of both programs, % of a core", "rest-50000", "rest", 0, 0.5, 0, restingCPU},
 	}
 }
 
@@ -56,21 +65,29 @@ func aimTable(result measure.Result) *table {
 		if !found {
 			continue
 		}
-		value, measured := a.value(phases(result, a.scenario, a.phase), ours)
-		if !measured {
-			continue
+		sides := phases(result, a.scenario, a.phase)
+		if value, measured := a.value(sides, ours); measured {
+			t.rows = append(t.rows, a.row(sides, value))
 		}
-		wanted, reached := fmt.Sprintf("at least %g", a.least), value >= a.least
-		if a.most > 0 {
-			const rounding = 0.005
-			wanted, reached = fmt.Sprintf("at most %g", a.most), value <= a.most+rounding
-		}
-		t.rows = append(t.rows, []string{a.what, a.scenario, wanted, fmt.Sprintf("%.2f", value), map[bool]string{true: "yes", false: "**no**"}[reached]})
 	}
 	for _, run := range result.Runs() {
 		t.rows = append(t.rows, growth(result.In(run))...)
 	}
 	return t
+}
+
+// row says whether the aim was reached.
+func (a aim) row(sides map[plan.Side]measure.Phase, value float64) []string {
+	wanted, reached := fmt.Sprintf("at least %g", a.least), value >= a.least
+	if a.most > 0 {
+		const rounding = 0.005
+		most := a.most
+		if ceiling := a.beyond * of(sides, plan.Ceiling, func(p measure.Phase) float64 { return p.Seconds }); ceiling > most {
+			most = math.Round(ceiling*100) / 100
+		}
+		wanted, reached = fmt.Sprintf("at most %g", most), value <= most+rounding
+	}
+	return []string{a.what, a.scenario, wanted, fmt.Sprintf("%.2f", value), map[bool]string{true: "yes", false: "**no**"}[reached]}
 }
 
 // growth compares the cost of a volume in the largest and the smallest cluster of one run.

@@ -17,7 +17,10 @@ func details(result measure.Result, s plan.Scenario) string {
 	for _, name := range phaseNames(result, s) {
 		text.WriteString(phaseTable(result, s, name).String())
 	}
-	text.WriteString(memoryTable(result, s).String())
+	text.WriteString(memoryTable(result, s, "peak memory, MB", func(t measure.Turn) map[string]float64 { return t.PeakMemory }).String())
+	if rest := memoryTable(result, s, "memory at rest, MB", func(t measure.Turn) map[string]float64 { return t.RestMemory }); len(rest.rows) > 0 {
+		text.WriteString(rest.String())
+	}
 	return text.String() + "</details>\n\n"
 }
 
@@ -28,7 +31,10 @@ func describe(s plan.Scenario) string {
 		is   bool
 		text string
 	}{
-		{s.Size > 0, fmt.Sprintf("%d volumes", s.Size)},
+		{s.Size > 0, fmt.Sprintf("%d %ss", s.Size, s.Unit())},
+		{s.Policy != "", string(s.Policy)},
+		{s.Inner > 0, fmt.Sprintf("%d of them own the others", s.Inner)},
+		{s.Kinds > 0, fmt.Sprintf("%d kinds", s.Kinds)},
 		{s.Order != "", string(s.Order)},
 		{s.Others > 0, fmt.Sprintf("%d others", s.Others)},
 		{s.Background > 0, fmt.Sprintf("%d pairs in the cluster", s.Background)},
@@ -63,10 +69,11 @@ func phaseTable(result measure.Result, s plan.Scenario, name string) *table {
 	}
 	add("per second", func(p measure.Phase) string { return number(p.Rate()) })
 	t.add(spread(result, s, name)...)
-	add("seconds to the last volume", func(p measure.Phase) string { return number(p.Seconds) })
+	add("seconds until all is done", func(p measure.Phase) string { return number(p.Seconds) })
 	add("seconds from then to the last write", func(p measure.Phase) string { return number(p.Tail) })
 	add("latency ms: median", func(p measure.Phase) string { return number(measure.Median(p.Latencies)) })
 	add("latency ms: 90 %", func(p measure.Phase) string { return number(measure.Quantile(p.Latencies, 0.9)) })
+	add("latency ms: 99 %", func(p measure.Phase) string { return number(measure.Quantile(p.Latencies, 0.99)) })
 	add("latency ms: largest", func(p measure.Phase) string { return number(measure.Quantile(p.Latencies, 1)) })
 	for _, process := range keys(sides, func(p measure.Phase) map[string]float64 { return p.CPU }) {
 		add("CPU ms: "+process, func(p measure.Phase) string { return withTail(p.CPU[process], p.TailCPU[process]) })
@@ -140,21 +147,21 @@ func keys(sides map[plan.Side]measure.Phase, values func(measure.Phase) map[stri
 	return slices.Sorted(maps.Keys(all))
 }
 
-// memoryTable has the peak memory of all processes.
-func memoryTable(result measure.Result, s plan.Scenario) *table {
-	t := &table{head: []string{"peak memory, MB"}}
-	peaks, all := map[plan.Side]map[string]float64{}, map[string]float64{}
+// memoryTable has the memory of all processes.
+func memoryTable(result measure.Result, s plan.Scenario, title string, memory func(measure.Turn) map[string]float64) *table {
+	t := &table{head: []string{title}}
+	sizes, all := map[plan.Side]map[string]float64{}, map[string]float64{}
 	for _, side := range plan.AllSides {
 		t.head = append(t.head, string(side))
 		if turn, found := measure.Typical(result.Of(s.Name, side)); found {
-			peaks[side] = turn.PeakMemory
-			maps.Copy(all, turn.PeakMemory)
+			sizes[side] = memory(turn)
+			maps.Copy(all, sizes[side])
 		}
 	}
 	for _, process := range slices.Sorted(maps.Keys(all)) {
 		row := []string{process}
 		for _, side := range plan.AllSides {
-			row = append(row, number(peaks[side][process]/1e6))
+			row = append(row, number(sizes[side][process]/1e6))
 		}
 		t.add(row...)
 	}

@@ -44,6 +44,9 @@ const explanation = `All processes share the processor of one machine.
   ratios of one run count. Each scenario was measured in one run.
 - A phase ends when nobody has written for 2.5 s: costs include late events. The rate is that until the last volume.
 - Costs are per volume. CPU time is that of the API server, etcd and the programs, not of the driver and the load generator.
+- Garbage collection: **ours** is garbage-collector, **upstream** is garbage-collector-controller of kube-controller-manager, without
+  client limits but in garbage-defaults. **ceiling**: deletions under UID and resourceVersion, 20 at once, and a patch of each owner
+  that is deleted in the foreground, beside an idle watcher. Dependents are ConfigMaps; costs are per dependent, or per owner.
 - Requests are those that the API server counted, without those of the load generator and without watches.
 
 `
@@ -63,6 +66,9 @@ func Measured(result measure.Result, directory string) string {
 		}
 		fmt.Fprintf(&text, "## %s\n\n", topic)
 		fmt.Fprintf(&text, "%s%s", overview(result, scenarios), costs(result, scenarios))
+		if memory := memoryOf(result, scenarios); len(memory.rows) > 0 {
+			text.WriteString(memory.String())
+		}
 		for _, p := range plotsOf(topic) {
 			if plot, drawn := p.draw(result); drawn {
 				fmt.Fprintf(&text, "![%s](%s/%s)\n\n", plot.Title, directory, p.file)

@@ -168,3 +168,35 @@ func TestPlotNeedsTwoPoints(t *testing.T) {
 		t.Errorf("one size has %d plots", len(plots))
 	}
 }
+
+// collected returns a result of garbage collectors: ours needs 6 seconds, the ceiling 5.
+func collected(name string, inner int, requests measure.Requests) measure.Result {
+	var result measure.Result
+	s := plan.Scenario{Name: name, Topic: plan.Cascades, Kind: plan.Cascade, Policy: plan.Foreground, Size: 1000, Inner: inner, Kinds: 60, Rest: 1}
+	for side, seconds := range map[plan.Side]float64{plan.Ours: 6, plan.Ceiling: 5} {
+		phase := measure.Phase{Name: "collect", Volumes: 1000, Unit: "dependent", Seconds: seconds, Requests: requests, Latencies: []float64{100, 600}}
+		memory := map[string]float64{measure.Collector: 50e6}
+		result.Turns = append(result.Turns, measure.Turn{Turn: plan.Turn{Scenario: s, Side: side, Round: 1}, Run: run, Phases: []measure.Phase{phase}, PeakMemory: memory, RestMemory: memory})
+	}
+	return result
+}
+
+func TestGarbageAims(t *testing.T) {
+	deletion, read := measure.Request{Verb: "DELETE", Resource: "configmaps", Code: 200}, measure.Request{Verb: "GET", Resource: "configmaps", Code: 200}
+	list := measure.Request{Verb: "LIST", Resource: "configmaps", Code: 200}
+	for name, want := range map[string]string{
+		"garbage-10000":            "| 10,000 dependents in the background: seconds | garbage-10000 | at most 6.25 | 6.00 | yes |",
+		"garbage-100000":           "| 100,000 dependents in the background: seconds | garbage-100000 | at most 45 | 6.00 | yes |",
+		"garbage-foreground-10000": "| foreground: live reads of the owner in a second | garbage-foreground-10000 | at most 1 | 2.00 | **no** |",
+		"garbage-tree":             "| tree in the foreground: requests for an inner node | garbage-tree | at most 3 | 1.50 | yes |",
+		"garbage-release":          "| 60 kinds: ms until a lonely owner is released, 99 % | garbage-release | at most 500 | 595.00 | **no** |",
+	} {
+		page := Measured(collected(name, 10, measure.Requests{deletion: 1, read: 0.012, list: 9}), "performance")
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+		if memory := "| " + name + " | 50.0 |  | 50.0 |  |"; !strings.Contains(page, memory) {
+			t.Errorf("the page lacks %q:\n%s", memory, page)
+		}
+	}
+}

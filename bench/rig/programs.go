@@ -25,6 +25,8 @@ type Programs struct {
 	// LoopsAddress and SidecarAddress are those of the API server for the two programs, behind
 	// proxies if there is a network delay.
 	LoopsAddress, SidecarAddress string
+	// ProfileAddress is where the garbage collector serves profiles, empty for nowhere.
+	ProfileAddress string
 
 	rig     *Rig
 	turn    plan.Turn
@@ -47,7 +49,7 @@ func (r *Rig) NewPrograms(ctx context.Context, turn plan.Turn) (p *Programs, err
 			return p, err
 		}
 	}
-	if turn.Side == plan.Ceiling {
+	if turn.Side == plan.Ceiling || turn.Scenario.Garbage() {
 		return p, nil
 	}
 	p.Driver, err = p.startDriver(ctx, csimock.DefaultName)
@@ -115,9 +117,17 @@ func faultsOf(s plan.Scenario) string {
 
 // Start starts the programs of the side. The ceiling has none.
 func (p *Programs) Start(ctx context.Context) error {
-	if p.turn.Side == plan.Ceiling {
+	switch {
+	case p.turn.Side == plan.Ceiling:
 		return nil
+	case p.turn.Scenario.Garbage():
+		return p.startCollector(ctx)
 	}
+	return p.startStorage(ctx)
+}
+
+// startStorage starts pv-controller and provisioner, or upstream's.
+func (p *Programs) startStorage(ctx context.Context) error {
 	loops, start := sandbox.PVControllerAccount.Name(), p.rig.Plane.StartPVController
 	if p.turn.Side == plan.Upstream {
 		loops, start = upstreamLoops, p.rig.Plane.StartUpstreamLoops
@@ -215,7 +225,7 @@ func (p *Programs) Err() error {
 // Stop ends all programs but the control plane.
 func (p *Programs) Stop(ctx context.Context) error {
 	var errs []error
-	for _, name := range []string{measure.Loops, measure.Sidecar, measure.OtherSidecars} {
+	for _, name := range []string{measure.Loops, measure.Sidecar, measure.OtherSidecars, measure.Collector} {
 		for _, process := range p.all[name] {
 			errs = append(errs, process.Stop(ctx))
 		}

@@ -24,6 +24,8 @@ type Config struct {
 	Binaries sandbox.Binaries
 	// UpstreamRights are the rights of upstream's programs.
 	UpstreamRights fs.FS
+	// Profiling makes the garbage collectors serve profiles.
+	Profiling bool
 }
 
 // Rig is a control plane.
@@ -67,7 +69,7 @@ func Start(ctx context.Context, config Config) (r *Rig, err error) {
 	if err != nil {
 		return r, err
 	}
-	for _, manifests := range []fs.FS{deploy.Manifests, config.UpstreamRights} {
+	for _, manifests := range []fs.FS{deploy.Manifests, deploy.GarbageCollector, config.UpstreamRights} {
 		if err = sandbox.Apply(ctx, r.Plane.RESTConfig(), manifests); err != nil {
 			return r, err
 		}

@@ -66,3 +66,16 @@ func TestFaultsOfDriver(t *testing.T) {
 		}
 	}
 }
+
+func TestLimitsOfUpstreamCollectorAreLifted(t *testing.T) {
+	const stock = "--leader-elect=false --controllers=garbage-collector-controller --use-service-account-credentials=false"
+	for want, turn := range map[string]plan.Turn{
+		"--leader-elect=false":                               {Side: plan.Ours},
+		stock + " --kube-api-qps=5000 --kube-api-burst=5000": {Side: plan.Upstream},
+		stock: {Side: plan.Upstream, Scenario: plan.Scenario{Defaults: true}},
+	} {
+		if got := strings.Join(collectorFlags(turn), " "); got != want {
+			t.Errorf("flags %q, want %q", got, want)
+		}
+	}
+}

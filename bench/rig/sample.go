@@ -48,15 +48,22 @@ func (p *Programs) Sample() (measure.Sample, error) {
 
 // PeakMemory reads the largest size of each process in bytes.
 func (p *Programs) PeakMemory() (map[string]float64, error) {
-	peaks := map[string]float64{}
+	return p.memory(measure.ParsePeakMemory)
+}
+
+// Memory reads the resident size of each process in bytes.
+func (p *Programs) Memory() (map[string]float64, error) { return p.memory(measure.ParseMemory) }
+
+func (p *Programs) memory(parse func([]byte) (int, error)) (map[string]float64, error) {
+	sizes := map[string]float64{}
 	err := p.files("status", func(process string, text []byte) error {
-		peak, err := measure.ParsePeakMemory(text)
+		size, err := parse(text)
 		if process != measure.Load {
-			peaks[process] += float64(peak)
+			sizes[process] += float64(size)
 		}
 		return err
 	})
-	return peaks, err
+	return sizes, err
 }
 
 // Counters reads the metrics of the API server and the call log of the driver.
