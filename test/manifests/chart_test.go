@@ -85,10 +85,14 @@ func TestChartInstallsMonitoring(t *testing.T) {
 	}
 }
 
+// collectorOn installs garbage-collector.
+var collectorOn = values{"garbageCollector": values{"enabled": true}}
+
 // A release in another namespace has the priority as well.
 func TestChartInstallsPriority(t *testing.T) {
-	objects := templated(t, values{})
-	for _, original := range applied(t, []string{"kubectl", "apply", "-f", "deploy/pv-controller/priority.yaml"}) {
+	objects := templated(t, collectorOn)
+	command := []string{"kubectl", "apply", "-f", "deploy/pv-controller/priority.yaml"}
+	for _, original := range append(applied(t, command), applied(t, []string{"kubectl", "apply", "-f", "deploy/garbage-collector/priority.yaml"})...) {
 		if diff := cmp.Diff(original.Object["spec"], find(t, objects, "FlowSchema", original.GetName()).Object["spec"]); diff != "" {
 			t.Errorf("%s in deploy (-) and in the chart (+):\n%s", original.GetName(), diff)
 		}
@@ -98,6 +102,9 @@ func TestChartInstallsPriority(t *testing.T) {
 // Without values the chart installs nothing that an administrator did not ask for.
 func TestChartInstallsNoExtrasByDefault(t *testing.T) {
 	for _, object := range templated(t, values{}) {
+		if strings.Contains(object.GetName(), "garbage-collector") {
+			t.Errorf("the chart installs %s", nameOf(object))
+		}
 		if kind := object.GetKind(); slices.Contains([]string{"MutatingAdmissionPolicy", "ConfigMap", "PrometheusRule"}, kind) {
 			t.Errorf("the chart installs %s", nameOf(object))
 		}
@@ -114,10 +121,11 @@ func TestChartSetsWhatPodsNeed(t *testing.T) {
 		return v
 	}
 	objects := templated(t, values{
-		"pvController": pod(values{"image": values{"digest": digest}}),
-		"provisioner":  values{"image": values{"digest": digest}, "deployment": pod(values{"enabled": true})},
+		"pvController":     pod(values{"image": values{"digest": digest}}),
+		"provisioner":      values{"image": values{"digest": digest}, "deployment": pod(values{"enabled": true})},
+		"garbageCollector": pod(values{"enabled": true, "image": values{"digest": digest}}),
 	})
-	for name, image := range map[string]string{"pv-controller": "pv-controller", "csimock": "provisioner"} {
+	for name, image := range map[string]string{"pv-controller": "pv-controller", "csimock": "provisioner", "garbage-collector": "garbage-collector"} {
 		object := find(t, objects, "Deployment", name)
 		annotations, _, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "annotations")
 		if annotations["example.com/scrape"] != "yes" {

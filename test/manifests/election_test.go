@@ -13,7 +13,7 @@ import (
 )
 
 // electing has the leader election flag of each program, by container name.
-var electing = map[string]string{"pv-controller": "--leader-elect", "csi-provisioner": "--leader-election"}
+var electing = map[string]string{"pv-controller": "--leader-elect", "garbage-collector": "--leader-elect", "csi-provisioner": "--leader-election"}
 
 func TestUpdatesNeverRunTwoLeaders(t *testing.T) {
 	for name, objects := range renderings(t) {
@@ -40,7 +40,7 @@ func TestElectionFlagsComeWithLeaseRights(t *testing.T) {
 			for _, deployment := range deploymentsIn(t, objects) {
 				pod := deployment.Spec.Template.Spec
 				lease := deployment.Namespace
-				if pod.Containers[0].Name == "pv-controller" {
+				if name := pod.Containers[0].Name; name == "pv-controller" || name == "garbage-collector" {
 					lease = "kube-system"
 				}
 				granted := grantedIn(t, objects, lease, pod.ServiceAccountName)
@@ -62,6 +62,7 @@ func TestChartFlagsKeepLeaderElectionOn(t *testing.T) {
 	for name, given := range map[string]values{
 		"provisioner":   {"provisioner": values{"deployment": off}},
 		"pv-controller": {"pvController": values{"extraArgs": []any{"--leader-elect=false"}}},
+		"collector":     {"garbageCollector": values{"extraArgs": []any{"--leader-elect=false"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(loaded(t), given); err == nil || !strings.Contains(err.Error(), "extraArgs/0") {

@@ -16,11 +16,14 @@ import (
 type ruleGroups struct {
 	Groups []struct {
 		Name  string
-		Rules []struct {
-			Alert, Expr, For    string
-			Labels, Annotations map[string]string
-		}
+		Rules []alertRule
 	}
+}
+
+// alertRule is one alert.
+type alertRule struct {
+	Alert, Expr, For    string
+	Labels, Annotations map[string]string
 }
 
 // runbooks is the document that every alert links to.
@@ -32,6 +35,15 @@ func alertRules(t *testing.T) ruleGroups {
 	readYAML(t, filepath.Join(deployment, "monitoring", "alerts.yaml"), &rules)
 	if len(rules.Groups) == 0 || len(rules.Groups[0].Rules) == 0 {
 		t.Fatal("there are no alerts")
+	}
+	return rules
+}
+
+// all returns the rules of all groups.
+func (r ruleGroups) all() []alertRule {
+	var rules []alertRule
+	for _, group := range r.Groups {
+		rules = append(rules, group.Rules...)
 	}
 	return rules
 }
@@ -70,7 +82,7 @@ func TestEveryAlertHasRuleTest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range alertRules(t).Groups[0].Rules {
+	for _, rule := range alertRules(t).all() {
 		if strings.Count(string(text), "alertname: "+rule.Alert+"\n        exp_alerts:") == 0 {
 			t.Errorf("no rule test expects the alert %s", rule.Alert)
 		}
@@ -79,7 +91,7 @@ func TestEveryAlertHasRuleTest(t *testing.T) {
 
 func TestEveryAlertLinksToItsRunbook(t *testing.T) {
 	headings := anchors(guide(t, runbooks))
-	for _, rule := range alertRules(t).Groups[0].Rules {
+	for _, rule := range alertRules(t).all() {
 		page, anchor, _ := strings.Cut(rule.Annotations["runbook_url"], "#")
 		if !strings.HasSuffix(page, "/"+filepath.ToSlash(runbooks)) || anchor != strings.ToLower(rule.Alert) || !headings[anchor] {
 			t.Errorf("%s links to %s#%s, which is no heading", rule.Alert, page, anchor)

@@ -50,6 +50,7 @@ func TestChartGrantsSameRightsAsManifests(t *testing.T) {
 		"recycling":     {[]string{"pv-controller", "pv-controller/recycler", "provisioner"}, values{"pvController": values{"recycler": true}}},
 		"pv-controller": {[]string{"pv-controller"}, values{"provisioner": values{"enabled": false}}},
 		"provisioner":   {[]string{"provisioner"}, values{"pvController": values{"enabled": false}}},
+		"collector":     {[]string{"pv-controller", "provisioner", "garbage-collector"}, collectorOn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []*unstructured.Unstructured

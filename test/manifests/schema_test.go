@@ -39,6 +39,8 @@ func invalidValues() map[string]invalidValue {
 		"recycling in quotes":           {values{"pvController": values{"recycler": "true"}}, []string{"/pvController/recycler", "want boolean"}},
 		"tag as digest":                 {values{"pvController": values{"image": values{"digest": "v1"}}}, []string{"/pvController/image/digest", "pattern"}},
 		"driver as a map":               {values{"admissionPolicy": values{"drivers": values{"a": ""}}}, []string{"/admissionPolicy/drivers", "want array"}},
+		"gates of the collector":        {values{"garbageCollector": values{"featureGates": values{}}}, []string{"/garbageCollector", "'featureGates'", "not allowed"}},
+		"dry run in quotes":             {values{"garbageCollector": values{"dryRun": "true"}}, []string{"/garbageCollector/dryRun", "want boolean"}},
 		"misspelled monitoring":         {values{"monitoring": values{"rules": true}}, []string{"/monitoring", "'rules'", "not allowed"}},
 		"accounts and a deployment": {provisioner(values{
 			"serviceAccounts": []any{values{"name": "a", "namespace": "b"}}, "deployment": values{"enabled": true},

@@ -38,6 +38,7 @@ func renderings(t *testing.T) map[string][]*unstructured.Unstructured {
 		"component for secrets":       kustomized(t, "provisioner/secrets"),
 		"component for audits":        kustomized(t, "provisioner/audit"),
 		"component for recycling":     kustomized(t, "pv-controller/recycler"),
+		"garbage collector":           kustomized(t, "garbage-collector"),
 		"swap for csi-provisioner":    kustomized(t, "overlays/example"),
 		"chart":                       templated(t, values{}),
 		"chart with a driver":         templated(t, values{"provisioner": values{"deployment": values{"enabled": true}}}),
@@ -46,6 +47,12 @@ func renderings(t *testing.T) map[string][]*unstructured.Unstructured {
 	}
 	maps.Copy(found, documented(t))
 	return found
+}
+
+// without returns the values but the one of the name.
+func without(v values, name string) values {
+	delete(v, name)
+	return v
 }
 
 // everything sets every value that is empty by default.
@@ -64,6 +71,9 @@ func everything() values {
 		"admissionPolicy": values{"enabled": true, "drivers": []any{"driver.example.com"}},
 		"monitoring":      values{"dashboard": true, "labels": values{"team": "storage"}}, // the operator's kinds are not served
 		"pvController":    place(values{"replicas": 3, "recycler": true, "priorityClassName": "", "extraArgs": []any{"--concurrent-claim-syncs=20"}}),
+		"garbageCollector": without(place(values{
+			"enabled": true, "replicas": 3, "dryRun": true, "priorityClassName": "", "extraArgs": []any{"--concurrent-gc-syncs=10"},
+		}), "featureGates"),
 		"provisioner": values{"secrets": true, "audit": true, "deployment": place(values{
 			"enabled": true, "replicas": 2, "extraArgs": []any{"--strict-topology"},
 			"driver":  values{"name": "driver", "image": "driver:v1", "volumeMounts": []any{values{"name": "state", "mountPath": "/state"}}},

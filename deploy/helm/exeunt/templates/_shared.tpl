@@ -59,6 +59,25 @@ bindings; nil keeps those of the file), and "root".
 {{- end }}
 {{- end }}
 
+{{/*
+The FlowSchemas of a file of deploy/, named after the release, for its service account in the namespace of
+the release. Takes "file" and "root".
+*/}}
+{{- define "exeunt.priority" -}}
+{{- $root := .root }}
+{{- range $text := splitList "\n---\n" ($root.Files.Get .file) }}
+{{- $schema := fromYaml $text }}
+{{- $_ := set $schema "metadata" (dict "name" (replace "exeunt-" (printf "%s-" $root.Release.Name) $schema.metadata.name) "labels" (fromYaml (include "exeunt.labels" $root))) }}
+{{- range $schema.spec.rules }}
+{{- range .subjects }}
+{{- $_ := set .serviceAccount "namespace" $root.Release.Namespace }}
+{{- end }}
+{{- end }}
+---
+{{ toYaml $schema }}
+{{- end }}
+{{- end }}
+
 {{/* Feature gates as a flag. Takes the map. */}}
 {{- define "exeunt.featureGates" -}}
 {{- $gates := list }}
