@@ -53,6 +53,7 @@ type sandboxFlags struct {
 	gates  map[string]bool
 	faults string
 	keep   bool
+	node   bool
 }
 
 // newSandboxCommand returns "exeunt sandbox".
@@ -61,10 +62,14 @@ func newSandboxCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "sandbox",
 		Short: "Run the cluster of the demo until Ctrl-C, to try commands in it",
-		Long: "sandbox runs the cluster of the demo until Ctrl-C, to try commands in it. It has no nodes:\n" +
-			"\"make sandbox-node\", in a clone of the repository, runs a cluster with a real node.",
+		Long: "sandbox runs the cluster of the demo until Ctrl-C, to try commands in it. It has no nodes.\n\n" +
+			"With --node it runs kubelet and containerd on this machine, for pods that use volumes. That needs Linux,\n" +
+			"the root user, and programs that \"make node\" builds in a clone of the repository.",
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if flags.node {
+				return flags.runNode(command.Context(), streams)
+			}
 			programs, err := flags.programs()
 			if err != nil {
 				return err
@@ -77,6 +82,7 @@ func newSandboxCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	set.Var(cliflag.NewMapStringBool(&flags.gates), "feature-gates", "feature gates of both controllers: HonorPVReclaimPolicy=true|false (default true)")
 	set.StringVar(&flags.faults, "faults", "", "YAML or JSON file with a list of faults of the driver: method, volume, code, times, every, latency, hang, disconnect, after, response")
 	set.BoolVar(&flags.keep, "keep", false, "keep data and logs at the end, and print their directory")
+	set.BoolVar(&flags.node, "node", false, "run a cluster with a real node (Linux, as root, after \"make node\")")
 	return command
 }
 

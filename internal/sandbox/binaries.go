@@ -33,6 +33,9 @@ func (b Binaries) UpstreamPath(name string) (string, error) {
 	return b.find("upstream", name, "make build-upstream")
 }
 
+// NodePath returns the absolute path of a program for a cluster with a real node.
+func (b Binaries) NodePath(name string) (string, error) { return b.find("node", name, "make node") }
+
 // CheckUpstream returns an error if one of upstream's programs is missing.
 func (b Binaries) CheckUpstream() error {
 	for _, name := range []string{upstreamLoops, upstreamSidecar} {

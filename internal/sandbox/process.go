@@ -168,7 +168,7 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	default:
 	}
 	p.sent.Store(int32(signal))
-	if err := syscall.Kill(-p.PID(), signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := signalGroup(p.PID(), signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signal %s: %w", p.name, err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 // Sandbox runs a cluster with a real node until Ctrl-C, to try commands in it:
 //
 //	make sandbox-node
+//	exeunt sandbox --node
 package main
 
 import (
@@ -46,7 +47,7 @@ spec:
     persistentVolumeClaim: {claimName: mine}
 EOF
 kubectl get pods --all-namespaces      # repeat until writer is Running
-kubectl delete pv --all --wait=false   # the PV first
+kubectl delete pv --wait=false "$(kubectl get pvc mine -o jsonpath={.spec.volumeName})"   # the PV first
 kubectl delete pvc mine --wait=false   # then its claim: both wait for the pod
 grep -r kept %[3]s
 kubectl delete pod writer              # now everything goes

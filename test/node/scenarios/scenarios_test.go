@@ -1,8 +1,11 @@
 package scenarios
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/test/node/internal/cluster"
@@ -36,6 +39,8 @@ func playAll(t *testing.T, side cluster.Side) {
 	t.Run("leader-deleted", func(t *testing.T) { endLeader(t, createWorkload(t, c, "leader-deleted")) })
 	t.Run("provisioner-killed", func(t *testing.T) { killProvisioner(t, createWorkload(t, c, "provisioner-killed"), side) })
 	t.Run("kubelet-killed", func(t *testing.T) { killKubelet(t, createWorkload(t, c, "kubelet-killed")) })
+	t.Run("node-deleted", func(t *testing.T) { deleteNode(t, createWorkload(t, c, "node-deleted")) })
+	t.Run("switched", func(t *testing.T) { switchAndBack(t, createWorkload(t, c, "switched"), side) })
 }
 
 // endLeader ends the leader while the volume is Terminating: the next leader knows nothing
@@ -78,6 +83,50 @@ func killKubelet(t *testing.T, w *workload) {
 	must(t, err)
 	w.deletePod(t)
 	must(t, w.AwaitNewProcess(t.Context(), w.Kubelet(), pid))
+	w.awaitGone(t)
+}
+
+// deleteNode deletes the Node object while volume and claim are being deleted, and kubelet
+// registers the machine as a new node: the pod still runs there, with its volume.
+func deleteNode(t *testing.T, w *workload) {
+	t.Helper()
+	w.deletePV(t)
+	w.deleteClaim(t)
+	w.awaitProbe(t)
+	must(t, w.Client.CoreV1().Nodes().Delete(t.Context(), cluster.NodeName, metav1.DeleteOptions{}))
+	w.eventually(t, "the CSINode of the deleted node is gone", func(ctx context.Context) error {
+		_, err := w.Client.StorageV1().CSINodes().Get(ctx, cluster.NodeName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("the CSINode still exists"), err)
+	})
+	w.expectInUse(t)
+	pid, err := w.Kill(w.Kubelet()) // it registers the node when it starts
+	must(t, err)
+	must(t, w.AwaitNewProcess(t.Context(), w.Kubelet(), pid))
+	must(t, w.AwaitNode(t.Context()))
+	w.awaitProbe(t)
+	w.expectInUse(t)
+	w.deletePod(t)
+	w.awaitGone(t)
+}
+
+// switchAndBack replaces the programs of the side by those of the other one while the volume
+// is being deleted, and back while volume and claim are.
+func switchAndBack(t *testing.T, w *workload, side cluster.Side) {
+	t.Helper()
+	w.deletePV(t)
+	w.awaitProbe(t)
+	must(t, w.SwitchTo(t.Context(), side.Other()))
+	w.awaitProbe(t)
+	w.expectInUse(t)
+	w.deleteClaim(t)
+	w.awaitProbe(t)
+	must(t, w.SwitchTo(t.Context(), side))
+	w.awaitProbe(t)
+	w.expectInUse(t)
+	w.deletePod(t)
 	w.awaitGone(t)
 }
 

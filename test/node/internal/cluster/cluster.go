@@ -136,6 +136,11 @@ func (c *Cluster) startNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return c.AwaitNode(ctx)
+}
+
+// AwaitNode waits until the node is ready.
+func (c *Cluster) AwaitNode(ctx context.Context) error {
 	return c.Await(ctx, "the node is ready", func(ctx context.Context) error {
 		node, err := c.Client.CoreV1().Nodes().Get(ctx, NodeName, metav1.GetOptions{})
 		if err != nil {

@@ -24,6 +24,14 @@ func (s Side) check() error {
 	return fmt.Errorf("unknown side %q, want %s, %s or %s", s, Ours, Chart, Upstream)
 }
 
+// Other returns the side that takes over from it, and back: Upstream for ours, Ours for upstream's.
+func (s Side) Other() Side {
+	if s == Upstream {
+		return Ours
+	}
+	return Upstream
+}
+
 // Provisioner returns the program that creates and deletes volumes, as its image names it.
 func (s Side) Provisioner() string {
 	if s == Upstream {
