@@ -41,6 +41,7 @@ const (
 	DependentsUnseen
 	OwnerCycle
 	OrphanPending
+	OwnerUnresolvable
 	ContentRemains
 	APIUnreachable
 	AdmissionUnreachable
@@ -235,7 +236,7 @@ var descriptions = [...]Description{
 	},
 	OwnerCycle: {
 		Name:    "OwnerCycle",
-		Meaning: "Objects that are deleted in the foreground own each other: none can go first.",
+		Meaning: "Objects that are deleted in the foreground own each other: none can go first. garbage-collector of Exeunt releases them once no other dependent blocks one.",
 		Look:    "The ownerReferences of the objects that are listed.",
 		Force:   "Nothing, if every member of the cycle is to go: one owner reference is removed.",
 	},
@@ -244,6 +245,12 @@ var descriptions = [...]Description{
 		Meaning: "The dependents of the object are being kept: the garbage collector removes their owner references.",
 		Look:    "The log of the garbage collector.",
 		Force:   "Dependents that still name the object are deleted with it.",
+	},
+	OwnerUnresolvable: {
+		Name:    "OwnerUnresolvable",
+		Meaning: "An owner reference names a kind that is not served, or that cannot own the object: the garbage collector keeps the object. Nothing waits.",
+		Look:    "metadata.ownerReferences of the object; kubectl api-resources.",
+		Force:   "Nothing: delete the object, or remove the reference to keep the object for good.",
 	},
 	ContentRemains: {
 		Name:    "ContentRemains",

@@ -16,8 +16,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// controlPlane is the namespace of the leader Leases of the loops.
+// controlPlane is the namespace of the leader Leases of the loops and of garbage-collector.
 const controlPlane = "kube-system"
+
+// controlPlaneLeases are the names of these Leases, which are those of the programs.
+var controlPlaneLeases = []string{ourLoops, upstreamsLoops, "garbage-collector"}
 
 // readLeases reads all Leases, and the entries of the journals.
 func (s *survey) readLeases(ctx context.Context) {
@@ -71,7 +74,7 @@ func (s *survey) addEntries(found *Journal, lease *coordinationv1.Lease, kind jo
 	}
 }
 
-// addLeases adds the leader Leases of the loops and of the drivers.
+// addLeases adds the leader Leases of the loops, of garbage-collector and of the drivers.
 func (s *survey) addLeases() {
 	wanted := map[string]bool{}
 	for _, driver := range s.report.Drivers {
@@ -80,12 +83,12 @@ func (s *survey) addLeases() {
 	s.report.Leases = []Lease{}
 	for i := range s.leases {
 		lease := &s.leases[i]
-		loop := lease.Namespace == controlPlane && (lease.Name == ourLoops || lease.Name == upstreamsLoops)
-		if !loop && !wanted[lease.Name] {
+		ofControlPlane := lease.Namespace == controlPlane && slices.Contains(controlPlaneLeases, lease.Name)
+		if !ofControlPlane && !wanted[lease.Name] {
 			continue
 		}
 		shown := Lease{Namespace: lease.Namespace, Name: lease.Name, Holder: holderOf(lease), Program: lease.Name, State: leaseState(lease, s.Reader.Now())}
-		if !loop {
+		if !ofControlPlane {
 			shown.Program = programOf(lease)
 		}
 		if lease.Spec.RenewTime != nil {

@@ -72,7 +72,7 @@ type Provisioner struct {
 	State string `json:"state"`
 }
 
-// Lease is a leader Lease of pv-controller, kube-controller-manager or a provisioner.
+// Lease is a leader Lease of pv-controller, kube-controller-manager, garbage-collector or a provisioner.
 type Lease struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`

@@ -37,7 +37,7 @@ type Controller struct {
 	InAPIServer bool
 	// Loops are the names of its loop in the flag --controllers of the program, old ones included.
 	Loops []string
-	// OffArgs are arguments of the program that switch its loop off.
+	// OffArgs are arguments of the program that switch its loop off, or have it write nothing.
 	OffArgs []string
 }
 
@@ -114,29 +114,32 @@ func matchesAny(patterns []string, text, driver string) bool {
 	return false
 }
 
-// IsSwitchedOff reports whether the arguments of the program switch the loop of the
-// controller off. The flag --controllers is read as kube-controller-manager reads it: the
-// first item that names the loop counts, then *.
-func (c Controller) IsSwitchedOff(args []string) bool {
-	if len(c.Loops) == 0 {
-		return false
-	}
-	items, given := controllersFlag(args)
+// IsSwitchedOff reports whether the arguments of the program switch the controller off.
+func (c Controller) IsSwitchedOff(args []string) bool { return c.OffFlag(args) != "" }
+
+// OffFlag returns the argument that switches the controller off, or "". The flag --controllers
+// is read as kube-controller-manager reads it: the first item that names the loop counts, then *.
+func (c Controller) OffFlag(args []string) string {
 	for _, arg := range args {
 		if slices.Contains(c.OffArgs, arg) {
-			return true
+			return arg
 		}
 	}
-	if !given {
-		return false
+	if items, given := controllersFlag(args); given && len(c.Loops) > 0 && !c.isListed(items) {
+		return "--controllers"
 	}
+	return ""
+}
+
+// isListed reports whether the items of the flag --controllers switch a loop of the controller on.
+func (c Controller) isListed(items []string) bool {
 	for _, item := range items {
 		name, off := strings.CutPrefix(item, "-")
 		if slices.Contains(c.Loops, name) {
-			return off
+			return !off
 		}
 	}
-	return !slices.Contains(items, "*")
+	return slices.Contains(items, "*")
 }
 
 // controllersFlag returns the items of the flag --controllers, and whether it is given.

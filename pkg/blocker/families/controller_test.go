@@ -124,6 +124,8 @@ func TestControllerIsSwitchedOff(t *testing.T) {
 		"value as next argument": {collector, []string{"--controllers", "*,-garbagecollector"}, true},
 		"flag without value":     {collector, []string{"--controllers"}, false},
 		"own argument":           {collector, []string{"--controllers=*", "--enable-garbage-collector=false"}, true},
+		"own argument only":      {families.Controller{OffArgs: []string{"--dry-run"}}, []string{"--dry-run"}, true},
+		"own argument not given": {families.Controller{OffArgs: []string{"--dry-run"}}, []string{"--controllers=a"}, false},
 		"no loop":                {families.Controller{}, []string{"--controllers=-garbagecollector"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

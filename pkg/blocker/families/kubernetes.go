@@ -34,19 +34,21 @@ var kubernetes = []Family{
 	},
 	{
 		Name: "Kubernetes", Finalizers: []string{"foregroundDeletion"},
-		Controller: garbageCollector,
-		When:       "no dependent with blockOwnerDeletion is left",
-		Alive:      controllerManagerAlive,
-		Force:      "dependents go later, in the background, or not at all",
-		Source:     "https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go",
+		Controller:   garbageCollector,
+		Alternatives: []Controller{ownCollector},
+		When:         "no dependent with blockOwnerDeletion is left",
+		Alive:        controllerManagerAlive + ", or the Deployment exeunt-system/garbage-collector and the Lease kube-system/garbage-collector",
+		Force:        "dependents go later, in the background, or not at all",
+		Source:       "https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go",
 	},
 	{
 		Name: "Kubernetes", Finalizers: []string{"orphan"},
-		Controller: garbageCollector,
-		When:       "no dependent names the object as its owner any more",
-		Alive:      controllerManagerAlive,
-		Force:      "dependents that still name the object as their owner are deleted with it",
-		Source:     "https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go",
+		Controller:   garbageCollector,
+		Alternatives: []Controller{ownCollector},
+		When:         "no dependent names the object as its owner any more",
+		Alive:        controllerManagerAlive + ", or the Deployment exeunt-system/garbage-collector and the Lease kube-system/garbage-collector",
+		Force:        "dependents that still name the object as their owner are deleted with it",
+		Source:       "https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go",
 	},
 	{
 		Name: "Kubernetes", Finalizers: []string{"kubernetes"}, Kinds: []string{"Namespace"},
@@ -154,6 +156,15 @@ var garbageCollector = controllerManager(Controller{
 	Loops:   []string{"garbage-collector-controller", "garbagecollector"},
 	OffArgs: []string{"--enable-garbage-collector=false"},
 })
+
+// ownCollector collects garbage in place of kube-controller-manager. Its warnings report no
+// failed cleanup: they name kinds that could not be read, and owners that it released.
+var ownCollector = Controller{
+	Name: "garbage-collector", Images: []string{"garbage-collector"}, Commands: []string{"garbage-collector"},
+	Labels: map[string]string{"app.kubernetes.io/name": "garbage-collector", "app.kubernetes.io/part-of": "exeunt"},
+	Leases: []string{"garbage-collector"}, Namespaces: []string{"exeunt-system"},
+	OffArgs: []string{"--dry-run", "--dry-run=true"},
+}
 
 var cloudControllerManager = Controller{
 	Name: "cloud-controller-manager",

@@ -18,6 +18,17 @@ func Blocking[T metav1.Object](objects []T, owner types.UID) []T {
 	return found
 }
 
+// Referring returns the objects whose owner references name the owner.
+func Referring[T metav1.Object](objects []T, owner types.UID) []T {
+	var found []T
+	for _, object := range objects {
+		if slices.ContainsFunc(object.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner }) {
+			found = append(found, object)
+		}
+	}
+	return found
+}
+
 // IsForeground reports whether the object is being deleted in the foreground.
 func IsForeground(object metav1.Object) bool {
 	return object.GetDeletionTimestamp() != nil && slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents)

@@ -17,18 +17,19 @@ import (
 // explainForeground returns what the finalizer foregroundDeletion waits for: dependents that
 // block the owner's deletion, then the garbage collector.
 func explainForeground(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, finalizer string) blocker.Blocker {
-	collector := judge(ctx, e, owner, finalizer)
+	collector := judgeCollector(ctx, e, owner, finalizer)
 	content := takeSurvey(ctx, e, owner.GetNamespace(), func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
 	dependents := owners.Blocking(content.items, owner.GetUID())
 	if len(dependents) == 0 && content.isComplete() {
 		return collector.Blocker
 	}
 	unseen := dependentsUnseen(e, owner, content)
+	unseen.Evidence = append(unseen.Evidence, collector.told(waitsForKinds)...)
 	found := unseen
 	if len(dependents) > 0 {
 		found = dependentsRemain(ctx, e, owner, dependents, collector)
 		if cycle := owners.Cycle(content.items, owner.GetUID()); cycle != nil {
-			asCycle(e, &found, owner, cycle)
+			asCycle(e, &found, owner, cycle, collector)
 		}
 		if !content.isComplete() {
 			found.Blockers = append(found.Blockers, unseen)
@@ -42,7 +43,7 @@ func explainForeground(ctx context.Context, e chain.Explorer, owner *unstructure
 }
 
 // dependentsRemain returns the blocker of an owner with dependents, and what these wait for.
-func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, dependents []item, collector controller) blocker.Blocker {
+func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, dependents []item, collector collector) blocker.Blocker {
 	deleting, others := split(dependents)
 	slices.SortFunc(dependents, compareItems)
 	first := dependents[0]
@@ -59,14 +60,18 @@ func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured
 		found.Next = cluster.Steps("wait for the "+collector.Holder+"; or delete the dependents",
 			e.Commands().Kubectl(others[0].Namespace, "delete", others[0].resource.GroupResource().String(), others[0].Name))
 	}
+	if len(others) == 0 {
+		found.Evidence = append(found.Evidence, collector.told("")...)
+	}
 	for _, remains := range terminating(ctx, e, deleting) {
 		found.Blockers = append(found.Blockers, remains.Blockers...)
 	}
 	return found
 }
 
-// asCycle makes the blocker say that owner and dependents wait for each other.
-func asCycle(e chain.Explorer, found *blocker.Blocker, owner *unstructured.Unstructured, cycle []item) {
+// asCycle makes the blocker say that owner and dependents wait for each other. Only
+// garbage-collector of Exeunt ends cycles of any size.
+func asCycle(e chain.Explorer, found *blocker.Blocker, owner *unstructured.Unstructured, cycle []item, collector collector) {
 	member := owners.Blocking(cycle, owner.GetUID())[0]
 	index := owners.ReferenceTo(member, owner.GetUID())
 	patch := fmt.Sprintf(`[{"op":"test","path":"/metadata/ownerReferences/%d/uid","value":%q},{"op":"remove","path":"/metadata/ownerReferences/%d"}]`,
@@ -74,7 +79,12 @@ func asCycle(e chain.Explorer, found *blocker.Blocker, owner *unstructured.Unstr
 	found.Object, found.Reason, found.Verdict = objectOf(member), blocker.OwnerCycle, blocker.Stuck
 	found.Evidence = append(found.Evidence, evidence(blocker.FromField,
 		"all are being deleted in the foreground, and each waits for the next: %s", shortened(names(cycle), 8)))
-	found.Next = cluster.Steps("remove one owner reference of the cycle",
+	advice := "remove one owner reference of the cycle"
+	if collector.own {
+		found.Verdict, advice = blocker.Waiting, "wait for garbage-collector, which releases the cycle; or "+advice
+		found.Evidence = append(found.Evidence, evidence(blocker.FromWorkload, releasesCycles))
+	}
+	found.Next = cluster.Steps(advice,
 		e.Commands().Kubectl(member.Namespace, "patch", member.resource.GroupResource().String(), member.Name, "--type=json", "-p", patch))
 }
 
@@ -96,12 +106,29 @@ func dependentsUnseen(e chain.Explorer, owner *unstructured.Unstructured, conten
 // explainOrphan returns what the finalizer "orphan" waits for: the garbage collector removes
 // the owner references of the dependents, then the finalizer.
 func explainOrphan(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, finalizer string) blocker.Blocker {
-	found := judge(ctx, e, owner, finalizer).Blocker
+	collector := judgeCollector(ctx, e, owner, finalizer)
+	found := collector.Blocker
 	if found.Reason == blocker.ControllerActs {
 		found.Reason = blocker.OrphanPending
 	}
+	if collector.own {
+		addReferring(ctx, e, owner, &found)
+	}
 	found.Evidence = append(found.Evidence, evidence(blocker.FromField, "the deletion was requested with the propagation policy Orphan, which adds the finalizer %s", metav1.FinalizerOrphanDependents))
 	return found
+}
+
+// addReferring adds the dependents that still name the owner, and the kinds that may have some.
+func addReferring(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, found *blocker.Blocker) {
+	content := takeSurvey(ctx, e, owner.GetNamespace(), func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
+	if referring := owners.Referring(content.items, owner.GetUID()); len(referring) > 0 {
+		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "ownerReferences still name %s: %s", cluster.ObjectOf(owner), shortened(counts(referring), 8)))
+	}
+	if !content.isComplete() {
+		unseen := dependentsUnseen(e, owner, content)
+		unseen.Evidence = append(unseen.Evidence, evidence(blocker.FromWorkload, waitsForKindsOrphan))
+		found.Blockers = append(found.Blockers, unseen)
+	}
 }
 
 func names(items []item) []string {

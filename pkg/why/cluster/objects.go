@@ -70,6 +70,13 @@ type Resource struct {
 // Resources returns the kinds that can be listed, in their preferred versions, and whether
 // all groups answered. Groups that did not answer are noted.
 func (r *Reader) Resources() ([]Resource, bool) {
+	served, complete := r.Served()
+	return slices.DeleteFunc(slices.Clone(served), func(s Resource) bool { return !slices.Contains(s.Verbs, "list") }), complete
+}
+
+// Served returns the kinds that the API server serves, in their preferred versions, and
+// whether all groups answered. Groups that did not answer are noted.
+func (r *Reader) Served() ([]Resource, bool) {
 	type answer struct {
 		resources []Resource
 		complete  bool
@@ -83,13 +90,13 @@ func (r *Reader) Resources() ([]Resource, bool) {
 		} else if err != nil {
 			r.Note("could not discover the kinds of the API server: %s", oneLine(err))
 		}
-		return answer{listable(lists), err == nil}
+		return answer{served(lists), err == nil}
 	})
 	return found.resources, found.complete
 }
 
-// listable returns the resources of the lists that can be listed, without subresources.
-func listable(lists []*metav1.APIResourceList) []Resource {
+// served returns the resources of the lists, without subresources.
+func served(lists []*metav1.APIResourceList) []Resource {
 	var all []Resource
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -97,7 +104,7 @@ func listable(lists []*metav1.APIResourceList) []Resource {
 			continue
 		}
 		for _, resource := range list.APIResources {
-			if slices.Contains(resource.Verbs, "list") && !strings.Contains(resource.Name, "/") {
+			if !strings.Contains(resource.Name, "/") {
 				all = append(all, Resource{gv.WithResource(resource.Name), resource.Kind, resource.Namespaced, resource.Verbs})
 			}
 		}

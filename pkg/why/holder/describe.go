@@ -44,7 +44,7 @@ func (s *sighting) evidence() []blocker.Evidence {
 		all = append(all, blocker.Evidence{Source: blocker.FromWorkload, Text: p.text})
 	}
 	for _, p := range s.off[:min(limit, len(s.off))] {
-		all = append(all, blocker.Evidence{Source: blocker.FromWorkload, Text: p.String() + " has the loop " + strings.Join(s.controller.Loops[:1], "") + " switched off by its arguments"})
+		all = append(all, blocker.Evidence{Source: blocker.FromWorkload, Text: s.offText(p)})
 	}
 	if s.state == blocker.WorkloadAbsent && len(s.off) == 0 {
 		all = append(all, blocker.Evidence{Source: blocker.FromList, Text: "no workload and no pod runs " + s.controller.Name})
@@ -54,6 +54,33 @@ func (s *sighting) evidence() []blocker.Evidence {
 		all = append(all, blocker.Evidence{Source: blocker.FromList, Text: s.uninstalled})
 	}
 	return slices.DeleteFunc(all, func(e blocker.Evidence) bool { return e.Text == "" })
+}
+
+// offText says that the program has the controller switched off.
+func (s *sighting) offText(p program) string {
+	if len(s.controller.Loops) == 0 {
+		return p.String() + " writes nothing: it has the argument " + s.offFlag(p)
+	}
+	return p.String() + " has the loop " + s.controller.Loops[0] + " switched off by its arguments"
+}
+
+// onStep says how to switch the controller of the program on.
+func (s *sighting) onStep(p program) string {
+	if len(s.controller.Loops) == 0 {
+		return fmt.Sprintf("remove the argument %s of %s", s.offFlag(p), p)
+	}
+	return fmt.Sprintf("switch the loop %s on again: change the argument %s of %s", s.controller.Loops[0], s.offFlag(p), p)
+}
+
+// offFlag returns the argument of the program that switches the controller off.
+func (s *sighting) offFlag(p program) string {
+	for _, c := range p.containers {
+		if flag := s.controller.OffFlag(slices.Concat(c.Command, c.Args)); flag != "" {
+			flag, _, _ = strings.Cut(flag, "=")
+			return flag
+		}
+	}
+	return ""
 }
 
 // leaseEvidence says who holds the Lease, or held it last.
@@ -107,7 +134,7 @@ func (f Finder) next(s sighting) string {
 	main := s.main()
 	switch {
 	case s.isSwitchedOff():
-		return cluster.Steps(fmt.Sprintf("switch the loop %s on again: change the argument --controllers of %s", s.controller.Loops[0], s.off[0]))
+		return cluster.Steps(s.onStep(s.off[0]))
 	case s.state == blocker.WorkloadCrashing && main != nil && main.example != "":
 		return cluster.Steps(fmt.Sprintf("repair %s, which crashes", main),
 			f.Commands.Kubectl(main.namespace, "describe", "pod", main.example),
