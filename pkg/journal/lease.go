@@ -22,6 +22,9 @@ const (
 	OwnerAnnotation = "exeunt.io/journal-of"
 	// CustodyAnnotation is the term of the last write.
 	CustodyAnnotation = "exeunt.io/journal-custody"
+	// UnansweredAnnotation is the number of writes of the Lease that had no answer. The API server takes an
+	// update that changes nothing for no write, so this changes.
+	UnansweredAnnotation = "exeunt.io/journal-unanswered"
 	// KindLabel is on every Lease of a journal; its value is a Kind.
 	KindLabel = "exeunt.io/journal"
 )

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -195,6 +196,9 @@ func (s *Store) write(ctx context.Context, l *lease, entries map[types.UID]strin
 
 func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string) error {
 	object := s.Journal.Lease(journal.KindActive, l.number, s.Holder, s.currentCustody(), entries)
+	if l.unanswered > 0 {
+		object.Annotations[journal.UnansweredAnnotation] = strconv.Itoa(l.unanswered)
+	}
 	var now *coordinationv1.Lease
 	var err error
 	if object.ResourceVersion = l.version; l.version == "" {
@@ -207,6 +211,7 @@ func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string)
 	if err != nil {
 		if !writeerror.IsDefinite(err) {
 			l.unknown = time.Now()
+			l.unanswered++
 		}
 		return err
 	}

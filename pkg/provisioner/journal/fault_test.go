@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -155,6 +156,7 @@ func TestLostJournalFailsAllCalls(t *testing.T) {
 				t.Errorf("error = %v, want ErrLost", err)
 			}
 		}
+		synctest.Wait() // the calls return while Lost is being called
 		if lost != 1 {
 			t.Errorf("Lost was called %d times", lost)
 		}

@@ -101,6 +101,47 @@ func TestLateWriteIsNotForgotten(t *testing.T) {
 	})
 }
 
+// The API server takes an update without a change for no write: the version would stay, and a request
+// without an answer would still be accepted. The journal is not watched here.
+func TestWriteAfterUnknownOutcomeEndsTheLateOne(t *testing.T) {
+	for _, remove := range []bool{false, true} {
+		t.Run(fmt.Sprintf("remove %v", remove), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				api, store := oneEntry(t)
+				late := delayNextUpdate(api)
+				undo, want := func() error { return store.Write(t.Context(), newEntry(1)) }, []int{1}
+				if remove {
+					undo = func() error { return store.RemoveNow(t.Context(), newEntry(2).UID) }
+					if store.Write(t.Context(), newEntry(2)) == nil {
+						t.Error("Write succeeded")
+					}
+				} else if store.RemoveNow(t.Context(), newEntry(1).UID) == nil {
+					t.Error("RemoveNow succeeded")
+				}
+				must(t, undo())
+				if _, err := api.store("update", late()); !apierrors.IsConflict(err) {
+					t.Errorf("the late write: %v, want a conflict", err)
+				}
+				expectStored(t, api, want...)
+			})
+		})
+	}
+}
+
+// delayNextUpdate leaves the next update without an answer and without effect, and returns a function
+// that returns its Lease.
+func delayNextUpdate(api *server) func() *coordinationv1.Lease {
+	var late *coordinationv1.Lease
+	api.before = func(verb string, lease *coordinationv1.Lease) error {
+		if verb == "update" && late == nil {
+			late = lease.DeepCopy()
+			return context.DeadlineExceeded
+		}
+		return nil
+	}
+	return func() *coordinationv1.Lease { return late }
+}
+
 // A write without an answer may have stored the entry, so its removal needs a write as well.
 func TestRemovalAfterUnknownOutcomeNeedsAWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {

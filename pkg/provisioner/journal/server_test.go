@@ -14,6 +14,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -174,6 +175,8 @@ func (s *server) store(verb string, lease *coordinationv1.Lease) (*coordinationv
 		return nil, apierrors.NewNotFound(leasesResource, lease.Name)
 	case verb == "update" && lease.ResourceVersion != known.ResourceVersion:
 		return nil, apierrors.NewConflict(leasesResource, lease.Name, fmt.Errorf("version %s, not %s", known.ResourceVersion, lease.ResourceVersion))
+	case verb == "update" && isNoChange(known, lease):
+		return known.DeepCopy(), nil // as the API server
 	}
 	stored := s.put(lease)
 	s.writes++
@@ -181,6 +184,12 @@ func (s *server) store(verb string, lease *coordinationv1.Lease) (*coordinationv
 		s.bytes += len(text)
 	}
 	return stored.DeepCopy(), nil
+}
+
+func isNoChange(known, lease *coordinationv1.Lease) bool {
+	next := lease.DeepCopy()
+	next.ManagedFields = nil
+	return equality.Semantic.DeepEqual(known, next)
 }
 
 // put stores the Lease. The caller holds the lock.

@@ -97,6 +97,9 @@ type lease struct {
 	changed bool
 	// unknown is the time of the last write if its outcome is unknown, else zero.
 	unknown time.Time
+	// unanswered counts the writes without an answer. Each later write records the count, so it changes the
+	// Lease, and the API server refuses an unanswered write from then on.
+	unanswered int
 	// due is the time of the next write, zero without changes.
 	due      time.Time
 	failures int
