@@ -55,7 +55,7 @@ func writeCLI(r release, args []string, log io.Writer) error {
 	}
 	return errors.Join(
 		r.write("SHA256SUMS", []byte(sums.String()), log),
-		r.write(tool+".krew.yaml", manifest, log),
+		r.write(tool+".yaml", manifest, log),
 		r.write("notes.md", []byte(notes), log),
 	)
 }

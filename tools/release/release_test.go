@@ -241,7 +241,7 @@ func TestCLI(t *testing.T) {
 	}
 	args := []string{"cli", "--programs=" + programs, "--platforms=linux/amd64,windows/arm64", license, changelog}
 	out, again := released(t, args...), released(t, args...)
-	names := []string{"kubectl-exeunt_v1.2.3_linux_amd64.tar.gz", "kubectl-exeunt_v1.2.3_windows_arm64.zip", "SHA256SUMS", "exeunt.krew.yaml", "notes.md"}
+	names := []string{"kubectl-exeunt_v1.2.3_linux_amd64.tar.gz", "kubectl-exeunt_v1.2.3_windows_arm64.zip", "SHA256SUMS", "exeunt.yaml", "notes.md"}
 	for _, name := range names {
 		checkSame(t, filepath.Join(out, name), filepath.Join(again, name))
 	}
@@ -270,7 +270,8 @@ func TestCLI(t *testing.T) {
 	if name := packed.File[0].Name; name != "kubectl-exeunt.exe" {
 		t.Errorf("the archive for Windows begins with %q", name)
 	}
-	checkKrew(t, read(t, out, "exeunt.krew.yaml"), sums)
+	checkKrew(t, read(t, out, "exeunt.yaml"), sums)
+	checkAccepted(t, out, platforms, names[:2])
 }
 
 // read returns the text of a file.
