@@ -45,6 +45,7 @@ var unfuzzed = map[string]string{
 	"internal/model/server":              "reads only what the model writes",
 	"pkg/controller/partial/partialtest": "reads what tests encode; pkg/controller/partial fuzzes the decoder",
 	"pkg/controller/waiting":             "the state comes from memory and clock",
+	"pkg/garbagecollector":               "the state of a cycle is four booleans of the graph; internal/model/garbage explores them",
 	"pkg/why/api/schema":                 "the converter of apimachinery reads the definition",
 	"pkg/why/printer":                    "a comparison with five words",
 	"pkg/why/storage":                    "the state is read live; pkg/status and pkg/blocker fuzz its parts",
