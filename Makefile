@@ -7,9 +7,9 @@
 
 BIN := $(CURDIR)/bin
 PROGRAMS := pv-controller provisioner garbage-collector csimock exeunt
-MODULES := . test/controlplane test/manifests test/node test/node/kubernetes test/node/containerd test/upstream/kube-controller-manager test/upstream/csi-provisioner tools tools/promtool tools/release
+MODULES := . test/controlplane test/manifests test/node test/node/kubernetes test/node/containerd test/upstream/kube-controller-manager test/upstream/csi-provisioner test/upstream/e2e tools tools/promtool tools/release tools/krew
 # The modules that hold Go files of ours.
-LINTED := . test/controlplane test/manifests test/node test/node/kubernetes test/upstream/kube-controller-manager tools/release
+LINTED := . test/controlplane test/manifests test/node test/node/kubernetes test/upstream/kube-controller-manager test/upstream/e2e tools/release
 
 # All binaries are static and built alike, so that they share what is compiled.
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false
@@ -112,6 +112,10 @@ recording: build ## Record `exeunt demo --slow` into docs/demo.cast, which ascii
 	@echo "recording the demo (about two minutes)"
 	@go run ./internal/asciicast/record -out docs/demo.cast $(BIN)/exeunt demo --slow
 
+.PHONY: against-upstream
+against-upstream: build build-upstream ## Play the stories with our programs and upstream's, and write docs/against-upstream.md and the table in the README (minutes; a quiet machine gives better rates)
+	@go run ./internal/stories/record -page docs/against-upstream.md -readme README.md $(BIN)/exeunt demo --against=upstream
+
 .PHONY: test
 test: ## Run all tests: unit tests, those of the control plane and the manifests, end-to-end tests, the soak
 	@$(MAKE) --no-print-directory test-unit
@@ -126,23 +130,35 @@ test: ## Run all tests: unit tests, those of the control plane and the manifests
 test-unit: ## Run the unit tests, with the race detector if there is a C compiler
 	@$(if $(RACE),,echo "there is no C compiler: the unit tests run without the race detector")
 	@echo "testing the packages (the first time about 4 minutes)"
-	@packages=$$(go list ./...); go test $(RACE) -timeout 30m $$(echo "$$packages" | grep -v -e /test/e2e -e /test/integration -e /bench$$ -e /internal/model$$)
+	@packages=$$(go list ./...); go test $(RACE) -timeout 30m $$(echo "$$packages" | grep -v -e /test/e2e -e /test/integration -e /bench$$ -e /internal/model$$ -e /internal/model/garbage$$)
 
 # Without the race detector: one goroutine works at a time, and there are millions of states.
 .PHONY: test-model
 test-model: ## Explore the small worlds of the model, walk through large ones, and find the known bugs
 	@echo "exploring small worlds (about three minutes)"
-	@go test -count=1 -timeout 30m ./internal/model
+	@go test -count=1 -timeout 30m ./internal/model ./internal/model/garbage
 
 # For how long "make model" walks at random.
 RANDOM_TIME := 10m
 
 .PHONY: model
-model: mutants ## Explore all worlds of the model, walk at random for RANDOM_TIME, run the mutants (hours); ONLY and MUTANTS choose some, and no walk
+model: mutants $(if $(ONLY)$(MUTANTS),,model-garbage) ## Explore all worlds of both models, walk at random for RANDOM_TIME, run the mutants (hours); ONLY and MUTANTS choose some of the storage model, and no walk
 	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestExcuses|TestMutants|TestRandomWalks$$' -deep -only '$(ONLY)' -mutants '$(MUTANTS)' -random $(if $(ONLY)$(MUTANTS),0s,$(RANDOM_TIME)) -disturbances 150 $(if $(ONLY)$(MUTANTS),,-killed $(BIN)/mutants.killed -explored $(BIN)/model.explored)
 ifeq ($(ONLY)$(MUTANTS),)
 	@echo "running the unit tests with the mutants that the model does not kill (about 20 minutes)"
-	@go run -overlay $(BIN)/mutants/overlay.json ./internal/model/mutant/unittests -overlay $(BIN)/mutants/overlay.json -killed $(BIN)/mutants.killed -explored $(BIN)/model.explored
+	@go run -overlay $(BIN)/mutants/overlay.json ./internal/model/mutant/unittests -overlay $(BIN)/mutants/overlay.json -killed $(BIN)/mutants.killed -explored $(BIN)/model.explored -add $(BIN)/garbage.summary
+endif
+
+# The model of garbage collection, with mutants of its own. Its last line counts those that the unit
+# tests kill, too, and is added to the last line of "make model".
+.PHONY: model-garbage
+model-garbage: ## Explore all clusters of the model of garbage collection, and run its mutants (about 20 minutes); GARBAGE_MUTANTS chooses some, by an expression
+	@go run ./internal/model/mutant/generate -set garbage -out $(BIN)/mutants-garbage
+	@go test -c -overlay $(BIN)/mutants-garbage/overlay.json -o $(BIN)/garbage-model.test ./internal/model/garbage
+	@cd internal/model/garbage && $(BIN)/garbage-model.test -test.timeout 24h -test.run 'TestPromisesHold|TestMutants$$' -deep -mutants '$(GARBAGE_MUTANTS)' -killed $(BIN)/garbage.killed -explored $(BIN)/garbage.explored
+ifeq ($(GARBAGE_MUTANTS),)
+	@echo "running the unit tests with the mutants that the model of garbage collection does not kill"
+	@go run -overlay $(BIN)/mutants-garbage/overlay.json ./internal/model/mutant/unittests -overlay $(BIN)/mutants-garbage/overlay.json -killed $(BIN)/garbage.killed -explored $(BIN)/garbage.explored -summary $(BIN)/garbage.summary
 endif
 
 # All mutants are in one binary, which selects one of them when it runs.
@@ -215,6 +231,46 @@ e2e: build build-upstream $(if $(HAS_LAST_VERSION),last-version) $(if $(filter $
 		cat $(KUBE_BIN)/library.md; \
 	fi
 
+.PHONY: upstream-specs
+upstream-specs: # upstream's e2e.test, with the specs of API machinery only, and upstream's runner
+	@echo "building upstream's end-to-end specs $(KUBE_VERSION) (the first time about 4 minutes)"
+	@mkdir -p $(BIN)/upstream
+	@cd test/upstream/e2e && CGO_ENABLED=0 go test -c -trimpath -buildvcs=false -ldflags '$(KUBE_FLAGS)' -o $(BIN)/upstream/e2e.test . && \
+		$(GO_BUILD) -ldflags '-s -w' -o $(BIN)/upstream/ginkgo github.com/onsi/ginkgo/v2/ginkgo
+
+# The last line of the output is the summary: e2e-garbage-specs: ours, n of n specs passed in ...
+.PHONY: e2e-garbage-specs
+e2e-garbage-specs: build upstream-controller-manager upstream-specs ## Run upstream's end-to-end specs of garbage collection against garbage-collector; SIDE=stock compares, SIDE=switching changes sides meanwhile
+	@$(GO_BUILD) -tags grpcnotrace -o $(BIN)/specs ./test/e2e/garbage/specs
+	@$(BIN)/specs --bin-dir=$(BIN) --side=$(SIDE)
+
+# The tests are those of the Kubernetes module. One import is replaced, unless SIDE=stock.
+# The go command leaves out folders that begin with a "_": its ./... would compile these files.
+INTEGRATION := $(BIN)/upstream/_integration
+COLLECTOR = $(if $(filter stock,$(SIDE)),k8s.io/kubernetes/pkg/controller/garbagecollector,github.com/exeunt-io/exeunt/test/upstream/e2e/integration/garbagecollector)
+.PHONY: upstream-integration
+upstream-integration: # upstream's integration tests of garbage collection, which start our program, and etcd
+	@echo "building upstream's integration tests $(KUBE_VERSION) (the first time about 4 minutes)"
+	@mkdir -p $(INTEGRATION)
+	@cd test/upstream/e2e && tests=$$(go list -f '{{.Dir}}' -m k8s.io/kubernetes)/test/integration/garbagecollector && \
+		separator='{"Replace":{' && for file in $$(cd "$$tests" && ls *_test.go); do \
+			sed 's,"k8s.io/kubernetes/pkg/controller/garbagecollector","$(COLLECTOR)",' "$$tests/$$file" >$(INTEGRATION)/$$file; \
+			printf '%s"%s":"%s"' "$$separator" "$(CURDIR)/test/upstream/e2e/integration/$$file" "$(INTEGRATION)/$$file"; separator=','; \
+		done >$(INTEGRATION)/overlay.json && echo '}}' >>$(INTEGRATION)/overlay.json
+	@cd test/upstream/e2e && CGO_ENABLED=0 go test -c -trimpath -buildvcs=false -ldflags '$(KUBE_FLAGS)' \
+		-overlay $(INTEGRATION)/overlay.json -o $(INTEGRATION)/garbagecollector.test ./integration && \
+		$(GO_BUILD) -ldflags '-s -w' -o $(INTEGRATION)/etcd go.etcd.io/etcd/server/v3
+
+# ONLY selects tests by a regular expression. The last line of the output is the summary. The tests find
+# files of the Kubernetes module by TEST_SRCDIR and TEST_WORKSPACE, for they are built with -trimpath.
+.PHONY: e2e-garbage-integration
+e2e-garbage-integration: programs upstream-integration ## Run upstream's integration tests of garbage collection with garbage-collector; SIDE=stock compares
+	@echo "running upstream's integration tests with $(SIDE) (about 5 minutes); the log is $(INTEGRATION)/log"
+	@rm -rf $(INTEGRATION)/garbage-collector-*
+	@cd $(INTEGRATION) && code=0; TEST_SRCDIR=$$(go env GOMODCACHE) TEST_WORKSPACE=. PATH=$(INTEGRATION):$$PATH EXEUNT_BIN=$(BIN) EXEUNT_LOGS=$(INTEGRATION) ./garbagecollector.test -test.v -test.timeout 30m -test.run '$(ONLY)' >log 2>&1 || code=$$?; \
+		grep '^--- ' log || tail log; passed=$$(grep -c '^--- PASS' log || true); all=$$(grep -c '^=== RUN' log || true); \
+		echo "e2e-garbage-integration: $(SIDE), $$passed of $$all tests passed"; test $$code -eq 0 -a $$all -gt 0
+
 # Hard links, for a program looks for others in the folder that it was started from.
 .PHONY: older-programs
 older-programs: programs upstream-provisioner $(if $(HAS_LAST_VERSION),last-version)
@@ -238,7 +294,7 @@ e2e-node: ## Run pods with volumes on a real kubelet and containerd on this mach
 
 .PHONY: test-node
 test-node: node
-	@echo "running the tests on a real node (about two minutes)"
+	@echo "running the tests on a real node (about three minutes)"
 	@cd test/node && EXEUNT_BIN=$(BIN) go test -count=1 -timeout 20m ./...
 
 .PHONY: sandbox-node
@@ -246,13 +302,12 @@ sandbox-node: ## Run a cluster with a real node until Ctrl-C, to try commands in
 	@case '$(SIDE)' in ours | chart | upstream) ;; *) echo 'SIDE=$(SIDE) must be ours, chart or upstream'; exit 1;; esac
 	@reason=$$($(node_unfit)); if [ -n "$$reason" ]; then echo "no node can run here: $$reason"; exit 1; fi
 	@$(MAKE) --no-print-directory node
-	@cd test/node && $(GO_BUILD) -ldflags '-s -w' -o $(NODE_BIN)/sandbox ./sandbox
 	@$(NODE_BIN)/sandbox --source=$(CURDIR) --bin-dir=$(BIN) --side='$(SIDE)'
 
 # Containerd without the file systems and the tracing that the node does not use. Runc is that
 # of the machine, or that of the machine's package archive.
 .PHONY: node
-node: programs controlplane build-upstream
+node: programs controlplane build-upstream ## Build kubelet, containerd and images into bin/node, for "bin/exeunt sandbox --node"
 	@echo "building kubelet, kube-scheduler and containerd (the first time about 4 minutes)"
 	@mkdir -p $(NODE_BIN)/cni $(NODE_BIN)/images
 	@cd test/node/kubernetes && $(GO_BUILD) -ldflags '$(KUBE_FLAGS)' -o $(NODE_BIN)/kubelet . && ln -sf kubelet $(NODE_BIN)/kube-scheduler
@@ -261,29 +316,31 @@ node: programs controlplane build-upstream
 	@cd test/node/containerd && $(GO_BUILD) -ldflags '-s -w' -o $(NODE_BIN)/cni/ \
 		$(addprefix github.com/containernetworking/plugins/plugins/,ipam/host-local main/bridge main/loopback)
 	@cd test/node && $(GO_BUILD) -tags grpcnotrace -ldflags '-s -w' -o $(NODE_BIN)/node .
+	@cd test/node && $(GO_BUILD) -ldflags '-s -w' -o $(NODE_BIN)/sandbox ./sandbox
 	@$(if $(wildcard $(NODE_BIN)/runc),,$(fetch_runc))
-	@$(node_images)
+	@$(call node_images,$(NODE_BIN)/images,$(RELEASED),$(NODE_BIN) $(BIN) $(BIN)/upstream,$(NODE_PROGRAMS))
 
 # fetch_runc links the runc of the machine, or unpacks that of the package archive.
 fetch_runc = if command -v runc >/dev/null; then ln -s "$$(command -v runc)" $(NODE_BIN)/runc; else \
 		unpacked=$$(mktemp -d) && (cd "$$unpacked" && apt-get download -qq runc && dpkg-deb -x runc_*.deb .) && \
 		cp "$$unpacked/usr/sbin/runc" $(NODE_BIN)/runc && rm -r "$$unpacked"; fi
-# node_images packs the programs of this machine's architecture.
-node_images = programs=$(NODE_BIN)/images/linux-$$(go env GOARCH); mkdir -p "$$programs"; \
-	for program in $(NODE_PROGRAMS); do \
-		for dir in $(NODE_BIN) $(BIN) $(BIN)/upstream; do if [ -f "$$dir/$$program" ]; then ln -f "$$dir/$$program" "$$programs/$$program"; fi; done; \
+# node_images packs, into the directory $(1) and with the tag $(2), those programs for this machine's
+# architecture that are in the directories $(3): $(4).
+node_images = programs=$(1)/linux-$$(go env GOARCH); mkdir -p "$$programs"; \
+	for program in $(4); do \
+		for dir in $(3); do if [ -f "$$dir/$$program" ]; then ln -f "$$dir/$$program" "$$programs/$$program"; fi; done; \
 	done; ln -f $(BIN)/exeunt "$$programs/exeunt"; \
 	(cd tools/release && $(GO_BUILD) -o $(BIN)/tools/release .); \
-	$(BIN)/tools/release images --programs=$(NODE_BIN)/images --out=$(NODE_BIN)/images --platforms=linux/$$(go env GOARCH) \
-		--version='$(VERSION)' --tag='$(RELEASED)' --date='$(or $(COMMIT_DATE),1970-01-01T00:00:00Z)' '$(REGISTRY)' $(NODE_PROGRAMS)
+	$(BIN)/tools/release images --programs=$(1) --out=$(1) --platforms=linux/$$(go env GOARCH) \
+		--version='$(VERSION)' --tag='$(2)' --date='$(or $(COMMIT_DATE),1970-01-01T00:00:00Z)' '$(REGISTRY)' $(4)
 
 # The last line of the output is the last line of the soak: soak: seed n, V volumes, ...
 MINUTES := 5
 SIDE := ours
 .PHONY: soak
-soak: soak-arguments build $(if $(filter upstream,$(SIDE)),build-upstream) ## Run the programs under faults: SEED=n (default: random) MINUTES=m SIDE=ours or upstream
+soak: soak-arguments build $(if $(filter upstream,$(SIDE)),build-upstream) $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs) ## Run the programs under faults: SEED=n (default: random) MINUTES=m SIDE=ours or upstream KUBE=1.34 or 1.35
 	@$(GO_BUILD) -tags grpcnotrace -o $(BIN)/soak ./test/e2e/soak
-	@$(BIN)/soak --bin-dir=$(BIN) --seed='$(SEED)' --duration=$(MINUTES)m --side=$(SIDE)
+	@$(BIN)/soak --bin-dir=$(KUBE_BIN) --seed='$(SEED)' --duration=$(MINUTES)m --side=$(SIDE)
 
 # Before the build, which takes minutes.
 .PHONY: soak-arguments
@@ -321,7 +378,7 @@ bench-memory: build build-upstream ## Measure the memory of both programs, and o
 	@EXEUNT_BIN=$(BIN) go test ./bench -run xxx -bench Memory -benchtime 1x -timeout 30m
 
 .PHONY: verify
-verify: verify-format verify-size verify-modules verify-workflows verify-lint ## Check formatting, file sizes, go.mod files, workflows and lint rules
+verify: verify-format verify-size verify-modules verify-workflows verify-windows verify-lint ## Check formatting, file sizes, go.mod files, workflows, the build for Windows and lint rules
 
 .PHONY: verify-format
 verify-format:
@@ -352,6 +409,12 @@ verify-workflows:
 	@echo "checking .github/workflows (the first time a few seconds more)"
 	@cd tools && $(GO_BUILD) -o $(BIN)/tools/actionlint github.com/rhysd/actionlint/cmd/actionlint
 	@$(BIN)/tools/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
+
+# The system that differs most from those that the tests run on.
+.PHONY: verify-windows
+verify-windows:
+	@echo "building exeunt for Windows (the first time about a minute)"
+	@GOOS=windows GOARCH=amd64 $(GO_BUILD) -tags grpcnotrace -o $(BIN)/tools/exeunt.exe ./cmd/exeunt
 
 .PHONY: verify-lint
 verify-lint:
