@@ -39,3 +39,20 @@ func TestListOfKindThatIsWatchedOtherwiseIsNotTaken(t *testing.T) {
 		})
 	}
 }
+
+// The reflector says how far the watch has come only after it handed over the event. A list that was read before
+// the deletion must not put the object back in between: no second event would remove it.
+func TestListDoesNotPutBackWhatTheWatchRemoved(t *testing.T) {
+	m := newMonitor()
+	m.position = "5"
+	if err := m.Add(metadataOf("one", 4)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Delete(metadataOf("one", 8)); err != nil {
+		t.Fatal(err)
+	}
+	r := &reads{Collector: m.Collector}
+	if err := r.record(m.kind, "7", []metav1.PartialObjectMetadata{*metadataOf("one", 4)}); !errors.Is(err, errAhead) || m.graph.Has("one") {
+		t.Errorf("record = %v, in the graph: %v", err, m.graph.Has("one"))
+	}
+}

@@ -130,7 +130,8 @@ func (m *monitor) observe(object any) error {
 	return nil
 }
 
-// Delete records that an object is gone.
+// Delete records that an object is gone, and how far the watch has come: a list that was read before must
+// not put the object back until the reflector says so.
 func (m *monitor) Delete(object any) error {
 	partial, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -140,6 +141,9 @@ func (m *monitor) Delete(object any) error {
 	m.change(func(g *graph.Graph) {
 		m.noteDefinition(partial.Name, false)
 		g.Deleted(partial.UID, at)
+		if m.runs() {
+			m.reach(partial.ResourceVersion)
+		}
 	})
 	return nil
 }

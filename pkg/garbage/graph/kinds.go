@@ -146,14 +146,14 @@ func (g *Graph) Objects(kind *Kind) []Object {
 // Kinds returns the served kinds.
 func (g *Graph) Kinds() []*Kind { return slices.Collect(maps.Values(g.kinds)) }
 
-// Replace serves the kind under another version.
+// Replace serves the kind under another version, and has the objects judged whose references it resolves.
 func (g *Graph) Replace(old, kind *Kind) {
 	for _, n := range g.ofKind(old) {
 		n.kind = kind
 	}
 	g.observed[kind] += g.observed[old]
 	delete(g.observed, old)
-	g.kinds[kind.GroupKind()] = kind
+	g.Serve(kind)
 }
 
 // Doubt has an object read live.

@@ -1,8 +1,11 @@
 package graph_test
 
 import (
+	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	. "github.com/exeunt-io/exeunt/pkg/garbage/graph"
@@ -18,5 +21,24 @@ func TestListIsComparedObjectByObject(t *testing.T) {
 	w.Vanished(pods, "9", map[types.UID]struct{}{"listed": {}, "deleted meanwhile": {}})
 	if !w.Has("listed") || w.Has("vanished") {
 		t.Errorf("listed: %v, vanished: %v", w.Has("listed"), w.Has("vanished"))
+	}
+}
+
+// A definition may be away for a moment and come back with another version only.
+func TestReplacedKindResolvesReferences(t *testing.T) {
+	widget := func(version string) *Kind {
+		return &Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: version, Kind: "Widget"}, Resource: "widgets", Namespaced: true}
+	}
+	former, next := widget("v1"), widget("v2")
+	g := New()
+	g.Serve(pods)
+	g.Serve(former)
+	g.Observe(pods, &metav1.ObjectMeta{Namespace: "ns", Name: "dependent", UID: "dependent", ResourceVersion: "1",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "g/v1", Kind: "Widget", Name: "owner", UID: "owner"}}})
+	g.Withdraw(former.GroupKind())
+	g.TakeChanged()
+	g.Replace(former, next)
+	if changed := g.TakeChanged(); !slices.Contains(changed, "dependent") {
+		t.Errorf("judged again: %v", changed)
 	}
 }
