@@ -98,9 +98,14 @@ type fakeDiscovery struct {
 	groups []*metav1.APIGroup
 	lists  []*metav1.APIResourceList
 	err    error
+	// called is called first, if it is set.
+	called func()
 }
 
 func (d *fakeDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	if d.called != nil {
+		d.called()
+	}
 	return d.groups, d.lists, d.err
 }
 

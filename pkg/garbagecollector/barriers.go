@@ -2,7 +2,6 @@ package garbagecollector
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -101,7 +100,8 @@ func (c *Collector) runBarrier(ctx context.Context, owners map[types.UID]deletio
 	r.running.Wait()
 	c.mu.Lock()
 	c.run = nil
-	c.unread = unread
+	c.unread = append(unread, c.unreadOutside(r)...)
+	c.hiddenExcused = result == barrier.PassedWithout && len(c.hidden) > 0
 	c.mu.Unlock()
 	if ctx.Err() != nil {
 		return
@@ -167,31 +167,46 @@ func (r *reads) follow(ctx context.Context, defining []*graph.Kind) (barrier.Res
 	}
 }
 
-// sealAfter adds the kinds that are new once the definitions are seen, or proved unreadable.
+// sealAfter adds the kinds that are new once the definitions are seen, or proved unreadable. The run goes on
+// looking for them as long as some may be unknown.
 func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
 	if r.sealed || r.Clock.Now().Before(r.sealable) {
 		return
 	}
-	r.mu.Lock()
 	late := r.Clock.Since(r.run.Begun()) >= r.UnreadableAfter
-	seen := !slices.ContainsFunc(defining, func(kind *graph.Kind) bool { return !r.run.Saw(kind) })
-	r.mu.Unlock()
-	if !seen && !late {
+	seen, ready := r.sawDefinitions(defining, late)
+	if !ready {
 		return
 	}
-	if err := r.refreshKinds(ctx); err != nil {
+	err := r.refreshKinds(ctx)
+	if err != nil {
 		klog.FromContext(ctx).Error(err, "Kinds cannot be discovered for a barrier")
-		if !late {
-			r.sealable = r.Clock.Now().Add(barrier.RetryTime)
-			r.running.Start(func() { r.wakeAfter(ctx, barrier.RetryTime) })
-			return
-		}
 	}
-	r.sealed = true
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.addKinds(r.run, r.inScope)
-	r.run.Seal()
+	r.sealed = seen && err == nil && len(r.hidden) == 0
+	if !r.sealed {
+		r.sealable = r.Clock.Now().Add(barrier.RetryTime)
+		r.running.Start(func() { r.wakeAfter(ctx, barrier.RetryTime) })
+	}
+	if r.sealed || late || err == nil && r.hiddenExcused {
+		r.addKinds(r.run, r.inScope)
+		r.run.Seal(r.sealed)
+	}
+}
+
+// sawDefinitions reports whether the graph has seen the definitions, and whether nothing more is to be
+// expected of them: it has, or it is late and the others cannot be read.
+func (r *reads) sawDefinitions(defining []*graph.Kind, late bool) (seen, ready bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen, ready = true, true
+	for _, kind := range defining {
+		if !r.run.Saw(kind) {
+			seen, ready = false, ready && late && r.run.HasFailed(kind)
+		}
+	}
+	return seen, ready
 }
 
 // inScope reports whether objects of the kind may be dependents of the owners.

@@ -98,6 +98,10 @@ type Collector struct {
 	run     *barrier.Run[*graph.Kind]
 	// unread are the kinds that the last barrier passed without.
 	unread []*graph.Kind
+	// hidden are the groups none of whose kinds is known, because they cannot be discovered; hiddenExcused: the
+	// last barrier passed without them.
+	hidden        []string
+	hiddenExcused bool
 	// unreadSince is, for orphaning owners that wait for such kinds, when their first barrier began.
 	unreadSince map[types.UID]time.Time
 	told        map[types.UID]*progress

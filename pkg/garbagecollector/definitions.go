@@ -73,9 +73,11 @@ func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) 
 // refreshKinds makes the served kinds as new as the definitions in the graph. Discovery may
 // lack a kind whose first objects exist already.
 func (c *Collector) refreshKinds(ctx context.Context) error {
+	c.discovering.Lock() // a discovery that is under way may find them
 	c.mu.Lock()
 	outdated := c.outdated
 	c.mu.Unlock()
+	c.discovering.Unlock()
 	if outdated {
 		if err := c.discover(ctx); err != nil {
 			return err

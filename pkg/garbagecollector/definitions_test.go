@@ -89,7 +89,7 @@ func TestBarrierAwaitsKindInNewVersion(t *testing.T) {
 	c.mu.Lock()
 	c.run = barrier.Begin[*graph.Kind](c.Clock.Now(), c.UnreadableAfter)
 	c.addKinds(c.run, func(*graph.Kind) bool { return true })
-	c.run.Seal()
+	c.run.Seal(true)
 	c.mu.Unlock()
 	d.serveWidgets("v2", true)
 	if err := c.discover(t.Context()); err != nil {

@@ -150,9 +150,26 @@ func (c *Collector) apply(found served, failed map[schema.GroupVersion]error) (a
 				absent = append(absent, kind)
 			}
 		}
+		c.hidden = c.hiddenOf(groups)
 		c.discovered = true
 	})
 	return absent, rescoped
+}
+
+// readOnlyGroups are the APIs of metrics, whose objects cannot be deleted, and have no owners.
+var readOnlyGroups = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}
+
+// hiddenOf returns those of the groups, which cannot be discovered, of which no kind is known. The caller holds
+// the lock.
+func (c *Collector) hiddenOf(groups map[string]bool) (hidden []string) {
+	for group := range groups {
+		known := slices.ContainsFunc(c.graph.Kinds(), func(kind *graph.Kind) bool { return kind.Group == group })
+		if !known && !slices.Contains(readOnlyGroups, group) {
+			hidden = append(hidden, "*."+group)
+		}
+	}
+	slices.Sort(hidden)
+	return hidden
 }
 
 func groupsOf(versions map[schema.GroupVersion]error) map[string]bool {

@@ -49,7 +49,7 @@ func (c *Collector) reportProgress(ctx context.Context) {
 func (c *Collector) sendProgress() {
 	now := c.Clock.Now()
 	c.mu.Lock()
-	owners, unread := c.graph.Waiting(), namesOf(c.unread)
+	owners, unread := c.graph.Waiting(), append(namesOf(c.unread), c.hidden...)
 	c.mu.Unlock()
 	waiting := make(map[types.UID]struct{}, len(owners))
 	slices.SortStableFunc(owners, func(a, b graph.WaitingOwner) int { return a.Deleted.Compare(b.Deleted) })

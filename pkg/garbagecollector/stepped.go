@@ -118,7 +118,7 @@ func (s *Stepped) ReleaseCycles(ctx context.Context) {
 // Memory are pointers to all that the collector remembers, and nothing else.
 func (s *Stepped) Memory() []any {
 	c := s.collector
-	memory := []any{c.graph, &c.working, &c.pending, &c.run, &c.unread}
+	memory := []any{c.graph, &c.working, &c.pending, &c.run, &c.unread, &c.hidden, &c.hiddenExcused}
 	for _, feed := range s.feeds {
 		if m, ok := feed.(*monitor); ok {
 			memory = append(memory, &m.position, &m.listed)

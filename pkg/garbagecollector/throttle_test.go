@@ -184,7 +184,7 @@ func TestOverloadIsNoUnreadableKind(t *testing.T) {
 	c := connected(t, s, Config{Throttle: throttle, UnreadableAfter: time.Nanosecond})
 	run := barrier.Begin[*graph.Kind](time.Now(), time.Nanosecond)
 	run.Add(configMaps)
-	run.Seal()
+	run.Seal(true)
 	c.run = run
 	r := &reads{Collector: c, run: run, slots: make(chan struct{}, 1)}
 	throttle.pause(time.Now().Add(time.Hour))

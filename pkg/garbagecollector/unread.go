@@ -36,7 +36,7 @@ func (c *Collector) dueForUnread() <-chan time.Time {
 // pass records the result of a barrier.
 func (c *Collector) pass(ctx context.Context, owners map[types.UID]deletion, result barrier.Result, unread []*graph.Kind) {
 	if result == barrier.PassedWithout {
-		c.passWithout(ctx, owners, namesOf(unread))
+		c.passWithout(ctx, owners, c.describeUnseen(unread))
 	} else {
 		c.change(func(g *graph.Graph) {
 			for uid, d := range owners {
@@ -45,6 +45,28 @@ func (c *Collector) pass(ctx context.Context, owners map[types.UID]deletion, res
 		})
 	}
 	wake(c.cyclic)
+}
+
+// undiscovered stands for kinds that nobody can name.
+const undiscovered = "kinds that cannot be discovered"
+
+// describeUnseen returns the names of what a barrier passed without.
+func (c *Collector) describeUnseen(unread []*graph.Kind) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if names := append(namesOf(unread), c.hidden...); len(names) > 0 {
+		return names
+	}
+	return []string{undiscovered}
+}
+
+// unreadOutside returns the kinds that could not be read and that the barrier did not read, because no object
+// of theirs can be a dependent. The caller holds the lock.
+func (c *Collector) unreadOutside(r *reads) []*graph.Kind {
+	return slices.DeleteFunc(slices.Clone(c.unread), func(kind *graph.Kind) bool {
+		m := c.monitors[kind.GroupKind()]
+		return r.inScope(kind) || defines(kind) || m == nil || m.kind != kind
+	})
 }
 
 // passWithout records that a barrier passed without the kinds. Owners that wait for them have another
@@ -116,7 +138,8 @@ func namesOf(kinds []*graph.Kind) []string {
 	return names
 }
 
-// unreadKinds returns the kinds that have no first list, or that the last barrier passed without.
+// unreadKinds returns the kinds that have no first list, that the last barrier passed without, and the groups
+// whose kinds are not known.
 func (c *Collector) unreadKinds() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,5 +149,5 @@ func (c *Collector) unreadKinds() []string {
 			kinds = append(kinds, m.kind)
 		}
 	}
-	return namesOf(kinds)
+	return append(namesOf(kinds), c.hidden...)
 }

@@ -44,15 +44,24 @@ var policies = map[garbage.Action]metav1.DeletionPropagation{
 	garbage.DeleteOrphan:     metav1.DeletePropagationOrphan,
 }
 
-// delete deletes the object if it is as judged.
+// delete deletes the object if it is as judged. Where the API server does not compare the version, a live
+// read does, once nothing else delays the deletion.
 func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbage.Action, t *turn) (outcome, error) {
-	if c.mayIgnorePreconditions(j.Kind) {
+	if expired, err := c.admit(ctx, j, t); expired || err != nil {
+		return again, err
+	}
+	if t.conflicts >= maxConflicts {
+		same, err := c.judgeLive(ctx, &j, action)
+		if err != nil || !same {
+			return again, err
+		}
+	} else if c.mayIgnorePreconditions(j.Kind) {
 		if unchanged, err := c.isUnchanged(ctx, j.Object); err != nil || !unchanged {
 			return conflict, err
 		}
-	}
-	if expired, err := c.admit(ctx, j, t); expired || err != nil {
-		return again, err
+		if c.hasExpired(j) {
+			return again, nil
+		}
 	}
 	t.admitted = false
 	policy := policies[action]
@@ -162,7 +171,25 @@ func (c *Collector) admit(ctx context.Context, j graph.Judgement, t *turn) (expi
 	if err := c.Throttle.Wait(ctx); err != nil {
 		return false, err
 	}
-	return !j.Expires.IsZero() && !c.Clock.Now().Before(j.Expires), nil
+	return c.hasExpired(j), nil
+}
+
+// hasExpired reports whether the live reads of the judgement are too old.
+func (c *Collector) hasExpired(j graph.Judgement) bool {
+	return !j.Expires.IsZero() && !c.Clock.Now().Before(j.Expires)
+}
+
+// judgeLive reads the object live and judges it again. It reports whether the action is still the one to be taken.
+func (c *Collector) judgeLive(ctx context.Context, j *graph.Judgement, action garbage.Action) (bool, error) {
+	if err := c.verifyObject(ctx, j.Object); err != nil {
+		return false, err
+	}
+	now, found := c.judge(j.UID)
+	if !found || garbage.Decide(now.State).Action != action || c.hasExpired(now) {
+		return false, nil
+	}
+	*j = now
+	return true, nil
 }
 
 // recover returns what to do after a failed write.

@@ -1,6 +1,7 @@
 package garbagecollector
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/garbage"
@@ -55,5 +57,67 @@ func TestDeletedObjectWithFinalizerIsNotRetried(t *testing.T) {
 				t.Errorf("the answer is the whole object: Accept: %s", accepted)
 			}
 		})
+	}
+}
+
+// hookLimiter calls the function when a write is admitted.
+type hookLimiter struct {
+	flowcontrol.RateLimiter
+	admit func()
+}
+
+func (l hookLimiter) Wait(context.Context) error {
+	l.admit()
+	return nil
+}
+
+// A rate limit, or an overloaded API server, may delay a deletion for a minute. Meanwhile the dependent may get
+// an owner that lives: a deletion whose version is not compared must rest on a read after the delay.
+func TestDeletionWithoutVersionRestsOnReadAfterDelay(t *testing.T) {
+	aggregated := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"}, Resource: "widgets", Namespaced: true}
+	for name, tc := range map[string]struct {
+		kind      *graph.Kind
+		path      string
+		conflicts int
+	}{
+		"after conflicts":                   {configMaps, dependentPath, maxConflicts},
+		"of a kind that may ignore version": {aggregated, "/apis/g/v1/namespaces/ns/widgets/dependent", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t)
+			s.answer("GET "+tc.path, http.StatusOK, partial(configMap("dependent", "5", "absent")))
+			s.answer("DELETE "+tc.path, http.StatusOK, &metav1.Status{})
+			adopt := func() { s.answer("GET "+tc.path, http.StatusOK, partial(configMap("dependent", "6", "live"))) }
+			c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Limiter: hookLimiter{admit: adopt}})
+			dependent := configMap("dependent", "5", "absent")
+			c.observe(configMap("live", "1"))
+			c.change(func(g *graph.Graph) {
+				g.Serve(tc.kind)
+				g.Observe(tc.kind, &dependent)
+				g.Deleted("absent", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"})
+			})
+			judged, _ := c.judge("dependent")
+			next, err := c.delete(t.Context(), judged, garbage.DeleteBackground, &turn{conflicts: tc.conflicts})
+			if next == done || err != nil || s.count("DELETE "+tc.path) > 0 {
+				t.Errorf("delete = %v, %v after %v", next, err, s.requests)
+			}
+		})
+	}
+}
+
+// Other fields of an object may change all the time.
+func TestDeletionByUIDIsSentIfDecisionIsTheSame(t *testing.T) {
+	s := newAPIServer(t)
+	s.answer("GET "+dependentPath, http.StatusOK, partial(configMap("dependent", "6", "absent")))
+	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
+	c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
+	c.observe(configMap("dependent", "5", "absent"))
+	c.change(func(g *graph.Graph) {
+		g.Deleted("absent", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"})
+	})
+	judged, _ := c.judge("dependent")
+	next, err := c.delete(t.Context(), judged, garbage.DeleteBackground, &turn{conflicts: maxConflicts})
+	if next != done || err != nil || s.count("DELETE "+dependentPath) != 1 || strings.Contains(s.bodies[0], "resourceVersion") {
+		t.Errorf("delete = %v, %v after %v: %v", next, err, s.requests, s.bodies)
 	}
 }

@@ -59,10 +59,10 @@ type Run[K comparable] struct {
 	kinds map[K]*progress
 	// excused are kinds that the former run passed without.
 	excused map[K]bool
-	// sealed: no more kinds are added.
-	sealed bool
-	begun  time.Time
-	limit  time.Duration
+	// sealed: the run may pass. complete: all kinds that exist were added.
+	sealed, complete bool
+	begun            time.Time
+	limit            time.Duration
 }
 
 // progress of one kind.
@@ -105,8 +105,9 @@ func (r *Run[K]) Replace(old, kind K) {
 // Excuse says that the former run passed without the kind: this one does once a read has failed again.
 func (r *Run[K]) Excuse(kind K) { r.excused[kind] = true }
 
-// Seal says that all kinds were added. No run passes before.
-func (r *Run[K]) Seal() { r.sealed = true }
+// Seal lets the run pass: all kinds were added. If it is not complete, the run passes without kinds that nobody
+// can name, unless it is sealed again before it ends.
+func (r *Run[K]) Seal(complete bool) { r.sealed, r.complete = true, complete }
 
 // Next returns the reads that are due, each once, and when to call Next again; zero if only
 // the end of a read or a new version of the graph changes anything.
@@ -186,6 +187,9 @@ func (r *Run[K]) Postponed(kind K, until time.Time) {
 // Saw reports whether the graph has seen the kind.
 func (r *Run[K]) Saw(kind K) bool { p := r.kinds[kind]; return p != nil && p.stage == seen }
 
+// HasFailed reports whether the last read of the kind failed.
+func (r *Run[K]) HasFailed(kind K) bool { p := r.kinds[kind]; return p != nil && p.failed }
+
 // Result returns what the run has come to, and the kinds that it passed without.
 func (r *Run[K]) Result(now time.Time) (Result, []K) {
 	var unseen []K
@@ -201,7 +205,7 @@ func (r *Run[K]) Result(now time.Time) (Result, []K) {
 	switch {
 	case !r.sealed:
 		return Running, nil
-	case len(unseen) > 0:
+	case len(unseen) > 0 || !r.complete:
 		return PassedWithout, unseen
 	}
 	return Passed, nil

@@ -26,7 +26,7 @@ func newRun(kinds ...string) *Run[string] {
 	for _, kind := range kinds {
 		r.Add(kind)
 	}
-	r.Seal()
+	r.Seal(true)
 	return r
 }
 
@@ -152,10 +152,33 @@ func TestKindsAreAddedUntilSealed(t *testing.T) {
 		t.Error("definitions not seen")
 	}
 	r.Add("new")
-	r.Seal()
+	r.Seal(true)
 	expectResult(t, r, 0, Running)
 	r.Remove("new")
 	expectResult(t, r, 0, Passed)
+}
+
+func TestRunPassesWithoutKindsThatNobodyKnows(t *testing.T) {
+	r := Begin[string](begun, limit)
+	r.Add("a")
+	r.Next(begun)
+	r.Seen("a")
+	r.Seal(false)
+	expectResult(t, r, 0, PassedWithout)
+	r.Seal(true)
+	expectResult(t, r, 0, Passed)
+}
+
+func TestKindWhoseLastReadFailed(t *testing.T) {
+	r := newRun("a")
+	r.Next(begun)
+	r.Failed("a", begun)
+	failed := r.HasFailed("a")
+	r.Next(begun.Add(RetryTime))
+	r.Seen("a")
+	if !failed || r.HasFailed("a") || r.HasFailed("unknown") {
+		t.Errorf("failed: %v, then: %v, unknown: %v", failed, r.HasFailed("a"), r.HasFailed("unknown"))
+	}
 }
 
 func TestKindWhoseWatchIsReplacedIsReadAnew(t *testing.T) {

@@ -1,0 +1,182 @@
+package garbagecollector
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/garbage/barrier"
+	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
+)
+
+const sealLimit = 10 * time.Second
+
+// sealing returns the reads of a barrier that has just begun, and reads definitions only.
+func sealing(t *testing.T, s *apiServer, d *fakeDiscovery) (*reads, *clocktesting.FakeClock) {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	c := connected(t, s, Config{Clock: clock, Discovery: d, UnreadableAfter: sealLimit})
+	r := &reads{Collector: c, run: barrier.Begin[*graph.Kind](clock.Now(), sealLimit)}
+	r.run.Add(definitions)
+	r.run.Next(clock.Now())
+	return r, clock
+}
+
+// seal looks for new kinds, after the definitions were seen or not, and returns what the run has come to.
+func (r *reads) seal(t *testing.T) barrier.Result {
+	t.Helper()
+	r.sealAfter(t.Context(), []*graph.Kind{definitions})
+	result, _ := r.run.Result(r.Clock.Now())
+	return result
+}
+
+// An API server that is overloaded for longer than kinds may be unreadable says nothing about the definitions.
+func TestKindOfDefinitionThatIsReadLateIsAwaited(t *testing.T) {
+	s := newAPIServer(t)
+	s.define(apiextensionsv1.NamespaceScoped)
+	s.listWidgets(make(chan struct{}))
+	r, clock := sealing(t, s, &fakeDiscovery{})
+	r.run.Postponed(definitions, clock.Now().Add(15*time.Second))
+	clock.Step(sealLimit)
+	r.seal(t)
+	clock.Step(5 * time.Second)
+	r.run.Seen(definitions)
+	r.definitions["widgets.g"] = struct{}{}
+	if result := r.seal(t); result != barrier.Running {
+		t.Errorf("the barrier has %v without widgets", result)
+	}
+}
+
+// A definition that can be read again has its kind read, although the barrier may pass without.
+func TestKindOfDefinitionThatFailedIsAwaitedOnceRead(t *testing.T) {
+	s := newAPIServer(t)
+	s.define(apiextensionsv1.NamespaceScoped)
+	s.listWidgets(make(chan struct{}))
+	r, clock := sealing(t, s, &fakeDiscovery{})
+	r.run.Failed(definitions, clock.Now())
+	clock.Step(sealLimit)
+	if result := r.seal(t); result != barrier.PassedWithout {
+		t.Errorf("the barrier has %v, although definitions cannot be read", result)
+	}
+	clock.Step(barrier.RetryTime)
+	r.run.Seen(definitions)
+	r.definitions["widgets.g"] = struct{}{}
+	if result := r.seal(t); result != barrier.Running {
+		t.Errorf("the barrier has %v without widgets", result)
+	}
+}
+
+func TestBarrierPassesWithoutKindsThatCannotBeDiscovered(t *testing.T) {
+	r, clock := sealing(t, newAPIServer(t), &fakeDiscovery{err: errors.New("away")})
+	r.run.Seen(definitions)
+	r.outdated = true
+	if result := r.seal(t); result != barrier.Running {
+		t.Errorf("the barrier has %v at once", result)
+	}
+	clock.Step(sealLimit)
+	if result := r.seal(t); result != barrier.PassedWithout {
+		t.Errorf("the barrier has %v", result)
+	}
+	if names := r.describeUnseen(nil); !slices.Equal(names, []string{undiscovered}) {
+		t.Errorf("passed without %v", names)
+	}
+}
+
+// away is the discovery of an API server some of whose groups are served by others that do not answer.
+func away(groups ...string) *fakeDiscovery {
+	d := &fakeDiscovery{}
+	d.serveWidgets("v1", true)
+	failed := map[schema.GroupVersion]error{}
+	for _, group := range groups {
+		failed[schema.GroupVersion{Group: group, Version: "v1"}] = errors.New("away")
+	}
+	d.err = &discovery.ErrGroupDiscoveryFailed{Groups: failed}
+	return d
+}
+
+// A program that starts while an aggregated API is away knows none of its kinds.
+func TestGroupThatWasNeverDiscoveredIsAwaited(t *testing.T) {
+	s := newAPIServer(t)
+	s.listWidgets(make(chan struct{}))
+	r, clock := sealing(t, s, away("g", "other.example.com", "metrics.k8s.io"))
+	if err := r.discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if names := r.unreadKinds(); !slices.Equal(names, []string{"widgets.g", "*.other.example.com"}) {
+		t.Errorf("not read: %v", names)
+	}
+	r.run.Seen(definitions)
+	if result := r.seal(t); result != barrier.Running {
+		t.Errorf("the barrier has %v at once", result)
+	}
+	clock.Step(sealLimit)
+	r.seal(t)
+	r.run.Seen(r.monitors[widgetKind].kind)
+	if result, _ := r.run.Result(clock.Now()); result != barrier.PassedWithout {
+		t.Errorf("the barrier has %v", result)
+	}
+	if names := r.describeUnseen(nil); !slices.Equal(names, []string{"*.other.example.com"}) {
+		t.Errorf("passed without %v", names)
+	}
+}
+
+func TestNextBarrierDoesNotAwaitGroupThatIsAway(t *testing.T) {
+	r, _ := sealing(t, newAPIServer(t), &fakeDiscovery{})
+	r.hidden, r.hiddenExcused = []string{"*.example.com"}, true
+	r.run.Seen(definitions)
+	if result := r.seal(t); result != barrier.PassedWithout {
+		t.Errorf("the barrier has %v", result)
+	}
+}
+
+// A discovery that is under way may be the one that finds the kinds of a new definition.
+func TestBarrierAwaitsDiscoveryUnderWay(t *testing.T) {
+	s := newAPIServer(t)
+	s.handle("GET /apis/g/v1/widgets", http.NotFound)
+	d := &fakeDiscovery{}
+	d.serveWidgets("v1", true)
+	begun, release := make(chan struct{}), make(chan struct{})
+	d.called = func() { close(begun); <-release }
+	c := connected(t, s, Config{Discovery: d})
+	discovered, refreshed := make(chan error, 1), make(chan error, 1)
+	go func() { discovered <- c.discover(t.Context()) }()
+	<-begun
+	go func() { refreshed <- c.refreshKinds(t.Context()) }()
+	select {
+	case <-refreshed:
+		t.Error("the barrier goes on without the discovery")
+	case <-time.After(20 * time.Millisecond): // enough to notice it where it happens
+	}
+	close(release)
+	if err := <-discovered; err != nil {
+		t.Error(err)
+	}
+	if err := <-refreshed; err != nil || c.monitors[widgetKind] == nil {
+		t.Errorf("refreshKinds = %v, widgets are watched: %v", err, c.monitors[widgetKind] != nil)
+	}
+}
+
+// A barrier for a namespace does not read cluster-scoped kinds.
+func TestUnreadKindOutsideNamespaceIsRemembered(t *testing.T) {
+	client := &awaitingReads{podsRead: make(chan struct{})}
+	c := New(Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Barriers: client, UnreadableAfter: time.Hour})
+	cluster := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Zone"}, Resource: "zones"}
+	gone := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Gone"}, Resource: "gone"}
+	for _, kind := range []*graph.Kind{configMaps, cluster} {
+		c.graph.Serve(kind)
+		c.monitors[kind.GroupKind()] = &monitor{Collector: c, kind: kind, listed: true}
+	}
+	c.unread = []*graph.Kind{configMaps, cluster, gone}
+	c.runBarrier(t.Context(), map[types.UID]deletion{"owner": {namespace: "ns"}})
+	if names := c.unreadKinds(); !slices.Equal(names, []string{"zones.g"}) {
+		t.Errorf("not read: %v", names)
+	}
+}
