@@ -52,6 +52,7 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(expiryTolerance)
 	o.serving.Handle(garbagecollector.DebugPath, collector)
+	o.serving.Handle(garbagecollector.StockDebugPath, collector)
 	stopServing, err := o.serving.Serve(serving.Checks{
 		Live:  []healthz.HealthChecker{watchdog},
 		Ready: []healthz.HealthChecker{healthz.NamedCheck("graph", func(*http.Request) error { return collector.Ready() })},

@@ -12,8 +12,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
-// DebugPath is the path of the debugging page, as kube-controller-manager serves it.
-const DebugPath = "/debug/controllers/garbagecollector/graph"
+// DebugPath is the path of the debugging page, StockDebugPath that under which kube-controller-manager serves it
+// since its controllers were renamed.
+const (
+	DebugPath      = "/debug/controllers/garbagecollector/graph"
+	StockDebugPath = "/debug/controllers/garbage-collector-controller/graph"
+)
 
 // ServeHTTP serves the graph as DOT, or as JSON with format=json. The parameter uid, which may
 // be repeated, selects the objects that are connected with these.

@@ -143,7 +143,7 @@ func (c *Collector) recordLive(object graph.Object, live *metav1.PartialObjectMe
 		case live == nil || live.UID != object.UID:
 			g.Deleted(object.UID, object.Coordinates())
 		case cached:
-			g.Refresh(object.Kind, live)
+			g.Confirm(object, live)
 		default:
 			g.Correct(object, live)
 		}

@@ -20,6 +20,8 @@ type Graph struct {
 	referenced map[unique.Handle[schema.GroupVersionKind]]int
 	// waiting are the objects that are deleted in the foreground or orphaning.
 	waiting map[*node]struct{}
+	// marks counts the objects that were marked as missing.
+	marks   uint64
 	changed []types.UID
 }
 
@@ -59,23 +61,54 @@ func (g *Graph) Observe(kind *Kind, object metav1.Object) (recorded bool) {
 	return true
 }
 
+// mark has the object read live, which a list lacked.
+func (g *Graph) mark(n *node) {
+	n.flags |= missing
+	g.marks++
+	g.change(n)
+}
+
 // Refresh records a newer state of an object that is in the graph. It is for responses, which
-// may arrive after the event DELETED of the object.
+// may arrive after the event DELETED of the object, or after a list that lacked it: then it is still to be read.
 func (g *Graph) Refresh(kind *Kind, object metav1.Object) {
-	if n := g.nodes[object.GetUID()]; n != nil && n.kind == kind {
-		g.Observe(kind, object)
+	n := g.nodes[object.GetUID()]
+	if n == nil || n.kind != kind {
+		return
+	}
+	marked := n.has(missing)
+	g.Observe(kind, object)
+	if marked {
+		n.flags |= missing
+		g.change(n)
 	}
 }
 
 // Correct records a live read that began while the graph had this version of the object. If no event
 // came since, the read is true even if its version is older: etcd was restored.
 func (g *Graph) Correct(known Object, live metav1.Object) {
+	g.confirm(known, live, true)
+}
+
+// Confirm is Correct for a live read that may be older than the watch.
+func (g *Graph) Confirm(known Object, live metav1.Object) {
+	g.confirm(known, live, false)
+}
+
+func (g *Graph) confirm(known Object, live metav1.Object, current bool) {
 	n := g.nodes[known.UID]
-	if n == nil || n.kind != known.Kind || n.version != known.Version || live.GetResourceVersion() == n.version {
-		g.Refresh(known.Kind, live)
+	if n == nil || n.kind != known.Kind {
 		return
 	}
-	g.update(n, known.Kind, live)
+	marked := n.has(missing) && g.marks != known.marks // perhaps by a list that is newer than the read
+	if current && n.version == known.Version && live.GetResourceVersion() != n.version {
+		g.update(n, known.Kind, live)
+	} else {
+		g.Observe(known.Kind, live)
+	}
+	if marked {
+		n.flags |= missing
+		g.change(n)
+	}
 }
 
 // update replaces the state of the node.

@@ -25,6 +25,8 @@ type Object struct {
 	UID                      types.UID
 	Kind                     *Kind
 	Namespace, Name, Version string
+	// marks are those of the graph when the object was judged.
+	marks uint64
 }
 
 // Coordinates returns where the object is stored.
@@ -66,6 +68,7 @@ func (g *Graph) Judge(uid types.UID, now time.Time) (Judgement, bool) {
 		return Judgement{}, false
 	}
 	j := Judgement{Object: n.object(), ForegroundIndex: int(n.foregroundIndex), OrphanIndex: int(n.orphanIndex)}
+	j.marks = g.marks
 	j.State = garbage.State{
 		Missing: n.has(missing), Sent: n.has(sent), Deleting: n.has(deleting), Foreground: n.has(foreground), Orphan: n.has(orphan),
 		Dependents: n.matching > 0, Blocking: n.blocking > 0, Seen: true,

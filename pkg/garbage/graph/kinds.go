@@ -49,8 +49,7 @@ func (g *Graph) Vanished(kind *Kind, version string, present map[types.UID]struc
 		case ok && len(n.dependents) == 0 && !n.isAwaited():
 			g.remove(n)
 		default:
-			n.flags |= missing
-			g.change(n)
+			g.mark(n)
 		}
 	}
 }
@@ -108,7 +107,8 @@ func (g *Graph) Rewind(kind *Kind) {
 	for _, n := range g.nodes {
 		if n.kind == kind {
 			n.version = ""
-			n.flags = n.flags&^sent | missing
+			n.flags &^= sent
+			g.mark(n)
 		}
 		if n.owner != nil {
 			n.owner.absent, n.owner.read = nil, read{}
@@ -159,7 +159,6 @@ func (g *Graph) Replace(old, kind *Kind) {
 // Doubt has an object read live.
 func (g *Graph) Doubt(uid types.UID) {
 	if n := g.nodes[uid]; n != nil && n.kind != nil {
-		n.flags |= missing
-		g.change(n)
+		g.mark(n)
 	}
 }

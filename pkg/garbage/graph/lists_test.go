@@ -42,3 +42,31 @@ func TestReplacedKindResolvesReferences(t *testing.T) {
 		t.Errorf("judged again: %v", changed)
 	}
 }
+
+// An answer may be older than the list that arrives before it: it must not hide that the object is gone.
+func TestLateAnswerDoesNotHideWhatAListLacked(t *testing.T) {
+	for name, answer := range map[string]func(*world, Object, metav1.Object){
+		"to a write":                  func(w *world, _ Object, late metav1.Object) { w.Refresh(pods, late) },
+		"to a read":                   func(w *world, known Object, late metav1.Object) { w.Correct(known, late) },
+		"to a read of an old replica": func(w *world, known Object, late metav1.Object) { w.Confirm(known, late) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.observe(configMaps, "owner", deleted(metav1.FinalizerDeleteDependents))
+			w.observe(pods, "pod", ownedBy(configMaps, "owner"))
+			known, _ := w.Judge("pod", now)
+			w.Vanished(pods, "90", nil)
+			late := object(pods, "pod", ownedBy(configMaps, "owner"))
+			late.ResourceVersion = "80"
+			answer(w, known.Object, late)
+			if !w.state(t, "pod").Missing {
+				t.Fatal("the object is no longer to be read")
+			}
+			known, _ = w.Judge("pod", now)
+			w.Correct(known.Object, late)
+			if w.state(t, "pod").Missing {
+				t.Error("a read that began later does not count")
+			}
+		})
+	}
+}
