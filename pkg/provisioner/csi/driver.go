@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -234,11 +235,12 @@ func (d *Driver) HasSingleWriter() bool {
 }
 
 // CreateVolume calls the driver. Errors are gRPC errors with secrets hidden; by the gRPC
-// code, the caller decides whether a volume may exist.
+// code, the caller decides whether a volume may exist: an answer is never too long, for gRPC would say
+// ResourceExhausted, as a driver that created no volume.
 func (d *Driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	response, err := spec.NewControllerClient(d.connection).CreateVolume(hideInLogs(ctx, request.GetSecrets()), request, d.onceKnown())
+	response, err := spec.NewControllerClient(d.connection).CreateVolume(hideInLogs(ctx, request.GetSecrets()), request, d.onceKnown(), grpc.MaxCallRecvMsgSize(math.MaxInt32))
 	return response, redact(err, request.GetSecrets())
 }
 

@@ -91,14 +91,14 @@ func (s *Store) Forbidden(ctx context.Context, err error) bool {
 }
 
 // isForbidden asks the API server whether a permission is missing. A request can also be
-// forbidden by a quota or an admission plugin.
+// forbidden by a quota or an admission plugin. Without the right to ask, the permission counts as missing.
 func (s *Store) isForbidden(ctx context.Context) bool {
 	for _, verb := range verbs {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Namespace: s.Journal.Namespace, Verb: verb},
 		}}
 		answer, err := s.Client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err == nil && !answer.Status.Allowed {
+		if apierrors.IsForbidden(err) || err == nil && !answer.Status.Allowed {
 			return true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
@@ -295,11 +296,13 @@ func TestMissingPermissionCountsAfterOneMinute(t *testing.T) {
 	for name, tc := range map[string]struct {
 		verb    string
 		allowed bool
+		unasked bool // the right to ask is missing
 		want    error
 	}{
-		"list permission missing":      {"list", false, ErrForbidden},
-		"create permission missing":    {"create", false, ErrForbidden},
-		"forbidden for another reason": {"create", true, context.DeadlineExceeded},
+		"list permission missing":      {"list", false, false, ErrForbidden},
+		"create permission missing":    {"create", false, false, ErrForbidden},
+		"permission to ask is missing": {"list", false, true, ErrForbidden},
+		"forbidden for another reason": {"create", true, false, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -311,6 +314,9 @@ func TestMissingPermissionCountsAfterOneMinute(t *testing.T) {
 					return nil
 				}
 				api.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+					if tc.unasked {
+						return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "selfsubjectaccessreviews"}, "", errors.New("no"))
+					}
 					return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: tc.allowed}}, nil
 				})
 				started := time.Now()

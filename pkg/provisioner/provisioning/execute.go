@@ -61,7 +61,7 @@ func (c *Controller) executeOnJournal(ctx context.Context, o *observation, s pro
 	case provision.WriteEntry:
 		return c.writeEntry(ctx, o, s)
 	case provision.WriteDiscarding:
-		return c.writeDiscarding(ctx, o)
+		return c.writeDiscarding(ctx, o, s)
 	case provision.Announce:
 		return c.announce(ctx, o, s)
 	case provision.RemoveEntry:

@@ -67,6 +67,30 @@ func (n smallForDiscarding) Write(ctx context.Context, entry journal.Entry) erro
 	return n.Store.Write(ctx, entry)
 }
 
+// refusingDiscarding is a journal that refuses entries of volumes to be discarded.
+type refusingDiscarding struct{ *store.Store }
+
+func (n refusingDiscarding) Write(ctx context.Context, entry journal.Entry) error {
+	if entry.State == journal.Discarding {
+		return errors.New("no")
+	}
+	return n.Store.Write(ctx, entry)
+}
+
+// The claim waits until the entry is written: its user is told.
+func TestVolumeThatCannotBeDiscardedIsReported(t *testing.T) {
+	f := newFlow(t)
+	f.failNext("create", "persistentvolumes", false)
+	f.reconcile(true)
+	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
+	f.takeEvents()
+	f.Journal = refusingDiscarding{f.store}
+	f.reconcile(true)
+	if events := f.takeEvents(); !strings.Contains(events, "ProvisioningFailed") || !strings.Contains(events, "not deleted before its journal entry says so") {
+		t.Errorf("the events are %q", events)
+	}
+}
+
 func TestLargeUnusedVolumeIsDiscarded(t *testing.T) {
 	f := newFlow(t)
 	f.failNext("create", "persistentvolumes", false)

@@ -192,6 +192,7 @@ func TestUnwrittenEntryIsReported(t *testing.T) {
 		reported bool
 	}{
 		"waiting claim":          {t.Context(), provision.Wanted, failed, true},
+		"misplaced volume":       {t.Context(), provision.Misplaced, failed, true},
 		"claim that is gone":     {t.Context(), provision.Unwanted, failed, false},
 		"end of the process":     {ended, provision.Wanted, failed, false},
 		"end of the leadership":  {t.Context(), provision.Wanted, store.ErrLost, false},

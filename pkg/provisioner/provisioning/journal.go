@@ -275,7 +275,7 @@ func (c *Controller) notWritten(ctx context.Context, o *observation, s provision
 	if c.Journal.Forbidden(ctx, err) {
 		c.journaled.Store(false)
 	}
-	if ctx.Err() != nil || errors.Is(err, store.ErrLost) || s.Want != provision.Wanted {
+	if ctx.Err() != nil || errors.Is(err, store.ErrLost) || s.Want != provision.Wanted && s.Want != provision.Misplaced {
 		return err
 	}
 	return c.reportFailure(o, err)
@@ -293,7 +293,7 @@ func (c *Controller) announce(ctx context.Context, o *observation, s provision.S
 }
 
 // writeDiscarding writes the state Discarding and the volume handle into the entry.
-func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*observation, error) {
+func (c *Controller) writeDiscarding(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	r := o.record
 	entry := c.entryFor(o, r, r.plan)
 	entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
@@ -302,7 +302,7 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation) (*obse
 		err = c.Journal.Write(ctx, c.Backend.Shorten(entry))
 	}
 	if err != nil {
-		return nil, err
+		return nil, c.notWritten(ctx, o, s, fmt.Errorf("the volume is not deleted before its journal entry says so: %w", err))
 	}
 	c.updateRecord(o, func(r *claimRecord) { r.entry = provision.Discarding })
 	return o.next(o.claim), nil
