@@ -132,6 +132,10 @@ func podBlocker(ctx context.Context, e chain.Explorer, pod *corev1.Pod, name str
 // nextOfPod returns the next step for a pod that keeps a claim.
 func nextOfPod(commands cluster.Commands, pod *corev1.Pod) string {
 	deletion := commands.Kubectl(pod.Namespace, "delete", "pod", pod.Name)
+	stopPod := func(sentence string) string {
+		return cluster.Steps(sentence, commands.Kubectl(pod.Namespace, "get", "pod", pod.Name)) + "\n" +
+			cluster.LastResort("the claim goes with the pod, and with policy Delete its data", deletion)
+	}
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return cluster.Steps("the pod is being deleted; see what it waits for", commands.Exeunt(pod.Namespace, "why", "pod/"+pod.Name))
@@ -140,10 +144,10 @@ func nextOfPod(commands cluster.Commands, pod *corev1.Pod) string {
 	}
 	for _, owner := range pod.OwnerReferences {
 		if owner.Controller != nil && *owner.Controller {
-			return cluster.Steps(fmt.Sprintf("stop the workload that owns the pod first, %s %s, or it makes the pod anew", owner.Kind, owner.Name), deletion)
+			return stopPod(fmt.Sprintf("stop the workload that owns the pod first, %s %s, or it creates the pod again", owner.Kind, owner.Name))
 		}
 	}
-	return cluster.Steps("the claim goes once no pod uses it", deletion)
+	return stopPod("the claim goes once no pod uses it")
 }
 
 // leftover explains the finalizer of an earlier version of Exeunt.

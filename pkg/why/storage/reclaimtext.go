@@ -62,7 +62,7 @@ func nonEmpty(next string) []string {
 func (r *reclaimed) nextForMissingDriver(next string) string {
 	if r.driver == "" {
 		return cluster.Steps("no plugin can delete the disk of "+r.provisionerOf()+": delete the disk in storage by hand, then give the volume up",
-			r.Commands().Kubectl("", "patch", "pv", r.typed.Name, "-p", `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`))
+			r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "yaml")) + "\n" + r.giveDiskUp()
 	}
 	if next != "" {
 		return next
@@ -104,6 +104,12 @@ func (r *reclaimed) tooLate(judgment volume.Judgment, facts []blocker.Evidence) 
 	b := judged(r.blocker(r.finalizer), judgment, r.finding)
 	b.Evidence = append([]blocker.Evidence{evidence(blocker.FromField, "annotation %s is %s", reclaim.Annotation, reclaim.AnnotationPending)}, append(facts, b.Evidence...)...)
 	b.Next = cluster.Steps("run the provisioner of Exeunt for "+r.driver+" again: it deletes the disk; or set the policy Retain, and take the annotation off once the disk is deleted by hand",
-		r.Commands().Kubectl("", "patch", "pv", r.typed.Name, "-p", `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`))
+		r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "yaml")) + "\n" + r.giveDiskUp()
 	return b
+}
+
+// giveDiskUp returns the last resort of a volume whose disk nobody deletes.
+func (r *reclaimed) giveDiskUp() string {
+	return cluster.LastResort("the disk stays in storage unless you delete it",
+		r.Commands().Kubectl("", "patch", "pv", r.typed.Name, "-p", `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`))
 }

@@ -106,7 +106,7 @@ func podsOfDevices(ctx context.Context, e chain.Explorer, claim *unstructured.Un
 			Object: blocker.Object{Kind: resource, Namespace: claim.GetNamespace(), Name: name, UID: uid}, Since: askedAt(claim),
 			Holder:   resource + " " + claim.GetNamespace() + "/" + name,
 			Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.reservedFor names %s %s", resource, name)},
-			Next:     cluster.Steps("the devices are given back once their user is gone", e.Commands().Kubectl(claim.GetNamespace(), "delete", resource, name)),
+			Next:     giveUp(e, "the devices are given back once their user is gone", "what runs there ends", claim.GetNamespace(), resource, name),
 		}
 		if resource == "pods" {
 			b.Object.Kind, b.Holder = "Pod", "pod "+claim.GetNamespace()+"/"+name
