@@ -36,10 +36,10 @@ func arguments(program string, given []string) []string {
 	return given
 }
 
-// registerCompletion completes the values of flags.
-func registerCompletion(command *cobra.Command, config *genericclioptions.ConfigFlags) {
+// registerCompletion completes the values of flags; the formats are those of --output.
+func registerCompletion(command *cobra.Command, config *genericclioptions.ConfigFlags, formats ...cobra.Completion) {
 	for flag, complete := range map[string]cobra.CompletionFunc{
-		"output": cobra.FixedCompletions([]cobra.Completion{"json", "yaml", "wide", "name"}, cobra.ShellCompDirectiveNoFileComp),
+		"output": cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp),
 		"context": func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return contexts(config, typed), cobra.ShellCompDirectiveNoFileComp
 		},

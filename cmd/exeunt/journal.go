@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/journalctl"
 )
@@ -134,10 +135,26 @@ func uids(claims []string) []types.UID {
 	return all
 }
 
-func (f *journalFlags) client() (kubernetes.Interface, error) {
+// journalRequestTimeout bounds each request to an API server that accepts it and does not answer; a watch is
+// begun again.
+const journalRequestTimeout = time.Minute
+
+func (f *journalFlags) restConfig() (*rest.Config, error) {
 	config, err := f.config.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("load kubeconfig: %w", err)
+	}
+	if config.Timeout == 0 { // --request-timeout is not set
+		config = rest.CopyConfig(config)
+		config.Timeout = journalRequestTimeout
+	}
+	return config, nil
+}
+
+func (f *journalFlags) client() (kubernetes.Interface, error) {
+	config, err := f.restConfig()
+	if err != nil {
+		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -30,7 +30,8 @@ It removes the admission policy, the annotations and finalizers exeunt.io/* and 
 Exeunt. Workloads belong to charts and manifests: it prints the commands and waits until the
 programs are replaced. Open entries of the provisioning journal are saved to a file before
 their Leases are removed. Finalizers that upstream's programs remove as well stay, unless you
-say that nobody serves them and nobody is seen.
+say that nobody serves them and nobody is seen. It does not replace garbage-collector, which
+docs/garbage-collector.md describes.
 
 Exit codes: 0 nothing is left, 1 error, 2 something is left, 4 you have to decide first.`
 
@@ -62,7 +63,7 @@ func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.Flags().StringVarP(&flags.output, "output", "o", "", "json or yaml prints the plan with all objects; empty prints text")
 	command.Flags().BoolVar(&o.Confirm, "confirm", false, "carry out what can be done now")
 	command.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long to read the cluster; what was not read by then is named")
-	registerCompletion(command, flags.config)
+	registerCompletion(command, flags.config, "json", "yaml")
 	command.Flags().StringVar(&o.Save, "save", "", "new file for open entries of the journal; never overwritten (default ./exeunt-journal-<time>.yaml)")
 	command.Flags().StringSliceVar(&o.Stopped, "stopped", nil, "drivers whose provisioner of Exeunt has ended for good although no Lease shows it; pv-controller for that program")
 	command.Flags().StringSliceVar(&o.Unserved, "unserved", nil, "drivers that are uninstalled for good: remove the finalizers of their volumes; the disks stay in storage")

@@ -61,7 +61,7 @@ func newStatusCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	set.BoolVar(&flags.beforeSwitch, "before-switch", false, "also list the volumes that a switch to Exeunt deletes, and the rights that its programs lack")
 	set.StringSliceVar(&flags.accounts, "service-account", nil, "with --before-switch: service accounts of drivers, as NAMESPACE/NAME")
 	set.DurationVar(&flags.timeout, "timeout", time.Minute, "how long to read the cluster; what was not read by then is named")
-	registerCompletion(command, flags.config)
+	registerCompletion(command, flags.config, "json", "yaml", "wide")
 	return command
 }
 

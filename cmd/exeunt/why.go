@@ -98,7 +98,7 @@ func (f *whyFlags) register(command *cobra.Command) {
 	set.DurationVar(&f.olderThan, "older-than", time.Minute, "with --all: leave out what has waited less, by the API server's clock")
 	set.BoolVarP(&f.watch, "watch", "w", false, "explain one object until it is gone, or there again; print changes only")
 	set.BoolVar(&f.probe, "probe", false, "also send the write that ends the deletion, as a dry run: finds refusals of webhooks and policies")
-	registerCompletion(command, f.config)
+	registerCompletion(command, f.config, "json", "yaml", "wide", "name")
 }
 
 // validate refuses flags that do not fit together.

@@ -237,10 +237,12 @@ func TestMisspelledReasonIsSuggested(t *testing.T) {
 func TestWordsAreCompleted(t *testing.T) {
 	kubeconfig := "--kubeconfig=" + writeKubeconfig(t, "http://127.0.0.1:1")
 	for name, tc := range map[string]struct{ args, want []string }{
-		"reasons":  {[]string{"explain", "driverm"}, []string{"DriverMissing"}},
-		"contexts": {[]string{"why", kubeconfig, "--context", "t"}, []string{"there"}},
-		"formats":  {[]string{"why", "-o", ""}, []string{"json", "yaml", "wide", "name"}},
-		"nothing":  {[]string{"why", kubeconfig, "pv/x"}, nil},
+		"reasons":               {[]string{"explain", "driverm"}, []string{"DriverMissing"}},
+		"contexts":              {[]string{"why", kubeconfig, "--context", "t"}, []string{"there"}},
+		"formats":               {[]string{"why", "-o", ""}, []string{"json", "yaml", "wide", "name"}},
+		"formats of the status": {[]string{"status", "-o", ""}, []string{"json", "yaml", "wide"}},
+		"formats of the plan":   {[]string{"rollback", "-o", ""}, []string{"json", "yaml"}},
+		"nothing":               {[]string{"why", kubeconfig, "pv/x"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := execute(t.Context(), "exeunt", arguments(completionName, tc.args)...)

@@ -3,6 +3,7 @@ package printer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -127,12 +128,22 @@ func (p Printer) encode(value any) error {
 	return p.write(string(text))
 }
 
+// errNamespaces refuses names that are ambiguous.
+var errNamespaces = errors.New("the objects that wait are in several namespaces, which names do not tell: add --namespace, or use --output json")
+
 // names prints the objects whose deletion waits.
 func (p Printer) names(reports []blocker.Report) error {
 	var text strings.Builder
+	namespace := ""
 	for _, report := range reports {
 		if report.Verdict < blocker.Waiting {
 			continue
+		}
+		if of := report.Object.Namespace; of != "" {
+			if namespace != "" && of != namespace {
+				return errNamespaces
+			}
+			namespace = of
 		}
 		kind := strings.ToLower(report.Object.Kind)
 		if report.Object.Group != "" {

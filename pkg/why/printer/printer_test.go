@@ -189,3 +189,17 @@ func TestEmptySurveyTellsWhatWasUnseen(t *testing.T) {
 		}
 	}
 }
+
+// A name without its namespace would be that of another object.
+func TestNamesOfSeveralNamespacesAreRefused(t *testing.T) {
+	waits := func(namespace string) blocker.Report {
+		return blocker.Report{Verdict: blocker.Waiting, Object: blocker.Object{Kind: "Pod", Namespace: namespace, Name: "pod"}}
+	}
+	for namespaces, refused := range map[[2]string]bool{{"a", "a"}: false, {"a", "b"}: true, {"a", ""}: false} {
+		var out strings.Builder
+		err := printer.Printer{Out: &out, Format: printer.Name}.Survey(why.Survey{Items: []blocker.Report{waits(namespaces[0]), waits(namespaces[1])}}, time.Now())
+		if (err != nil) != refused || refused && out.Len() > 0 {
+			t.Errorf("%v: %v, printed %q", namespaces, err, &out)
+		}
+	}
+}
