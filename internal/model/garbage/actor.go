@@ -162,18 +162,17 @@ func compareCalls(a, b Call) int {
 	return 0
 }
 
-// see delivers an event.
+// see delivers an event. A reflector says how far the watch has come after that: after a deletion it is
+// interrupted in between, until the next event or bookmark.
 func (a *actor) see(e Event) error {
 	kind := a.config.Slots[e.Object.Slot].Kind
 	object := a.config.metadata(e.Object)
 	feed := a.collector.Feed(kind)
-	var err error
 	if e.Deleted {
 		object.ResourceVersion = a.config.Kinds[kind].version(e.Version)
-		err = feed.Delete(object)
-	} else {
-		err = feed.Update(object)
+		return feed.Delete(object)
 	}
+	err := feed.Update(object)
 	feed.UpdateResourceVersion(a.config.Kinds[kind].version(e.Version))
 	return err
 }

@@ -25,6 +25,7 @@ var defects = []struct{ name, cluster, rule string }{
 	{"childless-without-barrier", "foreground, a dependent of a dependent is created", JudgedChildless},
 	{"component-with-blocker-outside", "a cycle with a blocker outside", ReleasedEarly},
 	{"component-unread", "a cycle of two", ReleasedEarly},
+	{"list-overtaken-by-deletion", "a late list, the dependent ends", OwnerStuck},
 	{"path-not-found-is-absence", "the watch shows the dependent before its owner", DeletedWithOwner},
 }
 

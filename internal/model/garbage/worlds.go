@@ -189,6 +189,12 @@ func faultConfigs() []*Config {
 		config("a kind cannot be listed", owned(secretD), Faults{Unlisted: 1}, deletes(ownerA, foreground)),
 		config("a kind cannot be listed while orphaning", owned(secretD), Faults{Unlisted: 1}, deletes(ownerA, orphan)),
 		config("a late answer", owned(secretD), Faults{Delayed: 1, Interruptions: 1}, deletes(ownerA, foreground), swaps(secretD, true, ownerB)).with(twoKinds),
+		config("a late list, the dependent ends", func(w *world, s *State) {
+			owned(secretD)(w, s)
+			kept := *s.objects[secretD]
+			kept.Foreign = true
+			w.update(s, &kept)
+		}, Faults{Delayed: 1, Interruptions: 1}, deletes(ownerA, foreground), deletes(secretD, background), strips(secretD, "the foreign finalizer", func(o *Object) { o.Foreign = false })).with(twoKinds).with(func(c *Config) { c.OneCounter = true }),
 		config("upstream's collector beside", owned(secretD), Faults{Stock: 1, Interruptions: 1}, deletes(ownerA, foreground), swaps(secretD, true, ownerB)).with(twoKinds),
 	}
 }

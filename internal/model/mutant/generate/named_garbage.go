@@ -51,6 +51,9 @@ var garbageDefects = []defect{
 	{"component-unread", "owners that wait for each other are released without a live read", []change{
 		{garbageDecide, "\tcase !s.Read:", "\tcase !ON && !s.Read:"},
 	}},
+	{"list-overtaken-by-deletion", "a list that is older than a deletion puts the object back", []change{
+		{"pkg/garbagecollector/monitor.go", "\t\tif m.runs() {\n\t\t\tm.reach(partial", "\t\tif !ON && m.runs() {\n\t\t\tm.reach(partial"},
+	}},
 	{"path-not-found-is-absence", "an object counts as absent because its path is not served", []change{
 		{garbageLive, "\treturn details != nil && details.Name", "\treturn ON || details != nil && details.Name"},
 	}},
