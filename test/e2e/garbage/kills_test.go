@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // TestScenariosAmidKills runs the scenarios while the collector is killed at any moment and
@@ -82,10 +83,10 @@ func (r *rig) lives(t *testing.T) int {
 // client is killed meanwhile: the pod then waits for nothing.
 func (r *rig) deleteTerminatingPods(ctx context.Context, t *testing.T) {
 	t.Helper()
-	for ; ctx.Err() == nil; time.Sleep(time.Second) {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		all, err := r.typed.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			continue
+			return
 		}
 		for _, pod := range all.Items {
 			if pod.DeletionTimestamp == nil || pod.Spec.NodeName != "" {
@@ -96,5 +97,5 @@ func (r *rig) deleteTerminatingPods(ctx context.Context, t *testing.T) {
 				t.Logf("delete pod %s/%s: %v", pod.Namespace, pod.Name, err)
 			}
 		}
-	}
+	}, time.Second)
 }
