@@ -151,8 +151,8 @@ func TestBarrierAwaitsDiscoveryUnderWay(t *testing.T) {
 	<-begun
 	go func() { refreshed <- c.refreshKinds(t.Context()) }()
 	select {
-	case <-refreshed:
-		t.Error("the barrier goes on without the discovery")
+	case err := <-refreshed:
+		t.Errorf("the barrier goes on without the discovery: %v", err)
 	case <-time.After(20 * time.Millisecond): // enough to notice it where it happens
 	}
 	close(release)

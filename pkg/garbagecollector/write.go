@@ -50,18 +50,8 @@ func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbag
 	if expired, err := c.admit(ctx, j, t); expired || err != nil {
 		return again, err
 	}
-	if t.conflicts >= maxConflicts {
-		same, err := c.judgeLive(ctx, &j, action)
-		if err != nil || !same {
-			return again, err
-		}
-	} else if c.mayIgnorePreconditions(j.Kind) {
-		if unchanged, err := c.isUnchanged(ctx, j.Object); err != nil || !unchanged {
-			return conflict, err
-		}
-		if c.hasExpired(j) {
-			return again, nil
-		}
+	if next, err := c.confirm(ctx, &j, action, t); next != done || err != nil {
+		return next, err
 	}
 	t.admitted = false
 	policy := policies[action]
@@ -88,6 +78,25 @@ func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbag
 		}
 		g.Sent(j.UID, j.Version)
 	})
+	return done, nil
+}
+
+// confirm reads the object live if the API server does not compare its version. It returns done if the
+// deletion may be sent.
+func (c *Collector) confirm(ctx context.Context, j *graph.Judgement, action garbage.Action, t *turn) (outcome, error) {
+	switch {
+	case t.conflicts >= maxConflicts:
+		if same, err := c.judgeLive(ctx, j, action); err != nil || !same {
+			return again, err
+		}
+	case c.mayIgnorePreconditions(j.Kind):
+		if unchanged, err := c.isUnchanged(ctx, j.Object); err != nil || !unchanged {
+			return conflict, err
+		}
+		if c.hasExpired(*j) {
+			return again, nil
+		}
+	}
 	return done, nil
 }
 
