@@ -47,7 +47,7 @@
 // claim to another provisioner: no event, and a retry after the longest retry interval.
 // A nil volume with a nil error is an error that says nothing about the volume.
 // With a Qualifier, a claim for which ShouldProvision returns false is neither provisioned
-// nor reported; it is tried again after the longest retry interval.
+// nor reported; it is retried after the longest retry interval.
 //
 // Provision is called for a deleted claim only to find out about the volume of an
 // earlier call. The volume is recorded as a PersistentVolume and reclaimed by its policy,
@@ -60,7 +60,7 @@
 // the same source. A nil error is remembered: only the writes to the API server are
 // retried. Any other error is an event VolumeFailedDelete and retried with backoff, except
 // an IgnoredError: no event. With a DeletionGuard, Delete is not called while ShouldDelete
-// returns false. In both cases the volume is tried again after the longest retry interval.
+// returns false. In both cases the volume is retried after the longest retry interval.
 //
 // Delete is also called for a volume that was created but cannot be recorded: it is
 // unusable, the API server refuses its PersistentVolume as invalid, or another volume has

@@ -7,7 +7,7 @@
 //	List     after [FollowTime] without it: a consistent list into the graph
 //
 // Versions are compared within one kind only; a kind whose versions are no integers is listed
-// at once. A kind that cannot be read is tried again, and does not delay the others. After
+// at once. A kind that cannot be read is retried, and does not delay the others. After
 // the limit of the run its result is [PassedWithout] these kinds.
 //
 // A Run sends no requests and has no clock: its owner carries out what [Run.Next] returns.

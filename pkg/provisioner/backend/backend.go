@@ -82,7 +82,7 @@ type Failure struct {
 	// select another one.
 	NodeUnfit bool
 	// Ignored: the provisioner leaves the claim to another provisioner. There is no event;
-	// the claim is tried again after the longest backoff.
+	// the claim is retried after the longest backoff.
 	Ignored bool
 	// Unresolved is why repeating the request cannot tell whether there is a volume, "" if
 	// it may.

@@ -45,7 +45,7 @@ type SecretMissing struct {
 func (s *SecretMissing) Error() string { return s.Sentence }
 
 // Ignored is why a Deleter leaves a volume to another program. There is no event; the
-// deletion is tried again after the longest backoff.
+// deletion is retried after the longest backoff.
 type Ignored struct {
 	Reason string
 }

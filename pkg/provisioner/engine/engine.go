@@ -146,7 +146,7 @@ func (e *Engine) start(ctx context.Context) error {
 func (e *Engine) watchJournal(ctx context.Context) {
 	may, err := access.MayWatch(ctx, e.Client, coordinationv1.Resource("leases"), e.Journal.Journal.Namespace)
 	for pause := time.Second; err != nil; pause = min(2*pause, time.Minute) {
-		klog.FromContext(ctx).Error(err, "The leases of the provisioning journal are not watched yet, trying again", "wait", pause)
+		klog.FromContext(ctx).Error(err, "The leases of the provisioning journal are not watched yet; the list is retried", "wait", pause)
 		select {
 		case <-ctx.Done():
 			return

@@ -165,7 +165,7 @@ func (s *Store) scheduleRetry(ctx context.Context, l *lease, err error) {
 	l.failures++
 	wait := min(firstRetry<<min(l.failures, 10), lastRetry)
 	s.schedule(l, time.Now().Add(wait))
-	klog.FromContext(ctx).Error(err, "Writing the provisioning journal failed, trying again", "lease", s.Journal.LeaseName(journal.KindActive, l.number), "wait", wait)
+	klog.FromContext(ctx).Error(err, "Writing the provisioning journal failed, and is retried", "lease", s.Journal.LeaseName(journal.KindActive, l.number), "wait", wait)
 }
 
 // maxTries is the number of tries of one write after conflicts.

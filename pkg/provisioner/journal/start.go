@@ -40,7 +40,7 @@ func (s *Store) Start(ctx context.Context) ([]journal.Entry, error) {
 		if s.Forbidden(ctx, err) {
 			return nil, ErrForbidden
 		}
-		klog.FromContext(ctx).Error(err, "Reading the provisioning journal failed, trying again", "wait", wait)
+		klog.FromContext(ctx).Error(err, "Reading the provisioning journal failed, and is retried", "wait", wait)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

@@ -64,7 +64,7 @@ type Controller struct {
 func New(config Config) *Controller {
 	versions := controller.NewVersions()
 	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), attempts: map[string]int{}}
-	c.loop = controller.NewLoop("nodelocal", controller.Backoff{Initial: max(config.BaseDelay, time.Millisecond), Max: max(config.MaxDelay, time.Millisecond)}, c.Reconcile)
+	c.loop = controller.NewLoop("nodedeployment", controller.Backoff{Initial: max(config.BaseDelay, time.Millisecond), Max: max(config.MaxDelay, time.Millisecond)}, c.Reconcile)
 	return c
 }
 

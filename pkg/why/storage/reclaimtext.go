@@ -25,7 +25,7 @@ func (r *reclaimed) blockerOf(judgment volume.Judgment) blocker.Blocker {
 	case blocker.DriverRefuses:
 		b.Evidence = append(r.failure, b.Evidence...)
 		b.Since = r.failedSince
-		b.Next = cluster.Steps("mend what the error of "+r.provisionerOf()+" says; the deletion is tried again", commands.Kubectl("", "describe", "pv", name))
+		b.Next = cluster.Steps("mend what the error of "+r.provisionerOf()+" says; the deletion is retried", commands.Kubectl("", "describe", "pv", name))
 	case blocker.DriverMissing:
 		b.Evidence = append(r.failure, b.Evidence...)
 		b.Next = r.nextForMissingDriver(b.Next)
