@@ -100,7 +100,8 @@ func (w *workload) writer() *corev1.Pod {
 	}
 }
 
-// awaitFile waits until the pod runs and its file is on the volume.
+// awaitFile waits until the pod runs, as its status says, and its file is on the volume. The kubelet of a busy
+// machine writes the status seconds after the file.
 func (w *workload) awaitFile(t *testing.T) {
 	t.Helper()
 	w.eventually(t, "the pod in "+w.namespace+" has written its file", func(ctx context.Context) error {
@@ -116,6 +117,13 @@ func (w *workload) awaitFile(t *testing.T) {
 			return err
 		}
 		w.handle = volume.Spec.CSI.VolumeHandle
+		pod, err := w.Client.CoreV1().Pods(w.namespace).Get(ctx, "writer", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if pod.Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("the pod is %s", pod.Status.Phase)
+		}
 		return w.checkFile()
 	})
 }
