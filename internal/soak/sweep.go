@@ -14,6 +14,9 @@ import (
 // else knows them. Each is a lifecycle of its own.
 func (u *users) sweep(ctx context.Context, random *rand.Rand) {
 	claims, volumes := u.restored()
+	for _, name := range u.podsWithout(claims) {
+		u.sweepPod(ctx, name)
+	}
 	spaces := map[string]bool{}
 	for _, claim := range claims {
 		if claim.Namespace != space {
@@ -48,6 +51,30 @@ func (u *users) restored() (claims []*v1.PersistentVolumeClaim, volumes map[stri
 		}
 	}
 	return claims, volumes
+}
+
+// podsWithout returns the names of pods that exist, and have none of the claims: a pod may come back while it is
+// being deleted, when its claim was gone already. Nobody else ends it, for no kubelet and no podgc runs here.
+func (u *users) podsWithout(claims []*v1.PersistentVolumeClaim) (names []string) {
+	used := map[string]bool{}
+	for _, claim := range claims {
+		used[claim.Namespace+"/"+claim.Name] = true
+	}
+	u.view.mu.Lock()
+	defer u.view.mu.Unlock()
+	for _, pod := range u.view.pods {
+		if pod.Namespace == space && !used[space+"/"+pod.Name] {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
+
+// sweepPod ends a pod.
+func (u *users) sweepPod(ctx context.Context, name string) {
+	lc := u.lifecycle(Choices{Sort: Dynamic}, name, space)
+	lc.keys.add("pod " + space + "/" + name)
+	u.beside(ctx, lc, func(ctx context.Context) error { return lc.deletePod(ctx, space, name) })
 }
 
 // sweepClaim deletes a claim and, if the claim is bound, its volume.

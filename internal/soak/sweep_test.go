@@ -26,3 +26,16 @@ func TestPolicyOfDeletedVolumeIsLeft(t *testing.T) {
 		}
 	}
 }
+
+// A pod that was being deleted came back with a restored etcd, and its claim did not (seed 306805500).
+func TestPodsWithoutClaimAreSwept(t *testing.T) {
+	pod := func(namespace, name string) *v1.Pod {
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	u := &users{view: newView(nil)}
+	u.view.pods = map[string]*v1.Pod{"a": pod(space, "used"), "b": pod(space, "left"), "c": pod("other", "left")}
+	claims := []*v1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "used"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "left"}}}
+	if names := u.podsWithout(claims); len(names) != 1 || names[0] != "left" {
+		t.Errorf("pods without a claim: %v", names)
+	}
+}
