@@ -137,7 +137,7 @@ func TestNextBarrierDoesNotAwaitGroupThatIsAway(t *testing.T) {
 	}
 }
 
-// A discovery that is under way may be the one that finds the kinds of a new definition.
+// A discovery that is under way may find the kind of a new definition.
 func TestBarrierAwaitsDiscoveryUnderWay(t *testing.T) {
 	s := newAPIServer(t)
 	s.handle("GET /apis/g/v1/widgets", http.NotFound)

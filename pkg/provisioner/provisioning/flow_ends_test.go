@@ -77,7 +77,7 @@ func (n refusingDiscarding) Write(ctx context.Context, entry journal.Entry) erro
 	return n.Store.Write(ctx, entry)
 }
 
-// The claim waits until the entry is written: its user is told.
+// The claim waits until the entry is written, and an event says so.
 func TestVolumeThatCannotBeDiscardedIsReported(t *testing.T) {
 	f := newFlow(t)
 	f.failNext("create", "persistentvolumes", false)
