@@ -49,3 +49,9 @@ const (
 	PVController = "pv-controller"
 	Provisioner  = "provisioner"
 )
+
+// The label that the chart puts on all its objects.
+const (
+	PartOf  = "app.kubernetes.io/part-of"
+	Project = "exeunt"
+)

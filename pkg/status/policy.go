@@ -17,7 +17,7 @@ import (
 // readPolicy reads the admission policy, its binding, and its list of drivers.
 func (s *survey) readPolicy(ctx context.Context) {
 	_, policy := s.admission(ctx, "MutatingAdmissionPolicy", "mutatingadmissionpolicies")
-	_, binding := s.admission(ctx, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
+	bound, binding := s.admission(ctx, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
 	s.report.Policy = Policy{State: policy.String(), Bound: binding == cluster.Present, Binding: binding.String(), Drivers: []string{}}
 	if policy == cluster.Absent && !s.servesPolicies() {
 		s.report.Policy.State = unserved
@@ -25,8 +25,7 @@ func (s *survey) readPolicy(ctx context.Context) {
 	if policy != cluster.Present {
 		return
 	}
-	config := cluster.Ref{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: deploy.Namespace, Name: deploy.Drivers}
-	list, listed, _ := s.Reader.Live(ctx, config)
+	list, listed, _ := s.Reader.Live(ctx, cluster.DriverList(bound))
 	s.report.Policy.List = listed.String()
 	if list != nil {
 		data, _, _ := unstructured.NestedStringMap(list.Object, "data")

@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/exeunt-io/exeunt/deploy"
@@ -43,16 +42,35 @@ func (r right) String() string {
 // missingRights returns what the service accounts of deploy, and those that the user named,
 // are not allowed to do.
 func (s *survey) missingRights(ctx context.Context) []string {
-	missing := s.missingOf(ctx, deploy.Namespace, deploy.PVController, "pv-controller/rbac.yaml", "pv-controller/serving-rbac.yaml")
-	account := cluster.Ref{Resource: schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, Kind: "ServiceAccount", Namespace: deploy.Namespace, Name: deploy.Provisioner}
-	if _, presence, _ := s.Reader.Live(ctx, account); presence == cluster.Present {
-		missing = append(missing, s.missingOf(ctx, deploy.Namespace, deploy.Provisioner, "provisioner/rbac.yaml")...)
+	var missing []string
+	namespaces := s.installedIn(ctx, deploy.PVController)
+	if len(namespaces) == 0 {
+		namespaces = []string{deploy.Namespace} // as the manifests would install it
+	}
+	for _, namespace := range namespaces {
+		missing = append(missing, s.missingOf(ctx, namespace, deploy.PVController, "pv-controller/rbac.yaml", "pv-controller/serving-rbac.yaml")...)
+	}
+	for _, namespace := range s.installedIn(ctx, deploy.Provisioner) {
+		missing = append(missing, s.missingOf(ctx, namespace, deploy.Provisioner, "provisioner/rbac.yaml")...)
 	}
 	for _, account := range s.Accounts {
 		namespace, name, _ := strings.Cut(account, "/")
 		missing = append(missing, s.missingOf(ctx, namespace, name, "provisioner/rbac.yaml")...)
 	}
 	return missing
+}
+
+// installedIn returns the namespaces that have the service account of a program: that of the
+// manifests, and those of releases of the chart.
+func (s *survey) installedIn(ctx context.Context, account string) []string {
+	accounts, _ := cluster.List(ctx, s.Reader, cluster.ServiceAccounts, cluster.Selection{Fields: "metadata.name=" + account})
+	var namespaces []string
+	for i := range accounts {
+		if accounts[i].Namespace == deploy.Namespace || accounts[i].Labels[deploy.PartOf] == deploy.Project {
+			namespaces = append(namespaces, accounts[i].Namespace)
+		}
+	}
+	return namespaces
 }
 
 // missingOf asks the API server about each right of the manifests for the service account.

@@ -14,39 +14,39 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// policyRefs are the objects of deploy/admission, in the order of their removal. Older API
-// servers serve the same objects in other versions.
-func policyRefs() []cluster.Ref {
-	var all []cluster.Ref
-	for _, kind := range []struct{ kind, resource string }{
-		{"MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"}, {"MutatingAdmissionPolicy", "mutatingadmissionpolicies"},
-	} {
-		for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
-			resource := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: version, Resource: kind.resource}
-			all = append(all, cluster.Ref{Resource: resource, Kind: kind.kind, Name: deploy.Policy})
-		}
-	}
-	config := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	return append(all, cluster.Ref{Resource: config, Kind: "ConfigMap", Namespace: deploy.Namespace, Name: deploy.Drivers})
+// readPolicy reads the objects of the admission policy, in the order of their removal. The list
+// of drivers is where the binding says.
+func (s *observation) readPolicy(ctx context.Context) {
+	binding := s.readPolicyObject(ctx, policyRefs("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")...)
+	s.readPolicyObject(ctx, policyRefs("MutatingAdmissionPolicy", "mutatingadmissionpolicies")...)
+	s.readPolicyObject(ctx, cluster.DriverList(binding))
 }
 
-// readPolicy reads the objects of the admission policy.
-func (s *observation) readPolicy(ctx context.Context) {
-	known := map[string]bool{}
-	for _, ref := range policyRefs() {
+// policyRefs are an object of the admission policy in the versions that API servers serve.
+func policyRefs(kind, resource string) []cluster.Ref {
+	var all []cluster.Ref
+	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+		gvr := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: version, Resource: resource}
+		all = append(all, cluster.Ref{Resource: gvr, Kind: kind, Name: deploy.Policy})
+	}
+	return all
+}
+
+// readPolicyObject reads an object by the first of its versions that is served, and plans its removal.
+func (s *observation) readPolicyObject(ctx context.Context, refs ...cluster.Ref) *unstructured.Unstructured {
+	for _, ref := range refs {
 		object, presence, _ := s.reader.Live(ctx, ref)
 		switch presence {
 		case cluster.Unseen:
 			s.policy.unread = true
 		case cluster.Present:
-			if uid := string(object.GetUID()); !known[uid] {
-				known[uid] = true
-				remove := func(ctx context.Context) error { return s.deleteObject(ctx, ref, object) }
-				s.policy.items = append(s.policy.items, newItem(cluster.ObjectOf(object), "", rollback.Decision{Action: rollback.Remove, Reason: rollback.Unneeded}, remove))
-			}
+			remove := func(ctx context.Context) error { return s.deleteObject(ctx, ref, object) }
+			s.policy.items = append(s.policy.items, newItem(cluster.ObjectOf(object), "", rollback.Decision{Action: rollback.Remove, Reason: rollback.Unneeded}, remove))
+			return object
 		case cluster.Absent:
 		}
 	}
+	return nil
 }
 
 // deleteObject deletes the object that was read, and no other of its name.

@@ -51,6 +51,13 @@ var (
 			return r.kubernetes.CoreV1().Services(ns)
 		},
 		func(list *corev1.ServiceList) ([]corev1.Service, string) { return list.Items, list.Continue })
+	ServiceAccounts = newKind("ServiceAccount", "", "serviceaccounts",
+		func(r *Reader, ns string) objectClient[*corev1.ServiceAccount, *corev1.ServiceAccountList] {
+			return r.kubernetes.CoreV1().ServiceAccounts(ns)
+		},
+		func(list *corev1.ServiceAccountList) ([]corev1.ServiceAccount, string) {
+			return list.Items, list.Continue
+		})
 	Events = newKind("Event", "", "events",
 		func(r *Reader, ns string) objectClient[*corev1.Event, *corev1.EventList] {
 			return r.kubernetes.CoreV1().Events(ns)

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
@@ -64,6 +67,22 @@ func (s *Session) ApplyAdmission() bool {
 	}
 	s.LackAdmissionPolicy()
 	return false
+}
+
+// MoveDriverList puts the list of drivers of the admission policy into the namespace, as a release of the
+// chart in that namespace does.
+func (s *Session) MoveDriverList(namespace string) {
+	s.T.Helper()
+	lists := s.Client.CoreV1().ConfigMaps
+	list, err := lists(deploy.Namespace).Get(s.Ctx, deploy.Drivers, metav1.GetOptions{})
+	s.Must(err, "get the list of drivers")
+	moved := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: deploy.Drivers}, Data: list.Data}
+	_, err = lists(namespace).Create(s.Ctx, moved, metav1.CreateOptions{})
+	s.Must(err, "create the list of drivers")
+	body := []byte(`{"spec":{"paramRef":{"namespace":"` + namespace + `"}}}`)
+	_, err = s.Client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(s.Ctx, deploy.Policy, types.MergePatchType, body, metav1.PatchOptions{})
+	s.Must(err, "patch the binding of the admission policy")
+	s.Must(lists(deploy.Namespace).Delete(s.Ctx, deploy.Drivers, metav1.DeleteOptions{}), "delete the list of drivers")
 }
 
 // LackAdmissionPolicy records that the test checks what happens without the admission policy.

@@ -179,6 +179,11 @@ func expectNothingLeft(s *harness.Session) {
 			s.T.Error("the leader Lease of pv-controller is left")
 		}
 	}
+	lists, err := s.Client.CoreV1().ConfigMaps("").List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + deploy.Drivers})
+	s.Must(err, "list ConfigMaps")
+	if len(lists.Items) > 0 {
+		s.T.Errorf("%d lists of drivers are left", len(lists.Items))
+	}
 	policies, err := s.Client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(s.Ctx, metav1.ListOptions{})
 	if !harness.ServesAdmissionPolicy() && apierrors.IsNotFound(err) {
 		return

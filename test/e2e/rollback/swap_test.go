@@ -30,7 +30,9 @@ func TestRollbackToUpstreamLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoPrograms: true}, harness.Within(3*harness.Timeout))
 	c := newCommand(s)
-	s.ApplyAdmission()
+	if s.ApplyAdmission() {
+		s.MoveDriverList(s.Namespace)
+	}
 	writeEntry(s, s.Driver.DriverName, journal.KindUnresolved, unresolved)
 	s.Must(s.StartPrograms(s.Ctx, harness.Setup{LeaderElection: true, ProvisionerFlags: elect}), "start our programs")
 

@@ -21,6 +21,7 @@ import (
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/status"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
@@ -245,7 +246,7 @@ func TestStatusNamesWhatOneRightHides(t *testing.T) {
 	})
 	s.Must(err, "wait for the rights")
 	flat := strings.Join(strings.Fields(text), " ")
-	for _, want := range []string{policy, "no right to get serviceaccounts in namespace " + deploy.Namespace} {
+	for _, want := range []string{policy, "no right to list serviceaccounts"} {
 		if !strings.Contains(flat, want) {
 			t.Errorf("the output lacks %q:\n%s", want, text)
 		}
@@ -324,5 +325,35 @@ func TestStatusBeforeSwitch(t *testing.T) {
 	r = read(s, 2, "--before-switch", "--service-account=storage/driver")
 	if missing := strings.Join(r.BeforeSwitch.MissingRights, "\n"); !strings.Contains(missing, "storage/driver may not patch persistentvolumes") {
 		t.Errorf("missing rights of an account without any: %s", missing)
+	}
+}
+
+// The chart installs the programs in the namespace of the release.
+func TestStatusFindsReleaseInAnotherNamespace(t *testing.T) {
+	s := harness.Own(t, harness.Setup{NoPrograms: true})
+	create := func(name string, labels map[string]string) {
+		account := &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		_, err := s.Client.CoreV1().ServiceAccounts(s.Namespace).Create(s.Ctx, account, metav1.CreateOptions{})
+		s.Must(err, "create ServiceAccount")
+	}
+	create(deploy.PVController, map[string]string{deploy.PartOf: deploy.Project})
+	create(deploy.Provisioner, nil) // of somebody else
+	missing := strings.Join(read(s, 2, "--before-switch").BeforeSwitch.MissingRights, "\n")
+	if !strings.Contains(missing, s.Namespace+"/pv-controller may not patch persistentvolumes") {
+		t.Errorf("missing rights of a release without any: %s", missing)
+	}
+	if strings.Contains(missing, s.Namespace+"/provisioner") {
+		t.Errorf("another project's account is judged: %s", missing)
+	}
+}
+
+func TestStatusReadsTheListThatTheBindingNames(t *testing.T) {
+	s := harness.Own(t, harness.Setup{NoPrograms: true})
+	if !s.ApplyAdmission() {
+		return
+	}
+	s.MoveDriverList(s.Namespace)
+	if policy := read(s, 0).Policy; policy.List != cluster.Present.String() {
+		t.Errorf("policy %+v", policy)
 	}
 }
