@@ -31,6 +31,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	vertices, edges := c.graph.Dump(uids...)
 	other := c.other
 	c.mu.Unlock()
+	graph.Sort(vertices, edges)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	switch format := query.Get("format"); format {
 	case "json":

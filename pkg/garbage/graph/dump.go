@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,7 +35,8 @@ type Edge struct {
 }
 
 // Dump returns the objects that are reachable from those with the UIDs over owner references,
-// in both directions; without UIDs, all objects that have owners or dependents.
+// in both directions; without UIDs, all objects that have owners or dependents. Sort orders them,
+// which takes longer than the dump and does not need the graph.
 func (g *Graph) Dump(uids ...types.UID) ([]Vertex, []Edge) {
 	chosen := g.nodes
 	if len(uids) > 0 {
@@ -50,14 +52,13 @@ func (g *Graph) Dump(uids ...types.UID) ([]Vertex, []Edge) {
 			edges = append(edges, Edge{n.uid, r.owner.uid, r.blocks})
 		}
 	}
-	slices.SortFunc(vertices, func(a, b Vertex) int { return compareUIDs(a.UID, b.UID) })
-	slices.SortFunc(edges, func(a, b Edge) int {
-		if order := compareUIDs(a.From, b.From); order != 0 {
-			return order
-		}
-		return compareUIDs(a.To, b.To)
-	})
 	return vertices, edges
+}
+
+// Sort sorts a dump by UIDs.
+func Sort(vertices []Vertex, edges []Edge) {
+	slices.SortFunc(vertices, func(a, b Vertex) int { return compareUIDs(a.UID, b.UID) })
+	slices.SortFunc(edges, func(a, b Edge) int { return cmp.Or(compareUIDs(a.From, b.From), compareUIDs(a.To, b.To)) })
 }
 
 func (g *Graph) connected(uids []types.UID) map[types.UID]*node {
