@@ -47,7 +47,7 @@ func (s *observation) addClaim(claim *corev1.PersistentVolumeClaim) {
 	server := s.serverOnce(driver)
 	for _, name := range ownFinalizers(claim) {
 		remove := func(ctx context.Context) error {
-			return s.patchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Name(name)}}))
+			return s.patchClaim(ctx, claim, finalizer.Edit(patch.ForVersion(claim), claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Name(name)}}))
 		}
 		state := rollback.ClaimFinalizerState{
 			Known: name == string(finalizer.Provisioning), Server: server, Named: s.options.named(driver),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -31,7 +32,7 @@ func (k programKind) String() string {
 
 // recognized are the programs as images and commands show them.
 var recognized = map[programKind]families.Controller{
-	provisionerKind:  {Images: []string{"provisioner"}, Commands: []string{"provisioner"}},
+	provisionerKind:  {Images: []string{"exeunt/provisioner"}, Commands: []string{"provisioner"}},
 	pvControllerKind: {Images: []string{"pv-controller"}, Commands: []string{"pv-controller"}},
 	loopsKind:        {Images: []string{"kube-controller-manager"}, Commands: []string{"kube-controller-manager"}},
 }
@@ -42,11 +43,17 @@ func kindOf(container *corev1.Container) programKind {
 	words := slices.Concat(container.Command[:min(2, len(container.Command))], container.Args[:min(1, len(container.Args))])
 	isTool := slices.ContainsFunc(words, func(word string) bool { return path.Base(word) == "exeunt" })
 	for kind, known := range recognized {
-		if slices.ContainsFunc(words, known.HasCommand) || known.HasImage(container.Image) && !isTool {
+		if slices.ContainsFunc(words, known.HasCommand) || hasImage(kind, known, container.Image) && !isTool {
 			return kind
 		}
 	}
 	return otherKind
+}
+
+// hasImage reports whether the image is that of the program. A registry may have the provisioner under that
+// name alone; a mirror whose name only ends so, such as mirrored-sig-storage-csi-provisioner, has upstream's.
+func hasImage(kind programKind, known families.Controller, image string) bool {
+	return known.HasImage(image) || kind == provisionerKind && volume.Program{Image: image}.IsOurs()
 }
 
 // containersOf returns the containers of the pod, sidecars among its init containers included.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -100,3 +101,31 @@ func TestShortened(t *testing.T) {
 		t.Errorf("shortened() = %q", got)
 	}
 }
+
+// The garbage collector keeps a dependent that has another owner, and a dependent may keep data.
+func TestNextStepOfDependentDeletesNothing(t *testing.T) {
+	dependent := func(owners ...types.UID) item {
+		o := object("left", 0)
+		for _, uid := range owners {
+			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{UID: uid})
+		}
+		return item{&o, configMaps}
+	}
+	for name, tc := range map[string]struct {
+		next    string
+		deletes bool
+	}{
+		"one owner":               {nextOfDependent(cluster.Commands{}, "collector", "a", dependent("a")), true},
+		"another owner":           {nextOfDependent(cluster.Commands{}, "collector", "a", dependent("a", "b")), false},
+		"not deleted yet, a list": {notDeleted(commandsOnly{}, &unstructured.Unstructured{}, []item{dependent()}, controller{})[0].Next, true},
+	} {
+		if strings.Contains(tc.next, "\nkubectl delete ") || strings.Contains(tc.next, "# kubectl delete ") != tc.deletes || !strings.Contains(tc.next, "\nkubectl get ") {
+			t.Errorf("%s:\n%s", name, tc.next)
+		}
+	}
+}
+
+// commandsOnly is an Explorer that writes commands.
+type commandsOnly struct{ chain.Explorer }
+
+func (commandsOnly) Commands() cluster.Commands { return cluster.Commands{} }

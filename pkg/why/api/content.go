@@ -131,8 +131,7 @@ func notDeleted(e chain.Explorer, owner *unstructured.Unstructured, items []item
 		Evidence: append([]blocker.Evidence{
 			evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(items), 12)),
 		}, by.Evidence...),
-		Next: cluster.Steps(fmt.Sprintf("wait for the %s; or delete the objects", by.Holder),
-			e.Commands().Kubectl(first.Namespace, "delete", first.resource.GroupResource().String(), first.Name)),
+		Next: waitFor(e.Commands(), by.Holder, first) + "\n" + deletion(e.Commands(), first),
 	}}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/owners"
@@ -57,8 +58,7 @@ func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured
 		found.Verdict = collector.verdictOfWork()
 		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(others), 8)))
 		found.Evidence = append(found.Evidence, collector.Evidence...)
-		found.Next = cluster.Steps("wait for the "+collector.Holder+"; or delete the dependents",
-			e.Commands().Kubectl(others[0].Namespace, "delete", others[0].resource.GroupResource().String(), others[0].Name))
+		found.Next = nextOfDependent(e.Commands(), collector.Holder, owner.GetUID(), others[0])
 	}
 	if len(others) == 0 {
 		found.Evidence = append(found.Evidence, collector.told("")...)
@@ -67,6 +67,27 @@ func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured
 		found.Blockers = append(found.Blockers, remains.Blockers...)
 	}
 	return found
+}
+
+// nextOfDependent returns the next step for a dependent that is not being deleted yet. The garbage
+// collector keeps one that has other owners, so no step deletes it.
+func nextOfDependent(commands cluster.Commands, holder string, owner types.UID, dependent item) string {
+	next := waitFor(commands, holder, dependent)
+	if slices.ContainsFunc(dependent.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID != owner }) {
+		return next
+	}
+	return next + "\n" + deletion(commands, dependent)
+}
+
+// waitFor returns the step that shows an object which the holder deletes.
+func waitFor(commands cluster.Commands, holder string, object item) string {
+	return cluster.Steps("wait for the "+holder, get(commands, object.Namespace, object.resource.GroupResource().String(), object.Name, "-o", "yaml"))
+}
+
+// deletion returns the last resort for such an object.
+func deletion(commands cluster.Commands, object item) string {
+	return cluster.LastResort("the object goes, with the data that it keeps",
+		commands.Kubectl(object.Namespace, "delete", object.resource.GroupResource().String(), object.Name))
 }
 
 // asCycle makes the blocker say that owner and dependents wait for each other. Only

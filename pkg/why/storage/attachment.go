@@ -83,9 +83,10 @@ func attachmentText(e chain.Explorer, b blocker.Blocker, attachment *storagev1.V
 		for _, pod := range pods {
 			deletions = append(deletions, commands.Kubectl(pod.Namespace, "delete", "pod", pod.Name))
 		}
-		b.Next = cluster.Steps("make sure that the machine of node "+node+" is off, or bring the node back with the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute; delete pods there",
-			append(deletions, commands.Kubectl("", "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node))...) + "\n" +
-			cluster.LastResort("only if the machine is off: it may still write to the volume", commands.Kubectl("", "delete", "volumeattachment", attachment.Name))
+		deletions = append(deletions, commands.Kubectl("", "delete", "volumeattachment", attachment.Name))
+		b.Next = cluster.Steps("make sure that the machine of node "+node+" is off, or bring the node back with the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+			commands.Kubectl("", "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node)) + "\n" +
+			cluster.LastResort("only if the machine is off: it may still write to the volume", deletions...)
 	default: // the finding has the next step of controllers
 	}
 	return b

@@ -140,7 +140,7 @@ func nextOfPod(commands cluster.Commands, pod *corev1.Pod) string {
 	case pod.DeletionTimestamp != nil:
 		return cluster.Steps("the pod is being deleted; see what it waits for", commands.Exeunt(pod.Namespace, "why", "pod/"+pod.Name))
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
-		return cluster.Steps("the pod has finished, and counts until it is deleted", deletion)
+		return stopPod("the pod has finished, and counts until it is deleted")
 	}
 	for _, owner := range pod.OwnerReferences {
 		if owner.Controller != nil && *owner.Controller {

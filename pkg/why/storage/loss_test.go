@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -27,6 +29,8 @@ func TestNextStepLosesNothingIfItIsPasted(t *testing.T) {
 		"claim of a volume to be deleted": bound(corev1.PersistentVolumeReclaimDelete).claimed(t.Context()).Next,
 		"claim of a volume to be kept":    bound(corev1.PersistentVolumeReclaimRetain).claimed(t.Context()).Next,
 		"volume that is kept":             bound(corev1.PersistentVolumeReclaimRetain).retained().Next,
+		"a pod that has finished":         nextOfPod(cluster.Commands{}, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}),
+		"pods on a node that is gone":     attachmentText(commandsOnly{}, blocker.Blocker{Reason: blocker.NodeGone}, &storagev1.VolumeAttachment{}, make([]corev1.Pod, 1)).Next,
 		"a snapshot":                      giveUp(commandsOnly{}, "wait", "the snapshot is not taken", "shop", "volumesnapshot", "s"),
 	} {
 		if !strings.Contains(next, "\n# kubectl delete ") || strings.Contains(next, "\nkubectl delete ") || !strings.Contains(next, "\nkubectl get ") {

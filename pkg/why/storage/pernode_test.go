@@ -31,9 +31,15 @@ func oneNode(t *testing.T, name string) *cluster.Reader {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
+	return answering(t, corev1.NodeList{Items: []corev1.Node{node}})
+}
+
+// answering returns a reader of an API server that answers each request with the object.
+func answering(t *testing.T, object any) *cluster.Reader {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(corev1.NodeList{Items: []corev1.Node{node}}); err != nil {
+		if err := json.NewEncoder(w).Encode(object); err != nil {
 			t.Error(err)
 		}
 	}))

@@ -102,7 +102,9 @@ func (c *volumeChain) readClaim(ctx context.Context) storage.ClaimRelation {
 	if !ok {
 		return storage.ClaimUnread
 	}
-	c.claim = object
+	if ref.UID == object.GetUID() { // another claim of the name is not the volume's
+		c.claim = object
+	}
 	return storage.ClaimOf(c.typed, claim.typed)
 }
 
