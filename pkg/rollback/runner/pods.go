@@ -71,6 +71,8 @@ type programPod struct {
 	// election is the namespace of the Leases by the arguments, "" for that of the pod, or
 	// anyNamespace.
 	election string
+	// init: the container is among the init containers. command: the container has a command of its own.
+	init, command bool
 }
 
 // readPods finds the pods of the programs.
@@ -99,7 +101,8 @@ func (s *observation) addPod(pod *corev1.Pod) {
 		case loopsKind:
 			s.programs.loops = max(s.programs.loops, loopsOf(&container))
 		case provisionerKind, pvControllerKind:
-			s.programs.pods = append(s.programs.pods, programPod{pod.Namespace, pod.Name, workloadOf(pod), container.Name, kind, electionNamespace(&container, pod.Namespace)})
+			isInit := slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container.Name })
+			s.programs.pods = append(s.programs.pods, programPod{pod.Namespace, pod.Name, workloadOf(pod), container.Name, kind, electionNamespace(&container, pod.Namespace), isInit, len(container.Command) > 0})
 		case otherKind:
 		}
 	}

@@ -14,12 +14,18 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// readPolicy reads the objects of the admission policy, in the order of their removal. The list
-// of drivers is where the binding says.
+// readPolicy reads the objects of the admission policy. Their order is that of their removal: only the binding
+// says where the list of drivers is, and without the list the policy does nothing.
 func (s *observation) readPolicy(ctx context.Context) {
 	binding := s.readPolicyObject(ctx, policyRefs("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")...)
-	s.readPolicyObject(ctx, policyRefs("MutatingAdmissionPolicy", "mutatingadmissionpolicies")...)
-	s.readPolicyObject(ctx, cluster.DriverList(binding))
+	all := []Item{}
+	// An administrator may have named a ConfigMap that has other readers.
+	if list := cluster.DriverList(binding.object); list.Name == deploy.Drivers {
+		all = append(all, s.readPolicyObject(ctx, list).items...)
+	}
+	all = append(all, binding.items...)
+	policy := s.readPolicyObject(ctx, policyRefs("MutatingAdmissionPolicy", "mutatingadmissionpolicies")...)
+	s.policy.items = append(all, policy.items...)
 }
 
 // policyRefs are an object of the admission policy in the versions that API servers serve.
@@ -32,8 +38,14 @@ func policyRefs(kind, resource string) []cluster.Ref {
 	return all
 }
 
-// readPolicyObject reads an object by the first of its versions that is served, and plans its removal.
-func (s *observation) readPolicyObject(ctx context.Context, refs ...cluster.Ref) *unstructured.Unstructured {
+// policyObject is an object of the admission policy, and its removal; nothing if there is no such object.
+type policyObject struct {
+	object *unstructured.Unstructured
+	items  []Item
+}
+
+// readPolicyObject reads an object by the first of its versions that is served.
+func (s *observation) readPolicyObject(ctx context.Context, refs ...cluster.Ref) policyObject {
 	for _, ref := range refs {
 		object, presence, _ := s.reader.Live(ctx, ref)
 		switch presence {
@@ -41,12 +53,11 @@ func (s *observation) readPolicyObject(ctx context.Context, refs ...cluster.Ref)
 			s.policy.unread = true
 		case cluster.Present:
 			remove := func(ctx context.Context) error { return s.deleteObject(ctx, ref, object) }
-			s.policy.items = append(s.policy.items, newItem(cluster.ObjectOf(object), "", rollback.Decision{Action: rollback.Remove, Reason: rollback.Unneeded}, remove))
-			return object
+			return policyObject{object, []Item{newItem(cluster.ObjectOf(object), "", rollback.Decision{Action: rollback.Remove, Reason: rollback.Unneeded}, remove)}}
 		case cluster.Absent:
 		}
 	}
-	return nil
+	return policyObject{}
 }
 
 // deleteObject deletes the object that was read, and no other of its name.

@@ -7,6 +7,7 @@ import (
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
 // upstreamImage is the image of upstream's sidecar with the same flags.
@@ -80,7 +81,7 @@ func (s *observation) imageCommands() []string {
 	for _, pod := range s.programs.pods {
 		if pod.kind == provisionerKind {
 			all = append(all,
-				s.options.Commands.Kubectl(pod.namespace, "set", "image", pod.workload, pod.container+"="+upstreamImage),
+				imageCommand(s.options.Commands, pod),
 				s.options.Commands.Kubectl(pod.namespace, "rollout", "status", pod.workload))
 		}
 	}
@@ -91,6 +92,20 @@ func (s *observation) imageCommands() []string {
 		}
 	}
 	return once
+}
+
+// imageCommand changes the image of the container. A command is removed as well: the image of
+// csi-provisioner has another.
+func imageCommand(commands cluster.Commands, pod programPod) string {
+	if !pod.command {
+		return commands.Kubectl(pod.namespace, "set", "image", pod.workload, pod.container+"="+upstreamImage)
+	}
+	list := "containers"
+	if pod.init {
+		list = "initContainers"
+	}
+	return commands.Kubectl(pod.namespace, "patch", pod.workload, "-p",
+		fmt.Sprintf(`{"spec":{"template":{"spec":{%q:[{"name":%q,"image":%q,"command":null}]}}}}`, list, pod.container, upstreamImage))
 }
 
 // stepLoops is the return to the loops of kube-controller-manager.
@@ -132,7 +147,8 @@ func (s *observation) stopCommands() []string {
 		}
 	}
 	if len(all) == 0 && s.pvController().Server() != rollback.ServerNone {
-		all = append(all, s.options.Commands.Kubectl(deploy.Namespace, "scale", "deployment/"+deploy.PVController, "--replicas=0"))
+		all = append(all, s.options.Commands.Kubectl("", "get", "deployments", "--all-namespaces", "--field-selector", "metadata.name="+deploy.PVController),
+			s.options.Commands.Kubectl(deploy.Namespace, "scale", "deployment/"+deploy.PVController, "--replicas=0"))
 	}
 	return all
 }
