@@ -43,14 +43,15 @@ func (r right) String() string {
 // are not allowed to do.
 func (s *survey) missingRights(ctx context.Context) []string {
 	var missing []string
-	namespaces := s.installedIn(ctx, deploy.PVController)
-	if len(namespaces) == 0 {
+	namespaces, seen := s.installedIn(ctx, deploy.PVController)
+	if seen && len(namespaces) == 0 {
 		namespaces = []string{deploy.Namespace} // as the manifests would install it
 	}
 	for _, namespace := range namespaces {
 		missing = append(missing, s.missingOf(ctx, namespace, deploy.PVController, "pv-controller/rbac.yaml", "pv-controller/serving-rbac.yaml")...)
 	}
-	for _, namespace := range s.installedIn(ctx, deploy.Provisioner) {
+	namespaces, _ = s.installedIn(ctx, deploy.Provisioner)
+	for _, namespace := range namespaces {
 		missing = append(missing, s.missingOf(ctx, namespace, deploy.Provisioner, "provisioner/rbac.yaml")...)
 	}
 	for _, account := range s.Accounts {
@@ -61,16 +62,16 @@ func (s *survey) missingRights(ctx context.Context) []string {
 }
 
 // installedIn returns the namespaces that have the service account of a program: that of the
-// manifests, and those of releases of the chart.
-func (s *survey) installedIn(ctx context.Context, account string) []string {
-	accounts, _ := cluster.List(ctx, s.Reader, cluster.ServiceAccounts, cluster.Selection{Fields: "metadata.name=" + account})
+// manifests, and those of releases of the chart; and whether all namespaces were seen.
+func (s *survey) installedIn(ctx context.Context, account string) ([]string, bool) {
+	accounts, seen := cluster.List(ctx, s.Reader, cluster.ServiceAccounts, cluster.Selection{Fields: "metadata.name=" + account})
 	var namespaces []string
 	for i := range accounts {
 		if accounts[i].Namespace == deploy.Namespace || accounts[i].Labels[deploy.PartOf] == deploy.Project {
 			namespaces = append(namespaces, accounts[i].Namespace)
 		}
 	}
-	return namespaces
+	return namespaces, seen
 }
 
 // missingOf asks the API server about each right of the manifests for the service account.

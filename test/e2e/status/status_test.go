@@ -223,8 +223,13 @@ func grantSome(s *harness.Session, user string) {
 		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
 	}}, metav1.CreateOptions{})
 	s.Must(err, "create ClusterRole")
-	_, err = rbac.ClusterRoleBindings().Create(s.Ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+	bindRole(s, user, user)
+}
+
+func bindRole(s *harness.Session, user, role string) {
+	s.T.Helper()
+	_, err := s.Client.RbacV1().ClusterRoleBindings().Create(s.Ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}, metav1.CreateOptions{})
 	s.Must(err, "create ClusterRoleBinding")
@@ -339,7 +344,7 @@ func TestStatusFindsReleaseInAnotherNamespace(t *testing.T) {
 	create(deploy.PVController, map[string]string{deploy.PartOf: deploy.Project})
 	create(deploy.Provisioner, nil) // of somebody else
 	missing := strings.Join(read(s, 2, "--before-switch").BeforeSwitch.MissingRights, "\n")
-	if !strings.Contains(missing, s.Namespace+"/pv-controller may not patch persistentvolumes") {
+	if strings.Contains(missing, deploy.Namespace+"/") || !strings.Contains(missing, s.Namespace+"/pv-controller may not patch persistentvolumes") {
 		t.Errorf("missing rights of a release without any: %s", missing)
 	}
 	if strings.Contains(missing, s.Namespace+"/provisioner") {
@@ -355,5 +360,24 @@ func TestStatusReadsTheListThatTheBindingNames(t *testing.T) {
 	s.MoveDriverList(s.Namespace)
 	if policy := read(s, 0).Policy; policy.List != cluster.Present.String() {
 		t.Errorf("policy %+v", policy)
+	}
+}
+
+// The ClusterRole of deploy/viewer suffices for "exeunt status".
+func TestViewerMayReadTheStatus(t *testing.T) {
+	s := harness.Own(t, harness.Setup{NoPrograms: true})
+	s.ApplyAdmission()
+	s.Must(sandbox.Apply(s.Ctx, s.Plane.RESTConfig(), deploy.Viewer), "apply the roles")
+	bindRole(s, "viewer", "exeunt-viewer")
+	kubeconfig, err := s.Plane.Kubeconfig(s.Ctx, sandbox.User("viewer"))
+	s.Must(err, "write kubeconfig")
+	var seen report
+	err = wait.PollUntilContextTimeout(s.Ctx, 100*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		text, _ := run(s, kubeconfig, "-o", "json")
+		s.Must(json.Unmarshal([]byte(text), &seen), "decode the report")
+		return len(seen.Incomplete) == 0, nil
+	})
+	if err != nil {
+		t.Errorf("a viewer does not see: %q", seen.Incomplete)
 	}
 }
