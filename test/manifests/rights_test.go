@@ -177,9 +177,25 @@ func TestRightsAreGrantedToNamedDrivers(t *testing.T) {
 			t.Error("there is an unused service account")
 		case object.GetName() == "exeunt:provisioner" && object.GetKind() == "Role":
 			roles[object.GetNamespace()] = true
+		case object.GetKind() == "RoleBinding":
+			expectOwnSubjects(t, object)
 		}
 	}
 	if want := map[string]bool{"storage": true, "elsewhere": true}; !cmp.Equal(want, roles) {
 		t.Errorf("there are roles in the namespaces %v, want %v", roles, want)
+	}
+}
+
+// expectOwnSubjects fails the test if a driver gets rights in the namespace of another, which has its journal.
+func expectOwnSubjects(t *testing.T, binding *unstructured.Unstructured) {
+	t.Helper()
+	subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
+	if err != nil || len(subjects) != 1 {
+		t.Errorf("RoleBinding %s/%s has the subjects %v, want one: %v", binding.GetNamespace(), binding.GetName(), subjects, err)
+	}
+	for _, subject := range subjects {
+		if subject, _ := subject.(map[string]any); subject["namespace"] != binding.GetNamespace() {
+			t.Errorf("RoleBinding %s/%s has the subject %v", binding.GetNamespace(), binding.GetName(), subject)
+		}
 	}
 }

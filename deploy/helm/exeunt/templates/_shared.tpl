@@ -29,12 +29,12 @@ bindings; nil keeps those of the file), and "root".
 {{- $_ := set . "name" (replace "exeunt:" (printf "%s:" $root.Release.Name) .name) }}
 {{- end }}
 {{- end }}
+{{- $subjects := list }}
 {{- if hasKey $object "subjects" }}
 {{- range $object.subjects }}
 {{- $_ := set . "namespace" $root.Release.Namespace }}
 {{- end }}
 {{- if get $ "subjects" }}
-{{- $subjects := list }}
 {{- range $.subjects }}
 {{- $subjects = append $subjects (dict "kind" "ServiceAccount" "name" .name "namespace" .namespace) }}
 {{- end }}
@@ -51,6 +51,15 @@ bindings; nil keeps those of the file), and "root".
 {{- range $namespace := uniq $namespaces }}
 {{- if $namespace }}
 {{- $_ := set $metadata "namespace" $namespace }}
+{{- if and (eq $object.kind "RoleBinding") (get $ "subjects") }}
+{{- $own := list }}
+{{- range $subjects }}
+{{- if eq .namespace $namespace }}
+{{- $own = append $own . }}
+{{- end }}
+{{- end }}
+{{- $_ := set $object "subjects" $own }}
+{{- end }}
 {{- end }}
 ---
 {{ toYaml $object }}
