@@ -88,6 +88,11 @@ func (f *auditFlags) addFlags(command *cobra.Command) {
 	set.DurationVar(&f.timeout, "timeout", 30*time.Second, "time limit for one call to the driver or one request to an API server")
 }
 
+// ofOneCluster are the flags that name or authenticate a cluster. With several, each needs its own.
+var ofOneCluster = []string{
+	"server", "cluster", "user", "token", "certificate-authority", "client-certificate", "client-key", "tls-server-name", "insecure-skip-tls-verify",
+}
+
 // check refuses flags that contradict each other.
 func (f *auditFlags) check(command *cobra.Command, further []string) error {
 	help := ", see " + command.CommandPath() + " --help"
@@ -104,6 +109,8 @@ func (f *auditFlags) check(command *cobra.Command, further []string) error {
 		return errors.New("--settle must not be negative")
 	case f.timeout <= 0:
 		return errors.New("--timeout must be longer than 0")
+	case f.count() > 1 && slices.ContainsFunc(ofOneCluster, command.Flags().Changed):
+		return fmt.Errorf("--%s is for one cluster, not %d: what it sets belongs into their kubeconfigs", ofOneCluster[slices.IndexFunc(ofOneCluster, command.Flags().Changed)], f.count())
 	case len(f.kubeconfigs) > 1 && len(f.contexts) > 0 && len(f.contexts) != len(f.kubeconfigs):
 		return fmt.Errorf("%d --kubeconfig need as many --context or none, not %d", len(f.kubeconfigs), len(f.contexts))
 	}
@@ -173,14 +180,19 @@ func (f *auditFlags) connect(ctx context.Context) (*csi.Driver, error) {
 	return driver, nil
 }
 
+// count returns the number of named clusters.
+func (f *auditFlags) count() int { return max(len(f.kubeconfigs), len(f.contexts), 1) }
+
 // clusters returns all named clusters, or the current one.
 func (f *auditFlags) clusters() ([]*audit.Cluster, error) {
-	count := max(len(f.kubeconfigs), len(f.contexts), 1)
-	all := make([]*audit.Cluster, 0, count)
-	for i := range count {
+	all := make([]*audit.Cluster, 0, f.count())
+	for i := range f.count() {
 		config := f.config
 		if i > 0 {
 			config = genericclioptions.NewConfigFlags(false)
+			config.Impersonate, config.ImpersonateUID = f.config.Impersonate, f.config.ImpersonateUID
+			config.ImpersonateGroup, config.ImpersonateUserExtra = f.config.ImpersonateGroup, f.config.ImpersonateUserExtra
+			config.DisableCompression = f.config.DisableCompression
 		}
 		config.KubeConfig, config.Context = nth(f.kubeconfigs, i), nth(f.contexts, i)
 		if len(f.kubeconfigs) == 1 {

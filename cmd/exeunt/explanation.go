@@ -99,7 +99,9 @@ func (e *explanation) open() (*why.Explorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return why.NewExplorer(reader, commandsOf(e.whyFlags.config), e.probe), nil
+	commands := commandsOf(e.whyFlags.config)
+	commands.Program = e.whyFlags.program
+	return why.NewExplorer(reader, commands, e.probe), nil
 }
 
 // namedText is the content of a file, and how errors name the file.

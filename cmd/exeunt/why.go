@@ -54,6 +54,7 @@ const whyExample = `  # Why is this volume still there?
 
 // whyFlags are the flags of "exeunt why".
 type whyFlags struct {
+	program       string // how the user calls exeunt
 	config        *genericclioptions.ConfigFlags
 	format        printer.Format
 	output        string
@@ -68,7 +69,7 @@ type whyFlags struct {
 
 // newWhyCommand returns "exeunt why". program is how the user calls the command.
 func newWhyCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
-	flags := whyFlags{config: genericclioptions.NewConfigFlags(true)}
+	flags := whyFlags{program: program, config: genericclioptions.NewConfigFlags(true)}
 	command := &cobra.Command{
 		Use:     "why (KIND/NAME... | KIND NAME... | -f FILE | --all)",
 		Short:   "Explain why an object that was deleted is still there",

@@ -1,12 +1,17 @@
 package cluster
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Commands writes command lines that can be pasted into a POSIX shell: quoted, with the namespace
 // and with the flags of the connection, so that they reach the cluster that was read.
 type Commands struct {
 	// Kubeconfig, Context, Cluster and Server are the values of the flags, "" for the default.
 	Kubeconfig, Context, Cluster, Server string
+	// Program is how the user calls exeunt, such as kubectl exeunt; "" is exeunt.
+	Program string
 }
 
 // Kubectl returns a kubectl command for the namespace, "" for none.
@@ -16,7 +21,7 @@ func (c Commands) Kubectl(namespace string, words ...string) string {
 
 // Exeunt returns an exeunt command for the namespace, "" for none.
 func (c Commands) Exeunt(namespace string, words ...string) string {
-	return c.line("exeunt", namespace, words)
+	return c.line(cmp.Or(c.Program, "exeunt"), namespace, words)
 }
 
 // Steps returns a next step that can be pasted: the sentence as a comment, then the commands.
@@ -37,8 +42,7 @@ func LastResort(loss string, commands ...string) string {
 func comment(text string) string { return "# " + strings.Join(strings.Fields(text), " ") }
 
 func (c Commands) line(program, namespace string, words []string) string {
-	line := []string{program}
-	line = append(line, words...)
+	line := append(strings.Fields(program), words...)
 	if namespace != "" {
 		line = append(line, "-n", namespace)
 	}
