@@ -28,6 +28,9 @@ var errAhead = errors.New("the watch is ahead of the list")
 // nothing about what the graph has.
 var errUnwatched = errors.New("the kind is not watched in this version any more")
 
+// errRewound means that etcd was restored, and that the graph still has the versions of before.
+var errRewound = errors.New("etcd was restored, and the kind was not listed since")
+
 // probe reads the present version of the kind. If there are few objects, this is a whole list
 // already.
 func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
@@ -122,6 +125,10 @@ func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialO
 			err = errAhead
 			return
 		}
+		if order, known := graph.Compare(m.reached, version); known && order > 0 {
+			err = fmt.Errorf("record the list of %s: %w", kind.GroupResource(), errRewound)
+			return
+		}
 		for i := range items {
 			known := g.Has(items[i].UID)
 			recorded := g.Observe(kind, &items[i])
@@ -129,7 +136,7 @@ func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialO
 				g.Doubt(items[i].UID)
 			}
 			if recorded {
-				m.noteDefinition(items[i].Name, true)
+				m.noteDefinition(&items[i], true)
 			}
 		}
 	})

@@ -23,6 +23,7 @@ func TestListOfKindThatIsWatchedOtherwiseIsNotTaken(t *testing.T) {
 	}{
 		"watched in this version":    {&monitor{kind: listed, position: "5"}, nil, true},
 		"the watch is ahead":         {&monitor{kind: listed, position: "7"}, errAhead, false},
+		"etcd was restored":          {&monitor{kind: listed, reached: "1000"}, errRewound, false},
 		"watched in another version": {&monitor{kind: other, position: "5"}, errUnwatched, false},
 		"not watched":                {nil, errUnwatched, false},
 	} {

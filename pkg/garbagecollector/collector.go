@@ -87,8 +87,8 @@ type Collector struct {
 	graph    *graph.Graph
 	working  bool
 	monitors map[schema.GroupKind]*monitor
-	// definitions are the names of CustomResourceDefinitions in the graph.
-	definitions map[string]struct{}
+	// definitions are the CustomResourceDefinitions in the graph, by name.
+	definitions map[string]types.UID
 	// outdated: a definition changed since discovery began last.
 	outdated bool
 	// discovered: discovery has succeeded.
@@ -126,7 +126,7 @@ func New(config Config) *Collector {
 		metrics:    newCounters(),
 		started:    config.Clock.Now(),
 		rediscover: make(chan struct{}, 1), awaited: make(chan struct{}, 1), cyclic: make(chan struct{}, 1),
-		graph: graph.New(), monitors: map[schema.GroupKind]*monitor{}, definitions: map[string]struct{}{},
+		graph: graph.New(), monitors: map[schema.GroupKind]*monitor{}, definitions: map[string]types.UID{},
 		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]time.Time{}, told: map[types.UID]*progress{}, slow: map[schema.GroupResource]bool{}, watching: context.Background(),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -25,13 +26,19 @@ const (
 
 // releaseCycles releases owners that wait for each other, until the context ends.
 func (c *Collector) releaseCycles(ctx context.Context) {
+	delays := newCycleDelays()
 	for {
+		var retry <-chan time.Time
+		if next, failed := delays.next(); failed {
+			retry = c.Clock.After(next.Sub(c.Clock.Now()))
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.cyclic:
+		case <-retry:
 		}
-		pause := c.releaseFound(ctx)
+		pause := c.releaseFound(ctx, delays)
 		select {
 		case <-ctx.Done():
 			return
@@ -40,19 +47,66 @@ func (c *Collector) releaseCycles(ctx context.Context) {
 	}
 }
 
+// cycleDelays delays components whose release failed.
+type cycleDelays struct {
+	limiter workqueue.TypedRateLimiter[types.UID]
+	until   map[types.UID]time.Time
+}
+
+func newCycleDelays() *cycleDelays {
+	return &cycleDelays{workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](cyclePause, maxPause), map[types.UID]time.Time{}}
+}
+
+// record records the result of a release.
+func (d *cycleDelays) record(component types.UID, err error, now time.Time) {
+	if err == nil {
+		d.limiter.Forget(component)
+		delete(d.until, component)
+		return
+	}
+	d.until[component] = now.Add(d.limiter.When(component))
+}
+
+// next returns when the next component is due again, false if none is delayed.
+func (d *cycleDelays) next() (next time.Time, failed bool) {
+	for _, until := range d.until {
+		if !failed || until.Before(next) {
+			next, failed = until, true
+		}
+	}
+	return next, failed
+}
+
+// forgetOthers forgets the components that no longer exist.
+func (d *cycleDelays) forgetOthers(exists map[types.UID]bool) {
+	for component := range d.until {
+		if !exists[component] {
+			d.record(component, nil, time.Time{})
+		}
+	}
+}
+
 // releaseFound searches for cycles once, and returns the pause until the next search.
-func (c *Collector) releaseFound(ctx context.Context) (pause time.Duration) {
+func (c *Collector) releaseFound(ctx context.Context, delays *cycleDelays) (pause time.Duration) {
 	began := c.Clock.Now()
 	c.mu.Lock()
 	components := c.graph.Components()
 	c.mu.Unlock()
 	pause = max(cyclePause, cycleShare*c.Clock.Since(began))
+	exists := map[types.UID]bool{}
 	for _, component := range components {
-		if err := c.releaseComponent(ctx, component); err != nil {
-			klog.FromContext(ctx).V(2).Info("Owners that wait for each other are retried", "err", err)
-			wake(c.cyclic)
+		name := component.Members[0].UID
+		exists[name] = true
+		if c.Clock.Now().Before(delays.until[name]) {
+			continue
 		}
+		err := c.releaseComponent(ctx, component)
+		if err != nil {
+			klog.FromContext(ctx).V(2).Info("Owners that wait for each other are retried", "err", err)
+		}
+		delays.record(name, err, c.Clock.Now())
 	}
+	delays.forgetOthers(exists)
 	return pause
 }
 
@@ -107,6 +161,13 @@ func (c *Collector) readMembers(ctx context.Context, component graph.Component) 
 	return changed, nil
 }
 
+// isBlockedByOther reports whether a dependent that is no member blocks the owner.
+func (c *Collector) isBlockedByOther(owner types.UID, members map[types.UID]bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.graph.IsBlockedByOther(owner, members)
+}
+
 // releaseMembers removes the finalizer of every member. The first removal may delete a member,
 // so that the others wait for nothing: a crash in between leaves no cycle.
 func (c *Collector) releaseMembers(ctx context.Context, component graph.Component) error {
@@ -116,14 +177,17 @@ func (c *Collector) releaseMembers(ctx context.Context, component graph.Componen
 	}
 	cycle := strings.Join(names[:min(len(names), maxNames)], ", ")
 	klog.FromContext(ctx).Info("Owners wait for each other and are released", "members", cycle, "count", len(names))
+	members := component.UIDs()
 	for i, member := range component.Members {
 		judgement := graph.Judgement{Object: member.Object}
-		next, err := c.patch(ctx, judgement, &turn{}, "release_cycle", removeFinalizer(member.Object, member.ForegroundIndex, metav1.FinalizerDeleteDependents))
+		t := &turn{still: func() bool { return !c.isBlockedByOther(member.UID, members) }}
+		next, err := c.patch(ctx, judgement, t, "release_cycle", removeFinalizer(member.Object, member.ForegroundIndex, metav1.FinalizerDeleteDependents))
 		if err != nil {
 			return err
 		}
-		if next == conflict {
+		if next != done {
 			wake(c.cyclic)
+			return nil
 		}
 		if i < maxEvents && !c.DryRun {
 			c.Recorder.Eventf(referenceTo(member.Object), v1.EventTypeWarning, blocker.CycleEvent, "Released from a cycle of %d owners that block each other: %s", len(names), cycle)

@@ -30,10 +30,10 @@ type monitor struct {
 	*Collector
 	kind *graph.Kind
 	stop context.CancelFunc
-	// position is the version up to which the watch has come; the mutex of the collector
-	// guards both fields.
-	position string
-	listed   bool
+	// position is the version up to which the watch has come, "" if that proves nothing; reached the same,
+	// whatever it proves. The mutex of the collector guards these fields.
+	position, reached string
+	listed            bool
 }
 
 var (
@@ -124,7 +124,7 @@ func (m *monitor) observe(object any) error {
 	}
 	m.change(func(g *graph.Graph) {
 		if m.runs() && g.Observe(m.kind, partial) {
-			m.noteDefinition(partial.Name, true)
+			m.noteDefinition(partial, true)
 		}
 	})
 	return nil
@@ -139,7 +139,7 @@ func (m *monitor) Delete(object any) error {
 	}
 	at := graph.Coordinates{GroupKind: m.kind.GroupKind(), Namespace: partial.Namespace, Name: partial.Name}
 	m.change(func(g *graph.Graph) {
-		m.noteDefinition(partial.Name, false)
+		m.noteDefinition(partial, false)
 		g.Deleted(partial.UID, at)
 		if m.runs() {
 			m.reach(partial.ResourceVersion)
@@ -164,7 +164,7 @@ func (m *monitor) Replace(list []any, version string) error {
 				case *metav1.PartialObjectMetadata:
 					present[found.UID] = struct{}{}
 					if m.runs() && g.Observe(m.kind, found) {
-						m.noteDefinition(found.Name, true)
+						m.noteDefinition(found, true)
 					}
 				default:
 					errs = append(errs, fmt.Errorf("list %T: not metadata", object))
@@ -191,7 +191,7 @@ func (m *monitor) UpdateResourceVersion(version string) {
 }
 
 func (m *monitor) reach(version string) {
-	m.position = version
+	m.position, m.reached = version, version
 	if m.run != nil {
 		m.run.Reached(m.kind, version)
 		wake(m.awaited)
@@ -201,7 +201,7 @@ func (m *monitor) reach(version string) {
 // rewind notices a list that is older than the watch was: etcd was restored. Then no position proves
 // anything until its kind is listed again. The caller holds the lock.
 func (m *monitor) rewind(g *graph.Graph, version string) {
-	if order, integers := graph.Compare(version, m.position); !m.runs() || !integers || order >= 0 {
+	if order, integers := graph.Compare(version, m.reached); !m.runs() || !integers || order >= 0 {
 		return
 	}
 	g.Rewind(m.kind)
@@ -217,14 +217,15 @@ func (m *monitor) runs() bool { return m.monitors[m.kind.GroupKind()] == m }
 // Resync does nothing.
 func (m *monitor) Resync() error { return nil }
 
-// noteDefinition records that a definition of a kind exists or is gone. The caller holds the lock.
-func (m *monitor) noteDefinition(name string, exists bool) {
+// noteDefinition records that a definition of a kind exists or is gone. A definition that was created again
+// may be known before the end of the one before. The caller holds the lock.
+func (m *monitor) noteDefinition(definition *metav1.PartialObjectMetadata, exists bool) {
 	switch m.kind.GroupKind() {
 	case definitionKind:
 		if exists {
-			m.definitions[name] = struct{}{}
-		} else {
-			delete(m.definitions, name)
+			m.definitions[definition.Name] = definition.UID
+		} else if m.definitions[definition.Name] == definition.UID {
+			delete(m.definitions, definition.Name)
 		}
 	case serviceKind:
 	default:

@@ -1,8 +1,10 @@
 package garbagecollector
 
 import (
+	"errors"
 	"strconv"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,5 +71,55 @@ func TestListOfReplacedMonitorIsNotRecorded(t *testing.T) {
 	m.monitors[m.kind.GroupKind()] = &monitor{Collector: m.Collector, kind: m.kind}
 	if _, err := m.Transformer()(metadataOf("one", 1)); err != nil || m.graph.Has("one") {
 		t.Errorf("error %v, in the graph: %v", err, m.graph.Has("one"))
+	}
+}
+
+// After etcd was restored, every kind that is listed again forgets the versions of before, not only the first.
+func TestEveryKindIsRewound(t *testing.T) {
+	c := New(Config{Clock: clock.RealClock{}})
+	monitorOf := func(kind, resource string) *monitor {
+		m := &monitor{Collector: c, kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Resource: resource, Namespaced: true}}
+		c.graph.Serve(m.kind)
+		c.monitors[m.kind.GroupKind()] = m
+		return m
+	}
+	first, second := monitorOf("Pod", "pods"), monitorOf("Secret", "secrets")
+	before := metadataOf("two", 900)
+	if err := errors.Join(first.Replace(nil, "1000"), second.Replace([]any{before}, "1000")); err != nil {
+		t.Fatal(err)
+	}
+	restored := metadataOf("two", 450)
+	restored.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	restored.Finalizers = []string{metav1.FinalizerDeleteDependents}
+	if err := errors.Join(first.Replace(nil, "510"), second.Replace([]any{restored}, "511")); err != nil {
+		t.Fatal(err)
+	}
+	if _, waits := c.graph.WaitingOwner("two"); !waits {
+		t.Error("the restored version of the object is ignored")
+	}
+}
+
+// The watch may be behind a barrier, which has seen the definition that was created again.
+func TestDefinitionCreatedAgainStaysKnown(t *testing.T) {
+	c := New(Config{Clock: clock.RealClock{}})
+	m := &monitor{Collector: c, kind: definitions}
+	c.graph.Serve(m.kind)
+	c.monitors[m.kind.GroupKind()] = m
+	definition := func(uid types.UID, version string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "widgets.g", UID: uid, ResourceVersion: version}}
+	}
+	if err := m.Add(definition("first", "50")); err != nil {
+		t.Fatal(err)
+	}
+	m.position, m.reached = "90", "90"
+	r := &reads{Collector: c}
+	if err := r.record(definitions, "120", []metav1.PartialObjectMetadata{*definition("second", "113")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(m.Delete(definition("first", "100")), m.Add(definition("second", "113"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := c.definitions["widgets.g"]; !known {
+		t.Error("the definition is forgotten")
 	}
 }

@@ -49,7 +49,7 @@ func TestKindOfDefinitionThatIsReadLateIsAwaited(t *testing.T) {
 	r.seal(t)
 	clock.Step(5 * time.Second)
 	r.run.Seen(definitions)
-	r.definitions["widgets.g"] = struct{}{}
+	r.definitions["widgets.g"] = "widgets"
 	if result := r.seal(t); result != barrier.Running {
 		t.Errorf("the barrier has %v without widgets", result)
 	}
@@ -68,7 +68,7 @@ func TestKindOfDefinitionThatFailedIsAwaitedOnceRead(t *testing.T) {
 	}
 	clock.Step(barrier.RetryTime)
 	r.run.Seen(definitions)
-	r.definitions["widgets.g"] = struct{}{}
+	r.definitions["widgets.g"] = "widgets"
 	if result := r.seal(t); result != barrier.Running {
 		t.Errorf("the barrier has %v without widgets", result)
 	}

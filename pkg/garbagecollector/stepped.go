@@ -112,7 +112,11 @@ func (s *Stepped) ReleaseCycles(ctx context.Context) {
 	case <-s.collector.cyclic:
 	default:
 	}
-	s.collector.releaseFound(ctx)
+	delays := newCycleDelays()
+	s.collector.releaseFound(ctx, delays)
+	if _, failed := delays.next(); failed {
+		wake(s.collector.cyclic)
+	}
 }
 
 // Memory are pointers to all that the collector remembers, and nothing else.
@@ -121,7 +125,7 @@ func (s *Stepped) Memory() []any {
 	memory := []any{c.graph, &c.working, &c.pending, &c.run, &c.unread, &c.hidden, &c.hiddenExcused}
 	for _, feed := range s.feeds {
 		if m, ok := feed.(*monitor); ok {
-			memory = append(memory, &m.position, &m.listed)
+			memory = append(memory, &m.position, &m.reached, &m.listed)
 		}
 	}
 	return memory

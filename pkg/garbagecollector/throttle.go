@@ -79,9 +79,17 @@ func (t *throttled) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response, err := t.RoundTripper.RoundTrip(request)
 	if err == nil {
+		boundRetryAfter(response.Header)
 		t.throttle.pause(retryAfter(response.StatusCode, response.Header, t.throttle.clock.Now()))
 	}
 	return response, err
+}
+
+// boundRetryAfter bounds the time for which client-go delays a request that was refused.
+func boundRetryAfter(header http.Header) {
+	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil && seconds > int(maxPause.Seconds()) {
+		header.Set("Retry-After", strconv.Itoa(int(maxPause.Seconds())))
+	}
 }
 
 // WrappedRoundTripper enables client-go to close the idle connections of the transport.

@@ -50,8 +50,8 @@ func (c *Collector) finish(ctx context.Context, uid types.UID, err error) {
 		return
 	}
 	klog.FromContext(ctx).V(2).Info("Object is retried", "uid", uid, "err", err)
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		c.queue.AddAfter(uid, time.Duration(seconds)*time.Second)
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
+		c.queue.AddAfter(uid, min(time.Duration(seconds)*time.Second, maxPause))
 		return
 	}
 	c.queue.AddRateLimited(uid)
@@ -70,6 +70,7 @@ func (c *Collector) reconcile(ctx context.Context, uid types.UID) error {
 			return nil
 		}
 		c.reportDisplaced(j)
+		t.still = nil
 		decision := garbage.Decide(j.State)
 		klog.FromContext(ctx).V(4).Info("Decided", "resource", j.Kind.GroupResource(), "object", klog.KRef(j.Namespace, j.Name), "uid", uid, "action", decision.Action, "reason", decision.Reason)
 		next, err := c.execute(ctx, j, decision, t)
@@ -89,6 +90,8 @@ type turn struct {
 	conflicts int
 	// admitted: the rate limit admitted a write, which is not sent yet.
 	admitted bool
+	// still, if set, reports whether a patch is to be sent after a delay.
+	still func() bool
 }
 
 // execute carries out one action.
@@ -110,13 +113,22 @@ func (c *Collector) execute(ctx context.Context, j graph.Judgement, d garbage.De
 	case garbage.RemoveReferences:
 		return c.patch(ctx, j, t, "remove_references", removeReferences(j.Object, j.Remove))
 	case garbage.RemoveForeground:
+		t.still = func() bool { return c.decides(j.UID, d.Action) }
 		return c.patch(ctx, j, t, "remove_foreground", removeFinalizer(j.Object, j.ForegroundIndex, metav1.FinalizerDeleteDependents))
 	case garbage.RemoveOrphan:
+		t.still = func() bool { return c.decides(j.UID, d.Action) }
 		return c.patch(ctx, j, t, "remove_orphan", removeFinalizer(j.Object, j.OrphanIndex, metav1.FinalizerOrphanDependents))
 	case garbage.DeleteBackground, garbage.DeleteForeground, garbage.DeleteOrphan:
 		return c.delete(ctx, j, d.Action, t)
 	}
 	return done, nil
+}
+
+// decides reports whether the action is the decision on the object now. The events about dependents do not change
+// the version of their owner.
+func (c *Collector) decides(uid types.UID, action garbage.Action) bool {
+	j, found := c.judge(uid)
+	return found && garbage.Decide(j.State).Action == action
 }
 
 // executeWithoutUnread carries out what may be done although owners cannot be read: these count as

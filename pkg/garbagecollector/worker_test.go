@@ -67,13 +67,18 @@ func TestRateLimitDoesNotStopForegroundDeletion(t *testing.T) {
 	limiter := slowLimiter{clock: clock, after: 4 * time.Second}
 	c := connected(t, s, Config{Clock: clock, Limiter: limiter, ReadLimiter: limiter})
 	c.observe(owner, configMap("dependent", "2", "owner"))
-	c.change(func(g *graph.Graph) {
-		epoch, _, _ := g.Epoch("owner")
-		g.Passed("owner", epoch)
-	})
+	pass(c, "owner")
 	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) != 1 {
 		t.Errorf("reconcile = %v after %v", err, s.requests)
 	}
+}
+
+// pass lets the owner pass a barrier.
+func pass(c *Collector, owner types.UID) {
+	c.change(func(g *graph.Graph) {
+		epoch, _, _ := g.Epoch(owner)
+		g.Passed(owner, epoch)
+	})
 }
 
 // An owner of the dependent cannot be read, as when its API server is away. Another owner lives, so that
@@ -91,6 +96,7 @@ func TestUnreadableOwnerDoesNotKeepOthersWaiting(t *testing.T) {
 			s := newAPIServer(t)
 			owner := terminating(configMap("owner", "1"), tc.finalizer)
 			s.answer("GET "+configMapPath+"owner", http.StatusOK, partial(owner))
+			s.answer("GET "+configMapPath+"live", http.StatusOK, partial(configMap("live", "2")))
 			s.answer("GET "+configMapPath+"unreadable", http.StatusServiceUnavailable, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "configmaps", "unreadable"))
 			s.answer("PATCH "+dependentPath, http.StatusOK, partial(configMap("dependent", "9", "unreadable")))
 			c := connected(t, s, Config{})
@@ -102,6 +108,24 @@ func TestUnreadableOwnerDoesNotKeepOthersWaiting(t *testing.T) {
 				t.Errorf("patches: %v", s.bodies)
 			}
 		})
+	}
+}
+
+// The graph may be behind the end of an owner: another that waits is not released for its sake.
+func TestOwnerThatEndedUnseenFreesNoOther(t *testing.T) {
+	s := newAPIServer(t)
+	owner := terminating(configMap("owner", "1"), metav1.FinalizerDeleteDependents)
+	s.answer("GET "+configMapPath+"owner", http.StatusOK, partial(owner))
+	s.answer("GET "+configMapPath+"ended", http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "ended"))
+	s.answer("DELETE "+dependentPath, http.StatusOK, partial(terminating(configMap("dependent", "9", "owner", "ended"), "example.com/held")))
+	c := connected(t, s, Config{})
+	c.observe(owner, configMap("ended", "2"), configMap("dependent", "3", "owner", "ended"))
+	pass(c, "owner")
+	if err := c.reconcile(t.Context(), "dependent"); err != nil {
+		t.Error(err)
+	}
+	if got := s.count("PATCH " + dependentPath); got != 0 || s.count("DELETE "+dependentPath) != 1 {
+		t.Errorf("%d patches, %d deletions", got, s.count("DELETE "+dependentPath))
 	}
 }
 

@@ -134,6 +134,9 @@ func (c *Collector) patch(ctx context.Context, j graph.Judgement, t *turn, verb 
 	if expired, err := c.admit(ctx, j, t); expired || err != nil {
 		return again, err
 	}
+	if t.still != nil && !t.still() {
+		return again, nil
+	}
 	t.admitted = false
 	if c.DryRun {
 		c.logDry(ctx, verb, j.Object, "")

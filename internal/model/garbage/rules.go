@@ -20,6 +20,9 @@ const (
 	JudgedChildless = "JudgedChildless"
 	// LiveReferenceRemoved: a reference to a live owner is removed.
 	LiveReferenceRemoved = "LiveReferenceRemoved"
+	// WaitingReferenceRemoved: promise 1 is broken. A reference to an owner in foreground is removed, and
+	// no owner that stays lives or did within a second.
+	WaitingReferenceRemoved = "WaitingReferenceRemoved"
 	// OrphanedByMistake: an object loses its last reference although no owner orphans it.
 	OrphanedByMistake = "OrphanedByMistake"
 	// ReleasedEarly: promise 1 is broken.
@@ -99,18 +102,26 @@ func (w *world) judgePatch(s *State, o, after *Object, age int) []Finding {
 // judgeReferences judges the references that a patch removed.
 func (w *world) judgeReferences(s *State, o, after *Object, age int) []Finding {
 	var found []Finding
-	orphaned, kept := false, 0
+	orphaned, lives, kept := false, false, 0
+	var waiting *Object
 	for _, r := range o.Refs {
+		owner, slot := w.ownerOf(s, o, r), w.slotOf(s, r)
 		if kept < len(after.Refs) && after.Refs[kept] == r {
 			kept++
+			lives = lives || owner != nil && !owner.waits() || s.sinceLive[slot]-age < 1
 			continue
 		}
-		owner, slot := w.ownerOf(s, o, r), w.slotOf(s, r)
+		if owner != nil && owner.inForeground() {
+			waiting = owner
+		}
 		wasOrphan, wasForeground := s.sinceOrphan[slot]-age < 1, s.sinceForeground[slot]-age < 1
 		orphaned = orphaned || wasOrphan || owner != nil && owner.orphans()
 		if owner != nil && !owner.waits() && !wasOrphan && !wasForeground {
 			found = append(found, Finding{LiveReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(owner))})
 		}
+	}
+	if waiting != nil && !lives && !orphaned {
+		found = append(found, Finding{WaitingReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(waiting))})
 	}
 	switch {
 	case kept != len(after.Refs):

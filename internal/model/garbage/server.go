@@ -57,13 +57,16 @@ func (w *world) remember(s *State, slot int, old, o *Object) {
 	s.endPolicies(slot, old, o)
 }
 
-// endPolicies records which policy of a deletion has ended now.
+// endPolicies records which policy of a deletion has ended now, and that the owner lives no longer.
 func (s *State) endPolicies(slot int, old, o *Object) {
 	if old != nil && old.orphans() && (o == nil || !o.orphans()) {
 		s.sinceOrphan[slot] = 0
 	}
 	if old != nil && old.inForeground() && (o == nil || !o.inForeground()) {
 		s.sinceForeground[slot] = 0
+	}
+	if old != nil && !old.waits() && (o == nil || o.waits()) {
+		s.sinceLive[slot] = 0
 	}
 }
 

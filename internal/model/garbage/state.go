@@ -68,8 +68,9 @@ type State struct {
 	// before has, for each owner that is deleted, the references that were committed before, and
 	// blockers those that blocked then.
 	before, blockers [maxSlots]edges
-	// sinceOrphan and sinceForeground are the seconds since the owner was deleted so.
-	sinceOrphan, sinceForeground [maxSlots]int
+	// sinceOrphan and sinceForeground are the seconds since the owner was deleted so, sinceLive those since
+	// it was neither.
+	sinceOrphan, sinceForeground, sinceLive [maxSlots]int
 	// witness has, for each owner that a search for cycles has read, the slots of its component, if
 	// nothing outside blocked it.
 	witness [maxSlots]uint8
@@ -110,7 +111,7 @@ func (s *State) key() string {
 			e.Object.text(&out)
 		}
 	}
-	fmt.Fprint(&out, s.incarnations, s.counters, s.collector, s.late, s.served, s.paused, s.used, s.faults, s.failing, s.unread, s.before, s.blockers, s.sinceOrphan, s.sinceForeground, s.witness)
+	fmt.Fprint(&out, s.incarnations, s.counters, s.collector, s.late, s.served, s.paused, s.used, s.faults, s.failing, s.unread, s.before, s.blockers, s.sinceOrphan, s.sinceForeground, s.sinceLive, s.witness)
 	for _, o := range s.stock {
 		if o != nil {
 			o.text(&out)

@@ -189,6 +189,7 @@ func (w *world) pass(s *State) (*State, error) {
 	for i := range after.sinceOrphan {
 		after.sinceOrphan[i] = min(longAgo, after.sinceOrphan[i]+1)
 		after.sinceForeground[i] = min(longAgo, after.sinceForeground[i]+1)
+		after.sinceLive[i] = min(longAgo, after.sinceLive[i]+1)
 	}
 	for i := range after.late {
 		after.late[i].Age = min(longAgo, after.late[i].Age+1)

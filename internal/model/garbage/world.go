@@ -66,7 +66,7 @@ func (w *world) initial() *State {
 		s.counters[k] = kind.First
 	}
 	for i := range s.sinceOrphan {
-		s.sinceOrphan[i], s.sinceForeground[i] = longAgo, longAgo
+		s.sinceOrphan[i], s.sinceForeground[i], s.sinceLive[i] = longAgo, longAgo, longAgo
 	}
 	w.config.Begin(w, s)
 	for k := range w.config.Kinds {

@@ -101,6 +101,10 @@ func foregroundConfigs() []*Config {
 			owned()(w, s)
 			owns(w, s, secretD, true, ownerA, ownerB)
 		}, Faults{Interruptions: 1}, deletes(ownerA, background), deletes(ownerB, foreground)),
+		config("two owners, the watch of one is late", func(w *world, s *State) {
+			owned()(w, s)
+			owns(w, s, secretD, true, ownerA, ownerB)
+		}, Faults{Seconds: 1}, deletes(ownerA, foreground), deletes(ownerB, background)).with(twoKinds),
 		config("foreground, references that do not block", func(w *world, s *State) {
 			owned()(w, s)
 			owns(w, s, secretD, false, ownerA)

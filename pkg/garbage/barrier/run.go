@@ -57,7 +57,7 @@ const (
 // Run is one barrier. It is not safe for concurrent use.
 type Run[K comparable] struct {
 	kinds map[K]*progress
-	// excused are kinds that the former run passed without.
+	// excused are kinds that the former run passed without. A read of one may take until the limit.
 	excused map[K]bool
 	// sealed: the run may pass. complete: all kinds that exist were added.
 	sealed, complete bool
@@ -72,8 +72,8 @@ type progress struct {
 	version string
 	// next is when the next request is due.
 	next time.Time
-	// failed: the last request failed.
-	failed bool
+	// failed: the last request failed. unlisted: the last list did, so that a probe proves nothing.
+	failed, unlisted bool
 }
 
 // Begin begins a run. After the limit, kinds that cannot be read no longer count.
@@ -144,7 +144,7 @@ func (r *Run[K]) Probed(kind K, version, known string, now time.Time) {
 	if p == nil || p.stage != probing {
 		return
 	}
-	p.stage, p.version, p.failed, p.next = following, version, false, now.Add(FollowTime)
+	p.stage, p.version, p.failed, p.next = following, version, p.unlisted, now.Add(FollowTime)
 	if _, integers := graph.Compare(version, version); !integers {
 		p.next = now
 	}
@@ -172,6 +172,7 @@ func (r *Run[K]) Seen(kind K) {
 // Failed records that a read of the kind failed. The kind is probed again later.
 func (r *Run[K]) Failed(kind K, now time.Time) {
 	if p := r.kinds[kind]; p != nil && p.stage != seen {
+		p.unlisted = p.unlisted || p.stage == listing
 		p.stage, p.failed, p.next = waitingToProbe, true, now.Add(RetryTime)
 	}
 }
@@ -196,7 +197,7 @@ func (r *Run[K]) Result(now time.Time) (Result, []K) {
 	for kind, p := range r.kinds {
 		switch {
 		case p.stage == seen:
-		case p.failed && (r.excused[kind] || now.Sub(r.begun) >= r.limit):
+		case p.failed && r.excused[kind], (p.failed || r.excused[kind]) && now.Sub(r.begun) >= r.limit:
 			unseen = append(unseen, kind)
 		default:
 			return Running, nil

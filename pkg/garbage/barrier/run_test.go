@@ -210,3 +210,35 @@ func BenchmarkRun(b *testing.B) {
 		}
 	}
 }
+
+// Kinds whose pages cannot be read, though their first objects can, need not fail at the same moment.
+func TestProbeDoesNotHideThatListsFail(t *testing.T) {
+	r := newRun("a", "b")
+	list := func(kind string, at time.Duration) {
+		r.Next(begun.Add(at - FollowTime))
+		r.Probed(kind, "9", "1", begun.Add(at-FollowTime))
+		r.Next(begun.Add(at))
+	}
+	list("a", time.Second)
+	list("b", time.Second)
+	r.Failed("a", begun.Add(12*time.Second))
+	list("a", 13*time.Second)
+	expectResult(t, r, 13*time.Second, Running)
+	r.Failed("b", begun.Add(14*time.Second))
+	expectResult(t, r, 14*time.Second, PassedWithout, "a", "b")
+	r.Seen("a")
+	expectResult(t, r, 14*time.Second, PassedWithout, "b")
+}
+
+// A read of a kind that the former run passed without may hang: it holds up no longer than the limit.
+func TestHangingReadOfExcusedKindEndsWithTheLimit(t *testing.T) {
+	for kind, want := range map[string]Result{"excused": PassedWithout, "other": Running} {
+		r := newRun(kind)
+		r.Excuse("excused")
+		r.Next(begun)
+		expectResult(t, r, limit-1, Running)
+		if got, _ := r.Result(begun.Add(limit)); got != want {
+			t.Errorf("%s: %v, want %v", kind, got, want)
+		}
+	}
+}

@@ -41,6 +41,29 @@ func (g *Graph) Components() []Component {
 	return components
 }
 
+// UIDs returns the UIDs of the members.
+func (c Component) UIDs() map[types.UID]bool {
+	uids := make(map[types.UID]bool, len(c.Members))
+	for _, member := range c.Members {
+		uids[member.UID] = true
+	}
+	return uids
+}
+
+// IsBlockedByOther reports whether a dependent that is none of the members blocks the owner.
+func (g *Graph) IsBlockedByOther(owner types.UID, members map[types.UID]bool) bool {
+	n := g.nodes[owner]
+	if n == nil {
+		return false
+	}
+	for dependent := range n.dependents {
+		if _, blocks := n.counts(dependent); blocks && !members[dependent.uid] {
+			return true
+		}
+	}
+	return false
+}
+
 // search is Tarjan's algorithm, without recursion: a chain of owners may be long.
 type search struct {
 	index, low map[*node]int

@@ -76,6 +76,9 @@ func (g *Graph) Judge(uid types.UID, now time.Time) (Judgement, bool) {
 	for i := range n.references {
 		g.judgeReference(&j, n, i, now)
 	}
+	if j.State.Live && !n.has(deleting) && (j.State.Waiting || n.hasOwnerInForeground()) {
+		g.proveLive(&j, n, now)
+	}
 	if n.has(deleting) {
 		j.State.Seen, j.Unseen = n.passed(), nil
 		if !n.passed() {
@@ -109,6 +112,26 @@ func (g *Graph) judgeReference(j *Judgement, n *node, i int, now time.Time) {
 	j.addDisplaced(n, r)
 }
 
+// proveLive lets only owners that were just read count as live: the object blocks the owners that wait, and no
+// longer does once it has another that lives. The graph may be behind the end of that one.
+func (g *Graph) proveLive(j *Judgement, n *node, now time.Time) {
+	j.State.Live = false
+	for i := range n.references {
+		r := &n.references[i]
+		verdict, question := g.verdict(n, r, now)
+		if verdict != Live {
+			continue
+		}
+		if proof, has := r.owner.readAt(question.At, now); has && proof.verdict == Live {
+			j.State.Live = true
+			j.limit(proof.began.Add(ReadLifetime))
+			continue
+		}
+		j.State.Unverified = true
+		j.Questions = append(j.Questions, question)
+	}
+}
+
 // limit sets when the judgement expires, at the latest.
 func (j *Judgement) limit(expires time.Time) {
 	if j.Expires.IsZero() || expires.Before(j.Expires) {
@@ -132,8 +155,7 @@ func (j *Judgement) addDisplaced(n *node, r *reference) {
 	}
 }
 
-// verdict returns the verdict on a reference of the object, and what to read if it is
-// unverified.
+// verdict returns the verdict on a reference of the object, and what to read for a live one.
 func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question) {
 	kind := g.kinds[r.kind.Value().GroupKind()]
 	if kind == nil || kind.Namespaced && !n.kind.Namespaced {
@@ -143,12 +165,7 @@ func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question
 	if kind.Namespaced {
 		at.Namespace = n.namespace.Value()
 	}
-	switch verdict := r.owner.verdictAt(at, now); verdict {
-	case Unverified:
-		return Unverified, Question{Owner: r.owner.uid, Kind: kind, At: at}
-	default:
-		return verdict, Question{}
-	}
+	return r.owner.verdictAt(at, now), Question{Owner: r.owner.uid, Kind: kind, At: at}
 }
 
 // verdictAt returns the verdict on the owner at the coordinates.
@@ -158,10 +175,19 @@ func (n *node) verdictAt(at Coordinates, now time.Time) Verdict {
 		return Absent
 	case n.kind != nil && n.coordinates() == at && !n.waits() && !n.has(missing):
 		return Live
-	case n.owner != nil && n.owner.read.at == at && now.Sub(n.owner.read.began) < ReadLifetime:
-		return n.owner.read.verdict
+	}
+	if found, has := n.readAt(at, now); has {
+		return found.verdict
 	}
 	return Unverified
+}
+
+// readAt returns the live read of the owner at the coordinates, unless it has expired.
+func (n *node) readAt(at Coordinates, now time.Time) (read, bool) {
+	if n.owner == nil || n.owner.read.at != at || now.Sub(n.owner.read.began) >= ReadLifetime {
+		return read{}, false
+	}
+	return n.owner.read, true
 }
 
 // Read records the live read of an owner that exists at the coordinates. A read that an event has overtaken

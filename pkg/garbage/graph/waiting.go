@@ -81,32 +81,22 @@ func (n *node) addExamples(w *WaitingOwner) {
 // isTop reports whether no owner of the object waits. Of owners that wait for each other in a cycle, it is
 // the one with the least UID.
 func (n *node) isTop() bool {
-	seen := map[*node]struct{}{}
-	at := n
+	at := n.waitingOwnerOf()
+	if at == nil {
+		return true
+	}
+	least := true
 	for range maxChain {
-		next := at.waitingOwnerOf()
-		if next == nil {
-			return at == n
+		switch at {
+		case nil:
+			return false
+		case n:
+			return least
 		}
-		if _, again := seen[next]; again {
-			return n.isLeastInCycle(next)
-		}
-		seen[next] = struct{}{}
-		at = next
+		least = least && n.uid < at.uid
+		at = at.waitingOwnerOf()
 	}
 	return false
-}
-
-// isLeastInCycle reports whether the object is in the cycle of waiting owners that has the other one, and has the least UID.
-func (n *node) isLeastInCycle(other *node) bool {
-	found := other == n
-	for at := other.waitingOwnerOf(); at != other; at = at.waitingOwnerOf() {
-		if at.uid < n.uid {
-			return false
-		}
-		found = found || at == n
-	}
-	return found && n.uid <= other.uid
 }
 
 // waitingOwnerOf returns the first owner of the object that waits, nil if there is none.
