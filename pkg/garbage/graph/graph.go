@@ -184,9 +184,20 @@ func (g *Graph) Deleted(uid types.UID, at Coordinates) {
 	}
 	if n.kind != nil && n.coordinates() == at {
 		g.remove(n)
-	} else {
-		g.changeDependents(n)
+		return
 	}
+	for dependent := range n.dependents { // one owner may be named in many namespaces
+		if dependent.names(n, at) {
+			g.change(dependent)
+		}
+	}
+}
+
+// names reports whether a reference of the object names the owner at the coordinates.
+func (n *node) names(owner *node, at Coordinates) bool {
+	return slices.ContainsFunc(n.references, func(r reference) bool {
+		return r.owner == owner && r.name == at.Name && r.kind.Value().GroupKind() == at.GroupKind && (at.Namespace == "" || at.Namespace == n.namespace.Value())
+	})
 }
 
 // remove removes an observed object, and keeps its node while it has dependents.
