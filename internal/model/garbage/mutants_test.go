@@ -13,6 +13,7 @@ import (
 // defects are defects by name, each with a cluster in which it breaks a rule.
 var defects = []struct{ name, cluster, rule string }{
 	{"no-resource-version-in-delete", "foreground, the dependent gets another owner", DeletedWithOwner},
+	{"live-by-the-watch", "two owners, the watch of one is late", WaitingReferenceRemoved},
 	{"verdict-without-age", "foreground, then orphan, a second passes", DeletedWithOwner},
 	{"absence-from-list", "the watch shows the dependent before its owner", DeletedWithOwner},
 	{"uid-without-coordinates", "wrong coordinates", GarbageLeft},

@@ -15,8 +15,11 @@ var garbageDefects = []defect{
 		{garbageWrite, "\tif conflicts >= maxConflicts {", "\tif ON || conflicts >= maxConflicts {"},
 	}},
 	{"verdict-without-age", "the read of an owner that waits is good for ever", []change{
-		{garbageJudge, "now.Sub(n.owner.read.began) < ReadLifetime:", "(ON || now.Sub(n.owner.read.began) < ReadLifetime):"},
+		{garbageJudge, "|| now.Sub(n.owner.read.began) >= ReadLifetime {", "|| !ON && now.Sub(n.owner.read.began) >= ReadLifetime {"},
 		{garbageWrite, "\treturn !j.Expires.IsZero() &&", "\treturn !ON && !j.Expires.IsZero() &&"},
+	}},
+	{"live-by-the-watch", "an owner that the graph has counts as live beside one that waits", []change{
+		{garbageJudge, "\tif j.State.Live && !n.has(deleting) &&", "\tif !ON && j.State.Live && !n.has(deleting) &&"},
 	}},
 	{"absence-from-list", "an owner that the lists lack counts as absent", []change{
 		{garbageJudge, "\tcase n.isAbsentAt(at):", "\tcase n.isAbsentAt(at), ON && n.kind == nil:"},
