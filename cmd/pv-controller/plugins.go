@@ -2,11 +2,10 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 )
@@ -57,18 +56,9 @@ func (o *pluginOptions) plugins() (*intree.Set, error) {
 		return nil, err
 	}
 	return intree.NewSet(migration.New(),
-		&intree.HostPath{Root: intree.HostPathRoot, Provisions: o.hostPath, Recycling: host, Node: nodeName()},
+		&intree.HostPath{Root: intree.HostPathRoot, Provisions: o.hostPath, Recycling: host, Node: program.NodeName()},
 		&intree.NFS{Recycling: nfs},
 	), nil
-}
-
-// nodeName returns the host name, which kubelets use as node name, "" if unknown.
-func nodeName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
-	return strings.ToLower(name)
 }
 
 // configuration returns the options for /configz.

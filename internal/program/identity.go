@@ -39,31 +39,64 @@ func identity(tokenFile string) (string, error) {
 	return pod.Name + "_" + uid + controller.IdentitySuffix, nil
 }
 
-// pod is the pod that a service account token is bound to.
-type pod struct{ Name, UID string }
+// pod is the pod that a service account token is bound to, node the node of the pod.
+type (
+	pod  struct{ Name, UID string }
+	node struct{ Name string }
+)
 
-// boundPod returns the pod that the token in the file is bound to, or no name and no UID. The token is
-// not verified: name and UID are no credentials.
+// boundPod returns the pod that the token in the file is bound to, or no name and no UID.
 func boundPod(tokenFile string) pod {
+	pod, _ := bound(tokenFile)
+	return pod
+}
+
+// bound returns the pod that the token in the file is bound to, and its node. The token is not
+// verified: names and UID are no credentials.
+func bound(tokenFile string) (pod, node) {
 	token, err := os.ReadFile(tokenFile)
 	if err != nil {
-		return pod{}
+		return pod{}, node{}
 	}
 	parts := strings.Split(string(token), ".")
 	if len(parts) != 3 {
-		return pod{}
+		return pod{}, node{}
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return pod{}
+		return pod{}, node{}
 	}
 	var claims struct {
-		Kubernetes struct{ Pod pod } `json:"kubernetes.io"`
+		Kubernetes struct {
+			Pod  pod
+			Node node
+		} `json:"kubernetes.io"`
 	}
 	if json.Unmarshal(payload, &claims) != nil {
-		return pod{}
+		return pod{}, node{}
 	}
-	return claims.Kubernetes.Pod
+	return claims.Kubernetes.Pod, claims.Kubernetes.Node
+}
+
+const (
+	// nodeVariable is the environment variable with the name of the pod's node.
+	nodeVariable = "NODE_NAME"
+	// serviceVariable is set in each pod.
+	serviceVariable = "KUBERNETES_SERVICE_HOST"
+)
+
+// NodeName returns the node on which this process runs, "" if it is unknown: that of the environment, else that
+// of the service account token. Outside of a pod it is the host name, which kubelets use as node name; the
+// host name of a pod is its own.
+func NodeName() string { return nodeName(tokenFile) }
+
+func nodeName(tokenFile string) string {
+	_, node := bound(tokenFile)
+	name := cmp.Or(os.Getenv(nodeVariable), node.Name)
+	if name == "" && os.Getenv(serviceVariable) == "" {
+		name, _ = os.Hostname()
+	}
+	return strings.ToLower(name)
 }
 
 // Identity returns the holder identity of this process for Leases other than the leader

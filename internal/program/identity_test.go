@@ -62,3 +62,30 @@ func TestIdentityIsPodNameUIDAndSuffix(t *testing.T) {
 		})
 	}
 }
+
+func TestNodeName(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	onNode := encodedToken(`{"kubernetes.io":{"pod":{"name":"p"},"node":{"name":"Node-B"}}}`)
+	for name, tc := range map[string]struct{ token, node, service, want string }{
+		"a token names the node":         {onNode, "", "10.0.0.1", "node-b"},
+		"a variable names the node":      {onNode, "node-c", "10.0.0.1", "node-c"},
+		"a pod of which nothing tells":   {tokenOf("p", "u"), "", "10.0.0.1", ""},
+		"a process outside of a pod":     {"", "", "", strings.ToLower(host)},
+		"a pod with an unreadable token": {"not a token", "", "10.0.0.1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(nodeVariable, tc.node)
+			t.Setenv(serviceVariable, tc.service)
+			file := filepath.Join(t.TempDir(), "token")
+			if err := os.WriteFile(file, []byte(tc.token), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := nodeName(file); got != tc.want {
+				t.Errorf("nodeName = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
