@@ -62,7 +62,7 @@ type ClaimState struct {
 	Volume Relation
 	// VolumeBound: the phase of that volume is Bound.
 	VolumeBound bool
-	// VolumeScrubbed: a recycler pod that has not ended may remove data of that volume.
+	// VolumeScrubbed: a recycler pod or a plugin that has not ended may remove data of that volume.
 	VolumeScrubbed bool
 	// Class matters only for a claim without a volume.
 	Class Class
@@ -151,7 +151,7 @@ const (
 	VolumeMismatched Reason = "VolumeMismatch"
 	// VolumeBoundToOther: the volume that the claim names belongs to another claim.
 	VolumeBoundToOther Reason = "VolumeTaken"
-	// VolumeScrubbed: the claim is bound once the recycler pod of the volume has ended.
+	// VolumeScrubbed: the claim is bound once the recycler pod or the plugin of the volume has ended.
 	VolumeScrubbed Reason = "VolumeScrubbed"
 	// ReferenceLost: a bound claim no longer names a volume.
 	ReferenceLost Reason = "ReferenceLost"

@@ -15,7 +15,7 @@ type VolumeState struct {
 	DynamicDelete bool
 	// Deleting: the volume is being deleted, and the gate HonorPVReclaimPolicy is on.
 	Deleting bool
-	// Scrubbed: a recycler pod that has not ended may remove data of the volume.
+	// Scrubbed: a recycler pod or a plugin that has not ended may remove data of the volume.
 	Scrubbed bool
 	// Confirmed: the claim was read from the API server, not from a cache.
 	Confirmed bool

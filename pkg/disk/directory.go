@@ -51,12 +51,16 @@ func Enclosing(plugin, directory string) []string {
 	return keys
 }
 
-// OnSeparateNodes reports whether deleting or recycling a host-path volume cannot reach
-// the data of the other volume: no node reaches both, and the plugin's node, whose
-// directories the plugin deletes whatever the node affinity is, does not reach the other
-// volume alone. node is the name of the plugin's node, "" if it is unknown.
+// OnSeparateNodes reports whether deleting or recycling a host-path volume cannot reach the data of
+// the other volume: no node reaches both, and the plugin does not run where the other one is. The plugin
+// deletes directories of its own node, whatever the node affinity is, while a recycler pod follows
+// the affinity. node is the name of the plugin's node, "" if it is unknown and may be any.
 func OnSeparateNodes(node string, volume, other *v1.PersistentVolume) bool {
-	labels := map[string]string{v1.LabelHostname: node}
-	endangered := node != "" && topology.Reaches(labels, other.Spec.NodeAffinity) && !topology.Reaches(labels, volume.Spec.NodeAffinity)
-	return topology.Disjoint(volume.Spec.NodeAffinity, other.Spec.NodeAffinity) && !endangered
+	switch {
+	case !topology.Disjoint(volume.Spec.NodeAffinity, other.Spec.NodeAffinity):
+		return false
+	case volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimRecycle:
+		return true
+	}
+	return node != "" && !topology.Reaches(map[string]string{v1.LabelHostname: node}, other.Spec.NodeAffinity)
 }

@@ -92,7 +92,7 @@ func TestVolumesOnSeparateNodes(t *testing.T) {
 		want          bool
 	}{
 		"one node":                              {"a", "a", "", false},
-		"different nodes, plugin unknown":       {"a", "b", "", true},
+		"different nodes, plugin unknown":       {"a", "b", "", false},
 		"different nodes, plugin at the volume": {"a", "b", "a", true},
 		"different nodes, plugin at the other":  {"a", "b", "b", false},
 		"different nodes, plugin elsewhere":     {"a", "b", "c", true},
@@ -101,8 +101,14 @@ func TestVolumesOnSeparateNodes(t *testing.T) {
 		"both on every node":                    {"", "", "a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := disk.OnSeparateNodes(tc.node, on(tc.volume), on(tc.other)); got != tc.want {
+			volume := on(tc.volume)
+			volume.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimDelete
+			if got := disk.OnSeparateNodes(tc.node, volume, on(tc.other)); got != tc.want {
 				t.Errorf("OnSeparateNodes = %v, want %v", got, tc.want)
+			}
+			volume.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRecycle // by a pod on a node of the volume
+			if got, want := disk.OnSeparateNodes(tc.node, volume, on(tc.other)), tc.volume != "" && tc.other != "" && tc.volume != tc.other; got != want {
+				t.Errorf("OnSeparateNodes of a recycled volume = %v, want %v", got, want)
 			}
 		})
 	}

@@ -50,11 +50,17 @@ func FuzzSameDisk(f *testing.F) {
 		if handle != "" && handle == driver.HandleOf(b) && !driver.Same(a, b) {
 			t.Errorf("two volumes of handle %q are two disks", handle)
 		}
-		if one := OnSeparateNodes("", a, b); one != OnSeparateNodes("", b, a) {
-			t.Error("OnSeparateNodes differs by order")
-		}
+		unknown, here := OnSeparateNodes("", a, b), OnSeparateNodes("n0", a, b)
 		if diff := cmp.Diff(beforeA, a) + cmp.Diff(beforeB, b); diff != "" {
 			t.Errorf("changed the volumes:\n%s", diff)
+		}
+		if unknown && !here {
+			t.Error("the volumes are separate from an unknown node, and not from a known one")
+		}
+		a.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRecycle
+		b.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRecycle
+		if one := OnSeparateNodes("", a, b); one != OnSeparateNodes("", b, a) {
+			t.Error("OnSeparateNodes of recycled volumes differs by order")
 		}
 	})
 }

@@ -72,7 +72,7 @@ func New(config Config) (*Controllers, error) {
 	if err != nil {
 		return nil, err
 	}
-	observer := &claim.Observer{Caches: config.Caches, Provisioners: config.Plugins, ScrubbingPod: reclaiming.ScrubbingPod, Dynamic: config.Dynamic}
+	observer := &claim.Observer{Caches: config.Caches, Provisioners: config.Plugins, Scrubbing: reclaiming, Dynamic: config.Dynamic}
 	provisioning := provisioner.New(provisioner.Config{
 		Client: config.Binding, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
 		Claims: observer, Plugins: config.Plugins, Operations: config.Operations, Locks: locks, Honor: config.Honor,

@@ -14,9 +14,6 @@ func Equivalents() []string { return slices.Sorted(maps.Keys(equivalents)) }
 // equivalents are the mutants that differ from the program in no state that exists, by
 // [Mutant.Key].
 var equivalents = map[string]string{
-	"pkg/disk/directory.go OnSeparateNodes: condition dropped: !topology.Reaches(labels, volume.Spec.NodeAffinity) becomes true": "a node that reaches both volumes " +
-		"makes their affinities not disjoint, and then the result is false anyway",
-	`pkg/disk/directory.go OnSeparateNodes: condition dropped: node != "" becomes true`: "disjoint affinities list host names, and no node has an empty one",
 	"pkg/journal/lease.go KindOf: condition dropped: err != nil becomes false": "the name of a Lease of the journal is compared as a whole afterwards, " +
 		"and ends in the number that was parsed",
 	"pkg/patch/patch.go IsStale: condition dropped: !errors.As(err, &status) becomes false": "an error that is Invalid has a status",

@@ -33,15 +33,15 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 	case binding.VolumeMismatched:
 		return controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind to requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
 	case binding.VolumeBoundToOther:
-		return controller.WarningEvent(failedBinding, fmt.Sprintf("The requested volume %q is already bound to a different claim, %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
+		return controller.WarningEvent(failedBinding, fmt.Sprintf("The requested volume %q is already bound to a different claim, %s", o.claim.Spec.VolumeName, otherClaim(o))), true
 	case binding.VolumeScrubbed:
-		return controller.NormalEvent(failedBinding, fmt.Sprintf("Volume %q is not bound until recycler pod %s has ended, which may still remove data", o.volume.Name, c.Observer.scrubbingPod(o.volume))), true
+		return controller.NormalEvent(failedBinding, fmt.Sprintf("Volume %q is not bound until %s has ended, which may still remove data", o.volume.Name, c.scrubber(o.volume))), true
 	case binding.ReferenceLost:
 		return controller.WarningEvent(claimLost, "The bound claim has lost reference to PersistentVolume: spec.volumeName is empty. Data on the volume is lost to the claim until spec.volumeName is restored"), true
 	case binding.VolumeLost:
 		return controller.WarningEvent(claimLost, fmt.Sprintf("The bound claim has lost its PersistentVolume %q. Data on the volume is lost to the claim unless the PersistentVolume is restored", o.claim.Spec.VolumeName)), true
 	case binding.Misbound:
-		return controller.WarningEvent(claimMisbound, fmt.Sprintf("Two claims are bound to the same volume %q, this one is bound incorrectly: the volume belongs to claim %s", o.claim.Spec.VolumeName, controller.ClaimKey(o.volume))), true
+		return controller.WarningEvent(claimMisbound, fmt.Sprintf("Two claims are bound to the same volume %q, this one is bound incorrectly: the volume belongs to %s", o.claim.Spec.VolumeName, otherClaim(o))), true
 	case binding.NothingFits:
 		return controller.NormalEvent(failedBinding, "There are no persistent volumes available for this claim and no storage class is set"), true
 	case binding.AwaitsConsumer:
@@ -55,6 +55,22 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 	case binding.ClaimDeleting, binding.IsBound, binding.FromOldVersion, binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.VolumeMissing, binding.DefaultClass, binding.ProvisioningOff:
 	}
 	return controller.Event{}, false
+}
+
+// scrubber names what may be removing data of the volume.
+func (c *Controller) scrubber(volume *v1.PersistentVolume) string {
+	if pod := c.Observer.Scrubbing.ScrubbingPod(volume); pod != "" {
+		return "recycler pod " + pod
+	}
+	return "the deletion for its former claim"
+}
+
+// otherClaim names the claim of the volume. Who may read the events of one namespace need not know the claims of another.
+func otherClaim(o *observation) string {
+	if ref := o.volume.Spec.ClaimRef; ref.Namespace == o.claim.Namespace {
+		return "claim " + ref.Name
+	}
+	return "which is in another namespace"
 }
 
 // consumerEvent distinguishes a claim without pods from a claim whose pods are not

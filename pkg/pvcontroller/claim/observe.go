@@ -57,9 +57,9 @@ func (c *Controller) takeVolume(claim *v1.PersistentVolumeClaim) (*v1.Persistent
 		switch volume := c.Caches.Volume(name); {
 		case volume == nil:
 			c.index.Remove(name)
-		case c.Observer.scrubbingPod(volume) != "":
+		case c.Observer.isScrubbed(volume):
 			c.index.Remove(name)
-			if c.Observer.scrubbingPod(volume) == "" { // RecyclerEnded came before Remove
+			if !c.Observer.isScrubbed(volume) { // RecyclerEnded came before Remove
 				c.RecyclerEnded(name)
 			}
 		case !c.Versions.IsFresh(volume), c.index.Update(volume):

@@ -8,15 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// scrubbing returns the key of the recycler pod of a volume, "" if there is none.
+type scrubbing func(volume *v1.PersistentVolume) string
+
+func (s scrubbing) ScrubbingPod(volume *v1.PersistentVolume) string { return s(volume) }
+
+func (s scrubbing) IsScrubbed(volume *v1.PersistentVolume) bool { return s(volume) != "" }
+
 // scrub has a recycler pod scrub the volume until the returned function is called.
 func scrub(c *Controller, name string) (end func()) {
 	pod := "default/recycler-for-" + name
-	c.Observer.ScrubbingPod = func(volume *v1.PersistentVolume) string {
+	c.Observer.Scrubbing = scrubbing(func(volume *v1.PersistentVolume) string {
 		if volume.Name == name {
 			return pod
 		}
 		return ""
-	}
+	})
 	return func() {
 		pod = ""
 		c.RecyclerEnded(name)
@@ -106,14 +113,14 @@ func TestVolumeIsFreeThoughRecyclerPodEndsEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := false
-	c.Observer.ScrubbingPod = func(*v1.PersistentVolume) string {
+	c.Observer.Scrubbing = scrubbing(func(*v1.PersistentVolume) string {
 		if ended {
 			return ""
 		}
 		ended = true
 		c.RecyclerEnded("v")
 		return "default/recycler-for-v"
-	}
+	})
 	if volume, err := c.takeVolume(newClaim()); err != nil || volume == nil || volume.Name != "v" {
 		t.Errorf("took %v, %v", volume, err)
 	}

@@ -27,9 +27,8 @@ type Provisioners interface {
 type Observer struct {
 	Caches       *pvcache.Caches
 	Provisioners Provisioners
-	// ScrubbingPod returns the key of the recycler pod that may remove data of the volume, ""
-	// if there is none; nil without recycler pods.
-	ScrubbingPod func(volume *v1.PersistentVolume) string
+	// Scrubbing tells what may be removing data of volumes; nil without in-tree plugins.
+	Scrubbing Scrubbing
 	// Dynamic enables dynamic provisioning.
 	Dynamic bool
 }
@@ -88,7 +87,7 @@ func (b *Observer) observe(claim *v1.PersistentVolumeClaim, volume *v1.Persisten
 	}}
 	if volume != nil {
 		o.state.VolumeBound = volume.Status.Phase == v1.VolumeBound
-		o.state.VolumeScrubbed = b.scrubbingPod(volume) != ""
+		o.state.VolumeScrubbed = b.isScrubbed(volume)
 		o.state.Provisioning = binding.IsUnfinished(volume, claim) && b.Provisioners.Provisions(volume.Annotations[storage.AnnDynamicallyProvisioned])
 	}
 	b.observeClass(o)
@@ -98,11 +97,14 @@ func (b *Observer) observe(claim *v1.PersistentVolumeClaim, volume *v1.Persisten
 	return o
 }
 
-func (b *Observer) scrubbingPod(volume *v1.PersistentVolume) string {
-	if b.ScrubbingPod == nil {
-		return ""
-	}
-	return b.ScrubbingPod(volume)
+func (b *Observer) isScrubbed(volume *v1.PersistentVolume) bool {
+	return b.Scrubbing != nil && b.Scrubbing.IsScrubbed(volume)
+}
+
+// Scrubbing tells what may be removing data of a volume: the key of its recycler pod, or "" if its plugin does.
+type Scrubbing interface {
+	IsScrubbed(volume *v1.PersistentVolume) bool
+	ScrubbingPod(volume *v1.PersistentVolume) string
 }
 
 // relationOf returns how the volume refers to the claim. A free volume must fit the claim: the

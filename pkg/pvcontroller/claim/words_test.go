@@ -83,3 +83,18 @@ func TestMismatchHasUpstreamKeyWords(t *testing.T) {
 		}
 	}
 }
+
+// Who may read the events of a namespace need not know the claims of another.
+func TestEventsNameNoClaimOfAnotherNamespace(t *testing.T) {
+	claim := pendingClaim(func(claim *v1.PersistentVolumeClaim) { claim.Spec.VolumeName = "v" })
+	for _, reason := range []binding.Reason{binding.VolumeBoundToOther, binding.Misbound} {
+		for namespace, named := range map[string]bool{claim.Namespace: true, "tenant": false} {
+			c, _ := newController(t, claim)
+			volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: namespace, Name: "payroll", UID: "o"}}}
+			event, _ := c.eventFor(c.Observer.observe(claim, volume, false), reason)
+			if strings.Contains(event.Message, "payroll") != named || strings.Contains(event.Message, "tenant") {
+				t.Errorf("%s, claim of namespace %s: %s", reason, namespace, event.Message)
+			}
+		}
+	}
+}

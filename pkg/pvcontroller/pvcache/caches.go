@@ -148,6 +148,11 @@ func (c *Caches) RecyclersOf(volume string) []*v1.Pod {
 	return indexed[*v1.Pod](c.Pods, byRecycled, volume)
 }
 
+// HasRecyclers reports whether there is a recycler pod of ours.
+func (c *Caches) HasRecyclers() bool {
+	return len(c.Pods.GetIndexer().ListIndexFuncValues(byRecycled)) > 0
+}
+
 // PodClaimKeys returns the keys of the claims that a pod uses.
 func PodClaimKeys(pod *v1.Pod) []string {
 	keys := protection.ClaimNames(pod)

@@ -42,11 +42,13 @@ type InTree interface {
 	// AwaitsReclaim reports whether pv-protection must stay on a volume in the phase until
 	// the volume is reclaimed.
 	AwaitsReclaim(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim storage.ClaimRelation) bool
+	// IsScrubbed reports whether something may be removing data of the volume.
+	IsScrubbed(volume *v1.PersistentVolume) bool
 	// ScrubbingPod returns the key of the recycler pod that may remove data of the volume, "" if
 	// there is none.
 	ScrubbingPod(volume *v1.PersistentVolume) string
 	// OnRecyclerEnded registers a function that is called with the name of every volume whose
-	// recycler pod finished or is gone.
+	// recycler pod or plugin may no longer remove data.
 	OnRecyclerEnded(wake func(volume string))
 	// OnDeleted registers a function that is called with the name of every volume whose
 	// data a plugin deleted.

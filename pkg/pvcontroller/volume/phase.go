@@ -26,9 +26,9 @@ func (c *Controller) phaseState(o observation) binding.VolumeState {
 		Claim:         storage.ClaimOf(o.volume, o.claim),
 		ModesDiffer:   o.claim != nil && !binding.SameMode(o.volume, o.claim),
 		Phase:         storage.PhaseOf(o.volume.Status.Phase),
-		DynamicDelete: storage.IsDynamic(o.volume) && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
+		DynamicDelete: storage.HasProvisioner(o.volume) && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
 		Deleting:      c.Honor && o.volume.DeletionTimestamp != nil,
-		Scrubbed:      c.InTree.ScrubbingPod(o.volume) != "",
+		Scrubbed:      c.InTree.IsScrubbed(o.volume),
 		Confirmed:     o.confirmed,
 	}
 }

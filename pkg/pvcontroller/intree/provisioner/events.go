@@ -24,7 +24,7 @@ const (
 func (c *Controller) reportFailure(claim *v1.PersistentVolumeClaim, err error) error {
 	if !errors.Is(err, controller.ErrStaleCache) {
 		c.Operations.Failed(claim.UID)
-		c.Reporter.Report(claim, controller.WarningEvent(provisioningFailed, fmt.Sprintf("Failed to provision volume with StorageClass %q: %v", storage.ClaimClass(claim), err)))
+		c.Reporter.ReportFailure(claim, controller.WarningEvent(provisioningFailed, fmt.Sprintf("Failed to provision volume with StorageClass %q: %v", storage.ClaimClass(claim), err)))
 	}
 	return err
 }

@@ -11,6 +11,8 @@ type progress struct {
 	// deleted names the volume and the claim whose data the plugin deleted, in the form
 	// of [plugin.DataID].
 	deleted string
+	// deleting: the plugin is deleting the data now.
+	deleting bool
 	// objectDeleted: the PersistentVolume was deleted.
 	objectDeleted bool
 	// recycled is the annotation of the recycler pod that succeeded.

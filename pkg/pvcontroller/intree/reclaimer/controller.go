@@ -84,7 +84,7 @@ func (c *Controller) Run(ctx context.Context) {
 // any more.
 func (c *Controller) Enqueue(volume *v1.PersistentVolume) {
 	released := isReleased(volume)
-	if released || len(c.Caches.RecyclersOf(volume.Name)) > 0 {
+	if c.isWorkedOn(volume) {
 		c.loop.Enqueue(volume.Name)
 	}
 	if !released {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
@@ -59,6 +60,8 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 		return nil, fmt.Errorf("no in-tree plugin deletes volume %s", o.volume.Name)
 	}
 	c.trackDeletion(o.volume, blocker.DriverDeletes, false)
+	c.memory.Update(o.volume.UID, func(p *progress) { p.deleting = true })
+	defer c.endDeletion(o.volume)
 	err := c.Operations.Call(deleter.Name(), metrics.Delete, func() error {
 		defer c.Locks.Lock(o.volume.Name)()
 		return deleter.Delete(ctx, o.volume)
@@ -66,13 +69,32 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 	if err != nil {
 		return nil, c.retryDeletion(ctx, o.volume, err)
 	}
-	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: plugin.DataID(o.volume)} })
+	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: plugin.DataID(o.volume), deleting: true} })
 	c.Waiting.Clear(o.volume.UID, finalizer.InTree)
 	klog.FromContext(ctx).V(2).Info("Volume deleted by its in-tree plugin", "plugin", deleter.Name())
 	for _, wake := range c.deleted {
 		wake(o.volume.Name)
 	}
+	if gone, err := c.deleteGivenAway(ctx, o.volume); gone || err != nil {
+		return nil, err
+	}
 	return c.observeAgain(o), nil
+}
+
+// endDeletion lets claims have the volume again.
+func (c *Controller) endDeletion(volume *v1.PersistentVolume) {
+	c.memory.Update(volume.UID, func(p *progress) { p.deleting = false })
+	c.wakeScrubbed(volume.Name)
+}
+
+// deleteGivenAway deletes the object of a volume that was given away while its data was being deleted, and reports
+// whether it did: nothing is left that a claim could use.
+func (c *Controller) deleteGivenAway(ctx context.Context, volume *v1.PersistentVolume) (bool, error) {
+	live, err := controller.LiveVolume(ctx, c.Client, volume)
+	if live == nil || err != nil || plugin.DataID(live) == plugin.DataID(volume) {
+		return false, err
+	}
+	return true, c.volumes.DeleteObject(ctx, live)
 }
 
 // retryDeletion reports the error of the plugin and enqueues the volume with backoff.
@@ -107,7 +129,7 @@ func (c *Controller) setFailed(ctx context.Context, volume *v1.PersistentVolume,
 			return err
 		}
 	}
-	c.Reporter.Report(volume, event)
+	c.Reporter.ReportFailure(volume, event)
 	return nil
 }
 

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 )
 
 // volumeIn returns a released volume with policy Delete whose data is in the directory.
@@ -68,6 +70,7 @@ func TestVolumeAroundLocalVolumeIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t, tc.outer, tc.inner)
+			s.plugin.HostPath = intree.HostPath{Node: "a"}
 			defer s.shutDown()
 			s.must(s.Reconcile(t.Context(), "outer"))
 			s.updateCaches()

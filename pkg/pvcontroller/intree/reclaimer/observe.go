@@ -29,7 +29,10 @@ type observation struct {
 
 // observe reads the caches only.
 func (c *Controller) observe(volume *v1.PersistentVolume) observation {
-	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume)), sharing: c.sharing(volume)}
+	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
+	if c.isWorkedOn(volume) {
+		o.sharing = c.sharing(volume)
+	}
 	if recycler := c.recyclerPod(volume); recycler != nil {
 		o.pod = c.Caches.Pod(controller.Key(recycler))
 	}

@@ -28,6 +28,11 @@ func (c *Controller) recyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 	return recycler.RecyclerPod(volume)
 }
 
+// IsScrubbed reports whether something may be removing data of the volume: its recycler pod or its plugin.
+func (c *Controller) IsScrubbed(volume *v1.PersistentVolume) bool {
+	return c.memory.Get(volume.UID).deleting || c.ScrubbingPod(volume) != ""
+}
+
 // ScrubbingPod returns the key of the pod that may remove data of the volume, "" if there is none.
 func (c *Controller) ScrubbingPod(volume *v1.PersistentVolume) string {
 	recycler, here := c.Plugins.RecyclerFor(volume)
@@ -45,9 +50,15 @@ func (c *Controller) ScrubbingPod(volume *v1.PersistentVolume) string {
 // unseenPod is how long a recycler pod that this process created may scrub without an event.
 const unseenPod = time.Minute
 
-// endUnseen lets claims have a volume again whose recycler pod came and went without an event.
+// endUnseen lets claims have a volume again whose recycler pod came and went without an event. Of the times at
+// which a queue shows a volume again it keeps the first only.
 func (c *Controller) endUnseen(volume *v1.PersistentVolume) {
-	if created := c.memory.Get(volume.UID).createdAt; !created.IsZero() && time.Since(created) >= unseenPod {
+	created := c.memory.Get(volume.UID).createdAt
+	switch age := time.Since(created); {
+	case created.IsZero():
+	case age < unseenPod:
+		c.loop.EnqueueAfter(volume.Name, unseenPod-age)
+	default:
 		c.forgetCreation(volume.Name)
 		c.wakeScrubbed(volume.Name)
 	}
@@ -60,7 +71,7 @@ func (c *Controller) forgetCreation(volume string) {
 	}
 }
 
-// wakeScrubbed has the waiters for the end of the volume's recycler pod look again.
+// wakeScrubbed has those look again who wait until nothing removes data of the volume.
 func (c *Controller) wakeScrubbed(volume string) {
 	for _, wake := range c.recyclerEnded {
 		wake(volume)

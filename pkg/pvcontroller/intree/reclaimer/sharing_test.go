@@ -52,7 +52,7 @@ func TestPathsOnDifferentNodesAreNotShared(t *testing.T) {
 		here   string // the node of this program, "" if unknown
 		shared bool
 	}{
-		"another node":                        {pinned("other", "b"), "", false},
+		"another node, plugin runs anywhere":  {pinned("other", "b"), "", true},
 		"the same node":                       {pinned("other", "a"), "", true},
 		"any node":                            {pinned("other", ""), "", true},
 		"another node, plugin runs there":     {pinned("other", "b"), "b", true},

@@ -73,13 +73,21 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	c.memory.Forget(volume.UID)
 	for _, place := range c.Plugins.Places(volume) {
 		for _, other := range c.volumesAt(byLocation, place) {
-			c.loop.Enqueue(other.Name)
+			if c.isWorkedOn(other) {
+				c.loop.Enqueue(other.Name)
+			}
 		}
 	}
 	c.enqueueInside(volume)
 	if len(c.Caches.RecyclersOf(volume.Name)) > 0 {
 		c.loop.Enqueue(volume.Name)
 	}
+}
+
+// isWorkedOn reports whether the volume is to be reclaimed or has a recycler pod. Others may be many: each node
+// may have a local volume at the same path.
+func (c *Controller) isWorkedOn(volume *v1.PersistentVolume) bool {
+	return isReleased(volume) || len(c.Caches.RecyclersOf(volume.Name)) > 0
 }
 
 // enqueueInside enqueues the released volumes inside the volume: they wait for a volume around
@@ -95,6 +103,9 @@ func (c *Controller) enqueueInside(volume *v1.PersistentVolume) {
 // enqueueScrubbedAround enqueues the volumes at the place of the volume or above that have a
 // recycler pod.
 func (c *Controller) enqueueScrubbedAround(volume *v1.PersistentVolume) {
+	if !c.Caches.HasRecyclers() {
+		return
+	}
 	for _, place := range c.Plugins.Places(volume) {
 		for _, other := range c.volumesAt(byLocation, place) {
 			if len(c.Caches.RecyclersOf(other.Name)) > 0 {

@@ -1,0 +1,114 @@
+package reclaimer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+// removeClaimRef edits the volume as an administrator does.
+func (s *fixture) removeClaimRef() {
+	s.t.Helper()
+	now, err := s.Client.CoreV1().PersistentVolumes().Get(s.t.Context(), "v", metav1.GetOptions{})
+	s.must(err)
+	now.Spec.ClaimRef = nil
+	_, err = s.Client.CoreV1().PersistentVolumes().Update(s.t.Context(), now, metav1.UpdateOptions{})
+	s.must(err)
+	s.updateCaches()
+}
+
+// An administrator gives a volume away while its plugin deletes the data. Nobody gets the volume before the plugin
+// has ended, and nobody gets one without data.
+func TestVolumeIsKeptFromClaimsWhileItsDataIsDeleted(t *testing.T) {
+	for name, failure := range map[string]error{"deleted": nil, "failed": errors.New("busy")} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
+			defer s.shutDown()
+			var woken []string
+			s.OnRecyclerEnded(func(volume string) { woken = append(woken, volume) })
+			s.plugin.delete = func(ctx context.Context) error {
+				s.removeClaimRef()
+				s.must(s.phases.Reconcile(ctx, "v"))
+				s.updateCaches()
+				if phase := s.Caches.Volume("v").Status.Phase; phase != v1.VolumeReleased || len(woken) > 0 {
+					t.Errorf("phase %s while the data is being deleted, woken %q", phase, woken)
+				}
+				return failure
+			}
+			_ = s.Reconcile(t.Context(), "v") // of an old version, if the plugin fails
+			s.updateCaches()
+			if !slices.Equal(woken, []string{"v"}) {
+				t.Errorf("woken %q", woken)
+			}
+			_, err := s.Client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{})
+			if failure == nil && !apierrors.IsNotFound(err) {
+				t.Errorf("the object of a volume without data is left: %v", err)
+			}
+			if failure != nil && s.reclaim().Status.Phase != v1.VolumeAvailable {
+				t.Error("a volume that the plugin did not delete is not given back")
+			}
+		})
+	}
+}
+
+// An empty annotation names no provisioner: the volume goes as one that a person created.
+func TestVolumeWithEmptyProvisionerGoes(t *testing.T) {
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "else"}}
+	s := newFixture(t, claim, releasedVolume(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
+		v.Annotations[storage.AnnDynamicallyProvisioned] = ""
+		v.Status.Phase = v1.VolumeBound
+		v.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		v.Finalizers = []string{string(finalizer.VolumeProtection)}
+	}))
+	defer s.shutDown()
+	s.must(s.Caches.Claims.GetStore().Add(claim))
+	for range 3 {
+		if volume := s.reclaim(); volume == nil || !finalizer.Has(volume.Finalizers, finalizer.VolumeProtection) {
+			return
+		}
+	}
+	t.Errorf("the volume is left: %+v", s.Caches.Volume("v").Status)
+}
+
+// Each node may have a local volume at the same path.
+func TestGoneLocalVolumeWakesNoBoundVolume(t *testing.T) {
+	var objects []runtime.Object
+	for i := range 50 {
+		v := pinned(fmt.Sprint("v", i), fmt.Sprint("node", i))
+		local(v)
+		v.UID = v.UID + "-" + v.UID[:1]
+		v.Status.Phase = v1.VolumeBound
+		objects = append(objects, v)
+	}
+	s := newFixture(t, objects...)
+	queue := s.Loops()[0].Step()
+	gone, _ := objects[0].(*v1.PersistentVolume)
+	s.volumeGone(gone)
+	if due, later := queue.Keys(); len(due)+len(later) > 0 {
+		t.Errorf("%d volumes are woken", len(due)+len(later))
+	}
+}
+
+// A queue keeps only the first of the times at which it shows a volume again.
+func TestUnseenRecyclerPodIsLookedForAgain(t *testing.T) {
+	volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)
+	s := newFixture(t, volume)
+	queue := s.Loops()[0].Step()
+	s.memory.Update(volume.UID, func(p *progress) { p.createdAt = time.Now() })
+	s.removeClaimRef()
+	s.must(s.Reconcile(t.Context(), "v"))
+	if _, later := queue.Keys(); !slices.Contains(later, "v") {
+		t.Error("nothing wakes the volume once its recycler pod must have ended")
+	}
+}
