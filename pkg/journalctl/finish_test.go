@@ -1,12 +1,15 @@
 package journalctl
 
 import (
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -86,5 +89,23 @@ func update(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
 	t.Helper()
 	if _, err := client.CoordinationV1().Leases("storage").Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Without its request an entry can only lead to the deletion of the volume.
+func TestFinishRefusesDiscardWithoutRequest(t *testing.T) {
+	client := newCluster(t)
+	lease, err := client.CoordinationV1().Leases("storage").Get(t.Context(), unresolvedName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.Annotations[journal.EntryPrefix+string(unresolved)] = texts(t, newEntry(unresolved, func(e *journal.Entry) {
+		isUnresolved(e)
+		e.State, e.Handle = journal.Discarding, "disk-1"
+	}))[unresolved]
+	update(t, client, lease)
+	err = Resolver{Client: client, Out: io.Discard, Yes: true, Timeout: time.Second}.Finish(t.Context(), []types.UID{unresolved})
+	if err == nil || !strings.Contains(err.Error(), "would delete a volume that a user may have kept") {
+		t.Errorf("Finish = %v", err)
 	}
 }

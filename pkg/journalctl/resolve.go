@@ -89,6 +89,9 @@ func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]e
 			return nil, err
 		}
 		for _, item := range items {
+			if c == finish && item.Entry != nil && item.Entry.State == journal.Discarding && item.Entry.Request.IsShortened() {
+				return nil, shortened(item)
+			}
 			live, err := readLive(ctx, r.Client, item)
 			if err != nil {
 				return nil, err
@@ -105,6 +108,12 @@ func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]e
 		}
 	}
 	return all, r.askToRemove(ctx, unconfirmed)
+}
+
+// shortened is the refusal to finish an entry without a request, which would delete the volume.
+func shortened(item entryItem) error {
+	return fmt.Errorf("claim UID %s: its entry in Lease %s has no request that could be repeated, only the volume %s that was being discarded: finishing it would delete a volume that a user may have kept; look for %s in storage, delete it there if it is not needed, and drop the entry",
+		item.ClaimUID, item.Lease, item.Volume, item.Volume)
 }
 
 // print prints a line without control characters: a Lease must not control the terminal.

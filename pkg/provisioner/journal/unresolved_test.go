@@ -277,3 +277,28 @@ func TestTimesInLeasesAreThoseOfTheClock(t *testing.T) {
 		}
 	})
 }
+
+// After etcd was restored, the versions of the Leases begin anew.
+func TestRestoredLeaseIsHeard(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		api := newServer()
+		entry := newEntry(1)
+		entry.Unresolved = &journal.Unresolved{Reason: "x", Since: 1}
+		api.version = 1000
+		storeLease(t, api, journal.KindUnresolved, 1, custodyAt(1), entry)
+		store := New(config(api, pod, 5))
+		run(t, store)
+		names := startWatch(t, store)
+		if got := names(); len(got) > 0 {
+			t.Errorf("approved: %v", got)
+		}
+		api.mu.Lock()
+		api.version = 500
+		api.mu.Unlock()
+		entry.Unresolved.Finish = true
+		storeLease(t, api, journal.KindUnresolved, 1, custodyAt(1), entry)
+		if got := names(); !slices.Equal(got, []string{"claim-1"}) {
+			t.Errorf("approved after a restore: %v", got)
+		}
+	})
+}

@@ -26,7 +26,7 @@ func (s *Store) Watch(ctx context.Context, approved func(journal.Entry)) error {
 	informer := factory.Coordination().V1().Leases().Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { s.handleEvent(object, false, false) },
-		UpdateFunc: func(_, object any) { s.handleEvent(object, false, false) },
+		UpdateFunc: s.handleUpdate,
 		DeleteFunc: func(object any) {
 			if stale, is := object.(cache.DeletedFinalStateUnknown); is {
 				s.handleEvent(stale.Obj, true, true)
@@ -40,6 +40,29 @@ func (s *Store) Watch(ctx context.Context, approved func(journal.Entry)) error {
 	}
 	informer.RunWithContext(ctx)
 	return nil
+}
+
+// handleUpdate handles a changed Lease. A watch that goes back has met an API server whose etcd was restored: the
+// versions that this process knows are of no use any more.
+func (s *Store) handleUpdate(old, now any) {
+	before, after := asLease(old), asLease(now)
+	if before == nil || after == nil || !isOlder(after.ResourceVersion, before.ResourceVersion) {
+		s.handleEvent(now, false, false)
+		return
+	}
+	s.mu.Lock()
+	delete(s.unresolved, after.Name)
+	s.mu.Unlock()
+	if kind, _, ours := s.Journal.KindOf(after); ours && kind == journal.KindUnresolved {
+		s.recordUnresolved(after, false)
+		return
+	}
+	s.handleEvent(now, false, true)
+}
+
+func asLease(object any) *coordinationv1.Lease {
+	lease, _ := object.(*coordinationv1.Lease)
+	return lease
 }
 
 // handleEvent handles an event of a Lease. Unsure: the object of a deletion may be stale.
