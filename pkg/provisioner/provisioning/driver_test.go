@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +18,8 @@ import (
 type local struct {
 	csibackend.Driver
 	made int
+	// full: the driver has no space.
+	full bool
 }
 
 func (*local) Name() string          { return "ours" }
@@ -27,6 +31,9 @@ func (*local) Modifies() bool        { return true }
 
 func (l *local) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	l.made++
+	if l.full {
+		return nil, status.Error(codes.ResourceExhausted, "no space")
+	}
 	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: request.GetName(), CapacityBytes: 1 << 30}}, nil
 }
 

@@ -85,6 +85,23 @@ func TestVolumeThatMayBeKeptIsLeftAlone(t *testing.T) {
 	}
 }
 
+// The process may end between the two writes that make the entry unresolved: the active entry says by then that the
+// volume may be kept, though nothing of this process announced it.
+func TestActiveEntrySaysFirstThatVolumeMayBeKept(t *testing.T) {
+	f := newFlow(t)
+	f.keep()
+	f.injectFault(codes.DeadlineExceeded, true, 1)
+	f.reconcile(true)
+	active := f.entries(journal.KindActive)
+	if len(active) != 1 || active[0].Announced {
+		t.Fatalf("active entries: %+v", active)
+	}
+	f.must(f.keepInEntry(t.Context(), active[0], false))
+	if active = f.entries(journal.KindActive); len(active) != 1 || !active[0].Announced {
+		t.Errorf("active entries: %+v", active)
+	}
+}
+
 // forbidAnnouncement fails the first write of the journal after the driver has the volume.
 func (f *flow) forbidAnnouncement() {
 	var spent atomic.Bool

@@ -348,6 +348,9 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	}
 	if reason == provision.VolumeMayBeKept {
 		why = mayBeKept
+		if err := c.keepInEntry(ctx, entry, r.announced); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.Journal.MoveToUnresolved(ctx, entry, why); err != nil {
 		return nil, err
@@ -356,6 +359,19 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	c.memory.forget(o.claim.UID, o.name)
 	c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial) // a living claim is served again
 	return nil, nil
+}
+
+// keepInEntry writes into the active entry that a user may keep the volume: if this process ends before it removes
+// the entry, the next leader must not repeat the request.
+func (c *Controller) keepInEntry(ctx context.Context, entry journal.Entry, known bool) error {
+	if known || entry.State == journal.Discarding {
+		return nil
+	}
+	entry.Announced = true
+	if err := c.Journal.Write(ctx, entry); err != nil {
+		return fmt.Errorf("say in the journal entry that the volume may be kept: %w", err)
+	}
+	return nil
 }
 
 // errWriteOpen: a late write would record the disk for the waiting claim again.

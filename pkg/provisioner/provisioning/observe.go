@@ -175,6 +175,8 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 		return provision.Unwanted
 	case r.unusable != "", isOpen(r.creation) && r.node != node:
 		return provision.Misplaced
+	case c.ServedBy != nil && !isOpen(r.creation) && c.ServedBy(o.claim) != provision.ThisProcess:
+		return provision.Unserved // no volume may exist for the node before
 	case server == provision.NoProcess, !c.serves(o.claim):
 		return provision.Unserved
 	case node != "" && node == r.unfit:

@@ -185,15 +185,22 @@ func TestWantOfClaim(t *testing.T) {
 		server provision.Server
 		want   provision.Want
 	}{
-		"pending":                {observed(claimRecord{}), provision.ThisProcess, provision.Wanted},
-		"bound":                  {observed(claimRecord{}, boundClaim), provision.ThisProcess, provision.BoundOrLost},
-		"bound once, gone":       {observed(claimRecord{}, boundClaim, goneClaim), provision.ThisProcess, provision.Unwanted},
-		"names another volume":   {observed(claimRecord{}, named("another")), provision.ThisProcess, provision.Unwanted},
-		"volume is unusable":     {observed(claimRecord{creation: provision.Created, unusable: "too small"}), provision.ThisProcess, provision.Misplaced},
-		"served by another node": {observed(claimRecord{}), provision.OtherProcess, provision.Unserved},
-		"no node selected":       {observed(claimRecord{}), provision.NoProcess, provision.Unserved},
-		"of another provisioner": {observed(claimRecord{}, theirs), provision.ThisProcess, provision.Unserved},
-		"waits for a consumer":   {observed(claimRecord{}, late), provision.ThisProcess, provision.Unserved},
+		"pending":                            {observed(claimRecord{}), provision.ThisProcess, provision.Wanted},
+		"bound":                              {observed(claimRecord{}, boundClaim), provision.ThisProcess, provision.BoundOrLost},
+		"bound once, gone":                   {observed(claimRecord{}, boundClaim, goneClaim), provision.ThisProcess, provision.Unwanted},
+		"names another volume":               {observed(claimRecord{}, named("another")), provision.ThisProcess, provision.Unwanted},
+		"volume is unusable":                 {observed(claimRecord{creation: provision.Created, unusable: "too small"}), provision.ThisProcess, provision.Misplaced},
+		"served by another node":             {observed(claimRecord{}), provision.OtherProcess, provision.Unserved},
+		"asked once, served by another node": {observed(claimRecord{creation: provision.Failed, plan: &plan{}}), provision.OtherProcess, provision.Unserved},
+		"in doubt, served by another node":   {observed(claimRecord{creation: provision.Doubtful, plan: &plan{}, entry: provision.Durable}), provision.OtherProcess, provision.Unserved},
+		"entry unknown, served by another":   {observed(claimRecord{entry: provision.Outdated}), provision.OtherProcess, provision.Unserved},
+		"asked once, no node selected":       {observed(claimRecord{creation: provision.Failed, plan: &plan{}}), provision.NoProcess, provision.Unserved},
+		"asked once, deleted, another node":  {observed(claimRecord{creation: provision.Doubtful, plan: &plan{}}, goneClaim), provision.OtherProcess, provision.Unwanted},
+		"call is open, another node":         {observed(claimRecord{creation: provision.Requested, plan: &plan{}, node: "before"}), provision.OtherProcess, provision.Misplaced},
+		"unusable volume, served by another": {observed(claimRecord{creation: provision.Created, volume: &v1.PersistentVolume{}, unusable: "too small"}), provision.OtherProcess, provision.Misplaced},
+		"no node selected":                   {observed(claimRecord{}), provision.NoProcess, provision.Unserved},
+		"of another provisioner":             {observed(claimRecord{}, theirs), provision.ThisProcess, provision.Unserved},
+		"waits for a consumer":               {observed(claimRecord{}, late), provision.ThisProcess, provision.Unserved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newObserver(t)

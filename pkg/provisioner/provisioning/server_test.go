@@ -143,3 +143,28 @@ func newNodeController(t *testing.T, client *fake.Clientset, driver csibackend.D
 	}
 	return c
 }
+
+// The claim goes to another node after this one was full. Without a journal nothing but memory tells of the call here.
+func TestNodeLeavesClaimOfAnotherNodeAlone(t *testing.T) {
+	client, driver := nodeClient("mine", false, false), &local{}
+	c := newNodeController(t, client, driver, "mine")
+	c.journaled.Store(false)
+	driver.full = true
+	_ = c.Reconcile(t.Context(), "ns/claim/uid")
+	made := driver.made
+	claim, err := client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "claim", metav1.GetOptions{})
+	if err != nil || made == 0 {
+		t.Fatalf("%d calls: %v", made, err)
+	}
+	claim.Annotations[storage.AnnSelectedNode] = "yours"
+	if claim, err = client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Claims.GetStore().Update(claim); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Reconcile(t.Context(), "ns/claim/uid")
+	if driver.made != made {
+		t.Errorf("CreateVolume was called for the claim of another node, %d times", driver.made-made)
+	}
+}

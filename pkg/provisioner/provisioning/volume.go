@@ -29,8 +29,8 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 		c.countBypass(o.record)
 	}
 	c.updateRecord(o, func(r *claimRecord) {
-		if r.creation != provision.Requested || !o.plan.equals(r.plan) {
-			r.openedAt = time.Now()
+		if r.creation != provision.Requested && r.creation != provision.FailedOnce || !o.plan.equals(r.plan) {
+			r.openedAt = time.Now() // one denial leaves the outcome open
 		}
 		r.creation, r.requested = provision.Requested, true
 		r.appeared = r.appeared && s.Want != provision.Wanted // a claim that waits has used no volume
