@@ -100,7 +100,7 @@ func (e *explanation) open() (*why.Explorer, error) {
 		return nil, err
 	}
 	commands := commandsOf(e.whyFlags.config)
-	commands.Program = e.whyFlags.program
+	commands.Program = e.program
 	return why.NewExplorer(reader, commands, e.probe), nil
 }
 

@@ -1,6 +1,9 @@
 package garbage
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Finding is a broken rule.
 type Finding struct {
@@ -102,15 +105,14 @@ func (w *world) judgePatch(s *State, o, after *Object, age int) []Finding {
 // judgeReferences judges the references that a patch removed.
 func (w *world) judgeReferences(s *State, o, after *Object, age int) []Finding {
 	var found []Finding
-	orphaned, lives, kept := false, false, 0
+	orphaned, kept := false, 0
 	var waiting *Object
 	for _, r := range o.Refs {
-		owner, slot := w.ownerOf(s, o, r), w.slotOf(s, r)
 		if kept < len(after.Refs) && after.Refs[kept] == r {
 			kept++
-			lives = lives || owner != nil && !owner.waits() || s.sinceLive[slot]-age < 1
 			continue
 		}
+		owner, slot := w.ownerOf(s, o, r), w.slotOf(s, r)
 		if owner != nil && owner.inForeground() {
 			waiting = owner
 		}
@@ -120,7 +122,7 @@ func (w *world) judgeReferences(s *State, o, after *Object, age int) []Finding {
 			found = append(found, Finding{LiveReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(owner))})
 		}
 	}
-	if waiting != nil && !lives && !orphaned {
+	if waiting != nil && !orphaned && !w.hasLivingOwner(s, after, age) {
 		found = append(found, Finding{WaitingReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(waiting))})
 	}
 	switch {
@@ -130,6 +132,14 @@ func (w *world) judgeReferences(s *State, o, after *Object, age int) []Finding {
 		found = append(found, Finding{OrphanedByMistake, w.name(o) + " loses its last reference"})
 	}
 	return found
+}
+
+// hasLivingOwner reports whether an owner of the object lives, or did within a second before the call.
+func (w *world) hasLivingOwner(s *State, o *Object, age int) bool {
+	return slices.ContainsFunc(o.Refs, func(r Ref) bool {
+		owner := w.ownerOf(s, o, r)
+		return owner != nil && !owner.waits() || s.sinceLive[w.slotOf(s, r)]-age < 1
+	})
 }
 
 // slotOf returns the slot of the owner that the reference names, which may be gone.

@@ -191,13 +191,20 @@ func (r *Run[K]) Saw(kind K) bool { p := r.kinds[kind]; return p != nil && p.sta
 // HasFailed reports whether the last read of the kind failed.
 func (r *Run[K]) HasFailed(kind K) bool { p := r.kinds[kind]; return p != nil && p.failed }
 
+// passesWithout reports whether the run need not wait for a kind that the graph has not seen: two of these are so:
+// a read failed, the former run passed without it, and the limit has passed.
+func (r *Run[K]) passesWithout(kind K, p *progress, now time.Time) bool {
+	late := now.Sub(r.begun) >= r.limit
+	return p.failed && (late || r.excused[kind]) || late && r.excused[kind]
+}
+
 // Result returns what the run has come to, and the kinds that it passed without.
 func (r *Run[K]) Result(now time.Time) (Result, []K) {
 	var unseen []K
 	for kind, p := range r.kinds {
 		switch {
 		case p.stage == seen:
-		case p.failed && r.excused[kind], (p.failed || r.excused[kind]) && now.Sub(r.begun) >= r.limit:
+		case r.passesWithout(kind, p, now):
 			unseen = append(unseen, kind)
 		default:
 			return Running, nil

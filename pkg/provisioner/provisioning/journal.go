@@ -335,45 +335,6 @@ func (c *Controller) removeEntry(ctx context.Context, o *observation, s provisio
 	return &after, nil
 }
 
-// moveToUnresolved moves the entry to the unresolved ones, for the administrator.
-func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
-	r := o.record
-	entry := c.entryFor(o, r, cmp.Or(r.stored, r.plan))
-	if s.Entry == provision.UntrustedDiscarding || s.Entry == provision.Discarding {
-		entry.State, entry.Handle = journal.Discarding, r.handle
-	}
-	why := r.unresolved
-	if reason == provision.CustodyBroken {
-		entry.CustodyBroken, why = true, ledByAnother
-	}
-	if reason == provision.VolumeMayBeKept {
-		why = mayBeKept
-		if err := c.keepInEntry(ctx, entry, r.announced); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.Journal.MoveToUnresolved(ctx, entry, why); err != nil {
-		return nil, err
-	}
-	c.releaseHandle(r)
-	c.memory.forget(o.claim.UID, o.name)
-	c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial) // a living claim is served again
-	return nil, nil
-}
-
-// keepInEntry writes into the active entry that a user may keep the volume: if this process ends before it removes
-// the entry, the next leader must not repeat the request.
-func (c *Controller) keepInEntry(ctx context.Context, entry journal.Entry, known bool) error {
-	if known || entry.State == journal.Discarding {
-		return nil
-	}
-	entry.Announced = true
-	if err := c.Journal.Write(ctx, entry); err != nil {
-		return fmt.Errorf("say in the journal entry that the volume may be kept: %w", err)
-	}
-	return nil
-}
-
 // errWriteOpen: a late write would record the disk for the waiting claim again.
 var errWriteOpen = errors.New("an earlier write of the PersistentVolume has no answer and may still take effect; the disk is deleted once it cannot")
 

@@ -175,8 +175,8 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 		return provision.Unwanted
 	case r.unusable != "", isOpen(r.creation) && r.node != node:
 		return provision.Misplaced
-	case c.ServedBy != nil && !isOpen(r.creation) && c.ServedBy(o.claim) != provision.ThisProcess:
-		return provision.Unserved // no volume may exist for the node before
+	case c.isGivenAway(o):
+		return provision.Unserved
 	case server == provision.NoProcess, !c.serves(o.claim):
 		return provision.Unserved
 	case node != "" && node == r.unfit:
@@ -185,6 +185,12 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 		return provision.Unserved
 	}
 	return provision.Wanted
+}
+
+// isGivenAway reports whether the claim, whose request this process has, is served by another one now or by none.
+// A call whose outcome is open is finished here.
+func (c *Controller) isGivenAway(o *observation) bool {
+	return c.ServedBy != nil && !isOpen(o.record.creation) && c.ServedBy(o.claim) != provision.ThisProcess
 }
 
 // isOpen reports whether a volume may exist for the node of the last request.

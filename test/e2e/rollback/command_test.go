@@ -179,6 +179,12 @@ func expectNothingLeft(s *harness.Session) {
 			s.T.Error("the leader Lease of pv-controller is left")
 		}
 	}
+	expectNoPolicyLeft(s)
+}
+
+// expectNoPolicyLeft fails the test if an object of the admission policy is left.
+func expectNoPolicyLeft(s *harness.Session) {
+	s.T.Helper()
 	lists, err := s.Client.CoreV1().ConfigMaps("").List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + deploy.Drivers})
 	s.Must(err, "list ConfigMaps")
 	if len(lists.Items) > 0 {
