@@ -112,26 +112,39 @@ func (w *world) judgeReferences(s *State, o, after *Object, age int) []Finding {
 			kept++
 			continue
 		}
-		owner, slot := w.ownerOf(s, o, r), w.slotOf(s, r)
+		owner := w.ownerOf(s, o, r)
 		if owner != nil && owner.inForeground() {
 			waiting = owner
 		}
-		wasOrphan, wasForeground := s.sinceOrphan[slot]-age < 1, s.sinceForeground[slot]-age < 1
-		orphaned = orphaned || wasOrphan || owner != nil && owner.orphans()
-		if owner != nil && !owner.waits() && !wasOrphan && !wasForeground {
-			found = append(found, Finding{LiveReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(owner))})
-		}
-	}
-	if waiting != nil && !orphaned && !w.hasLivingOwner(s, after, age) {
-		found = append(found, Finding{WaitingReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(waiting))})
+		orphaned = orphaned || w.isOrphaned(s, owner, r, age)
+		found = append(found, w.judgeLive(s, o, owner, r, age)...)
 	}
 	switch {
 	case kept != len(after.Refs):
-		found = append(found, Finding{ForeignChange, w.name(o) + " becomes " + w.name(after)})
-	case len(o.Refs) > 0 && kept == 0 && !orphaned:
+		return append(found, Finding{ForeignChange, w.name(o) + " becomes " + w.name(after)})
+	case orphaned:
+		return found
+	case len(o.Refs) > 0 && kept == 0:
 		found = append(found, Finding{OrphanedByMistake, w.name(o) + " loses its last reference"})
 	}
+	if waiting != nil && !w.hasLivingOwner(s, after, age) {
+		found = append(found, Finding{WaitingReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(waiting))})
+	}
 	return found
+}
+
+// isOrphaned reports whether the owner of a removed reference orphans, or did within a second before the call.
+func (w *world) isOrphaned(s *State, owner *Object, r Ref, age int) bool {
+	return owner != nil && owner.orphans() || s.sinceOrphan[w.slotOf(s, r)]-age < 1
+}
+
+// judgeLive judges the removal of one reference: its owner does not live.
+func (w *world) judgeLive(s *State, o, owner *Object, r Ref, age int) []Finding {
+	slot := w.slotOf(s, r)
+	if owner == nil || owner.waits() || s.sinceOrphan[slot]-age < 1 || s.sinceForeground[slot]-age < 1 {
+		return nil
+	}
+	return []Finding{{LiveReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(owner))}}
 }
 
 // hasLivingOwner reports whether an owner of the object lives, or did within a second before the call.
