@@ -203,7 +203,7 @@ func TestStatusWithoutRights(t *testing.T) {
 	flat := strings.Join(strings.Fields(text), " ")
 	for _, want := range []string{
 		"PROTECTION: unknown", "no right to list persistentvolumes; grant the rule", "no right to list leases", "no right to list pods",
-		"ADMISSION POLICY: unseen", "no right to create subjectaccessreviews",
+		"ADMISSION POLICY: unseen", "no right to list serviceaccounts",
 	} {
 		if !strings.Contains(flat, want) {
 			t.Errorf("the output lacks %q:\n%s", want, text)
