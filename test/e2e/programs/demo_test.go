@@ -24,7 +24,7 @@ func demo(t *testing.T, temporary string, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*harness.Timeout)
 	t.Cleanup(cancel)
 	command := exec.CommandContext(ctx, path, append([]string{"demo"}, args...)...)
 	command.Env = append(os.Environ(), "TMPDIR="+temporary)
