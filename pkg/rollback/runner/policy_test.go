@@ -3,15 +3,14 @@ package runner
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
 )
 
 // policyServer returns a reader of an API server that has the policy, its binding, and that list of drivers.
@@ -33,7 +32,7 @@ func policyServer(t *testing.T, namespace, name string) *cluster.Reader {
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(namespace, name),
 		},
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return clustertest.NewReader(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		object, has := objects[r.URL.Path]
 		if !has {
@@ -43,13 +42,7 @@ func policyServer(t *testing.T, namespace, name string) *cluster.Reader {
 		if err := json.NewEncoder(w).Encode(object); err != nil {
 			t.Error(err)
 		}
-	}))
-	t.Cleanup(server.Close)
-	reader, err := cluster.NewReader(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reader
+	})
 }
 
 // Only the binding says where the list is, so the list goes first: the next run would not find it. A ConfigMap of

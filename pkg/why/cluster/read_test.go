@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
 )
 
 func TestHiddenKindIsNotEmpty(t *testing.T) {
@@ -37,7 +38,7 @@ func TestHiddenKindIsNotEmpty(t *testing.T) {
 func expiringServer(t *testing.T) *cluster.Reader {
 	t.Helper()
 	lists := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	return clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
 		page := func(next, name string) map[string]any {
 			return map[string]any{"metadata": map[string]any{"continue": next}, "items": []any{map[string]any{"metadata": map[string]any{"name": name}}}}
 		}
@@ -60,13 +61,7 @@ func expiringServer(t *testing.T) *cluster.Reader {
 		if err := json.NewEncoder(w).Encode(answer); err != nil {
 			t.Error(err)
 		}
-	}))
-	t.Cleanup(server.Close)
-	r, err := cluster.NewReader(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	})
 }
 
 func TestListThatStartsOverHasEachObjectOnce(t *testing.T) {

@@ -3,16 +3,15 @@ package storage
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
 	"github.com/exeunt-io/exeunt/pkg/why/holder"
 )
 
@@ -37,18 +36,12 @@ func oneNode(t *testing.T, name string) *cluster.Reader {
 // answering returns a reader of an API server that answers each request with the object.
 func answering(t *testing.T, object any) *cluster.Reader {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return clustertest.NewReader(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(object); err != nil {
 			t.Error(err)
 		}
-	}))
-	t.Cleanup(server.Close)
-	reader, err := cluster.NewReader(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reader
+	})
 }
 
 func TestVolumeOfGoneNodeIsNotDeleted(t *testing.T) {
