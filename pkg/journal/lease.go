@@ -161,14 +161,22 @@ func HolderOf(lease *coordinationv1.Lease) string {
 }
 
 // Find returns the journal that a Lease belongs to by its owner annotation and its
-// name, what it holds, and its number; false for any other Lease.
+// name, what it holds, and its number; false for any other Lease. A provisioner may have
+// a "/" in its name, such as rancher.io/local-path; the name of the Lease tells which part
+// is a node.
 func Find(lease *coordinationv1.Lease) (j Journal, kind Kind, number int, is bool) {
 	owner, named := lease.Annotations[OwnerAnnotation]
 	if !named {
 		return Journal{}, "", 0, false
 	}
-	j.Namespace = lease.Namespace
-	j.Driver, j.Node, _ = strings.Cut(owner, "/")
-	kind, number, is = j.KindOf(lease)
-	return j, kind, number, is
+	possible := []Journal{{Namespace: lease.Namespace, Driver: owner}}
+	if slash := strings.LastIndexByte(owner, '/'); slash >= 0 {
+		possible = append(possible, Journal{Namespace: lease.Namespace, Driver: owner[:slash], Node: owner[slash+1:]})
+	}
+	for _, j := range possible {
+		if kind, number, is := j.KindOf(lease); is {
+			return j, kind, number, true
+		}
+	}
+	return Journal{}, "", 0, false
 }

@@ -18,7 +18,7 @@ func journals() []Journal {
 	var all []Journal
 	long := strings.Repeat("long-name.", 24)
 	drivers := []string{
-		"ebs.csi.aws.com", "EBS.csi.aws.com", "ebs-csi-aws-com", "a", "a-b", "a.b", "a_b", "a-b-c", "a..b", "a.-b", "-a", "a-", ".", "a/b", "deadbeef", "a-deadbeef", "A", "a-journal-0", "a-unresolved",
+		"ebs.csi.aws.com", "EBS.csi.aws.com", "ebs-csi-aws-com", "a", "a-b", "a.b", "a_b", "a-b-c", "a..b", "a.-b", "-a", "a-", ".", "a/b", "a/b/c", "rancher.io/local-path", "deadbeef", "a-deadbeef", "A", "a-journal-0", "a-unresolved",
 		long + "a", long + "b", "",
 	}
 	nodes := []string{"", "a", "b", "b-c", "c", "B", "node-1.example.com", "-", long, "journal-0"}
@@ -107,7 +107,7 @@ func TestOtherLeasesAreNotOfTheJournal(t *testing.T) {
 
 func TestJournalIsFoundByItsLease(t *testing.T) {
 	for _, j := range journals() {
-		if j.Driver == "" || strings.Contains(j.Driver, "/") { // no driver is called so
+		if j.Driver == "" { // no driver is called so
 			continue
 		}
 		lease := j.Lease(KindUnresolved, 3, "pod", Custody{}, nil)
