@@ -36,11 +36,17 @@ func (s *storage) Name() string { return s.name }
 
 // Prepare returns the request for the claim's volume. Provision is not called.
 func (s *storage) Prepare(ctx context.Context, options controller.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
-	if qualifier, ok := s.provisioner.(controller.Qualifier); ok && !qualifier.ShouldProvision(ctx, options.PVC.DeepCopy()) {
+	if serves, err := s.callShouldProvision(ctx, options.PVC); err != nil {
+		return nil, nil, err
+	} else if !serves {
 		return nil, nil, &provision.LeftToOther{}
 	}
-	if ptr.Deref(options.PVC.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == v1.PersistentVolumeBlock && !s.supportsBlock(ctx) {
-		return nil, nil, &provision.Refusal{Sentence: s.name + " does not support block volume provisioning"}
+	if ptr.Deref(options.PVC.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == v1.PersistentVolumeBlock {
+		if supports, err := s.callSupportsBlock(ctx); err != nil {
+			return nil, nil, err
+		} else if !supports {
+			return nil, nil, &provision.Refusal{Sentence: s.name + " does not support block volume provisioning"}
+		}
 	}
 	return newRequest(options), &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: options.PVName},
@@ -48,11 +54,6 @@ func (s *storage) Prepare(ctx context.Context, options controller.ProvisionOptio
 			PersistentVolumeReclaimPolicy: ptr.Deref(options.StorageClass.ReclaimPolicy, v1.PersistentVolumeReclaimDelete),
 		},
 	}, nil
-}
-
-func (s *storage) supportsBlock(ctx context.Context) bool {
-	block, ok := s.provisioner.(controller.BlockProvisioner)
-	return ok && block.SupportsBlock(ctx)
 }
 
 // Restore returns the request of a journal entry. After a restart Provision is called

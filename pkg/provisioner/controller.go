@@ -60,11 +60,16 @@ func (c *ProvisionController) HasRun() bool { return c.hasRun.Load() }
 // an error if an option is invalid, if the lease was lost, or if another process has
 // taken over the journal: nothing is written after that, and the process should end.
 // After the end of the context, calls that are under way have 3s until their own context
-// ends. Run waits for them, and keeps the lease: a call that ignores its context delays
-// both. v10 exits at once. Run is called once.
+// ends, and the lease is kept meanwhile. A call that ignores its context is not waited for
+// longer: Run returns an error, and the lease expires. The call may then run beside one of
+// the next leader. Without leader election Run waits for such a call without limit. v10
+// exits at once. Run is called once.
 func (c *ProvisionController) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, c.logger)
 	err := c.run(ctx)
+	if errors.Is(err, store.ErrLost) && !c.leaderElection {
+		err = fmt.Errorf("%w; several processes at the same time need LeaderElection, or one on each node with the option Node", err)
+	}
 	if err != nil {
 		c.logger.Error(err, "The provision controller has ended", "provisioner", c.storage.name)
 	}

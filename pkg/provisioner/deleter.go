@@ -89,7 +89,9 @@ func (s *storage) Same(a, b *v1.PersistentVolume) bool {
 func (s *storage) PrepareDelete(ctx context.Context, volume *v1.PersistentVolume) (backend.DeleteCall, error) {
 	ctx, cancel := bounded(ctx, s.deletionTimeout)
 	defer cancel()
-	if guard, ok := s.provisioner.(controller.DeletionGuard); ok && !guard.ShouldDelete(ctx, volume.DeepCopy()) {
+	if allowed, err := s.callShouldDelete(ctx, volume); err != nil {
+		return nil, err
+	} else if !allowed {
 		return nil, &backend.Ignored{Reason: "ShouldDelete is false"}
 	}
 	return func(ctx context.Context) error {

@@ -25,8 +25,15 @@
 //	Delete again while the cache is stale               Delete once for each volume
 //	claims and volumes of all provisioners in memory    only its own, and static volumes
 //	a PersistentVolume of the same name is success      only if it names the claim
-//	exits once the context ends                         Run returns when the calls that are under way have ended
+//	exits once the context ends                         Run waits for the calls that are under way, 4s with election
 //	a panic of the provisioner ends the process         the call has failed: event, stack in the log, retry
+//	a process on each node with LeaderElection(false)   the same with the option Node: one journal for each process
+//	event Provisioning before each call                 once the first call takes longer than 2s
+//	event for each failure                              the same failure again after 30s, then less often
+//	options of the type []func(*...) error              options of the type []provisioner.Option
+//
+// A program on another version than v10 moves to v10 first: the arguments of
+// NewProvisionController and the fields of ProvisionOptions differ between versions.
 //
 // # States of a failed call
 //
@@ -47,7 +54,9 @@
 // claim to another provisioner: no event, and a retry after the longest retry interval.
 // A nil volume with a nil error is an error that says nothing about the volume.
 // With a Qualifier, a claim for which ShouldProvision returns false is neither provisioned
-// nor reported; it is retried after the longest retry interval.
+// nor reported; it is retried after the longest retry interval. ShouldProvision is asked
+// before the first call only: once a call may have created the volume, it is repeated until
+// there is an answer.
 //
 // Provision is called for a deleted claim only to find out about the volume of an
 // earlier call. The volume is recorded as a PersistentVolume and reclaimed by its policy,
@@ -108,6 +117,8 @@
 //   - patch on PersistentVolumes, for the finalizer. Without, volumes are deleted in the
 //     storage system, their PersistentVolumes remain, with the event VolumeFailedDelete;
 //   - get on PersistentVolumes and PersistentVolumeClaims, for live reads;
+//   - get on Nodes, if classes wait for the first consumer. v10 needs it unless it has a
+//     NodesLister. Without, such a lister serves all calls;
 //   - patch on PersistentVolumeClaims, for claims that are rescheduled;
 //   - list, watch, get, create, update and delete on Leases in the namespace of the leader
 //     lease, for the journal. Without, volumes are created without journal entries after a

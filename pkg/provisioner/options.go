@@ -34,6 +34,8 @@ type settings struct {
 	leaderElection                            bool
 	leaderElectionNamespace                   string
 	leaseDuration, renewDeadline, retryPeriod time.Duration
+	// node is that of a process which is one of several that work at the same time.
+	node string
 
 	nodes                       corelisters.NodeLister
 	metrics                     metrics.Metrics
@@ -165,9 +167,17 @@ func notNegative[T time.Duration | int32](option string, value T) error {
 
 // LeaderElection determines whether the controller works only while it holds a lease. The
 // default is true. The lease is that of v10, so that v10 and this controller never work
-// at once.
+// at once. With false, one process may work at a time, or one on each node with the option
+// [Node]: a process takes the journal over from the one that runs, which then ends.
 func LeaderElection(leaderElection bool) Option {
 	return set(func(s *settings) { s.leaderElection = leaderElection })
+}
+
+// Node is the name of the node that this process works on, where a process without leader
+// election runs on each node and a Qualifier selects its claims. It gives the process a
+// journal of its own. The default is none: one process works at a time.
+func Node(name string) Option {
+	return set(func(s *settings) { s.node = name })
 }
 
 // LeaderElectionNamespace is the namespace of all leases: that of the election and those
@@ -193,7 +203,8 @@ func RetryPeriod(period time.Duration) Option {
 }
 
 // NodesLister is where selected nodes are looked up first. By default they are read from
-// the API server. The caller starts the informer behind the lister.
+// the API server, and so is a node in a second call for the same claim, unless the process
+// has no right to get nodes. The caller starts the informer behind the lister.
 func NodesLister(nodes corelisters.NodeLister) Option {
 	return set(func(s *settings) { s.nodes = nodes })
 }
@@ -236,7 +247,18 @@ func newSettings(options []Option) (settings, error) {
 			return s, fmt.Errorf("apply option: %w", err)
 		}
 	}
-	return s, s.checkDeadlines()
+	return s, errors.Join(s.checkNode(), s.checkDeadlines())
+}
+
+// checkNode returns an error if the processes could not share their work by node.
+func (s *settings) checkNode() error {
+	switch {
+	case strings.Contains(s.node, "/"):
+		return fmt.Errorf("Node must be the name of a node, not %q", s.node)
+	case s.node != "" && s.leaderElection:
+		return errors.New("Node needs LeaderElection(false): with a lease, only one of the processes works")
+	}
+	return nil
 }
 
 // checkDeadlines returns an error if the deadlines leave no time to renew the lease, or to

@@ -26,6 +26,7 @@ func canceled(t *testing.T) context.Context {
 
 func TestInvalidOptionEndsRun(t *testing.T) {
 	for name, option := range map[string]provisioner.Option{
+		"Node":             provisioner.Node("node-a"), // the default is leader election
 		"Threadiness":      provisioner.Threadiness(0),
 		"RetryInterval":    provisioner.RetryInterval(time.Second, time.Millisecond),
 		"UnresolvedAfter":  provisioner.UnresolvedAfter(0),

@@ -25,6 +25,27 @@ func (s *storage) callDelete(ctx context.Context, volume *v1.PersistentVolume) (
 	return s.provisioner.Delete(ctx, volume.DeepCopy())
 }
 
+// callShouldProvision asks the Qualifier, if the provisioner is one.
+func (s *storage) callShouldProvision(ctx context.Context, claim *v1.PersistentVolumeClaim) (_ bool, err error) {
+	defer failOnPanic(ctx, "ShouldProvision", &err)
+	qualifier, ok := s.provisioner.(controller.Qualifier)
+	return !ok || qualifier.ShouldProvision(ctx, claim.DeepCopy()), nil
+}
+
+// callSupportsBlock asks the BlockProvisioner; any other provisioner has no block volumes.
+func (s *storage) callSupportsBlock(ctx context.Context) (_ bool, err error) {
+	defer failOnPanic(ctx, "SupportsBlock", &err)
+	block, ok := s.provisioner.(controller.BlockProvisioner)
+	return ok && block.SupportsBlock(ctx), nil
+}
+
+// callShouldDelete asks the DeletionGuard, if the provisioner is one.
+func (s *storage) callShouldDelete(ctx context.Context, volume *v1.PersistentVolume) (_ bool, err error) {
+	defer failOnPanic(ctx, "ShouldDelete", &err)
+	guard, ok := s.provisioner.(controller.DeletionGuard)
+	return !ok || guard.ShouldDelete(ctx, volume.DeepCopy()), nil
+}
+
 // failOnPanic makes a panic of the provisioner an error: the other claims and volumes are
 // served on, and the user of this one reads the reason.
 func failOnPanic(ctx context.Context, method string, err *error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
@@ -44,13 +45,13 @@ func (w *wiring) engine(end func(error)) (*engine.Engine, error) {
 	return engine.New(engine.Config{
 		Client: w.client, Workers: w.threadiness, End: end,
 		Journal: store.Config{
-			Client: w.client, Journal: journal.Journal{Namespace: w.namespace, Driver: w.storage.name},
+			Client: w.client, Journal: w.journalOf(),
 			Off: !w.journal, Recorder: w.recorder, Metrics: w.journalMetrics,
 		},
 		Provisioning: provisioning.Config{
 			Client: w.client, Backend: w.storage, Honor: w.addFinalizer, DiscardRefused: true,
 			Claims: core.PersistentVolumeClaims().Informer(), Volumes: volumes, Classes: w.informers.Storage().V1().StorageClasses().Informer(),
-			Streamed: w.streamed, Serves: w.serves, Node: w.node, WatchedNode: w.watchedNode(), VolumeName: volumeName,
+			Streamed: w.streamed, Serves: w.serves, Node: w.selectedNode, WatchedNode: w.watchedNode(), VolumeName: volumeName,
 			Reporter: reporter, Metrics: w.metrics, Backoff: backoff, Timeouts: w.timeouts(),
 		},
 		Deletion: deletion.Config{
@@ -59,6 +60,11 @@ func (w *wiring) engine(end func(error)) (*engine.Engine, error) {
 			Waiting: w.tracked.Waiting, Unprotected: w.tracked.Unprotected,
 		},
 	})
+}
+
+// journalOf returns the journal of this process.
+func (w *wiring) journalOf() journal.Journal {
+	return journal.Journal{Namespace: w.namespace, Driver: w.storage.name, Node: w.node}
 }
 
 func (w *wiring) timeouts() provisioning.Timeouts {
@@ -74,9 +80,14 @@ func volumeName(claim *v1.PersistentVolumeClaim) string {
 	return provision.VolumeName(provision.Settings{NamePrefix: "pvc", NameLength: -1}, claim.UID)
 }
 
-// node reads a selected node live.
-func (w *wiring) node(ctx context.Context, name string) (*v1.Node, error) {
-	return w.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+// selectedNode reads a selected node live. A process on v10 with the option NodesLister has
+// no right to do so; the lister is then as good as it was there.
+func (w *wiring) selectedNode(ctx context.Context, name string) (*v1.Node, error) {
+	node, err := w.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) && w.nodes != nil {
+		return w.nodes.Get(name)
+	}
+	return node, err
 }
 
 // watchedNode looks selected nodes up in the lister of the option NodesLister, nil if

@@ -46,6 +46,8 @@ type settings struct {
 	// Elected has exeunt lead by a lease, NonIdempotent never repeat a call after a
 	// restart, and Guarded ask the test which claims and volumes to serve.
 	Elected, NonIdempotent, Guarded bool
+	// Node is that of a process which serves only claims for this node.
+	Node string
 }
 
 // engine is a controller that runs a provisioner.
@@ -84,9 +86,13 @@ func provision(text string) error {
 	if err != nil {
 		return err
 	}
-	var hooked controller.Provisioner = &hookedProvisioner{hostpath.Provisioner{BaseDir: how.BaseDir}, how.Hooks}
-	if how.Guarded {
-		hooked = &guardedProvisioner{hookedProvisioner{hostpath.Provisioner{BaseDir: how.BaseDir}, how.Hooks}}
+	plain := hookedProvisioner{hostpath.Provisioner{BaseDir: how.BaseDir}, how.Hooks}
+	var hooked controller.Provisioner = &plain
+	switch {
+	case how.Guarded:
+		hooked = &guardedProvisioner{plain}
+	case how.Node != "":
+		hooked = &nodeProvisioner{plain, how.Node}
 	}
 	switch how.Engine {
 	case v10, v10Default:
@@ -97,7 +103,7 @@ func provision(text string) error {
 		return nil
 	case exeunt:
 		return provisioner.NewProvisionController(klog.Background(), client, how.Name, hooked,
-			provisioner.LeaderElection(how.Elected), provisioner.Idempotent(!how.NonIdempotent),
+			provisioner.LeaderElection(how.Elected), provisioner.Idempotent(!how.NonIdempotent), provisioner.Node(how.Node),
 			provisioner.RetryInterval(retryFirst, retryMost)).Run(ctx)
 	}
 	return fmt.Errorf("unknown engine %q", how.Engine)
