@@ -10,6 +10,7 @@ import (
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
@@ -126,7 +127,12 @@ func TestUnchangedDriverIsNotReported(t *testing.T) {
 	for range 3 {
 		s.start(config)
 		s.awaitCalls("NodeGetInfo", 1)
-		if _, err := driver.GetCapacity(t.Context(), &spec.GetCapacityRequest{}); err != nil {
+		// The driver has answered; that the answer is read takes a moment.
+		err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			_, err := driver.GetCapacity(ctx, &spec.GetCapacityRequest{})
+			return err == nil, nil
+		})
+		if err != nil {
 			t.Errorf("call after the restart: %v", err)
 		}
 	}
