@@ -28,11 +28,12 @@ func Decide(s State) Decision {
 }
 
 // mustRepeat reports whether the stored request must be repeated until its outcome
-// is known.
+// is known. That of a claim which still waits for a volume, on this node or on another,
+// is repeated for a limited time: the entry keeps it beside a new one.
 func (s State) mustRepeat() bool {
 	switch s.Creation {
 	case Requested:
-		return s.Want != Wanted || !s.LongRequested
+		return s.Want != Wanted && s.Want != Misplaced || !s.LongRequested
 	case FailedOnce:
 		return true
 	case Doubtful:

@@ -50,6 +50,7 @@ var decideCases = map[string]struct {
 	"doubtful request of wanted volume is built again":       {State{Journaled: true, Want: Wanted, Creation: Doubtful, Entry: Durable}, Decision{Prepare, VolumeWanted}},
 	"doubtful request of an unserved claim is repeated":      {State{Journaled: true, Want: Unserved, Creation: Doubtful, Entry: Durable, Stored: true}, Decision{UseStored, OutcomeUnknown}},
 	"doubtful request allows rescheduling":                   {State{Journaled: true, Want: Misplaced, Creation: Doubtful, Entry: Durable}, Decision{Reschedule, NodeUnfit}},
+	"long open request allows rescheduling":                  {callReadyBut(func(s *State) { s.Want, s.Creation, s.LongRequested = Misplaced, Requested, true }), Decision{Reschedule, NodeUnfit}},
 	"open request prevents rescheduling":                     {callReadyBut(func(s *State) { s.Want, s.Creation = Misplaced, Requested }), Decision{Create, OutcomeUnknown}},
 	"overdue entry of gone claim becomes unresolved":         {callReadyBut(func(s *State) { s.Want, s.Creation, s.Overdue = Unwanted, Doubtful, true }), Decision{MoveToUnresolved, NoAnswer}},
 	"overdue entry of living claim stays active":             {callReadyBut(func(s *State) { s.Creation, s.Overdue, s.NodeRead = Requested, true, true }), Decision{Create, OutcomeUnknown}},
@@ -194,7 +195,7 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return s.Leading && (!s.WriteOpen || s.Want == Unwanted) && s.Creation == Created && s.Record != storage.RecordPresent && s.Want != BoundOrLost && !leftAlone && d.Action == Wait
 	},
 	"open requests prevent rescheduling": func(s State, d Decision) bool {
-		return d.Action == Reschedule && (s.Creation == Requested || s.Creation == FailedOnce || s.Creation == Created || s.Want != Misplaced)
+		return d.Action == Reschedule && (s.Creation == Requested && !s.LongRequested || s.Creation == FailedOnce || s.Creation == Created || s.Want != Misplaced)
 	},
 	"open request is repeated unchanged": func(s State, d Decision) bool {
 		repeated := s.Stored && (s.Creation == Requested || s.Creation == FailedOnce) && !s.LongRequested

@@ -88,6 +88,46 @@ func TestRescheduledClaimWaitsForScheduler(t *testing.T) {
 	}
 }
 
+// The node of a request goes away before the driver has said whether there is a volume.
+func TestLongUnansweredRequestForAGoneNodeIsRescheduled(t *testing.T) {
+	f := newFlow(t)
+	f.calls.spread = true
+	gone := false
+	f.Node = func(_ context.Context, name string) (*v1.Node, error) {
+		if gone && name == "first" {
+			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+		}
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
+	}
+	f.delayBinding()
+	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "first" })
+	f.injectFault(codes.DeadlineExceeded, false, 1)
+	f.reconcile(true)
+	gone = true
+	f.injectFault(codes.Internal, false, 2)
+	f.reconcile(true)
+	if f.syncClaim().Annotations[storage.AnnSelectedNode] == "" {
+		t.Error("the claim is rescheduled at once")
+	}
+	f.Timeouts.RepeatedFailure = time.Nanosecond
+	f.reconcile(true)
+	if f.syncClaim().Annotations[storage.AnnSelectedNode] != "" {
+		t.Error("the claim waits for the driver for ever")
+	}
+	if open := f.entries(journal.KindActive); len(open) != 1 {
+		t.Errorf("entries: %+v", open)
+	}
+	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "second" })
+	f.injectFault(codes.Internal, false, 1)
+	f.reconcile(true)
+	if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Node != "second" {
+		t.Errorf("entries: %+v", open)
+	}
+	if f.syncClaim().Annotations[storage.AnnSelectedNode] != "second" {
+		t.Error("the choice of the scheduler is undone")
+	}
+}
+
 func TestInfeasibleRequestWaitsWithoutJournal(t *testing.T) {
 	f := newFlow(t)
 	f.journaled.Store(false)

@@ -154,10 +154,12 @@ func (o *observation) isRefused() bool {
 	return false
 }
 
-// entryOf returns the state of the journal entry: Outdated if the plan has another request.
+// entryOf returns the state of the journal entry: Outdated if the plan has another request, or
+// is for another node.
 func entryOf(o *observation) provision.Entry {
 	r := o.record
-	if r.entry == provision.Durable && o.plan != nil && !o.plan.alternative && !o.plan.equals(r.stored) {
+	isSame := o.plan == nil || o.plan.alternative || o.plan.equals(r.stored) && o.plan.selected == r.stored.selected
+	if r.entry == provision.Durable && !isSame {
 		return provision.Outdated
 	}
 	return r.entry
@@ -173,7 +175,7 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 		return provision.Unserved
 	case o.gone || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "":
 		return provision.Unwanted
-	case r.unusable != "", isOpen(r.creation) && r.node != node:
+	case r.unusable != "", isOpen(r.creation) && r.node != node && !c.isLongRequested(r):
 		return provision.Misplaced
 	case c.isGivenAway(o):
 		return provision.Unserved
