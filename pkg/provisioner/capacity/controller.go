@@ -126,6 +126,7 @@ func (c *Controller) poll(ctx context.Context) {
 // Reconcile takes steps for one item until the decision is to wait.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	item := capacity.ItemOfKey(key)
+	c.memory.begin(key)
 	for steps := new(controller.StepCounter); ; {
 		o, fresh := c.observe(item)
 		if !fresh { // the event of our own write requeues the item

@@ -34,15 +34,13 @@ func (c *Controller) execute(ctx context.Context, item capacity.Item, o observat
 	return nil
 }
 
-// ask calls the driver and remembers the answer, unless a reason to ask again came during
-// the call.
+// ask calls the driver and remembers the answer.
 func (c *Controller) ask(ctx context.Context, item capacity.Item, class *storagev1.StorageClass) error {
-	reasons := c.memory.reasonsOf(item.Key())
 	response, err := c.Driver.GetCapacity(ctx, capacity.Request(item.Segment, class.Parameters))
 	if err != nil {
 		return fmt.Errorf("ask driver %s for the capacity of class %s in segment %q: %w", c.Manager.Driver, item.Class, item.Segment, err)
 	}
-	c.memory.remember(item.Key(), reasons, capacity.AnswerOf(response))
+	c.memory.remember(item.Key(), capacity.AnswerOf(response))
 	return nil
 }
 

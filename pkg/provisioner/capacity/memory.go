@@ -6,18 +6,28 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 )
 
-// memory holds the driver's last answers until there is a reason to ask again. A reason
-// that comes during a call discards the answer of the call, which may be outdated. It is
-// safe for concurrent use.
+// memory holds the driver's last answers until there is a reason to ask again. An answer
+// that a reason came during is published and outdated: where volumes come faster than
+// answers, an answer that is a moment old is better than none. It is safe for concurrent use.
 type memory struct {
 	mu      sync.Mutex
 	answers map[string]capacity.Answer
-	// reasons counts the reasons to ask, by item.
-	reasons map[string]uint64
+	// outdated are the items whose next pass asks again.
+	outdated map[string]bool
 }
 
 func newMemory() *memory {
-	return &memory{answers: map[string]capacity.Answer{}, reasons: map[string]uint64{}}
+	return &memory{answers: map[string]capacity.Answer{}, outdated: map[string]bool{}}
+}
+
+// begin drops the answer if it is outdated. A pass begins with it.
+func (m *memory) begin(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.outdated[key] {
+		delete(m.outdated, key)
+		delete(m.answers, key)
+	}
 }
 
 // answer returns the last answer, and false if GetCapacity must be called.
@@ -28,29 +38,18 @@ func (m *memory) answer(key string) (capacity.Answer, bool) {
 	return answer, known
 }
 
-// forget drops the answer, so that GetCapacity is called again.
+// forget has the next pass call GetCapacity again.
 func (m *memory) forget(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.reasons[key]++
-	delete(m.answers, key)
+	m.outdated[key] = true
 }
 
-// reasonsOf returns the number of reasons to ask so far.
-func (m *memory) reasonsOf(key string) uint64 {
+// remember stores the answer of a call.
+func (m *memory) remember(key string, answer capacity.Answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.reasons[key]
-}
-
-// remember stores the answer of a call, unless a reason to ask came since the call began
-// with this number of reasons.
-func (m *memory) remember(key string, reasons uint64, answer capacity.Answer) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.reasons[key] == reasons {
-		m.answers[key] = answer
-	}
+	m.answers[key] = answer
 }
 
 // drop removes an item that is no longer wanted.
@@ -58,5 +57,5 @@ func (m *memory) drop(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.answers, key)
-	delete(m.reasons, key)
+	delete(m.outdated, key)
 }
