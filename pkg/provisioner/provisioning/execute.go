@@ -117,6 +117,9 @@ func (c *Controller) useStored(o *observation, s provision.State) *observation {
 	if !isOpen(s.Creation) || s.LongRequested && s.Want != provision.Wanted {
 		after.plan = c.orAlternative(o.record.plan, o.record)
 	}
+	if s.Want == provision.Wanted && c.retains(o.claim) {
+		after.plan = after.plan.retained(c.Honor)
+	}
 	return &after
 }
 

@@ -67,6 +67,33 @@ func TestKeptVolumeIsLeftAlone(t *testing.T) {
 	}
 }
 
+// A class is replaced by one of its name to change the policy, while a call has no answer.
+func TestPolicyRetainOfANewClassCountsForOpenRequests(t *testing.T) {
+	for name, restarts := range map[string]bool{"at once": false, "after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t)
+			f.injectFault(codes.DeadlineExceeded, true, 1)
+			f.reconcile(true)
+			if restarts {
+				f.restart()
+			}
+			f.keep()
+			f.failNext("create", "persistentvolumes", false)
+			f.reconcile(true)
+			open := f.entries(journal.KindActive)
+			if len(open) != 1 || !open[0].Announced || open[0].Volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimRetain {
+				t.Errorf("entries: %+v", open)
+			}
+			f.reconcile(false)
+			volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
+			f.must(err)
+			if volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimRetain || len(volume.Finalizers) > 0 {
+				t.Errorf("policy %s, finalizers %v", volume.Spec.PersistentVolumeReclaimPolicy, volume.Finalizers)
+			}
+		})
+	}
+}
+
 // The events of the PersistentVolume are late.
 func TestVolumeThatMayBeKeptIsLeftAlone(t *testing.T) {
 	for name, unprotect := range unprotected {

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -228,6 +229,13 @@ func (c *Controller) servesClassOf(claim *v1.PersistentVolumeClaim) bool {
 func (c *Controller) waitsForFirstConsumer(claim *v1.PersistentVolumeClaim) bool {
 	class := c.classOf(claim)
 	return class != nil && storage.WaitsForFirstConsumer(class)
+}
+
+// retains reports whether the claim's class, which may be a new one of its name, says now
+// that volumes are kept.
+func (c *Controller) retains(claim *v1.PersistentVolumeClaim) bool {
+	class := c.classOf(claim)
+	return class != nil && c.Serves(class.Provisioner) && ptr.Deref(class.ReclaimPolicy, v1.PersistentVolumeReclaimDelete) == v1.PersistentVolumeReclaimRetain
 }
 
 func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.StorageClass {

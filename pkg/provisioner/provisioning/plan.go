@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 )
 
@@ -17,6 +18,25 @@ type plan struct {
 	// alternative: the request is a superseded one, sent because the existing volume does not
 	// match the last request.
 	alternative bool
+	// keeps: the class says Retain now, whatever it said when the request was built.
+	keeps bool
+}
+
+// retained returns the plan for a volume with the policy Retain. A claim that waits for the
+// answer to an earlier request gets a volume that is not deleted by mistake.
+func (p *plan) retained(honor bool) *plan {
+	retained := *p
+	retained.keeps, retained.volume = true, p.volume.DeepCopy()
+	retained.assign(retained.volume, honor)
+	return &retained
+}
+
+// assign sets the fields of the volume that do not depend on the storage system.
+func (p *plan) assign(volume *v1.PersistentVolume, honor bool) {
+	if p.keeps {
+		volume.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain
+	}
+	provision.AssignmentOf(p.volume).ApplyTo(volume, honor)
 }
 
 // withoutCredentials returns the plan without credentials, for the memory.

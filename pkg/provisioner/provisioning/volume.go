@@ -47,7 +47,7 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 	if failed != nil {
 		return c.recordFailure(ctx, o, s, failed), nil
 	}
-	provision.AssignmentOf(o.plan.volume).ApplyTo(answer.Volume, c.Honor)
+	o.plan.assign(answer.Volume, c.Honor)
 	if !c.recordResult(ctx, o, func(r *claimRecord) {
 		r.creation = provision.Created
 		r.volume, r.unusable, r.handle, r.shown = answer.Volume, answer.Unusable, answer.Handle, answer.Shown
