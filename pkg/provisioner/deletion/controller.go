@@ -43,6 +43,9 @@ type Config struct {
 	// finalizer that they should have; nil for no events and metrics.
 	Waiting     *waiting.Tracker
 	Unprotected *waiting.Unprotected
+	// Leading reports whether this process leads for longer than it takes to stop; nil for
+	// always.
+	Leading func() bool
 	// Locks are shared with the provisioning loop: one worker at a time per volume name.
 	Locks *controller.KeyLocks
 	// RemoveEntry removes the journal entry that the volume was created with, and reports

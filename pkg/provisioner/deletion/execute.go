@@ -110,9 +110,24 @@ func (c *Controller) write(ctx context.Context, o observation, change *patch.Pat
 	return new(c.observe(volume)), nil
 }
 
+// errLeaseEnding: what this process read while it led may have changed since.
+var errLeaseEnding = errors.New("the driver is not called: the leader lease is about to end")
+
+// checkTerm returns an error if another process may lead soon. It is called right before
+// each call of the storage system: a process that was frozen wakes up anywhere.
+func (c *Controller) checkTerm() error {
+	if c.Leading != nil && !c.Leading() {
+		return errLeaseEnding
+	}
+	return nil
+}
+
 // deleteVolume deletes the volume in the storage system, with the prepared call. Success is
 // remembered by the UID of the volume.
 func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observation, error) {
+	if err := c.checkTerm(); err != nil {
+		return nil, err
+	}
 	start, volume := time.Now(), o.volume
 	class := volume.Spec.StorageClassName
 	var ignored *backend.Ignored
@@ -138,7 +153,16 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 // PrepareDiscard returns the call that deletes a volume in the storage system that no
 // PersistentVolume records.
 func (c *Controller) PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, handle string) (backend.DeleteCall, error) {
-	return c.Deleter.PrepareDiscard(ctx, volume, handle)
+	call, err := c.Deleter.PrepareDiscard(ctx, volume, handle)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		if err := c.checkTerm(); err != nil {
+			return err
+		}
+		return call(ctx)
+	}, nil
 }
 
 // deleteObject deletes the PersistentVolume with the UID.

@@ -51,6 +51,32 @@ func guarded(t *testing.T, client *fake.Clientset, deleter backend.Deleter, cach
 	return c
 }
 
+// A process that was frozen after its live reads wakes up when another one may lead.
+func TestDeleteVolumeNeedsALastingTerm(t *testing.T) {
+	leads, volume := true, directory("pv")
+	client, d := fake.NewClientset(volume), &directories{}
+	client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		leads = false
+		return false, nil, nil
+	})
+	c := guarded(t, client, d, volume)
+	c.Leading = func() bool { return leads }
+	if err := c.Reconcile(t.Context(), volume.Name); !errors.Is(err, errLeaseEnding) || len(d.deleted) > 0 {
+		t.Errorf("deleted %v, error %v", d.deleted, err)
+	}
+	discard, err := c.PrepareDiscard(t.Context(), volume, "/d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := discard(t.Context()); !errors.Is(err, errLeaseEnding) || len(d.deleted) > 0 {
+		t.Errorf("deleted %v, error %v", d.deleted, err)
+	}
+	client.ReactionChain, leads = client.ReactionChain[1:], true
+	if err := c.Reconcile(t.Context(), volume.Name); err != nil || len(d.deleted) != 1 {
+		t.Errorf("deleted %v, error %v", d.deleted, err)
+	}
+}
+
 // TestWriteNeedsTheObservedVolume changes the volume between the decision and the write.
 func TestWriteNeedsTheObservedVolume(t *testing.T) {
 	recreated := func(v *v1.PersistentVolume) { v.UID = "new" }

@@ -76,7 +76,7 @@ func New(config Config) (*Engine, error) {
 	e.Journal.RemovalDelay, e.Journal.ForbiddenFor = removalDelay, forbiddenFor
 	e.store = store.New(e.Journal)
 	locks := &controller.KeyLocks{}
-	e.Deletion.Locks = locks
+	e.Deletion.Locks, e.Deletion.Leading = locks, e.leading
 	e.Deletion.RemoveEntry = func(ctx context.Context, volume *v1.PersistentVolume) (bool, error) {
 		return e.creations.RemoveEntry(ctx, volume)
 	}
