@@ -77,6 +77,18 @@ func TestDeleteVolumeNeedsALastingTerm(t *testing.T) {
 	}
 }
 
+// Each new leader reconciles all volumes, most of which are bound.
+func TestBoundVolumeIsNotLookedUpByItsDisk(t *testing.T) {
+	volume := directory("pv")
+	volume.Status.Phase = v1.VolumeBound
+	d := &directories{}
+	c := guarded(t, fake.NewClientset(volume), d, volume)
+	before := d.keys
+	if err := c.Reconcile(t.Context(), volume.Name); err != nil || d.keys != before {
+		t.Errorf("%d lookups, error %v", d.keys-before, err)
+	}
+}
+
 // TestWriteNeedsTheObservedVolume changes the volume between the decision and the write.
 func TestWriteNeedsTheObservedVolume(t *testing.T) {
 	recreated := func(v *v1.PersistentVolume) { v.UID = "new" }

@@ -23,6 +23,8 @@ import (
 type directories struct {
 	ignores bool
 	deleted []string
+	// keys is how often a volume was looked up by its disk.
+	keys int
 }
 
 func (*directories) Name() string { return fuzzobj.Driver }
@@ -35,6 +37,7 @@ func (*directories) HandleOf(volume *v1.PersistentVolume) string {
 }
 
 func (d *directories) Keys(volume *v1.PersistentVolume) []string {
+	d.keys++
 	if handle := d.HandleOf(volume); handle != "" {
 		return []string{handle}
 	}

@@ -26,19 +26,22 @@ func (c *Controller) observe(volume *v1.PersistentVolume) observation {
 	return observation{volume: volume, state: c.stateOf(volume, storage.UnreadClaim(volume), false)}
 }
 
+// stateOf looks for other volumes on the disk, and for attachments, only if the data may be
+// deleted: most volumes of a cluster are bound.
 func (c *Controller) stateOf(volume *v1.PersistentVolume, claim storage.ClaimRelation, confirmed bool) external.State {
-	progress := c.memory.Get(volume.UID)
+	progress, phase := c.memory.Get(volume.UID), storage.PhaseOf(volume.Status.Phase)
+	released := phase.Released()
 	return external.State{
 		Honor:     c.Honor,
 		Owned:     c.owns(volume),
 		Dynamic:   storage.HasProvisioner(volume),
 		Policy:    storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy),
-		Phase:     storage.PhaseOf(volume.Status.Phase),
+		Phase:     phase,
 		Deleting:  volume.DeletionTimestamp != nil || progress.objectDeleted,
 		Protected: finalizer.Has(volume.Finalizers, finalizer.External),
 		Claim:     claim,
-		Attached:  c.isAttached(volume),
-		Shared:    len(c.sharing(volume)) > 0,
+		Attached:  released && c.isAttached(volume),
+		Shared:    released && len(c.sharing(volume)) > 0,
 		Status:    reclaim.StatusOf(volume),
 		Deleted:   progress.volumeDeleted,
 		Confirmed: confirmed,
