@@ -126,6 +126,26 @@ func TestUnclearErrorOfGoneClaimBecomesUnresolved(t *testing.T) {
 	}
 }
 
+// A driver that restarts now and then must not restart the hour after which an administrator
+// is told.
+func TestMissingAnswerIsNoNewReasonToWait(t *testing.T) {
+	f := newFlow(t)
+	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.Internal, codes.Unavailable} {
+		f.injectFault(code, false, 1)
+	}
+	f.reconcile(true)
+	f.deleteClaim()
+	f.reconcileDeleted(true)
+	f.reconcileDeleted(true)
+	f.expect(0, 0, 3, 1)
+	f.Timeouts.Unresolved = 0
+	f.reconcileDeleted(false)
+	f.expect(0, 0, 3, 0)
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 {
+		t.Errorf("unresolved entries: %+v", unresolved)
+	}
+}
+
 // The class of a claim changes after an Internal error.
 func TestDoubtfulRequestIsBuiltAgain(t *testing.T) {
 	f := newFlow(t)

@@ -108,7 +108,10 @@ func (c *Controller) recordFailure(ctx context.Context, o *observation, s provis
 	if !c.recordResult(ctx, o, func(r *claimRecord) {
 		r.creation = creation
 		r.setFailedAt(creation)
-		r.setUnresolved(cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, r.alternatives >= len(r.superseded))))
+		reason := cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, r.alternatives >= len(r.superseded)))
+		if reason != "" || failed.Outcome != provision.Unanswered { // no answer tells nothing new
+			r.setUnresolved(reason)
+		}
 		if failed.Outcome == provision.Mismatch {
 			r.alternatives++
 		}
