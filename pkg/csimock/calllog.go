@@ -59,9 +59,9 @@ func openCallLog(path string) (*callLog, error) {
 	return &callLog{file: file}, nil
 }
 
-// append assigns the next sequence number to a call and writes the call. volumes returns
-// the number of volumes.
-func (l *callLog) append(call Call, volumes func() int) error {
+// append assigns the next sequence number to a call, writes the call and returns it. volumes
+// returns the number of volumes.
+func (l *callLog) append(call Call, volumes func() int) (Call, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seq++
@@ -70,7 +70,7 @@ func (l *callLog) append(call Call, volumes func() int) error {
 		l.calls = slices.Clone(l.calls[keptCalls:])
 	}
 	l.calls = append(l.calls, call)
-	return l.write(call)
+	return call, l.write(call)
 }
 
 // write appends the line of a call to the file with one write.

@@ -6,7 +6,7 @@ func TestOldCallsAreForgotten(t *testing.T) {
 	var log callLog
 	const calls = 2*keptCalls + 1
 	for range calls {
-		if err := log.append(Call{}, func() int { return 0 }); err != nil {
+		if _, err := log.append(Call{}, func() int { return 0 }); err != nil {
 			t.Fatal(err)
 		}
 	}

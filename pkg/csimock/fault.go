@@ -19,12 +19,13 @@ import (
 type Fault struct {
 	// Method is the short name of an RPC, such as DeleteVolume.
 	Method string
-	// Volume restricts the fault to calls with this volume ID, volume name or snapshot ID;
-	// empty for every call of the method.
+	// Volume restricts the fault to calls whose request has this volume ID, volume name or
+	// snapshot ID; empty for every call of the method. A DeleteVolume request has no name.
 	Volume string
 	// Code is the error code of the call; codes.OK for no error.
 	Code codes.Code
-	// Times is the number of calls that the fault applies to; 0 for every call.
+	// Times is the number of calls that the fault applies to; 0 for every call. A fault after
+	// the handler counts a call whose handler fails, too.
 	Times int
 	// Every applies the fault to each n-th call only, counted over the calls that match and
 	// that no earlier fault applies to; 0 is the same as 1.

@@ -250,7 +250,7 @@ func TestDisconnectAfterTheHandler(t *testing.T) {
 	if len(volumes) != 1 {
 		t.Fatalf("there are %d volumes, want 1", len(volumes))
 	}
-	if applied, call := <-struck, <-answered; applied != fault || call.Volume != volumes[0].ID {
+	if applied, call := <-struck, <-answered; applied != fault || call != server.Calls()[0] || call.Seq != 1 || call.Volume != volumes[0].ID || call.Volumes != 1 {
 		t.Errorf("applied fault %+v to call %+v", applied, call)
 	}
 	if id := create(t, driver, volumeRequest("one")); id != volumes[0].ID { // over a new connection

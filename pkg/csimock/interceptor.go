@@ -27,8 +27,9 @@ func (d *Driver) intercept(serving context.Context) grpc.UnaryServerInterceptor 
 			Volume: volumeOf(request, response), Snapshot: snapshotOf(request, response), Name: nameOf(request),
 			DurationMS: time.Since(began).Milliseconds(),
 		}
-		if logged := d.calls.append(call, d.countVolumes); logged != nil {
-			return nil, status.Error(codes.Internal, logged.Error())
+		call, unlogged := d.calls.append(call, d.countVolumes)
+		if unlogged != nil {
+			return nil, status.Error(codes.Internal, unlogged.Error())
 		}
 		if d.config.CallFinished != nil {
 			d.config.CallFinished(call)
