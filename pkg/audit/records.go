@@ -30,8 +30,8 @@ const maxLate = 2 * validations
 // examined counts what was found out about PersistentVolumes that are not listed.
 type examined struct {
 	ghosts []Ghost
-	// unlisted have a volume, or may have one; unanswered are those of them of which the
-	// driver says nothing, skipped those that it was not asked about.
+	// unlisted is the number of PersistentVolumes that have a volume, or may have one. Of
+	// these, the driver gave no answer about unanswered, and was not asked about skipped.
 	unlisted, unanswered, skipped int
 	// late is the number of requests without an answer.
 	late int

@@ -159,8 +159,8 @@ func (c *Collector) apply(found served, failed map[schema.GroupVersion]error) (a
 // readOnlyGroups are the APIs of metrics, whose objects cannot be deleted, and have no owners.
 var readOnlyGroups = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}
 
-// hiddenOf returns those of the groups, which cannot be discovered, of which no kind is known. The caller holds
-// the lock.
+// hiddenOf returns the groups without any known kind, of the given groups that cannot be discovered. The caller
+// holds the lock.
 func (c *Collector) hiddenOf(groups map[string]bool) (hidden []string) {
 	for group := range groups {
 		known := slices.ContainsFunc(c.graph.Kinds(), func(kind *graph.Kind) bool { return kind.Group == group })
