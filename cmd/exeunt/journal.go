@@ -80,9 +80,12 @@ func (f *journalFlags) newFinishCommand(streams genericiooptions.IOStreams) *cob
 		Short: "Have the provisioner repeat the requests of unresolved entries and record their volumes",
 		Long: "finish marks unresolved entries. Their provisioner repeats the stored CreateVolume request,\n" +
 			"which returns an existing volume or creates one, and records the volume as a\n" +
-			"PersistentVolume for the claim. If the claim is gone, the volume is reclaimed by its policy:\n" +
-			"deleted with Delete, kept with Retain. First remove the reason why the entry is unresolved,\n" +
-			"such as a missing secret.",
+			"PersistentVolume for the claim. First remove the reason why the entry is unresolved, such as\n" +
+			"a missing secret.\n\n" +
+			"If the claim is gone, the volume is reclaimed by its policy: kept with Retain, deleted with\n" +
+			"its data with Delete, also if a user removed claim and PersistentVolume to keep the disk.\n" +
+			"finish therefore asks first. To keep the disk, drop the entry and record the disk in a\n" +
+			"PersistentVolume.",
 		Args: atLeastOneClaim,
 		RunE: func(command *cobra.Command, claims []string) error {
 			if f.timeout <= 0 {
@@ -96,6 +99,7 @@ func (f *journalFlags) newFinishCommand(streams genericiooptions.IOStreams) *cob
 		},
 	}
 	command.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long to wait for the provisioner to take the entries")
+	command.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	return command
 }
 

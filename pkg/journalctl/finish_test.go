@@ -1,12 +1,14 @@
 package journalctl
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -107,5 +109,84 @@ func TestFinishRefusesDiscardWithoutRequest(t *testing.T) {
 	err = Resolver{Client: client, Out: io.Discard, Yes: true, Timeout: time.Second}.Finish(t.Context(), []types.UID{unresolved})
 	if err == nil || !strings.Contains(err.Error(), "would delete a volume that a user may have kept") {
 		t.Errorf("Finish = %v", err)
+	}
+}
+
+// withPolicy stores the entry of claim UID 7 with the policy among the unresolved ones.
+func withPolicy(t *testing.T, policy v1.PersistentVolumeReclaimPolicy, announced bool) *coordinationv1.Lease {
+	t.Helper()
+	entry := newEntry("7", func(e *journal.Entry) {
+		isUnresolved(e)
+		e.Name, e.Announced = "claim-3", announced
+		e.Volume.Spec.PersistentVolumeReclaimPolicy = policy
+	})
+	j := journal.Journal{Namespace: "storage", Driver: "csi.example.com"}
+	return j.Lease(journal.KindUnresolved, 1, "pod", journal.Custody{}, texts(t, entry))
+}
+
+// refusePatches ends a command that has passed all questions, so that it waits for no provisioner.
+func refusePatches(client *fake.Clientset) {
+	client.PrependReactor("patch", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("the Lease cannot be patched")
+	})
+}
+
+// A user may have deleted claim and PersistentVolume to keep the disk: a finish would delete it.
+func TestFinishAsksBeforeVolumeIsDeleted(t *testing.T) {
+	leaving := newClaim("7", v1.ClaimPending, "")
+	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: since}, []string{"kubernetes.io/pvc-protection"}
+	for name, tc := range map[string]struct {
+		policy    v1.PersistentVolumeReclaimPolicy
+		announced bool
+		claim     *v1.PersistentVolumeClaim
+		want      string
+	}{
+		"claim gone, policy Delete":             {policy: v1.PersistentVolumeReclaimDelete, want: "and then deleted with its data"},
+		"claim gone, policy not recorded":       {want: "and then deleted with its data"},
+		"another claim of the name":             {policy: v1.PersistentVolumeReclaimDelete, claim: newClaim("8", v1.ClaimPending, ""), want: "is gone"},
+		"claim being deleted":                   {policy: v1.PersistentVolumeReclaimDelete, claim: leaving, want: "is being deleted"},
+		"claim names another volume":            {policy: v1.PersistentVolumeReclaimDelete, claim: newClaim("7", v1.ClaimBound, "other"), want: "names another volume"},
+		"claim gone, PersistentVolume removed":  {policy: v1.PersistentVolumeReclaimRetain, announced: true, want: "deletes the volume with its data"},
+		"claim gone, policy Retain":             {policy: v1.PersistentVolumeReclaimRetain},
+		"claim wants the volume, policy Delete": {policy: v1.PersistentVolumeReclaimDelete, claim: newClaim("7", v1.ClaimPending, "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []runtime.Object{withPolicy(t, tc.policy, tc.announced)}
+			if tc.claim != nil {
+				objects = append(objects, tc.claim)
+			}
+			client := newCluster(t, objects...)
+			refusePatches(client)
+			out, err := end(t.Context(), client, finish, nil, false, "7")
+			switch {
+			case err == nil:
+				t.Errorf("Finish succeeded:\n%s", out)
+			case tc.want == "" && !patched(client):
+				t.Errorf("error = %v, want the finish requested", err)
+			case tc.want != "" && (patched(client) || !strings.Contains(out, tc.want) || !strings.Contains(err.Error(), "--yes")):
+				t.Errorf("error = %v, Lease patched: %v, want a question with %q:\n%s", err, patched(client), tc.want, out)
+			}
+		})
+	}
+}
+
+func TestFinishTakesAnswer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer string
+		yes    bool
+		want   bool
+	}{
+		"with --yes": {yes: true, want: true},
+		"answer y":   {answer: "y\n", want: true},
+		"answer n":   {answer: "n\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := newCluster(t, withPolicy(t, v1.PersistentVolumeReclaimDelete, false))
+			refusePatches(client)
+			out, err := end(t.Context(), client, finish, strings.NewReader(tc.answer), tc.yes, "7")
+			if err == nil || patched(client) != tc.want {
+				t.Errorf("error = %v, Lease patched: %v, want %v:\n%s", err, patched(client), tc.want, out)
+			}
+		})
 	}
 }

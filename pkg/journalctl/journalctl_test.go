@@ -39,8 +39,9 @@ func newEntry(claim types.UID, change func(*journal.Entry)) journal.Entry {
 	entry := journal.Entry{
 		UID: claim, Namespace: "default", Name: "claim-" + string(claim[:1]), Node: "node-1",
 		Request: journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: volume, Parameters: map[string]string{"type": "fast"}}},
-		Volume:  &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}},
-		Secret:  &journal.Secret{Namespace: "kube-system", Name: "credentials", UID: "6"},
+		Volume: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume},
+			Spec: v1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimRetain}},
+		Secret: &journal.Secret{Namespace: "kube-system", Name: "credentials", UID: "6"},
 	}
 	change(&entry)
 	return entry

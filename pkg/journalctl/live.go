@@ -15,8 +15,9 @@ import (
 // liveObjects is the state of an entry's claim and PersistentVolume after a live read.
 type liveObjects struct {
 	claim storage.ClaimRelation
-	// bound: the claim is Bound or Lost and names the volume.
-	bound  bool
+	// bound: the claim is Bound or Lost and names the volume. deleting: the claim is being deleted.
+	bound, deleting bool
+
 	volume storage.Record
 	// handle is that of the PersistentVolume, if the entry has another: its volume is not recorded.
 	handle string
@@ -33,6 +34,7 @@ func readLive(ctx context.Context, client kubernetes.Interface, item entryItem) 
 	}
 	live := liveObjects{claim: storage.ClaimWithUID(claim, item.ClaimUID, item.Volume)}
 	live.bound = live.claim == storage.ClaimBound && (claim.Status.Phase == v1.ClaimBound || claim.Status.Phase == v1.ClaimLost)
+	live.deleting = live.claim != storage.ClaimGone && claim.DeletionTimestamp != nil
 	volume, err := client.CoreV1().PersistentVolumes().Get(ctx, item.Volume, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -52,17 +54,24 @@ func isOther(volume *v1.PersistentVolume, item entryItem) bool {
 	return volume.Spec.CSI != nil && item.Entry.Handle != "" && volume.Spec.CSI.VolumeHandle != item.Entry.Handle
 }
 
-// describe returns the state of both objects as a sentence.
-func (l liveObjects) describe(item entryItem) string {
-	claim := "claim %s with UID %s exists and wants the volume"
+// claimStatus returns the state of the claim as the predicate of a sentence.
+func (l liveObjects) claimStatus() string {
 	switch {
 	case l.claim == storage.ClaimGone:
-		claim = "claim %s with UID %s is gone"
+		return "is gone"
 	case l.claim == storage.ClaimElsewhere:
-		claim = "claim %s with UID %s exists and names another volume"
+		return "exists and names another volume"
 	case l.bound:
-		claim = "claim %s with UID %s is bound to the volume"
+		return "is bound to the volume"
+	case l.deleting:
+		return "is being deleted"
 	}
+	return "exists and wants the volume"
+}
+
+// describe returns the state of both objects as a sentence.
+func (l liveObjects) describe(item entryItem) string {
+	claim := "claim %s with UID %s " + l.claimStatus()
 	volume := map[storage.Record]string{
 		storage.RecordAbsent:   "PersistentVolume %s does not exist",
 		storage.RecordPresent:  "PersistentVolume %s records the volume",

@@ -1,7 +1,6 @@
 package journalctl
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,7 +78,8 @@ func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]e
 	if err != nil {
 		return nil, err
 	}
-	var all, unconfirmed []entryItem
+	var all []entryItem
+	var unconfirmed []question
 	for i, claim := range claims {
 		if slices.Contains(claims[:i], claim) {
 			continue
@@ -96,18 +96,18 @@ func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]e
 			if err != nil {
 				return nil, err
 			}
-			result := decide(c, live.bound, live.volume)
+			result := decide(c, live.bound, mayDelete(live, item.Entry), live.volume)
 			if result == refuse {
 				return nil, fmt.Errorf("%s: there is nothing to finish, so nothing was changed; drop the entry in Lease %s instead", live.describe(item), item.Lease)
 			}
 			r.print("%s.", capitalized(live.describe(item)))
 			if result == confirm {
-				unconfirmed = append(unconfirmed, item)
+				unconfirmed = append(unconfirmed, question{item, live})
 			}
 			all = append(all, item)
 		}
 	}
-	return all, r.askToRemove(ctx, unconfirmed)
+	return all, r.ask(ctx, c, unconfirmed)
 }
 
 // shortened is the refusal to finish an entry without a request, which would delete the volume.
@@ -122,60 +122,6 @@ func (r Resolver) print(format string, values ...any) {
 }
 
 func capitalized(sentence string) string { return strings.ToUpper(sentence[:1]) + sentence[1:] }
-
-// askToRemove asks the administrator before entries are removed whose volumes may exist.
-func (r Resolver) askToRemove(ctx context.Context, items []entryItem) error {
-	if len(items) == 0 {
-		return nil
-	}
-	names := make([]string, len(items))
-	for i, item := range items {
-		names[i] = item.Volume
-		r.print("A volume may be left behind: look for %s in the storage system of %s%s.", item.Volume, item.Driver, item.handleSuffix())
-	}
-	switch {
-	case r.Yes:
-		return nil
-	case r.In == nil:
-		return fmt.Errorf("nothing was changed: there is no terminal to ask, and without its entry nobody knows of volume %s any more; use --yes to remove it all the same", strings.Join(names, ", "))
-	}
-	fmt.Fprint(r.Out, "Remove the entry all the same? [y/N] ")
-	answer, err := r.readAnswer(ctx)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); err == nil && (answer == "y" || answer == "yes") {
-		return nil
-	}
-	return errors.New("nothing was changed: the answer was not y")
-}
-
-// readAnswer reads a line, unless the context ends before: no context ends the read of a terminal.
-func (r Resolver) readAnswer(ctx context.Context) (string, error) {
-	type line struct {
-		text string
-		err  error
-	}
-	lines := make(chan line, 1)
-	go func() {
-		text, err := bufio.NewReader(r.In).ReadString('\n')
-		lines <- line{text, err}
-	}()
-	select {
-	case answer := <-lines:
-		return answer.text, answer.err
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
-}
-
-// handleSuffix returns ", handle X" for a question, "" for an entry without a handle.
-func (i entryItem) handleSuffix() string {
-	if i.Entry.Handle == "" {
-		return ""
-	}
-	return fmt.Sprintf(", handle %s", i.Entry.Handle)
-}
 
 // annotationPath is the path of the entry's annotation in a JSON patch.
 func (i entryItem) annotationPath() string {

@@ -29,8 +29,8 @@ func (s *Store) MoveToUnresolved(ctx context.Context, entry journal.Entry, reaso
 		return err
 	}
 	s.warn("JournalEntryUnresolved", fmt.Sprintf(
-		"Whether a volume %s exists for claim %s/%s (UID %s) cannot be found out: %s. See exeunt journal list; exeunt journal finish or drop %s ends it",
-		entry.VolumeName(), entry.Namespace, entry.Name, entry.UID, reason, entry.UID))
+		"Whether a volume %s exists for claim %s/%s (UID %s) cannot be found out: %s. See exeunt journal list. exeunt journal drop %[4]s removes the entry; exeunt journal finish %[4]s records the volume, and deletes it with its data if the claim is gone and its class says Delete",
+		entry.VolumeName(), entry.Namespace, entry.Name, entry.UID, reason))
 	return nil
 }
 

@@ -122,7 +122,7 @@ func (s *observation) stepEntries() Step {
 			step.Text = append(step.Text, fmt.Sprintf("%s: %d open entries. %s", driver, active, entriesAdvice(server)))
 		}
 		if unresolved > 0 && !server.Ended() {
-			step.Text = append(step.Text, fmt.Sprintf("%s: %d unresolved entries. End them by exeunt journal finish or drop, or let step 8 save them to a file.", driver, unresolved))
+			step.Text = append(step.Text, fmt.Sprintf("%s: %d unresolved entries. End them by exeunt journal drop, or by finish, which deletes a volume with its data if its claim is gone and its class says Delete; or let step 8 save them to a file.", driver, unresolved))
 		}
 	}
 	return step

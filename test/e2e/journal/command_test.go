@@ -98,7 +98,7 @@ func TestJournalCommandEndsUnresolvedEntriesOnly(t *testing.T) {
 	if _, left := apartEntries(t, c); len(left) != 1 || left[second].Unresolved == nil {
 		t.Errorf("after drop: %+v", left)
 	}
-	text, status = journalCommand(t, c, "finish", "--timeout=1s", string(second))
+	text, status = journalCommand(t, c, "finish", "--yes", "--timeout=1s", string(second))
 	if status == 0 || !strings.Contains(text, "no provisioner of journal.example.com") {
 		t.Errorf("finish without a provisioner: exit status %d:\n%s", status, text)
 	}
@@ -136,6 +136,7 @@ func expectRefused(t *testing.T, c *harness.Cluster, unresolved, active string) 
 		"unknown UID":                  {"drop", "--yes", "d4d4d4d4-0000-4000-8000-000000000000"},
 		"one of two entries is active": {"drop", "--yes", unresolved, active},
 		"neither terminal nor --yes":   {"drop", unresolved},
+		"finish would delete a volume": {"finish", unresolved},
 	} {
 		if text, status := journalCommand(t, c, args...); status == 0 {
 			t.Errorf("%s: exit status 0:\n%s", name, text)
@@ -172,7 +173,7 @@ func TestJournalCommandReportsEntryTakenByProvisioner(t *testing.T) {
 			return
 		}
 	}()
-	text, status := journalCommand(t, c, "finish", string(claim))
+	text, status := journalCommand(t, c, "finish", "--yes", string(claim))
 	if status != 0 || !strings.Contains(text, "has taken the entry") {
 		t.Errorf("finish: exit status %d:\n%s", status, text)
 	}

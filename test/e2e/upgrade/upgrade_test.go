@@ -162,7 +162,7 @@ func (r *rig) finishEntries() {
 	r.Until("no request is open", func() bool { return len(r.entries(journal.KindActive)) == 0 })
 	for _, claim := range r.entries(journal.KindUnresolved) {
 		r.T.Logf("claim %s: the entry is unresolved", claim)
-		r.exeunt("journal", "finish", string(claim))
+		r.exeunt("journal", "finish", "--yes", string(claim))
 	}
 	r.Until("no entry is left", func() bool {
 		return len(r.entries(journal.KindActive))+len(r.entries(journal.KindUnresolved)) == 0
