@@ -111,13 +111,13 @@ var descriptions = [...]Description{
 	SecretMissing: {
 		Name:    "SecretMissing",
 		Meaning: "The secret that the driver needs for the deletion does not exist.",
-		Look:    "The annotations volume.kubernetes.io/provisioner-deletion-secret-name and -namespace of the volume.",
+		Look:    "The annotations volume.kubernetes.io/provisioner-deletion-secret-name and -namespace of the volume. Only the provisioner of Exeunt waits for the secret: csi-provisioner does not check this.",
 		Force:   "The disk stays in storage and is paid for, and nobody knows of it any more.",
 	},
 	HandleShared: {
 		Name:    "HandleShared",
 		Meaning: "Another PersistentVolume names the same disk: the disk of one must not go while the other exists.",
-		Look:    "The PersistentVolume with the same driver and volume handle.",
+		Look:    "The PersistentVolume with the same driver and volume handle. Only the provisioner of Exeunt keeps the disk: csi-provisioner does not check this.",
 		Force:   "The disk of the other volume is deleted with its data.",
 	},
 	CloneRunning: {

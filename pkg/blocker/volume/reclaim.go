@@ -57,6 +57,8 @@ type ReclaimState struct {
 	// Node: a provisioner that runs on each node has a node that reaches the volume, see [NodeOf];
 	// Yes for any other provisioner.
 	Node Fact
+	// Server is who calls the driver: only the provisioner of Exeunt checks Shared and Secret first.
+	Server Server
 	// Provisioner is the program that calls the driver.
 	Provisioner blocker.ControllerState
 }
@@ -65,6 +67,9 @@ type ReclaimState struct {
 // from being asked, nothing is said about the call.
 func Reclaim(s ReclaimState) []Judgment {
 	s.Provisioner.ReportsError = false // Error says what is reported about this volume
+	if s.Server == ServerOther {       // csi-provisioner asks the driver all the same
+		s.Shared, s.Secret = No, SecretFine
+	}
 	all := s.obstacles()
 	switch reason, verdict := blocker.JudgeController(s.Provisioner); {
 	case reason == blocker.ControllerGone:
@@ -83,16 +88,7 @@ func (s ReclaimState) obstacles() []Judgment {
 	if s.Attached == Yes { // whether it will be detached is judged by the attachment itself
 		all = append(all, Judgment{blocker.VolumeAttached, blocker.Waiting})
 	}
-	if s.Shared == Yes {
-		all = append(all, Judgment{blocker.HandleShared, blocker.Stuck})
-	}
-	switch s.Secret {
-	case SecretMissing:
-		all = append(all, Judgment{blocker.SecretMissing, blocker.Stuck})
-	case SecretMissingMaybe:
-		all = append(all, Judgment{blocker.SecretMissing, blocker.Unknown})
-	case SecretFine, SecretUnseen:
-	}
+	all = append(all, s.checks()...)
 	if s.Journal == JournalOpen {
 		all = append(all, Judgment{blocker.JournalEntry, min(verdictOf(s.Provisioner), blocker.Unknown)})
 	}
@@ -100,6 +96,26 @@ func (s ReclaimState) obstacles() []Judgment {
 		all = append(all, Judgment{blocker.NodeGone, blocker.Stuck})
 	}
 	return append(all, s.featureObstacle()...)
+}
+
+// checks returns what keeps only the provisioner of Exeunt from asking the driver.
+func (s ReclaimState) checks() []Judgment {
+	verdict := blocker.Unknown
+	if s.Server == ServerOurs {
+		verdict = blocker.Stuck
+	}
+	var all []Judgment
+	if s.Shared == Yes && (s.Server == ServerOurs || s.Error != Yes) { // an error shows that the driver is asked
+		all = append(all, Judgment{blocker.HandleShared, verdict})
+	}
+	switch s.Secret {
+	case SecretMissing:
+		all = append(all, Judgment{blocker.SecretMissing, verdict})
+	case SecretMissingMaybe:
+		all = append(all, Judgment{blocker.SecretMissing, blocker.Unknown})
+	case SecretFine, SecretUnseen:
+	}
+	return all
 }
 
 // featureObstacle returns the judgment of a provisioner that does not serve the finalizer.

@@ -76,7 +76,8 @@ func TestReclaimIsStuckOnlyWithEvidence(t *testing.T) {
 		if len(judgments) == 0 {
 			t.Fatalf("Reclaim(%+v) says nothing", s)
 		}
-		evidence := s.Shared == Yes || s.Secret == SecretMissing || s.Feature == FeatureOff || s.Node == No ||
+		checked := s.Server == ServerOurs && (s.Shared == Yes || s.Secret == SecretMissing)
+		evidence := checked || s.Feature == FeatureOff || s.Node == No ||
 			s.Error == Yes || isProven(s.Provisioner)
 		if worst(judgments...) == blocker.Stuck && !evidence {
 			t.Fatalf("Reclaim(%+v) = %v without evidence", s, judgments)
@@ -103,14 +104,39 @@ func TestUnseenFactsNeverMakeReclaimStuck(t *testing.T) {
 	}
 }
 
-// reclaimStates returns every state, with the controllers that matter.
+// Only the provisioner of Exeunt checks for other volumes on the disk, and for the secret.
+func TestOtherProvisionerDeletesUncheckedVolume(t *testing.T) {
+	for s := range reclaimStates() {
+		switch s.Server {
+		case ServerOther:
+			without := s
+			without.Shared, without.Secret = No, SecretFine
+			if got, want := Reclaim(s), Reclaim(without); !slices.Equal(got, want) {
+				t.Fatalf("Reclaim(%+v) = %v, want %v", s, got, want)
+			}
+		case ServerUnseen, ServerGone:
+			for _, judgment := range Reclaim(s) {
+				if (judgment.Reason == blocker.HandleShared || judgment.Reason == blocker.SecretMissing) && judgment.Verdict != blocker.Unknown {
+					t.Fatalf("Reclaim(%+v) = %v", s, judgment)
+				}
+			}
+		case ServerOurs:
+		}
+	}
+}
+
+// reclaimStates returns every state, with the controllers that matter. An error that a controller
+// reports is no input of Reclaim.
 func reclaimStates() iter.Seq[ReclaimState] {
 	return func(yield func(ReclaimState) bool) {
 		for controller := range controllers() {
-			for n := range 3 * 3 * 4 * 4 * 4 * 3 * 3 {
+			if controller.ReportsError {
+				continue
+			}
+			for n := range 3 * 3 * 4 * 4 * 4 * 3 * 3 * 4 {
 				s := ReclaimState{
 					Attached: Fact(n % 3), Shared: Fact(n / 3 % 3), Secret: Secret(n / 9 % 4), Journal: Journal(n / 36 % 4),
-					Feature: Feature(n / 144 % 4), Error: Fact(n / 576 % 3), Node: Fact(n / 1728), Provisioner: controller,
+					Feature: Feature(n / 144 % 4), Error: Fact(n / 576 % 3), Node: Fact(n / 1728 % 3), Server: Server(n / 5184), Provisioner: controller,
 				}
 				if !yield(s) {
 					return
@@ -122,7 +148,7 @@ func reclaimStates() iter.Seq[ReclaimState] {
 
 // lessSeen returns the state with each fact unseen.
 func lessSeen(s ReclaimState) []ReclaimState {
-	all := slices.Repeat([]ReclaimState{s}, 7)
+	all := slices.Repeat([]ReclaimState{s}, 8)
 	all[0].Attached = Unseen
 	all[1].Shared = Unseen
 	all[2].Secret = SecretUnseen
@@ -130,6 +156,7 @@ func lessSeen(s ReclaimState) []ReclaimState {
 	all[4].Error = Unseen
 	all[5].Feature = FeatureUnknown
 	all[6].Node = Unseen
+	all[7].Server = ServerUnseen
 	for _, controller := range blinded(s.Provisioner) {
 		less := s
 		less.Provisioner = controller
@@ -141,30 +168,37 @@ func lessSeen(s ReclaimState) []ReclaimState {
 func TestReclaim(t *testing.T) {
 	alive := blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseHeld}
 	gone := blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseExpiredTwice}
-	quiet := ReclaimState{Attached: No, Shared: No, Secret: SecretFine, Journal: JournalEmpty, Feature: FeatureOn, Error: No, Node: Yes, Provisioner: alive}
+	quiet := ReclaimState{Attached: No, Shared: No, Secret: SecretFine, Journal: JournalEmpty, Feature: FeatureOn, Error: No, Node: Yes, Server: ServerOurs, Provisioner: alive}
 	for name, tc := range map[string]struct {
 		change func(*ReclaimState)
 		want   []Judgment
 	}{
-		"driver deletes":        {func(*ReclaimState) {}, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
-		"driver refuses":        {func(s *ReclaimState) { s.Error = Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
-		"events unseen":         {func(s *ReclaimState) { s.Error = Unseen }, []Judgment{{blocker.DriverDeletes, blocker.Unknown}}},
-		"provisioner gone":      {func(s *ReclaimState) { s.Provisioner = gone }, []Judgment{{blocker.DriverMissing, blocker.Stuck}}},
-		"provisioner unseen":    {func(s *ReclaimState) { s.Provisioner = blocker.ControllerState{} }, []Judgment{{blocker.ControllerUnseen, blocker.Unknown}}},
-		"attached, gone":        {func(s *ReclaimState) { s.Attached, s.Provisioner = Yes, gone }, []Judgment{{blocker.VolumeAttached, blocker.Waiting}, {blocker.DriverMissing, blocker.Stuck}}},
-		"attached, old error":   {func(s *ReclaimState) { s.Attached, s.Error = Yes, Yes }, []Judgment{{blocker.VolumeAttached, blocker.Waiting}}},
-		"handle shared":         {func(s *ReclaimState) { s.Shared = Yes }, []Judgment{{blocker.HandleShared, blocker.Stuck}}},
-		"secret missing":        {func(s *ReclaimState) { s.Secret = SecretMissing }, []Judgment{{blocker.SecretMissing, blocker.Stuck}}},
-		"entry open":            {func(s *ReclaimState) { s.Journal = JournalOpen }, []Judgment{{blocker.JournalEntry, blocker.Waiting}}},
-		"entry open, no leader": {func(s *ReclaimState) { s.Journal, s.Provisioner = JournalOpen, blocker.ControllerState{} }, []Judgment{{blocker.JournalEntry, blocker.Unknown}}},
-		"entry unresolved":      {func(s *ReclaimState) { s.Journal = JournalUnresolved }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
-		"unresolved, refuses":   {func(s *ReclaimState) { s.Journal, s.Error = JournalUnresolved, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
-		"node gone":             {func(s *ReclaimState) { s.Node = No }, []Judgment{{blocker.NodeGone, blocker.Stuck}}},
-		"node perhaps away":     {func(s *ReclaimState) { s.Node = Unseen }, []Judgment{{blocker.DriverDeletes, blocker.Unknown}}},
-		"feature off":           {func(s *ReclaimState) { s.Feature = FeatureOff }, []Judgment{{blocker.FeatureOff, blocker.Stuck}}},
-		"feature perhaps off":   {func(s *ReclaimState) { s.Feature = FeatureOffMaybe }, []Judgment{{blocker.FeatureOff, blocker.Unknown}}},
-		"perhaps off, refuses":  {func(s *ReclaimState) { s.Feature, s.Error = FeatureOffMaybe, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
-		"feature unknown":       {func(s *ReclaimState) { s.Feature = FeatureUnknown }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"driver deletes":                    {func(*ReclaimState) {}, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"driver refuses":                    {func(s *ReclaimState) { s.Error = Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"events unseen":                     {func(s *ReclaimState) { s.Error = Unseen }, []Judgment{{blocker.DriverDeletes, blocker.Unknown}}},
+		"provisioner gone":                  {func(s *ReclaimState) { s.Provisioner = gone }, []Judgment{{blocker.DriverMissing, blocker.Stuck}}},
+		"provisioner unseen":                {func(s *ReclaimState) { s.Provisioner = blocker.ControllerState{} }, []Judgment{{blocker.ControllerUnseen, blocker.Unknown}}},
+		"attached, gone":                    {func(s *ReclaimState) { s.Attached, s.Provisioner = Yes, gone }, []Judgment{{blocker.VolumeAttached, blocker.Waiting}, {blocker.DriverMissing, blocker.Stuck}}},
+		"attached, old error":               {func(s *ReclaimState) { s.Attached, s.Error = Yes, Yes }, []Judgment{{blocker.VolumeAttached, blocker.Waiting}}},
+		"handle shared":                     {func(s *ReclaimState) { s.Shared = Yes }, []Judgment{{blocker.HandleShared, blocker.Stuck}}},
+		"secret missing":                    {func(s *ReclaimState) { s.Secret = SecretMissing }, []Judgment{{blocker.SecretMissing, blocker.Stuck}}},
+		"shared, csi-provisioner":           {func(s *ReclaimState) { s.Shared, s.Server = Yes, ServerOther }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"secret, csi-provisioner":           {func(s *ReclaimState) { s.Secret, s.Server = SecretMissing, ServerOther }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"volumes unseen by csi-provisioner": {func(s *ReclaimState) { s.Shared, s.Secret, s.Server = Unseen, SecretUnseen, ServerOther }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"shared, server unseen":             {func(s *ReclaimState) { s.Shared, s.Server = Yes, ServerUnseen }, []Judgment{{blocker.HandleShared, blocker.Unknown}}},
+		"secret, server unseen":             {func(s *ReclaimState) { s.Secret, s.Server = SecretMissing, ServerUnseen }, []Judgment{{blocker.SecretMissing, blocker.Unknown}}},
+		"shared, server unseen, refuses":    {func(s *ReclaimState) { s.Shared, s.Server, s.Error = Yes, ServerUnseen, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"shared, server gone":               {func(s *ReclaimState) { s.Shared, s.Server, s.Provisioner = Yes, ServerGone, gone }, []Judgment{{blocker.HandleShared, blocker.Unknown}, {blocker.DriverMissing, blocker.Stuck}}},
+		"entry open":                        {func(s *ReclaimState) { s.Journal = JournalOpen }, []Judgment{{blocker.JournalEntry, blocker.Waiting}}},
+		"entry open, no leader":             {func(s *ReclaimState) { s.Journal, s.Provisioner = JournalOpen, blocker.ControllerState{} }, []Judgment{{blocker.JournalEntry, blocker.Unknown}}},
+		"entry unresolved":                  {func(s *ReclaimState) { s.Journal = JournalUnresolved }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"unresolved, refuses":               {func(s *ReclaimState) { s.Journal, s.Error = JournalUnresolved, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"node gone":                         {func(s *ReclaimState) { s.Node = No }, []Judgment{{blocker.NodeGone, blocker.Stuck}}},
+		"node perhaps away":                 {func(s *ReclaimState) { s.Node = Unseen }, []Judgment{{blocker.DriverDeletes, blocker.Unknown}}},
+		"feature off":                       {func(s *ReclaimState) { s.Feature = FeatureOff }, []Judgment{{blocker.FeatureOff, blocker.Stuck}}},
+		"feature perhaps off":               {func(s *ReclaimState) { s.Feature = FeatureOffMaybe }, []Judgment{{blocker.FeatureOff, blocker.Unknown}}},
+		"perhaps off, refuses":              {func(s *ReclaimState) { s.Feature, s.Error = FeatureOffMaybe, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"feature unknown":                   {func(s *ReclaimState) { s.Feature = FeatureUnknown }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := quiet

@@ -31,7 +31,12 @@ func Steps(sentence string, commands ...string) string {
 
 // LastResort returns a step that loses something as comments: who pastes it does nothing.
 func LastResort(loss string, commands ...string) string {
-	lines := []string{comment("last resort, " + loss + ":")}
+	return Comments("last resort, "+loss, commands...)
+}
+
+// Comments returns the sentence and the commands as comments: who pastes them does nothing.
+func Comments(sentence string, commands ...string) string {
+	lines := []string{comment(sentence + ":")}
 	for _, command := range commands {
 		lines = append(lines, comment(command))
 	}

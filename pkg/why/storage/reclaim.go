@@ -9,9 +9,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
-	"github.com/exeunt-io/exeunt/pkg/disk"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
-	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -27,7 +25,8 @@ type reclaimed struct {
 	finalizer string
 
 	attached    []blocker.Blocker
-	sharing     []string // other volumes on the disk
+	sharing     []corev1.PersistentVolume // other volumes on the disk
+	served      []blocker.Evidence        // who holds the leader Lease of the provisioner
 	secret      secretRef
 	entries     []entry
 	failure     []blocker.Evidence
@@ -51,12 +50,16 @@ func (c *volumeChain) reclaim(ctx context.Context) []blocker.Blocker {
 	for _, judgment := range volume.Reclaim(r.state) {
 		all = append(all, r.blockersOf(judgment)...)
 	}
+	for i := range all {
+		all[i].Evidence = append(all[i].Evidence, r.unchecked(all[i].Reason)...)
+	}
 	return all
 }
 
 // observe reads what may keep the driver from deleting the disk.
 func (r *reclaimed) observe(ctx context.Context) {
 	r.state.Provisioner = r.finding.State
+	r.state.Server, r.served = serverOf(ctx, r, r.finding, r.driver)
 	attachments, seen := r.attachments(ctx)
 	r.state.Attached = volume.FactOf(len(attachments) > 0, seen)
 	r.attached = r.attachedTo(ctx, attachments, r.finalizer)
@@ -98,25 +101,6 @@ func lastOf(events []corev1.Event, reasons ...string) *corev1.Event {
 		}
 	}
 	return nil
-}
-
-// observeSharing searches all volumes for others on the disk, unless the volume is stuck for
-// another reason anyway: clusters have tens of thousands of volumes.
-func (r *reclaimed) observeSharing(ctx context.Context) {
-	r.state.Shared = volume.No
-	for _, judgment := range volume.Reclaim(r.state) {
-		if judgment.Verdict == blocker.Stuck && judgment.Reason != blocker.DriverRefuses {
-			return
-		}
-	}
-	driver := disk.Driver{Name: r.driver, Translator: migration.New().For(r.driver)}
-	all, seen := cluster.Volumes(ctx, r.Reader())
-	for i := range all {
-		if all[i].UID != r.typed.UID && driver.Same(r.typed, &all[i]) {
-			r.sharing = append(r.sharing, all[i].Name)
-		}
-	}
-	r.state.Shared = volume.FactOf(len(r.sharing) > 0, seen)
 }
 
 // secretRef names the secret of a deletion; the zero value names none.

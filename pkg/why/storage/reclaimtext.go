@@ -25,18 +25,18 @@ func (r *reclaimed) blockerOf(judgment volume.Judgment) blocker.Blocker {
 	case blocker.DriverRefuses:
 		b.Evidence = append(r.failure, b.Evidence...)
 		b.Since = r.failedSince
-		b.Next = cluster.Steps("mend what the error of "+r.provisionerOf()+" says; the deletion is retried", commands.Kubectl("", "describe", "pv", name))
+		b.Next = cluster.Steps("mend what the error of "+r.provisionerOf()+" says; the deletion is retried", commands.Kubectl("", "describe", "pv", name)) + r.orKeep()
 	case blocker.DriverMissing:
 		b.Evidence = append(r.failure, b.Evidence...)
 		b.Next = r.nextForMissingDriver(b.Next)
 	case blocker.DriverDeletes:
 		b.Evidence = append(r.failure, b.Evidence...)
-		b.Next = cluster.Steps("wait; "+r.provisionerOf()+" is asked to delete the disk and reports no error", nonEmpty(b.Next)...)
+		b.Next = cluster.Steps("wait; "+r.provisionerOf()+" is asked to delete the disk and reports no error", nonEmpty(b.Next)...) + r.orKeep()
 	case blocker.HandleShared:
 		r.shared(&b)
 	case blocker.SecretMissing:
 		b.Holder = "the administrator of secret " + r.secret.namespace + "/" + r.secret.name
-		b.Evidence = []blocker.Evidence{evidence(blocker.FromField, "secret %s/%s, which the annotations of the volume name, does not exist", r.secret.namespace, r.secret.name)}
+		b.Evidence = []blocker.Evidence{r.noSecret()}
 		b.Next = cluster.Steps("create the secret again, with the credentials that the driver needs", commands.Kubectl(r.secret.namespace, "create", "secret", "generic", r.secret.name, "--from-env-file=FILE"))
 	case blocker.JournalEntry:
 		r.journal(&b)
@@ -68,15 +68,6 @@ func (r *reclaimed) nextForMissingDriver(next string) string {
 		return next
 	}
 	return cluster.Steps("install the driver "+r.driver+" again, with its provisioner", r.Commands().Kubectl("", "get", "csidriver", r.driver))
-}
-
-func (r *reclaimed) shared(b *blocker.Blocker) {
-	first := r.sharing[0]
-	b.Holder = "PersistentVolume " + strings.Join(r.sharing, ", ")
-	b.Evidence = []blocker.Evidence{evidence(blocker.FromList, "PersistentVolume %s has the same disk", strings.Join(r.sharing, ", "))}
-	b.Next = cluster.Steps("keep the disk for the other volume and give up this one; or delete the other volume first",
-		r.Commands().Kubectl("", "get", "pv", first, "-o", "wide"),
-		r.Commands().Kubectl("", "patch", "pv", r.typed.Name, "-p", `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`))
 }
 
 func (r *reclaimed) journal(b *blocker.Blocker) {
@@ -111,5 +102,5 @@ func (r *reclaimed) tooLate(judgment volume.Judgment, facts []blocker.Evidence) 
 // giveDiskUp returns the last resort of a volume whose disk nobody deletes.
 func (r *reclaimed) giveDiskUp() string {
 	return cluster.LastResort("the disk stays in storage unless you delete it",
-		r.Commands().Kubectl("", "patch", "pv", r.typed.Name, "-p", `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`))
+		r.Commands().Kubectl("", "patch", "pv", r.typed.Name, "-p", policyRetain))
 }
