@@ -46,7 +46,7 @@ func (r *Report) Remember(path string, now time.Time) error {
 		seen.Since[handle] = since
 		return since
 	}
-	if !r.Enumerated || len(r.Incomplete) > 0 {
+	if !r.IsComplete() {
 		maps.Copy(seen.Since, before.Since)
 	}
 	for _, doubt := range r.Doubtful {

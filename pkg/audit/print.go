@@ -65,8 +65,12 @@ func (r *Report) text(wide bool) string {
 		paragraph("incomplete: ", sentence)
 	}
 	rows := r.rows()
-	if len(rows) == 0 {
+	switch {
+	case len(rows) == 0 && r.IsComplete():
 		paragraph("", "Nothing found.")
+		return text.String()
+	case len(rows) == 0:
+		paragraph("", "Nothing can be said: not everything could be read.")
 		return text.String()
 	}
 	writeTable(&text, append([][]string{{"FINDING", "HANDLE", "NAME OR REASON", "AGE", "SIZE"}}, rows...), wide)

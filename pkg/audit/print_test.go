@@ -53,6 +53,29 @@ func TestTableFitsAndIsEscaped(t *testing.T) {
 	}
 }
 
+// Nothing found is a result only if everything was read.
+func TestUnreadReportDoesNotSayNothingFound(t *testing.T) {
+	const nothing, unknown = "Nothing found.", "Nothing can be said: not everything could be read."
+	for name, tc := range map[string]struct {
+		report Report
+		want   string
+	}{
+		"all was read":          {Report{Enumerated: true}, nothing},
+		"pods were not read":    {Report{Enumerated: true, Incomplete: []string{"no right to list pods"}}, unknown},
+		"volumes were not read": {Report{}, unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			if err := tc.report.Print(&out, ""); err != nil {
+				t.Fatal(err)
+			}
+			if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); lines[len(lines)-1] != tc.want || strings.Contains(out.String(), nothing) != (tc.want == nothing) {
+				t.Errorf("printed, want %q at the end:\n%s", tc.want, out.String())
+			}
+		})
+	}
+}
+
 func TestOtherFormats(t *testing.T) {
 	for format, want := range map[string]string{
 		"wide": "projects/some-project/zones/europe-west1-b/disks/pvc-0a1b2c3d-0000-4000-8000-000000000001",

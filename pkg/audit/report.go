@@ -161,6 +161,10 @@ func (s *survey) sharedHandles() []Shared {
 	return all
 }
 
+// IsComplete reports whether everything was read: the volumes of the storage system, and what may
+// refer to them in all clusters.
+func (r *Report) IsComplete() bool { return r.Enumerated && len(r.Incomplete) == 0 }
+
 // Question returns what to ask before anything else, or "": more orphans than recorded
 // volumes, or a list without recorded volumes, look like a storage system that another
 // cluster owns.
