@@ -109,7 +109,9 @@ func (f *journalFlags) newDropCommand(streams genericiooptions.IOStreams) *cobra
 		Short: "Remove unresolved entries after their volumes were handled in the storage system",
 		Long: "drop removes unresolved entries, and neither creates nor deletes a volume. A volume that exists\n" +
 			"and that no PersistentVolume records is then known to the storage system only. drop prints the\n" +
-			"name to look for there, and asks first unless a PersistentVolume records the volume.",
+			"name to look for there, and asks first unless a PersistentVolume records the volume.\n\n" +
+			"drop also removes entries of the journal of a node (--node-deployment) that does not exist\n" +
+			"any more: no provisioner of another node ends them. It always asks first then.",
 		Args: atLeastOneClaim,
 		RunE: func(command *cobra.Command, claims []string) error {
 			resolver, err := f.resolver(streams)

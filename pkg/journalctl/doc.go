@@ -6,5 +6,6 @@
 //	Drop    removes an entry; afterwards no program knows a volume that the request created
 //
 // Finish and Drop accept only unresolved entries, named by claim UID, and read the claim and
-// the PersistentVolume live first (decide.go).
+// the PersistentVolume live first (decide.go). Drop also accepts entries of the journal of a node
+// that does not exist (node.go).
 package journalctl

@@ -49,6 +49,9 @@ type entryItem struct {
 
 	// inUnresolvedLease: the entry is in a Lease for unresolved entries.
 	inUnresolvedLease bool
+	// journalNode is the node whose provisioner writes the journal, "" if one provisioner serves all
+	// nodes. Node is the selected node then.
+	journalNode string
 	// text is the encoded entry, version the resourceVersion of the Lease.
 	text, version string
 }
@@ -111,7 +114,7 @@ func (l *EntryList) add(lease *coordinationv1.Lease) {
 	}
 	for uid, text := range journal.Encoded(lease) {
 		item := entryItem{
-			State: stateUnreadable, Driver: owner.Driver, Node: owner.Node,
+			State: stateUnreadable, Driver: owner.Driver, Node: owner.Node, journalNode: owner.Node,
 			Lease: reference{lease.Namespace, lease.Name}, ClaimUID: uid, inUnresolvedLease: kind == journal.KindUnresolved, text: text, version: lease.ResourceVersion,
 		}
 		if entry, err := journal.Decode(uid, text); err != nil {
@@ -144,9 +147,9 @@ func (i *entryItem) setEntry(entry journal.Entry) {
 	}
 }
 
-// unresolvedEntries returns the entries of the claim. If one of these entries is not
-// unresolved or not readable, the error tells the administrator the next step.
-func (l *EntryList) unresolvedEntries(claim types.UID) ([]entryItem, error) {
+// entriesOf returns the entries of the claim. If one of these entries is not readable, the error
+// tells the administrator the next step.
+func (l *EntryList) entriesOf(claim types.UID) ([]entryItem, error) {
 	var found []entryItem
 	for _, item := range l.Items {
 		if item.ClaimUID != claim {
@@ -157,8 +160,6 @@ func (l *EntryList) unresolvedEntries(claim types.UID) ([]entryItem, error) {
 			return nil, fmt.Errorf("claim UID %s: its entry in Lease %s is unreadable, so its volume is not known: find that out by other means, then stop the provisioner of %s, which would write the entry again, and remove the annotation %s%s with kubectl annotate", claim, item.Lease, item.Driver, journal.EntryPrefix, claim)
 		case item.State == stateUnreadable:
 			return nil, fmt.Errorf("claim UID %s: its entry in Lease %s is unreadable, so its volume is not known: find that out by other means, then remove the annotation %s%s with kubectl annotate", claim, item.Lease, journal.EntryPrefix, claim)
-		case !item.inUnresolvedLease:
-			return nil, fmt.Errorf("claim UID %s: its entry in Lease %s is not unresolved but %s: the provisioner of %s ends it by itself, so wait and look at its log", claim, item.Lease, item.State, item.Driver)
 		}
 		found = append(found, item)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// Resolver finishes or drops unresolved entries.
+// Resolver finishes or drops unresolved entries, and drops those of nodes that are gone.
 type Resolver struct {
 	Client kubernetes.Interface
 	// Namespace is the namespace of the Leases, "" for all namespaces.
@@ -84,21 +84,14 @@ func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]e
 		if slices.Contains(claims[:i], claim) {
 			continue
 		}
-		items, err := found.unresolvedEntries(claim)
+		items, err := found.entriesOf(claim)
 		if err != nil {
 			return nil, err
 		}
 		for _, item := range items {
-			if c == finish && item.Entry != nil && item.Entry.State == journal.Discarding && item.Entry.Request.IsShortened() {
-				return nil, shortened(item)
-			}
-			live, err := readLive(ctx, r.Client, item)
+			result, live, err := r.checkEntry(ctx, c, item)
 			if err != nil {
 				return nil, err
-			}
-			result := decide(c, live.bound, mayDelete(live, item.Entry), live.volume)
-			if result == refuse {
-				return nil, fmt.Errorf("%s: there is nothing to finish, so nothing was changed; drop the entry in Lease %s instead", live.describe(item), item.Lease)
 			}
 			r.print("%s.", capitalized(live.describe(item)))
 			if result == confirm {
@@ -108,6 +101,30 @@ func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]e
 		}
 	}
 	return all, r.ask(ctx, c, unconfirmed)
+}
+
+// checkEntry checks the command on one entry. Its error is the refusal.
+func (r Resolver) checkEntry(ctx context.Context, c command, item entryItem) (verdict, liveObjects, error) {
+	if !item.inUnresolvedLease {
+		if err := r.checkActive(ctx, c, item); err != nil {
+			return refuse, liveObjects{}, err
+		}
+	}
+	if c == finish && item.Entry != nil && item.Entry.State == journal.Discarding && item.Entry.Request.IsShortened() {
+		return refuse, liveObjects{}, shortened(item)
+	}
+	live, err := readLive(ctx, r.Client, item)
+	if err != nil {
+		return refuse, liveObjects{}, err
+	}
+	result := decide(c, live.bound, mayDelete(live, item.Entry), live.volume)
+	switch {
+	case result == refuse:
+		return refuse, live, fmt.Errorf("%s: there is nothing to finish, so nothing was changed; drop the entry in Lease %s instead", live.describe(item), item.Lease)
+	case !item.inUnresolvedLease: // a node that comes back would end the entry
+		return confirm, live, nil
+	}
+	return result, live, nil
 }
 
 // shortened is the refusal to finish an entry without a request, which would delete the volume.
