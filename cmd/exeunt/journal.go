@@ -84,8 +84,8 @@ func (f *journalFlags) newFinishCommand(streams genericiooptions.IOStreams) *cob
 			"a missing secret.\n\n" +
 			"If the claim is gone, the volume is reclaimed by its policy: kept with Retain, deleted with\n" +
 			"its data with Delete, also if a user removed claim and PersistentVolume to keep the disk.\n" +
-			"finish therefore asks first. To keep the disk, drop the entry and record the disk in a\n" +
-			"PersistentVolume.",
+			"finish therefore asks first, if there is a terminal. To keep the disk, drop the entry and\n" +
+			"record the disk in a PersistentVolume.",
 		Args: atLeastOneClaim,
 		RunE: func(command *cobra.Command, claims []string) error {
 			if f.timeout <= 0 {

@@ -157,16 +157,26 @@ func TestFinishAsksBeforeVolumeIsDeleted(t *testing.T) {
 			}
 			client := newCluster(t, objects...)
 			refusePatches(client)
-			out, err := end(t.Context(), client, finish, nil, false, "7")
+			out, err := end(t.Context(), client, finish, strings.NewReader("\n"), false, "7")
 			switch {
 			case err == nil:
 				t.Errorf("Finish succeeded:\n%s", out)
 			case tc.want == "" && !patched(client):
 				t.Errorf("error = %v, want the finish requested", err)
-			case tc.want != "" && (patched(client) || !strings.Contains(out, tc.want) || !strings.Contains(err.Error(), "--yes")):
+			case tc.want != "" && (patched(client) || !strings.Contains(out, tc.want) || !strings.Contains(err.Error(), "the answer was not y")):
 				t.Errorf("error = %v, Lease patched: %v, want a question with %q:\n%s", err, patched(client), tc.want, out)
 			}
 		})
+	}
+}
+
+// Scripts name the entry by its UID, and are told what they do.
+func TestFinishWithoutATerminalSaysWhatItDoes(t *testing.T) {
+	client := newCluster(t, withPolicy(t, v1.PersistentVolumeReclaimDelete, false))
+	refusePatches(client)
+	out, err := end(t.Context(), client, finish, nil, false, "7")
+	if err == nil || !patched(client) || !strings.Contains(out, "and then deleted with its data") || !strings.Contains(out, "no terminal") {
+		t.Errorf("error = %v, Lease patched: %v:\n%s", err, patched(client), out)
 	}
 }
 

@@ -46,15 +46,17 @@ func (r Resolver) ask(ctx context.Context, c command, questions []question) erro
 		names[i] = q.item.Volume
 		r.print("%s", q.loss(c))
 	}
-	loss, verb := "without its entry nobody knows of volume %s any more; use --yes to remove it all the same", "Remove"
-	if c == finish {
-		loss, verb = "volume %s may be deleted with its data; use --yes to finish the entry all the same", "Finish"
-	}
+	verb := "Remove"
 	switch {
 	case r.Yes:
 		return nil
+	case c == finish && r.In == nil: // a script that names the entry has decided
+		r.print("There is no terminal to ask, so the entry is finished all the same.")
+		return nil
+	case c == finish:
+		verb = "Finish"
 	case r.In == nil:
-		return fmt.Errorf("nothing was changed: there is no terminal to ask, and "+loss, strings.Join(names, ", "))
+		return fmt.Errorf("nothing was changed: there is no terminal to ask, and without its entry nobody knows of volume %s any more; use --yes to remove it all the same", strings.Join(names, ", "))
 	}
 	fmt.Fprintf(r.Out, "%s the entry all the same? [y/N] ", verb)
 	answer, err := r.readAnswer(ctx)

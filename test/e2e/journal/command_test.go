@@ -136,7 +136,6 @@ func expectRefused(t *testing.T, c *harness.Cluster, unresolved, active string) 
 		"unknown UID":                  {"drop", "--yes", "d4d4d4d4-0000-4000-8000-000000000000"},
 		"one of two entries is active": {"drop", "--yes", unresolved, active},
 		"neither terminal nor --yes":   {"drop", unresolved},
-		"finish would delete a volume": {"finish", unresolved},
 	} {
 		if text, status := journalCommand(t, c, args...); status == 0 {
 			t.Errorf("%s: exit status 0:\n%s", name, text)
