@@ -58,9 +58,7 @@ func newAuditCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"volumes. A volume is an orphan if nothing refers to it in two passes, doubtful if something\n" +
 			"may need it. A ghost is a PersistentVolume without a volume; shared is a handle that several\n" +
 			"PersistentVolumes have. audit deletes nothing: that no PersistentVolume exists is no proof\n" +
-			"that nobody wants the volume. Name every cluster that uses the storage system.\n\n" +
-			"Exit codes: 0 with and without findings, 1 error, 2 not everything could be read, 4 a volume\n" +
-			"that --adopt refuses.",
+			"that nobody wants the volume. Name every cluster that uses the storage system.",
 		Example: auditExamples,
 		RunE: func(command *cobra.Command, further []string) error {
 			if err := flags.check(command, further); err != nil {
@@ -162,13 +160,7 @@ func (f *auditFlags) run(ctx context.Context, streams genericiooptions.IOStreams
 	if question := report.Question(); question != "" && f.output != "" && f.output != "wide" {
 		fmt.Fprintln(streams.ErrOut, question)
 	}
-	if err := report.Print(streams.Out, f.output); err != nil {
-		return err
-	}
-	if !report.IsComplete() {
-		return exitCode{exitWaiting, nil}
-	}
-	return nil
+	return report.Print(streams.Out, f.output)
 }
 
 // connect connects to the driver. A socket that does not exist is not waited for.

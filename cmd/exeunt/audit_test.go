@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,8 +13,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// A script must not take an audit that could read nothing for a clean one.
-func TestAuditThatReadsNothingExitsWithTwo(t *testing.T) {
+// Nobody must take an audit that could read nothing for a clean one. The exit code is that of any report.
+func TestAuditThatReadsNothingSaysSo(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
@@ -33,10 +32,8 @@ func TestAuditThatReadsNothingExitsWithTwo(t *testing.T) {
 		streams, _, out, _ := genericiooptions.NewTestIOStreams()
 		command := newAuditCommand(streams)
 		command.SetArgs([]string{"--volumes=" + volumes, "--driver=csi.example.com", "--kubeconfig=" + writeKubeconfig(t, server.URL), "--settle=0s", "--output=" + format})
-		err := command.ExecuteContext(t.Context())
-		var code exitCode
-		if !errors.As(err, &code) || code.code != 2 || code.err != nil {
-			t.Errorf("--output=%s: error %v, want exit code 2 without a sentence", format, err)
+		if err := command.ExecuteContext(t.Context()); err != nil {
+			t.Errorf("--output=%s: %v", format, err)
 		}
 		if format == "" && !strings.HasSuffix(out.String(), "Nothing can be said: not everything could be read.\n") {
 			t.Errorf("printed:\n%s", out.String())

@@ -20,7 +20,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/reference"
 )
 
-// The exit codes of an explanation. exitWaiting is also that of a command that could not read everything.
+// The exit codes of an explanation.
 const (
 	exitWaiting = 2
 	exitStuck   = 3
