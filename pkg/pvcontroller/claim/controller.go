@@ -44,6 +44,9 @@ type Controller struct {
 	volumes *pvwriter.Writer
 	index   *binding.Index
 	loop    *controller.Loop
+	// reserved are the volumes in which this process set the claimRef, by the UID of the claim, until the
+	// claim names its volume or the cache shows the claimRef.
+	reserved *controller.Memory[string]
 	// started is when this process began to reconcile claims.
 	started time.Time
 	served  served
@@ -52,9 +55,10 @@ type Controller struct {
 // New returns the controller.
 func New(config Config) *Controller {
 	c := &Controller{
-		Config:  config,
-		claims:  controller.NewWriter(config.Client, config.Versions),
-		volumes: pvwriter.New(config.Client, config.Versions),
+		Config:   config,
+		claims:   controller.NewWriter(config.Client, config.Versions),
+		volumes:  pvwriter.New(config.Client, config.Versions),
+		reserved: controller.NewMemory[string](),
 	}
 	c.loop = controller.NewLoop("claims", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
 	c.index = binding.NewIndex(c.loop.Enqueue)

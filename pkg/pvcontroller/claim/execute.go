@@ -100,6 +100,7 @@ func (c *Controller) wroteVolume(o *observation, volume *v1.PersistentVolume, er
 func (c *Controller) bindVolume(ctx context.Context, o *observation, choice pvwriter.Choice) (*observation, error) {
 	volume, err := c.volumes.SetClaimRef(ctx, o.volume, o.claim, choice)
 	if err == nil {
+		c.reserved.Update(o.claim.UID, func(name *string) { *name = o.volume.Name })
 		c.index.Remove(o.volume.Name)
 	}
 	return c.wroteVolume(o, volume, err)

@@ -18,6 +18,9 @@ func (c *Controller) observe(key string) (*observation, error) {
 	if !c.Versions.IsFresh(claim) {
 		return nil, nil
 	}
+	if c.awaitsReserved(claim) {
+		return nil, controller.ErrStaleCache
+	}
 	volume, err := c.volumeFor(claim)
 	if err != nil {
 		c.Reporter.Report(claim, controller.WarningEvent(failedBinding, "Cannot look for a volume: "+err.Error()))
@@ -27,6 +30,22 @@ func (c *Controller) observe(key string) (*observation, error) {
 		return nil, controller.ErrStaleCache
 	}
 	return c.Observer.observe(claim, volume, false), nil
+}
+
+// awaitsReserved reports whether this process set the claimRef of a volume to the claim, and the
+// cache does not show that write yet. Until then another volume would be found for the claim.
+func (c *Controller) awaitsReserved(claim *v1.PersistentVolumeClaim) bool {
+	name := c.reserved.Get(claim.UID)
+	if name == "" {
+		return false
+	}
+	if claim.Spec.VolumeName == "" {
+		if volume := c.Caches.Volume(name); volume != nil && !c.Versions.IsFresh(volume) {
+			return true
+		}
+	}
+	c.reserved.Forget(claim.UID)
+	return false
 }
 
 // volumeFor returns the volume that the claim names or that refers to the claim, or else

@@ -30,6 +30,7 @@ func (c *Controller) claimChanged(_, claim *v1.PersistentVolumeClaim) {
 
 func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 	c.Versions.Forget(claim.UID)
+	c.reserved.Forget(claim.UID)
 	c.Operations.Abandoned(claim.UID)
 	c.Reporter.Forget(claim.UID)
 	c.loop.Enqueue(controller.Key(claim))
