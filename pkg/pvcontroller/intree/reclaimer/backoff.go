@@ -17,13 +17,21 @@ type progress struct {
 	objectDeleted bool
 	// recycled is the annotation of the recycler pod that succeeded.
 	recycled string
-	// createdAt is the time of the creation of a recycler pod that no event has shown yet.
-	createdAt time.Time
+	// created is the last creation of a recycler pod, until an event shows the pod.
+	created creation
 	// reported are the events of the last recycler pod that were repeated on the volume.
 	reported map[types.UID]bool
 	// failures is the number since the last success; no attempt starts before until.
 	failures int
 	until    time.Time
+}
+
+// creation is a request to create a recycler pod. Its zero value is none.
+type creation struct {
+	// at is the time of the request.
+	at time.Time
+	// pod is the UID of the created pod, "" while the outcome is unknown.
+	pod types.UID
 }
 
 // The shortest and the longest time between two attempts for one volume.

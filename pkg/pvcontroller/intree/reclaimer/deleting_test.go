@@ -105,7 +105,7 @@ func TestUnseenRecyclerPodIsLookedForAgain(t *testing.T) {
 	volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)
 	s := newFixture(t, volume)
 	queue := s.Loops()[0].Step()
-	s.memory.Update(volume.UID, func(p *progress) { p.createdAt = time.Now() })
+	s.memory.Update(volume.UID, func(p *progress) { p.created.at = time.Now() })
 	s.removeClaimRef()
 	s.must(s.Reconcile(t.Context(), "v"))
 	if _, later := queue.Keys(); !slices.Contains(later, "v") {

@@ -9,8 +9,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
@@ -65,6 +67,7 @@ type fixture struct {
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
 	client := fake.NewClientset(objects...)
+	countPods(client)
 	caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +84,18 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	})
 	s.updateCaches()
 	return s
+}
+
+// countPods has the API server give each new pod a UID of its own.
+func countPods(client *fake.Clientset) {
+	pods := 0
+	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if pod, ok := action.(clienttesting.CreateAction).GetObject().(*v1.Pod); ok {
+			pods++
+			pod.UID = types.UID(fmt.Sprint("pod-", pods))
+		}
+		return false, nil, nil
+	})
 }
 
 // shutDown ends the goroutines of the queues.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
@@ -41,10 +42,17 @@ func (c *Controller) ScrubbingPod(volume *v1.PersistentVolume) string {
 	}
 	key := recycler.RecyclerNamespace() + "/" + plugin.RecyclerName(volume)
 	pod := c.Caches.Pod(key)
-	if pod == nil && time.Since(c.memory.Get(volume.UID).createdAt) < unseenPod || plugin.Scrubs(pod) {
+	if c.awaitsPod(volume, pod) || plugin.Scrubs(pod) {
 		return key
 	}
 	return ""
+}
+
+// awaitsPod reports whether the cached recycler pod of the volume, nil for none, is not the pod that this process
+// created last, or may have created.
+func (c *Controller) awaitsPod(volume *v1.PersistentVolume, pod *v1.Pod) bool {
+	created := c.memory.Get(volume.UID).created
+	return time.Since(created.at) < unseenPod && (pod == nil || pod.UID != created.pod)
 }
 
 // unseenPod is how long a recycler pod that this process created may scrub without an event.
@@ -53,22 +61,33 @@ const unseenPod = time.Minute
 // endUnseen lets claims have a volume again whose recycler pod came and went without an event. Of the times at
 // which a queue shows a volume again it keeps the first only.
 func (c *Controller) endUnseen(volume *v1.PersistentVolume) {
-	created := c.memory.Get(volume.UID).createdAt
-	switch age := time.Since(created); {
-	case created.IsZero():
+	created := c.memory.Get(volume.UID).created
+	switch age := time.Since(created.at); {
+	case created.at.IsZero():
 	case age < unseenPod:
 		c.loop.EnqueueAfter(volume.Name, unseenPod-age)
 	default:
-		c.forgetCreation(volume.Name)
+		c.forgetCreation(volume.Name, created.pod)
 		c.wakeScrubbed(volume.Name)
 	}
 }
 
-// forgetCreation notes that the watch shows whether the volume has a recycler pod.
-func (c *Controller) forgetCreation(volume string) {
-	if cached := c.Caches.Volume(volume); cached != nil && !c.memory.Get(cached.UID).createdAt.IsZero() {
-		c.memory.Update(cached.UID, func(p *progress) { p.createdAt = time.Time{} })
+// forgetCreation notes that the watch shows the pod, or has shown its end. An event of an earlier pod says nothing
+// about the pod that was created last.
+func (c *Controller) forgetCreation(volume string, pod types.UID) {
+	cached := c.Caches.Volume(volume)
+	if cached == nil || c.memory.Get(cached.UID).created.at.IsZero() {
+		return
 	}
+	c.memory.Update(cached.UID, func(p *progress) {
+		if p.created.pod == pod {
+			p.created = creation{}
+		}
+	})
+}
+
+func (c *Controller) setCreation(volume *v1.PersistentVolume, last creation) {
+	c.memory.Update(volume.UID, func(p *progress) { p.created = last })
 }
 
 // wakeScrubbed has those look again who wait until nothing removes data of the volume.
@@ -110,16 +129,21 @@ func (c *Controller) createRecycler(ctx context.Context, o observation) error {
 	if pod == nil {
 		return fmt.Errorf("no in-tree plugin recycles volume %s", o.volume.Name)
 	}
+	before := c.memory.Get(o.volume.UID).created
+	c.setCreation(o.volume, creation{at: time.Now()})
 	created, err := c.Client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	if writeerror.IsDefinite(err) {
+		c.setCreation(o.volume, before)
+	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create recycler pod %s/%s: %w", pod.Namespace, pod.Name, controller.ErrStaleCache)
 	case err != nil:
 		return c.recyclingFailed(ctx, o.volume, podRefusal(err))
 	}
-	c.memory.Update(o.volume.UID, func(p *progress) { p.createdAt = time.Now() })
-	if c.Caches.Pod(controller.Key(created)) != nil { // its event came before
-		c.forgetCreation(o.volume.Name)
+	c.setCreation(o.volume, creation{at: time.Now(), pod: created.UID})
+	if cached := c.Caches.Pod(controller.Key(created)); cached != nil { // its event may have come before
+		c.forgetCreation(o.volume.Name, cached.UID)
 	}
 	c.loop.EnqueueAfter(o.volume.Name, unseenPod)
 	klog.FromContext(ctx).V(2).Info("Recycler pod created", "pod", klog.KObj(created))

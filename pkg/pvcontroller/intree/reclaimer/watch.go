@@ -123,14 +123,14 @@ func (c *Controller) podChanged(pod *v1.Pod) {
 		return
 	}
 	if volume, recycler := strings.CutPrefix(pod.Name, plugin.RecyclerPrefix); recycler {
-		c.forgetCreation(volume)
+		c.forgetCreation(volume, pod.UID)
 		c.loop.Enqueue(volume)
 	}
 }
 
 func (c *Controller) podGone(pod *v1.Pod) {
 	if volume, recycler := strings.CutPrefix(pod.Name, plugin.RecyclerPrefix); recycler {
-		c.forgetCreation(volume)
+		c.forgetCreation(volume, pod.UID)
 		c.loop.Enqueue(volume)
 		c.wakeScrubbed(volume)
 	}
