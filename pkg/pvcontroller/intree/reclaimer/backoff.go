@@ -13,6 +13,8 @@ type progress struct {
 	deleted string
 	// deleting: the plugin is deleting the data now.
 	deleting bool
+	// unchecked: the data is deleted, and it is not known yet whether the volume was given away meanwhile.
+	unchecked bool
 	// objectDeleted: the PersistentVolume was deleted.
 	objectDeleted bool
 	// recycled is the annotation of the recycler pod that succeeded.

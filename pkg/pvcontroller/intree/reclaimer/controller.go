@@ -109,14 +109,27 @@ func (c *Controller) OnRecyclerEnded(wake func(volume string)) {
 // Reconcile takes step after step until one volume is reclaimed or has to wait.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	volume := c.Caches.Volume(name)
-	switch {
-	case volume == nil:
+	if volume == nil {
 		return c.deleteRecyclersOf(ctx, name)
-	case !c.Versions.IsFresh(volume):
+	}
+	if c.memory.Get(volume.UID).unchecked {
+		gone, err := c.deleteGivenAway(ctx, volume)
+		if err != nil {
+			return err
+		}
+		if c.wakeScrubbed(name); gone {
+			return nil
+		}
+	}
+	if !c.Versions.IsFresh(volume) {
 		return nil
 	}
 	c.measureDeletion(volume)
 	c.endUnseen(volume)
+	return c.reclaim(ctx, volume)
+}
+
+func (c *Controller) reclaim(ctx context.Context, volume *v1.PersistentVolume) error {
 	steps := new(controller.StepCounter)
 	for o := c.observe(volume); ; {
 		decision := plugin.Decide(o.state)
@@ -125,7 +138,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 			c.wait(ctx, o, decision.Reason)
 			return nil
 		case decision.Action.StartsAttempt() && wait > 0:
-			c.loop.EnqueueAfter(name, wait)
+			c.loop.EnqueueAfter(volume.Name, wait)
 			return nil
 		}
 		klog.FromContext(ctx).V(4).Info("Decided on the reclaim of a volume", "action", decision.Action, "reason", decision.Reason, "state", o.state)

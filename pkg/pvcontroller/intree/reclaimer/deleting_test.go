@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -59,6 +61,70 @@ func TestVolumeIsKeptFromClaimsWhileItsDataIsDeleted(t *testing.T) {
 				t.Error("a volume that the plugin did not delete is not given back")
 			}
 		})
+	}
+}
+
+// The API server does not answer when the volume, whose data is gone, has just been given away.
+func TestVolumeWithoutDataIsNotGivenAway(t *testing.T) {
+	for _, verb := range []string{"get", "delete"} {
+		t.Run(verb+" fails", func(t *testing.T) {
+			s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
+			defer s.shutDown()
+			failed := false
+			s.plugin.delete = func(context.Context) error {
+				s.removeClaimRef()
+				s.Client.(*fake.Clientset).PrependReactor(verb, "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+					now := !failed
+					failed = true
+					return now, nil, errors.New("no answer")
+				})
+				return nil
+			}
+			if err := s.Reconcile(t.Context(), "v"); err == nil || !failed {
+				t.Fatalf("Reconcile() = %v", err)
+			}
+			s.updateCaches()
+			s.must(s.phases.Reconcile(t.Context(), "v"))
+			s.updateCaches()
+			if phase := s.Caches.Volume("v").Status.Phase; phase != v1.VolumeReleased {
+				t.Errorf("phase %s of a volume without data", phase)
+			}
+			var woken []string
+			s.OnRecyclerEnded(func(volume string) { woken = append(woken, volume) })
+			s.must(s.Reconcile(t.Context(), "v"))
+			if _, err := s.Client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the object of a volume without data is left: %v", err)
+			}
+			if calls := s.plugin.calls.Load(); calls != 1 || !slices.Equal(woken, []string{"v"}) {
+				t.Errorf("the plugin was called %d times, woken %q", calls, woken)
+			}
+		})
+	}
+}
+
+// The same, but nobody gave the volume away.
+func TestDeletionGoesOnAfterFailedRead(t *testing.T) {
+	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
+	defer s.shutDown()
+	s.plugin.delete = func(context.Context) error {
+		failed := false
+		s.Client.(*fake.Clientset).PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			now := !failed
+			failed = true
+			return now, nil, errors.New("no answer")
+		})
+		return nil
+	}
+	if err := s.Reconcile(t.Context(), "v"); err == nil {
+		t.Fatal("no read failed")
+	}
+	for range 3 {
+		if s.updateCaches(); s.Caches.Volume("v") != nil {
+			s.reclaim()
+		}
+	}
+	if calls := s.plugin.calls.Load(); calls != 1 || s.Caches.Volume("v") != nil {
+		t.Errorf("the plugin was called %d times, volume %v", calls, s.Caches.Volume("v"))
 	}
 }
 

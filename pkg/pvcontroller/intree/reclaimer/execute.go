@@ -69,7 +69,7 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 	if err != nil {
 		return nil, c.retryDeletion(ctx, o.volume, err)
 	}
-	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: plugin.DataID(o.volume), deleting: true} })
+	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: plugin.DataID(o.volume), deleting: true, unchecked: true} })
 	c.Waiting.Clear(o.volume.UID, finalizer.InTree)
 	klog.FromContext(ctx).V(2).Info("Volume deleted by its in-tree plugin", "plugin", deleter.Name())
 	for _, wake := range c.deleted {
@@ -88,13 +88,20 @@ func (c *Controller) endDeletion(volume *v1.PersistentVolume) {
 }
 
 // deleteGivenAway deletes the object of a volume that was given away while its data was being deleted, and reports
-// whether it did: nothing is left that a claim could use.
+// whether it did: nothing is left that a claim could use. Until a call succeeds, no claim may have the volume.
 func (c *Controller) deleteGivenAway(ctx context.Context, volume *v1.PersistentVolume) (bool, error) {
 	live, err := controller.LiveVolume(ctx, c.Client, volume)
-	if live == nil || err != nil || plugin.DataID(live) == plugin.DataID(volume) {
+	if err != nil {
 		return false, err
 	}
-	return true, c.volumes.DeleteObject(ctx, live)
+	givenAway := live != nil && plugin.DataID(live) != c.memory.Get(volume.UID).deleted
+	if givenAway {
+		err = c.volumes.DeleteObject(ctx, live)
+	}
+	if err == nil {
+		c.memory.Update(volume.UID, func(p *progress) { p.unchecked = false })
+	}
+	return givenAway, err
 }
 
 // retryDeletion reports the error of the plugin and enqueues the volume with backoff.

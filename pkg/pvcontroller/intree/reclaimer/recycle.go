@@ -29,9 +29,11 @@ func (c *Controller) recyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 	return recycler.RecyclerPod(volume)
 }
 
-// IsScrubbed reports whether something may be removing data of the volume: its recycler pod or its plugin.
+// IsScrubbed reports whether something may be removing data of the volume, its recycler pod or its plugin, or the
+// data is gone and the object is to follow.
 func (c *Controller) IsScrubbed(volume *v1.PersistentVolume) bool {
-	return c.memory.Get(volume.UID).deleting || c.ScrubbingPod(volume) != ""
+	done := c.memory.Get(volume.UID)
+	return done.deleting || done.unchecked || c.ScrubbingPod(volume) != ""
 }
 
 // ScrubbingPod returns the key of the pod that may remove data of the volume, "" if there is none.
