@@ -40,6 +40,14 @@ type Backoff struct {
 	Initial, Max time.Duration
 }
 
+// Within returns the backoff with at most the limit between two retries; 0 is no limit.
+func (b Backoff) Within(limit time.Duration) Backoff {
+	if limit > 0 {
+		b.Max = min(b.Max, limit)
+	}
+	return b
+}
+
 // staleBackoff is the first backoff of a key whose object was stale: the watch event is
 // expected soon. It doubles with each retry; once it reaches the backoff of a failure, the
 // key counts as failed.

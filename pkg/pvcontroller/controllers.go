@@ -47,7 +47,7 @@ type Config struct {
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 	// RequeueAfter is the longest time until a waiting object is reconciled without an
-	// event; 0 is for ever.
+	// event; 0 is for ever. Failed claims and volumes are retried within this time, too.
 	RequeueAfter time.Duration
 }
 
@@ -84,7 +84,7 @@ func New(config Config) (*Controllers, error) {
 	reclaiming.OnRecyclerEnded(claims.RecyclerEnded)
 	volumes := volume.New(volume.Config{
 		Client: config.Releasing, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
-		InTree: reclaiming, WakeClaim: claims.Enqueue, Waiting: config.Waiting, Honor: config.Honor,
+		InTree: reclaiming, WakeClaim: claims.Enqueue, Waiting: config.Waiting, RequeueAfter: config.RequeueAfter, Honor: config.Honor,
 	})
 	protected := protection.New(protection.Config{Client: config.Protection, Caches: config.Caches, Versions: versions, Waiting: config.Waiting})
 	return &Controllers{claims, volumes, protected, provisioning, reclaiming, config.Waiting}, nil

@@ -27,7 +27,7 @@ type Config struct {
 	// Operations measures how long provisioning takes, for all provisioners.
 	Operations *metrics.Operations
 	// RequeueAfter is the longest time until a waiting claim is reconciled without an
-	// event; 0 is for ever.
+	// event; 0 is for ever. A failed claim is retried within this time, too.
 	RequeueAfter time.Duration
 }
 
@@ -60,7 +60,8 @@ func New(config Config) *Controller {
 		volumes:  pvwriter.New(config.Client, config.Versions),
 		reserved: controller.NewMemory[string](),
 	}
-	c.loop = controller.NewLoop("claims", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
+	backoff := controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}
+	c.loop = controller.NewLoop("claims", backoff.Within(config.RequeueAfter), c.Reconcile)
 	c.index = binding.NewIndex(c.loop.Enqueue)
 	return c
 }

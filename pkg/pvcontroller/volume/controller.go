@@ -27,6 +27,8 @@ type Config struct {
 	WakeClaim func(claim string)
 	// Waiting tracks the volumes whose deletion waits; nil for no events and metrics.
 	Waiting *waiting.Tracker
+	// RequeueAfter is the longest time until a failed volume is retried; 0 is no limit but that of the backoff.
+	RequeueAfter time.Duration
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 }
@@ -67,7 +69,7 @@ type Controller struct {
 // New returns the controller.
 func New(config Config) *Controller {
 	c := &Controller{Config: config, volumes: pvwriter.New(config.Client, config.Versions)}
-	backoff := controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}
+	backoff := controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}.Within(config.RequeueAfter)
 	c.loop = controller.NewLoop("volumes", backoff, c.Reconcile)
 	c.protections = controller.NewLoop("pvprotection", backoff, c.Protect)
 	c.InTree.OnDeleted(c.Enqueue) // pv-protection may have waited for the deletion
