@@ -100,3 +100,32 @@ func TestClassOfClaimIsObserved(t *testing.T) {
 		})
 	}
 }
+
+// Looking for the default class takes a list of all classes.
+func TestDefaultClassIsOnlyLookedForWithoutVolume(t *testing.T) {
+	v := free("v", "1", referringTo("claim", "claim"), phaseOfVolume(v1.VolumeBound))
+	standard := class("example.com/driver", immediate)
+	standard.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
+	for name, tc := range map[string]struct {
+		claim  *v1.PersistentVolumeClaim
+		volume *v1.PersistentVolume
+		want   binding.ClaimDecision
+		class  string
+	}{
+		"no volume":            {pendingClaim(), nil, binding.ClaimDecision{Action: binding.AssignClass, Reason: binding.DefaultClass}, "class"},
+		"free volume":          {pendingClaim(), free("v", "1"), binding.ClaimDecision{Action: binding.BindFreeVolume, Reason: binding.Binding}, ""},
+		"volume of the claim":  {pendingClaim(), v, binding.ClaimDecision{Action: binding.BindClaim, Reason: binding.Binding}, ""},
+		"named, does not fit":  {pendingClaim(naming("v")), free("v", "1", inClass("other")), binding.ClaimDecision{Action: binding.Wait, Reason: binding.VolumeMismatched}, "class"},
+		"bound":                {pendingClaim(naming("v"), boundOnce), v, binding.ClaimDecision{Action: binding.Wait, Reason: binding.IsBound}, ""},
+		"bound, volume gone":   {pendingClaim(naming("v"), boundOnce), nil, binding.ClaimDecision{Action: binding.ConfirmVolume, Reason: binding.VolumeLost}, ""},
+		"bound, names nothing": {pendingClaim(boundOnce), nil, binding.ClaimDecision{Action: binding.SetStatusLost, Reason: binding.ReferenceLost}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := newController(t, standard)
+			o := c.Observer.observe(tc.claim, tc.volume, false)
+			if got := binding.DecideClaim(o.state); got != tc.want || o.defaultClass != tc.class {
+				t.Errorf("decision %v, default class %q, want %v, %q", got, o.defaultClass, tc.want, tc.class)
+			}
+		})
+	}
+}

@@ -122,10 +122,20 @@ func bindCompleted(claim *v1.PersistentVolumeClaim) bool {
 	return completed
 }
 
+// lacksVolume reports whether the claim may need a class: it was never bound, and cannot have the volume.
+func (o *observation) lacksVolume() bool {
+	switch o.state.Volume {
+	case binding.Free, binding.Prebound, binding.BoundToClaim:
+		return false
+	case binding.Missing, binding.Mismatched, binding.BoundToOther:
+	}
+	return !o.state.Completed
+}
+
 // observeClass adds what the caches say about the class of the claim.
 func (b *Observer) observeClass(o *observation) {
 	if storage.ClaimClass(o.claim) == "" {
-		if !storage.ClassChosen(o.claim) {
+		if !storage.ClassChosen(o.claim) && o.lacksVolume() {
 			o.defaultClass = b.defaultClass()
 		}
 		o.state.Class = binding.NoClass
