@@ -212,7 +212,7 @@ func podClaims(object any) []string {
 
 func recycledVolume(object any) ([]string, error) {
 	pod, ok := object.(*v1.Pod)
-	if !ok || pod.Annotations[plugin.RecyclerAnnotation] == "" {
+	if !ok || plugin.RecycledData(pod) == "" {
 		return nil, nil
 	}
 	if volume, recycler := strings.CutPrefix(pod.Name, plugin.RecyclerPrefix); recycler {

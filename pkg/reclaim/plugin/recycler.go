@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"strings"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/internal/enum"
@@ -25,6 +27,17 @@ func DataID(volume *v1.PersistentVolume) string {
 		return string(volume.UID)
 	}
 	return string(volume.UID) + "/" + string(volume.Spec.ClaimRef.UID)
+}
+
+// RecycledData returns the data that the recycler pod removes, in the form of [DataID]; "" for a pod that was not
+// created by us. Each pod of ours names a volume and a claim.
+func RecycledData(pod *v1.Pod) string {
+	data := pod.Annotations[RecyclerAnnotation]
+	volume, claim, both := strings.Cut(data, "/")
+	if !both || volume == "" || claim == "" || strings.Contains(claim, "/") {
+		return ""
+	}
+	return data
 }
 
 // Recycler is the state of the pod with the name of a volume's recycler pod.
@@ -57,9 +70,9 @@ func RecyclerOf(pod *v1.Pod, volume *v1.PersistentVolume) Recycler {
 		return RecyclerNone
 	case pod.DeletionTimestamp != nil:
 		return RecyclerDeleting
-	case pod.Annotations[RecyclerAnnotation] == "":
+	case RecycledData(pod) == "":
 		return RecyclerForeign
-	case pod.Annotations[RecyclerAnnotation] != DataID(volume):
+	case RecycledData(pod) != DataID(volume):
 		return RecyclerOutdated
 	case pod.Status.Phase == v1.PodSucceeded:
 		return RecyclerSucceeded
@@ -78,7 +91,7 @@ func Scrubs(pod *v1.Pod) bool {
 	case pod.DeletionTimestamp != nil:
 		return true
 	}
-	return pod.Annotations[RecyclerAnnotation] != ""
+	return RecycledData(pod) != ""
 }
 
 // String returns the name of the value.

@@ -78,6 +78,13 @@ func TestUnfinishedRecyclerPodScrubs(t *testing.T) {
 			}
 		})
 	}
+	for data, want := range map[string]bool{"u/c": true, "x": false, "/": false, "u/": false, "/c": false, "u/c/d": false} {
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{RecyclerAnnotation: data}}}
+		volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+		if ours := RecyclerOf(pod, volume) != RecyclerForeign; Scrubs(pod) != want || ours != want {
+			t.Errorf("a pod with annotation %q scrubs: %v, is ours: %v, want %v", data, Scrubs(pod), ours, want)
+		}
+	}
 	if Scrubs(nil) {
 		t.Error("a missing pod scrubs")
 	}

@@ -18,7 +18,7 @@ func TestFinishedPodOfUserIsKept(t *testing.T) {
 	for namespace, removed := range map[string]bool{"tenant": false, metav1.NamespaceDefault: true} {
 		t.Run(namespace, func(t *testing.T) {
 			s := newFixture(t, &v1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "recycler-for-nothing", UID: "p", Annotations: map[string]string{plugin.RecyclerAnnotation: "x"}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "recycler-for-nothing", UID: "p", Annotations: map[string]string{plugin.RecyclerAnnotation: "u/c"}},
 				Status:     v1.PodStatus{Phase: v1.PodSucceeded},
 			})
 			deletions := 0

@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 )
 
 // An administrator gives the volume away right after its recycler pod was created. The watch of pods
@@ -112,6 +113,20 @@ func TestUnseenPodCountsBesideFormerPod(t *testing.T) {
 				t.Errorf("pod %s counts as scrubbing, and is gone", key)
 			}
 		})
+	}
+}
+
+// Anybody who may create pods can give one the name of a recycler pod.
+func TestPodOfAnotherProgramDoesNotScrub(t *testing.T) {
+	for data, want := range map[string]string{"x": "", "u/c": "default/recycler-for-v"} {
+		volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)
+		s := newFixture(t, volume, &v1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceDefault, Name: "recycler-for-v", UID: "p", Annotations: map[string]string{plugin.RecyclerAnnotation: data},
+		}})
+		if key := s.ScrubbingPod(volume); key != want || (len(s.Caches.RecyclersOf("v")) > 0) != (want != "") {
+			t.Errorf("pod %q with annotation %q counts as scrubbing, want %q", key, data, want)
+		}
+		s.shutDown()
 	}
 }
 
