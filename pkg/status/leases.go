@@ -16,12 +16,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// controlPlane is the namespace of the leader Leases of the loops and of garbage-collector.
-const controlPlane = "kube-system"
-
-// controlPlaneLeases are the names of these Leases, which are those of the programs.
-var controlPlaneLeases = []string{ourLoops, upstreamsLoops, "garbage-collector"}
-
 // readLeases reads all Leases, and the entries of the journals.
 func (s *survey) readLeases(ctx context.Context) {
 	s.leases, _ = cluster.List(ctx, s.Reader, cluster.Leases, cluster.Selection{})
@@ -83,7 +77,7 @@ func (s *survey) addLeases() {
 	s.report.Leases = []Lease{}
 	for i := range s.leases {
 		lease := &s.leases[i]
-		ofControlPlane := lease.Namespace == controlPlane && slices.Contains(controlPlaneLeases, lease.Name)
+		ofControlPlane := lease.Namespace == cluster.ControlPlane && cluster.IsControlPlaneLease(lease.Name)
 		if !ofControlPlane && !wanted[lease.Name] {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
 // decideLeases decides about the Leases of the journal, and about the leader Lease of
@@ -32,7 +33,7 @@ func (s *observation) decideLeases() {
 		item.lease, item.Note = lease.Lease, fmt.Sprintf("%s entries: %d", lease.kind, lease.open)
 		s.leases.items = append(s.leases.items, item)
 	}
-	lease := s.programs.leases[[2]string{controlPlane, leaseOfLoopsOf}]
+	lease := s.programs.leases[[2]string{cluster.ControlPlane, cluster.PVControllerLease}]
 	if lease == nil || !isOwnLeader(lease) {
 		return
 	}

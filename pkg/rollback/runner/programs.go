@@ -13,13 +13,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// The leader Leases in the namespace of the control plane.
-const (
-	controlPlane   = "kube-system"
-	loopsLease     = "kube-controller-manager"
-	leaseOfLoopsOf = "pv-controller"
-)
-
 // programs is what was seen of the programs of Exeunt.
 type programs struct {
 	leasesSeen, podsSeen bool
@@ -57,7 +50,7 @@ func (p *programs) drivers() []string {
 		leaders[identity.LeaseName(driver)] = true
 	}
 	for key, lease := range p.leases {
-		if heldByExeunt(lease) && !leaders[key[1]] && key[1] != leaseOfLoopsOf {
+		if heldByExeunt(lease) && !leaders[key[1]] && !cluster.IsControlPlaneLease(key[1]) {
 			all = append(all, key[1])
 		}
 	}
@@ -201,7 +194,7 @@ func (s *observation) anyServer() rollback.Server {
 // pvController returns what was seen of pv-controller.
 func (s *observation) pvController() rollback.ProgramState {
 	return rollback.ProgramState{
-		Lease: s.lease(controlPlane, leaseOfLoopsOf), Pods: s.programs.hasPods("", pvControllerKind),
+		Lease: s.lease(cluster.ControlPlane, cluster.PVControllerLease), Pods: s.programs.hasPods("", pvControllerKind),
 		Elected: true, Named: s.options.named(PVController),
 	}
 }

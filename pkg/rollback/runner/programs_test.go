@@ -114,6 +114,24 @@ func TestLeaderOnFirstPageServes(t *testing.T) {
 	}
 }
 
+// garbage-collector has the suffix of our programs and a Lease of the control plane, but no driver.
+func TestGarbageCollectorIsNoProvisioner(t *testing.T) {
+	for name, age := range map[string]time.Duration{"held": time.Second, "expired": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := observed(t, map[[2]string]*coordinationv1.Lease{{cluster.ControlPlane, "garbage-collector"}: lease("pod_exeunt", age)})
+			if got := s.programs.drivers(); len(got) > 0 {
+				t.Errorf("drivers = %q, want none", got)
+			}
+			if got := s.anyServer(); got != rollback.ServerUnseen {
+				t.Errorf("server of claims without a driver = %v", got)
+			}
+			if plan := newPlan(s); plan.Outcome() != rollback.NothingLeft {
+				t.Errorf("outcome = %v:\n%s", plan.Outcome(), plan.text())
+			}
+		})
+	}
+}
+
 func TestStoppedPVControllerIsNoProvisioner(t *testing.T) {
 	s := observed(t, nil)
 	s.options.Stopped = []string{PVController}

@@ -129,7 +129,7 @@ func (s *observation) installed(ctx context.Context, driver string) rollback.Rem
 
 // loopsRemover tells whether pv-controller or kube-controller-manager was seen.
 func (s *observation) loopsRemover() rollback.Remover {
-	own, lease := s.pvController(), s.lease(controlPlane, loopsLease)
+	own, lease := s.pvController(), s.lease(cluster.ControlPlane, cluster.UpstreamLoopsLease)
 	switch {
 	case own.Server() == rollback.ServerExeunt, lease == rollback.LeaseOther, lease == rollback.LeaseExeunt, s.programs.loops != loopsUnseen:
 		return rollback.RemoverPresent

@@ -112,7 +112,7 @@ func imageCommand(commands cluster.Commands, pod programPod) string {
 func (s *observation) stepLoops(early bool) Step {
 	step := Step{Title: "Stop pv-controller, switch upstream's loops on", By: "you"}
 	state := s.pvController()
-	lease := s.programs.leases[[2]string{controlPlane, leaseOfLoopsOf}]
+	lease := s.programs.leases[[2]string{cluster.ControlPlane, cluster.PVControllerLease}]
 	used := lease != nil && holderOf(lease) != standby
 	step.State = rollback.DecideSwap(rollback.SwapState{Server: state.Server(), Replaced: true, Used: used, Early: early})
 	if s.programs.loops == loopsOff {
