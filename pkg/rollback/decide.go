@@ -85,6 +85,8 @@ func waitFor(server Server) Decision {
 // JournalState is what was seen of a Lease of the journal.
 type JournalState struct {
 	Server Server
+	// Pods tells whether a pod of the provisioner may lead again, also while another program leads.
+	Pods Pods
 	// Active: the Lease has entries that a running provisioner works on.
 	Active bool
 	// Unresolved: the Lease has entries that only an administrator can end.
@@ -94,13 +96,15 @@ type JournalState struct {
 }
 
 // DecideJournal decides about a Lease of the journal. Nothing is removed while the
-// provisioner of Exeunt may still run.
+// provisioner of Exeunt may still run, or one of its pods is there.
 func DecideJournal(s JournalState) Decision {
 	switch {
 	case s.Server == ServerExeunt && s.Active:
 		return Decision{Wait, EntriesOpen}
 	case !s.Server.Ended():
 		return waitFor(s.Server)
+	case s.Pods == PodsPresent:
+		return Decision{Wait, PodStandsBy}
 	case s.Active && s.Server == ServerNone && !s.Named:
 		return Decision{Wait, EntriesInterrupted}
 	case s.Active || s.Unresolved:

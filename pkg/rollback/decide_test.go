@@ -139,27 +139,58 @@ func TestFinalizerOfInterruptedClaimStaysWithoutConsent(t *testing.T) {
 	}
 }
 
-func TestDecideJournal(t *testing.T) {
+// journalStates yields every value of JournalState.
+func journalStates(yield func(JournalState) bool) {
 	for bits := range 8 {
 		for server := ServerUnseen; server <= ServerNone; server++ {
-			s := JournalState{Server: server, Active: bits&1 == 1, Unresolved: bits&2 == 2, Named: bits&4 == 4}
-			want := Decision{Remove, Unneeded}
-			switch {
-			case server == ServerExeunt && s.Active:
-				want = Decision{Wait, EntriesOpen}
-			case server == ServerExeunt:
-				want = Decision{Wait, ExeuntServes}
-			case server == ServerUnseen:
-				want = Decision{Wait, ServerNotSeen}
-			case server == ServerNone && s.Active && !s.Named:
-				want = Decision{Wait, EntriesInterrupted}
-			case s.Active || s.Unresolved:
-				want = Decision{SaveAndRemove, EntriesLeft}
-			}
-			if got := DecideJournal(s); got != want {
-				t.Errorf("DecideJournal(%+v) = %v, want %v", s, got, want)
+			for pods := PodsUnseen; pods <= PodsPresent; pods++ {
+				if !yield(JournalState{Server: server, Pods: pods, Active: bits&1 == 1, Unresolved: bits&2 == 2, Named: bits&4 == 4}) {
+					return
+				}
 			}
 		}
+	}
+}
+
+func TestDecideJournal(t *testing.T) {
+	for s := range journalStates {
+		want := Decision{Remove, Unneeded}
+		switch {
+		case s.Server == ServerExeunt && s.Active:
+			want = Decision{Wait, EntriesOpen}
+		case s.Server == ServerExeunt:
+			want = Decision{Wait, ExeuntServes}
+		case s.Server == ServerUnseen:
+			want = Decision{Wait, ServerNotSeen}
+		case s.Pods == PodsPresent:
+			want = Decision{Wait, PodStandsBy}
+		case s.Server == ServerNone && s.Active && !s.Named:
+			want = Decision{Wait, EntriesInterrupted}
+		case s.Active || s.Unresolved:
+			want = Decision{SaveAndRemove, EntriesLeft}
+		}
+		if got := DecideJournal(s); got != want {
+			t.Errorf("DecideJournal(%+v) = %v, want %v", s, got, want)
+		}
+	}
+}
+
+// Upstream's provisioner leads beside a pod of ours on standby, which could lead again.
+func TestJournalStaysWhilePodStandsBy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pods Pods
+		want Decision
+	}{
+		"a pod stands by":     {PodsPresent, Decision{Wait, PodStandsBy}},
+		"pods are not listed": {PodsUnseen, Decision{SaveAndRemove, EntriesLeft}},
+		"no pod":              {PodsAbsent, Decision{SaveAndRemove, EntriesLeft}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := ProgramState{Lease: LeaseOther, Pods: tc.pods, Elected: true}
+			if got := DecideJournal(JournalState{Server: program.Server(), Pods: program.Pods, Active: true}); got != tc.want {
+				t.Errorf("DecideJournal = %v, want %v", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -39,6 +39,8 @@ const (
 	DiskWouldLeak
 	// DiskAbandoned: the administrator gives up the disk.
 	DiskAbandoned
+	// PodStandsBy: a pod of the provisioner of Exeunt is there while another program serves.
+	PodStandsBy
 	// EntriesOpen: the provisioner of Exeunt works on entries of the Lease.
 	EntriesOpen
 	// EntriesInterrupted: the provisioner of Exeunt ended in the middle of its work on entries,
@@ -72,6 +74,7 @@ var sentences = [...]string{
 	DeletionOpen:       "the provisioner of Exeunt deletes the disk once the claim is gone; upstream's would not",
 	DiskWouldLeak:      "without the annotation nobody deletes the disk",
 	DiskAbandoned:      "you gave up the disk, which stays in storage",
+	PodStandsBy:        "a pod of the provisioner of Exeunt stands by, and may lead again: replace the pod first",
 	EntriesOpen:        "the provisioner of Exeunt works on its entries",
 	EntriesInterrupted: "the provisioner of Exeunt ended in the middle of these requests, and no other provisioner serves the driver",
 	EntriesLeft:        "its open entries are saved to a file first",
@@ -86,8 +89,8 @@ var sentences = [...]string{
 
 // String returns the name of the value.
 func (r Reason) String() string {
-	return enum.Name(r, "Unneeded", "ExeuntServes", "ServerNotSeen", "DeletionOpen", "DiskWouldLeak", "DiskAbandoned", "EntriesOpen",
-		"EntriesInterrupted", "EntriesLeft", "UpstreamRemoves", "NobodyServes", "RemoverSeen", "RemoverNotRead", "ClaimUsesVolume", "VolumeMayExist", "LaterVersion")
+	return enum.Name(r, "Unneeded", "ExeuntServes", "ServerNotSeen", "DeletionOpen", "DiskWouldLeak", "DiskAbandoned", "PodStandsBy",
+		"EntriesOpen", "EntriesInterrupted", "EntriesLeft", "UpstreamRemoves", "NobodyServes", "RemoverSeen", "RemoverNotRead", "ClaimUsesVolume", "VolumeMayExist", "LaterVersion")
 }
 
 // Sentence explains the reason to the administrator.

@@ -6,7 +6,8 @@
 //	  exeunt.io/provisioning
 //	annotation exeunt.io/reclaim: pending    as above; if its removal leaks the disk, the
 //	                                         administrator has named the volume as well
-//	Leases of the journal                    as above, and their open entries are in a file
+//	Leases of the journal                    as above, no pod of the provisioner stands by, and
+//	                                         their open entries are in a file
 //	finalizers that upstream removes, too    the administrator says that nobody serves them,
 //	                                         and nobody was seen
 //

@@ -24,8 +24,9 @@ func (s *observation) decideLeases() {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	for _, lease := range s.programs.journals {
+		program := s.provisioner(lease.owner)
 		decision := rollback.DecideJournal(rollback.JournalState{
-			Server: s.provisioner(lease.owner).Server(),
+			Server: program.Server(), Pods: program.Pods,
 			Active: lease.open > 0 && lease.kind == journal.KindActive, Unresolved: lease.open > 0 && lease.kind == journal.KindUnresolved,
 			Named: s.options.named(lease.owner.Driver),
 		})

@@ -132,6 +132,18 @@ func TestGarbageCollectorIsNoProvisioner(t *testing.T) {
 	}
 }
 
+func TestJournalStaysWhilePodStandsBy(t *testing.T) {
+	s := observed(t, named("n", lease("upstream", time.Second)), "n")
+	s.programs.pods = []programPod{{namespace: "n", name: "standby", workload: "deployment/csi", container: "csi-provisioner", kind: provisionerKind}}
+	s.decideLeases()
+	if got, want := s.leases.items[0].decision, (rollback.Decision{Action: rollback.Wait, Reason: rollback.PodStandsBy}); got != want {
+		t.Errorf("decision = %v, want %v", got, want)
+	}
+	if plan := newPlan(s); plan.Steps[3].State != rollback.Pending || len(plan.Steps[3].Commands) == 0 {
+		t.Errorf("step 4 does not say how the pod is replaced: %+v", plan.Steps[3])
+	}
+}
+
 func TestStoppedPVControllerIsNoProvisioner(t *testing.T) {
 	s := observed(t, nil)
 	s.options.Stopped = []string{PVController}
