@@ -2,6 +2,7 @@ package main
 
 import (
 	_ "embed"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -76,6 +77,28 @@ func TestDocumentedFlagsMatchTheProgram(t *testing.T) {
 		if _, differs := differs[row[1]]; (differs || strings.HasPrefix(row[3], "refused")) && row[4] == "" {
 			t.Errorf("--%s differs without a remark", row[1])
 		}
+	}
+}
+
+// ownFlag matches an item of the list of flags that csi-provisioner does not have. exeunt rollback
+// has the same list.
+var ownFlag = regexp.MustCompile("(?m)^- `--([a-z-]+)` \\(")
+
+func TestDocumentedOwnFlagsMatchTheProgram(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "flags.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented, own := map[string]bool{}, map[string]bool{}
+	for _, item := range ownFlag.FindAllStringSubmatch(string(text), -1) {
+		documented[item[1]] = true
+	}
+	flagsOf(t).VisitAll(func(flag *pflag.Flag) { own[flag.Name] = true })
+	for _, row := range upstreamRows() {
+		delete(own, row.name)
+	}
+	if !maps.Equal(documented, own) {
+		t.Errorf("flags that csi-provisioner does not have: %v in docs/flags.md, %v in the program", documented, own)
 	}
 }
 

@@ -73,6 +73,8 @@ type programPod struct {
 	election string
 	// init: the container is among the init containers. command: the container has a command of its own.
 	init, command bool
+	// args are the words of the command and its arguments.
+	args []string
 }
 
 // readPods finds the pods of the programs.
@@ -102,7 +104,11 @@ func (s *observation) addPod(pod *corev1.Pod) {
 			s.programs.loops = max(s.programs.loops, loopsOf(&container))
 		case provisionerKind, pvControllerKind:
 			isInit := slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container.Name })
-			s.programs.pods = append(s.programs.pods, programPod{pod.Namespace, pod.Name, workloadOf(pod), container.Name, kind, electionNamespace(&container, pod.Namespace), isInit, len(container.Command) > 0})
+			s.programs.pods = append(s.programs.pods, programPod{
+				namespace: pod.Namespace, name: pod.Name, workload: workloadOf(pod), container: container.Name, kind: kind,
+				election: electionNamespace(&container, pod.Namespace), init: isInit, command: len(container.Command) > 0,
+				args: slices.Concat(container.Command, container.Args),
+			})
 		case otherKind:
 		}
 	}
@@ -114,16 +120,10 @@ const anyNamespace = "*"
 // electionNamespace returns the value of --leader-election-namespace, "" without the flag. own
 // is the namespace of the pod.
 func electionNamespace(container *corev1.Container, own string) string {
-	words := slices.Concat(container.Command, container.Args)
 	found := ""
-	for i, word := range words {
-		name, value, has := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		switch {
-		case name != "leader-election-namespace" || !strings.HasPrefix(word, "-"):
-		case has:
+	for name, value := range flagsIn(slices.Concat(container.Command, container.Args)) {
+		if name == "leader-election-namespace" {
 			found = value
-		case i+1 < len(words):
-			found = words[i+1]
 		}
 	}
 	if strings.Contains(found, "$(") {

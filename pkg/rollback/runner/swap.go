@@ -3,6 +3,7 @@ package runner
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -75,23 +76,22 @@ func swapAdvice(server rollback.Server) string {
 	}
 }
 
-// imageCommands are examples of how the image is changed.
+// imageCommands are examples of how the image is changed. A comment names the arguments with which
+// the container would not start after that.
 func (s *observation) imageCommands() []string {
 	var all []string
 	for _, pod := range s.programs.pods {
-		if pod.kind == provisionerKind {
-			all = append(all,
-				imageCommand(s.options.Commands, pod),
-				s.options.Commands.Kubectl(pod.namespace, "rollout", "status", pod.workload))
+		if pod.kind != provisionerKind {
+			continue
 		}
-	}
-	var once []string
-	for _, line := range all {
-		if !slices.Contains(once, line) {
-			once = append(once, line)
+		if unknown := unknownToUpstream(pod.args); len(unknown) > 0 {
+			all = append(all, fmt.Sprintf("# first remove these arguments of %s in %s, namespace %s: %s", pod.container, pod.workload, pod.namespace, strings.Join(unknown, ", ")))
 		}
+		all = append(all,
+			imageCommand(s.options.Commands, pod),
+			s.options.Commands.Kubectl(pod.namespace, "rollout", "status", pod.workload))
 	}
-	return once
+	return withoutRepeats(all)
 }
 
 // imageCommand changes the image of the container. A command is removed as well: the image of
