@@ -33,7 +33,8 @@ their Leases are removed. Finalizers that upstream's programs remove as well sta
 say that nobody serves them and nobody is seen. It does not replace garbage-collector, which
 docs/garbage-collector.md describes.
 
-Exit codes: 0 nothing is left, 1 error, 2 something is left, 4 you have to decide first.`
+Exit codes: 0 nothing is left, 1 error, 2 something is left or --unserved or --abandon-disk names
+nothing that is there, 4 you have to decide first.`
 
 const rollbackExample = `  # what is left to do?
   exeunt rollback

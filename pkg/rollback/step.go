@@ -77,7 +77,7 @@ func (o Outcome) String() string {
 }
 
 // OutcomeOf returns the result of a plan with these steps and decisions. complete: everything
-// was read.
+// was read, and the names that the administrator gave were found.
 func OutcomeOf(steps []StepState, decisions []Decision, complete bool) Outcome {
 	outcome := NothingLeft
 	if !complete {

@@ -26,11 +26,13 @@ func (s *observation) readClaims(ctx context.Context) {
 	claims := map[types.UID]*corev1.PersistentVolumeClaim{}
 	seen := cluster.Each(ctx, s.reader, cluster.PersistentVolumeClaims, cluster.Selection{}, func(page []corev1.PersistentVolumeClaim) {
 		for i := range page {
+			s.known.addDriver(provisionerOf(&page[i]))
 			if hasOwn(&page[i]) {
 				claims[page[i].UID] = &page[i]
 			}
 		}
 	})
+	s.known.claimsRead = seen
 	s.own.unread = s.own.unread || !seen
 	byName := func(a, b *corev1.PersistentVolumeClaim) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)

@@ -58,10 +58,12 @@ func Run(ctx context.Context, o Options) (Plan, error) {
 	if err != nil || !changed {
 		return newPlan(seen), err
 	}
-	if seen, err = o.observe(ctx); err != nil {
+	again, err := o.observe(ctx)
+	if err != nil {
 		return Plan{}, err
 	}
-	return newPlan(seen), nil
+	again.unmatched = seen.unmatched // what has just been removed is no longer found by its name
+	return newPlan(again), nil
 }
 
 // observe reads the cluster.
@@ -79,6 +81,7 @@ func (o *Options) observe(ctx context.Context) (*observation, error) {
 	seen.readClaims(reading)
 	seen.addRecyclers()
 	seen.decideLeases()
+	seen.unmatched = seen.matchNames()
 	return seen, context.Cause(ctx)
 }
 
@@ -88,6 +91,9 @@ type observation struct {
 	reader  *cluster.Reader
 
 	programs programs
+	// known are names that values of flags can match, unmatched the values that match nothing.
+	known     knownNames
+	unmatched unmatched
 	// policy are the objects of the admission policy, leases the journal and the leader
 	// Lease of pv-controller, own the annotations and finalizers of Exeunt, shared the
 	// finalizers that upstream removes as well.

@@ -27,6 +27,8 @@ type Plan struct {
 	Steps []Step `json:"steps"`
 	// Incomplete names what could not be read, and which right would allow to read it.
 	Incomplete []string `json:"incomplete"`
+	// Unmatched names values of flags that match nothing.
+	Unmatched []string `json:"unmatched"`
 
 	outcome rollback.Outcome
 }
@@ -39,10 +41,7 @@ func newPlan(s *observation) Plan {
 	if s == nil {
 		return Plan{}
 	}
-	plan := Plan{Incomplete: s.reader.Incomplete()}
-	if plan.Incomplete == nil {
-		plan.Incomplete = []string{}
-	}
+	plan := Plan{Incomplete: append([]string{}, s.reader.Incomplete()...), Unmatched: append([]string{}, s.unmatched.sentences...)}
 	deletions := s.stepPending()
 	entries := s.stepEntries()
 	early := deletions.State != rollback.Done
@@ -67,8 +66,9 @@ func newPlan(s *observation) Plan {
 			decisions = append(decisions, item.decision)
 		}
 	}
-	plan.outcome = rollback.OutcomeOf(states, decisions, len(plan.Incomplete) == 0)
-	if s.contradicted() && plan.outcome != rollback.DecisionNeeded {
+	complete := len(plan.Incomplete) == 0 && !s.unmatched.wrong
+	plan.outcome = rollback.OutcomeOf(states, decisions, complete)
+	if s.contradicted() {
 		plan.outcome = rollback.DecisionNeeded
 	}
 	return plan

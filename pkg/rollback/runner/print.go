@@ -50,6 +50,9 @@ func (p *Plan) text() []byte {
 	for _, sentence := range p.Incomplete {
 		writeWrapped(&text, "incomplete: "+sentence, "")
 	}
+	for _, sentence := range p.Unmatched {
+		writeWrapped(&text, sentence, "")
+	}
 	switch p.outcome {
 	case rollback.NothingLeft:
 		text.WriteString("Nothing is left to do. The manifests of Exeunt can be uninstalled.\n")

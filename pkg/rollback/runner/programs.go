@@ -131,7 +131,7 @@ func (s *observation) states(driver string) []rollback.ProgramState {
 		}
 	}
 	for key := range s.programs.leases {
-		if key[1] == identity.LeaseName(driver) && !namespaces[key[0]] {
+		if isLeaderOf(key[1], driver) && !namespaces[key[0]] {
 			all = append(all, s.provisioner(journal.Journal{Namespace: key[0], Driver: driver}))
 		}
 	}
@@ -143,6 +143,11 @@ func (s *observation) states(driver string) []rollback.ProgramState {
 		state.Lease = rollback.LeaseUnseen
 	}
 	return []rollback.ProgramState{state}
+}
+
+// isLeaderOf reports whether a leader Lease of the name belongs to a provisioner of the driver.
+func isLeaderOf(name, driver string) bool {
+	return name == identity.LeaseName(driver) && !cluster.IsControlPlaneLease(name)
 }
 
 // server returns which provisioner serves the driver. Of several the most cautious counts.

@@ -35,11 +35,13 @@ func (s *observation) readVolumes(ctx context.Context) {
 	seen := cluster.Each(ctx, s.reader, cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
 		for i := range page {
 			shared[page[i].UID] = sharedOf(&page[i])
+			s.known.addVolume(&page[i], s.options.AbandonDisk)
 			if s.concerns(&page[i]) {
 				volumes[page[i].UID] = &page[i]
 			}
 		}
 	})
+	s.known.volumesRead = seen
 	s.own.unread, s.pending.unread = s.own.unread || !seen, !seen
 	s.shared.unread = !seen && (len(s.options.Unserved) > 0 || s.options.UnservedLoops)
 	s.upstreams = map[string]int{}
