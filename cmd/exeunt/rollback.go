@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -73,18 +74,38 @@ func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return command
 }
 
-func (f *rollbackFlags) run(command *cobra.Command, streams genericiooptions.IOStreams) error {
+// validate refuses wrong values.
+func (f *rollbackFlags) validate() error {
 	if f.output != "" && f.output != "json" && f.output != "yaml" {
 		return fmt.Errorf("--output must be json, yaml or be left out, not %q", f.output)
 	}
 	if f.options.Timeout <= 0 {
 		return errors.New("--timeout must be longer than 0")
 	}
+	return nil
+}
+
+// connect sets how the cluster is read, and returns an error if the API server is not reached.
+func (f *rollbackFlags) connect(ctx context.Context) error {
 	config, err := f.config.ToRESTConfig()
 	if err != nil {
 		return fmt.Errorf("load kubeconfig: %w", err)
 	}
+	reader, err := cluster.NewReader(config)
+	if err != nil {
+		return err
+	}
 	f.options.Connect = func() (*cluster.Reader, error) { return cluster.NewReader(config) }
+	return reach(ctx, reader, config.Host, f.options.Timeout)
+}
+
+func (f *rollbackFlags) run(command *cobra.Command, streams genericiooptions.IOStreams) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
+	if err := f.connect(command.Context()); err != nil {
+		return err
+	}
 	f.options.Commands = commandsOf(f.config)
 	f.options.Progress = f.progress(streams)
 	plan, err := runner.Run(command.Context(), f.options)

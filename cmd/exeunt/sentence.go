@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -25,12 +26,25 @@ func unreadable(ref cluster.Ref, err error) error {
 }
 
 // sentence returns an error of a request as one sentence.
-func (e *explanation) sentence(err error) error {
-	host := e.config.Host
+func (e *explanation) sentence(err error) error { return sentenceOf(err, e.config.Host, e.timeout) }
+
+// reach returns a sentence if the API server at host does not answer, or does not know the user.
+func reach(ctx context.Context, reader *cluster.Reader, host string, timeout time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := reader.Reach(limited)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return sentenceOf(err, host, timeout)
+}
+
+// sentenceOf returns an error of a request to the host as one sentence.
+func sentenceOf(err error, host string, timeout time.Duration) error {
 	var request *url.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(errors.Unwrap(err)), errors.As(err, &request) && request.Timeout():
-		return fmt.Errorf("the API server %s did not answer within %s (--timeout): nothing was seen", host, e.timeout)
+		return fmt.Errorf("the API server %s did not answer within %s (--timeout): nothing was seen", host, timeout)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server %s does not accept the credentials of the kubeconfig", host)
 	case errors.As(err, &request):

@@ -98,6 +98,9 @@ func (f *statusFlags) run(ctx context.Context, streams genericiooptions.IOStream
 	if err != nil {
 		return err
 	}
+	if err := reach(ctx, reader, config.Host, f.timeout); err != nil {
+		return err
+	}
 	reading, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	report := status.Read(reading, status.Options{

@@ -23,7 +23,7 @@ func Failure(verb string, resource schema.GroupResource, namespace string, err e
 		where = " in namespace " + namespace
 	}
 	switch {
-	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("no right to %s %s%s; grant the rule {apiGroups: [%q], resources: [%s], verbs: [%s]}",
 			verb, resource.Resource, where, resource.Group, resource.Resource, verb)
 	case errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err):
