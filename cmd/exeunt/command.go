@@ -33,9 +33,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 	command.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: called}
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)
-	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return flagerrors.Explain(command.Flags(), err, command.CommandPath()+" --help")
-	})
+	command.SetFlagErrorFunc(explainFlag)
 	command.AddCommand(
 		newWhyCommand(streams, called),
 		newExplainCommand(streams, called),
@@ -48,6 +46,16 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 		newVersionCommand(streams),
 	)
 	return command
+}
+
+// explainFlag explains a wrong flag. A command that has subcommands lacks the flags of a misspelled one.
+func explainFlag(command *cobra.Command, err error) error {
+	if command.HasSubCommands() {
+		if unknown := rejectUnknown(command, command.Flags().Args()); unknown != nil {
+			return unknown
+		}
+	}
+	return flagerrors.Explain(command.Flags(), err, command.CommandPath()+" --help")
 }
 
 // rejectUnknown refuses an unknown subcommand, and suggests a similar one.

@@ -31,6 +31,9 @@ var wrongCommandLines = map[string]struct {
 }{
 	"a command that does not exist":      {[]string{"fly"}, `unknown command "fly", see exeunt --help`},
 	"a misspelled command":               {[]string{"dmeo"}, `unknown command "dmeo", did you mean demo?`},
+	"a misspelled command with flags":    {[]string{"staus", "--context", "prod"}, `unknown command "staus", did you mean status?`},
+	"a misspelled command of journal":    {[]string{"journal", "lits", "--ouptut=json"}, `unknown command "lits", did you mean list?`},
+	"a flag without a command":           {[]string{"--contxt=prod"}, "there is no flag --contxt; exeunt --help lists all"},
 	"a flag that does not exist":         {[]string{"demo", "--fast"}, "there is no flag --fast; exeunt demo --help lists all"},
 	"an argument of the demo":            {[]string{"demo", "now"}, `exeunt demo takes no arguments, not "now", see exeunt demo --help`},
 	"another output":                     {[]string{"demo", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
