@@ -144,3 +144,28 @@ func TestChartSetsWhatPodsNeed(t *testing.T) {
 		}
 	}
 }
+
+// Replicas of a driver's controller are on different nodes, and are not evicted at once.
+func TestChartSpreadsReplicasOfDriver(t *testing.T) {
+	for replicas, spread := range map[int]bool{1: false, 2: true} {
+		objects := templated(t, values{"provisioner": values{"deployment": values{"enabled": true, "replicas": replicas}}})
+		budgets := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+			return o.GetKind() != "PodDisruptionBudget" || o.GetName() != "csimock"
+		})
+		controller := find(t, objects, "Deployment", "csimock")
+		affinity, _, _ := unstructured.NestedMap(controller.Object, "spec", "template", "spec", "affinity", "podAntiAffinity")
+		if (len(budgets) == 1) != spread || (affinity != nil) != spread {
+			t.Fatalf("%d replicas: %d budgets, affinity %v; want both: %t", replicas, len(budgets), affinity, spread)
+		}
+		if !spread {
+			continue
+		}
+		selector, _, _ := unstructured.NestedMap(controller.Object, "spec", "selector")
+		budget, _, _ := unstructured.NestedMap(budgets[0].Object, "spec", "selector")
+		terms, _, _ := unstructured.NestedSlice(affinity, "preferredDuringSchedulingIgnoredDuringExecution")
+		term, _, _ := unstructured.NestedMap(terms[0].(map[string]any), "podAffinityTerm", "labelSelector")
+		if !cmp.Equal(selector, budget) || !cmp.Equal(selector, term) {
+			t.Errorf("pods %v, of the budget %v, of the affinity %v", selector, budget, term)
+		}
+	}
+}

@@ -15,6 +15,10 @@ import (
 func invalidValues() map[string]invalidValue {
 	provisioner := func(v values) values { return values{"provisioner": v} }
 	sidecar := func(v values) values { return provisioner(values{"deployment": v}) }
+	off := func(v values) values {
+		v["enabled"] = false
+		return provisioner(v)
+	}
 	return map[string]invalidValue{
 		"number in quotes":              {values{"pvController": values{"replicas": "2"}}, []string{"/pvController/replicas", "got string, want integer"}},
 		"negative replicas":             {values{"pvController": values{"replicas": -1}}, []string{"/pvController/replicas", "minimum"}},
@@ -45,6 +49,10 @@ func invalidValues() map[string]invalidValue {
 		"accounts and a deployment": {provisioner(values{
 			"serviceAccounts": []any{values{"name": "a", "namespace": "b"}}, "deployment": values{"enabled": true},
 		}), []string{"leave provisioner.serviceAccounts empty"}},
+		"a deployment without rights": {off(values{"deployment": values{"enabled": true}}), []string{"provisioner.enabled is false", "provisioner.deployment.enabled"}},
+		"secrets without rights":      {off(values{"secrets": true}), []string{"provisioner.enabled is false", "provisioner.secrets"}},
+		"audits without rights":       {off(values{"audit": true}), []string{"provisioner.enabled is false", "provisioner.audit"}},
+		"accounts without rights":     {off(values{"serviceAccounts": []any{values{"name": "a", "namespace": "b"}}}), []string{"provisioner.enabled is false", "provisioner.serviceAccounts"}},
 	}
 }
 
