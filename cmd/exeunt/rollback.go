@@ -34,8 +34,8 @@ their Leases are removed. Finalizers that upstream's programs remove as well sta
 say that nobody serves them and nobody is seen. It does not replace garbage-collector, which
 docs/garbage-collector.md describes.
 
-Exit codes: 0 nothing is left, 1 error, 2 something is left or --unserved or --abandon-disk names
-nothing that is there, 4 you have to decide first.`
+Exit codes: 0 nothing is left, 1 error, 2 something is left or a name in --unserved or --abandon-disk
+is near to one that is there, 4 you have to decide first.`
 
 const rollbackExample = `  # what is left to do?
   exeunt rollback

@@ -44,7 +44,7 @@ func (k *knownNames) addVolume(volume *corev1.PersistentVolume, wanted []string)
 // unmatched are sentences about values of flags that match nothing.
 type unmatched struct {
 	sentences []string
-	// wrong: without the effect that a value should have had, something may be left.
+	// wrong: a value is near to a name that is there, so that something may be left.
 	wrong bool
 }
 
@@ -80,16 +80,15 @@ func (s *observation) matchDrivers(u *unmatched) {
 	}
 }
 
-// add adds a sentence, with the nearest of the candidates.
-func (u *unmatched) add(flag, name, reason string, candidates []string, wrong bool) {
+// add adds a sentence, with the nearest of the candidates. Counts: a value that should have been the
+// nearest one may have left something undone. Without a nearest one, an earlier run may have done it all.
+func (u *unmatched) add(flag, name, reason string, candidates []string, counts bool) {
 	sentence := fmt.Sprintf("%s %s: %s", flag, name, reason)
 	if near := suggest.Closest(name, candidates); near != "" {
 		sentence += "; did you mean " + near + "?"
-	} else if wrong {
-		sentence += "; correct the name, or leave it out"
+		u.wrong = u.wrong || counts
 	}
 	u.sentences = append(u.sentences, sentence)
-	u.wrong = u.wrong || wrong
 }
 
 // isDriver reports whether a volume, claim, journal or leader Lease names the driver.
