@@ -41,13 +41,16 @@ func (c *Collector) dropIfGone(ctx context.Context, kind *graph.Kind) {
 }
 
 // isGone reports whether neither a CustomResourceDefinition nor an APIService of another
-// server defines the kind. A kind of Kubernetes is gone with the APIService of its version.
+// server defines the kind. The definition of its resource may have another kind by now. A kind of Kubernetes is gone with the APIService of its version.
 func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) {
 	if kind.Group == "" {
 		return false, nil
 	}
 	if !isOfKubernetes(kind) {
-		if definition, _, err := c.read(ctx, definitions, "", kind.GroupResource().String()); definition != nil || err != nil {
+		switch definition, err := c.readDefinition(ctx, kind.GroupResource().String()); {
+		case err == nil:
+			return !namesKind(definition, kind.Kind), nil
+		case !namesAbsent(err, definitions, kind.GroupResource().String()):
 			return false, err
 		}
 	}
@@ -68,6 +71,25 @@ func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) 
 		return false, fmt.Errorf("decode APIService %s: %w", name, err)
 	}
 	return service.Spec.Service == nil && !isOfKubernetes(kind), nil // the group has other CustomResourceDefinitions
+}
+
+// readDefinition reads a definition live.
+func (c *Collector) readDefinition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	body, err := c.readWhole(ctx, definitions, name)
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err == nil {
+		err = json.Unmarshal(body, definition)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
+	}
+	return definition, nil
+}
+
+// namesKind reports whether the definition has this kind. A definition that was deleted and created again may have
+// another one.
+func namesKind(definition *apiextensionsv1.CustomResourceDefinition, kind string) bool {
+	return definition.Spec.Names.Kind == kind || definition.Status.AcceptedNames.Kind == kind
 }
 
 // refreshKinds makes the served kinds as new as the definitions in the graph. Discovery may
@@ -110,19 +132,15 @@ func (c *Collector) undiscovered() []string {
 
 // serveDefined serves the kind of a definition, if objects of the kind can exist.
 func (c *Collector) serveDefined(ctx context.Context, name string) error {
-	body, err := c.readWhole(ctx, definitions, name)
+	definition, err := c.readDefinition(ctx, name)
 	if apierrors.IsNotFound(err) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.definitions, name)
 		return nil
 	}
-	var definition apiextensionsv1.CustomResourceDefinition
-	if err == nil {
-		err = json.Unmarshal(body, &definition)
-	}
 	if err != nil {
-		return fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
+		return err
 	}
 	established := slices.ContainsFunc(definition.Status.Conditions, func(condition apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue

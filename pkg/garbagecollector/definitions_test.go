@@ -20,12 +20,15 @@ const (
 )
 
 // define answers the definition of widgets.
-func (s *apiServer) define(scope apiextensionsv1.ResourceScope) {
+func (s *apiServer) define(scope apiextensionsv1.ResourceScope) { s.defineKind("Widget", scope) }
+
+// defineKind answers the definition of widgets, which are of the kind.
+func (s *apiServer) defineKind(kind string, scope apiextensionsv1.ResourceScope) {
 	s.answer(definitionOfWidgets, http.StatusOK, &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.g", UID: "definition"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "g", Scope: scope, Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Widget", Plural: "widgets"},
+			Group: "g", Scope: scope, Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: "widgets"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true}},
 		},
 		Status: apiextensionsv1.CustomResourceDefinitionStatus{Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
@@ -159,6 +162,45 @@ func TestKindOfGroupThatCannotBeDiscoveredIsKept(t *testing.T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.monitors[widgetKind] == nil || c.graph.Kind(widgetKind) == nil {
+		t.Error("the kind was dropped")
+	}
+}
+
+// A definition that was deleted and created again may name another kind. Both kinds would watch one path.
+func TestKindDefinedUnderOtherName(t *testing.T) {
+	s := newAPIServer(t)
+	s.define(apiextensionsv1.NamespaceScoped)
+	c, d := watchingWidgets(t, s)
+	c.change(func(g *graph.Graph) {
+		g.Observe(g.Kind(widgetKind), &metav1.ObjectMeta{Namespace: "ns", Name: "former", UID: "former", ResourceVersion: "1"})
+	})
+	s.defineKind("Gadget", apiextensionsv1.NamespaceScoped)
+	d.lists[0].APIResources[0].Kind = "Gadget"
+	if err := c.discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.monitors[widgetKind] != nil || c.graph.Has("former") {
+		t.Error("the former kind is still watched")
+	}
+	if c.monitors[schema.GroupKind{Group: "g", Kind: "Gadget"}] == nil {
+		t.Error("the present kind is not watched")
+	}
+}
+
+// An API server with a stale definition may serve a kind that is no longer defined, or not yet.
+func TestKindThatIsDefinedIsKept(t *testing.T) {
+	s := newAPIServer(t)
+	s.define(apiextensionsv1.NamespaceScoped)
+	c, d := watchingWidgets(t, s)
+	d.lists[0].APIResources[0].Kind = "Gadget"
+	if err := c.discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.monitors[widgetKind] == nil {
 		t.Error("the kind was dropped")
 	}
 }

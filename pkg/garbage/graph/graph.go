@@ -20,6 +20,8 @@ type Graph struct {
 	referenced map[unique.Handle[schema.GroupVersionKind]]int
 	// waiting are the objects that are deleted in the foreground or orphaning.
 	waiting map[*node]struct{}
+	// aliased are the objects that were observed under several kinds.
+	aliased map[*node]struct{}
 	// marks counts the objects that were marked as missing.
 	marks   uint64
 	changed []types.UID
@@ -29,7 +31,7 @@ type Graph struct {
 func New() *Graph {
 	return &Graph{
 		nodes: map[types.UID]*node{}, kinds: map[schema.GroupKind]*Kind{}, observed: map[*Kind]int{},
-		referenced: map[unique.Handle[schema.GroupVersionKind]]int{}, waiting: map[*node]struct{}{},
+		referenced: map[unique.Handle[schema.GroupVersionKind]]int{}, waiting: map[*node]struct{}{}, aliased: map[*node]struct{}{},
 	}
 }
 
@@ -118,9 +120,7 @@ func (g *Graph) update(n *node, kind *Kind, object metav1.Object) {
 	if rewired {
 		g.unlink(n)
 	}
-	if moved {
-		g.move(n, kind, object)
-	}
+	known := moved && g.move(n, kind, object)
 	n.version = object.GetResourceVersion()
 	n.flags, n.foregroundIndex, n.orphanIndex = flagsOf(object)
 	if rewired {
@@ -132,26 +132,10 @@ func (g *Graph) update(n *node, kind *Kind, object metav1.Object) {
 	switch {
 	case added || old&policy != n.flags&policy:
 		g.changePolicy(n, object)
-	case moved: // served in two groups
+	case moved && !known: // served in two groups
 		g.changeDependents(n)
 	}
 	g.change(n)
-}
-
-// move sets the identity of the node.
-func (g *Graph) move(n *node, kind *Kind, object metav1.Object) {
-	if n.kind != nil {
-		g.observed[n.kind]--
-	}
-	n.kind, n.namespace = kind, unique.Make(object.GetNamespace())
-	if n.name != object.GetName() {
-		n.name = object.GetName()
-	}
-	g.observed[kind]++
-	n.matching, n.blocking = 0, 0
-	for dependent := range n.dependents {
-		n.count(dependent, 1)
-	}
 }
 
 // changePolicy begins a new epoch of the object as an owner.
@@ -182,8 +166,8 @@ func (g *Graph) Deleted(uid types.UID, at Coordinates) {
 		own := n.own()
 		own.absent = append(own.absent, at)
 	}
-	if n.kind != nil && n.coordinates() == at {
-		g.remove(n)
+	if observed, found := n.identityAt(at); found {
+		g.leave(n, observed)
 		return
 	}
 	for dependent := range n.dependents { // one owner may be named in many namespaces
@@ -205,6 +189,7 @@ func (g *Graph) remove(n *node) {
 	g.unlink(n)
 	g.observed[n.kind]--
 	delete(g.waiting, n)
+	g.setAliases(n, nil)
 	n.kind, n.flags, n.matching, n.blocking = nil, 0, 0, 0
 	if n.owner != nil {
 		n.owner.read, n.owner.passed, n.owner.epoch = read{}, false, n.owner.epoch+1

@@ -173,7 +173,7 @@ func (n *node) verdictAt(at Coordinates, now time.Time) Verdict {
 	switch {
 	case n.isAbsentAt(at):
 		return Absent
-	case n.kind != nil && n.coordinates() == at && !n.waits() && !n.has(missing):
+	case n.isObservedAt(at) && !n.waits() && !n.has(missing):
 		return Live
 	}
 	if found, has := n.readAt(at, now); has {

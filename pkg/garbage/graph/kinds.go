@@ -25,11 +25,7 @@ func (g *Graph) Withdraw(kind schema.GroupKind) { delete(g.kinds, kind) }
 // judged again. Their dependents stay: references to them are unresolvable.
 func (g *Graph) Drop(kind *Kind) {
 	g.Withdraw(kind.GroupKind())
-	if g.observed[kind] > 0 {
-		for _, n := range g.ofKind(kind) {
-			g.remove(n)
-		}
-	}
+	g.leaveKind(kind)
 	delete(g.observed, kind)
 }
 
@@ -47,7 +43,7 @@ func (g *Graph) Vanished(kind *Kind, version string, present map[types.UID]struc
 		switch {
 		case ok && order > 0: // committed after the list
 		case ok && len(n.dependents) == 0 && !n.isAwaited():
-			g.remove(n)
+			g.leave(n, n.identity())
 		default:
 			g.mark(n)
 		}
@@ -151,6 +147,7 @@ func (g *Graph) Replace(old, kind *Kind) {
 	for _, n := range g.ofKind(old) {
 		n.kind = kind
 	}
+	g.replaceAlias(old, kind)
 	g.observed[kind] += g.observed[old]
 	delete(g.observed, old)
 	g.Serve(kind)

@@ -60,7 +60,9 @@ type reference struct {
 type ownership struct {
 	// absent are coordinates that proved not to have the UID.
 	absent []Coordinates
-	read   read
+	// aliases are other kinds, and places, under which the object was observed.
+	aliases []identity
+	read    read
 	// passed: the graph has seen every kind since epoch began.
 	passed bool
 	// epoch counts the changes of the policy.
@@ -93,7 +95,7 @@ func (n *node) waits() bool { return n.has(deleting) && n.flags&(foreground|orph
 func (n *node) inForeground() bool { return n.flags&policy == deleting|foreground }
 
 func (n *node) coordinates() Coordinates {
-	return Coordinates{GroupKind: n.kind.GroupKind(), Namespace: n.namespace.Value(), Name: n.name}
+	return n.identity().coordinates()
 }
 
 // isAt reports whether the node is observed as the object of the kind with its name and namespace.
@@ -121,9 +123,9 @@ func (n *node) counts(dependent *node) (matches, blocks bool) {
 	return matches, blocks
 }
 
-// isNamedBy reports whether the reference of the dependent names the coordinates of the owner.
+// isNamedBy reports whether the reference of the dependent names an identity of the owner.
 func (n *node) isNamedBy(r *reference, dependent *node) bool {
-	return r.name == n.name && r.kind.Value().GroupKind() == n.kind.GroupKind() && (!n.kind.Namespaced || n.namespace == dependent.namespace)
+	return n.identity().isNamedBy(r, dependent) || slices.ContainsFunc(n.aliases(), func(i identity) bool { return i.isNamedBy(r, dependent) })
 }
 
 // flagsOf returns the flags of the object, and the places of its finalizers.

@@ -25,7 +25,7 @@ var garbageDefects = []defect{
 		{garbageJudge, "\tcase n.isAbsentAt(at):", "\tcase n.isAbsentAt(at), ON && n.kind == nil:"},
 	}},
 	{"uid-without-coordinates", "an owner of the UID counts as live wherever it is", []change{
-		{garbageJudge, "n.coordinates() == at && !n.waits()", "(ON || n.coordinates() == at) && !n.waits()"},
+		{garbageJudge, "n.isObservedAt(at) && !n.waits()", "(n.isObservedAt(at) || ON && n.kind != nil) && !n.waits()"},
 	}},
 	{"absence-without-coordinates", "an owner that is absent at one place counts as absent everywhere", []change{
 		{garbageNode, "return n.owner != nil && slices.Contains(n.owner.absent, at)", "return n.owner != nil && (slices.Contains(n.owner.absent, at) || ON && len(n.owner.absent) > 0)"},

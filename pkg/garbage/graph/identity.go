@@ -1,0 +1,161 @@
+package graph
+
+import (
+	"slices"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// identity is where a node is observed. Several groups may serve one object, and two watches may have the same
+// path after a definition was created again with another kind.
+type identity struct {
+	kind      *Kind
+	namespace unique.Handle[string]
+	name      string
+}
+
+func (i identity) coordinates() Coordinates {
+	return Coordinates{GroupKind: i.kind.GroupKind(), Namespace: i.namespace.Value(), Name: i.name}
+}
+
+// isNamedBy reports whether the reference of the dependent names the identity.
+func (i identity) isNamedBy(r *reference, dependent *node) bool {
+	return r.name == i.name && r.kind.Value().GroupKind() == i.kind.GroupKind() && (!i.kind.Namespaced || i.namespace == dependent.namespace)
+}
+
+// identity returns where the node was observed last; without a kind if it is not observed.
+func (n *node) identity() identity { return identity{n.kind, n.namespace, n.name} }
+
+// aliases returns the other identities of the node.
+func (n *node) aliases() []identity {
+	if n.owner == nil {
+		return nil
+	}
+	return n.owner.aliases
+}
+
+// identityAt returns the identity of the node at the coordinates, false if it was not observed there.
+func (n *node) identityAt(at Coordinates) (identity, bool) {
+	if n.kind == nil {
+		return identity{}, false
+	}
+	if n.coordinates() == at {
+		return n.identity(), true
+	}
+	for _, alias := range n.aliases() {
+		if alias.coordinates() == at {
+			return alias, true
+		}
+	}
+	return identity{}, false
+}
+
+// isObservedAt reports whether the node was observed at the coordinates.
+func (n *node) isObservedAt(at Coordinates) bool {
+	_, found := n.identityAt(at)
+	return found
+}
+
+// move sets the identity of the node, of which the former one becomes an alias. It reports whether the new one
+// was an alias.
+func (g *Graph) move(n *node, kind *Kind, object metav1.Object) (known bool) {
+	next := identity{kind, unique.Make(object.GetNamespace()), object.GetName()}
+	known = slices.Contains(n.aliases(), next)
+	kept := slices.DeleteFunc(slices.Clone(n.aliases()), func(i identity) bool { return i.kind == kind })
+	if n.kind != nil && n.kind != kind {
+		kept = append(kept, n.identity())
+	}
+	g.setAliases(n, kept)
+	g.identify(n, next)
+	return known
+}
+
+// identify sets the identity of the node, and counts its dependents anew.
+func (g *Graph) identify(n *node, next identity) {
+	if n.kind != nil {
+		g.observed[n.kind]--
+	}
+	n.kind, n.namespace = next.kind, next.namespace
+	if n.name != next.name {
+		n.name = next.name
+	}
+	g.observed[n.kind]++
+	n.recount()
+}
+
+// recount counts the dependents anew.
+func (n *node) recount() {
+	n.matching, n.blocking = 0, 0
+	for dependent := range n.dependents {
+		n.count(dependent, 1)
+	}
+}
+
+func (g *Graph) setAliases(n *node, aliases []identity) {
+	if len(aliases) == 0 {
+		delete(g.aliased, n)
+		if n.owner != nil {
+			n.owner.aliases = nil
+		}
+		return
+	}
+	n.own().aliases = aliases
+	g.aliased[n] = struct{}{}
+}
+
+// leave removes one identity of the node. An object that has another one is read live there.
+func (g *Graph) leave(n *node, gone identity) {
+	if n.identity() != gone {
+		g.setAliases(n, slices.DeleteFunc(slices.Clone(n.aliases()), func(i identity) bool { return i == gone }))
+		n.recount()
+		g.change(n)
+		g.changeDependents(n)
+		return
+	}
+	aliases := n.aliases()
+	if len(aliases) == 0 {
+		g.remove(n)
+		return
+	}
+	for owner := range n.owners() {
+		owner.count(n, -1)
+	}
+	g.setAliases(n, slices.Clone(aliases[1:]))
+	g.identify(n, aliases[0])
+	n.version = "" // the other kind may have a counter of its own
+	for owner := range n.owners() {
+		if owner != n {
+			owner.count(n, 1)
+		}
+	}
+	g.mark(n)
+	g.changeDependents(n)
+}
+
+// leaveKind removes the kind from every node that is observed under it.
+func (g *Graph) leaveKind(kind *Kind) {
+	for n := range g.aliased {
+		for _, alias := range n.aliases() {
+			if alias.kind == kind {
+				g.leave(n, alias)
+			}
+		}
+	}
+	if g.observed[kind] > 0 {
+		for _, n := range g.ofKind(kind) {
+			g.leave(n, n.identity())
+		}
+	}
+}
+
+// replaceAlias has the aliases of a kind be those of the kind in another version.
+func (g *Graph) replaceAlias(old, kind *Kind) {
+	for n := range g.aliased {
+		for i := range n.owner.aliases {
+			if n.owner.aliases[i].kind == old {
+				n.owner.aliases[i].kind = kind
+			}
+		}
+	}
+}
