@@ -93,6 +93,8 @@ type Collector struct {
 	outdated bool
 	// discovered: discovery has succeeded.
 	discovered bool
+	// withdrawn is, for watched kinds that discovery lacks, since when it does without a failure.
+	withdrawn map[schema.GroupKind]time.Time
 	// pending are the deletions that need a barrier.
 	pending map[types.UID]struct{}
 	run     *barrier.Run[*graph.Kind]

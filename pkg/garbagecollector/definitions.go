@@ -44,7 +44,7 @@ func (c *Collector) dropIfGone(ctx context.Context, kind *graph.Kind) {
 // server defines the kind. The definition of its resource may have another kind by now. A kind of Kubernetes is gone with the APIService of its version.
 func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) {
 	if kind.Group == "" {
-		return false, nil
+		return c.isWithdrawn(ctx, kind)
 	}
 	if !isOfKubernetes(kind) {
 		switch definition, err := c.readDefinition(ctx, kind.GroupResource().String()); {
@@ -70,7 +70,10 @@ func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) 
 	if err := json.Unmarshal(body, &service); err != nil {
 		return false, fmt.Errorf("decode APIService %s: %w", name, err)
 	}
-	return service.Spec.Service == nil && !isOfKubernetes(kind), nil // the group has other CustomResourceDefinitions
+	if service.Spec.Service == nil && !isOfKubernetes(kind) { // the group has other CustomResourceDefinitions
+		return true, nil
+	}
+	return c.isWithdrawn(ctx, kind)
 }
 
 // readDefinition reads a definition live.

@@ -57,7 +57,7 @@ func (c *Collector) discover(ctx context.Context) error {
 	if err != nil && !partial || len(lists) == 0 {
 		c.metrics.syncErrors.Inc()
 		c.mu.Lock()
-		c.outdated = true
+		c.outdated, c.withdrawn = true, nil
 		c.mu.Unlock()
 		return fmt.Errorf("discover kinds: %w", err)
 	}
@@ -150,6 +150,7 @@ func (c *Collector) apply(found served, failed map[schema.GroupVersion]error) (a
 				absent = append(absent, kind)
 			}
 		}
+		c.setWithdrawn(absent)
 		c.hidden = c.hiddenOf(groups)
 		c.discovered = true
 	})
