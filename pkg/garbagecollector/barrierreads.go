@@ -125,7 +125,7 @@ func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialO
 			err = errAhead
 			return
 		}
-		if order, known := graph.Compare(m.reached, version); known && order > 0 {
+		if order, known := graph.Compare(m.reached, version); m.stale || known && order > 0 {
 			err = fmt.Errorf("record the list of %s: %w", kind.GroupResource(), errRewound)
 			return
 		}

@@ -112,13 +112,16 @@ func isOfKubernetes(kind *graph.Kind) bool {
 // mayIgnorePreconditions reports whether the kind may be served by an aggregated API server,
 // which need not know the preconditions of a deletion.
 func (c *Collector) mayIgnorePreconditions(kind *graph.Kind) bool {
-	if isOfKubernetes(kind) {
-		return false
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.mayBeAggregated(kind)
+}
+
+// mayBeAggregated reports whether another API server than that of Kubernetes may serve the kind. The caller holds
+// the lock.
+func (c *Collector) mayBeAggregated(kind *graph.Kind) bool {
 	_, defined := c.definitions[kind.GroupResource().String()]
-	return !defined
+	return !defined && !isOfKubernetes(kind)
 }
 
 // isUnchanged reads an object live, and reports whether it is as in the graph.

@@ -34,6 +34,10 @@ type monitor struct {
 	// whatever it proves. The mutex of the collector guards these fields.
 	position, reached string
 	listed            bool
+	// stale: etcd was restored since the last list. restart ends the reflector, which another one follows; nil
+	// if there is none. restarting: the former reflector has not ended yet.
+	stale, restarting bool
+	restart           context.CancelFunc
 }
 
 var (
@@ -46,7 +50,23 @@ func (c *Collector) startMonitor(kind *graph.Kind) {
 	watching, stop := context.WithCancel(c.watching)
 	m := &monitor{Collector: c, kind: kind, stop: stop}
 	c.monitors[kind.GroupKind()] = m
-	client := c.Reads.Resource(kind.GroupVersionResource())
+	c.monitoring.StartWithContext(watching, m.watch)
+}
+
+// watch runs reflectors one after the other until the context ends.
+func (m *monitor) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		running, end := context.WithCancel(ctx)
+		m.mu.Lock()
+		m.restart, m.restarting = end, false
+		m.mu.Unlock()
+		m.newReflector().RunWithContext(running)
+		end()
+	}
+}
+
+func (m *monitor) newReflector() *cache.Reflector {
+	client := m.Reads.Resource(m.kind.GroupVersionResource())
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
 			found, err := client.List(ctx, options)
@@ -62,9 +82,8 @@ func (c *Collector) startMonitor(kind *graph.Kind) {
 			return client.Watch(ctx, options)
 		},
 	}
-	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, c.Reads), &metav1.PartialObjectMetadata{}, m,
-		cache.ReflectorOptions{Name: "garbage-collector", TypeDescription: kind.GroupResource().String()})
-	c.monitoring.StartWithContext(watching, reflector.RunWithContext)
+	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, m.Reads), &metav1.PartialObjectMetadata{}, m,
+		cache.ReflectorOptions{Name: "garbage-collector", TypeDescription: m.kind.GroupResource().String()})
 }
 
 // strip removes what the graph does not need, so that a list of many objects is small.
@@ -177,7 +196,7 @@ func (m *monitor) Replace(list []any, version string) error {
 			return
 		}
 		g.Vanished(m.kind, version, present)
-		m.listed = true
+		m.listed, m.stale = true, m.stale && m.restarting
 		m.reach(version)
 	})
 	return errors.Join(errs...)
@@ -191,7 +210,11 @@ func (m *monitor) UpdateResourceVersion(version string) {
 }
 
 func (m *monitor) reach(version string) {
-	m.position, m.reached = version, version
+	m.reached = version
+	if m.stale {
+		return
+	}
+	m.position = version
 	if m.run != nil {
 		m.run.Reached(m.kind, version)
 		wake(m.awaited)
@@ -199,14 +222,33 @@ func (m *monitor) reach(version string) {
 }
 
 // rewind notices a list that is older than the watch was: etcd was restored. Then no position proves
-// anything until its kind is listed again. The caller holds the lock.
+// anything until its kind is listed again. An aggregated API server has a storage of its own. The caller holds
+// the lock.
 func (m *monitor) rewind(g *graph.Graph, version string) {
-	if order, integers := graph.Compare(version, m.reached); !m.runs() || !integers || order >= 0 {
+	order, integers := graph.Compare(version, m.reached)
+	older := integers && order < 0
+	if !m.runs() || !older && !m.stale {
 		return
 	}
 	g.Rewind(m.kind)
+	m.position = ""
+	if m.stale { // as the others
+		return
+	}
+	aggregated := m.mayBeAggregated(m.kind)
 	for _, other := range m.monitors {
-		other.position = ""
+		if other != m && (!aggregated || other.kind.Group == m.kind.Group) {
+			other.expire()
+		}
+	}
+}
+
+// expire has the kind listed again: its watch lacks events of versions that it has seen before.
+func (m *monitor) expire() {
+	m.position, m.stale = "", true
+	if m.restart != nil {
+		m.restarting = true
+		m.restart()
 	}
 }
 

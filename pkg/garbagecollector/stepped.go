@@ -125,7 +125,7 @@ func (s *Stepped) Memory() []any {
 	memory := []any{c.graph, &c.working, &c.pending, &c.run, &c.unread, &c.hidden, &c.hiddenExcused}
 	for _, feed := range s.feeds {
 		if m, ok := feed.(*monitor); ok {
-			memory = append(memory, &m.position, &m.reached, &m.listed)
+			memory = append(memory, &m.position, &m.reached, &m.listed, &m.stale)
 		}
 	}
 	return memory
