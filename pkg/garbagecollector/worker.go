@@ -90,6 +90,8 @@ type turn struct {
 	conflicts int
 	// admitted: the rate limit admitted a write, which is not sent yet.
 	admitted bool
+	// withoutUnread: the object is judged without the owners that cannot be read.
+	withoutUnread bool
 	// still, if set, reports whether a patch is to be sent after a delay.
 	still func() bool
 }
@@ -113,10 +115,10 @@ func (c *Collector) execute(ctx context.Context, j graph.Judgement, d garbage.De
 	case garbage.RemoveReferences:
 		return c.patch(ctx, j, t, "remove_references", removeReferences(j.Object, j.Remove))
 	case garbage.RemoveForeground:
-		t.still = func() bool { return c.decides(j.UID, d.Action) }
+		t.still = func() bool { return c.decides(j.UID, d.Action, t) }
 		return c.patch(ctx, j, t, "remove_foreground", removeFinalizer(j.Object, j.ForegroundIndex, metav1.FinalizerDeleteDependents))
 	case garbage.RemoveOrphan:
-		t.still = func() bool { return c.decides(j.UID, d.Action) }
+		t.still = func() bool { return c.decides(j.UID, d.Action, t) }
 		return c.patch(ctx, j, t, "remove_orphan", removeFinalizer(j.Object, j.OrphanIndex, metav1.FinalizerOrphanDependents))
 	case garbage.DeleteBackground, garbage.DeleteForeground, garbage.DeleteOrphan:
 		return c.delete(ctx, j, d.Action, t)
@@ -126,21 +128,30 @@ func (c *Collector) execute(ctx context.Context, j graph.Judgement, d garbage.De
 
 // decides reports whether the action is the decision on the object now. The events about dependents do not change
 // the version of their owner.
-func (c *Collector) decides(uid types.UID, action garbage.Action) bool {
+func (c *Collector) decides(uid types.UID, action garbage.Action, t *turn) bool {
 	j, found := c.judge(uid)
+	if t.withoutUnread {
+		leaveOutUnread(&j.State)
+	}
 	return found && garbage.Decide(j.State).Action == action
 }
 
-// executeWithoutUnread carries out what may be done although owners cannot be read: these count as
-// unresolvable, which keeps the object, but need not keep its other owners waiting.
+// executeWithoutUnread carries out what may be done although owners cannot be read.
 func (c *Collector) executeWithoutUnread(ctx context.Context, uid types.UID, t *turn) error {
 	j, found := c.judge(uid)
 	if !found || !j.State.Unverified {
 		return nil
 	}
-	j.State.Unverified, j.State.Unresolvable = false, true
+	t.withoutUnread = true
+	leaveOutUnread(&j.State)
 	_, err := c.execute(ctx, j, garbage.Decide(j.State), t)
 	return err
+}
+
+// leaveOutUnread has the owners that cannot be read count as unresolvable, which keeps the object, but need not keep
+// its other owners waiting.
+func leaveOutUnread(s *garbage.State) {
+	s.Unverified, s.Unresolvable = false, s.Unresolvable || s.Unverified
 }
 
 func (c *Collector) wait(j graph.Judgement, reason garbage.Reason) {

@@ -111,6 +111,22 @@ func TestUnreadableOwnerDoesNotKeepOthersWaiting(t *testing.T) {
 	}
 }
 
+// An owner that orphans cannot be read. Its dependent has no dependents of its own left.
+func TestUnreadableOwnerDoesNotKeepDependentInForeground(t *testing.T) {
+	s := newAPIServer(t)
+	s.answer("GET "+configMapPath+"owner", http.StatusServiceUnavailable, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "configmaps", "owner"))
+	s.answer("PATCH "+dependentPath, http.StatusOK, partial(configMap("dependent", "9", "owner")))
+	c := connected(t, s, Config{})
+	c.observe(terminating(configMap("owner", "1"), metav1.FinalizerOrphanDependents), terminating(configMap("dependent", "3", "owner"), metav1.FinalizerDeleteDependents))
+	pass(c, "dependent")
+	if err := c.reconcile(t.Context(), "dependent"); err == nil {
+		t.Error("the unreadable owner is not read again")
+	}
+	if len(s.bodies) != 1 || !strings.Contains(s.bodies[0], "/metadata/finalizers/0") {
+		t.Errorf("patches: %v", s.bodies)
+	}
+}
+
 // The graph may be behind the end of an owner: another that waits is not released for its sake.
 func TestOwnerThatEndedUnseenFreesNoOther(t *testing.T) {
 	s := newAPIServer(t)
