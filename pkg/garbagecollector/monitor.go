@@ -177,17 +177,13 @@ func (m *monitor) Replace(list []any, version string) error {
 		list = list[len(part):]
 		m.change(func(g *graph.Graph) {
 			for _, object := range part {
-				switch found := object.(type) {
-				case *listed:
-					present[found.uid] = struct{}{}
-				case *metav1.PartialObjectMetadata:
-					present[found.UID] = struct{}{}
-					if m.runs() && g.Observe(m.kind, found) {
-						m.noteDefinition(found, true)
-					}
-				default:
+				item, ok := object.(metav1.Object)
+				if !ok {
 					errs = append(errs, fmt.Errorf("list %T: not metadata", object))
+					continue
 				}
+				present[item.GetUID()] = struct{}{}
+				m.list(g, item)
 			}
 		})
 	}
@@ -200,6 +196,17 @@ func (m *monitor) Replace(list []any, version string) error {
 		m.reach(version)
 	})
 	return errors.Join(errs...)
+}
+
+// list records an object of a list. The caller holds the lock.
+func (m *monitor) list(g *graph.Graph, item metav1.Object) {
+	if !m.runs() {
+		return
+	}
+	if partial, whole := item.(*metav1.PartialObjectMetadata); whole && g.Observe(m.kind, partial) {
+		m.noteDefinition(partial, true)
+	}
+	g.Listed(m.kind, item.GetUID(), item.GetNamespace(), item.GetName())
 }
 
 // UpdateResourceVersion records how far the watch has come.

@@ -112,6 +112,37 @@ func TestEveryKindIsRewound(t *testing.T) {
 	}
 }
 
+// A restored etcd may have a higher version than before, so that the list alone shows an object that was gone.
+func TestListShowsObjectThatWasAbsent(t *testing.T) {
+	for name, whole := range map[string]bool{"a list in pages": true, "a list that was received before": false} {
+		t.Run(name, func(t *testing.T) {
+			m := newMonitor()
+			dependent := metadataOf("dependent", 2)
+			dependent.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "owner", UID: "owner"}}
+			if err := errors.Join(m.Add(metadataOf("owner", 1)), m.Add(dependent), m.Delete(metadataOf("owner", 3)), m.Add(metadataOf("owner", 1))); err != nil {
+				t.Fatal(err)
+			}
+			if j, _ := m.judge("dependent"); !j.State.Absent {
+				t.Errorf("after a late event: %+v", j.State)
+			}
+			list := []any{metadataOf("owner", 5), dependent}
+			if !whole {
+				store := cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.WithTransformer(m.Transformer()))
+				if err := errors.Join(store.Add(list[0]), store.Add(list[1])); err != nil {
+					t.Fatal(err)
+				}
+				list = store.List()
+			}
+			if err := m.Replace(list, "6"); err != nil {
+				t.Fatal(err)
+			}
+			if j, _ := m.judge("dependent"); j.State.Absent || !j.State.Live {
+				t.Errorf("after the list: %+v", j.State)
+			}
+		})
+	}
+}
+
 // A watch that goes on after etcd was restored lacks the events of versions that it has seen before.
 func TestEveryKindIsListedAgainAfterRestore(t *testing.T) {
 	s := newAPIServer(t)

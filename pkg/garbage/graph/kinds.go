@@ -50,6 +50,21 @@ func (g *Graph) Vanished(kind *Kind, version string, present map[types.UID]struc
 	}
 }
 
+// Listed records that a list shows the object at its place. An absence there is no longer one: etcd was restored, or
+// the list is behind, and an event follows. What a watch delivers late proves nothing.
+func (g *Graph) Listed(kind *Kind, uid types.UID, namespace, name string) {
+	n := g.nodes[uid]
+	if n == nil || n.owner == nil || len(n.owner.absent) == 0 {
+		return
+	}
+	at := Coordinates{GroupKind: kind.GroupKind(), Namespace: namespace, Name: name}
+	if !n.isAbsentAt(at) {
+		return
+	}
+	n.owner.absent = slices.DeleteFunc(n.owner.absent, func(absent Coordinates) bool { return absent == at })
+	g.changeDependents(n)
+}
+
 // countOf returns how many of the objects the graph has as objects of the kind.
 func (g *Graph) countOf(kind *Kind, uids map[types.UID]struct{}) int {
 	count := 0

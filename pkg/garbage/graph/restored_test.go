@@ -3,6 +3,7 @@ package graph_test
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -39,5 +40,26 @@ func TestRestoredStorageIsReadAnew(t *testing.T) {
 	w.Vanished(pods, "3", map[types.UID]struct{}{"pod": {}})
 	if j, _ := w.Judge("pod", now); len(j.Questions) != 2 || j.State.Missing {
 		t.Errorf("the older state is not known: %+v", j)
+	}
+}
+
+// Only a list proves that an object exists again: a late event of a watch does not.
+func TestAbsenceEndsWithList(t *testing.T) {
+	w := newWorld()
+	w.observe(pods, "pod", ownedBy(configMaps, "owner"))
+	w.Deleted("owner", at(configMaps, "ns", "owner"))
+	w.Deleted("owner", at(configMaps, "ns", "other"))
+	w.observe(configMaps, "owner")
+	if got := w.state(t, "pod"); !got.Absent || got.Live {
+		t.Errorf("after an event: %+v", got)
+	}
+	w.TakeChanged()
+	w.Listed(configMaps, "owner", "ns", "owner")
+	if got := w.state(t, "pod"); got.Absent || !got.Live {
+		t.Errorf("after a list: %+v", got)
+	}
+	w.observe(pods, "elsewhere", ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.Name = "other" }))
+	if got := w.state(t, "elsewhere"); !got.Absent {
+		t.Errorf("at other coordinates: %+v", got)
 	}
 }
