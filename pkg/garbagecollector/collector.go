@@ -111,8 +111,8 @@ type Collector struct {
 	// garbage collector.
 	canary string
 	other  bool
-	// slow are the resources whose last live read was slow, and whether one is being read.
-	slow map[schema.GroupResource]bool
+	// slowReads and slowWrites are the resources whose last live read or write was slow, and whether one is under way.
+	slowReads, slowWrites map[schema.GroupResource]bool
 }
 
 // New returns a collector that does nothing yet.
@@ -129,7 +129,8 @@ func New(config Config) *Collector {
 		started:    config.Clock.Now(),
 		rediscover: make(chan struct{}, 1), awaited: make(chan struct{}, 1), cyclic: make(chan struct{}, 1),
 		graph: graph.New(), monitors: map[schema.GroupKind]*monitor{}, definitions: map[string]types.UID{},
-		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]time.Time{}, told: map[types.UID]*progress{}, slow: map[schema.GroupResource]bool{}, watching: context.Background(),
+		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]time.Time{}, told: map[types.UID]*progress{}, watching: context.Background(),
+		slowReads: map[schema.GroupResource]bool{}, slowWrites: map[schema.GroupResource]bool{},
 	}
 }
 

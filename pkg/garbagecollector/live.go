@@ -67,7 +67,7 @@ func (c *Collector) verifyObject(ctx context.Context, object graph.Object) error
 
 // readObject reads an object of the graph live.
 func (c *Collector) readObject(ctx context.Context, object graph.Object) (live *metav1.PartialObjectMetadata, err error) {
-	err = c.limitSlow(object.Kind, func() (began time.Time, err error) {
+	err = c.limitSlow(c.slowReads, object.Kind, func() (began time.Time, err error) {
 		live, began, err = c.read(ctx, object.Kind, object.Namespace, object.Name)
 		return began, err
 	})
@@ -77,7 +77,7 @@ func (c *Collector) readObject(ctx context.Context, object graph.Object) (live *
 // verifyOwner reads an owner live, once for all workers that need it, and records the verdict.
 func (c *Collector) verifyOwner(ctx context.Context, q graph.Question) error {
 	key := string(q.Owner) + " " + q.At.String() + " " + q.At.Namespace + "/" + q.At.Name
-	return c.limitSlow(q.Kind, func() (time.Time, error) {
+	return c.limitSlow(c.slowReads, q.Kind, func() (time.Time, error) {
 		began, err, _ := c.reads.Do(key, func() (any, error) { return c.readOwner(ctx, q) })
 		at, _ := began.(time.Time)
 		return at, err

@@ -1,45 +1,64 @@
 package garbagecollector
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
 const (
-	// slowRead is how long a live read takes whose kind counts as slow.
-	slowRead = 2 * time.Second
-	// liveTimeout bounds a live read. A conversion webhook may take 30 s.
-	liveTimeout = 35 * time.Second
+	// slowAnswer is how long a request takes whose kind counts as slow.
+	slowAnswer = 2 * time.Second
+	// liveTimeout and writeTimeout bound a live read and a write. A webhook may take 30 s.
+	liveTimeout, writeTimeout = 35 * time.Second, 35 * time.Second
 )
 
-// errSlow means that the API server answers slowly for the kind, and that another worker reads it.
-var errSlow = errors.New("the API server answers slowly for this kind; one object is read at a time")
+// errSlow means that the API server answers slowly for the kind, and that another worker awaits an answer.
+var errSlow = errors.New("the API server answers slowly for this kind; one request is sent at a time")
 
-// limitSlow reads an object of the kind. Of a kind that was slow, one object is read at a time, so that an
-// aggregated API server or a webhook that does not answer keeps one worker, not all.
-func (c *Collector) limitSlow(kind *graph.Kind, read func() (began time.Time, err error)) error {
+// limitSlow sends a request for an object of the kind. The resources whose last answer was slow are in the map, with
+// whether a request is under way: of such a kind, one is sent at a time, so that an aggregated API server or a
+// webhook that does not answer keeps one worker, not all.
+func (c *Collector) limitSlow(slow map[schema.GroupResource]bool, kind *graph.Kind, send func() (began time.Time, err error)) error {
 	resource := kind.GroupResource()
 	c.mu.Lock()
-	reading, slow := c.slow[resource]
-	if slow && !reading {
-		c.slow[resource] = true
+	sending, limited := slow[resource]
+	if limited && !sending {
+		slow[resource] = true
 	}
 	c.mu.Unlock()
-	if reading {
-		return fmt.Errorf("read %s: %w", resource, errSlow)
+	if sending {
+		return fmt.Errorf("send a request for %s: %w", resource, errSlow)
 	}
-	began, err := read()
-	late := !began.IsZero() && c.Clock.Since(began) >= slowRead
+	began, err := send()
+	late := !began.IsZero() && c.Clock.Since(began) >= slowAnswer
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	_, known := slow[resource]
 	switch {
-	case late:
-		c.slow[resource] = false
-	case slow:
-		delete(c.slow, resource)
+	case late && (limited || !known): // else another request is the one that is sent at a time
+		slow[resource] = false
+	case !late && limited:
+		delete(slow, resource)
 	}
 	return err
+}
+
+// write sends a write of an object of the kind. It does so without retries, since the judgement would be older than
+// it may be. The outcome of a write that is not answered in time is unknown, and the object judged anew.
+func (c *Collector) write(ctx context.Context, kind *graph.Kind, request *rest.Request) (result rest.Result, err error) {
+	err = c.limitSlow(c.slowWrites, kind, func() (time.Time, error) {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		began := c.Clock.Now()
+		result = request.MaxRetries(0).Do(ctx)
+		return began, result.Error()
+	})
+	return result, err
 }

@@ -2,10 +2,18 @@ package garbagecollector
 
 import (
 	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
 func TestSlowKindKeepsOneWorker(t *testing.T) {
@@ -21,18 +29,92 @@ func TestSlowKindKeepsOneWorker(t *testing.T) {
 	}
 	nothing := func() {}
 	quick := func() {
-		if err := c.limitSlow(configMaps, taking(0, nothing)); err != nil {
+		if err := c.limitSlow(c.slowReads, configMaps, taking(0, nothing)); err != nil {
 			t.Errorf("a kind that is not slow: %v", err)
 		}
 	}
 	refused := func() {
-		if err := c.limitSlow(configMaps, taking(0, nothing)); !errors.Is(err, errSlow) {
+		if err := c.limitSlow(c.slowReads, configMaps, taking(0, nothing)); !errors.Is(err, errSlow) {
 			t.Errorf("while a slow kind is read: %v", err)
 		}
 	}
-	for _, read := range []func() (time.Time, error){taking(slowRead, quick), taking(slowRead, refused), taking(0, refused), taking(0, quick)} {
-		if err := c.limitSlow(configMaps, read); err != nil {
+	for _, read := range []func() (time.Time, error){taking(slowAnswer, quick), taking(slowAnswer, refused), taking(0, refused), taking(0, quick)} {
+		if err := c.limitSlow(c.slowReads, configMaps, read); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// A request that began before its kind was slow ends while another one is under way.
+func TestEarlierRequestOfSlowKindAdmitsNoOther(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	c := New(Config{Clock: clock})
+	began := clock.Now()
+	limit := func(during func()) error {
+		return c.limitSlow(c.slowReads, configMaps, func() (time.Time, error) {
+			during()
+			return began, nil
+		})
+	}
+	answered, sent := make(chan struct{}), make(chan struct{})
+	earlier := make(chan error)
+	go func() { earlier <- limit(func() { close(sent); <-answered }) }()
+	<-sent
+	clock.Step(slowAnswer)
+	if err := limit(func() {}); err != nil {
+		t.Fatal(err)
+	}
+	err := limit(func() {
+		close(answered)
+		if err := <-earlier; err != nil {
+			t.Error(err)
+		}
+		if err := limit(func() {}); !errors.Is(err, errSlow) {
+			t.Errorf("while a slow kind is read: %v", err)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// An API server that does not answer the deletions of one kind keeps one worker.
+func TestSlowDeletionsKeepOneWorker(t *testing.T) {
+	s := newAPIServer(t)
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	ended := make(chan struct{})
+	defer close(ended)
+	var sent atomic.Int32
+	var both sync.WaitGroup
+	both.Add(2)
+	hold := func(w http.ResponseWriter, _ *http.Request) {
+		if sent.Add(1) > 2 {
+			<-ended
+			return
+		}
+		both.Done()
+		both.Wait()
+		clock.Step(slowAnswer)
+		respond(w, http.StatusInternalServerError, failure(http.StatusInternalServerError, metav1.StatusReasonInternalError, "widgets", ""))
+	}
+	widgets := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"}, Resource: "widgets", Namespaced: true}
+	c := connected(t, s, Config{Clock: clock})
+	c.definitions["widgets.g"] = "definition"
+	c.working = true
+	c.change(func(g *graph.Graph) {
+		g.Serve(widgets)
+		for i := range 40 {
+			object := configMap("widget"+strconv.Itoa(i), "1", "owner")
+			s.handle("DELETE /apis/g/v1/namespaces/ns/widgets/"+object.Name, hold)
+			g.Observe(widgets, &object)
+		}
+		g.Deleted("owner", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "owner"})
+	})
+	c.observe(configMap("dependent", "1", "owner"))
+	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
+	defer c.queue.ShutDown()
+	for range 2 {
+		go c.work(t.Context())
+	}
+	eventually(t, "delete the ConfigMap", func() bool { return s.count("DELETE "+dependentPath) > 0 })
 }

@@ -64,9 +64,9 @@ func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbag
 	if err != nil {
 		return done, fmt.Errorf("encode options: %w", err)
 	}
-	// Without retries: the judgement would be older than it may be.
-	result := c.REST.Delete().AbsPath(path(j.Object)...).SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", acceptMetadata).Body(body).MaxRetries(0).Do(ctx)
-	if err := result.Error(); err != nil {
+	request := c.REST.Delete().AbsPath(path(j.Object)...).SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", acceptMetadata).Body(body)
+	result, err := c.write(ctx, j.Kind, request)
+	if err != nil {
 		return c.recover(ctx, "delete", j.Object, err)
 	}
 	c.metrics.deleted.WithLabelValues(string(policy)).Inc()
@@ -146,9 +146,8 @@ func (c *Collector) patch(ctx context.Context, j graph.Judgement, t *turn, verb 
 	if err != nil {
 		return done, fmt.Errorf("encode patch: %w", err)
 	}
-	result := c.REST.Patch(types.JSONPatchType).AbsPath(path(j.Object)...).Body(body).MaxRetries(0).
-		SetHeader("Accept", acceptMetadata).Do(ctx)
-	if err := result.Error(); err != nil {
+	result, err := c.write(ctx, j.Kind, c.REST.Patch(types.JSONPatchType).AbsPath(path(j.Object)...).SetHeader("Accept", acceptMetadata).Body(body))
+	if err != nil {
 		return c.recover(ctx, verb, j.Object, err)
 	}
 	c.metrics.patched.WithLabelValues(verb).Inc()
