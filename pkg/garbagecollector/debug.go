@@ -41,7 +41,9 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 			Edges []graph.Edge   `json:"edges"`
 			// OtherCollector: the last check found another garbage collector at work.
 			OtherCollector bool `json:"otherCollector"`
-		}{vertices, edges, other})
+			// UnreadKinds are kinds, and groups, that owners may wait for because they cannot be read.
+			UnreadKinds []string `json:"unreadKinds"`
+		}{vertices, edges, other, append([]string{}, c.unreadKinds()...)})
 	case "", "dot":
 		w.Header().Set("Content-Type", "text/vnd.graphviz")
 		writeDOT(w, vertices, edges)

@@ -35,8 +35,8 @@ type Edge struct {
 }
 
 // Dump returns the objects that are reachable from those with the UIDs over owner references,
-// in both directions; without UIDs, all objects that have owners or dependents. Sort orders them,
-// which takes longer than the dump and does not need the graph.
+// in both directions; without UIDs, all objects that have owners or dependents, or wait. Sort orders
+// them, which takes longer than the dump and does not need the graph.
 func (g *Graph) Dump(uids ...types.UID) ([]Vertex, []Edge) {
 	chosen := g.nodes
 	if len(uids) > 0 {
@@ -44,7 +44,7 @@ func (g *Graph) Dump(uids ...types.UID) ([]Vertex, []Edge) {
 	}
 	vertices, edges := []Vertex{}, []Edge{}
 	for _, n := range chosen {
-		if len(n.references) == 0 && len(n.dependents) == 0 {
+		if len(uids) == 0 && len(n.references) == 0 && len(n.dependents) == 0 && !n.waits() {
 			continue
 		}
 		vertices = append(vertices, n.vertex())
