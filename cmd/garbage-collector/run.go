@@ -41,7 +41,7 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err
 	}
-	recorder, stopEvents := program.Recorder(ctx, clients.Events, blocker.GarbageEventSource)
+	recorder, stopEvents := program.Recorder(ctx, clients.Events, blocker.GarbageEventSource, record.WithCorrelatorOptions(garbagecollector.EventLimits))
 	defer stopEvents()
 	collector, err := o.newCollector(clients, recorder)
 	if err != nil {

@@ -1,6 +1,7 @@
 package garbagecollector
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
@@ -24,6 +26,10 @@ const (
 	// maxNames bounds the names in one event.
 	maxNames = 5
 )
+
+// EventLimits are those of the recorder of a collector. By default client-go leaves out most events about one object
+// after the first 25.
+var EventLimits = record.CorrelatorOptions{QPS: 1. / 30}
 
 // progress is what was told about a waiting owner.
 type progress struct {
@@ -44,34 +50,40 @@ func (c *Collector) reportProgress(ctx context.Context) {
 	}
 }
 
-// sendProgress sends the events that are due, those about the oldest deletions first. Owners
-// whose owner waits itself get none: the events about that owner name them.
+// sendProgress sends the events that are due: those about owners without an event first, then the least recent
+// ones. Owners whose owner waits itself get none: the events about that owner name them.
 func (c *Collector) sendProgress() {
 	now := c.Clock.Now()
 	c.mu.Lock()
 	owners, unread := c.graph.Waiting(), append(namesOf(c.unread), c.hidden...)
 	c.mu.Unlock()
-	waiting := make(map[types.UID]struct{}, len(owners))
-	slices.SortStableFunc(owners, func(a, b graph.WaitingOwner) int { return a.Deleted.Compare(b.Deleted) })
-	sent := 0
+	due := c.due(owners, now)
+	for _, owner := range due[:min(len(due), maxEvents)] {
+		c.told[owner.UID].sent = now
+		c.sendWaiting(owner.UID, unread)
+	}
+}
+
+// due returns the owners about which an event is due, in the order of the events, and forgets others than these
+// owners.
+func (c *Collector) due(owners []graph.WaitingOwner, now time.Time) []graph.WaitingOwner {
+	told := make(map[types.UID]*progress, len(owners))
+	var due []graph.WaitingOwner
 	for _, owner := range owners {
-		waiting[owner.UID] = struct{}{}
-		told := c.told[owner.UID]
-		if told == nil {
-			told = &progress{first: now}
-			c.told[owner.UID] = told
+		p := c.told[owner.UID]
+		if p == nil {
+			p = &progress{first: now}
 		}
-		if due := maxTime(told.first, told.sent).Add(progressInterval); owner.Top && !now.Before(due) && sent < maxEvents {
-			told.sent = now
-			sent++
-			c.sendWaiting(owner.UID, unread)
+		told[owner.UID] = p
+		if owner.Top && !now.Before(maxTime(p.first, p.sent).Add(progressInterval)) {
+			due = append(due, owner)
 		}
 	}
-	for uid := range c.told {
-		if _, found := waiting[uid]; !found {
-			delete(c.told, uid)
-		}
-	}
+	c.told = told
+	slices.SortStableFunc(due, func(a, b graph.WaitingOwner) int {
+		return cmp.Or(told[a.UID].sent.Compare(told[b.UID].sent), a.Deleted.Compare(b.Deleted))
+	})
+	return due
 }
 
 // sendWaiting sends the event about one owner.

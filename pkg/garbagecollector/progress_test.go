@@ -1,6 +1,7 @@
 package garbagecollector
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,5 +59,44 @@ func TestWaitingOwnersAreCounted(t *testing.T) {
 	count, oldest := c.counts()
 	if count["foreground"] != 1 || count["orphan"] != 0 || oldest["foreground"] != time.Minute {
 		t.Errorf("count %v, oldest %v", count, oldest)
+	}
+}
+
+// The events of one tick are bounded. Each owner has its turn.
+func TestYoungOwnersHaveTheirTurn(t *testing.T) {
+	clock, recorder := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), record.NewFakeRecorder(1000)
+	c := New(Config{Clock: clock, Recorder: recorder})
+	const owners = 300
+	for i := range owners {
+		owner := terminating(configMap(strconv.Itoa(i), "1"), metav1.FinalizerDeleteDependents)
+		owner.DeletionTimestamp.Time = owner.DeletionTimestamp.Add(time.Duration(i) * time.Second)
+		c.observe(owner)
+	}
+	for range owners/maxEvents + int(progressInterval/progressTick) {
+		c.sendProgress()
+		clock.Step(progressTick)
+	}
+	for uid, told := range c.told {
+		if told.sent.IsZero() {
+			t.Errorf("no event about owner %s", uid)
+		}
+	}
+	if want := owners; len(recorder.Events) != want {
+		t.Errorf("%d events, want %d", len(recorder.Events), want)
+	}
+}
+
+// client-go leaves out the 26th event about one object.
+func TestEventsAboutOneOwnerGoOn(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	limits := EventLimits
+	limits.Clock = clock
+	correlator := record.NewEventCorrelatorWithOptions(limits)
+	for i := range 100 {
+		event := &v1.Event{InvolvedObject: v1.ObjectReference{Kind: "ConfigMap", UID: "owner"}, Reason: "DeletionWaiting", Message: "Waiting"}
+		if result, err := correlator.EventCorrelate(event); err != nil || result.Skip {
+			t.Fatalf("event %d: left out: %v, error %v", i, result.Skip, err)
+		}
+		clock.Step(progressInterval)
 	}
 }
