@@ -14,7 +14,7 @@ const (
 	VerifyOwners
 	// AwaitBarrier waits until the graph has seen every kind.
 	AwaitBarrier
-	// RemoveReferences removes the references to absent, waiting and orphaning owners.
+	// RemoveReferences removes the references to absent and orphaning owners, and to waiting ones if another owner lives.
 	RemoveReferences
 	// DeleteBackground, DeleteForeground and DeleteOrphan delete the object with the policy.
 	DeleteBackground

@@ -113,18 +113,18 @@ func (w *world) judgeReferences(s *State, o, after *Object, age int) []Finding {
 			continue
 		}
 		owner := w.ownerOf(s, o, r)
-		if owner != nil && owner.inForeground() {
+		switch {
+		case w.isOrphaned(s, owner, r, age):
+			orphaned = true
+		case owner != nil && owner.inForeground():
 			waiting = owner
 		}
-		orphaned = orphaned || w.isOrphaned(s, owner, r, age)
 		found = append(found, w.judgeLive(s, o, owner, r, age)...)
 	}
 	switch {
 	case kept != len(after.Refs):
 		return append(found, Finding{ForeignChange, w.name(o) + " becomes " + w.name(after)})
-	case orphaned:
-		return found
-	case len(o.Refs) > 0 && kept == 0:
+	case !orphaned && len(o.Refs) > 0 && kept == 0:
 		found = append(found, Finding{OrphanedByMistake, w.name(o) + " loses its last reference"})
 	}
 	if waiting != nil && !w.hasLivingOwner(s, after, age) {

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,8 @@ type Judgement struct {
 	State garbage.State
 	// Questions are the reads of unverified owners.
 	Questions []Question
-	// Remove are the places of references to absent, waiting and orphaning owners, in order.
+	// Remove are the places of references to absent and orphaning owners, and to waiting ones if another owner lives, in
+	// order.
 	Remove []int
 	// Expires is when the first read of a waiting or orphaning owner expires; zero if the
 	// judgement rests on none.
@@ -79,6 +81,7 @@ func (g *Graph) Judge(uid types.UID, now time.Time) (Judgement, bool) {
 	if j.State.Live && !n.has(deleting) && (j.State.Waiting || n.hasOwnerInForeground()) {
 		g.proveLive(&j, n, now)
 	}
+	g.keepWaiting(&j, n, now)
 	if n.has(deleting) {
 		j.State.Seen, j.Unseen = n.passed(), nil
 		if !n.passed() {
@@ -130,6 +133,17 @@ func (g *Graph) proveLive(j *Judgement, n *node, now time.Time) {
 		j.State.Unverified = true
 		j.Questions = append(j.Questions, question)
 	}
+}
+
+// keepWaiting leaves the references to owners that wait, unless another owner keeps the object.
+func (g *Graph) keepWaiting(j *Judgement, n *node, now time.Time) {
+	if !j.State.Waiting || j.State.Live {
+		return
+	}
+	j.Remove = slices.DeleteFunc(j.Remove, func(i int) bool {
+		verdict, _ := g.verdict(n, &n.references[i], now)
+		return verdict == Waiting
+	})
 }
 
 // limit sets when the judgement expires, at the latest.

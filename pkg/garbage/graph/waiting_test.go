@@ -26,3 +26,38 @@ func TestOneOwnerSpeaksForCycle(t *testing.T) {
 		t.Errorf("got %v, want %v", tops, want)
 	}
 }
+
+// An owner that orphans the object does not free one that waits for it, unless a third one lives.
+func TestOrphanedObjectStaysWithWaitingOwner(t *testing.T) {
+	for name, tc := range map[string]struct {
+		third string
+		want  []int
+	}{
+		"two owners":              {"", []int{1}},
+		"and an absent one":       {"absent", []int{1, 2}},
+		"and one that lives":      {"live", []int{0, 1}},
+		"and an unresolvable one": {"unknown", []int{1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.observe(configMaps, "waiting", deleted(metav1.FinalizerDeleteDependents))
+			w.observe(configMaps, "orphaning", deleted(metav1.FinalizerOrphanDependents))
+			w.observe(configMaps, "live")
+			options := []option{ownedBy(configMaps, "waiting"), ownedBy(configMaps, "orphaning")}
+			switch tc.third {
+			case "unknown":
+				options = append(options, ownedBy(configMaps, "unknown", func(r *metav1.OwnerReference) { r.Kind = "Unknown" }))
+			case "absent", "live":
+				options = append(options, ownedBy(configMaps, tc.third))
+			}
+			w.observe(pods, "pod", options...)
+			w.Deleted("absent", at(configMaps, "ns", "absent"))
+			for _, owner := range []string{"waiting", "orphaning", "live"} {
+				w.read(owner)
+			}
+			if j, _ := w.Judge("pod", now); !j.State.Orphaning || !slices.Equal(j.Remove, tc.want) {
+				t.Errorf("remove %v, want %v: %+v", j.Remove, tc.want, j.State)
+			}
+		})
+	}
+}
