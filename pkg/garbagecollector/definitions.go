@@ -41,7 +41,8 @@ func (c *Collector) dropIfGone(ctx context.Context, kind *graph.Kind) {
 }
 
 // isGone reports whether neither a CustomResourceDefinition nor an APIService of another
-// server defines the kind. The definition of its resource may have another kind by now. A kind of Kubernetes is gone with the APIService of its version.
+// server defines the kind, or the definition of its resource has another kind by now. A kind of
+// Kubernetes is gone with the APIService of its version. Any kind may be withdrawn.
 func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) {
 	if kind.Group == "" {
 		return c.isWithdrawn(ctx, kind)

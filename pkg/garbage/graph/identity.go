@@ -5,6 +5,7 @@ import (
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // identity is where a node is observed. Several groups may serve one object, and two watches may have the same
@@ -118,11 +119,16 @@ func (g *Graph) leave(n *node, gone identity) {
 		g.remove(n)
 		return
 	}
+	g.readAs(n, aliases[0], slices.Clone(aliases[1:]))
+}
+
+// readAs has the object read live under an identity.
+func (g *Graph) readAs(n *node, next identity, aliases []identity) {
 	for owner := range n.owners() {
 		owner.count(n, -1)
 	}
-	g.setAliases(n, slices.Clone(aliases[1:]))
-	g.identify(n, aliases[0])
+	g.setAliases(n, aliases)
+	g.identify(n, next)
 	n.version = "" // the other kind may have a counter of its own
 	for owner := range n.owners() {
 		if owner != n {
@@ -131,6 +137,19 @@ func (g *Graph) leave(n *node, gone identity) {
 	}
 	g.mark(n)
 	g.changeDependents(n)
+}
+
+// readAliases has the objects read live under the kind of a list that lacked them, and which another kind delivered
+// last.
+func (g *Graph) readAliases(kind *Kind, present map[types.UID]struct{}) {
+	for n := range g.aliased {
+		at := slices.IndexFunc(n.aliases(), func(i identity) bool { return i.kind == kind })
+		if _, found := present[n.uid]; found || at < 0 {
+			continue
+		}
+		next, others := n.aliases()[at], slices.Delete(slices.Clone(n.aliases()), at, at+1)
+		g.readAs(n, next, append(others, n.identity()))
+	}
 }
 
 // leaveKind removes the kind from every node that is observed under it.

@@ -120,3 +120,23 @@ func TestRefreshedKindKeepsItsPlace(t *testing.T) {
 		t.Errorf("of kind %v, %v", j.Kind, found)
 	}
 }
+
+// The list of one kind lacks the object, which the other one delivered last.
+func TestObjectThatOneKindLacksIsReadThere(t *testing.T) {
+	w := newWorld()
+	w.observe(configMaps, "owner")
+	w.observe(pods, "owner")
+	w.observe(pods, "dependent", ownedBy(configMaps, "owner"))
+	w.Vanished(configMaps, "9", nil)
+	if j, _ := w.Judge("owner", now); !j.State.Missing || j.Kind != configMaps {
+		t.Fatalf("of kind %v: %+v", j.Kind, j.State)
+	}
+	w.Deleted("owner", at(configMaps, "ns", "owner"))
+	if got := w.state(t, "dependent"); !got.Absent || !w.Has("owner") {
+		t.Errorf("dependent: %+v", got)
+	}
+	w.Vanished(pods, "9", map[types.UID]struct{}{"dependent": {}})
+	if j, _ := w.Judge("owner", now); !j.State.Missing || j.Kind != pods {
+		t.Errorf("of kind %v: %+v", j.Kind, j.State)
+	}
+}

@@ -32,6 +32,7 @@ func (g *Graph) Drop(kind *Kind) {
 // Vanished records that a list in the version did not have the objects of the kind other than
 // those present. Objects that anything depends on are to be read live, others are forgotten.
 func (g *Graph) Vanished(kind *Kind, version string, present map[types.UID]struct{}) {
+	g.readAliases(kind, present)
 	if g.observed[kind] == g.countOf(kind, present) {
 		return // as after the first list of the kind
 	}
