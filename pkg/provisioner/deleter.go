@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -16,7 +17,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
-var _ backend.Deleter = (*storage)(nil)
+var (
+	_ backend.Deleter = (*storage)(nil)
+	_ backend.Nested  = (*storage)(nil)
+)
 
 // HandleOf returns what identifies the volume's disk: its source, the nodes of a directory
 // on nodes, and the volume's name too if volumes may share their source.
@@ -41,6 +45,12 @@ func isOnNodes(volume *v1.PersistentVolume) bool {
 	return volume.Spec.HostPath != nil || volume.Spec.Local != nil
 }
 
+// What the index keys of directories begin with.
+const (
+	hostPathKeys = "hostPath"
+	nfsKeys      = "nfs"
+)
+
 // defaultPool is the pool of RBD volumes that name none.
 const defaultPool = "rbd"
 
@@ -52,9 +62,9 @@ func sourceOf(volume *v1.PersistentVolume) string {
 	case source.CSI != nil:
 		return "csi:" + source.CSI.Driver + "/" + source.CSI.VolumeHandle
 	case source.HostPath != nil:
-		return "hostPath:" + disk.HostPath(volume)
+		return disk.Directory(hostPathKeys, disk.HostPath(volume))
 	case source.NFS != nil:
-		return "nfs:" + disk.NFS(volume)
+		return disk.Directory(nfsKeys, disk.NFS(volume))
 	case source.ISCSI != nil:
 		return fmt.Sprintf("iscsi:%s/%s/%d", source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun)
 	case source.RBD != nil:
@@ -83,6 +93,25 @@ func (s *storage) Keys(volume *v1.PersistentVolume) []string { return []string{s
 func (s *storage) Same(a, b *v1.PersistentVolume) bool {
 	separate := isOnNodes(a) && topology.Disjoint(a.Spec.NodeAffinity, b.Spec.NodeAffinity)
 	return s.key(a) == s.key(b) && !separate
+}
+
+// Enclosing returns the index keys of the directories around that of the volume.
+func (s *storage) Enclosing(volume *v1.PersistentVolume) []string {
+	switch source := volume.Spec.PersistentVolumeSource; {
+	case s.sharedSources:
+		return nil
+	case source.HostPath != nil:
+		return disk.Enclosing(hostPathKeys, disk.HostPath(volume))[1:]
+	case source.NFS != nil:
+		return disk.Enclosing(nfsKeys, disk.NFS(volume))[1:]
+	}
+	return nil
+}
+
+// Inside reports whether the directory of the other volume has that of the volume inside.
+func (s *storage) Inside(volume, other *v1.PersistentVolume) bool {
+	separate := isOnNodes(volume) && topology.Disjoint(volume.Spec.NodeAffinity, other.Spec.NodeAffinity)
+	return slices.Contains(s.Enclosing(volume), s.key(other)) && !separate
 }
 
 // PrepareDelete asks the DeletionGuard of the provisioner, and returns the call of Delete.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -184,19 +185,62 @@ func TestDefaultedSourceIsTheSame(t *testing.T) {
 	}
 }
 
+// volumeOn returns a volume on the node, "" for all nodes.
+func volumeOn(source v1.PersistentVolumeSource, node string) *v1.PersistentVolume {
+	volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: source}}
+	if node != "" {
+		volume.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{node}}},
+		}}}}
+	}
+	return volume
+}
+
+// Deleting a directory deletes those in it.
+func TestDirectoryInsideAnother(t *testing.T) {
+	at := func(path string, nodes ...string) *v1.PersistentVolume {
+		return volumeOn(v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path}}, strings.Join(nodes, ""))
+	}
+	exported := func(server, path string) *v1.PersistentVolume {
+		return volumeOn(v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: server, Path: path}}, "")
+	}
+	disk := volumeOn(v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "/a/b"}}, "")
+	for name, tc := range map[string]struct {
+		volume, other *v1.PersistentVolume
+		want          bool
+	}{
+		"directly":           {at("/a/b"), at("/a"), true},
+		"deeper":             {at("/a/b/c/d/"), at("/a"), true},
+		"in the root":        {at("/a"), at("/"), true},
+		"the same":           {at("/a"), at("/a"), false},
+		"around":             {at("/a"), at("/a/b"), false},
+		"beside":             {at("/ab"), at("/a"), false},
+		"export":             {exported("s", "/a/b"), exported("S.", "/a"), true},
+		"whole server":       {exported("s", "/a/b"), exported("s", "/"), true},
+		"other server":       {exported("s", "/a/b"), exported("t", "/a"), false},
+		"other kind":         {at("/a/b"), exported("s", "/a"), false},
+		"no directory":       {disk, at("/"), false},
+		"other node":         {at("/a/b", "n"), at("/a", "m"), false},
+		"same node":          {at("/a/b", "n"), at("/a", "n"), true},
+		"any node":           {at("/a/b"), at("/a", "n"), true},
+		"an empty directory": {at(""), at("/"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := newStorage(&scripted{}).Inside(tc.volume, tc.other); got != tc.want {
+				t.Errorf("Inside = %v, want %v", got, tc.want)
+			}
+			shared := newStorage(&scripted{})
+			if shared.sharedSources = true; shared.Inside(tc.volume, tc.other) {
+				t.Error("sources may be shared, and count")
+			}
+		})
+	}
+}
+
 func TestDirectoriesOfSeparateNodesAreTwoDisks(t *testing.T) {
 	local := v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: "/x"}}
 	host := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/x"}}
 	export := v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: "a", Path: "/x"}}
-	volume := func(source v1.PersistentVolumeSource, node string) *v1.PersistentVolume {
-		volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: source}}
-		if node != "" {
-			volume.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-				MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{node}}},
-			}}}}
-		}
-		return volume
-	}
 	for name, tc := range map[string]struct {
 		source v1.PersistentVolumeSource
 		a, b   string // the nodes, "" for all
@@ -212,7 +256,7 @@ func TestDirectoriesOfSeparateNodesAreTwoDisks(t *testing.T) {
 		"NFS from one and any node": {export, "a", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, a, b := newStorage(&scripted{}), volume(tc.source, tc.a), volume(tc.source, tc.b)
+			s, a, b := newStorage(&scripted{}), volumeOn(tc.source, tc.a), volumeOn(tc.source, tc.b)
 			if got := s.Same(a, b); got != tc.same {
 				t.Errorf("same = %v, want %v", got, tc.same)
 			}

@@ -28,6 +28,14 @@ type Deleter interface {
 	PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, handle string) (DeleteCall, error)
 }
 
+// Nested is a Deleter whose disks may be inside one another, such as directories.
+type Nested interface {
+	// Enclosing returns the index keys of all disks that may have the volume's disk inside.
+	Enclosing(volume *v1.PersistentVolume) []string
+	// Inside reports whether deleting the disk of the other volume deletes that of the volume.
+	Inside(volume, other *v1.PersistentVolume) bool
+}
+
 // DeleteCall deletes one volume in the storage system, with one call and without a request to
 // the API server: the volume is read live right before it. It returns nil if the volume no
 // longer exists in the storage system.

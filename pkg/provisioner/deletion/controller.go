@@ -184,7 +184,7 @@ func (c *Controller) onVolume(_, volume *v1.PersistentVolume) {
 	}
 }
 
-// onVolumeDeleted enqueues the volumes that shared the disk of the deleted one.
+// onVolumeDeleted enqueues the volumes that shared the disk of the deleted one, or had it inside theirs.
 func (c *Controller) onVolumeDeleted(volume *v1.PersistentVolume) {
 	c.reportLeak(volume)
 	c.versions.Forget(volume.UID)
@@ -192,7 +192,7 @@ func (c *Controller) onVolumeDeleted(volume *v1.PersistentVolume) {
 	c.Reporter.Forget(volume.UID)
 	c.Waiting.Forget(volume.UID)
 	c.Unprotected.Set(volume.UID, false)
-	c.enqueue(c.sharing(volume))
+	c.enqueue(append(c.sharing(volume), c.enclosing(volume)...))
 }
 
 // enqueue enqueues the named volumes, except volumes of other provisioners.

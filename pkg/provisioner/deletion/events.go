@@ -36,13 +36,14 @@ func (c *Controller) report(volume *v1.PersistentVolume, reason external.Reason)
 	switch reason {
 	case external.HandleShared:
 		if others := c.sharing(volume); len(others) > 0 {
-			c.Reporter.Report(volume, controller.WarningEvent(string(reason), fmt.Sprintf("The volume is not deleted, because volume %q has the same disk", others[0])))
+			c.Reporter.Report(volume, controller.WarningEvent(string(reason), fmt.Sprintf("The volume is not deleted, because volume %q has the same disk, or a directory in it", others[0])))
 		}
 	case external.StillAttached:
 		c.reportAttached(volume)
 	case external.TooLateToProtect:
 		c.Reporter.Report(volume, controller.WarningEvent(string(reason), "The volume was deleted before its finalizer was added. The driver deletes the data once the claim is gone if the pv-controller supports the annotation "+
 			reclaim.Annotation+" and keeps the volume until then; with any other controller the data stays in the storage system"))
+	default:
 	}
 }
 

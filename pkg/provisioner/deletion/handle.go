@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 )
 
 // HandleOf returns the handle of the volume, "" for a volume of another driver.
@@ -21,28 +22,52 @@ func (c *Controller) SameDisk(a, b *v1.PersistentVolume) bool {
 // VolumesOnDisk returns the names of the cached volumes that have the disk of the volume, itself
 // included.
 func (c *Controller) VolumesOnDisk(volume *v1.PersistentVolume) []string {
+	return c.namesOf(c.Deleter.Keys(volume), func(other *v1.PersistentVolume) bool { return c.SameDisk(volume, other) })
+}
+
+// sharing returns the names of the other volumes that have the disk of the volume, or have their
+// disk inside it.
+func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
+	others := slices.DeleteFunc(c.VolumesOnDisk(volume), func(name string) bool { return name == volume.Name })
+	if nested, ok := c.Deleter.(backend.Nested); ok {
+		others = append(others, c.namesOf(c.Deleter.Keys(volume), func(other *v1.PersistentVolume) bool { return nested.Inside(other, volume) })...)
+	}
+	return others
+}
+
+// enclosing returns the names of the volumes that have the disk of the volume inside theirs.
+func (c *Controller) enclosing(volume *v1.PersistentVolume) []string {
+	nested, ok := c.Deleter.(backend.Nested)
+	if !ok {
+		return nil
+	}
+	return c.namesOf(nested.Enclosing(volume), func(other *v1.PersistentVolume) bool { return nested.Inside(volume, other) })
+}
+
+// namesOf returns the sorted names of the cached volumes with one of the keys that match: the event
+// that names the first one has one text.
+func (c *Controller) namesOf(keys []string, matches func(*v1.PersistentVolume) bool) []string {
 	var names []string
-	for _, key := range c.Deleter.Keys(volume) {
-		for _, other := range controller.FromBucket(c.Volumes, byDisk, key, func(other *v1.PersistentVolume) bool { return c.SameDisk(volume, other) }) {
-			if !slices.Contains(names, other.Name) {
-				names = append(names, other.Name)
+	for _, key := range keys {
+		for _, volume := range controller.FromBucket(c.Volumes, byDisk, key, matches) {
+			if !slices.Contains(names, volume.Name) {
+				names = append(names, volume.Name)
 			}
 		}
 	}
-	slices.Sort(names) // the event that names the first one has one text
+	slices.Sort(names)
 	return names
 }
 
-// sharing returns the names of the other volumes that have the disk of the volume.
-func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
-	return slices.DeleteFunc(c.VolumesOnDisk(volume), func(name string) bool { return name == volume.Name })
-}
-
-// diskKeys indexes volumes by their disks.
+// diskKeys indexes volumes by their disks, and by those around them.
 func (c *Controller) diskKeys(object any) []string {
 	volume, ok := object.(*v1.PersistentVolume)
 	if !ok {
 		return nil
 	}
-	return c.Deleter.Keys(volume)
+	keys := c.Deleter.Keys(volume)
+	if nested, ok := c.Deleter.(backend.Nested); ok {
+		keys = append(slices.Clip(keys), nested.Enclosing(volume)...)
+	}
+	return keys
 }

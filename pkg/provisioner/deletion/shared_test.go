@@ -2,6 +2,9 @@ package deletion
 
 import (
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,7 +13,45 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 )
+
+// tree is a deleter of directories that may be inside one another.
+type tree struct{ directories }
+
+var _ backend.Nested = (*tree)(nil)
+
+func (d *tree) Enclosing(volume *v1.PersistentVolume) []string {
+	return []string{path.Dir(d.HandleOf(volume))}
+}
+
+func (d *tree) Inside(volume, other *v1.PersistentVolume) bool {
+	return path.Dir(d.HandleOf(volume)) == d.HandleOf(other)
+}
+
+func TestDirectoryWithAnotherVolumeInsideIsKept(t *testing.T) {
+	outer, inner := directory("outer"), directory("inner")
+	outer.UID, inner.UID, inner.Status.Phase = "outer", "inner", v1.VolumeBound
+	inner.Spec.HostPath.Path += "/inner"
+	events, d := record.NewFakeRecorder(10), &tree{}
+	c := guarded(t, fake.NewClientset(outer, inner), d, outer, inner)
+	c.Reporter = controller.NewReporter(events)
+	if err := c.Reconcile(t.Context(), "outer"); err != nil || len(d.deleted) > 0 {
+		t.Fatalf("deleted %v, error %v", d.deleted, err)
+	}
+	if event := <-events.Events; !strings.Contains(event, `"inner"`) {
+		t.Errorf("event %s", event)
+	}
+	if err := c.Volumes.GetStore().Delete(inner); err != nil {
+		t.Fatal(err)
+	}
+	if names := c.enclosing(inner); !slices.Equal(names, []string{"outer"}) {
+		t.Errorf("once the inner volume is gone, %v are looked at again", names)
+	}
+	if err := c.Reconcile(t.Context(), "outer"); err != nil || len(d.deleted) != 1 {
+		t.Errorf("deleted %v, error %v", d.deleted, err)
+	}
+}
 
 // The event names one of several volumes of the disk, each time the same.
 func TestEventAboutSharedDiskHasOneText(t *testing.T) {

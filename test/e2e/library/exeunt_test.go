@@ -272,11 +272,20 @@ func TestBlockVolumeIsRefused(t *testing.T) {
 
 // An administrator saves the directory with a static volume, which names no provisioner.
 func TestDirectoryOfAStaticVolumeIsKept(t *testing.T) {
+	harness.Parallel(t, withoutProvisioner)
+	for name, inside := range map[string]string{"the same directory": "", "a directory in it": "/saved"} {
+		t.Run(name, func(t *testing.T) { keepStaticVolume(t, inside) })
+	}
+}
+
+// keepStaticVolume has a static volume at a path inside the directory of a volume.
+func keepStaticVolume(t *testing.T, inside string) {
+	t.Helper()
 	s := startFixture(t, exeunt)
 	volume := s.AwaitBound(s.CreateClaim("claim", s.name).Name)
 	saved := s.CreateVolume("saved", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Spec.StorageClassName = s.name + "-static"
-		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: directory(volume)}}
+		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: directory(volume) + inside}}
 	})
 	s.DeleteClaim("claim")
 	s.awaitEvent(volume, "VolumeHandleShared", saved.Name)
