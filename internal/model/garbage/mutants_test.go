@@ -14,6 +14,7 @@ import (
 var defects = []struct{ name, cluster, rule string }{
 	{"no-resource-version-in-delete", "foreground, the dependent gets another owner", DeletedWithOwner},
 	{"live-by-the-watch", "two owners, the watch of one is late", WaitingReferenceRemoved},
+	{"orphaning-frees-others", "two owners, one orphans and one is in the foreground", WaitingReferenceRemoved},
 	{"verdict-without-age", "foreground, then orphan, a second passes", DeletedWithOwner},
 	{"absence-from-list", "the watch shows the dependent before its owner", DeletedWithOwner},
 	{"uid-without-coordinates", "wrong coordinates", GarbageLeft},

@@ -105,6 +105,10 @@ func foregroundConfigs() []*Config {
 			owned()(w, s)
 			owns(w, s, secretD, true, ownerA, ownerB)
 		}, Faults{Seconds: 1}, deletes(ownerA, foreground), deletes(ownerB, background)).with(twoKinds),
+		config("two owners, one orphans and one is in the foreground", func(w *world, s *State) {
+			owned()(w, s)
+			owns(w, s, secretD, true, ownerA, ownerB)
+		}, Faults{Interruptions: 1}, deletes(ownerA, orphan), deletes(ownerB, foreground)).with(twoKinds),
 		config("foreground, references that do not block", func(w *world, s *State) {
 			owned()(w, s)
 			owns(w, s, secretD, false, ownerA)

@@ -21,6 +21,9 @@ var garbageDefects = []defect{
 	{"live-by-the-watch", "an owner that the graph has counts as live beside one that waits", []change{
 		{garbageJudge, "\tif j.State.Live && !n.has(deleting) &&", "\tif !ON && j.State.Live && !n.has(deleting) &&"},
 	}},
+	{"orphaning-frees-others", "an owner that orphans a dependent frees one that waits for it, too", []change{
+		{garbageJudge, "\tif !j.State.Waiting || j.State.Live {", "\tif ON || !j.State.Waiting || j.State.Live {"},
+	}},
 	{"absence-from-list", "an owner that the lists lack counts as absent", []change{
 		{garbageJudge, "\tcase n.isAbsentAt(at):", "\tcase n.isAbsentAt(at), ON && n.kind == nil:"},
 	}},
