@@ -64,7 +64,7 @@ var provisioningDefects = []defect{
 		{provisionObserve, "&& time.Since(r.savedAt) < c.Timeouts.Unseen:", "&& (ON || time.Since(r.savedAt) < c.Timeouts.Unseen):"},
 	}},
 	{"class-mended-after-timeout-ignored", "the old request is repeated for ever although the class was mended", []change{
-		{provisionDecide, "return s.Want != Wanted || !s.LongRequested", "return s.Want != Wanted || ON || !s.LongRequested"},
+		{provisionDecide, "return s.Want != Wanted && s.Want != Misplaced || !s.LongRequested", "return s.Want != Wanted && s.Want != Misplaced || ON || !s.LongRequested"},
 		{provisionDecide, "isOpen && !s.LongRequested):", "isOpen && (ON || !s.LongRequested)):"},
 	}},
 	{"old-finalizer-stays", "a claim keeps the finalizer of an earlier version for ever", []change{
