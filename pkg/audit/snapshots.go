@@ -7,10 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 )
 
 // contents are the cluster-wide kinds of the snapshot API, which name the source volumes by
@@ -20,11 +24,19 @@ var contents = []schema.GroupResource{
 	{Group: "groupsnapshot.storage.k8s.io", Resource: "volumegroupsnapshotcontents"},
 }
 
+// newGroupBackoff is for a group whose definition has just been created or removed: for a moment
+// the API server lists the group, and does not find its version. It takes two seconds at most.
+var newGroupBackoff = wait.Backoff{Steps: 6, Duration: 60 * time.Millisecond, Factor: 2}
+
 // readSnapshots reads the contents of snapshots and of group snapshots. A cluster that does
 // not serve a kind has none.
 func (r *reading) readSnapshots(ctx context.Context) {
 	for _, resource := range contents {
-		version, err := r.servedVersion(ctx, resource)
+		var version string
+		err := retry.OnError(newGroupBackoff, apierrors.IsNotFound, func() (err error) {
+			version, err = r.servedVersion(ctx, resource)
+			return err
+		})
 		switch {
 		case err != nil:
 			r.refs.miss(fmt.Sprintf("could not find out whether cluster %s serves %s: %v", r.Name, resource, err))
