@@ -176,7 +176,7 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 		return provision.Unserved
 	case o.gone || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "":
 		return provision.Unwanted
-	case r.unusable != "", isOpen(r.creation) && r.node != node && !c.isLongRequested(r):
+	case r.unusable != "", c.isForOther(r, node):
 		return provision.Misplaced
 	case c.isGivenAway(o):
 		return provision.Unserved
@@ -188,6 +188,12 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 		return provision.Unserved
 	}
 	return provision.Wanted
+}
+
+// isForOther reports whether a volume may exist for another node than the selected one. A request without
+// an answer counts for a limited time.
+func (c *Controller) isForOther(r claimRecord, node string) bool {
+	return isOpen(r.creation) && r.node != node && !c.isLongRequested(r)
 }
 
 // isGivenAway reports whether the claim, whose request this process has, is served by another one now or by none.
