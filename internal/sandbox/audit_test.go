@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,24 @@ func TestReadAudit(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ReadAudit (-want +got):\n%s", diff)
+	}
+}
+
+// A killed API server leaves a line unfinished, and the next one appends to the file.
+func TestLineOfAKilledServerIsLeftOut(t *testing.T) {
+	first, second, _ := strings.Cut(auditLines, "\n")
+	for _, length := range []int{1, 10, len(first) / 2, len(first) - 1} {
+		path := filepath.Join(t.TempDir(), "audit.log")
+		appendText(t, path, first+"\n"+first[:length]+second)
+		got, err := ReadAudit(path)
+		if err != nil || len(got) != 2 || got[1].UserAgent != "curl" {
+			t.Errorf("%d bytes of the line: ReadAudit = %+v, %v", length, got, err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "audit.log")
+	appendText(t, path, first[:len(first)/2]+"\n")
+	if got, err := ReadAudit(path); err == nil {
+		t.Errorf("ReadAudit = %+v of a line that nothing explains, want an error", got)
 	}
 }
 

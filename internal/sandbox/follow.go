@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,9 +74,16 @@ func await[T any](ctx context.Context, lines *lines) (value T, err error) {
 	return decode[T](line, lines.file.Name())
 }
 
-// decode reads a value from a line of the file at path.
+// auditStart is what each line of an audit log begins with.
+var auditStart = []byte(`{"kind":"Event","apiVersion":"audit.k8s.io/v1"`)
+
+// decode reads a value from a line of the file at path. A killed API server may leave a line
+// of its audit log unfinished, and the next one appends its first line to that one.
 func decode[T any](line []byte, path string) (value T, err error) {
 	if err := json.Unmarshal(line, &value); err != nil {
+		if at := bytes.LastIndex(line, auditStart); at > 0 {
+			return decode[T](line[at:], path)
+		}
 		return value, fmt.Errorf("read line of %s: %w", path, err)
 	}
 	return value, nil
