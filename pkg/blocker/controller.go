@@ -2,7 +2,7 @@ package blocker
 
 import "github.com/exeunt-io/exeunt/internal/enum"
 
-// Workload is what was seen of the workloads that run a controller.
+// Workload is the observed state of the workloads that run a controller.
 type Workload int
 
 const (
@@ -27,7 +27,7 @@ func (w Workload) String() string {
 	return enum.Name(w, "unseen", "absent", "stopped", "unready", "starting", "crashing", "ready")
 }
 
-// LeaseState is what was seen of the Lease that a controller's leader holds.
+// LeaseState is the observed state of the Lease that a controller's leader holds.
 type LeaseState int
 
 const (
@@ -48,7 +48,7 @@ func (l LeaseState) String() string {
 	return enum.Name(l, "unseen", "absent", "held", "expired", "expiredTwice")
 }
 
-// ControllerState is what was seen of a controller.
+// ControllerState is the observed state of a controller.
 type ControllerState struct {
 	Workload Workload
 	Lease    LeaseState

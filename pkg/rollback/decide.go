@@ -6,7 +6,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// AnnotationState is what was seen of an annotation exeunt.io/* and its object.
+// AnnotationState is the observed state of an annotation exeunt.io/* and its object.
 type AnnotationState struct {
 	// Known: this version knows the annotation.
 	Known  bool
@@ -54,7 +54,7 @@ func DecideOwnFinalizer(known bool, server Server) Decision {
 	return Decision{Remove, Unneeded}
 }
 
-// ClaimFinalizerState is what was seen of the finalizer exeunt.io/provisioning and its claim.
+// ClaimFinalizerState is the observed state of the finalizer exeunt.io/provisioning and its claim.
 type ClaimFinalizerState struct {
 	Known  bool
 	Server Server
@@ -82,7 +82,7 @@ func waitFor(server Server) Decision {
 	return Decision{Wait, ServerNotSeen}
 }
 
-// JournalState is what was seen of a Lease of the journal.
+// JournalState is the observed state of a Lease of the journal.
 type JournalState struct {
 	Server Server
 	// Pods tells whether a pod of the provisioner may lead again, also while another program leads.
@@ -128,7 +128,7 @@ const (
 // String returns the name of the value.
 func (r Remover) String() string { return enum.Name(r, "unseen", "absent", "present") }
 
-// SharedFinalizerState is what was seen of a finalizer that programs of Exeunt and of
+// SharedFinalizerState is the observed state of a finalizer that programs of Exeunt and of
 // upstream remove, and of its volume.
 type SharedFinalizerState struct {
 	Remover Remover

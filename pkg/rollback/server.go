@@ -60,7 +60,7 @@ const (
 // String returns the name of the value.
 func (p Pods) String() string { return enum.Name(p, "unseen", "absent", "present") }
 
-// ProgramState is what was seen of a program of Exeunt.
+// ProgramState is the observed state of a program of Exeunt.
 type ProgramState struct {
 	Lease LeaderLease
 	Pods  Pods

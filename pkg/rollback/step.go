@@ -35,7 +35,7 @@ func StateOf(decisions []Decision) StepState {
 	return state
 }
 
-// SwapState is what was seen of the replacement of a program of Exeunt.
+// SwapState is the observed state of the replacement of a program of Exeunt.
 type SwapState struct {
 	Server Server
 	// Replaced: the administrator says that the program has ended for good, or upstream's

@@ -10,7 +10,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
 
-// State is what was seen of a service.
+// State is the observed state of a service.
 type State int
 
 const (

@@ -35,7 +35,7 @@ const (
 // String returns the name of the value.
 func (n Node) String() string { return enum.Name(n, "unseen", "absent", "notReady", "ready") }
 
-// State is what was seen of a pod that was deleted.
+// State is the observed state of a pod that was deleted.
 type State struct {
 	// KubeletFinished: the pod has no node, or its kubelet has ended it.
 	KubeletFinished bool

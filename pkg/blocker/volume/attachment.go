@@ -2,7 +2,7 @@ package volume
 
 import "github.com/exeunt-io/exeunt/pkg/blocker"
 
-// AttachmentState is what was seen of a VolumeAttachment.
+// AttachmentState is the observed state of a VolumeAttachment.
 type AttachmentState struct {
 	// Deleting: the attachment has a deletion timestamp.
 	Deleting bool

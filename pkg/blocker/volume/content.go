@@ -2,7 +2,7 @@ package volume
 
 import "github.com/exeunt-io/exeunt/pkg/blocker"
 
-// ContentState is what was seen of the content of a snapshot, or of a group of snapshots,
+// ContentState is the observed state of the content of a snapshot, or of a group of snapshots,
 // that is being deleted.
 type ContentState struct {
 	// Bound: the snapshot that the content belongs to exists, and is not being deleted.

@@ -5,7 +5,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
 
-// Secret is what was seen of the secret that DeleteVolume needs.
+// Secret is the observed state of the secret that DeleteVolume needs.
 type Secret int
 
 const (
@@ -23,7 +23,7 @@ const (
 // String returns the name of the value.
 func (s Secret) String() string { return enum.Name(s, "unseen", "fine", "missing", "missingMaybe") }
 
-// Journal is what was seen of the journal's entries for the claim of the volume.
+// Journal is the observed state of the journal's entries for the claim of the volume.
 type Journal int
 
 const (
@@ -41,7 +41,7 @@ const (
 // String returns the name of the value.
 func (j Journal) String() string { return enum.Name(j, "unseen", "empty", "unresolved", "open") }
 
-// ReclaimState is what was seen of a released volume whose driver has to delete the disk.
+// ReclaimState is the observed state of a released volume whose driver has to delete the disk.
 type ReclaimState struct {
 	// Attached: a VolumeAttachment names the volume.
 	Attached Fact
@@ -150,7 +150,7 @@ func (s ReclaimState) isAsked() bool {
 	return s.Attached != Unseen && s.Secret != SecretUnseen && s.Journal != JournalUnseen
 }
 
-// PluginState is what was seen of a released volume whose in-tree plugin has to delete the disk.
+// PluginState is the observed state of a released volume whose in-tree plugin has to delete the disk.
 type PluginState struct {
 	// Missing: the message of the Failed volume says that no plugin can delete it.
 	Missing bool

@@ -28,7 +28,7 @@ func (s Stage) String() string {
 	return enum.Name(s, "kept", "claimed", "claimUnseen", "toRelease", "toReclaim", "toUnprotect")
 }
 
-// State is what was seen of a PersistentVolume.
+// State is the observed state of a PersistentVolume.
 type State struct {
 	Policy storage.Policy
 	Phase  storage.Phase

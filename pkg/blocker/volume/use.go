@@ -2,7 +2,7 @@ package volume
 
 import "github.com/exeunt-io/exeunt/pkg/blocker"
 
-// UseState is what was seen of the users that keep a finalizer on an object.
+// UseState is the observed state of the users that keep a finalizer on an object.
 type UseState struct {
 	// Used: an object uses this one.
 	Used Fact

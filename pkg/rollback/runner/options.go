@@ -85,7 +85,7 @@ func (o *Options) observe(ctx context.Context) (*observation, error) {
 	return seen, context.Cause(ctx)
 }
 
-// observation is what was seen of the cluster, and what was decided.
+// observation is the observed state of the cluster, and what was decided.
 type observation struct {
 	options *Options
 	reader  *cluster.Reader

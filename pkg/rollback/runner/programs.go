@@ -13,7 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// programs is what was seen of the programs of Exeunt.
+// programs is the observed state of the programs of Exeunt.
 type programs struct {
 	leasesSeen, podsSeen bool
 	// leases are the Leases that are not of a journal, by namespace and name.
@@ -93,7 +93,7 @@ func (p *programs) isHeldByPod(lease *coordinationv1.Lease) bool {
 	return slices.ContainsFunc(p.pods, func(pod programPod) bool { return pod.namespace == lease.Namespace && pod.name == host })
 }
 
-// provisioner returns what was seen of the provisioner of a journal.
+// provisioner returns the observed state of the provisioner of a journal.
 func (s *observation) provisioner(owner journal.Journal) rollback.ProgramState {
 	return rollback.ProgramState{
 		Lease:   s.lease(owner.Namespace, identity.LeaseName(owner.Driver)),
@@ -119,7 +119,7 @@ func (p *programs) elected(owner journal.Journal) bool {
 	return unresolved || !has
 }
 
-// states returns what was seen of each provisioner of the driver: one per journal, and one
+// states returns the observed state of each provisioner of the driver: one per journal, and one
 // per leader Lease with the name for the driver in a namespace without its journal.
 func (s *observation) states(driver string) []rollback.ProgramState {
 	var all []rollback.ProgramState
@@ -196,7 +196,7 @@ func (s *observation) anyServer() rollback.Server {
 	return server
 }
 
-// pvController returns what was seen of pv-controller.
+// pvController returns the observed state of pv-controller.
 func (s *observation) pvController() rollback.ProgramState {
 	return rollback.ProgramState{
 		Lease: s.lease(cluster.ControlPlane, cluster.PVControllerLease), Pods: s.programs.hasPods("", pvControllerKind),

@@ -14,7 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// server is a service that the API server calls, and what was seen of it.
+// server is a service that the API server calls, and its observed state.
 type server struct {
 	namespace, name string
 	state           backend.State
@@ -50,7 +50,7 @@ func lookAtServer(ctx context.Context, e chain.Explorer, namespace, name string)
 	return s
 }
 
-// stateText says in words what was seen of a service.
+// stateText says in words the observed state of a service.
 var stateText = map[backend.State]string{
 	backend.Unseen:   "not known",
 	backend.Absent:   "missing",

@@ -36,7 +36,7 @@ func (s *sighting) holder() string {
 	return s.controller.Name + " (not visible)"
 }
 
-// evidence says what was seen of workloads, Leases and the installation.
+// evidence describes the observed workloads, Leases and installation.
 func (s *sighting) evidence() []blocker.Evidence {
 	const limit = 5
 	var all []blocker.Evidence
@@ -129,7 +129,7 @@ func (s *sighting) containers() []Container {
 	return all
 }
 
-// next returns the next step by what was seen of the controller.
+// next returns the next step by the observed state of the controller.
 func (f Finder) next(s sighting) string {
 	main := s.main()
 	switch {

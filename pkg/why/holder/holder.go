@@ -21,7 +21,7 @@ type Finder struct {
 	Commands cluster.Commands
 }
 
-// Finding is what was seen of a controller.
+// Finding is the observed state of a controller.
 type Finding struct {
 	State blocker.ControllerState
 	// Holder names the controller and its workload, or the holder of its Lease.

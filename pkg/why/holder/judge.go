@@ -53,7 +53,7 @@ func (f Finder) LookAll(ctx context.Context, controllers []families.Controller, 
 	return all
 }
 
-// withFailure adds the error that the controller reports to what was seen of it.
+// withFailure adds the error that the controller reports to its observed state.
 func (f Finder) withFailure(finding Finding, object *unstructured.Unstructured, found failure) Finding {
 	finding.State.ReportsError = true
 	finding.Evidence = append(finding.Evidence, found.evidence)

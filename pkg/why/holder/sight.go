@@ -15,7 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// sighting is what was seen of one controller.
+// sighting is the observed state of one controller.
 type sighting struct {
 	controller families.Controller
 	driver     string

@@ -30,7 +30,7 @@ func explainPod(ctx context.Context, e chain.Explorer, object *unstructured.Unst
 	return append(found, chain.FinalizerBlockers(ctx, e, object)...)
 }
 
-// observation is what was seen of a pod that was deleted.
+// observation is the observed state of a pod that was deleted.
 type observation struct {
 	pod   *corev1.Pod
 	node  *corev1.Node // nil if it was not seen, or does not exist

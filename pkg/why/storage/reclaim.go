@@ -16,7 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/holder"
 )
 
-// reclaimed is what was seen of a released volume whose driver has to delete the disk.
+// reclaimed is the observed state of a released volume whose driver has to delete the disk.
 type reclaimed struct {
 	*volumeChain
 	state   volume.ReclaimState
