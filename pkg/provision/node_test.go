@@ -16,6 +16,7 @@ func TestGivesUpNode(t *testing.T) {
 		"unsuitable node of a settled request": {State{Want: Wanted, Stored: true, Creation: Failed}, true, true},
 		"unsuitable node, nothing stored":      {State{Want: Wanted, Creation: Requested}, true, true},
 		"open request is sent again":           {State{Want: Wanted, Stored: true, Creation: Requested}, true, false},
+		"request is open for long":             {State{Want: Wanted, Stored: true, Creation: Requested, LongRequested: true}, true, true},
 		"request that failed once is open":     {State{Want: Wanted, Stored: true, Creation: FailedOnce}, true, false},
 		"suitable node":                        {State{Want: Wanted}, false, false},
 		"unwanted volume":                      {State{Want: Unwanted}, true, false},

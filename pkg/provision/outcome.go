@@ -123,8 +123,8 @@ func Adopted(inherited Entry) (Entry, Creation) {
 
 // GivesUpNode reports whether the scheduler must select another node, after the request
 // could not be built. Unsuitable: the selected node cannot have the volume. An open request
-// is sent again as it was.
+// is sent again as it was, for a limited time.
 func GivesUpNode(s State, unsuitable bool) bool {
 	isOpen := s.Creation == Requested || s.Creation == FailedOnce
-	return unsuitable && s.Want == Wanted && (!s.Stored || !isOpen)
+	return unsuitable && s.Want == Wanted && (!s.Stored || !isOpen || s.LongRequested)
 }

@@ -45,7 +45,7 @@ func isOnNodes(volume *v1.PersistentVolume) bool {
 	return volume.Spec.HostPath != nil || volume.Spec.Local != nil
 }
 
-// What the index keys of directories begin with.
+// What the index keys of directories begin with: those of a node are the same in a local volume.
 const (
 	hostPathKeys = "hostPath"
 	nfsKeys      = "nfs"
@@ -63,6 +63,8 @@ func sourceOf(volume *v1.PersistentVolume) string {
 		return "csi:" + source.CSI.Driver + "/" + source.CSI.VolumeHandle
 	case source.HostPath != nil:
 		return disk.Directory(hostPathKeys, disk.HostPath(volume))
+	case source.Local != nil:
+		return disk.Directory(hostPathKeys, disk.Local(volume))
 	case source.NFS != nil:
 		return disk.Directory(nfsKeys, disk.NFS(volume))
 	case source.ISCSI != nil:
@@ -102,6 +104,8 @@ func (s *storage) Enclosing(volume *v1.PersistentVolume) []string {
 		return nil
 	case source.HostPath != nil:
 		return disk.Enclosing(hostPathKeys, disk.HostPath(volume))[1:]
+	case source.Local != nil:
+		return disk.Enclosing(hostPathKeys, disk.Local(volume))[1:]
 	case source.NFS != nil:
 		return disk.Enclosing(nfsKeys, disk.NFS(volume))[1:]
 	}

@@ -223,6 +223,8 @@ func TestDirectoryInsideAnother(t *testing.T) {
 		"other node":         {at("/a/b", "n"), at("/a", "m"), false},
 		"same node":          {at("/a/b", "n"), at("/a", "n"), true},
 		"any node":           {at("/a/b"), at("/a", "n"), true},
+		"local volume":       {volumeOn(v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: "/a/b"}}, "n"), at("/a", "n"), true},
+		"around it":          {at("/a/b", "n"), volumeOn(v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: "/a"}}, "n"), true},
 		"an empty directory": {at(""), at("/"), false},
 	} {
 		t.Run(name, func(t *testing.T) {

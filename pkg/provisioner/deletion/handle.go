@@ -25,14 +25,22 @@ func (c *Controller) VolumesOnDisk(volume *v1.PersistentVolume) []string {
 	return c.namesOf(c.Deleter.Keys(volume), func(other *v1.PersistentVolume) bool { return c.SameDisk(volume, other) })
 }
 
-// sharing returns the names of the other volumes that have the disk of the volume, or have their
-// disk inside it.
+// DeletedWith reports whether the deletion of the volume's disk deletes that of the other one: it is the
+// same disk, or is inside.
+func (c *Controller) DeletedWith(volume, other *v1.PersistentVolume) bool {
+	nested, ok := c.Deleter.(backend.Nested)
+	return c.SameDisk(volume, other) || ok && nested.Inside(other, volume)
+}
+
+// VolumesDeletedWith returns the names of the cached volumes whose disks are deleted with that of the
+// volume, itself included.
+func (c *Controller) VolumesDeletedWith(volume *v1.PersistentVolume) []string {
+	return c.namesOf(c.Deleter.Keys(volume), func(other *v1.PersistentVolume) bool { return c.DeletedWith(volume, other) })
+}
+
+// sharing returns the names of the other volumes whose disks are deleted with that of the volume.
 func (c *Controller) sharing(volume *v1.PersistentVolume) []string {
-	others := slices.DeleteFunc(c.VolumesOnDisk(volume), func(name string) bool { return name == volume.Name })
-	if nested, ok := c.Deleter.(backend.Nested); ok {
-		others = append(others, c.namesOf(c.Deleter.Keys(volume), func(other *v1.PersistentVolume) bool { return nested.Inside(other, volume) })...)
-	}
-	return others
+	return slices.DeleteFunc(c.VolumesDeletedWith(volume), func(name string) bool { return name == volume.Name })
 }
 
 // enclosing returns the names of the volumes that have the disk of the volume inside theirs.

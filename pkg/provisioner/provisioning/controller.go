@@ -25,6 +25,11 @@ type Deletion interface {
 	SameDisk(a, b *v1.PersistentVolume) bool
 	// VolumesOnDisk returns the names of the cached PersistentVolumes with the volume's disk.
 	VolumesOnDisk(volume *v1.PersistentVolume) []string
+	// DeletedWith reports whether the deletion of the volume's disk deletes that of the other one.
+	DeletedWith(volume, other *v1.PersistentVolume) bool
+	// VolumesDeletedWith returns the names of the cached PersistentVolumes whose disks are deleted with
+	// that of the volume.
+	VolumesDeletedWith(volume *v1.PersistentVolume) []string
 	// PrepareDiscard returns the call that deletes a disk without a PersistentVolume, by the
 	// handle from the driver's response.
 	PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, handle string) (backend.DeleteCall, error)

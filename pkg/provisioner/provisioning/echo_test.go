@@ -56,6 +56,10 @@ func (e *echo) VolumesOnDisk(*v1.PersistentVolume) []string {
 	return nil
 }
 
+func (e *echo) VolumesDeletedWith(volume *v1.PersistentVolume) []string {
+	return e.VolumesOnDisk(volume)
+}
+
 func (e *echo) PrepareDiscard(_ context.Context, volume *v1.PersistentVolume, _ string) (backend.DeleteCall, error) {
 	return func(context.Context) error {
 		e.recorded = volume

@@ -75,6 +75,13 @@ func (c *Controller) reportLeftAlone(o *observation, reason string) {
 		"The driver returned the volume handle %q for the claim, but %s; the volume is left alone", r.shown, reason)))
 }
 
+// reportUnanswered reports that another node is selected although a request has no answer. A driver that finds
+// the volume by its name returns it for the next node; another one leaves it behind.
+func (c *Controller) reportUnanswered(o *observation) {
+	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningCleanupFailed, fmt.Sprintf(
+		"The driver has not answered whether it created volume %s for node %q, and another node is selected; a volume in the storage of that node would be left alone", o.name, o.record.node)))
+}
+
 // reportVanished reports a bound claim whose PersistentVolume no longer exists. The volume
 // is read live: the cache may be stale.
 func (c *Controller) reportVanished(ctx context.Context, o *observation) error {

@@ -285,6 +285,9 @@ func (c *Controller) reschedule(ctx context.Context, o *observation) (*observati
 	case err != nil:
 		return nil, err
 	}
+	if o.record.creation == provision.Requested {
+		c.reportUnanswered(o)
+	}
 	klog.FromContext(ctx).V(2).Info("The scheduler selects another node for the claim", "unfit", o.claim.Annotations[storage.AnnSelectedNode])
 	c.updateRecord(o, func(r *claimRecord) { r.unfit = "" })
 	return o.next(claim), nil

@@ -114,6 +114,9 @@ func TestLongUnansweredRequestForAGoneNodeIsRescheduled(t *testing.T) {
 	if f.syncClaim().Annotations[storage.AnnSelectedNode] != "" {
 		t.Error("the claim waits for the driver for ever")
 	}
+	if events := f.takeEvents(); !strings.Contains(events, `created volume pvc-uid for node "first"`) {
+		t.Errorf("events: %s", events)
+	}
 	if open := f.entries(journal.KindActive); len(open) != 1 {
 		t.Errorf("entries: %+v", open)
 	}

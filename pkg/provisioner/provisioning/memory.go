@@ -165,7 +165,7 @@ func (m *memory) recordVolumeEvent(volume string, claim types.UID) (key string, 
 		r.recorded, r.appeared = true, true
 		r.volumeEvents++
 		if r.creation == provision.Created && r.entry != provision.Discarding {
-			r.creation, r.volume = provision.Requested, nil
+			r.creation, r.volume, r.unusable = provision.Requested, nil, ""
 		}
 	}
 	m.records[s.uid] = r

@@ -116,9 +116,9 @@ func (o *observation) next(claim *v1.PersistentVolumeClaim) *observation {
 // stateOf copies the claim's record into the observation, and returns the claim's state.
 func (c *Controller) stateOf(o *observation) provision.State {
 	o.record, _ = c.memory.lookup(o.claim.UID)
-	r := o.record
+	r, want := o.record, c.wantOf(o)
 	s := provision.State{
-		Want:          c.wantOf(o),
+		Want:          want,
 		Record:        c.recordOf(o),
 		Creation:      r.creation,
 		Entry:         entryOf(o),
@@ -131,7 +131,7 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		Stored:        r.plan != nil,
 		NodeRead:      o.nodeRead,
 		Called:        o.called,
-		LongRequested: c.isLongRequested(r),
+		LongRequested: c.isLongRequested(r) && (want == provision.Wanted || !c.isOneOfMany()),
 		WriteOpen:     c.isWriteOpen(r),
 		Leading:       c.Leading == nil || c.Leading(),
 		Overdue:       r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Timeouts.Unresolved,
@@ -191,15 +191,21 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 }
 
 // isForOther reports whether a volume may exist for another node than the selected one. A request without
-// an answer counts for a limited time.
+// an answer counts for a limited time, unless the process of the selected node serves the claim then.
 func (c *Controller) isForOther(r claimRecord, node string) bool {
-	return isOpen(r.creation) && r.node != node && !c.isLongRequested(r)
+	return isOpen(r.creation) && r.node != node && (c.isOneOfMany() || !c.isLongRequested(r))
 }
 
 // isGivenAway reports whether the claim, whose request this process has, is served by another one now or by none.
 // A call whose outcome is open is finished here.
 func (c *Controller) isGivenAway(o *observation) bool {
-	return c.ServedBy != nil && !isOpen(o.record.creation) && c.ServedBy(o.claim) != provision.ThisProcess
+	return c.isOneOfMany() && !isOpen(o.record.creation) && c.ServedBy(o.claim) != provision.ThisProcess
+}
+
+// isOneOfMany reports whether each node has a process of its own, which serves the claims of the node. Another
+// process never repeats or forgets a request of this one.
+func (c *Controller) isOneOfMany() bool {
+	return c.ServedBy != nil
 }
 
 // isOpen reports whether a volume may exist for the node of the last request.

@@ -197,6 +197,8 @@ func TestWantOfClaim(t *testing.T) {
 		"asked once, no node selected":       {observed(claimRecord{creation: provision.Failed, plan: &plan{}}), provision.NoProcess, provision.Unserved},
 		"asked once, deleted, another node":  {observed(claimRecord{creation: provision.Doubtful, plan: &plan{}}, goneClaim), provision.OtherProcess, provision.Unwanted},
 		"call is open, another node":         {observed(claimRecord{creation: provision.Requested, plan: &plan{}, node: "before"}), provision.OtherProcess, provision.Misplaced},
+		"call is long open, another node": {
+			observed(claimRecord{creation: provision.Requested, entry: provision.Durable, plan: &plan{}, node: "before"}), provision.OtherProcess, provision.Misplaced},
 		"unusable volume, served by another": {observed(claimRecord{creation: provision.Created, volume: &v1.PersistentVolume{}, unusable: "too small"}), provision.OtherProcess, provision.Misplaced},
 		"no node selected":                   {observed(claimRecord{}), provision.NoProcess, provision.Unserved},
 		"of another provisioner":             {observed(claimRecord{}, theirs), provision.ThisProcess, provision.Unserved},

@@ -24,13 +24,15 @@ func TestRecordedDiskIsFound(t *testing.T) {
 		fail     string               // the list that fails
 		recorded bool
 	}{
-		"no volume":                   {nil, nil, "", false},
-		"other disk":                  {[]runtime.Object{volume("by-hand", "other")}, volume("pvc-uid", "third"), "", false},
-		"disk of a live volume":       {[]runtime.Object{volume("by-hand", "disk")}, nil, "", true},
-		"disk of a volume gone since": {nil, volume("pvc-uid", "disk"), "", true},
-		"volume named by a claim":     {[]runtime.Object{claim}, nil, "", true},
-		"volumes cannot be read":      {nil, nil, "persistentvolumes", false},
-		"claims cannot be read":       {nil, nil, "persistentvolumeclaims", false},
+		"no volume":                         {nil, nil, "", false},
+		"other disk":                        {[]runtime.Object{volume("by-hand", "other")}, volume("pvc-uid", "third"), "", false},
+		"disk of a live volume":             {[]runtime.Object{volume("by-hand", "disk")}, nil, "", true},
+		"directory around that of a volume": {[]runtime.Object{volume("by-hand", "disk/inside")}, nil, "", true},
+		"directory inside that of a volume": {[]runtime.Object{volume("by-hand", "around"), volume("alike", "disk2")}, nil, "", false},
+		"disk of a volume gone since":       {nil, volume("pvc-uid", "disk"), "", true},
+		"volume named by a claim":           {[]runtime.Object{claim}, nil, "", true},
+		"volumes cannot be read":            {nil, nil, "persistentvolumes", false},
+		"claims cannot be read":             {nil, nil, "persistentvolumeclaims", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, client := newObserver(t), fake.NewClientset(tc.objects...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ type discarding struct{ deleted int }
 
 func (*discarding) VolumesOnDisk(*v1.PersistentVolume) []string { return nil }
 
+func (*discarding) VolumesDeletedWith(*v1.PersistentVolume) []string { return nil }
+
 func (*discarding) HandleOf(volume *v1.PersistentVolume) string {
 	if volume.Spec.CSI == nil {
 		return ""
@@ -37,6 +40,11 @@ func (*discarding) HandleOf(volume *v1.PersistentVolume) string {
 
 func (d *discarding) SameDisk(a, b *v1.PersistentVolume) bool {
 	return d.HandleOf(a) != "" && d.HandleOf(a) == d.HandleOf(b)
+}
+
+// DeletedWith has a disk whose handle begins with that of the volume inside it.
+func (d *discarding) DeletedWith(volume, other *v1.PersistentVolume) bool {
+	return d.SameDisk(volume, other) || d.HandleOf(volume) != "" && strings.HasPrefix(d.HandleOf(other), d.HandleOf(volume)+"/")
 }
 
 func (d *discarding) PrepareDiscard(context.Context, *v1.PersistentVolume, string) (backend.DeleteCall, error) {

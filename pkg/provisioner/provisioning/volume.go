@@ -268,14 +268,14 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 	return o.afterCall(provision.VolumeDiscarded, errors.New(r.unusable)), nil
 }
 
-// isRecorded reports whether a PersistentVolume has the disk, or a claim names the
-// volume. All volumes and claims are read live: a recorded disk may hold data.
+// isRecorded reports whether a PersistentVolume has the disk or one inside it, or a claim names
+// the volume. All volumes and claims are read live: a recorded disk may hold data.
 func (c *Controller) isRecorded(ctx context.Context, o *observation) (bool, error) {
 	r := o.record
-	if len(c.Deletion.VolumesOnDisk(r.volume)) > 0 || o.volume != nil && c.Deletion.SameDisk(r.volume, o.volume) {
+	if len(c.Deletion.VolumesDeletedWith(r.volume)) > 0 || o.volume != nil && c.Deletion.DeletedWith(r.volume, o.volume) {
 		return true, nil
 	}
-	found, err := anyVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool { return c.Deletion.SameDisk(r.volume, volume) })
+	found, err := anyVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool { return c.Deletion.DeletedWith(r.volume, volume) })
 	if err != nil || found {
 		return found, err
 	}

@@ -46,10 +46,18 @@ type Controller struct {
 	loop    *controller.Loop
 	// reserved are the volumes in which this process set the claimRef, by the UID of the claim, until the
 	// claim names its volume or the cache shows the claimRef.
-	reserved *controller.Memory[string]
+	reserved *controller.Memory[reservation]
 	// started is when this process began to reconcile claims.
 	started time.Time
 	served  served
+}
+
+// reservation is a volume in which this process set the claimRef.
+type reservation struct {
+	name string
+	// unanswered is the resourceVersion of the volume before a write that may have no effect, "" if the
+	// API server has confirmed the write.
+	unanswered string
 }
 
 // New returns the controller.
@@ -58,7 +66,7 @@ func New(config Config) *Controller {
 		Config:   config,
 		claims:   controller.NewWriter(config.Client, config.Versions),
 		volumes:  pvwriter.New(config.Client, config.Versions),
-		reserved: controller.NewMemory[string](),
+		reserved: controller.NewMemory[reservation](),
 	}
 	backoff := controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}
 	c.loop = controller.NewLoop("claims", backoff.Within(config.RequeueAfter), c.Reconcile)

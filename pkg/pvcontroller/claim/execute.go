@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -99,9 +100,14 @@ func (c *Controller) wroteVolume(o *observation, volume *v1.PersistentVolume, er
 // bindVolume sets the volume's claimRef. The volume is no longer free.
 func (c *Controller) bindVolume(ctx context.Context, o *observation, choice pvwriter.Choice) (*observation, error) {
 	volume, err := c.volumes.SetClaimRef(ctx, o.volume, o.claim, choice)
-	if err == nil {
-		c.reserved.Update(o.claim.UID, func(name *string) { *name = o.volume.Name })
+	switch {
+	case err == nil:
+		c.reserved.Update(o.claim.UID, func(r *reservation) { *r = reservation{name: o.volume.Name} })
 		c.index.Remove(o.volume.Name)
+	case !writeerror.IsDefinite(err):
+		c.reserved.Update(o.claim.UID, func(r *reservation) {
+			*r = reservation{name: o.volume.Name, unanswered: o.volume.ResourceVersion}
+		})
 	}
 	return c.wroteVolume(o, volume, err)
 }

@@ -3,6 +3,7 @@ package claim
 import (
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
@@ -35,22 +36,44 @@ func (c *Controller) observe(key string) (*observation, error) {
 // awaitsReserved reports whether this process set the claimRef of a volume to the claim, and the
 // cache does not show that write yet. Until then another volume would be found for the claim.
 func (c *Controller) awaitsReserved(claim *v1.PersistentVolumeClaim) bool {
-	name := c.reserved.Get(claim.UID)
-	if name == "" {
+	r := c.reserved.Get(claim.UID)
+	if r.name == "" {
 		return false
 	}
-	if claim.Spec.VolumeName == "" {
-		if volume := c.Caches.Volume(name); volume != nil && !c.Versions.IsFresh(volume) {
-			return true
-		}
+	volume := c.Caches.Volume(r.name)
+	switch {
+	case claim.Spec.VolumeName != "" || volume == nil:
+	case r.unanswered == volume.ResourceVersion:
+		return false
+	case r.unanswered == "" && !c.Versions.IsFresh(volume):
+		return true
 	}
 	c.reserved.Forget(claim.UID)
 	return false
 }
 
+// unanswered returns the volume in which this process may have set the claimRef to the claim, by a write without an
+// answer, nil if there is none. The cache shows the version of before: the write is repeated for the same volume.
+func (c *Controller) unanswered(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
+	r := c.reserved.Get(claim.UID)
+	if r.unanswered == "" {
+		return nil
+	}
+	volume := c.Caches.Volume(r.name)
+	if volume == nil || volume.ResourceVersion != r.unanswered || binding.Mismatch(volume, claim) != "" {
+		return nil
+	}
+	return volume
+}
+
 // volumeFor returns the volume that the claim names or that refers to the claim, or else
 // reserves one in the index.
 func (c *Controller) volumeFor(claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
+	if claim.Spec.VolumeName == "" && c.needsVolume(claim) {
+		if volume := c.unanswered(claim); volume != nil {
+			return volume, nil
+		}
+	}
 	volume := c.Observer.volumeOf(claim)
 	if volume == nil && claim.Spec.VolumeName == "" && c.needsVolume(claim) {
 		return c.takeVolume(claim)

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -103,6 +104,65 @@ func TestClaimAwaitsItsUnseenVolume(t *testing.T) {
 	}
 }
 
+// The claimRef was set, but the answer was lost, and the watch is late: a volume that fits better meanwhile is not taken.
+func TestUnansweredReservationIsRepeated(t *testing.T) {
+	for name, tc := range map[string]struct {
+		executed bool
+		later    *v1.PersistentVolume
+	}{
+		"write was executed, better volume":     {true, free("u", "1")},
+		"write was executed, reserved volume":   {true, free("w", "1", prebound)},
+		"write was not executed, better volume": {false, free("u", "1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := newController(t, pendingClaim(), free("v", "1", twoGi))
+			loseAnswer(c.Client.(*fake.Clientset), tc.executed)
+			if err := c.Reconcile(t.Context(), "ns/claim"); err == nil {
+				t.Fatal("no write failed")
+			}
+			if _, err := c.Client.CoreV1().PersistentVolumes().Create(t.Context(), tc.later, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			show(t, c, tc.later)
+			c.volumeChanged(nil, tc.later)
+			_ = c.Reconcile(t.Context(), "ns/claim")
+			changeSeen(t, c, func(*v1.PersistentVolume) {})
+			if claim := reconcile(t, c); claim.Spec.VolumeName != "v" || c.reserved.Get(claim.UID).name != "" {
+				t.Errorf("the claim names volume %q, and %+v is remembered", claim.Spec.VolumeName, c.reserved.Get(claim.UID))
+			}
+			other, err := c.Client.CoreV1().PersistentVolumes().Get(t.Context(), tc.later.Name, metav1.GetOptions{})
+			if err != nil || other.Spec.ClaimRef != nil && other.Spec.ClaimRef.UID != "" {
+				t.Errorf("a second volume has claimRef %v, %v", other.Spec.ClaimRef, err)
+			}
+		})
+	}
+}
+
+// loseAnswer has the first write of a volume get no answer.
+func loseAnswer(client *fake.Clientset, executed bool) {
+	writes := 0
+	client.PrependReactor("patch", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		switch writes++; {
+		case writes == 2 && executed && action.(clienttesting.PatchAction).GetName() == "v":
+			// the tracker does not check the version of the patch
+			return true, nil, apierrors.NewConflict(v1.Resource("persistentvolumes"), "v", errors.New("changed"))
+		case writes > 1:
+			return false, nil, nil
+		case executed:
+			_, object, err := clienttesting.ObjectReaction(client.Tracker())(action)
+			if err != nil {
+				return true, nil, err
+			}
+			volume := object.(*v1.PersistentVolume).DeepCopy()
+			volume.ResourceVersion = "100"
+			if err := client.Tracker().Update(action.GetResource(), volume, ""); err != nil {
+				return true, nil, err
+			}
+		}
+		return true, nil, errors.New("connection lost")
+	})
+}
+
 // The claim neither waits for ever nor forgets a volume that is still there.
 func TestClaimIsBoundOnceWatchIsCurrent(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -126,7 +186,7 @@ func TestClaimIsBoundOnceWatchIsCurrent(t *testing.T) {
 			if claim.Spec.VolumeName != tc.want || claim.Status.Phase != v1.ClaimBound {
 				t.Errorf("the claim is %s to %q, want %q", claim.Status.Phase, claim.Spec.VolumeName, tc.want)
 			}
-			if reconcile(t, c); c.reserved.Get(claim.UID) != "" {
+			if reconcile(t, c); c.reserved.Get(claim.UID).name != "" {
 				t.Error("the volume of a bound claim is still remembered")
 			}
 		})
@@ -161,10 +221,10 @@ func TestGoneClaimIsForgotten(t *testing.T) {
 	claim := pendingClaim()
 	c, _ := newController(t, claim, free("v", "1"))
 	bindHalf(t, c)
-	if c.reserved.Get(claim.UID) != "v" {
+	if c.reserved.Get(claim.UID).name != "v" {
 		t.Error("the reserved volume is not remembered")
 	}
-	if c.claimGone(claim); c.reserved.Get(claim.UID) != "" {
+	if c.claimGone(claim); c.reserved.Get(claim.UID).name != "" {
 		t.Error("the volume of a deleted claim is still remembered")
 	}
 }

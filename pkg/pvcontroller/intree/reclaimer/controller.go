@@ -112,6 +112,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	if volume == nil {
 		return c.deleteRecyclersOf(ctx, name)
 	}
+	defer c.forgetDeleted(volume)
 	if c.memory.Get(volume.UID).unchecked {
 		gone, err := c.deleteGivenAway(ctx, volume)
 		if err != nil {
@@ -127,6 +128,13 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	c.measureDeletion(volume)
 	c.endUnseen(volume)
 	return c.reclaim(ctx, volume)
+}
+
+// forgetDeleted drops what was noted after the deletion event of the volume.
+func (c *Controller) forgetDeleted(volume *v1.PersistentVolume) {
+	if now := c.Caches.Volume(volume.Name); now == nil || now.UID != volume.UID {
+		c.memory.Forget(volume.UID)
+	}
 }
 
 func (c *Controller) reclaim(ctx context.Context, volume *v1.PersistentVolume) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -28,6 +29,31 @@ func (s *fixture) removeClaimRef() {
 	_, err = s.Client.CoreV1().PersistentVolumes().Update(s.t.Context(), now, metav1.UpdateOptions{})
 	s.must(err)
 	s.updateCaches()
+}
+
+// The finalizer is removed by force, and the object is gone before the plugin has deleted the data.
+func TestVolumeThatIsGoneDuringItsDeletionIsForgotten(t *testing.T) {
+	for name, failure := range map[string]error{"deleted": nil, "failed": errors.New("busy")} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
+			defer s.shutDown()
+			volume := s.Caches.Volume("v")
+			calls := 0
+			s.plugin.delete = func(ctx context.Context) error {
+				if calls++; calls > 1 {
+					return errors.New("deleted twice")
+				}
+				s.must(s.Client.CoreV1().PersistentVolumes().Delete(ctx, "v", metav1.DeleteOptions{}))
+				s.must(s.Caches.Volumes.GetStore().Delete(volume))
+				s.volumeGone(volume)
+				return failure
+			}
+			_ = s.Reconcile(t.Context(), "v")
+			if left := s.memory.Get(volume.UID); !reflect.DeepEqual(left, progress{}) || calls != 1 {
+				t.Errorf("%d calls, %+v is remembered", calls, left)
+			}
+		})
+	}
 }
 
 // An administrator gives a volume away while its plugin deletes the data. Nobody gets the volume before the plugin
