@@ -53,11 +53,11 @@ func (g *Graph) Observe(kind *Kind, object metav1.Object) (recorded bool) {
 	if n == nil {
 		n = g.add(object.GetUID(), object.GetName())
 	}
-	if n.kind == kind {
-		if order, ok := Compare(object.GetResourceVersion(), n.version); ok && order <= 0 {
+	if n.knows(kind, object.GetResourceVersion()) {
+		if n.kind == kind {
 			n.flags &^= missing
-			return false
 		}
+		return false
 	}
 	g.update(n, kind, object)
 	return true

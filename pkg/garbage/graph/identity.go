@@ -16,6 +16,12 @@ type identity struct {
 	name      string
 }
 
+// alias is another identity of a node, with the version in which it was observed there last.
+type alias struct {
+	identity
+	version string
+}
+
 func (i identity) coordinates() Coordinates {
 	return Coordinates{GroupKind: i.kind.GroupKind(), Namespace: i.namespace.Value(), Name: i.name}
 }
@@ -29,7 +35,7 @@ func (i identity) isNamedBy(r *reference, dependent *node) bool {
 func (n *node) identity() identity { return identity{n.kind, n.namespace, n.name} }
 
 // aliases returns the other identities of the node.
-func (n *node) aliases() []identity {
+func (n *node) aliases() []alias {
 	if n.owner == nil {
 		return nil
 	}
@@ -44,12 +50,31 @@ func (n *node) identityAt(at Coordinates) (identity, bool) {
 	if n.coordinates() == at {
 		return n.identity(), true
 	}
-	for _, alias := range n.aliases() {
-		if alias.coordinates() == at {
-			return alias, true
+	for _, a := range n.aliases() {
+		if a.coordinates() == at {
+			return a.identity, true
 		}
 	}
 	return identity{}, false
+}
+
+// knows reports whether the node was observed as an object of the kind in this version or a newer one: a watch may be
+// behind a list of its kind.
+func (n *node) knows(kind *Kind, version string) bool {
+	known := ""
+	if n.kind == kind {
+		known = n.version
+	}
+	for _, a := range n.aliases() {
+		if a.kind == kind {
+			known = a.version
+		}
+	}
+	if known == "" {
+		return false
+	}
+	order, integers := Compare(version, known)
+	return integers && order <= 0
 }
 
 // isObservedAt reports whether the node was observed at the coordinates.
@@ -62,10 +87,10 @@ func (n *node) isObservedAt(at Coordinates) bool {
 // was an alias.
 func (g *Graph) move(n *node, kind *Kind, object metav1.Object) (known bool) {
 	next := identity{kind, unique.Make(object.GetNamespace()), object.GetName()}
-	known = slices.Contains(n.aliases(), next)
-	kept := slices.DeleteFunc(slices.Clone(n.aliases()), func(i identity) bool { return i.kind == kind })
+	known = slices.ContainsFunc(n.aliases(), func(a alias) bool { return a.identity == next })
+	kept := slices.DeleteFunc(slices.Clone(n.aliases()), func(a alias) bool { return a.kind == kind })
 	if n.kind != nil && n.kind != kind {
-		kept = append(kept, n.identity())
+		kept = append(kept, alias{n.identity(), n.version})
 	}
 	g.setAliases(n, kept)
 	g.identify(n, next)
@@ -93,7 +118,7 @@ func (n *node) recount() {
 	}
 }
 
-func (g *Graph) setAliases(n *node, aliases []identity) {
+func (g *Graph) setAliases(n *node, aliases []alias) {
 	if len(aliases) == 0 {
 		delete(g.aliased, n)
 		if n.owner != nil {
@@ -108,7 +133,7 @@ func (g *Graph) setAliases(n *node, aliases []identity) {
 // leave removes one identity of the node. An object that has another one is read live there.
 func (g *Graph) leave(n *node, gone identity) {
 	if n.identity() != gone {
-		g.setAliases(n, slices.DeleteFunc(slices.Clone(n.aliases()), func(i identity) bool { return i == gone }))
+		g.setAliases(n, slices.DeleteFunc(slices.Clone(n.aliases()), func(a alias) bool { return a.identity == gone }))
 		n.recount()
 		g.change(n)
 		g.changeDependents(n)
@@ -119,11 +144,11 @@ func (g *Graph) leave(n *node, gone identity) {
 		g.remove(n)
 		return
 	}
-	g.readAs(n, aliases[0], slices.Clone(aliases[1:]))
+	g.readAs(n, aliases[0].identity, slices.Clone(aliases[1:]))
 }
 
 // readAs has the object read live under an identity.
-func (g *Graph) readAs(n *node, next identity, aliases []identity) {
+func (g *Graph) readAs(n *node, next identity, aliases []alias) {
 	for owner := range n.owners() {
 		owner.count(n, -1)
 	}
@@ -143,21 +168,21 @@ func (g *Graph) readAs(n *node, next identity, aliases []identity) {
 // last.
 func (g *Graph) readAliases(kind *Kind, present map[types.UID]struct{}) {
 	for n := range g.aliased {
-		at := slices.IndexFunc(n.aliases(), func(i identity) bool { return i.kind == kind })
+		at := slices.IndexFunc(n.aliases(), func(a alias) bool { return a.kind == kind })
 		if _, found := present[n.uid]; found || at < 0 {
 			continue
 		}
 		next, others := n.aliases()[at], slices.Delete(slices.Clone(n.aliases()), at, at+1)
-		g.readAs(n, next, append(others, n.identity()))
+		g.readAs(n, next.identity, append(others, alias{n.identity(), n.version}))
 	}
 }
 
 // leaveKind removes the kind from every node that is observed under it.
 func (g *Graph) leaveKind(kind *Kind) {
 	for n := range g.aliased {
-		for _, alias := range n.aliases() {
-			if alias.kind == kind {
-				g.leave(n, alias)
+		for _, a := range n.aliases() {
+			if a.kind == kind {
+				g.leave(n, a.identity)
 			}
 		}
 	}
@@ -175,6 +200,15 @@ func (g *Graph) replaceAlias(old, kind *Kind) {
 			if n.owner.aliases[i].kind == old {
 				n.owner.aliases[i].kind = kind
 			}
+		}
+	}
+}
+
+// rewindAlias forgets the version in which the node was observed as an object of the kind.
+func (n *node) rewindAlias(kind *Kind) {
+	for i, a := range n.aliases() {
+		if a.kind == kind {
+			n.owner.aliases[i].version = ""
 		}
 	}
 }

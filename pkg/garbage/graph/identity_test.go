@@ -140,3 +140,25 @@ func TestObjectThatOneKindLacksIsReadThere(t *testing.T) {
 		t.Errorf("of kind %v: %+v", j.Kind, j.State)
 	}
 }
+
+// A barrier listed both kinds, and the watch of the first one is behind its list.
+func TestLateEventOfTheOtherKindIsOld(t *testing.T) {
+	for name, finalizer := range map[string]string{"foreground": metav1.FinalizerDeleteDependents, "orphan": metav1.FinalizerOrphanDependents} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.observe(nodes, "owner", deleted(finalizer))
+			late := object(pods, "dependent")
+			late.ResourceVersion = "2"
+			w.version = 2
+			w.observe(pods, "dependent", ownedBy(nodes, "owner"))
+			w.observe(configMaps, "dependent", ownedBy(nodes, "owner"))
+			if w.Observe(pods, late) || !w.state(t, "owner").Dependents {
+				t.Errorf("an event that is older than the list is recorded: %+v", w.state(t, "owner"))
+			}
+			w.Rewind(pods)
+			if !w.Observe(pods, late) {
+				t.Error("what etcd has after its restore is not recorded")
+			}
+		})
+	}
+}

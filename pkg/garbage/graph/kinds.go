@@ -122,6 +122,7 @@ func (g *Graph) Rewind(kind *Kind) {
 			n.flags &^= sent
 			g.mark(n)
 		}
+		n.rewindAlias(kind)
 		if n.owner != nil {
 			n.owner.absent, n.owner.read = nil, read{}
 			n.owner.epoch, n.owner.passed = n.owner.epoch+1, false

@@ -61,7 +61,7 @@ type ownership struct {
 	// absent are coordinates that proved not to have the UID.
 	absent []Coordinates
 	// aliases are other kinds, and places, under which the object was observed.
-	aliases []identity
+	aliases []alias
 	read    read
 	// passed: the graph has seen every kind since epoch began.
 	passed bool
@@ -125,7 +125,7 @@ func (n *node) counts(dependent *node) (matches, blocks bool) {
 
 // isNamedBy reports whether the reference of the dependent names an identity of the owner.
 func (n *node) isNamedBy(r *reference, dependent *node) bool {
-	return n.identity().isNamedBy(r, dependent) || slices.ContainsFunc(n.aliases(), func(i identity) bool { return i.isNamedBy(r, dependent) })
+	return n.identity().isNamedBy(r, dependent) || slices.ContainsFunc(n.aliases(), func(a alias) bool { return a.isNamedBy(r, dependent) })
 }
 
 // flagsOf returns the flags of the object, and the places of its finalizers.
