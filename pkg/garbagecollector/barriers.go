@@ -2,6 +2,7 @@ package garbagecollector
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -245,12 +246,16 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 	wake(r.awaited)
 }
 
-// fail records that a read of the kind failed. An overloaded API server says nothing about the kind.
+// fail records that a read of the kind failed. An overloaded API server says nothing about the kind, and a kind whose
+// list was read only waits for its reflector after etcd was restored.
 func (r *reads) fail(ctx context.Context, kind *graph.Kind, err error) {
 	klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)
 	overload := r.Throttle.remaining()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if errors.Is(err, errRewound) {
+		overload = max(overload, barrier.RetryTime)
+	}
 	if overload > 0 {
 		r.run.Postponed(kind, r.Clock.Now().Add(overload))
 		return

@@ -24,7 +24,8 @@ var errSlow = errors.New("the API server answers slowly for this kind; one reque
 
 // limitSlow sends a request for an object of the kind. The resources whose last answer was slow are in the map, with
 // whether a request is under way: of such a kind, one is sent at a time, so that an aggregated API server or a
-// webhook that does not answer keeps one worker, not all.
+// webhook that does not answer keeps one worker, not all. A request that is not sent says nothing: send returns no
+// time then.
 func (c *Collector) limitSlow(slow map[schema.GroupResource]bool, kind *graph.Kind, send func() (began time.Time, err error)) error {
 	resource := kind.GroupResource()
 	c.mu.Lock()
@@ -42,7 +43,7 @@ func (c *Collector) limitSlow(slow map[schema.GroupResource]bool, kind *graph.Ki
 	defer c.mu.Unlock()
 	_, known := slow[resource]
 	switch {
-	case late && (limited || !known): // else another request is the one that is sent at a time
+	case limited && began.IsZero(), late && (limited || !known): // else another request is the one that is sent at a time
 		slow[resource] = false
 	case !late && limited:
 		delete(slow, resource)
@@ -50,15 +51,10 @@ func (c *Collector) limitSlow(slow map[schema.GroupResource]bool, kind *graph.Ki
 	return err
 }
 
-// write sends a write of an object of the kind. It does so without retries, since the judgement would be older than
-// it may be. The outcome of a write that is not answered in time is unknown, and the object judged anew.
-func (c *Collector) write(ctx context.Context, kind *graph.Kind, request *rest.Request) (result rest.Result, err error) {
-	err = c.limitSlow(c.slowWrites, kind, func() (time.Time, error) {
-		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-		defer cancel()
-		began := c.Clock.Now()
-		result = request.MaxRetries(0).Do(ctx)
-		return began, result.Error()
-	})
-	return result, err
+// send sends a write without retries, since the judgement would be older than it may be. The outcome of a write that
+// is not answered in time is unknown, and the object judged anew.
+func (c *Collector) send(ctx context.Context, request *rest.Request) rest.Result {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return request.MaxRetries(0).Do(ctx)
 }

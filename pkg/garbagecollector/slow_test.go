@@ -1,6 +1,7 @@
 package garbagecollector
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
@@ -117,4 +120,50 @@ func TestSlowDeletionsKeepOneWorker(t *testing.T) {
 		go c.work(t.Context())
 	}
 	eventually(t, "delete the ConfigMap", func() bool { return s.count("DELETE "+dependentPath) > 0 })
+}
+
+// A write that waits for another one of its slow kind costs nothing.
+func TestDeletionOfSlowKindTakesNoTokenAndReadsNothing(t *testing.T) {
+	s := newAPIServer(t)
+	limiter := &countingLimiter{}
+	widgets := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "aggregated", Version: "v1", Kind: "Widget"}, Resource: "widgets", Namespaced: true}
+	c := connected(t, s, Config{Limiter: limiter})
+	c.slowWrites[widgets.GroupResource()] = true // one is under way
+	object := configMap("widget", "1", "owner")
+	c.change(func(g *graph.Graph) {
+		g.Serve(widgets)
+		g.Observe(widgets, &object)
+		g.Deleted("owner", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "owner"})
+	})
+	if err := c.reconcile(t.Context(), object.UID); !errors.Is(err, errSlow) {
+		t.Errorf("reconcile = %v", err)
+	}
+	if limiter.taken > 0 || len(s.requests) > 0 {
+		t.Errorf("%d tokens, requests %q", limiter.taken, s.requests)
+	}
+}
+
+// countingLimiter counts the tokens that are taken.
+type countingLimiter struct {
+	flowcontrol.RateLimiter
+	taken int
+}
+
+func (l *countingLimiter) Wait(context.Context) error {
+	l.taken++
+	return nil
+}
+
+// The next request of a slow kind is not sent: nothing is known of how long an answer takes now.
+func TestUnsentRequestLeavesKindSlow(t *testing.T) {
+	c := New(Config{Clock: clock.RealClock{}})
+	c.slowWrites[configMaps.GroupResource()] = false
+	for range 2 {
+		if err := c.limitSlow(c.slowWrites, configMaps, func() (time.Time, error) { return time.Time{}, nil }); err != nil {
+			t.Fatal(err)
+		}
+		if sending, slow := c.slowWrites[configMaps.GroupResource()]; sending || !slow {
+			t.Errorf("sending %v, slow %v", sending, slow)
+		}
+	}
 }

@@ -194,6 +194,10 @@ func TestOverloadIsNoUnreadableKind(t *testing.T) {
 		t.Errorf("while the server is busy: %v", result)
 	}
 	throttle.until = time.Time{}
+	r.fail(t.Context(), configMaps, fmt.Errorf("record: %w", errRewound))
+	if result, _ := run.Result(time.Now()); result != barrier.Running {
+		t.Errorf("while the kind is not listed again after a restore of etcd: %v", result)
+	}
 	r.fail(t.Context(), configMaps, errPathNotFound)
 	if result, unread := run.Result(time.Now()); result != barrier.PassedWithout || len(unread) != 1 {
 		t.Errorf("when the kind fails: %v", result)

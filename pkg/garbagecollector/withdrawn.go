@@ -12,9 +12,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
-// withdrawnAfter is how long discovery must lack a kind, without a failure, until the kind may be gone although
-// its group is served.
-const withdrawnAfter = 10 * time.Minute
+const (
+	// withdrawnAfter is how long discovery must lack a kind, without a failure, until the kind may be gone although
+	// its group is served.
+	withdrawnAfter = 10 * time.Minute
+	// droppedAfter is that time for a kind of Kubernetes: an upgrade of its API servers may pause, and one of the former
+	// version does not know the kinds of the next one, of which there are objects.
+	droppedAfter = 24 * time.Hour
+)
 
 // setWithdrawn records which watched kinds discovery lacks. The caller holds the lock.
 func (c *Collector) setWithdrawn(kinds []*graph.Kind) {
@@ -35,7 +40,11 @@ func (c *Collector) isWithdrawn(ctx context.Context, kind *graph.Kind) (bool, er
 	c.mu.Lock()
 	since, lacked := c.withdrawn[kind.GroupKind()]
 	c.mu.Unlock()
-	if !lacked || c.Clock.Since(since) < withdrawnAfter {
+	limit := withdrawnAfter
+	if isOfKubernetes(kind) {
+		limit = droppedAfter
+	}
+	if !lacked || c.Clock.Since(since) < limit {
 		return false, nil
 	}
 	if err := c.Throttle.Wait(ctx); err != nil {

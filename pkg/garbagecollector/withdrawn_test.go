@@ -128,3 +128,16 @@ func TestKindThatDiscoveryLacksNowAndThenIsKept(t *testing.T) {
 		})
 	}
 }
+
+// The API servers are being upgraded, and the collector has come to one of the former version.
+func TestKindOfKubernetesIsKeptDuringAnUpgrade(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	c := connected(t, newAPIServer(t), Config{Clock: clock}) // which answers all paths with a 404
+	c.setWithdrawn([]*graph.Kind{configMaps})
+	for _, gone := range []bool{false, true} {
+		clock.Step(droppedAfter - 1)
+		if got, err := c.isWithdrawn(t.Context(), configMaps); got != gone || err != nil {
+			t.Errorf("after %s: isWithdrawn = %v, %v", clock.Since(c.withdrawn[configMaps.GroupKind()]), got, err)
+		}
+	}
+}

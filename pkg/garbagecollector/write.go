@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,27 +48,46 @@ var policies = map[garbage.Action]metav1.DeletionPropagation{
 // delete deletes the object if it is as judged. Where the API server does not compare the version, a live
 // read does, once nothing else delays the deletion.
 func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbage.Action, t *turn) (outcome, error) {
-	if expired, err := c.admit(ctx, j, t); expired || err != nil {
-		return again, err
+	confirm := func() (outcome, error) { return c.confirm(ctx, &j, action, t) }
+	return c.write(ctx, &j, t, "delete", confirm, func() error { return c.sendDeletion(ctx, j, policies[action], t) })
+}
+
+// write sends a write once nothing delays it and confirm returns done. Of a slow kind, one is on its way at a time, and
+// the others take nothing of the rate limit and read nothing.
+func (c *Collector) write(ctx context.Context, j *graph.Judgement, t *turn, verb string, confirm func() (outcome, error), send func() error) (next outcome, err error) {
+	sent := false
+	err = c.limitSlow(c.slowWrites, j.Kind, func() (began time.Time, err error) {
+		if expired, err := c.admit(ctx, *j, t); expired || err != nil {
+			next = again
+			return time.Time{}, err
+		}
+		if next, err = confirm(); next != done || err != nil {
+			return time.Time{}, err
+		}
+		t.admitted, sent = false, true
+		return c.Clock.Now(), send()
+	})
+	if sent && err != nil {
+		return c.recover(ctx, verb, j.Object, err)
 	}
-	if next, err := c.confirm(ctx, &j, action, t); next != done || err != nil {
-		return next, err
-	}
-	t.admitted = false
-	policy := policies[action]
+	return next, err
+}
+
+// sendDeletion sends a DELETE, and records the answer.
+func (c *Collector) sendDeletion(ctx context.Context, j graph.Judgement, policy metav1.DeletionPropagation, t *turn) error {
 	if c.DryRun {
 		c.logDry(ctx, "delete", j.Object, string(policy))
 		c.change(func(g *graph.Graph) { g.Sent(j.UID, j.Version) })
-		return done, nil
+		return nil
 	}
 	body, err := json.Marshal(deleteOptions(j, policy, t.conflicts))
 	if err != nil {
-		return done, fmt.Errorf("encode options: %w", err)
+		return fmt.Errorf("encode options: %w", err)
 	}
 	request := c.REST.Delete().AbsPath(path(j.Object)...).SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", acceptMetadata).Body(body)
-	result, err := c.write(ctx, j.Kind, request)
-	if err != nil {
-		return c.recover(ctx, "delete", j.Object, err)
+	result := c.send(ctx, request)
+	if err := result.Error(); err != nil {
+		return err
 	}
 	c.metrics.deleted.WithLabelValues(string(policy)).Inc()
 	answer, err := result.Get()
@@ -78,7 +98,7 @@ func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbag
 		}
 		g.Sent(j.UID, j.Version)
 	})
-	return done, nil
+	return nil
 }
 
 // confirm reads the object live if the API server does not compare its version. It returns done if the
@@ -131,30 +151,34 @@ func saysGone(answer runtime.Object, uid types.UID) bool {
 
 // patch applies the patch if the object is as judged, and records the result.
 func (c *Collector) patch(ctx context.Context, j graph.Judgement, t *turn, verb string, operations *patch.Patch) (outcome, error) {
-	if expired, err := c.admit(ctx, j, t); expired || err != nil {
-		return again, err
+	confirm := func() (outcome, error) {
+		if t.still != nil && !t.still() {
+			return again, nil
+		}
+		return done, nil
 	}
-	if t.still != nil && !t.still() {
-		return again, nil
-	}
-	t.admitted = false
+	return c.write(ctx, &j, t, verb, confirm, func() error { return c.sendPatch(ctx, j, verb, operations) })
+}
+
+// sendPatch sends a PATCH, and records the answer.
+func (c *Collector) sendPatch(ctx context.Context, j graph.Judgement, verb string, operations *patch.Patch) error {
 	if c.DryRun {
 		c.logDry(ctx, verb, j.Object, "")
-		return done, nil
+		return nil
 	}
 	body, err := operations.Bytes()
 	if err != nil {
-		return done, fmt.Errorf("encode patch: %w", err)
+		return fmt.Errorf("encode patch: %w", err)
 	}
-	result, err := c.write(ctx, j.Kind, c.REST.Patch(types.JSONPatchType).AbsPath(path(j.Object)...).SetHeader("Accept", acceptMetadata).Body(body))
-	if err != nil {
-		return c.recover(ctx, verb, j.Object, err)
+	result := c.send(ctx, c.REST.Patch(types.JSONPatchType).AbsPath(path(j.Object)...).SetHeader("Accept", acceptMetadata).Body(body))
+	if err := result.Error(); err != nil {
+		return err
 	}
 	c.metrics.patched.WithLabelValues(verb).Inc()
 	if written, err := result.Get(); err == nil {
 		c.recordWritten(j, written)
 	}
-	return done, nil
+	return nil
 }
 
 // recordWritten records the answer to a patch.
