@@ -74,7 +74,7 @@ var sentences = [...]string{
 	DeletionOpen:       "the provisioner of Exeunt deletes the disk once the claim is gone; upstream's would not",
 	DiskWouldLeak:      "without the annotation nobody deletes the disk",
 	DiskAbandoned:      "you gave up the disk, which stays in storage",
-	PodStandsBy:        "a pod of the provisioner of Exeunt stands by, and may lead again: replace the pod first",
+	PodStandsBy:        "a provisioner of Exeunt, perhaps of another driver, runs in this namespace and may lead again: replace its pod first",
 	EntriesOpen:        "the provisioner of Exeunt works on its entries",
 	EntriesInterrupted: "the provisioner of Exeunt ended in the middle of these requests, and no other provisioner serves the driver",
 	EntriesLeft:        "its open entries are saved to a file first",

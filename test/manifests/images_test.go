@@ -73,6 +73,7 @@ func TestChartRequiresARegistry(t *testing.T) {
 		"defaults":             {values{}, sentence},
 		"driver":               {values{"pvController": values{"enabled": false}, "provisioner": values{"deployment": values{"enabled": true}}}, sentence},
 		"driver without image": {values{"registry": registry, "provisioner": values{"deployment": values{"enabled": true, "driver": values{"name": "other"}}}}, "set provisioner.deployment.driver.image"},
+		"nothing to monitor":   {values{"pvController": values{"enabled": false}, "monitoring": values{"podMonitor": true}}, "monitoring.podMonitor has no program to monitor"},
 		"scheme":               {values{"registry": "https://registry.example.com/exeunt"}, "/registry"},
 		"trailing slash":       {values{"registry": "registry.example.com/exeunt/"}, "/registry"},
 		"rights only":          {values{"pvController": values{"enabled": false}}, ""},

@@ -81,7 +81,7 @@ func (o *Options) observe(ctx context.Context) (*observation, error) {
 	seen.readClaims(reading)
 	seen.addRecyclers()
 	seen.decideLeases()
-	seen.unmatched = seen.matchNames()
+	seen.unmatched = seen.matchNames(ctx)
 	return seen, context.Cause(ctx)
 }
 

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/suggest"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
+	"github.com/exeunt-io/exeunt/pkg/rollback"
 )
 
 // knownNames are names that values of flags can match.
@@ -50,14 +52,14 @@ type unmatched struct {
 
 // matchNames looks for what the flags name. A name is known to match nothing only if all lists
 // were read.
-func (s *observation) matchNames() unmatched {
+func (s *observation) matchNames(ctx context.Context) unmatched {
 	var u unmatched
 	if s.known.volumesRead && s.known.claimsRead && s.programs.leasesSeen {
-		s.matchDrivers(&u)
+		s.matchDrivers(ctx, &u)
 	}
 	for _, name := range s.options.AbandonDisk {
 		if s.known.volumesRead && !s.known.volumes[name] {
-			u.add("--abandon-disk", name, "there is no such PersistentVolume", slices.Sorted(maps.Keys(s.known.volumes)), true)
+			u.add("--abandon-disk", name, "there is no such PersistentVolume", slices.Sorted(maps.Keys(s.known.volumes)), always)
 		}
 	}
 	return u
@@ -65,28 +67,33 @@ func (s *observation) matchNames() unmatched {
 
 // matchDrivers looks for the drivers that the flags name. A driver of --stopped may be gone since an
 // earlier run. The flag only ends a wait, so a wrong value leaves the wait, which the plan shows.
-func (s *observation) matchDrivers(u *unmatched) {
+func (s *observation) matchDrivers(ctx context.Context, u *unmatched) {
 	const reason = "no volume, claim, Lease or journal names this driver"
 	drivers := slices.Concat(slices.Sorted(maps.Keys(s.known.drivers)), s.programs.drivers())
 	for _, name := range s.options.Stopped {
 		if name != PVController && !s.isDriver(name) {
-			u.add("--stopped", name, reason, slices.Concat(drivers, []string{PVController}), false)
+			u.add("--stopped", name, reason, slices.Concat(drivers, []string{PVController}), never)
 		}
 	}
+	isUnserved := func(driver string) bool { return s.driverRemover(ctx, driver) != rollback.RemoverPresent }
 	for _, name := range s.options.Unserved {
 		if !s.isDriver(name) {
-			u.add("--unserved", name, reason, drivers, true)
+			u.add("--unserved", name, reason, drivers, isUnserved)
 		}
 	}
 }
 
-// add adds a sentence, with the nearest of the candidates. Counts: a value that should have been the
-// nearest one may have left something undone. Without a nearest one, an earlier run may have done it all.
-func (u *unmatched) add(flag, name, reason string, candidates []string, counts bool) {
+func always(string) bool { return true }
+
+func never(string) bool { return false }
+
+// add adds a sentence, with the nearest of the candidates. If the nearest one is pending, a value that should have
+// been that one has left something undone. Otherwise an earlier run may have done it all.
+func (u *unmatched) add(flag, name, reason string, candidates []string, isPending func(near string) bool) {
 	sentence := fmt.Sprintf("%s %s: %s", flag, name, reason)
 	if near := suggest.Closest(name, candidates); near != "" {
 		sentence += "; did you mean " + near + "?"
-		u.wrong = u.wrong || counts
+		u.wrong = u.wrong || isPending(near)
 	}
 	u.sentences = append(u.sentences, sentence)
 }

@@ -52,7 +52,7 @@ func TestNamesThatMatchNothing(t *testing.T) {
 			s := populated(t)
 			s.programs.leases = map[[2]string]*coordinationv1.Lease{{"kube-system", "garbage-collector"}: lease("pod_exeunt", time.Second)}
 			s.options = &tc.options
-			s.unmatched = s.matchNames()
+			s.unmatched = s.matchNames(t.Context())
 			plan := newPlan(s)
 			if got := strings.Join(plan.Unmatched, "\n"); got != tc.want || plan.Outcome() != tc.outcome {
 				t.Errorf("unmatched %q, want %q; outcome %v, want %v", got, tc.want, plan.Outcome(), tc.outcome)
@@ -64,6 +64,16 @@ func TestNamesThatMatchNothing(t *testing.T) {
 	}
 }
 
+// An earlier run did everything for a driver, and a similar one is in use.
+func TestServedDriverIsNotTakenForTheNamedOne(t *testing.T) {
+	s := populated(t)
+	s.programs.leases = named("n", lease("other", time.Second))
+	s.options = &Options{Unserved: []string{"csi.exemple.com"}}
+	if got := s.matchNames(t.Context()); got.wrong || len(got.sentences) != 1 {
+		t.Errorf("a driver that is served counts: %+v", got)
+	}
+}
+
 // A driver may be named by its Lease or journal alone.
 func TestLeaseAndJournalNameDriver(t *testing.T) {
 	for name, s := range map[string]*observation{
@@ -71,7 +81,7 @@ func TestLeaseAndJournalNameDriver(t *testing.T) {
 	} {
 		s.known = knownNames{volumesRead: true, claimsRead: true}
 		s.options = &Options{Stopped: []string{driver}, Unserved: []string{driver}}
-		if got := s.matchNames(); len(got.sentences) > 0 {
+		if got := s.matchNames(t.Context()); len(got.sentences) > 0 {
 			t.Errorf("%s: %q", name, got.sentences)
 		}
 	}
@@ -86,7 +96,7 @@ func TestUnreadListsMatchNothingForCertain(t *testing.T) {
 		s := populated(t)
 		s.options = &Options{Stopped: []string{"x"}, Unserved: []string{"x"}, AbandonDisk: []string{"x"}}
 		change(s)
-		got := s.matchNames().sentences
+		got := s.matchNames(t.Context()).sentences
 		got = slices.DeleteFunc(got, func(sentence string) bool { return name != "volumes" && strings.HasPrefix(sentence, "--abandon-disk") })
 		if len(got) > 0 {
 			t.Errorf("%s were not read: %q", name, got)
