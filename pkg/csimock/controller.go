@@ -97,6 +97,8 @@ func mismatch(volume *Volume, wanted []Access, request *csi.ValidateVolumeCapabi
 		return "the volume was not created for one of the volume capabilities"
 	case len(request.GetParameters()) > 0 && !maps.Equal(request.GetParameters(), volume.Parameters):
 		return "the volume was created with other parameters"
+	case len(request.GetVolumeContext()) > 0 && !maps.Equal(request.GetVolumeContext(), volume.context()):
+		return "the volume has another volume context"
 	case !within(volume.Mutable, request.GetMutableParameters()):
 		return "the volume has other mutable parameters"
 	}

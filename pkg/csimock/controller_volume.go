@@ -174,7 +174,7 @@ func (s *controllerServer) topologiesFor(source Source) []map[string]string {
 
 // DeleteVolume deletes a volume that is not in use. A missing volume is a success.
 func (s *controllerServer) DeleteVolume(_ context.Context, request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
-	id := s.aliases.resolve(request.GetVolumeId())
+	id := resolve(request.GetVolumeId())
 	if err := checkText("volume_id", id); err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (d *Driver) describe(v *Volume) *csi.Volume {
 	described := &csi.Volume{
 		VolumeId:      v.ID,
 		CapacityBytes: v.Capacity,
-		VolumeContext: map[string]string{"name": v.Name},
+		VolumeContext: v.context(),
 	}
 	switch {
 	case v.Source.Snapshot != "":
@@ -213,4 +213,9 @@ func (d *Driver) describe(v *Volume) *csi.Volume {
 		described.AccessibleTopology = []*csi.Topology{{Segments: maps.Clone(v.Topology)}}
 	}
 	return described
+}
+
+// context returns the volume context, as CreateVolume returned it.
+func (v *Volume) context() map[string]string {
+	return map[string]string{"name": v.Name}
 }

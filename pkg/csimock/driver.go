@@ -10,8 +10,6 @@ type Driver struct {
 	state  *stateFile
 	faults script
 	calls  *callLog
-	// aliases are the long IDs in wrong responses.
-	aliases aliases
 
 	connections connections
 }

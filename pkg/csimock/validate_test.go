@@ -19,6 +19,8 @@ func TestValidateVolumeCapabilities(t *testing.T) {
 	}{
 		"same access":              {func(*csi.ValidateVolumeCapabilitiesRequest) {}, ""},
 		"other access":             {func(r *csi.ValidateVolumeCapabilitiesRequest) { r.VolumeCapabilities[0] = raw() }, "volume capabilities"},
+		"same context":             {func(r *csi.ValidateVolumeCapabilitiesRequest) { r.VolumeContext = map[string]string{"name": "one"} }, ""},
+		"other context":            {func(r *csi.ValidateVolumeCapabilitiesRequest) { r.VolumeContext = map[string]string{"name": "two"} }, "context"},
 		"other parameters":         {func(r *csi.ValidateVolumeCapabilitiesRequest) { r.Parameters["tier"] = "iron" }, "parameters"},
 		"other mutable parameters": {func(r *csi.ValidateVolumeCapabilitiesRequest) { r.MutableParameters["iops"] = "2" }, "mutable parameters"},
 	} {

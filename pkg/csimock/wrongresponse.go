@@ -3,7 +3,6 @@ package csimock
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/proto"
@@ -57,7 +56,7 @@ func (w WrongResponse) apply(response any, d *Driver) any {
 	case NoID:
 		volume.VolumeId = ""
 	case LongID:
-		volume.VolumeId = d.aliases.add(volume.GetVolumeId())
+		volume.VolumeId = lengthen(volume.GetVolumeId())
 	case OtherID:
 		volume.VolumeId = d.oldestID()
 	case TooSmall:
@@ -91,32 +90,21 @@ func (w WrongResponse) applyToList(page *csi.ListVolumesResponse) *csi.ListVolum
 	return &csi.ListVolumesResponse{Entries: entries, NextToken: page.GetNextToken()}
 }
 
-// aliases maps the long IDs in wrong responses to volume IDs.
-type aliases struct {
-	mu  sync.Mutex
-	ids map[string]string
-}
+// longID is the length of the long IDs in wrong responses. The ID of a volume is followed by so many x, a letter with which
+// no ID ends.
+const longID = 1000
 
-// add returns a long ID for the volume ID.
-func (a *aliases) add(id string) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.ids == nil {
-		a.ids = map[string]string{}
-	}
-	alias := id + strings.Repeat("x", 1000-len(id))
-	a.ids[alias] = id
-	return alias
+// lengthen returns a long ID for the volume ID.
+func lengthen(id string) string {
+	return id + strings.Repeat("x", longID-len(id))
 }
 
 // resolve returns the volume ID of a long ID, or the ID itself.
-func (a *aliases) resolve(id string) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if own, found := a.ids[id]; found {
-		return own
+func resolve(id string) string {
+	if len(id) != longID {
+		return id
 	}
-	return id
+	return strings.TrimRight(id, "x")
 }
 
 // oldestID returns the ID of the oldest volume, "" without volumes.

@@ -49,6 +49,24 @@ func TestWrongResponseOfExistingVolume(t *testing.T) {
 	}
 }
 
+// A driver that was started again knows the volume by the long ID, too.
+func TestLongIDSurvivesARestart(t *testing.T) {
+	config := csimock.Config{StateFile: filepath.Join(t.TempDir(), "state.json")}
+	server, driver := start(t, config)
+	if err := server.Inject(csimock.Fault{Method: "CreateVolume", Times: 1, Response: csimock.LongID}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := driver.CreateVolume(t.Context(), volumeRequest("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, restarted := start(t, config)
+	deleteVolume(t, restarted, made.GetVolume().GetVolumeId())
+	if left := again.Volumes(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+}
+
 func TestCallWithoutRequiredSecretsFails(t *testing.T) {
 	_, driver := start(t, csimock.Config{Secrets: map[string]string{"password": "hunter2"}})
 	request := volumeRequest("one")

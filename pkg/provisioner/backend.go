@@ -29,18 +29,21 @@ type storage struct {
 	provisionTimeout, deletionTimeout time.Duration
 }
 
-var _ backend.Backend = (*storage)(nil)
+var (
+	_ backend.Backend   = (*storage)(nil)
+	_ backend.Qualifier = (*storage)(nil)
+)
 
 // Name returns the name of the provisioner.
 func (s *storage) Name() string { return s.name }
 
+// Qualifies asks the Qualifier, if the provisioner is one.
+func (s *storage) Qualifies(ctx context.Context, claim *v1.PersistentVolumeClaim) (bool, error) {
+	return s.callShouldProvision(ctx, claim)
+}
+
 // Prepare returns the request for the claim's volume. Provision is not called.
 func (s *storage) Prepare(ctx context.Context, options controller.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
-	if serves, err := s.callShouldProvision(ctx, options.PVC); err != nil {
-		return nil, nil, err
-	} else if !serves {
-		return nil, nil, &provision.LeftToOther{}
-	}
 	if ptr.Deref(options.PVC.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == v1.PersistentVolumeBlock {
 		if supports, err := s.callSupportsBlock(ctx); err != nil {
 			return nil, nil, err

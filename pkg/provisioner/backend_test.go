@@ -241,10 +241,9 @@ func TestSharedSourcesHaveDistinctHandles(t *testing.T) {
 
 func TestUnqualifiedClaimIsLeftAlone(t *testing.T) {
 	for _, wanted := range []bool{true, false} {
-		_, _, err := newStorage(&picky{wanted: wanted}).Prepare(t.Context(), testOptions())
-		var foreign *provision.LeftToOther
-		if errors.As(err, &foreign) == wanted {
-			t.Errorf("ShouldProvision = %v: %v", wanted, err)
+		qualifies, err := newStorage(&picky{wanted: wanted}).Qualifies(t.Context(), testOptions().PVC)
+		if qualifies != wanted || err != nil {
+			t.Errorf("ShouldProvision = %v: Qualifies = %v, %v", wanted, qualifies, err)
 		}
 	}
 }
@@ -328,6 +327,9 @@ func TestShortenedEntryKeepsTheVolume(t *testing.T) {
 	}
 	if _, failure := s.Create(t.Context(), backend.Call{Request: restored}); failure == nil {
 		t.Error("a request without a claim was sent")
+	}
+	if again, _ := restored.Stored(); !again.IsShortened() {
+		t.Errorf("written again, it is no longer one without a claim: %s", again.Payload.Data)
 	}
 }
 

@@ -99,9 +99,7 @@ func (c *ProvisionController) run(ctx context.Context) error {
 // work ends with the context, which end ends with an error.
 func (c *ProvisionController) work(ctx context.Context, end func(error)) error {
 	journalMetrics, tracked := store.NewMetrics(), engine.NewTracked()
-	if err := c.serve(ctx, append(journalMetrics.Collectors(), tracked.Collectors()...)); err != nil {
-		return err
-	}
+	c.serve(ctx, append(journalMetrics.Collectors(), tracked.Collectors()...), listenAgain)
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("read host name for the source of events: %w", err)
@@ -135,7 +133,7 @@ func (c *ProvisionController) lead(ctx context.Context, w *wiring, work *engine.
 	if c.leaderElection {
 		var err error
 		if election.Watched, err = access.MayWatch(ctx, c.client, coordinationv1.Resource("leases"), w.namespace); err != nil {
-			return unlessStopped(ctx, err)
+			klog.FromContext(ctx).Error(err, "Whether the leader Lease may be watched is unknown; it is read instead")
 		}
 	}
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(c.leaseDuration)

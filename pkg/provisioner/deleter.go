@@ -70,13 +70,30 @@ func sourceOf(volume *v1.PersistentVolume) string {
 	case source.ISCSI != nil:
 		return fmt.Sprintf("iscsi:%s/%s/%d", source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun)
 	case source.RBD != nil:
-		return fmt.Sprintf("rbd:%s/%s/%s", strings.Join(source.RBD.CephMonitors, ","), cmp.Or(source.RBD.RBDPool, defaultPool), source.RBD.RBDImage)
+		return fmt.Sprintf("rbd:%s/%s/%s", strings.Join(slices.Sorted(slices.Values(source.RBD.CephMonitors)), ","), cmp.Or(source.RBD.RBDPool, defaultPool), source.RBD.RBDImage)
 	case source.AzureDisk != nil:
 		return "azureDisk:" + source.AzureDisk.DataDiskURI
 	case source.ScaleIO != nil:
 		return fmt.Sprintf("scaleIO:%s/%s/%s", source.ScaleIO.Gateway, source.ScaleIO.System, source.ScaleIO.VolumeName)
 	}
-	return jsonOf(source) // the API server has no defaults for other sources
+	return identityOf(source) // the API server has no defaults for other sources
+}
+
+// identityOf returns the source without the fields that say how a disk is mounted.
+func identityOf(source v1.PersistentVolumeSource) string {
+	var fields map[string]map[string]any
+	if err := json.Unmarshal([]byte(jsonOf(source)), &fields); err != nil { // each source is an object
+		panic(err)
+	}
+	for _, field := range fields {
+		for _, mounted := range []string{"readOnly", "fsType", "secretRef", "secretFile", "user"} {
+			delete(field, mounted)
+		}
+		if monitors, ok := field["monitors"].([]any); ok {
+			slices.SortFunc(monitors, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
+	}
+	return jsonOf(fields)
 }
 
 func jsonOf(part any) string {

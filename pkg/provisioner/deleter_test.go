@@ -126,10 +126,31 @@ func TestSourcesOfOneDiskAreTheSame(t *testing.T) {
 	local := func(path string) *v1.PersistentVolume {
 		return source(func(s *v1.PersistentVolumeSource) { s.Local = &v1.LocalVolumeSource{Path: path} })
 	}
+	fc := func(name string, readOnly bool) *v1.PersistentVolume {
+		return source(func(s *v1.PersistentVolumeSource) {
+			s.FC = &v1.FCVolumeSource{TargetWWNs: []string{name}, Lun: ptr.To[int32](1), ReadOnly: readOnly}
+		})
+	}
+	ceph := func(path string, monitors ...string) *v1.PersistentVolume {
+		return source(func(s *v1.PersistentVolumeSource) {
+			s.CephFS = &v1.CephFSPersistentVolumeSource{Path: path, Monitors: monitors, User: monitors[0]}
+		})
+	}
+	rbd := func(image string, monitors ...string) *v1.PersistentVolume {
+		return source(func(s *v1.PersistentVolumeSource) {
+			s.RBD = &v1.RBDPersistentVolumeSource{RBDImage: image, CephMonitors: monitors}
+		})
+	}
 	for name, tc := range map[string]struct {
 		a, b *v1.PersistentVolume
 		same bool
 	}{
+		"FC, read-only":        {fc("a", true), fc("a", false), true},
+		"FC, other target":     {fc("a", true), fc("b", true), false},
+		"CephFS, monitors":     {ceph("/a", "m", "n"), ceph("/a", "n", "m"), true},
+		"CephFS, other path":   {ceph("/a", "m"), ceph("/b", "m"), false},
+		"RBD, monitors":        {rbd("a", "m", "n"), rbd("a", "n", "m"), true},
+		"RBD, other image":     {rbd("a", "m"), rbd("b", "m"), false},
 		"NFS, read-only":       {nfs("/x", true), nfs("/x/", false), true},
 		"NFS, other directory": {nfs("/x", false), nfs("/y", false), false},
 		"host path":            {host("/x"), host("/x/"), true},

@@ -65,9 +65,9 @@
 // # Deletion
 //
 // Delete is called for a released volume with policy Delete, after live reads of volume
-// and claim, while no other PersistentVolume of this provisioner, and no static one, has
-// the same source, or a directory in that host path or NFS export. A nil error is remembered: only the writes to the API server are
-// retried. Any other error is an event VolumeFailedDelete and retried with backoff, except
+// and claim, while no other PersistentVolume of this provisioner, and no static one
+// without a CSI source, has the same source, or a directory in that host path, local path or
+// NFS export. A nil error is remembered: only the writes to the API server are retried. Any other error is an event VolumeFailedDelete and retried with backoff, except
 // an IgnoredError: no event. With a DeletionGuard, Delete is not called while ShouldDelete
 // returns false. In both cases the volume is retried after the longest retry interval.
 //

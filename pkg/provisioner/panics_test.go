@@ -39,7 +39,7 @@ func TestPanicBeforeACallIsAFailure(t *testing.T) {
 	options := controller.ProvisionOptions{PVC: &v1.PersistentVolumeClaim{}, StorageClass: &storagev1.StorageClass{}}
 	block := options
 	block.PVC = &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{VolumeMode: ptr.To(v1.PersistentVolumeBlock)}}
-	_, _, qualifier := newStorage(&guardsPanicking{}).Prepare(t.Context(), options)
+	_, qualifier := newStorage(&guardsPanicking{}).Qualifies(t.Context(), options.PVC)
 	_, _, supports := newStorage(&blockPanicking{}).Prepare(t.Context(), block)
 	_, guard := newStorage(&guardsPanicking{}).PrepareDelete(t.Context(), &v1.PersistentVolume{})
 	for method, err := range map[string]error{"ShouldProvision": qualifier, "SupportsBlock": supports, "ShouldDelete": guard} {

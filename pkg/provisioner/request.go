@@ -81,7 +81,11 @@ func (r *request) data() []byte {
 
 // Stored returns the journal's form of the request, which is sent without a secret.
 func (r *request) Stored() (journal.Request, *journal.Secret) {
-	return journal.Request{Payload: &journal.Payload{Kind: requestKind, Volume: r.volume, Data: r.data()}}, nil
+	payload := &journal.Payload{Kind: requestKind, Volume: r.volume}
+	if r.isComplete() { // not shortened
+		payload.Data = r.data()
+	}
+	return journal.Request{Payload: payload}, nil
 }
 
 // WithoutCredentials returns the request: it has none.

@@ -1,10 +1,13 @@
 package provisioner
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/klog/v2"
@@ -24,6 +27,32 @@ func TestHandlersOfTheProgramAreServed(t *testing.T) {
 	handler := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}).handler(store.NewMetrics().Collectors())
 	if answer := get(handler, "/health-of-the-program"); answer.Body.String() != "healthy" {
 		t.Errorf("%d, %q; want the program's answer", answer.Code, answer.Body.String())
+	}
+}
+
+// Another replica on the node has the port, until it ends.
+func TestBusyPortIsServedOnceItIsFree(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := busy.Addr().(*net.TCPAddr)
+	c := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}, MetricsAddress("127.0.0.1"), MetricsPort(int32(address.Port)))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c.serve(ctx, nil, time.Millisecond)
+	if err := busy.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		response, err := http.Get("http://" + address.String() + "/metrics")
+		if err != nil {
+			continue // until the test times out
+		}
+		_ = response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			return
+		}
 	}
 }
 

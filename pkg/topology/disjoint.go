@@ -7,9 +7,12 @@ import (
 )
 
 // Disjoint reports whether certainly no node matches both node affinities: every term of
-// one contradicts every term of the other.
+// one contradicts every term of the other. An affinity without terms, which the API server refuses, proves nothing.
 func Disjoint(a, b *v1.VolumeNodeAffinity) bool {
 	if a == nil || a.Required == nil || b == nil || b.Required == nil {
+		return false
+	}
+	if len(a.Required.NodeSelectorTerms) == 0 || len(b.Required.NodeSelectorTerms) == 0 {
 		return false
 	}
 	for _, termA := range a.Required.NodeSelectorTerms {

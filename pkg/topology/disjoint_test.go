@@ -35,6 +35,7 @@ func TestDisjoint(t *testing.T) {
 		"first without affinity":        {nil, affinity(in("host", "b")), false},
 		"second without affinity":       {affinity(in("host", "a")), nil, false},
 		"second without requirement":    {affinity(in("host", "a")), &v1.VolumeNodeAffinity{}, false},
+		"second without terms":          {affinity(in("host", "a")), affinity(), false},
 		"empty term":                    {affinity(in("host", "a")), affinity(v1.NodeSelectorTerm{}), false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -97,6 +97,14 @@ func (d *fakeStorage) VolumesOnDisk(volume *v1.PersistentVolume) []string {
 	return nil
 }
 
+func (d *fakeStorage) VolumesDeletedWith(volume *v1.PersistentVolume) []string {
+	return d.VolumesOnDisk(volume)
+}
+
+func (d *fakeStorage) DeletedWith(volume, other *v1.PersistentVolume) bool {
+	return d.SameDisk(volume, other)
+}
+
 func (d *fakeStorage) SameDisk(a, b *v1.PersistentVolume) bool { return d.HandleOf(a) == d.HandleOf(b) }
 
 func (d *fakeStorage) HandleOf(volume *v1.PersistentVolume) string {

@@ -10,6 +10,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
+// Qualifier is a Backend that leaves some claims to another provisioner. It is asked before class and node of the claim
+// are looked at.
+type Qualifier interface {
+	// Qualifies reports whether the backend serves the claim.
+	Qualifies(ctx context.Context, claim *v1.PersistentVolumeClaim) (bool, error)
+}
+
 // Backend creates volumes in one storage system.
 type Backend interface {
 	// Name is the provisioner's name, as events and errors call it.

@@ -2,6 +2,7 @@ package csibackend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -58,13 +59,43 @@ func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference)
 	case apierrors.IsNotFound(err):
 		return external.SecretNamespaceGone, nil, nil
 	case apierrors.IsForbidden(err):
-		return external.SecretMissingNamespaceUnknown, nil, nil
+		return d.tryNamespace(ctx, reference.Namespace), nil, nil
 	case err != nil:
 		return 0, nil, fmt.Errorf("read namespace %s of the deletion secret %s: %w", reference.Namespace, reference.Name, err)
 	case namespace.DeletionTimestamp != nil:
 		return external.SecretNamespaceTerminating, nil, nil
 	}
 	return external.SecretMissing, nil, nil
+}
+
+// tryNamespace finds out about the namespace of a missing secret without the right to read namespaces, which upstream's
+// manifests do not grant: the API server answers a dry run of an event in it. It creates nothing.
+func (d *Deleter) tryNamespace(ctx context.Context, namespace string) external.Secret {
+	event := &v1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: "deletion-secret-", Namespace: namespace},
+		InvolvedObject: v1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace},
+		Type:           v1.EventTypeNormal, Reason: "DryRun", Message: "Whether the namespace of a deletion secret exists.",
+	}
+	_, err := d.Client.CoreV1().Events(namespace).Create(ctx, event, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case err == nil:
+		return external.SecretMissing
+	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause):
+		return external.SecretNamespaceTerminating
+	case namesNamespace(err, namespace):
+		return external.SecretNamespaceGone
+	}
+	return external.SecretMissingNamespaceUnknown
+}
+
+// namesNamespace reports whether the error says that the namespace does not exist.
+func namesNamespace(err error, namespace string) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Kind == "namespaces" && details.Name == namespace
 }
 
 // secretOf returns the secret that the volume names, nil for none. A volume without both

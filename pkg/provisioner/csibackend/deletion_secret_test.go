@@ -3,6 +3,7 @@ package csibackend
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,7 @@ var deletionSecretCases = map[string]struct {
 	objects   []runtime.Object
 	unnamed   bool
 	forbidden string // a resource that may not be read
+	event     error  // the answer to the dry run of an event
 	called    bool
 	secrets   map[string]string
 	sentence  []string // what the error says
@@ -51,10 +53,21 @@ var deletionSecretCases = map[string]struct {
 	"a secret":                            {objects: []runtime.Object{alive, deletionSecret}, called: true, secrets: map[string]string{"user": "root"}},
 	"a secret in a terminating namespace": {objects: []runtime.Object{terminating, deletionSecret}, called: true, secrets: map[string]string{"user": "root"}},
 	"a missing secret":                    {objects: []runtime.Object{alive}, sentence: []string{"ns/key", "does not exist", "once the secret exists"}},
-	"a missing secret, namespace unknown": {forbidden: "namespaces", sentence: []string{"ns/key", "does not exist", "may get namespaces"}},
+	"a missing secret, namespace unknown": {forbidden: "namespaces", event: apierrors.NewForbidden(v1.Resource("events"), "", nil), sentence: []string{"ns/key", "does not exist", "may get namespaces"}},
+	"not found, but not the namespace":    {forbidden: "namespaces", event: apierrors.NewNotFound(v1.Resource("events"), "ns"), sentence: []string{"ns/key", "does not exist", "may get namespaces"}},
+	"may not read a namespace":            {forbidden: "namespaces", sentence: []string{"ns/key", "does not exist", "once the secret exists"}},
+	"may not read a terminating one":      {forbidden: "namespaces", event: terminatingNamespace(), called: true},
+	"may not read a namespace, gone":      {forbidden: "namespaces", event: apierrors.NewNotFound(v1.Resource("namespaces"), "ns"), called: true},
 	"a secret that may not be read":       {forbidden: "secrets", objects: []runtime.Object{terminating}, sentence: []string{"ns/key", "forbidden"}},
 	"a terminating namespace":             {objects: []runtime.Object{terminating}, called: true},
 	"no namespace":                        {called: true},
+}
+
+// terminatingNamespace is the answer to a creation in a namespace that is being deleted.
+func terminatingNamespace() error {
+	err := apierrors.NewForbidden(v1.Resource("events"), "", nil)
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: v1.NamespaceTerminatingCause})
+	return err
 }
 
 func TestDeletionSecret(t *testing.T) {
@@ -63,6 +76,12 @@ func TestDeletionSecret(t *testing.T) {
 			client := fake.NewClientset(tc.objects...)
 			client.PrependReactor("get", tc.forbidden, func(action clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "it", nil)
+			})
+			client.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				if options := action.(clienttesting.CreateActionImpl).CreateOptions; !slices.Equal(options.DryRun, []string{metav1.DryRunAll}) {
+					t.Errorf("an event is created with %+v", options)
+				}
+				return true, nil, tc.event
 			})
 			volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume"}}
 			if !tc.unnamed {

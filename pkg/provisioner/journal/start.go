@@ -252,6 +252,7 @@ func (s *Store) addEntries(l *lease, texts map[types.UID]string, inherited []jou
 		if known != nil {
 			s.remove(known, claim)
 			s.schedule(known, time.Now().Add(s.RemovalDelay))
+			s.inherited = slices.DeleteFunc(s.inherited, func(e journal.Entry) bool { return e.UID == claim })
 		}
 		s.set(l, claim, text)
 	}

@@ -242,11 +242,11 @@ func TestDuplicateEntryIsRemovedFromBothLeases(t *testing.T) {
 				storeLease(t, api, journal.KindActive, 1, custodyAt(4), newEntry(3), tc.second)
 				store := New(config(api, pod, 5))
 				inherited := run(t, store)
-				last := map[types.UID]journal.State{}
+				states := map[types.UID]journal.State{}
 				for _, entry := range inherited {
-					last[entry.UID] = entry.State
+					states[entry.UID] = entry.State
 				}
-				if len(last) != 3 || last[newEntry(1).UID] != journal.Requested {
+				if len(inherited) != 3 || len(states) != 3 || states[newEntry(1).UID] != journal.Requested {
 					t.Errorf("inherited %+v, want claim-1 as requested", inherited)
 				}
 				must(t, store.RemoveNow(t.Context(), newEntry(1).UID))

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
@@ -20,6 +21,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // directories is a backend that is not a CSI driver. It creates directories.
@@ -94,6 +96,36 @@ func newDirectoryFlow(t *testing.T) (*flow, *directories) {
 	f, d := newFlow(t), &directories{created: map[string]bool{}}
 	f.backend, f.Backend = d, d
 	return f, d
+}
+
+// picky leaves all claims to another provisioner.
+type picky struct{ *directories }
+
+func (picky) Qualifies(context.Context, *v1.PersistentVolumeClaim) (bool, error) { return false, nil }
+
+// Another provisioner serves the claim, and knows its class and its node.
+func TestClaimOfAnotherProvisionerIsNotLookedInto(t *testing.T) {
+	for name, change := range map[string]func(*v1.PersistentVolumeClaim){
+		"node gone": func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" },
+		"no class":  func(claim *v1.PersistentVolumeClaim) { claim.Spec.StorageClassName = ptr.To("gone") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, d := newDirectoryFlow(t)
+			f.backend, f.Backend = picky{d}, picky{d}
+			f.Node = func(_ context.Context, name string) (*v1.Node, error) {
+				t.Error("the node is read")
+				return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+			}
+			f.editClaim(change)
+			f.reconcile(false)
+			if events := f.takeEvents(); events != "" || d.calls > 0 {
+				t.Errorf("%d calls, events: %s", d.calls, events)
+			}
+			if node := f.syncClaim().Annotations[storage.AnnSelectedNode]; name == "node gone" && node != "gone" {
+				t.Errorf("the selected node is now %q", node)
+			}
+		})
+	}
 }
 
 func TestVolumeOfOtherBackendIsRecorded(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -138,6 +139,9 @@ func (c *Controller) buildPlan(ctx context.Context, o *observation, s provision.
 	if c.serverOf(o) == provision.NoProcess {
 		return nil, errors.New("no node is selected for the claim")
 	}
+	if err := c.qualify(ctx, o); err != nil {
+		return nil, err
+	}
 	if built := c.planForWatched(ctx, o, s); built != nil {
 		return built, nil
 	}
@@ -150,6 +154,22 @@ func (c *Controller) buildPlan(ctx context.Context, o *observation, s provision.
 		return c.planFor(ctx, o, nil)
 	}
 	return built, err
+}
+
+// qualify returns [provision.LeftToOther] for a claim that the backend leaves to another provisioner: neither its class nor
+// its node is looked at then.
+func (c *Controller) qualify(ctx context.Context, o *observation) error {
+	qualifier, ok := c.Backend.(backend.Qualifier)
+	if !ok {
+		return nil
+	}
+	switch qualifies, err := qualifier.Qualifies(ctx, o.claim); {
+	case err != nil:
+		return err
+	case !qualifies:
+		return &provision.LeftToOther{}
+	}
+	return nil
 }
 
 func isUnsuitable(err error) bool {

@@ -311,7 +311,8 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation, s prov
 // removeEntry removes the entry, and forgets the call of the entry.
 func (c *Controller) removeEntry(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
-	if s.Creation == provision.Created { // the volume is recorded, or the claim is bound
+	hasOther := r.volume != nil && o.volume != nil && !c.Deletion.SameDisk(r.volume, o.volume) // of an earlier process
+	if s.Creation == provision.Created || hasOther {                                           // the volume is recorded, or the claim is bound
 		c.reportLeftAlone(o, volumeNamed)
 	}
 	if reason == provision.ClaimBoundOrLost && s.Record != storage.RecordPresent {

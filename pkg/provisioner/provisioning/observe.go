@@ -131,7 +131,7 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		Stored:        r.plan != nil,
 		NodeRead:      o.nodeRead,
 		Called:        o.called,
-		LongRequested: c.isLongRequested(r) && (want == provision.Wanted || !c.isOneOfMany()),
+		LongRequested: c.isLongRequested(r) && (want == provision.Wanted || !c.servesOwnNode()),
 		WriteOpen:     c.isWriteOpen(r),
 		Leading:       c.Leading == nil || c.Leading(),
 		Overdue:       r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Timeouts.Unresolved,
@@ -193,18 +193,18 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 // isForOther reports whether a volume may exist for another node than the selected one. A request without
 // an answer counts for a limited time, unless the process of the selected node serves the claim then.
 func (c *Controller) isForOther(r claimRecord, node string) bool {
-	return isOpen(r.creation) && r.node != node && (c.isOneOfMany() || !c.isLongRequested(r))
+	return isOpen(r.creation) && r.node != node && (c.servesOwnNode() || !c.isLongRequested(r))
 }
 
 // isGivenAway reports whether the claim, whose request this process has, is served by another one now or by none.
 // A call whose outcome is open is finished here.
 func (c *Controller) isGivenAway(o *observation) bool {
-	return c.isOneOfMany() && !isOpen(o.record.creation) && c.ServedBy(o.claim) != provision.ThisProcess
+	return c.servesOwnNode() && !isOpen(o.record.creation) && c.ServedBy(o.claim) != provision.ThisProcess
 }
 
-// isOneOfMany reports whether each node has a process of its own, which serves the claims of the node. Another
+// servesOwnNode reports whether each node has a process of its own, which serves the claims of the node. Another
 // process never repeats or forgets a request of this one.
-func (c *Controller) isOneOfMany() bool {
+func (c *Controller) servesOwnNode() bool {
 	return c.ServedBy != nil
 }
 
