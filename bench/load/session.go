@@ -38,6 +38,8 @@ type session struct {
 	view     *view
 	// hands make the writes of the ceiling; nil for programs.
 	hands *hands
+	// stopHands ends the watches of the hands, before the proxies to the API server end.
+	stopHands context.CancelFunc
 	// objects and deleter take the place of view and hands where garbage collectors are measured.
 	objects   *objects
 	deleter   *deleter
@@ -62,8 +64,9 @@ func Run(ctx context.Context, r *rig.Rig, turn plan.Turn, profiles string) (resu
 	if err != nil {
 		return result, err
 	}
-	s := &session{turn: turn, programs: programs, meter: newMeter(), profiles: profiles}
+	s := &session{turn: turn, programs: programs, meter: newMeter(), profiles: profiles, stopHands: func() {}}
 	result, err = s.run(ctx, r, script)
+	s.stopHands()
 	err = errors.Join(err, programs.Stop(context.WithoutCancel(ctx)))
 	if s.view != nil {
 		err = errors.Join(err, s.wipe(ctx))
@@ -136,7 +139,9 @@ func (s *session) open(ctx context.Context, r *rig.Rig) error {
 		return err
 	}
 	if s.turn.Side == plan.Ceiling {
-		s.hands, err = newHands(ctx, r, s, limit)
+		var watching context.Context
+		watching, s.stopHands = context.WithCancel(ctx)
+		s.hands, err = newHands(watching, r, s, limit)
 	}
 	return err
 }
