@@ -152,7 +152,7 @@ var descriptions = [...]Description{
 	},
 	TooLateToProtect: {
 		Name:    "TooLateToProtect",
-		Meaning: "The volume was being deleted before it could get its finalizer, and the provisioner of Exeunt, which honors its annotation, is gone.",
+		Meaning: "The volume was being deleted before it could get its finalizer, and the provisioner of Exeunt, which honors its annotation, is gone or has not deleted the disk yet.",
 		Look:    "The annotation exeunt.io/reclaim of the volume.",
 		Force:   "The disk stays in storage and is paid for, and nobody knows of it any more.",
 	},

@@ -10,24 +10,43 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/protection"
+	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// trackWait has users told if the deletion of the volume waits for its claim.
+// trackWait has users told if the deletion of the volume waits for its claim, or for a provisioner that has to honor the
+// annotation first.
 func (c *Controller) trackWait(volume *v1.PersistentVolume, state protection.VolumeState) {
-	if !state.Deleting || !state.Protected || !state.Bound {
+	deletion := waiting.Deletion{
+		Object: waiting.VolumeReference(volume), Finalizer: finalizer.VolumeProtection, Since: waiting.VolumeSince(volume),
+		Exists: func() bool { return c.Caches.HasVolume(volume) },
+	}
+	switch isKept := state.Deleting && state.Protected; {
+	case isKept && state.Bound:
+		deletion.Reason = blocker.ClaimExists
+		deletion.Blocker = func() (blocker.Blocker, bool) {
+			key := controller.ClaimKey(volume)
+			return claimExists(volume, c.Caches.Claim(key), c.Caches.PodsOf(key))
+		}
+	case isKept && state.AwaitsReclaim && reclaim.StatusOf(volume) == reclaim.StatusPending:
+		deletion.Reason = blocker.TooLateToProtect
+		deletion.Blocker = func() (blocker.Blocker, bool) { return provisionerDeletes(volume), true }
+	default:
 		c.Waiting.Clear(volume.UID, finalizer.VolumeProtection)
 		return
 	}
-	c.Waiting.Wait(waiting.Deletion{
-		Object: waiting.VolumeReference(volume), Finalizer: finalizer.VolumeProtection,
-		Since: waiting.VolumeSince(volume), Reason: blocker.ClaimExists,
-		Blocker: func() (blocker.Blocker, bool) {
-			key := controller.ClaimKey(volume)
-			return claimExists(volume, c.Caches.Claim(key), c.Caches.PodsOf(key))
-		},
-		Exists: func() bool { return c.Caches.HasVolume(volume) },
-	})
+	c.Waiting.Wait(deletion)
+}
+
+// provisionerDeletes returns the provisioner that the volume waits for. Upstream's never deletes the disk of a volume that
+// was deleted before it had the finalizer.
+func provisionerDeletes(volume *v1.PersistentVolume) blocker.Blocker {
+	return blocker.Blocker{
+		Object:    blocker.Object{Kind: "PersistentVolume", Name: volume.Name, UID: string(volume.UID)},
+		Finalizer: string(finalizer.VolumeProtection), Reason: blocker.TooLateToProtect, Verdict: blocker.Waiting,
+		Holder: "the provisioner of driver " + external.DriverOf(volume) + ", if it is that of Exeunt", Next: "kubectl exeunt why pv/" + volume.Name,
+	}
 }
 
 // claimExists returns the claim that the deletion of the volume waits for. It returns false

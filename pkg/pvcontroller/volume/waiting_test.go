@@ -1,12 +1,15 @@
 package volume
 
 import (
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting/waitingtest"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
@@ -48,5 +51,19 @@ func TestClaimExistsNamesClaim(t *testing.T) {
 				t.Errorf("claimExists() = %+v, %v, want next %q", got, waits, tc.next)
 			}
 		})
+	}
+}
+
+// The provisioner was replaced by one that does not know the annotation: the volume would stay without a word.
+func TestVolumeThatAwaitsItsProvisionerHasEvent(t *testing.T) {
+	s := newFixture(t, terminating(pending))
+	events := waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+		s.Waiting = tracker
+		s.must(s.Reconcile(t.Context(), "v"))
+		s.updateCaches()
+		s.must(s.Protect(t.Context(), "v"))
+	})
+	if got := strings.Join(events, "; "); !strings.HasPrefix(got, "Normal DeletionWaiting TooLateToProtect: ") || !strings.Contains(got, "example.com") {
+		t.Errorf("events %q", got)
 	}
 }
