@@ -143,7 +143,7 @@ type controllers struct {
 
 // blockers are the reasons for which pv-controller lets deletions wait.
 var blockers = []blocker.Reason{
-	blocker.ClaimExists, blocker.PodUsesClaim, blocker.DriverDeletes, blocker.DriverRefuses, blocker.DriverMissing, blocker.HandleShared,
+	blocker.ClaimExists, blocker.PodUsesClaim, blocker.DriverDeletes, blocker.DriverRefuses, blocker.DriverMissing, blocker.HandleShared, blocker.TooLateToProtect,
 }
 
 func newControllers(options *options, clients *program.Clients, caches *pvcache.Caches, reporter *controller.Reporter) (*controllers, error) {

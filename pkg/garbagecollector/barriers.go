@@ -17,6 +17,8 @@ import (
 const (
 	// maxReads bounds the reads of one barrier that are in flight, and those of the owners of one object.
 	maxReads = 10
+	// rewindTime is how long a barrier waits for the reflectors after etcd was restored, if they can list at all.
+	rewindTime = 2 * time.Minute
 )
 
 // await has a barrier begin for the deletions.
@@ -247,13 +249,13 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 }
 
 // fail records that a read of the kind failed. An overloaded API server says nothing about the kind, and a kind whose
-// list was read only waits for its reflector after etcd was restored.
+// list was read only waits for its reflector after etcd was restored, which takes a limited time.
 func (r *reads) fail(ctx context.Context, kind *graph.Kind, err error) {
 	klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)
 	overload := r.Throttle.remaining()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if errors.Is(err, errRewound) {
+	if errors.Is(err, errRewound) && r.Clock.Since(r.run.Begun()) < rewindTime {
 		overload = max(overload, barrier.RetryTime)
 	}
 	if overload > 0 {

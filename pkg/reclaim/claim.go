@@ -10,13 +10,13 @@ func IsReleased(claim storage.ClaimRelation) bool {
 // MayReclaim reports whether the claim allows that the volume is reclaimed: the claim no
 // longer uses the volume, or was never bound to it and never will be, because the volume
 // was provisioned for the claim and is being deleted. A static volume whose claim is bound to another
-// one becomes Available with its data, unless it is being deleted.
+// one keeps its data: pv-controller makes it Available.
 func MayReclaim(claim storage.ClaimRelation, dynamic, deleting bool) bool {
 	switch claim {
 	case storage.ClaimGone:
 		return true
 	case storage.ClaimElsewhere:
-		return dynamic || deleting
+		return dynamic
 	case storage.ClaimUnbound:
 		return dynamic && deleting
 	case storage.ClaimNone, storage.ClaimUnread, storage.ClaimLost, storage.ClaimBound:

@@ -59,22 +59,20 @@ func (n *node) identityAt(at Coordinates) (identity, bool) {
 }
 
 // knows reports whether the node was observed as an object of the kind in this version or a newer one: a watch may be
-// behind a list of its kind.
+// behind a list of its kind. A list that shows the version of an alias again is recorded: what another kind delivered since
+// may be older.
 func (n *node) knows(kind *Kind, version string) bool {
-	known := ""
 	if n.kind == kind {
-		known = n.version
+		order, integers := Compare(version, n.version)
+		return integers && order <= 0
 	}
 	for _, a := range n.aliases() {
 		if a.kind == kind {
-			known = a.version
+			order, integers := Compare(version, a.version)
+			return integers && order < 0
 		}
 	}
-	if known == "" {
-		return false
-	}
-	order, integers := Compare(version, known)
-	return integers && order <= 0
+	return false
 }
 
 // isObservedAt reports whether the node was observed at the coordinates.

@@ -162,3 +162,19 @@ func TestLateEventOfTheOtherKindIsOld(t *testing.T) {
 		})
 	}
 }
+
+// A late event of the other kind is taken for the newest state until a list shows that it is not.
+func TestListMendsWhatALateEventOfTheOtherKindUndid(t *testing.T) {
+	w := newWorld()
+	w.observe(nodes, "owner", deleted(metav1.FinalizerDeleteDependents))
+	now := object(pods, "dependent", ownedBy(nodes, "owner"))
+	now.ResourceVersion = "9"
+	w.Observe(pods, now)
+	late := object(configMaps, "dependent")
+	late.ResourceVersion = "8"
+	w.Observe(configMaps, late)
+	w.Observe(pods, now)
+	if got := w.state(t, "owner"); !got.Blocking {
+		t.Errorf("the list is not recorded: %+v", got)
+	}
+}

@@ -102,12 +102,10 @@ func (c *Controller) bindVolume(ctx context.Context, o *observation, choice pvwr
 	volume, err := c.volumes.SetClaimRef(ctx, o.volume, o.claim, choice)
 	switch {
 	case err == nil:
-		c.reserved.Update(o.claim.UID, func(r *reservation) { *r = reservation{name: o.volume.Name} })
+		c.remember(o.claim, reservation{name: o.volume.Name})
 		c.index.Remove(o.volume.Name)
 	case !writeerror.IsDefinite(err):
-		c.reserved.Update(o.claim.UID, func(r *reservation) {
-			*r = reservation{name: o.volume.Name, unanswered: o.volume.ResourceVersion}
-		})
+		c.remember(o.claim, reservation{name: o.volume.Name, unanswered: o.volume.ResourceVersion})
 	}
 	return c.wroteVolume(o, volume, err)
 }

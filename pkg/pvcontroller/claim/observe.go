@@ -60,16 +60,29 @@ func (c *Controller) unanswered(claim *v1.PersistentVolumeClaim) *v1.PersistentV
 		return nil
 	}
 	volume := c.Caches.Volume(r.name)
-	if volume == nil || volume.ResourceVersion != r.unanswered || binding.Mismatch(volume, claim) != "" {
-		return nil
+	switch {
+	case volume == nil || volume.ResourceVersion != r.unanswered:
+	case bindCompleted(claim) || claim.DeletionTimestamp != nil:
+	case binding.ReservedVolume([]*v1.PersistentVolume{volume}, claim) != nil:
+		return volume
+	case c.needsVolume(claim) && binding.Mismatch(volume, claim) == "":
+		return volume
 	}
-	return volume
+	return nil
+}
+
+// remember remembers the reservation until the claim is gone.
+func (c *Controller) remember(claim *v1.PersistentVolumeClaim, reserved reservation) {
+	c.reserved.Update(claim.UID, func(r *reservation) { *r = reserved })
+	if now := c.Caches.Claim(controller.Key(claim)); now == nil || now.UID != claim.UID { // perhaps forgotten before
+		c.reserved.Forget(claim.UID)
+	}
 }
 
 // volumeFor returns the volume that the claim names or that refers to the claim, or else
 // reserves one in the index.
 func (c *Controller) volumeFor(claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
-	if claim.Spec.VolumeName == "" && c.needsVolume(claim) {
+	if claim.Spec.VolumeName == "" {
 		if volume := c.unanswered(claim); volume != nil {
 			return volume, nil
 		}

@@ -106,16 +106,24 @@ func TestClaimAwaitsItsUnseenVolume(t *testing.T) {
 
 // The claimRef was set, but the answer was lost, and the watch is late: a volume that fits better meanwhile is not taken.
 func TestUnansweredReservationIsRepeated(t *testing.T) {
+	waits := class("example.com/driver", wait)
 	for name, tc := range map[string]struct {
-		executed bool
-		later    *v1.PersistentVolume
+		executed      bool
+		first, later  *v1.PersistentVolume
+		waitsForClass bool
 	}{
-		"write was executed, better volume":     {true, free("u", "1")},
-		"write was executed, reserved volume":   {true, free("w", "1", prebound)},
-		"write was not executed, better volume": {false, free("u", "1")},
+		"write was executed, better volume":         {true, free("v", "1", twoGi), free("u", "1"), false},
+		"write was executed, reserved volume":       {true, free("v", "1", twoGi), free("w", "1", prebound), false},
+		"write was not executed, better volume":     {false, free("v", "1", twoGi), free("u", "1"), false},
+		"both reserved, class waits for a consumer": {true, free("v", "1", twoGi, prebound, inClass("class")), free("u", "1", prebound, inClass("class")), true},
+		"both reserved, of another class":           {true, free("v", "1", twoGi, prebound, inClass("other")), free("u", "1", prebound), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, _ := newController(t, pendingClaim(), free("v", "1", twoGi))
+			objects := []runtime.Object{pendingClaim(), tc.first}
+			if tc.waitsForClass {
+				objects = []runtime.Object{pendingClaim(ofClass("class")), tc.first, waits}
+			}
+			c, _ := newController(t, objects...)
 			loseAnswer(c.Client.(*fake.Clientset), tc.executed)
 			if err := c.Reconcile(t.Context(), "ns/claim"); err == nil {
 				t.Fatal("no write failed")
@@ -226,5 +234,18 @@ func TestGoneClaimIsForgotten(t *testing.T) {
 	}
 	if c.claimGone(claim); c.reserved.Get(claim.UID).name != "" {
 		t.Error("the volume of a deleted claim is still remembered")
+	}
+}
+
+// The claim is gone when the answer to a write of its volume arrives.
+func TestGoneClaimIsNotRememberedAgain(t *testing.T) {
+	claim := pendingClaim()
+	c, _ := newController(t, claim, free("v", "1"))
+	if err := c.Caches.Claims.GetStore().Delete(claim); err != nil {
+		t.Fatal(err)
+	}
+	c.claimGone(claim)
+	if c.remember(claim, reservation{name: "v"}); c.reserved.Get(claim.UID).name != "" {
+		t.Error("the volume of a deleted claim is remembered")
 	}
 }

@@ -45,7 +45,7 @@ var decideCases = map[string]struct {
 	"volume deleted before its claim is deleted":            {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseReleased, Claim: ClaimGone, Protected: true, Deleting: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
 	"volume of claim bound elsewhere is deleted":            {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseReleased, Claim: ClaimElsewhere, Dynamic: true, Protected: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
 	"static volume of claim bound elsewhere keeps its data": {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseReleased, Claim: ClaimElsewhere, Protected: true, Confirmed: true}, Decision{Wait, StillClaimed}},
-	"deleted static volume, claim bound elsewhere":          {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseFailed, Claim: ClaimElsewhere, Protected: true, Deleting: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
+	"deleted static volume, claim bound elsewhere":          {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseFailed, Claim: ClaimElsewhere, Protected: true, Deleting: true, Confirmed: true}, Decision{Wait, StillClaimed}},
 	"confirmed Failed volume is deleted":                    {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseFailed, Claim: ClaimGone, Deleting: true, Protected: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
 	"volume of an existing claim is kept":                   {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseReleased, Claim: ClaimBound, Protected: true, Confirmed: true}, Decision{Wait, StillClaimed}},
 	"deleted volume that was never bound is deleted":        {State{Honor: true, Owned: true, Policy: PolicyDelete, Phase: PhaseReleased, Claim: ClaimUnbound, Dynamic: true, Protected: true, Deleting: true, Confirmed: true}, Decision{DeleteVolume, ClaimReleased}},
@@ -132,6 +132,7 @@ func TestNoVolumeIsStuckTerminating(t *testing.T) {
 	for s := range states {
 		reclaimable := s.Owned && s.Deleting && s.Protected && s.Phase != PhaseBound && s.Policy != PolicyUnknown
 		used := s.Claim == ClaimBound || s.Claim == ClaimLost || s.Claim == ClaimUnbound && !s.Dynamic || s.Claim == ClaimUnread && s.Confirmed
+		used = used || s.Claim == ClaimElsewhere && !s.Dynamic // until its claimRef is cleared
 		// The pv-controller sets the phase first.
 		awaitsPhase := (s.Phase == PhasePending || s.Phase == PhaseAvailable) && s.Claim != ClaimNone && !s.Deleted
 		awaitsPhase = awaitsPhase || s.Claim == ClaimNone && s.Phase.Released() && s.Confirmed

@@ -81,7 +81,7 @@ func (o *Options) observe(ctx context.Context) (*observation, error) {
 	seen.readClaims(reading)
 	seen.addRecyclers()
 	seen.decideLeases()
-	seen.unmatched = seen.matchNames(ctx)
+	seen.unmatched = seen.matchNames(reading)
 	return seen, context.Cause(ctx)
 }
 

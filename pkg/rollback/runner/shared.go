@@ -62,11 +62,15 @@ func (s *observation) addSharedFinalizers(ctx context.Context, object blocker.Ob
 func (s *observation) decideShared(ctx context.Context, volume *corev1.PersistentVolume, name finalizer.Name) rollback.Decision {
 	state := rollback.SharedFinalizerState{Named: true, Remover: s.loopsRemover()}
 	if name == finalizer.External {
-		driver := external.DriverOf(volume)
-		state.Remover = cluster.Remember(s.reader, "remover of "+driver, func() rollback.Remover { return s.driverRemover(ctx, driver) })
+		state.Remover = s.removerOf(ctx, external.DriverOf(volume))
 	}
 	state.InUse = name == finalizer.VolumeProtection && volume.Status.Phase == corev1.VolumeBound
 	return rollback.DecideSharedFinalizer(state)
+}
+
+// removerOf is driverRemover, once for each driver.
+func (s *observation) removerOf(ctx context.Context, driver string) rollback.Remover {
+	return cluster.Remember(s.reader, "remover of "+driver, func() rollback.Remover { return s.driverRemover(ctx, driver) })
 }
 
 // driverRemover tells whether a provisioner of the driver was seen, or could start: the

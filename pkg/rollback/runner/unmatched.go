@@ -75,7 +75,7 @@ func (s *observation) matchDrivers(ctx context.Context, u *unmatched) {
 			u.add("--stopped", name, reason, slices.Concat(drivers, []string{PVController}), never)
 		}
 	}
-	isUnserved := func(driver string) bool { return s.driverRemover(ctx, driver) != rollback.RemoverPresent }
+	isUnserved := func(driver string) bool { return s.removerOf(ctx, driver) != rollback.RemoverPresent }
 	for _, name := range s.options.Unserved {
 		if !s.isDriver(name) {
 			u.add("--unserved", name, reason, drivers, isUnserved)
