@@ -104,53 +104,34 @@ func (s *stuck) Delete(ctx context.Context, _ *v1.PersistentVolume) error {
 	return ctx.Err()
 }
 
+// sourced returns a volume with a source.
+func sourced(change func(*v1.PersistentVolumeSource)) *v1.PersistentVolume {
+	volume := &v1.PersistentVolume{}
+	change(&volume.Spec.PersistentVolumeSource)
+	return volume
+}
+
 func TestSourcesOfOneDiskAreTheSame(t *testing.T) {
-	source := func(change func(*v1.PersistentVolumeSource)) *v1.PersistentVolume {
-		volume := &v1.PersistentVolume{}
-		change(&volume.Spec.PersistentVolumeSource)
-		return volume
-	}
 	nfs := func(path string, readOnly bool) *v1.PersistentVolume {
-		return source(func(s *v1.PersistentVolumeSource) {
+		return sourced(func(s *v1.PersistentVolumeSource) {
 			s.NFS = &v1.NFSVolumeSource{Server: "a", Path: path, ReadOnly: readOnly}
 		})
 	}
 	host := func(path string) *v1.PersistentVolume {
-		return source(func(s *v1.PersistentVolumeSource) { s.HostPath = &v1.HostPathVolumeSource{Path: path} })
+		return sourced(func(s *v1.PersistentVolumeSource) { s.HostPath = &v1.HostPathVolumeSource{Path: path} })
 	}
 	csi := func(driver, handle, key string) *v1.PersistentVolume {
-		return source(func(s *v1.PersistentVolumeSource) {
+		return sourced(func(s *v1.PersistentVolumeSource) {
 			s.CSI = &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle, VolumeAttributes: map[string]string{"key": key}}
 		})
 	}
 	local := func(path string) *v1.PersistentVolume {
-		return source(func(s *v1.PersistentVolumeSource) { s.Local = &v1.LocalVolumeSource{Path: path} })
-	}
-	fc := func(name string, readOnly bool) *v1.PersistentVolume {
-		return source(func(s *v1.PersistentVolumeSource) {
-			s.FC = &v1.FCVolumeSource{TargetWWNs: []string{name}, Lun: ptr.To[int32](1), ReadOnly: readOnly}
-		})
-	}
-	ceph := func(path string, monitors ...string) *v1.PersistentVolume {
-		return source(func(s *v1.PersistentVolumeSource) {
-			s.CephFS = &v1.CephFSPersistentVolumeSource{Path: path, Monitors: monitors, User: monitors[0]}
-		})
-	}
-	rbd := func(image string, monitors ...string) *v1.PersistentVolume {
-		return source(func(s *v1.PersistentVolumeSource) {
-			s.RBD = &v1.RBDPersistentVolumeSource{RBDImage: image, CephMonitors: monitors}
-		})
+		return sourced(func(s *v1.PersistentVolumeSource) { s.Local = &v1.LocalVolumeSource{Path: path} })
 	}
 	for name, tc := range map[string]struct {
 		a, b *v1.PersistentVolume
 		same bool
 	}{
-		"FC, read-only":        {fc("a", true), fc("a", false), true},
-		"FC, other target":     {fc("a", true), fc("b", true), false},
-		"CephFS, monitors":     {ceph("/a", "m", "n"), ceph("/a", "n", "m"), true},
-		"CephFS, other path":   {ceph("/a", "m"), ceph("/b", "m"), false},
-		"RBD, monitors":        {rbd("a", "m", "n"), rbd("a", "n", "m"), true},
-		"RBD, other image":     {rbd("a", "m"), rbd("b", "m"), false},
 		"NFS, read-only":       {nfs("/x", true), nfs("/x/", false), true},
 		"NFS, other directory": {nfs("/x", false), nfs("/y", false), false},
 		"host path":            {host("/x"), host("/x/"), true},
@@ -165,6 +146,39 @@ func TestSourcesOfOneDiskAreTheSame(t *testing.T) {
 				t.Errorf("same = %v, want %v", got, tc.same)
 			}
 		})
+	}
+}
+
+func TestNetworkSourcesOfOneDiskAreTheSame(t *testing.T) {
+	fc := func(name string, readOnly bool) *v1.PersistentVolume {
+		return sourced(func(s *v1.PersistentVolumeSource) {
+			s.FC = &v1.FCVolumeSource{TargetWWNs: []string{name}, Lun: ptr.To[int32](1), ReadOnly: readOnly}
+		})
+	}
+	ceph := func(path string, monitors ...string) *v1.PersistentVolume {
+		return sourced(func(s *v1.PersistentVolumeSource) {
+			s.CephFS = &v1.CephFSPersistentVolumeSource{Path: path, Monitors: monitors, User: monitors[0]}
+		})
+	}
+	rbd := func(image string, monitors ...string) *v1.PersistentVolume {
+		return sourced(func(s *v1.PersistentVolumeSource) {
+			s.RBD = &v1.RBDPersistentVolumeSource{RBDImage: image, CephMonitors: monitors}
+		})
+	}
+	for name, tc := range map[string]struct {
+		a, b *v1.PersistentVolume
+		same bool
+	}{
+		"FC, read-only":      {fc("a", true), fc("a", false), true},
+		"FC, other target":   {fc("a", true), fc("b", true), false},
+		"CephFS, monitors":   {ceph("/a", "m", "n"), ceph("/a", "n", "m"), true},
+		"CephFS, other path": {ceph("/a", "m"), ceph("/b", "m"), false},
+		"RBD, monitors":      {rbd("a", "m", "n"), rbd("a", "n", "m"), true},
+		"RBD, other image":   {rbd("a", "m"), rbd("b", "m"), false},
+	} {
+		if got := newStorage(&scripted{}).Same(tc.a, tc.b); got != tc.same {
+			t.Errorf("%s: same = %v, want %v", name, got, tc.same)
+		}
 	}
 }
 
