@@ -88,7 +88,7 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 		after.plan, after.cause, after.err = c.orOlderPlan(o, planned), provision.NoCause, nil
 	case errors.Is(err, errNodeGone):
 		c.countPass(o, err)
-	case !(c.servesOwnNode() && isOpen(s.Creation)) && provision.GivesUpNode(s, isUnsuitable(err)):
+	case (!c.servesOwnNode() || !isOpen(s.Creation)) && provision.GivesUpNode(s, isUnsuitable(err)):
 		c.updateRecord(o, func(r *claimRecord) { r.unfit = o.claim.Annotations[storage.AnnSelectedNode] })
 		c.countPass(o, err)
 		_ = c.reportFailure(o, c.userError(o, err, false)) // the next step reports the reason

@@ -131,7 +131,7 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		Stored:        r.plan != nil,
 		NodeRead:      o.nodeRead,
 		Called:        o.called,
-		LongRequested: c.isLongRequested(r) && !(want == provision.Misplaced && c.servesOwnNode()),
+		LongRequested: c.isLongRequested(r) && (want != provision.Misplaced || !c.servesOwnNode()),
 		WriteOpen:     c.isWriteOpen(r),
 		Leading:       c.Leading == nil || c.Leading(),
 		Overdue:       r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Timeouts.Unresolved,
