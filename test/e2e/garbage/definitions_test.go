@@ -23,6 +23,7 @@ func TestDefinitionsLeaveNothingBehind(t *testing.T) {
 	for done := 0; done < count; done += atOnce {
 		r.churn(t, min(atOnce, count-done))
 	}
+	w = r.worldIn(t, w.namespace) // the time of the former one may have passed
 	w.await("the nodes of the deleted objects are gone", func() bool {
 		return w.metric(port, "garbage_collector_graph_nodes") <= nodes+float64(3*count)
 	})
