@@ -38,14 +38,14 @@ func (c *Collector) limitSlow(slow map[schema.GroupResource]bool, kind *graph.Ki
 		return fmt.Errorf("send a request for %s: %w", resource, errSlow)
 	}
 	began, err := send()
-	late := !began.IsZero() && c.Clock.Since(began) >= slowAnswer
+	tookLong := !began.IsZero() && c.Clock.Since(began) >= slowAnswer
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, known := slow[resource]
 	switch {
-	case limited && began.IsZero(), late && (limited || !known): // else another request is the one that is sent at a time
+	case limited && began.IsZero(), tookLong && (limited || !known): // otherwise another worker has the slot
 		slow[resource] = false
-	case !late && limited:
+	case limited && !tookLong:
 		delete(slow, resource)
 	}
 	return err

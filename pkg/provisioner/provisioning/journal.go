@@ -311,8 +311,9 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation, s prov
 // removeEntry removes the entry, and forgets the call of the entry.
 func (c *Controller) removeEntry(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
-	hasOther := r.volume != nil && o.volume != nil && !c.Deletion.SameDisk(r.volume, o.volume) // of an earlier process
-	if s.Creation == provision.Created || hasOther {                                           // the volume is recorded, or the claim is bound
+	// An earlier process was discarding the volume, and the recorded one has another disk.
+	hasOther := r.volume != nil && o.volume != nil && !c.Deletion.SameDisk(r.volume, o.volume)
+	if s.Creation == provision.Created || hasOther { // the volume is recorded, or the claim is bound
 		c.reportLeftAlone(o, volumeNamed)
 	}
 	if reason == provision.ClaimBoundOrLost && s.Record != storage.RecordPresent {
