@@ -11,8 +11,12 @@ MODULES := . test/controlplane test/manifests test/node test/node/kubernetes tes
 # The modules that hold Go files of ours.
 LINTED := . test/controlplane test/manifests test/node test/node/kubernetes test/upstream/kube-controller-manager test/upstream/e2e tools/release
 
-# All binaries are static and built alike, so that they share what is compiled.
-GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false
+# All binaries and tests are static and built alike, and the modules require the same versions, so that
+# each package is compiled once; only the race detector needs its own. grpcnotrace leaves out gRPC's tracing
+# pages, whose templates keep the linker from dropping unused methods: the programs are a third smaller.
+BUILT_ALIKE = -trimpath -buildvcs=false -tags grpcnotrace
+GO_BUILD = CGO_ENABLED=0 go build $(BUILT_ALIKE)
+GO_TEST = CGO_ENABLED=0 go test $(BUILT_ALIKE)
 # The race detector needs a C compiler; the go command says whether it has one.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
@@ -51,12 +55,10 @@ help: ## Show this list
 .PHONY: build
 build: programs controlplane ## Build all programs into bin/ (the first time about 8 minutes on two cores)
 
-# grpcnotrace leaves out gRPC's tracing pages, whose templates keep the linker from
-# dropping unused methods: the programs are a third smaller.
 .PHONY: programs
 programs: ## Build only our programs: pv-controller, provisioner, garbage-collector, csimock, exeunt
 	@echo "building $(PROGRAMS) $(VERSION) (the first time about a minute)"
-	@$(GO_BUILD) -tags grpcnotrace -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
+	@$(GO_BUILD) -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
 
 .PHONY: controlplane
 controlplane: ## Build only the control plane for demos and tests; KUBE=1.34 or 1.35 builds an older one
@@ -84,7 +86,7 @@ upstream-controller-manager: controlplane # which compiles most of it
 upstream-provisioner:
 	@echo "building upstream csi-provisioner $(SIDECAR_VERSION) (the first time about 3 minutes)"
 	@cd test/upstream/csi-provisioner && \
-		$(GO_BUILD) -ldflags '-s -w -X main.version=$(SIDECAR_VERSION)' -o $(BIN)/upstream/csi-provisioner $(SIDECAR)/cmd/csi-provisioner
+		$(GO_BUILD) -tags '' -ldflags '-s -w -X main.version=$(SIDECAR_VERSION)' -o $(BIN)/upstream/csi-provisioner $(SIDECAR)/cmd/csi-provisioner
 
 # The version before the journal: its provisioner put a finalizer on claims. It is built from the
 # history of this repository, once per folder.
@@ -99,7 +101,7 @@ $(BIN)/last/$(LAST_VERSION):
 	@$(if $(HAS_LAST_VERSION),,echo '$(NO_LAST_VERSION)'; exit 1)
 	@rm -rf $(BIN)/last && mkdir -p $(BIN)/last/source
 	@git archive $(LAST_VERSION) | tar -x -C $(BIN)/last/source
-	@cd $(BIN)/last/source && $(GO_BUILD) -tags grpcnotrace -ldflags '-s -w' -o $(BIN)/last/ ./cmd/pv-controller ./cmd/provisioner
+	@cd $(BIN)/last/source && $(GO_BUILD) -ldflags '-s -w' -o $(BIN)/last/ ./cmd/pv-controller ./cmd/provisioner
 	@rm -rf $(BIN)/last/source && touch $@
 
 .PHONY: demo
@@ -136,7 +138,7 @@ test-unit: ## Run the unit tests, with the race detector if there is a C compile
 .PHONY: test-model
 test-model: ## Explore the small worlds of the model, walk through large ones, and find the known bugs
 	@echo "exploring small worlds (about three minutes)"
-	@go test -count=1 -timeout 30m ./internal/model ./internal/model/garbage
+	@$(GO_TEST) -count=1 -timeout 30m ./internal/model ./internal/model/garbage
 
 # For how long "make model" walks at random.
 RANDOM_TIME := 10m
@@ -154,7 +156,7 @@ endif
 .PHONY: model-garbage
 model-garbage: ## Explore all clusters of the model of garbage collection, and run its mutants (about 20 minutes); GARBAGE_MUTANTS chooses some, by an expression
 	@go run ./internal/model/mutant/generate -set garbage -out $(BIN)/mutants-garbage
-	@go test -c -overlay $(BIN)/mutants-garbage/overlay.json -o $(BIN)/garbage-model.test ./internal/model/garbage
+	@$(GO_TEST) -c -overlay $(BIN)/mutants-garbage/overlay.json -o $(BIN)/garbage-model.test ./internal/model/garbage
 	@cd internal/model/garbage && $(BIN)/garbage-model.test -test.timeout 24h -test.run 'TestPromisesHold|TestMutants$$' -deep -mutants '$(GARBAGE_MUTANTS)' -killed $(BIN)/garbage.killed -explored $(BIN)/garbage.explored
 ifeq ($(GARBAGE_MUTANTS),)
 	@echo "running the unit tests with the mutants that the model of garbage collection does not kill"
@@ -165,7 +167,7 @@ endif
 .PHONY: mutants
 mutants: mutants-overlay ## Compile the model with mutants of all decisions, into bin/model.test
 	@echo "compiling the model with its mutants"
-	@go test -c -overlay $(BIN)/mutants/overlay.json -o $(BIN)/model.test ./internal/model
+	@$(GO_TEST) -c -overlay $(BIN)/mutants/overlay.json -o $(BIN)/model.test ./internal/model
 
 .PHONY: mutants-overlay
 mutants-overlay:
@@ -195,12 +197,12 @@ fuzz: ## Run every fuzz target for a time, one after the other; FUZZTIME=1m sets
 test-controlplane: controlplane ## Test the control plane
 	@echo "testing the control plane (the first time about 4 minutes)"
 	@cd test/controlplane && packages=$$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) && \
-		EXEUNT_BIN=$(BIN) go test $(RACE) -timeout 30m $$packages
+		EXEUNT_BIN=$(BIN) $(GO_TEST) -timeout 30m $$packages
 
 .PHONY: test-manifests
 test-manifests: build controlplanes promtool images upstream-controller-manager ## Test the manifests, the chart and the alerts, also on the API server, in a dry run
 	@echo "testing the manifests (the first time about a minute)"
-	@cd test/manifests && EXEUNT_BIN=$(BIN) go test -count=1 -timeout 10m ./...
+	@cd test/manifests && EXEUNT_BIN=$(BIN) $(GO_TEST) -count=1 -timeout 10m ./...
 
 # The tag leaves out the service discovery of clouds, which no rule test needs.
 .PHONY: promtool
@@ -235,13 +237,13 @@ e2e: build build-upstream $(if $(HAS_LAST_VERSION),last-version) $(if $(filter $
 upstream-specs: # upstream's e2e.test, with the specs of API machinery only, and upstream's runner
 	@echo "building upstream's end-to-end specs $(KUBE_VERSION) (the first time about 4 minutes)"
 	@mkdir -p $(BIN)/upstream
-	@cd test/upstream/e2e && CGO_ENABLED=0 go test -c -trimpath -buildvcs=false -ldflags '$(KUBE_FLAGS)' -o $(BIN)/upstream/e2e.test . && \
+	@cd test/upstream/e2e && $(GO_TEST) -c -ldflags '$(KUBE_FLAGS)' -o $(BIN)/upstream/e2e.test . && \
 		$(GO_BUILD) -ldflags '-s -w' -o $(BIN)/upstream/ginkgo github.com/onsi/ginkgo/v2/ginkgo
 
 # The last line of the output is the summary: e2e-garbage-specs: ours, n of n specs passed in ...
 .PHONY: e2e-garbage-specs
 e2e-garbage-specs: build upstream-controller-manager upstream-specs ## Run upstream's end-to-end specs of garbage collection against garbage-collector; SIDE=stock compares, SIDE=switching changes sides meanwhile
-	@$(GO_BUILD) -tags grpcnotrace -o $(BIN)/specs ./test/e2e/garbage/specs
+	@$(GO_BUILD) -o $(BIN)/specs ./test/e2e/garbage/specs
 	@$(BIN)/specs --bin-dir=$(BIN) --side=$(SIDE)
 
 # The tests are those of the Kubernetes module. One import is replaced, unless SIDE=stock.
@@ -257,7 +259,7 @@ upstream-integration: # upstream's integration tests of garbage collection, whic
 			sed 's,"k8s.io/kubernetes/pkg/controller/garbagecollector","$(COLLECTOR)",' "$$tests/$$file" >$(INTEGRATION)/$$file; \
 			printf '%s"%s":"%s"' "$$separator" "$(CURDIR)/test/upstream/e2e/integration/$$file" "$(INTEGRATION)/$$file"; separator=','; \
 		done >$(INTEGRATION)/overlay.json && echo '}}' >>$(INTEGRATION)/overlay.json
-	@cd test/upstream/e2e && CGO_ENABLED=0 go test -c -trimpath -buildvcs=false -ldflags '$(KUBE_FLAGS)' \
+	@cd test/upstream/e2e && $(GO_TEST) -c -ldflags '$(KUBE_FLAGS)' \
 		-overlay $(INTEGRATION)/overlay.json -o $(INTEGRATION)/garbagecollector.test ./integration && \
 		$(GO_BUILD) -ldflags '-s -w' -o $(INTEGRATION)/etcd go.etcd.io/etcd/server/v3
 
@@ -285,7 +287,7 @@ NODE_PROGRAMS := node pv-controller provisioner csimock csi-provisioner
 node_unfit = if [ "$$(uname)" != Linux ]; then echo 'kubelet needs Linux'; \
 	elif [ "$$(id -u)" != 0 ]; then echo 'kubelet needs the root user'; \
 	elif ! command -v runc >/dev/null && ! [ -x $(NODE_BIN)/runc ] && ! command -v apt-get >/dev/null; then echo 'there is no runc'; \
-	else (cd test/node && $(GO_BUILD) -tags grpcnotrace -ldflags '-s -w' -o $(NODE_BIN)/node .) && $(NODE_BIN)/node check; fi
+	else (cd test/node && $(GO_BUILD) -ldflags '-s -w' -o $(NODE_BIN)/node .) && $(NODE_BIN)/node check; fi
 
 .PHONY: e2e-node
 e2e-node: ## Run pods with volumes on a real kubelet and containerd on this machine; needs Linux and root, elsewhere it says why it does nothing
@@ -295,7 +297,7 @@ e2e-node: ## Run pods with volumes on a real kubelet and containerd on this mach
 .PHONY: test-node
 test-node: node
 	@echo "running the tests on a real node (about three minutes)"
-	@cd test/node && EXEUNT_BIN=$(BIN) go test -count=1 -timeout 20m ./...
+	@cd test/node && EXEUNT_BIN=$(BIN) $(GO_TEST) -count=1 -timeout 20m ./...
 
 .PHONY: sandbox-node
 sandbox-node: ## Run a cluster with a real node until Ctrl-C, to try commands in it; SIDE=ours, chart or upstream; needs Linux and root
@@ -315,7 +317,7 @@ node: programs controlplane build-upstream ## Build kubelet, containerd and imag
 		$(addprefix github.com/containerd/containerd/v2/cmd/,containerd containerd-shim-runc-v2 ctr)
 	@cd test/node/containerd && $(GO_BUILD) -ldflags '-s -w' -o $(NODE_BIN)/cni/ \
 		$(addprefix github.com/containernetworking/plugins/plugins/,ipam/host-local main/bridge main/loopback)
-	@cd test/node && $(GO_BUILD) -tags grpcnotrace -ldflags '-s -w' -o $(NODE_BIN)/node .
+	@cd test/node && $(GO_BUILD) -ldflags '-s -w' -o $(NODE_BIN)/node .
 	@cd test/node && $(GO_BUILD) -ldflags '-s -w' -o $(NODE_BIN)/sandbox ./sandbox
 	@$(if $(wildcard $(NODE_BIN)/runc),,$(fetch_runc))
 	@$(call node_images,$(NODE_BIN)/images,$(RELEASED),$(NODE_BIN) $(BIN) $(BIN)/upstream,$(NODE_PROGRAMS))
@@ -339,7 +341,7 @@ MINUTES := 5
 SIDE := ours
 .PHONY: soak
 soak: soak-arguments build $(if $(filter upstream,$(SIDE)),build-upstream) $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs) ## Run the programs under faults: SEED=n (default: random) MINUTES=m SIDE=ours or upstream KUBE=1.34 or 1.35
-	@$(GO_BUILD) -tags grpcnotrace -o $(BIN)/soak ./test/e2e/soak
+	@$(GO_BUILD) -o $(BIN)/soak ./test/e2e/soak
 	@$(BIN)/soak --bin-dir=$(KUBE_BIN) --seed='$(SEED)' --duration=$(MINUTES)m --side=$(SIDE)
 
 # Before the build, which takes minutes.
@@ -370,12 +372,12 @@ bench-full: compare ## The same with the scenarios that take hours
 
 .PHONY: compare
 compare: build build-upstream
-	@$(GO_BUILD) -tags grpcnotrace -o $(BIN)/compare ./bench/compare
+	@$(GO_BUILD) -o $(BIN)/compare ./bench/compare
 
 .PHONY: bench-memory
 bench-memory: build build-upstream ## Measure the memory of both programs, and of upstream's, with 50,000 volumes
 	@echo "measuring memory (about ten minutes)"
-	@EXEUNT_BIN=$(BIN) go test ./bench -run xxx -bench Memory -benchtime 1x -timeout 30m
+	@EXEUNT_BIN=$(BIN) $(GO_TEST) ./bench -run xxx -bench Memory -benchtime 1x -timeout 30m
 
 .PHONY: verify
 verify: verify-format verify-size verify-modules verify-workflows verify-windows verify-lint ## Check formatting, file sizes, go.mod files, workflows, the build for Windows and lint rules
@@ -414,7 +416,7 @@ verify-workflows:
 .PHONY: verify-windows
 verify-windows:
 	@echo "building exeunt for Windows (the first time about a minute)"
-	@GOOS=windows GOARCH=amd64 $(GO_BUILD) -tags grpcnotrace -o $(BIN)/tools/exeunt.exe ./cmd/exeunt
+	@GOOS=windows GOARCH=amd64 $(GO_BUILD) -o $(BIN)/tools/exeunt.exe ./cmd/exeunt
 
 .PHONY: verify-lint
 verify-lint:
@@ -439,7 +441,7 @@ empty :=
 # build_for builds the programs $(2) for each of the platforms $(1).
 build_for = for platform in $(1); do \
 		echo "building $(2) for $$platform"; \
-		GOOS=$${platform%/*} GOARCH=$${platform\#*/} $(GO_BUILD) -tags grpcnotrace -ldflags '$(OUR_FLAGS)' \
+		GOOS=$${platform%/*} GOARCH=$${platform\#*/} $(GO_BUILD) -ldflags '$(OUR_FLAGS)' \
 			-o $(RELEASE_DIR)/$${platform%/*}-$${platform\#*/}/ $(addprefix ./cmd/,$(2)); \
 	done
 # release runs the program that packs, with the part $(1) for the platforms $(2).
@@ -459,7 +461,7 @@ dist: ## Build kubectl-exeunt for Linux, macOS and Windows into bin/release, wit
 
 .PHONY: test-release
 test-release: ## Test the program that packs images and archives
-	@cd tools/release && go test -count=1 -timeout 10m .
+	@cd tools/release && $(GO_TEST) -count=1 -timeout 10m .
 
 .PHONY: set-release
 set-release: ## Write the version RELEASE=vX.Y.Z into the chart and all manifests

@@ -22,7 +22,7 @@ import (
 func buildExample(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hostpath-provisioner")
-	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./examples/hostpath-provisioner")
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-o", path, "./examples/hostpath-provisioner")
 	command.Dir, command.Env = harness.InCheckout(), append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("build the example: %v: %s", err, output)
