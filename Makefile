@@ -14,9 +14,9 @@ LINTED := . test/controlplane test/manifests test/node test/node/kubernetes test
 # All binaries and tests are static and built alike, and the modules require the same versions, so that
 # each package is compiled once; only the race detector needs its own. grpcnotrace leaves out gRPC's tracing
 # pages, whose templates keep the linker from dropping unused methods: the programs are a third smaller.
-BUILT_ALIKE = -trimpath -buildvcs=false -tags grpcnotrace
-GO_BUILD = CGO_ENABLED=0 go build $(BUILT_ALIKE)
-GO_TEST = CGO_ENABLED=0 go test $(BUILT_ALIKE)
+BUILT_ALIKE = CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath -buildvcs=false -tags=grpcnotrace"
+GO_BUILD = $(BUILT_ALIKE) go build
+GO_TEST = $(BUILT_ALIKE) go test
 # The race detector needs a C compiler; the go command says whether it has one.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
@@ -222,7 +222,7 @@ e2e: build build-upstream $(if $(HAS_LAST_VERSION),last-version) $(if $(filter $
 	@rm -f $(KUBE_BIN)/differential.md $(KUBE_BIN)/library.md
 	@$(GO_BUILD) -o $(BIN)/record ./test/e2e/record
 	@EXEUNT_BIN=$(KUBE_BIN) EXEUNT_KUBE_VERSIONS='$(KUBES)' EXEUNT_TABLE=$(KUBE_BIN)/differential.md EXEUNT_LIBRARY_TABLE=$(KUBE_BIN)/library.md \
-		$(BIN)/record -kubernetes=$(KUBE_VERSION) $(if $(RECORD),-results=docs/versions) $(PACKAGES) $(if $(HAS_LAST_VERSION),,-skip TestUpgradeAndDowngradeLoseNothing)
+		$(BUILT_ALIKE) $(BIN)/record -kubernetes=$(KUBE_VERSION) $(if $(RECORD),-results=docs/versions) $(PACKAGES) $(if $(HAS_LAST_VERSION),,-skip TestUpgradeAndDowngradeLoseNothing)
 	@$(if $(HAS_LAST_VERSION),,echo 'not tested: $(NO_LAST_VERSION)')
 	@if [ -f $(KUBE_BIN)/differential.md ]; then \
 		echo "beside upstream's loops (docs/differences.md says which differences are intended, and why):"; \
@@ -424,7 +424,7 @@ verify-lint:
 	@cd tools && $(GO_BUILD) -o $(BIN)/tools/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@for module in $(LINTED); do \
 		echo "linting $$module (the first time minutes, if it was not built before)"; \
-		(cd $$module && CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath" \
+		(cd $$module && $(BUILT_ALIKE) \
 			$(BIN)/tools/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); \
 	done
 
