@@ -356,7 +356,7 @@ test-soak: ## Run the programs under faults for five minutes on a fresh seed
 	@$(MAKE) --no-print-directory soak SEED= MINUTES=5 SIDE=ours
 
 # ONLY selects scenarios by a regular expression, LIMIT bounds their sizes for a trial, whose
-# page belongs elsewhere, PROFILES is a directory for profiles of the API server: make bench ONLY=storm LIMIT=100 ROUNDS=1 OUT=/tmp/performance.md
+# page belongs elsewhere, PROFILES is a directory for profiles of all processes: make bench ONLY=storm LIMIT=100 ROUNDS=1 OUT=/tmp/performance.md
 ROUNDS := 3
 LIMIT := 0
 OUT := docs/performance.md

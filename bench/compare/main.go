@@ -66,7 +66,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.rights, "upstream-rights", "test/upstream/rbac", "directory with the rights of upstream's programs")
 	flags.StringVar(&o.page, "out", "docs/performance.md", "page to write; plots are written into the directory of the same name")
 	flags.StringVar(&o.results, "results", "docs/performance/results.json", "file of all measured values; those of the measured scenarios are replaced")
-	flags.StringVar(&o.profiles, "profiles", "", "directory that gets CPU profiles of the API server, and of garbage collectors, in each phase, which cost some CPU time themselves (default: none)")
+	flags.StringVar(&o.profiles, "profiles", "", "directory that gets CPU profiles of the API server and of the programs, in each phase, which cost some CPU time themselves (default: none)")
 	flags.BoolVar(&o.again, "again", false, "measure nothing: write the page from the file of --results")
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,8 +19,8 @@ import (
 // profileSeconds is the length of one profile.
 const profileSeconds = 5
 
-// profile takes one CPU profile after the other of the API server, and of the garbage collector,
-// until stop is called; stop waits for the last ones. "go tool pprof" adds the files of a phase.
+// profile takes one CPU profile after the other of the API server and of each program, until stop
+// is called; stop waits for the last ones. "go tool pprof" adds the files of a phase.
 func (s *session) profile(ctx context.Context, phase string) (stop func() error) {
 	if s.profiles == "" {
 		return func() error { return nil }
@@ -54,16 +55,15 @@ func (s *session) profilers() map[string]func(context.Context) ([]byte, error) {
 			return s.client.CoreV1().RESTClient().Get().AbsPath(rig.ProfilePath).Param("seconds", strconv.Itoa(profileSeconds)).DoRaw(ctx)
 		},
 	}
-	if address := s.programs.ProfileAddress; address != "" {
-		profilers["collector"] = func(ctx context.Context) ([]byte, error) { return readProfile(ctx, address) }
+	for process, address := range s.programs.Profiles {
+		profilers[strings.ReplaceAll(process, " ", "-")] = func(ctx context.Context) ([]byte, error) { return readProfile(ctx, address) }
 	}
 	return profilers
 }
 
-// readProfile takes a profile of a garbage collector, whose certificate is its own.
+// readProfile takes a profile of a program, whose certificate is its own.
 func readProfile(ctx context.Context, address string) ([]byte, error) {
-	url := fmt.Sprintf("https://%s%s?seconds=%d", address, rig.ProfilePath, profileSeconds)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s?seconds=%d", address, profileSeconds), nil)
 	if err != nil {
 		return nil, err
 	}

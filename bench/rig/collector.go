@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 
 	"github.com/exeunt-io/exeunt/bench/measure"
@@ -12,12 +11,9 @@ import (
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
-// ProfilePath is where garbage collectors serve CPU profiles.
-const ProfilePath = "/debug/pprof/profile"
-
 // collectorFlags returns the flags of a garbage collector, beside those for its connection.
 func collectorFlags(turn plan.Turn) []string {
-	flags := []string{"--leader-elect=false"}
+	flags := []string{"--leader-elect=false", "--secure-port=0"}
 	if turn.Side != plan.Upstream {
 		return flags
 	}
@@ -36,7 +32,7 @@ func (p *Programs) startCollector(ctx context.Context) error {
 	}
 	path, pathErr := find(program)
 	kubeconfig, configErr := p.rig.kubeconfig(user, p.LoopsAddress)
-	serving, servingErr := p.serveProfiles(ctx)
+	serving, servingErr := p.serveProfiles(ctx, measure.Collector)
 	if err := errors.Join(pathErr, configErr, servingErr); err != nil {
 		return err
 	}
@@ -50,18 +46,4 @@ func (p *Programs) startCollector(ctx context.Context) error {
 	}
 	p.note(measure.Collector, process)
 	return nil
-}
-
-// serveProfiles returns the flags that make a garbage collector serve profiles, or nothing.
-func (p *Programs) serveProfiles(ctx context.Context) ([]string, error) {
-	if !p.rig.config.Profiling {
-		return []string{"--secure-port=0"}, nil
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("find a free port: %w", err)
-	}
-	p.ProfileAddress = listener.Addr().String()
-	_, port, _ := net.SplitHostPort(p.ProfileAddress)
-	return []string{"--profiling", "--bind-address=127.0.0.1", "--secure-port=" + port, "--authorization-always-allow-paths=/debug/pprof/*"}, listener.Close()
 }

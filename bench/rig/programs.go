@@ -25,8 +25,8 @@ type Programs struct {
 	// LoopsAddress and SidecarAddress are those of the API server for the two programs, behind
 	// proxies if there is a network delay.
 	LoopsAddress, SidecarAddress string
-	// ProfileAddress is where the garbage collector serves profiles, empty for nowhere.
-	ProfileAddress string
+	// Profiles has the address of each process that serves CPU profiles, by its name.
+	Profiles map[string]string
 
 	rig     *Rig
 	turn    plan.Turn
@@ -38,7 +38,7 @@ type Programs struct {
 
 // NewPrograms prepares the programs of a turn. Nothing but driver and proxies runs yet.
 func (r *Rig) NewPrograms(ctx context.Context, turn plan.Turn) (p *Programs, err error) {
-	p = &Programs{rig: r, turn: turn, all: map[string][]*sandbox.Process{measure.Server: {r.Plane.Process}, measure.Etcd: {r.Plane.Etcd}}}
+	p = &Programs{rig: r, turn: turn, Profiles: map[string]string{}, all: map[string][]*sandbox.Process{measure.Server: {r.Plane.Process}, measure.Etcd: {r.Plane.Etcd}}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Stop(context.WithoutCancel(ctx)))
@@ -132,7 +132,7 @@ func (p *Programs) startStorage(ctx context.Context) error {
 	if p.turn.Side == plan.Upstream {
 		loops, start = upstreamLoops, p.rig.Plane.StartUpstreamLoops
 	}
-	controller, err := p.controller(measure.Loops, loops, p.LoopsAddress)
+	controller, err := p.controller(ctx, measure.Loops, loops, p.LoopsAddress)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (p *Programs) startSidecar(ctx context.Context, name string, driver *sandbo
 	if p.turn.Side == plan.Upstream {
 		user, start = sandbox.UpstreamSidecarUser.Name(), p.rig.Plane.StartUpstreamProvisioner
 	}
-	controller, err := p.controller(name, user, p.SidecarAddress)
+	controller, err := p.controller(ctx, name, user, p.SidecarAddress)
 	if err != nil {
 		return err
 	}
@@ -195,14 +195,18 @@ func (p *Programs) limits(process string) []string {
 }
 
 // controller returns the configuration of a program, whose log is that of the turn.
-func (p *Programs) controller(process, user, address string) (sandbox.Controller, error) {
+func (p *Programs) controller(ctx context.Context, process, user, address string) (sandbox.Controller, error) {
 	kubeconfig, err := p.rig.kubeconfig(user, address)
+	if err != nil {
+		return sandbox.Controller{}, err
+	}
+	serving, err := p.serveProfiles(ctx, process)
 	return sandbox.Controller{
 		Name:               fmt.Sprintf("%s-%d-%s-%s", p.turn.Scenario.Name, p.turn.Round, p.turn.Side, strings.ReplaceAll(process, " ", "-")),
 		HonorReclaimPolicy: true,
 		Kubeconfig:         kubeconfig,
 		Env:                []string{"NAMESPACE=" + deploy.Namespace, "POD_NAMESPACE=" + deploy.Namespace},
-		Args:               p.limits(process),
+		Args:               append(p.limits(process), serving...),
 	}, err
 }
 

@@ -24,7 +24,7 @@ type Config struct {
 	Binaries sandbox.Binaries
 	// UpstreamRights are the rights of upstream's programs.
 	UpstreamRights fs.FS
-	// Profiling makes the garbage collectors serve profiles.
+	// Profiling makes the programs serve profiles.
 	Profiling bool
 }
 
