@@ -34,12 +34,22 @@ func statusOf(kind Kind, r *request) (metav1.Status, bool) {
 		return apierrors.NewServiceUnavailable(errInjected.Error()).Status(), true
 	case Timeout, TimeoutAfter:
 		return apierrors.NewTimeoutError(errInjected.Error(), 0).Status(), true
+	case UnknownPath:
+		return unknownPath(), true
 	case Gone, WatchExpired:
 		return apierrors.NewResourceExpired("too old resource version: " + errInjected.Error()).Status(), true
 	case TooLargeVersion:
 		return tooLargeVersion(), true
 	default:
 		return metav1.Status{}, false
+	}
+}
+
+// unknownPath is the answer to a path that is not served.
+func unknownPath() metav1.Status {
+	return metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource: " + errInjected.Error(), Details: &metav1.StatusDetails{},
 	}
 }
 

@@ -152,18 +152,19 @@ func TestRequestsAreCountedByName(t *testing.T) {
 
 func TestFaultsAreRealistic(t *testing.T) {
 	after := []Kind{CutAfter, ErrorAfter, TimeoutAfter}
-	special := append(slices.Clone(after), Conflict, SlowList, StaleList, TooLargeVersion, Gone)
+	write := append(slices.Clone(after), UnknownPath)
+	special := append(slices.Clone(write), Conflict, SlowList, StaleList, TooLargeVersion, Gone)
 	for name, c := range map[string]struct {
 		request *request
 		want    []Kind // of the special kinds
 	}{
-		"get":                    {parse(t, http.MethodGet, claim, ""), nil},
+		"get":                    {parse(t, http.MethodGet, claim, ""), []Kind{UnknownPath}},
 		"version":                {parse(t, http.MethodGet, "/version", ""), nil},
-		"create":                 {parse(t, http.MethodPost, claims, object), after},
-		"delete":                 {parse(t, http.MethodDelete, claim, ""), after},
-		"patch":                  {parse(t, http.MethodPatch, claim, ""), append(slices.Clone(after), Conflict)},
-		"update":                 {parse(t, http.MethodPut, claim, object), append(slices.Clone(after), Conflict)},
-		"update without version": {parse(t, http.MethodPut, claim, `{"metadata":{"name":"c"}}`), after},
+		"create":                 {parse(t, http.MethodPost, claims, object), write},
+		"delete":                 {parse(t, http.MethodDelete, claim, ""), write},
+		"patch":                  {parse(t, http.MethodPatch, claim, ""), append(slices.Clone(write), Conflict)},
+		"update":                 {parse(t, http.MethodPut, claim, object), append(slices.Clone(write), Conflict)},
+		"update without version": {parse(t, http.MethodPut, claim, `{"metadata":{"name":"c"}}`), write},
 		"quorum list":            {parse(t, http.MethodGet, claims, ""), []Kind{SlowList}},
 		"quorum list in pages":   {parse(t, http.MethodGet, claims+"?limit=5", ""), []Kind{SlowList}},
 		"next page":              {parse(t, http.MethodGet, claims+"?limit=5&continue=x", ""), []Kind{SlowList, Gone}},

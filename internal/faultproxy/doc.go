@@ -28,6 +28,8 @@
 //     TooManyRequestsBare: a load balancer refuses the request, without Retry-After.
 //   - InternalError: etcd has no leader, or a webhook fails. Unavailable: the API server
 //     stops. Timeout: etcd is slow. The request has no effect.
+//   - UnknownPath: a load balancer has another server behind the address of the API server.
+//     Only for requests that name an object, whose absence the answer must not prove.
 //   - CutBefore: the network loses the request. CutAfter: the network loses the answer to
 //     a write that took effect.
 //   - ErrorAfter, TimeoutAfter: etcd committed the write and its answer came too late for

@@ -22,6 +22,7 @@ func TestRefusalHasNoEffect(t *testing.T) {
 		InternalError:       {http.MethodDelete, claim, 500, metav1.StatusReasonInternalError, ""},
 		Unavailable:         {http.MethodGet, claim, 503, metav1.StatusReasonServiceUnavailable, ""},
 		Timeout:             {http.MethodPatch, claim, 504, metav1.StatusReasonTimeout, ""},
+		UnknownPath:         {http.MethodGet, claim, 404, metav1.StatusReasonNotFound, ""},
 		Gone:                {http.MethodGet, claims + "?watch=true&resourceVersion=7", 410, metav1.StatusReasonExpired, ""},
 		TooLargeVersion:     {http.MethodGet, claims + "?resourceVersion=7", 504, metav1.StatusReasonTimeout, "1"},
 	} {

@@ -19,6 +19,8 @@ const (
 	Unavailable Kind = "unavailable"
 	// Timeout: any request is refused with 504.
 	Timeout Kind = "timeout"
+	// UnknownPath: a request that names an object is refused with 404, and the answer does not name it.
+	UnknownPath Kind = "unknown-path"
 	// CutBefore: the request is cut and does not reach the API server.
 	CutBefore Kind = "cut-before"
 	// CutAfter: a write takes effect and its answer is cut.
@@ -63,7 +65,7 @@ const (
 var requestKinds = []Kind{
 	Conflict, CutAfter, ErrorAfter, TimeoutAfter, StaleList, SlowList, TooLargeVersion, Gone,
 	TooManyRequests, TooManyRequestsBare, InternalError, Unavailable, Timeout,
-	CutBefore, DelayRequest, DelayAnswer, Disconnect, Outage,
+	CutBefore, DelayRequest, DelayAnswer, Disconnect, Outage, UnknownPath,
 }
 
 // watchKinds are the faults of open watches, at most one per tick.

@@ -112,6 +112,8 @@ func (r *request) allows(kind Kind) bool {
 	switch kind {
 	case Conflict:
 		return r.verb == "patch" || r.verb == "update" && r.version != ""
+	case UnknownPath:
+		return r.name != ""
 	case CutAfter, ErrorAfter, TimeoutAfter:
 		return r.isWrite()
 	case SlowList:

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/audit/verdict"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -144,7 +145,7 @@ func (u unlisted) read(ctx context.Context) (*v1.PersistentVolume, error) {
 	defer cancel()
 	volume, err := u.cluster.client.CoreV1().PersistentVolumes().Get(ctx, u.name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, u.name):
 		return nil, nil
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("no right to get persistentvolumes in cluster %s: grant the verb get on resource persistentvolumes of apiGroup \"\"", u.cluster.Name)

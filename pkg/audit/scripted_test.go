@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,7 +87,10 @@ func (s worldServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	code := http.StatusOK
 	if body == nil {
 		code = http.StatusNotFound
-		body = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
+		body = metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+			Details: &metav1.StatusDetails{Name: path.Base(request.URL.Path)},
+		}
 	}
 	return answerWith(request, code, body)
 }

@@ -6,9 +6,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/internal/absent"
 )
 
 // LivePair reads the claim that the volume refers to from the API server, and then the volume: what is
@@ -37,7 +38,7 @@ func LivePair(ctx context.Context, client kubernetes.Interface, volume *v1.Persi
 func LiveVolume(ctx context.Context, client kubernetes.Interface, cached *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	volume, err := client.CoreV1().PersistentVolumes().Get(ctx, cached.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, cached.Name):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read volume %s: %w", cached.Name, err)
@@ -56,7 +57,7 @@ func LiveClaim(ctx context.Context, client kubernetes.Interface, volume *v1.Pers
 	}
 	claim, err := client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, ref.Name):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read claim %s/%s of volume %s: %w", ref.Namespace, ref.Name, volume.Name, err)

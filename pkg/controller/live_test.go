@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"net/http"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,6 +52,23 @@ func TestLivePair(t *testing.T) {
 				t.Errorf("claim %v, want %q", claim, tc.claimed)
 			}
 		})
+	}
+}
+
+// The answer of a load balancer that does not know the path must not make a volume free for deletion.
+func TestLivePairNeedsProofOfAbsence(t *testing.T) {
+	for _, resource := range []string{"persistentvolumes", "persistentvolumeclaims"} {
+		client := fake.NewClientset(diskOf("1", "data"), claimNamed("data"))
+		client.PrependReactor("get", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+			name := action.(clienttesting.GetAction).GetName()
+			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1.Resource(resource), name, "404 page not found", 0, true)
+		})
+		if volume, claim, err := LivePair(t.Context(), client, diskOf("1", "data")); err == nil {
+			t.Errorf("without an answer about %s: volume %v, claim %v, no error", resource, volume, claim)
+		}
+		if _, err := ReadLive(t.Context(), "volume", "disk", client.CoreV1().PersistentVolumes().Get); (err != nil) != (resource == "persistentvolumes") {
+			t.Errorf("without an answer about %s: error %v", resource, err)
+		}
 	}
 }
 

@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/internal/absent"
 )
 
 // ReadLive reads one object from the API server. It returns the zero value if the
@@ -14,7 +15,7 @@ func ReadLive[T any](ctx context.Context, what, name string, get func(context.Co
 	object, err := get(ctx, name, metav1.GetOptions{})
 	var none T
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, name):
 		return none, nil
 	case err != nil:
 		return none, fmt.Errorf("read %s %s: %w", what, name, err)

@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -137,7 +137,7 @@ func (c *Collector) undiscovered() []string {
 // serveDefined serves the kind of a definition, if objects of the kind can exist.
 func (c *Collector) serveDefined(ctx context.Context, name string) error {
 	definition, err := c.readDefinition(ctx, name)
-	if apierrors.IsNotFound(err) {
+	if absent.Is(err, name) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.definitions, name)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -46,13 +46,7 @@ func (c *Collector) read(ctx context.Context, kind *graph.Kind, namespace, name 
 
 // namesAbsent reports whether the error says that the object of that name does not exist.
 func namesAbsent(err error, kind *graph.Kind, name string) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Name == name && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) &&
-		(strings.EqualFold(details.Kind, kind.Resource) || strings.EqualFold(details.Kind, kind.Kind))
+	return absent.IsOfKind(err, name, kind.Resource, kind.Kind)
 }
 
 // verifyObject reads an object of the graph live, and records the result.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -26,7 +26,7 @@ type liveObjects struct {
 // readLive reads the claim and the PersistentVolume of an entry from the API server.
 func readLive(ctx context.Context, client kubernetes.Interface, item entryItem) (liveObjects, error) {
 	claim, err := client.CoreV1().PersistentVolumeClaims(item.Claim.Namespace).Get(ctx, item.Claim.Name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !absent.Is(err, item.Claim.Name) {
 		return liveObjects{}, fmt.Errorf("read claim %s, nothing was changed: %w", item.Claim, err)
 	}
 	if err != nil {
@@ -37,7 +37,7 @@ func readLive(ctx context.Context, client kubernetes.Interface, item entryItem) 
 	live.deleting = live.claim != storage.ClaimGone && claim.DeletionTimestamp != nil
 	volume, err := client.CoreV1().PersistentVolumes().Get(ctx, item.Volume, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, item.Volume):
 		volume = nil
 	case err != nil:
 		return liveObjects{}, fmt.Errorf("read PersistentVolume %s, nothing was changed: %w", item.Volume, err)

@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/internal/absent"
 )
 
 // checkActive returns why the command must not end an entry that the provisioner works on. Only the
@@ -18,7 +19,7 @@ func (r Resolver) checkActive(ctx context.Context, c command, item entryItem) er
 	switch _, err := r.Client.CoreV1().Nodes().Get(ctx, item.journalNode, metav1.GetOptions{}); {
 	case err == nil:
 		return fmt.Errorf("%w; once Node %s is removed for good, drop ends the entry", works, item.journalNode)
-	case !apierrors.IsNotFound(err):
+	case !absent.Is(err, item.journalNode):
 		return fmt.Errorf("claim UID %s: its entry in Lease %s is not unresolved but %s, and can be dropped only if its node is gone: read Node %s, nothing was changed: %w", item.ClaimUID, item.Lease, item.State, item.journalNode, err)
 	case c == finish:
 		return fmt.Errorf("claim UID %s: its entry in Lease %s is of Node %s, which does not exist, so no provisioner can finish the entry; if the node never comes back, drop the entry instead", item.ClaimUID, item.Lease, item.journalNode)

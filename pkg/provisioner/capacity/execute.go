@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
@@ -86,7 +87,7 @@ func (c *Controller) update(ctx context.Context, object *storagev1.CSIStorageCap
 	}
 	updated, err := c.Client.StorageV1().CSIStorageCapacities(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 	switch {
-	case apierrors.IsNotFound(err): // the event of the deletion requeues the item
+	case absent.Is(err, object.Name): // the event of the deletion requeues the item
 		return nil
 	case err != nil:
 		return fmt.Errorf("patch capacity object %s: %w", object.Name, err)
@@ -101,7 +102,7 @@ func (c *Controller) remove(ctx context.Context, objects []*storagev1.CSIStorage
 	for _, object := range objects {
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(object.UID))}
 		err := c.Client.StorageV1().CSIStorageCapacities(object.Namespace).Delete(ctx, object.Name, options)
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err != nil && !absent.Is(err, object.Name) {
 			return fmt.Errorf("delete capacity object %s: %w", object.Name, err)
 		}
 		klog.FromContext(ctx).V(4).Info("Capacity object deleted", "object", object.Name)

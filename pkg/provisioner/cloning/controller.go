@@ -6,12 +6,12 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -100,7 +100,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	}
 	klog.FromContext(ctx).V(2).Info("No clone needs the claim, removing the finalizer")
 	err = c.protection.Remove(ctx, claim)
-	if apierrors.IsNotFound(err) {
+	if absent.Is(err, claim.Name) {
 		return nil
 	}
 	return err

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -16,7 +16,7 @@ import (
 func (i *Inputs) ClassSecret(ctx context.Context, classes storagelisters.StorageClassLister, serves func(provisioner string) bool, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
 	class, err := classes.Get(storage.VolumeClass(volume))
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, storage.VolumeClass(volume)):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read storage class %s: %w", storage.VolumeClass(volume), err)

@@ -2,13 +2,13 @@ package csibackend
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
@@ -51,12 +51,12 @@ func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference)
 	switch {
 	case err == nil:
 		return external.SecretPresent, values, nil
-	case !apierrors.IsNotFound(err):
+	case !absent.Is(err, reference.Name):
 		return 0, nil, fmt.Errorf("read the deletion secret %s/%s of the volume: %w", reference.Namespace, reference.Name, err)
 	}
 	namespace, err := d.Client.CoreV1().Namespaces().Get(ctx, reference.Namespace, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, reference.Namespace):
 		return external.SecretNamespaceGone, nil, nil
 	case apierrors.IsForbidden(err):
 		return d.tryNamespace(ctx, reference.Namespace), nil, nil
@@ -82,20 +82,10 @@ func (d *Deleter) tryNamespace(ctx context.Context, namespace string) external.S
 		return external.SecretMissing
 	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause):
 		return external.SecretNamespaceTerminating
-	case namesNamespace(err, namespace):
+	case absent.IsOfKind(err, namespace, "namespaces"):
 		return external.SecretNamespaceGone
 	}
 	return external.SecretMissingNamespaceUnknown
-}
-
-// namesNamespace reports whether the error says that the namespace does not exist.
-func namesNamespace(err error, namespace string) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Kind == "namespaces" && details.Name == namespace
 }
 
 // secretOf returns the secret that the volume names, nil for none. A volume without both

@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
@@ -33,7 +32,7 @@ func (i *Inputs) credentials(ctx context.Context, in provision.Input) (provision
 	what := "secret " + reference.Namespace + "/"
 	values, uid, err := readSecret(ctx, i.Client, reference.Namespace, reference.Name)
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, reference.Name):
 		return provision.Credentials{}, nil, &provision.NotReady{Sentence: fmt.Sprintf("The %s%s, which storage class %q names, does not exist", what, reference.Name, in.Class.Name)}
 	case err != nil:
 		return provision.Credentials{}, nil, fmt.Errorf("read %s%s, which storage class %q names: %w", what, reference.Name, in.Class.Name, err)

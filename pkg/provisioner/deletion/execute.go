@@ -7,10 +7,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -99,7 +99,7 @@ func (c *Controller) setStatus(ctx context.Context, o observation, action extern
 func (c *Controller) write(ctx context.Context, o observation, change *patch.Patch) (*observation, error) {
 	volume, err := c.writer.PatchVolume(ctx, o.volume, change)
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, o.volume.Name):
 		c.noteGone(o.volume)
 		return nil, nil
 	case err != nil:
@@ -169,7 +169,7 @@ func (c *Controller) PrepareDiscard(ctx context.Context, volume *v1.PersistentVo
 func (c *Controller) deleteObject(ctx context.Context, volume *v1.PersistentVolume) error {
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(volume.UID))}
 	err := c.Client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, options)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !absent.Is(err, volume.Name) {
 		return c.countFailure(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
 	}
 	c.memory.Update(volume.UID, func(p *progress) { p.objectDeleted = true })

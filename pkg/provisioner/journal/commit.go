@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
@@ -250,7 +251,7 @@ func (s *Store) currentCustody() journal.Custody {
 func (s *Store) reread(ctx context.Context, l *lease) (*coordinationv1.Lease, error) {
 	name := s.Journal.LeaseName(journal.KindActive, l.number)
 	object, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).Get(ctx, name, metav1.GetOptions{})
-	missing := apierrors.IsNotFound(err)
+	missing := absent.Is(err, name)
 	if err != nil && !missing {
 		return nil, fmt.Errorf("read lease %s/%s: %w", s.Journal.Namespace, name, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -169,7 +170,7 @@ func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, numb
 		texts, inherited, unreadable := s.inherit(object)
 		l.version = object.ResourceVersion
 		err = s.put(ctx, l, texts)
-		if apierrors.IsNotFound(err) {
+		if absent.Is(err, object.Name) {
 			l.version = ""
 			err = s.put(ctx, l, texts)
 		}
@@ -194,7 +195,7 @@ func (s *Store) readAgain(ctx context.Context, object *coordinationv1.Lease) (*c
 	switch {
 	case err == nil:
 		return again, nil
-	case !apierrors.IsNotFound(err):
+	case !absent.Is(err, object.Name):
 		return nil, fmt.Errorf("read a lease of the journal again: %w", err)
 	}
 	return object, nil

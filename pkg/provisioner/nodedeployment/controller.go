@@ -10,11 +10,11 @@ import (
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -156,7 +156,7 @@ func (c *Controller) selectNode(ctx context.Context, claim *v1.PersistentVolumeC
 	selection := patch.ForVersion(claim).Annotate(claim, map[string]string{storage.AnnSelectedNode: c.Node})
 	_, err := c.writer.PatchClaim(ctx, claim, selection)
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, claim.Name):
 	case patch.IsStale(err): // most likely another node wrote first
 		c.loop.EnqueueAfter(key, c.delay(key))
 		return nil

@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -221,7 +221,7 @@ func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node
 	}
 	node, err := c.Node(ctx, name)
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, name):
 		c.updateRecord(o, func(r *claimRecord) { r.unfit = name })
 		return nil, c.reportFailure(o, fmt.Errorf("nodes %q not found: %w", name, errNodeGone))
 	case err != nil:
@@ -244,7 +244,7 @@ func (c *Controller) readNode(ctx context.Context, o *observation) (*observation
 func (c *Controller) readClaim(ctx context.Context, o *observation) (*observation, error) {
 	claim, err := c.Client.CoreV1().PersistentVolumeClaims(o.claim.Namespace).Get(ctx, o.claim.Name, metav1.GetOptions{})
 	after := o.next(claim)
-	after.gone = apierrors.IsNotFound(err) || err == nil && claim.UID != o.claim.UID
+	after.gone = absent.Is(err, o.claim.Name) || err == nil && claim.UID != o.claim.UID
 	switch {
 	case after.gone:
 		after.claim = o.claim
@@ -281,7 +281,7 @@ func (c *Controller) removeOldFinalizer(ctx context.Context, o *observation) (*o
 	change := finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}}
 	claim, err := c.writer.PatchClaim(ctx, o.claim, finalizer.Edit(patch.For(o.claim), o.claim, change))
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, o.claim.Name):
 		after := o.next(o.claim)
 		after.gone = true
 		return after, nil
@@ -300,7 +300,7 @@ func (c *Controller) reschedule(ctx context.Context, o *observation) (*observati
 	change := patch.For(o.claim).Test(path, o.claim.Annotations[storage.AnnSelectedNode]).Remove(path)
 	claim, err := c.writer.PatchClaim(ctx, o.claim, change)
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, o.claim.Name):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -1,13 +1,19 @@
 package provisioning
 
 import (
+	"net/http"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeapi "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
@@ -105,4 +111,19 @@ func TestForgottenClaimOfLateWatchGetsNoVolume(t *testing.T) {
 	f.reconcileDeleted(false)
 	f.reconcileDeleted(false) // the first time it was forgotten
 	f.expect(0, 0, 0, 0)
+}
+
+// A load balancer may have another server behind the address of the API server.
+func TestUnknownPathIsNoProofThatTheClaimIsGone(t *testing.T) {
+	f := newFlow(t)
+	f.syncClaim()
+	var known atomic.Bool
+	f.react("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, kubeapi.Object, error) {
+		return !known.Load(), nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1.Resource("persistentvolumeclaims"), "claim", "404 page not found", 0, true)
+	})
+	f.reconcileDeleted(true) // or nobody looks at the claim again
+	f.expect(0, 0, 0, 0)
+	known.Store(true)
+	f.reconcile(false)
+	f.expect(1, 1, 1, 0)
 }

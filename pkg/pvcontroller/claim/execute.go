@@ -6,9 +6,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -120,7 +120,7 @@ func bindClaim(o *observation) *patch.Patch {
 func (c *Controller) confirmVolume(ctx context.Context, o *observation) (*observation, error) {
 	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, o.claim.Spec.VolumeName, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, o.claim.Spec.VolumeName):
 		volume = nil
 	case err != nil:
 		return nil, fmt.Errorf("read volume %s: %w", o.claim.Spec.VolumeName, err)

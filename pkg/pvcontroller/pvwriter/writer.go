@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
@@ -29,7 +29,7 @@ func New(client kubernetes.Interface, versions *controller.Versions) *Writer {
 func (w *Writer) DeleteObject(ctx context.Context, volume *v1.PersistentVolume) error {
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID, ResourceVersion: &volume.ResourceVersion}}
 	err := w.client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, options)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !absent.Is(err, volume.Name) {
 		return fmt.Errorf("delete volume object %s: %w", volume.Name, err)
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
@@ -49,7 +49,7 @@ func (o *Options) removeItem(ctx context.Context, item Item) error {
 	defer cancel()
 	err := item.remove(writing)
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, item.Object.Name):
 		o.report("already gone: %s", item)
 	case patch.IsStale(err):
 		o.report("left as it is, because it has changed meanwhile: %s", item)

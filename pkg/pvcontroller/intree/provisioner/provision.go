@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -101,7 +101,7 @@ func (c *Controller) readVolume(ctx context.Context, claim *v1.PersistentVolumeC
 	name := binding.ProvisionedName(claim)
 	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, name):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read volume %s: %w", name, err)

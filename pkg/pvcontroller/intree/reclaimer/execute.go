@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -152,7 +152,7 @@ func (c *Controller) deleteObject(ctx context.Context, o observation) (*observat
 // removeFinalizers removes the finalizers that kept the volume for its in-tree plugin.
 func (c *Controller) removeFinalizers(ctx context.Context, volume *v1.PersistentVolume) error {
 	_, err := c.volumes.RemoveReclaimFinalizers(ctx, volume)
-	if apierrors.IsNotFound(err) {
+	if absent.Is(err, volume.Name) {
 		return nil
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
@@ -108,7 +109,7 @@ func (c *Controller) readRecycler(ctx context.Context, volume *v1.PersistentVolu
 	}
 	pod, err := c.Client.CoreV1().Pods(wanted.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent.Is(err, wanted.Name):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read recycler pod %s/%s: %w", wanted.Namespace, wanted.Name, err)
@@ -231,7 +232,7 @@ const recyclerGrace int64 = 1
 func (c *Controller) deletePod(ctx context.Context, pod *v1.Pod) error {
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID)), GracePeriodSeconds: new(recyclerGrace)}
 	err := c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !absent.Is(err, pod.Name) {
 		return fmt.Errorf("delete recycler pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
