@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,7 +138,7 @@ func TestSlowOutputIsNotTheServersFault(t *testing.T) {
 		}[request.URL.Path]
 		if text == "" {
 			w.WriteHeader(http.StatusNotFound)
-			text = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`
+			text = fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "details": {"name": %q}, "code": 404}`, path.Base(request.URL.Path))
 		}
 		_, _ = io.WriteString(w, text)
 	}))

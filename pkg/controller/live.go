@@ -6,10 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/exeunt-io/exeunt/internal/absent"
 )
 
 // LivePair reads the claim that the volume refers to from the API server, and then the volume: what is
@@ -36,14 +33,9 @@ func LivePair(ctx context.Context, client kubernetes.Interface, volume *v1.Persi
 // LiveVolume reads the volume from the API server. It returns nil if the volume is gone,
 // or if another volume has its name.
 func LiveVolume(ctx context.Context, client kubernetes.Interface, cached *v1.PersistentVolume) (*v1.PersistentVolume, error) {
-	volume, err := client.CoreV1().PersistentVolumes().Get(ctx, cached.Name, metav1.GetOptions{})
-	switch {
-	case absent.Is(err, cached.Name):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read volume %s: %w", cached.Name, err)
-	case volume.UID != cached.UID:
-		return nil, nil
+	volume, err := ReadLive(ctx, "volume", cached.Name, client.CoreV1().PersistentVolumes().Get)
+	if err != nil || volume == nil || volume.UID != cached.UID {
+		return nil, err
 	}
 	return volume, nil
 }
@@ -55,12 +47,9 @@ func LiveClaim(ctx context.Context, client kubernetes.Interface, volume *v1.Pers
 	if ref == nil {
 		return nil, nil
 	}
-	claim, err := client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	switch {
-	case absent.Is(err, ref.Name):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read claim %s/%s of volume %s: %w", ref.Namespace, ref.Name, volume.Name, err)
+	claim, err := ReadLive(ctx, "claim", ref.Name, client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get)
+	if err != nil {
+		return nil, fmt.Errorf("volume %s in namespace %s: %w", volume.Name, ref.Namespace, err)
 	}
 	return claim, nil
 }

@@ -72,6 +72,26 @@ func TestLivePairNeedsProofOfAbsence(t *testing.T) {
 	}
 }
 
+// A health page behind the address of the API server says 200 to everything, and is decoded as an empty object.
+func TestEmptyAnswerIsAnError(t *testing.T) {
+	client := fake.NewClientset(diskOf("1", "data"), claimNamed("data"))
+	client.PrependReactor("*", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.PersistentVolume{}, nil })
+	client.PrependReactor("*", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &v1.PersistentVolumeClaim{}, nil
+	})
+	writer := NewWriter(client, NewVersions())
+	_, _, pair := LivePair(t.Context(), client, diskOf("1", "data"))
+	_, claim := LiveClaim(t.Context(), client, diskOf("1", "data"))
+	_, volume := LiveVolume(t.Context(), client, diskOf("1", "data"))
+	_, patchedVolume := writer.PatchVolume(t.Context(), diskOf("1", ""), patch.For(diskOf("1", "")).Set("/a", "b"))
+	_, patchedClaim := writer.PatchClaim(t.Context(), claimNamed("data"), patch.For(claimNamed("data")).Set("/a", "b"))
+	for i, err := range []error{pair, claim, volume, patchedVolume, patchedClaim} {
+		if err == nil {
+			t.Errorf("answer %d has no error", i)
+		}
+	}
+}
+
 // A user may set Retain while the claim is read: the volume counts as it is at the end.
 func TestLivePairReadsVolumeLast(t *testing.T) {
 	client := fake.NewClientset(diskOf("1", "data"), claimNamed("data"))

@@ -63,7 +63,7 @@ func (u *UpdateFallback) update(ctx context.Context, object metav1.Object, body 
 	forObject := func(request *rest.Request) *rest.Request {
 		return request.Resource(u.resource.Resource).Namespace(object.GetNamespace()).Name(object.GetName()).SetHeader("Accept", runtime.ContentTypeJSON)
 	}
-	read, err := forObject(u.client.Get()).Do(ctx).Raw()
+	read, err := rawOf(forObject(u.client.Get()).Do(ctx))
 	if err != nil {
 		return fmt.Errorf("read object to update: %w", err)
 	}
@@ -74,11 +74,7 @@ func (u *UpdateFallback) update(ctx context.Context, object metav1.Object, body 
 	case err != nil:
 		return fmt.Errorf("apply patch to object: %w", err)
 	}
-	result := forObject(u.client.Put()).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(changed).Do(ctx)
-	if err := result.Error(); err != nil {
-		return err
-	}
-	written, err := result.Raw()
+	written, err := rawOf(forObject(u.client.Put()).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(changed).Do(ctx))
 	if err != nil {
 		return err
 	}
@@ -86,6 +82,14 @@ func (u *UpdateFallback) update(ctx context.Context, object metav1.Object, body 
 		return fmt.Errorf("decode updated object: %w", err)
 	}
 	return nil
+}
+
+// rawOf returns the body. Raw alone would lose what the API server says in the body of an error.
+func rawOf(result rest.Result) ([]byte, error) {
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
 }
 
 // apply returns the patched document.

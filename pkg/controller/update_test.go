@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
@@ -121,6 +122,25 @@ func TestUpdateFallbackRunsTestsOfThePatch(t *testing.T) {
 	}
 	if u.put != nil {
 		t.Errorf("written: %s", u.put)
+	}
+}
+
+// The update reads the object first, and the answer to that read proves that it is gone.
+func TestUpdateFallbackSaysThatObjectIsGone(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		reason, code := "NotFound", http.StatusNotFound
+		if r.Method == http.MethodPatch {
+			reason, code = "Forbidden", http.StatusForbidden
+		}
+		w.WriteHeader(code)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"details":{"name":"claim","kind":"persistentvolumeclaims"}}`, reason, code)
+	}))
+	t.Cleanup(server.Close)
+	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "1"}}
+	if _, err := NewWriter(client, NewVersions()).PatchClaim(t.Context(), claim, patch.For(claim).Set("/a", "b")); !absent.IsOfKind(err, "claim", "persistentvolumeclaims") {
+		t.Errorf("error %v, want that the claim is gone", err)
 	}
 }
 

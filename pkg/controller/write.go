@@ -47,6 +47,9 @@ func (w *Writer) PatchVolume(ctx context.Context, volume *v1.PersistentVolume, p
 	if err != nil {
 		return nil, fmt.Errorf("patch volume %s: %w", volume.Name, err)
 	}
+	if err := CheckName(now, volume.Name); err != nil {
+		return nil, fmt.Errorf("patch volume %s: %w", volume.Name, err)
+	}
 	w.wrote(now)
 	return now, nil
 }
@@ -63,6 +66,9 @@ func (w *Writer) PatchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim
 	}
 	now, err := w.patchOrUpdateClaim(ctx, claim, body, subresource)
 	if err != nil {
+		return nil, fmt.Errorf("patch claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	if err := CheckName(now, claim.Name); err != nil {
 		return nil, fmt.Errorf("patch claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	w.wrote(now)

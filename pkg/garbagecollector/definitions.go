@@ -42,7 +42,8 @@ func (c *Collector) dropIfGone(ctx context.Context, kind *graph.Kind) {
 
 // isGone reports whether neither a CustomResourceDefinition nor an APIService of another
 // server defines the kind, or the definition of its resource has another kind by now. A kind of
-// Kubernetes is gone with the APIService of its version. Any kind may be withdrawn.
+// Kubernetes has no APIService for a while when an older API server starts, so it must be withdrawn. Any
+// kind may be.
 func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) {
 	if kind.Group == "" {
 		return c.isWithdrawn(ctx, kind)
@@ -58,6 +59,8 @@ func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) 
 	name := kind.Version + "." + kind.Group
 	body, err := c.readWhole(ctx, services, name)
 	switch {
+	case namesAbsent(err, services, name) && isOfKubernetes(kind):
+		return c.isWithdrawn(ctx, kind)
 	case namesAbsent(err, services, name):
 		return true, nil
 	case err != nil:

@@ -2,8 +2,10 @@ package garbagecollector
 
 import (
 	"context"
+	clocktesting "k8s.io/utils/clock/testing"
 	"net/http"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -223,22 +225,29 @@ func TestKindIsGoneWithLastDefinitionOfItsGroup(t *testing.T) {
 }
 
 // An API server of another version may serve a kind of Kubernetes no longer. Nothing waits for it.
-func TestKindOfKubernetesIsGoneWithItsAPIService(t *testing.T) {
+// An API server that starts deletes the APIServices of versions that it does not know, also if a newer one runs beside it.
+func TestKindOfKubernetesOutlivesItsAPIService(t *testing.T) {
 	kind := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "resource.k8s.io", Version: "v1alpha3", Kind: "PodSchedulingContext"}, Resource: "podschedulingcontexts"}
 	const path = "GET /apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.resource.k8s.io"
 	for name, tc := range map[string]struct {
 		status int
 		answer any
-		want   bool
+		later  bool
 	}{
 		"no APIService":    {http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "apiservices", "v1alpha3.resource.k8s.io"), true},
-		"local APIService": {http.StatusOK, map[string]any{"spec": map[string]any{}}, false},
+		"local APIService": {http.StatusOK, map[string]any{"spec": map[string]any{}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t)
 			s.answer(path, tc.status, tc.answer)
-			if gone, err := connected(t, s, Config{}).isGone(t.Context(), kind); err != nil || gone != tc.want {
-				t.Errorf("gone: %v, %v", gone, err)
+			clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+			c := connected(t, s, Config{Clock: clock})
+			c.setWithdrawn([]*graph.Kind{kind})
+			for _, want := range []bool{false, tc.later} {
+				if gone, err := c.isGone(t.Context(), kind); err != nil || gone != want {
+					t.Errorf("after %s: gone: %v, %v", clock.Since(c.withdrawn[kind.GroupKind()]), gone, err)
+				}
+				clock.Step(droppedAfter)
 			}
 		})
 	}

@@ -200,3 +200,25 @@ func TestFinishTakesAnswer(t *testing.T) {
 		})
 	}
 }
+
+// slowAnswer agrees after something has happened.
+type slowAnswer struct {
+	happens func()
+	answer  io.Reader
+}
+
+func (s slowAnswer) Read(text []byte) (int, error) {
+	s.happens()
+	return s.answer.Read(text)
+}
+
+// The administrator may think for an hour.
+func TestFinishChecksAgainAfterTheAnswer(t *testing.T) {
+	client := newCluster(t, withPolicy(t, v1.PersistentVolumeReclaimDelete, false))
+	refusePatches(client)
+	appears := func() { _ = client.Tracker().Add(newClaim("7", v1.ClaimPending, "")) }
+	out, err := end(t.Context(), client, finish, slowAnswer{appears, strings.NewReader("y\n")}, false, "7")
+	if err == nil || patched(client) || !strings.Contains(err.Error(), "run the command again") {
+		t.Errorf("error = %v, Lease patched: %v:\n%s", err, patched(client), out)
+	}
+}

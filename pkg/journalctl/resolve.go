@@ -79,7 +79,7 @@ func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]e
 		return nil, err
 	}
 	var all []entryItem
-	var unconfirmed []question
+	var checked, unconfirmed []question
 	for i, claim := range claims {
 		if slices.Contains(claims[:i], claim) {
 			continue
@@ -94,13 +94,31 @@ func (r Resolver) check(ctx context.Context, c command, claims []types.UID) ([]e
 				return nil, err
 			}
 			r.print("%s.", capitalized(live.describe(item)))
+			checked = append(checked, question{item, live})
 			if result == confirm {
 				unconfirmed = append(unconfirmed, question{item, live})
 			}
 			all = append(all, item)
 		}
 	}
-	return all, r.ask(ctx, c, unconfirmed)
+	if err := r.ask(ctx, c, unconfirmed); err != nil || len(unconfirmed) == 0 {
+		return all, err
+	}
+	return all, r.checkAgain(ctx, c, checked)
+}
+
+// checkAgain returns an error if a claim, volume or node has changed while the question was open.
+func (r Resolver) checkAgain(ctx context.Context, c command, checked []question) error {
+	for _, before := range checked {
+		_, live, err := r.checkEntry(ctx, c, before.item)
+		if err != nil {
+			return err
+		}
+		if live != before.live {
+			return fmt.Errorf("nothing was changed, because meanwhile %s: run the command again", live.describe(before.item))
+		}
+	}
+	return nil
 }
 
 // checkEntry checks the command on one entry. Its error is the refusal.

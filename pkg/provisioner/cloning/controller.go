@@ -100,7 +100,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	}
 	klog.FromContext(ctx).V(2).Info("No clone needs the claim, removing the finalizer")
 	err = c.protection.Remove(ctx, claim)
-	if absent.Is(err, claim.Name) {
+	if absent.IsOfKind(err, claim.Name, "persistentvolumeclaims") {
 		return nil
 	}
 	return err

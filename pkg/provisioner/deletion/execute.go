@@ -99,13 +99,15 @@ func (c *Controller) setStatus(ctx context.Context, o observation, action extern
 func (c *Controller) write(ctx context.Context, o observation, change *patch.Patch) (*observation, error) {
 	volume, err := c.writer.PatchVolume(ctx, o.volume, change)
 	switch {
-	case absent.Is(err, o.volume.Name):
+	case absent.IsOfKind(err, o.volume.Name, "persistentvolumes"):
 		c.noteGone(o.volume)
 		return nil, nil
 	case err != nil:
 		return nil, err
 	case volume.DeletionTimestamp != nil && len(volume.Finalizers) == 0:
 		c.noteGone(volume)
+	case volume.DeletionTimestamp == nil: // whatever was answered to its deletion
+		c.memory.Update(volume.UID, func(p *progress) { p.objectDeleted = false })
 	}
 	return new(c.observe(volume)), nil
 }
@@ -169,7 +171,7 @@ func (c *Controller) PrepareDiscard(ctx context.Context, volume *v1.PersistentVo
 func (c *Controller) deleteObject(ctx context.Context, volume *v1.PersistentVolume) error {
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(volume.UID))}
 	err := c.Client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, options)
-	if err != nil && !absent.Is(err, volume.Name) {
+	if err != nil && !absent.IsOfKind(err, volume.Name, "persistentvolumes") {
 		return c.countFailure(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
 	}
 	c.memory.Update(volume.UID, func(p *progress) { p.objectDeleted = true })

@@ -76,3 +76,30 @@ func TestWaitForEventEndsIfItCameBefore(t *testing.T) {
 		t.Errorf("progress %+v is kept after the deletion", got)
 	}
 }
+
+// Nobody would look at the volume again: no event comes of a volume that is not gone.
+func TestGoneVolumeInTheCacheIsReadAgain(t *testing.T) {
+	volume := released("v")
+	c := guarded(t, fake.NewClientset(), &vanishing{lose: func() {}}, volume)
+	if err := c.Reconcile(t.Context(), "v"); !errors.Is(err, controller.ErrStaleCache) {
+		t.Errorf("error %v, want that the cache is stale", err)
+	}
+}
+
+// A login page in front of the API server says 200 to a deletion that did not happen.
+func TestVolumeThatIsNotBeingDeletedIsDeletedAgain(t *testing.T) {
+	volume := released("v")
+	volume.Finalizers = []string{string(finalizer.External)}
+	deletions, client := 0, fake.NewClientset(volume)
+	client.PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		deletions++
+		return deletions == 1, nil, nil
+	})
+	c := guarded(t, client, &vanishing{lose: func() {}}, volume)
+	if err := c.Reconcile(t.Context(), "v"); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{}); err == nil {
+		t.Errorf("the volume is still there after %d deletions", deletions)
+	}
+}

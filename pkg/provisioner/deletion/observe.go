@@ -72,12 +72,22 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 	}
 	volume, claim, err := controller.LivePair(ctx, c.Client, o.volume)
 	switch {
-	case volume == nil || err != nil:
+	case err != nil:
 		return nil, err
+	case volume == nil && c.isCached(o.volume): // no event may come
+		return nil, controller.ErrStaleCache
+	case volume == nil:
+		return nil, nil
 	case volume.ResourceVersion != o.volume.ResourceVersion:
 		return new(c.observe(volume)), nil
 	}
 	return &observation{volume: volume, state: c.stateOf(volume, storage.ClaimOf(volume, claim), true), prepared: prepared}, nil
+}
+
+// isCached reports whether the cache still has the volume.
+func (c *Controller) isCached(volume *v1.PersistentVolume) bool {
+	cached := controller.Lookup[*v1.PersistentVolume](c.Volumes, volume.Name)
+	return cached != nil && cached.UID == volume.UID
 }
 
 // prepare returns the call that deletes the volume. The call returns the error of its

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 )
 
 // accountFile is the namespace of the pod, mounted by the kubelet.
@@ -39,8 +41,14 @@ func JournalNamespace(ctx context.Context, client kubernetes.Interface, elected 
 func accountNamespace(ctx context.Context, client kubernetes.Interface) (string, error) {
 	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	switch {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err): // an old API server
+	case apierrors.IsForbidden(err):
 		return "", nil
+	case apierrors.IsNotFound(err):
+		served, unknown := access.Serves(client.Discovery(), authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"))
+		if unknown == nil && !served { // an old API server
+			return "", nil
+		}
+		return "", fmt.Errorf("ask the API server for the service account of this process: %w", err)
 	case err != nil:
 		return "", fmt.Errorf("ask the API server for the service account of this process: %w", err)
 	}

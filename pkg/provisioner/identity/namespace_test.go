@@ -1,10 +1,12 @@
 package identity
 
 import (
+	"net/http"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -44,5 +46,21 @@ func TestJournalNamespaceNeedsAnAnswerOfTheServer(t *testing.T) {
 	})
 	if got, err := JournalNamespace(t.Context(), client, false, ""); err == nil {
 		t.Errorf("namespace %q, want an error", got)
+	}
+}
+
+func TestUnknownPathIsNoOldAPIServer(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+	for served, want := range map[bool]string{true: "", false: "default"} {
+		client := fake.NewClientset()
+		if client.Resources = []*metav1.APIResourceList{{GroupVersion: "authentication.k8s.io/v1"}}; served {
+			client.Resources[0].APIResources = []metav1.APIResource{{Name: "selfsubjectreviews"}}
+		}
+		client.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "post", authenticationv1.Resource("selfsubjectreviews"), "", "404 page not found", 0, true)
+		})
+		if got, err := JournalNamespace(t.Context(), client, false, ""); got != want && err == nil || (err != nil) != served {
+			t.Errorf("served %v: namespace %q, %v", served, got, err)
+		}
 	}
 }

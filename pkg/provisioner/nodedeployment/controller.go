@@ -156,7 +156,7 @@ func (c *Controller) selectNode(ctx context.Context, claim *v1.PersistentVolumeC
 	selection := patch.ForVersion(claim).Annotate(claim, map[string]string{storage.AnnSelectedNode: c.Node})
 	_, err := c.writer.PatchClaim(ctx, claim, selection)
 	switch {
-	case absent.Is(err, claim.Name):
+	case absent.IsOfKind(err, claim.Name, "persistentvolumeclaims"):
 	case patch.IsStale(err): // most likely another node wrote first
 		c.loop.EnqueueAfter(key, c.delay(key))
 		return nil

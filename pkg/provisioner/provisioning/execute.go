@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
@@ -242,14 +241,13 @@ func (c *Controller) readNode(ctx context.Context, o *observation) (*observation
 
 // readClaim reads the claim from the API server.
 func (c *Controller) readClaim(ctx context.Context, o *observation) (*observation, error) {
-	claim, err := c.Client.CoreV1().PersistentVolumeClaims(o.claim.Namespace).Get(ctx, o.claim.Name, metav1.GetOptions{})
+	claim, err := controller.ReadLive(ctx, "claim", o.claim.Name, c.Client.CoreV1().PersistentVolumeClaims(o.claim.Namespace).Get)
+	if err != nil {
+		return nil, fmt.Errorf("namespace %s: %w", o.claim.Namespace, err)
+	}
 	after := o.next(claim)
-	after.gone = absent.Is(err, o.claim.Name) || err == nil && claim.UID != o.claim.UID
-	switch {
-	case after.gone:
+	if after.gone = claim == nil || claim.UID != o.claim.UID; after.gone {
 		after.claim = o.claim
-	case err != nil:
-		return nil, fmt.Errorf("read claim %s/%s: %w", o.claim.Namespace, o.claim.Name, err)
 	}
 	after.read = provision.ClaimRead
 	return after, nil
@@ -281,7 +279,7 @@ func (c *Controller) removeOldFinalizer(ctx context.Context, o *observation) (*o
 	change := finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}}
 	claim, err := c.writer.PatchClaim(ctx, o.claim, finalizer.Edit(patch.For(o.claim), o.claim, change))
 	switch {
-	case absent.Is(err, o.claim.Name):
+	case absent.IsOfKind(err, o.claim.Name, "persistentvolumeclaims"):
 		after := o.next(o.claim)
 		after.gone = true
 		return after, nil
@@ -300,7 +298,7 @@ func (c *Controller) reschedule(ctx context.Context, o *observation) (*observati
 	change := patch.For(o.claim).Test(path, o.claim.Annotations[storage.AnnSelectedNode]).Remove(path)
 	claim, err := c.writer.PatchClaim(ctx, o.claim, change)
 	switch {
-	case absent.Is(err, o.claim.Name):
+	case absent.IsOfKind(err, o.claim.Name, "persistentvolumeclaims"):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -176,7 +176,10 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	if changed {
 		return o.next(o.claim), nil
 	}
-	_, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, o.record.volume, metav1.CreateOptions{})
+	created, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, o.record.volume, metav1.CreateOptions{})
+	if err == nil {
+		err = controller.CheckName(created, o.name)
+	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return c.readBoth(ctx, o)

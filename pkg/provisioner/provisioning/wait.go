@@ -28,6 +28,9 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	}
 	err = c.reportWait(o, w.Report, err)
 	if w.Forget {
+		if cached, gone := c.claimOf(o.subject().key); o.gone && cached != nil && !gone { // no event may come
+			return controller.ErrStaleCache
+		}
 		c.forget(o)
 	}
 	if w.Retry == provision.WithBackoff {

@@ -2,13 +2,10 @@ package claim
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -118,12 +115,9 @@ func bindClaim(o *observation) *patch.Patch {
 // confirmVolume reads the named volume from the API server, because the cache may be stale.
 // Only then is the claim set to Lost.
 func (c *Controller) confirmVolume(ctx context.Context, o *observation) (*observation, error) {
-	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, o.claim.Spec.VolumeName, metav1.GetOptions{})
-	switch {
-	case absent.Is(err, o.claim.Spec.VolumeName):
-		volume = nil
-	case err != nil:
-		return nil, fmt.Errorf("read volume %s: %w", o.claim.Spec.VolumeName, err)
+	volume, err := controller.ReadLive(ctx, "volume", o.claim.Spec.VolumeName, c.Client.CoreV1().PersistentVolumes().Get)
+	if err != nil {
+		return nil, err
 	}
 	return c.Observer.observe(o.claim, volume, true), nil
 }

@@ -29,7 +29,7 @@ func New(client kubernetes.Interface, versions *controller.Versions) *Writer {
 func (w *Writer) DeleteObject(ctx context.Context, volume *v1.PersistentVolume) error {
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID, ResourceVersion: &volume.ResourceVersion}}
 	err := w.client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, options)
-	if err != nil && !absent.Is(err, volume.Name) {
+	if err != nil && !absent.IsOfKind(err, volume.Name, "persistentvolumes") {
 		return fmt.Errorf("delete volume object %s: %w", volume.Name, err)
 	}
 	return nil

@@ -121,12 +121,13 @@ func clusterOf(t *testing.T, volume *corev1.PersistentVolume) func() (*cluster.R
 		switch {
 		case r.Method == http.MethodPatch:
 			patched.Store(true)
-			object = map[string]any{"kind": "PersistentVolume", "apiVersion": "v1"}
+			object = map[string]any{"kind": "PersistentVolume", "apiVersion": "v1", "metadata": map[string]any{"name": volume.Name}}
 		case kind == "PersistentVolumeList" && !patched.Load():
 			object["items"] = []any{volume}
 		case !isList:
 			w.WriteHeader(http.StatusNotFound)
-			object = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": http.StatusNotFound}
+			object = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": http.StatusNotFound,
+				"details": map[string]any{"name": parts[len(parts)-1]}}
 		}
 		if err := json.NewEncoder(w).Encode(object); err != nil {
 			t.Error(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -16,7 +15,7 @@ func (r *Reader) Exists(ctx context.Context, resource schema.GroupVersionResourc
 		switch {
 		case err == nil:
 			return Present
-		case apierrors.IsNotFound(err):
+		case isAbsent(err, resource.GroupResource(), name):
 			return Absent
 		}
 		r.noteFailure("get", resource.GroupResource(), namespace, err)

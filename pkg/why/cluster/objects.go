@@ -36,7 +36,7 @@ func (r *Reader) Live(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 		switch {
 		case err == nil:
 			return answer{object, Present, nil}
-		case apierrors.IsNotFound(err):
+		case isAbsent(err, ref.Resource.GroupResource(), ref.Name):
 			return answer{nil, Absent, err}
 		}
 		r.noteFailure("get", ref.Resource.GroupResource(), ref.Namespace, err)

@@ -4,9 +4,16 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/exeunt-io/exeunt/internal/absent"
 )
 
 // PageSize is the number of objects in one list request. The lists name no
@@ -32,13 +39,23 @@ func Get[T any](ctx context.Context, r *Reader, kind Kind[T], namespace, name st
 		switch {
 		case err == nil:
 			return answer{object, Present}
-		case apierrors.IsNotFound(err): // the object, or its kind
+		case isAbsent(err, kind.Resource, name):
 			return answer{nil, Absent}
 		}
 		r.noteFailure("get", kind.Resource, namespace, err)
 		return answer{nil, Unseen}
 	})
 	return found.object, found.presence
+}
+
+// alwaysServed are the groups that every API server serves. Of other groups a 404 may mean the kind.
+var alwaysServed = map[string]bool{
+	corev1.GroupName: true, appsv1.GroupName: true, coordinationv1.GroupName: true, storagev1.GroupName: true, "apiextensions.k8s.io": true,
+}
+
+// isAbsent reports whether the error says that the object, or its kind, does not exist.
+func isAbsent(err error, resource schema.GroupResource, name string) bool {
+	return absent.Is(err, name) || apierrors.IsNotFound(err) && !alwaysServed[resource.Group]
 }
 
 // listAnswer is what a list returned.

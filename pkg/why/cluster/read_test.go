@@ -25,7 +25,10 @@ func TestHiddenKindIsNotEmpty(t *testing.T) {
 	if _, seen := cluster.List(t.Context(), r, cluster.Leases, cluster.Selection{}); seen {
 		t.Error("Leases count as listed, though the proxy answered 404")
 	}
-	if len(r.Incomplete()) != 1 {
+	if _, presence := cluster.Get(t.Context(), r, cluster.Nodes, "", "n"); presence != cluster.Unseen {
+		t.Errorf("the node is %v, though the proxy answered 404", presence)
+	}
+	if len(r.Incomplete()) != 2 {
 		t.Errorf("incomplete is %q, want a sentence about Leases", r.Incomplete())
 	}
 	if _, seen := cluster.List(t.Context(), r, cluster.VolumeSnapshots, cluster.Selection{}); !seen {

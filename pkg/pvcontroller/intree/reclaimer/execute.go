@@ -151,8 +151,11 @@ func (c *Controller) deleteObject(ctx context.Context, o observation) (*observat
 
 // removeFinalizers removes the finalizers that kept the volume for its in-tree plugin.
 func (c *Controller) removeFinalizers(ctx context.Context, volume *v1.PersistentVolume) error {
-	_, err := c.volumes.RemoveReclaimFinalizers(ctx, volume)
-	if absent.Is(err, volume.Name) {
+	now, err := c.volumes.RemoveReclaimFinalizers(ctx, volume)
+	if err == nil && now.DeletionTimestamp == nil { // whatever was answered to its deletion
+		c.memory.Update(volume.UID, func(p *progress) { p.objectDeleted = false })
+	}
+	if absent.IsOfKind(err, volume.Name, "persistentvolumes") {
 		return nil
 	}
 	return err
