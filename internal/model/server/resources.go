@@ -97,6 +97,10 @@ var resources = map[string]*resourceRules{
 		name: accessReviews, group: authorizationv1.GroupName, version: "v1", kind: "SelfSubjectAccessReview",
 		schema: schemaOf[authorizationv1.SelfSubjectAccessReview](), object: authorizationv1.SelfSubjectAccessReview{},
 	},
+	"secrets": {
+		name: "secrets", version: "v1", kind: "Secret",
+		schema: schemaOf[v1.Secret](), object: v1.Secret{},
+	},
 	events: {
 		name: events, version: "v1", kind: "Event",
 		schema: schemaOf[v1.Event](), object: v1.Event{},

@@ -210,7 +210,7 @@ func TestKeyOf(t *testing.T) {
 		"new object":  {server.Request{Method: "POST", Path: claims, Body: newClaim}, server.Key{Resource: "persistentvolumeclaims", Namespace: "shop", Name: "c"}, true},
 		"list":        {server.Request{Method: "GET", Path: claims}, server.Key{Resource: "persistentvolumeclaims", Namespace: "shop"}, false},
 		"namespace":   {server.Request{Method: "GET", Path: "/api/v1/namespaces/shop"}, server.Key{Resource: "namespaces", Name: "shop"}, true},
-		"unknown":     {server.Request{Method: "GET", Path: "/api/v1/secrets/s"}, server.Key{}, false},
+		"unknown":     {server.Request{Method: "GET", Path: "/api/v1/limitranges/s"}, server.Key{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, ok := server.KeyOf(tc.request); got != tc.want || ok != tc.ok {
