@@ -89,7 +89,7 @@ upstream-provisioner:
 		$(GO_BUILD) -tags '' -ldflags '-s -w -X main.version=$(SIDECAR_VERSION)' -o $(BIN)/upstream/csi-provisioner $(SIDECAR)/cmd/csi-provisioner
 
 # The version before the journal: its provisioner put a finalizer on claims. It is built from the
-# history of this repository, once per folder.
+# history of this repository, once per folder, with the modules of today.
 LAST_VERSION := 3f387a87892a1514166cbd964aadf73eac2a3bf6
 HAS_LAST_VERSION = $(shell git cat-file -t $(LAST_VERSION) 2>/dev/null)
 NO_LAST_VERSION := the history lacks commit $(LAST_VERSION), the last version: run "git fetch --unshallow" for the test of upgrades
@@ -101,7 +101,8 @@ $(BIN)/last/$(LAST_VERSION):
 	@$(if $(HAS_LAST_VERSION),,echo '$(NO_LAST_VERSION)'; exit 1)
 	@rm -rf $(BIN)/last && mkdir -p $(BIN)/last/source
 	@git archive $(LAST_VERSION) | tar -x -C $(BIN)/last/source
-	@cd $(BIN)/last/source && $(GO_BUILD) -ldflags '-s -w' -o $(BIN)/last/ ./cmd/pv-controller ./cmd/provisioner
+	@cp go.mod go.sum $(BIN)/last/
+	@cd $(BIN)/last/source && $(GO_BUILD) -mod=mod -modfile=$(BIN)/last/go.mod -ldflags '-s -w' -o $(BIN)/last/ ./cmd/pv-controller ./cmd/provisioner
 	@rm -rf $(BIN)/last/source && touch $@
 
 .PHONY: demo
