@@ -123,10 +123,15 @@ func (r *request) allows(kind Kind) bool {
 	case TooLargeVersion:
 		return r.namesVersion() && (r.mayBeStale() || r.isWatchList())
 	case Gone:
-		return r.verb == "watch" && r.namesVersion() && !r.isWatchList() || r.verb == "list" && r.query.Has("continue")
+		return r.continues()
 	default:
 		return true
 	}
+}
+
+// continues reports whether the request is for what comes after a version that may be compacted.
+func (r *request) continues() bool {
+	return r.verb == "watch" && r.namesVersion() && !r.isWatchList() || r.verb == "list" && r.query.Has("continue")
 }
 
 // title names the resource in a Fault.

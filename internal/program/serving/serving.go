@@ -101,7 +101,7 @@ func (o *Options) server(ctx context.Context, checks Checks) (*http.Server, erro
 	if o.secure.maxStreams > 0 {
 		streams = o.secure.maxStreams
 	}
-	// The server would refuse --tls-cipher-suites only when it serves.
+	//nolint:staticcheck // net/http by itself would refuse --tls-cipher-suites only when it serves
 	if err := http2.ConfigureServer(server, &http2.Server{MaxConcurrentStreams: uint32(streams)}); err != nil {
 		return nil, fmt.Errorf("use --tls-cipher-suites for HTTP/2, or set --disable-http2-serving: %w", err)
 	}
