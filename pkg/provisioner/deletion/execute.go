@@ -106,7 +106,7 @@ func (c *Controller) write(ctx context.Context, o observation, change *patch.Pat
 		return nil, err
 	case volume.DeletionTimestamp != nil && len(volume.Finalizers) == 0:
 		c.noteGone(volume)
-	case volume.DeletionTimestamp == nil: // whatever was answered to its deletion
+	case volume.DeletionTimestamp == nil && c.memory.Get(volume.UID).objectDeleted: // whatever was answered to its deletion
 		c.memory.Update(volume.UID, func(p *progress) { p.objectDeleted = false })
 	}
 	return new(c.observe(volume)), nil

@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"errors"
 	"net/http"
 	"runtime"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
@@ -108,8 +110,11 @@ func TestForgottenClaimOfLateWatchGetsNoVolume(t *testing.T) {
 	f := newFlow(t)
 	f.Streamed = func(string) bool { return true }
 	f.must(f.client.CoreV1().PersistentVolumeClaims("ns").Delete(t.Context(), "claim", metav1.DeleteOptions{}))
-	f.reconcileDeleted(false)
-	f.reconcileDeleted(false) // the first time it was forgotten
+	for range 2 { // once the watch is no longer late, the claim is unknown
+		if err := f.Reconcile(t.Context(), flowClaim); err != nil && !errors.Is(err, controller.ErrStaleCache) {
+			t.Errorf("Reconcile = %v", err)
+		}
+	}
 	f.expect(0, 0, 0, 0)
 }
 

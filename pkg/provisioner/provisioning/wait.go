@@ -28,7 +28,7 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	}
 	err = c.reportWait(o, w.Report, err)
 	if w.Forget {
-		if cached, gone := c.claimOf(o.subject().key); o.gone && cached != nil && !gone { // no event may come
+		if _, gone := c.claimOf(o.subject().key); o.gone && !gone { // the cache still has the claim, and no event may come
 			return controller.ErrStaleCache
 		}
 		c.forget(o)

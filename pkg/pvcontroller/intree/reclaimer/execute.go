@@ -152,7 +152,7 @@ func (c *Controller) deleteObject(ctx context.Context, o observation) (*observat
 // removeFinalizers removes the finalizers that kept the volume for its in-tree plugin.
 func (c *Controller) removeFinalizers(ctx context.Context, volume *v1.PersistentVolume) error {
 	now, err := c.volumes.RemoveReclaimFinalizers(ctx, volume)
-	if err == nil && now.DeletionTimestamp == nil { // whatever was answered to its deletion
+	if err == nil && now.DeletionTimestamp == nil && c.memory.Get(volume.UID).objectDeleted { // whatever was answered to its deletion
 		c.memory.Update(volume.UID, func(p *progress) { p.objectDeleted = false })
 	}
 	if absent.IsOfKind(err, volume.Name, "persistentvolumes") {
