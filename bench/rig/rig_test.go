@@ -68,9 +68,12 @@ func TestFaultsOfDriver(t *testing.T) {
 }
 
 func TestLimitsOfUpstreamCollectorAreLifted(t *testing.T) {
-	const stock = "--leader-elect=false --controllers=garbage-collector-controller --use-service-account-credentials=false"
+	const (
+		ours  = "--leader-elect=false --secure-port=0"
+		stock = ours + " --controllers=garbage-collector-controller --use-service-account-credentials=false"
+	)
 	for want, turn := range map[string]plan.Turn{
-		"--leader-elect=false":                               {Side: plan.Ours},
+		ours: {Side: plan.Ours},
 		stock + " --kube-api-qps=5000 --kube-api-burst=5000": {Side: plan.Upstream},
 		stock: {Side: plan.Upstream, Scenario: plan.Scenario{Defaults: true}},
 	} {
