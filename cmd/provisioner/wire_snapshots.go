@@ -47,7 +47,7 @@ func (w *wiring) wireSnapshots() error {
 		Client: w.clients.Objects, Metadata: client, REST: whole.SnapshotV1().RESTClient(), Recorder: w.recorder,
 		Claims:   w.factory.Core().V1().PersistentVolumeClaims().Informer(),
 		Interval: w.options.snapshots.interval,
-		Waiting:  w.tracked.Waiting, Serves: w.servesClaim,
+		Waiting:  w.tracked.Waiting, Serves: w.servesClaim, Elsewhere: w.servedElsewhere,
 	})
 	if err != nil {
 		return err

@@ -90,6 +90,12 @@ func (w *wiring) servesClaim(claim *v1.PersistentVolumeClaim) bool {
 	return w.serves(storage.ClaimProvisioner(claim)) && (servedBy == nil || servedBy(claim) == provision.ThisProcess)
 }
 
+// servedElsewhere reports whether another process creates the volume of the claim.
+func (w *wiring) servedElsewhere(claim *v1.PersistentVolumeClaim) bool {
+	servedBy := w.servedBy()
+	return !w.serves(storage.ClaimProvisioner(claim)) || servedBy != nil && servedBy(claim) == provision.OtherProcess
+}
+
 // volumeName returns the name of the claim's volume, in Kubernetes and in the storage system.
 func (w *wiring) volumeName(claim *v1.PersistentVolumeClaim) string {
 	return provision.VolumeName(w.options.volumes.settings, claim.UID)

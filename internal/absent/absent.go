@@ -33,3 +33,12 @@ func detailsOf(err error) *metav1.StatusDetails {
 	}
 	return status.Status().Details
 }
+
+// CheckList returns an error if the answer is no list of the API server, which gives each list a version:
+// the empty answer of another server behind its address would say that no object exists.
+func CheckList(list metav1.ListInterface) error {
+	if list.GetResourceVersion() == "" {
+		return errors.New("the answer has no version, and is not that of the API server")
+	}
+	return nil
+}

@@ -75,3 +75,12 @@ func TestOtherErrorsProveNothing(t *testing.T) {
 		t.Error("an absent namespace is no absent secret")
 	}
 }
+
+// Lists are decoded from any JSON object: a page of another server is an empty one.
+func TestListWithoutVersionIsNoList(t *testing.T) {
+	for version, want := range map[string]bool{"": true, "7": false} {
+		if err := absent.CheckList(&v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}); (err != nil) != want {
+			t.Errorf("version %q: %v", version, err)
+		}
+	}
+}

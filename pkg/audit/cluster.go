@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/exeunt-io/exeunt/internal/absent"
 )
 
 // Cluster is a cluster whose objects may refer to volumes.
@@ -125,7 +127,7 @@ func (r *reading) addUnknown() {
 func (r *reading) readJournals(ctx context.Context) {
 	r.page(ctx, schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, r.JournalNamespace, func(ctx context.Context, options metav1.ListOptions) (string, error) {
 		list, err := r.client.CoordinationV1().Leases(r.JournalNamespace).List(ctx, options)
-		if err != nil {
+		if err = checkList(list, err); err != nil {
 			return "", err
 		}
 		for i := range list.Items {
@@ -146,7 +148,7 @@ func (r *reading) readClaims(ctx context.Context) {
 	claims := v1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
 	r.page(ctx, claims.GroupResource(), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
 		list, err := r.metadata.Resource(claims).List(ctx, options)
-		if err != nil {
+		if err = checkList(list, err); err != nil {
 			return "", err
 		}
 		for i := range list.Items {
@@ -159,7 +161,7 @@ func (r *reading) readClaims(ctx context.Context) {
 func (r *reading) readAttachments(ctx context.Context) {
 	r.page(ctx, storagev1.Resource("volumeattachments"), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
 		list, err := r.client.StorageV1().VolumeAttachments().List(ctx, options)
-		if err != nil {
+		if err = checkList(list, err); err != nil {
 			return "", err
 		}
 		for i := range list.Items {
@@ -172,7 +174,7 @@ func (r *reading) readAttachments(ctx context.Context) {
 func (r *reading) readPods(ctx context.Context) {
 	r.page(ctx, v1.Resource("pods"), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
 		list, err := r.client.CoreV1().Pods("").List(ctx, options)
-		if err != nil {
+		if err = checkList(list, err); err != nil {
 			return "", err
 		}
 		for i := range list.Items {
@@ -186,7 +188,7 @@ func (r *reading) readPods(ctx context.Context) {
 func (r *reading) readVolumes(ctx context.Context) {
 	r.page(ctx, v1.Resource("persistentvolumes"), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
 		list, err := r.client.CoreV1().PersistentVolumes().List(ctx, options)
-		if err != nil {
+		if err = checkList(list, err); err != nil {
 			return "", err
 		}
 		for i := range list.Items {
@@ -229,6 +231,14 @@ func (r *reading) page(ctx context.Context, resource schema.GroupResource, names
 		}
 		options.Continue = next
 	}
+}
+
+// checkList returns the error of a list, or why its answer is none.
+func checkList(list metav1.ListInterface, err error) error {
+	if err != nil {
+		return err
+	}
+	return absent.CheckList(list)
 }
 
 // unread says which list could not be read, and how that can be changed.

@@ -117,7 +117,7 @@ func (s *Store) warn(reason, message string) {
 // led in between, so that the fact survives a crash. After an error, the next call also
 // returns the entries of the failed call. A former leader gets [ErrLost].
 func (s *Store) TakeOver(ctx context.Context) ([]journal.Entry, error) {
-	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
+	list, err := s.listLeases(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list leases in namespace %s: %w", s.Journal.Namespace, err)
 	}
@@ -208,7 +208,7 @@ func (s *Store) checkTerm(ctx context.Context, object *coordinationv1.Lease) err
 	if !s.Custody.Precedes(custodyOf(object)) {
 		return nil
 	}
-	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
+	list, err := s.listLeases(ctx)
 	if err != nil {
 		return fmt.Errorf("read the leader lease in namespace %s: %w", s.Journal.Namespace, err)
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -37,7 +38,7 @@ func (s *Store) MoveToUnresolved(ctx context.Context, entry journal.Entry, reaso
 // unresolvedLeases reads the Leases with unresolved entries. It returns them ordered by
 // number, and the first free number. Numbers may have gaps.
 func (s *Store) unresolvedLeases(ctx context.Context) (found []*coordinationv1.Lease, free int, err error) {
-	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
+	list, err := s.listLeases(ctx)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the unresolved journal entries: %w", err)
 	}
@@ -199,4 +200,13 @@ func (s *Store) RemoveUnresolved(ctx context.Context, claim types.UID) error {
 		return fmt.Errorf("remove the unresolved journal entry of claim UID %s: %w", claim, err)
 	}
 	return nil
+}
+
+// listLeases reads the Leases of the journal's namespace.
+func (s *Store) listLeases(ctx context.Context) (*coordinationv1.LeaseList, error) {
+	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
+	if err == nil {
+		err = absent.CheckList(list)
+	}
+	return list, err
 }

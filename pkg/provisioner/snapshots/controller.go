@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -44,6 +45,10 @@ type Config struct {
 	// both are nil for no events and metrics.
 	Waiting *waiting.Tracker
 	Serves  func(claim *v1.PersistentVolumeClaim) bool
+	// Elsewhere reports whether another process serves the claim, whose events are left to that
+	// process and to the sweep; nil for no such claim. Else each process would list the claims of
+	// the namespace.
+	Elsewhere func(claim *v1.PersistentVolumeClaim) bool
 }
 
 // Controller adds and removes the finalizer of snapshots.
@@ -73,11 +78,10 @@ func New(config Config) (*Controller, error) {
 func (c *Controller) Watch(ctx context.Context) error {
 	onChange := func(old, now *v1.PersistentVolumeClaim) {
 		if old != nil && protection.NeededSource(old) != protection.NeededSource(now) {
-			c.enqueueSnapshot(protection.NeededSource(old))
+			c.enqueueSnapshot(now, protection.NeededSource(old))
 		}
 	}
-	// A claim of another provisioner leaves the cache when it is bound: it needed its source until then.
-	onDelete := func(claim *v1.PersistentVolumeClaim) { c.enqueueSnapshot(protection.SourceOf(claim)) }
+	onDelete := func(claim *v1.PersistentVolumeClaim) { c.enqueueSnapshot(claim, protection.SourceOf(claim)) }
 	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.Claims, Handler: controller.OnChange(onChange, onDelete)})
 }
 
@@ -90,8 +94,8 @@ func (c *Controller) Run(ctx context.Context) {
 }
 
 // enqueueSnapshot enqueues the source of a claim if it is a snapshot.
-func (c *Controller) enqueueSnapshot(source storage.DataSource) {
-	if source.Kind == storage.SourceSnapshot {
+func (c *Controller) enqueueSnapshot(claim *v1.PersistentVolumeClaim, source storage.DataSource) {
+	if source.Kind == storage.SourceSnapshot && (c.Elsewhere == nil || !c.Elsewhere(claim)) {
 		c.loop.Enqueue(source.Namespace + "/" + source.Name)
 	}
 }
@@ -154,6 +158,9 @@ func (c *Controller) get(ctx context.Context, namespace, name string) (*metav1.P
 // feature gate; for them the cache decides.
 func (c *Controller) isNeeded(ctx context.Context, snapshot metav1.Object) (bool, error) {
 	claims, err := c.Client.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).List(ctx, metav1.ListOptions{})
+	if err == nil {
+		err = absent.CheckList(claims)
+	}
 	if err != nil {
 		return false, fmt.Errorf("list claims in namespace %s: %w", snapshot.GetNamespace(), err)
 	}

@@ -29,7 +29,7 @@ func TestSnapshotIsProtectedAfterRemovalOfFinalizer(t *testing.T) {
 				protected <- err
 			}()
 			synctest.Wait() // the worker waits, or is done
-			return true, &v1.PersistentVolumeClaimList{}, nil
+			return true, &v1.PersistentVolumeClaimList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
 		})
 		must(t, w.Reconcile(t.Context(), "ns/snap"))
 		must(t, <-protected)

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/internal/absent"
 )
 
 // livePods lists the pods of a namespace from the API server. Callers during a running
@@ -92,6 +94,9 @@ func (c *Controller) listPods(client kubernetes.Interface) func(ctx context.Cont
 		}
 		defer end()
 		found, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err == nil {
+			err = absent.CheckList(found)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("list pods of namespace %s: %w", namespace, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -31,7 +32,7 @@ type emptyServer struct {
 
 func (s *emptyServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	<-time.After(s.latency)
-	var answer any = &v1.PodList{}
+	var answer any = &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
 	if request.Method == http.MethodPatch {
 		s.patches.Add(1)
 		answer = claimOf(inDeletion)

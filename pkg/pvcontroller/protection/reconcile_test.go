@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -154,5 +155,19 @@ func TestPodEnqueuesDeletedClaims(t *testing.T) {
 				t.Errorf("enqueued %q, want the claim: %v", due, tc.enqueued)
 			}
 		})
+	}
+}
+
+// Another server behind the address of the API server answers with an empty page: the claim of a
+// running pod keeps its protection.
+func TestPageOfAnotherServerIsNoListOfPods(t *testing.T) {
+	c, client, _ := newController(t, []runtime.Object{claimOf(inDeletion)}, claimOf(inDeletion), podOf("web"))
+	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.PodList{}, nil })
+	if err := c.Reconcile(t.Context(), "shop/data"); err == nil {
+		t.Error("no error")
+	}
+	now, err := client.CoreV1().PersistentVolumeClaims("shop").Get(t.Context(), "data", metav1.GetOptions{})
+	if err != nil || !finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
+		t.Errorf("claim %v, %v, want it protected", now, err)
 	}
 }

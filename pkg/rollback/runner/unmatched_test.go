@@ -117,7 +117,7 @@ func clusterOf(t *testing.T, volume *corev1.PersistentVolume) func() (*cluster.R
 		w.Header().Set("Content-Type", "application/json")
 		parts := strings.Split(r.URL.Path, "/")
 		kind, isList := kinds[parts[len(parts)-1]]
-		object := map[string]any{"kind": kind, "apiVersion": strings.Join(parts[2:len(parts)-1], "/"), "items": []any{}}
+		object := map[string]any{"kind": kind, "apiVersion": strings.Join(parts[2:len(parts)-1], "/"), "metadata": map[string]any{"resourceVersion": "7"}, "items": []any{}}
 		switch {
 		case r.Method == http.MethodPatch:
 			patched.Store(true)

@@ -13,6 +13,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/exeunt-io/exeunt/internal/absent"
 )
 
 // The kinds that are read with their types.
@@ -189,6 +191,9 @@ func newKind[T, L any](name, group, resource string, client func(*Reader, string
 		},
 		list: func(ctx context.Context, r *Reader, namespace string, options metav1.ListOptions) ([]T, string, error) {
 			list, err := client(r, namespace).List(ctx, options)
+			if answer, is := any(list).(metav1.ListInterface); err == nil && is {
+				err = absent.CheckList(answer)
+			}
 			if err != nil {
 				return nil, "", err
 			}

@@ -43,7 +43,7 @@ func expiringServer(t *testing.T) *cluster.Reader {
 	lists := 0
 	return clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
 		page := func(next, name string) map[string]any {
-			return map[string]any{"metadata": map[string]any{"continue": next}, "items": []any{map[string]any{"metadata": map[string]any{"name": name}}}}
+			return map[string]any{"metadata": map[string]any{"continue": next, "resourceVersion": "7"}, "items": []any{map[string]any{"metadata": map[string]any{"name": name}}}}
 		}
 		answer, status := page("", "second"), http.StatusOK
 		switch token := request.URL.Query().Get("continue"); {

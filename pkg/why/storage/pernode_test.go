@@ -30,7 +30,7 @@ func oneNode(t *testing.T, name string) *cluster.Reader {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
-	return answering(t, corev1.NodeList{Items: []corev1.Node{node}})
+	return answering(t, corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.Node{node}})
 }
 
 // answering returns a reader of an API server that answers each request with the object.

@@ -96,9 +96,10 @@ func TestReclaimKnowsWhoServes(t *testing.T) {
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holderIdentity, LeaseDurationSeconds: ptr.To[int32](60), RenewTime: &metav1.MicroTime{Time: time.Now()}},
 		}
 		reader := clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
-			var list any = corev1.PersistentVolumeList{}
+			version := metav1.ListMeta{ResourceVersion: "7"}
+			var list any = corev1.PersistentVolumeList{ListMeta: version}
 			if strings.HasSuffix(request.URL.Path, "/leases") {
-				list = coordinationv1.LeaseList{Items: []coordinationv1.Lease{lease}}
+				list = coordinationv1.LeaseList{ListMeta: version, Items: []coordinationv1.Lease{lease}}
 			}
 			w.Header().Set("Content-Type", "application/json")
 			if err := json.NewEncoder(w).Encode(list); err != nil {
