@@ -13,7 +13,7 @@
 //	            recycling
 //	protection  pvc-protection of claims                          deleted claims and pods
 //
-// The provisioner alone writes the finalizer External and the annotation
+// The provisioner alone adds the finalizer External, writes the annotation
 // exeunt.io/reclaim, and creates and deletes CSI volumes. Its loops provisioning and
 // deletion share [KeyLocks] by volume name.
 //

@@ -47,7 +47,7 @@ type Config struct {
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 	// RequeueAfter is the longest time until a waiting object is reconciled without an
-	// event; 0 is for ever. Failed claims and volumes are retried within this time, too.
+	// event; 0 is for ever. The queues of claims and volumes retry failures within this time, too.
 	RequeueAfter time.Duration
 }
 

@@ -100,7 +100,7 @@ func (c *Controller) bindVolume(ctx context.Context, o *observation, choice pvwr
 	switch {
 	case err == nil:
 		c.remember(o.claim, reservation{name: o.volume.Name})
-		c.index.Remove(o.volume.Name)
+		c.removeFromIndex(o.volume.Name)
 	case !writeerror.IsDefinite(err):
 		c.remember(o.claim, reservation{name: o.volume.Name, unanswered: o.volume.ResourceVersion})
 	}

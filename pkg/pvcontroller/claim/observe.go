@@ -100,6 +100,15 @@ func (c *Controller) needsVolume(claim *v1.PersistentVolumeClaim) bool {
 	return !bindCompleted(claim) && claim.DeletionTimestamp == nil && !c.Observer.delaysBinding(claim)
 }
 
+// removeFromIndex removes a volume that is not free. An event that says that it is free again may have come
+// before: the cache shows that then.
+func (c *Controller) removeFromIndex(name string) {
+	c.index.Remove(name)
+	if volume := c.Caches.Volume(name); volume != nil && c.Versions.IsFresh(volume) {
+		c.index.Update(volume)
+	}
+}
+
 // takeVolume reserves a volume for the claim. The index may be older than the cache: the
 // reserved volume counts only if the cache knows the same version of its fields. A volume that
 // a recycler pod scrubs is not free until [Controller.RecyclerEnded].
@@ -111,7 +120,7 @@ func (c *Controller) takeVolume(claim *v1.PersistentVolumeClaim) (*v1.Persistent
 		}
 		switch volume := c.Caches.Volume(name); {
 		case volume == nil:
-			c.index.Remove(name)
+			c.removeFromIndex(name)
 		case c.Observer.isScrubbed(volume):
 			c.index.Remove(name)
 			if !c.Observer.isScrubbed(volume) { // RecyclerEnded came before Remove

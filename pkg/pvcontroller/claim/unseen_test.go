@@ -249,3 +249,23 @@ func TestGoneClaimIsNotRememberedAgain(t *testing.T) {
 		t.Error("the volume of a deleted claim is remembered")
 	}
 }
+
+// While the answer to a reservation is on its way, the claim is deleted, and the volume is made free again: the
+// index keeps the volume, since no event follows.
+func TestVolumeThatIsFreeAgainStaysInIndex(t *testing.T) {
+	c, _ := newController(t, pendingClaim(), free("v", "1"))
+	again := free("v", "200")
+	c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetSubresource() == "" {
+			show(t, c, again)
+			c.volumeChanged(nil, again)
+		}
+		return false, nil, nil
+	})
+	if err := c.Reconcile(t.Context(), "ns/claim"); err != nil {
+		t.Log(err) // the fake API server has the claim still
+	}
+	if name, err := c.index.Reserve(newClaim()); name != "v" || err != nil {
+		t.Errorf("reserved %q, %v, want the volume", name, err)
+	}
+}

@@ -15,8 +15,8 @@
 //	                                                             with the first values of the fields above
 //
 // The finalizer external-provisioner.volume.kubernetes.io/finalizer and the annotation
-// exeunt.io/reclaim belong to the provisioner. The pv-controller removes that finalizer
-// in one case: an in-tree plugin has become responsible for the volume (metadata.go).
+// exeunt.io/reclaim belong to the provisioner. The pv-controller removes that finalizer only
+// from volumes of in-tree plugins (metadata.go).
 //
 // Every write is a JSON patch that tests the values its decision used: always the UID,
 // and the phase, the claim's UID, the list of finalizers or the whole version.

@@ -2,14 +2,11 @@ package provisioner
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
@@ -80,13 +77,13 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	if cached == nil {
 		return nil
 	}
-	claim, err := c.Client.CoreV1().PersistentVolumeClaims(cached.Namespace).Get(ctx, cached.Name, metav1.GetOptions{})
+	claim, err := controller.ReadLive(ctx, "claim", cached.Name, c.Client.CoreV1().PersistentVolumeClaims(cached.Namespace).Get)
 	switch {
-	case absent.Is(err, cached.Name):
-		return nil
 	case err != nil:
-		return fmt.Errorf("read claim %s: %w", key, err)
-	case claim.UID != cached.UID || !c.Claims.AwaitsPlugin(claim):
+		return err
+	case (claim == nil || claim.UID != cached.UID) && c.Caches.HasClaim(cached): // no event may follow
+		return controller.ErrStaleCache
+	case claim == nil || claim.UID != cached.UID || !c.Claims.AwaitsPlugin(claim):
 		return nil
 	}
 	return c.provision(ctx, claim)

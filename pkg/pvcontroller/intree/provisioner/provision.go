@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -98,15 +96,7 @@ func (c *Controller) execute(ctx context.Context, o observation, action binding.
 // readVolume reads the PersistentVolume with the name of the claim's volume from the API
 // server, nil if there is none.
 func (c *Controller) readVolume(ctx context.Context, claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
-	name := binding.ProvisionedName(claim)
-	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case absent.Is(err, name):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read volume %s: %w", name, err)
-	}
-	return volume, nil
+	return controller.ReadLive(ctx, "volume", binding.ProvisionedName(claim), c.Client.CoreV1().PersistentVolumes().Get)
 }
 
 // recordVolume creates the PersistentVolume. A claim that the plugin refuses goes back

@@ -243,3 +243,24 @@ func TestInTreeProvisioningEventsHaveUpstreamKeyWords(t *testing.T) {
 		})
 	}
 }
+
+// No event comes of a claim that is not gone: what the API server does not have, or another server
+// behind its address, is read again while the cache has it.
+func TestClaimMissingAtTheServerIsReadAgain(t *testing.T) {
+	for name, answer := range map[string]*v1.PersistentVolumeClaim{
+		"gone": nil, "empty answer": {}, "another claim of the name": newClaim(func(claim *v1.PersistentVolumeClaim) { claim.UID = "other" }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t, &intree.HostPath{Root: t.TempDir(), Provisions: true}, hostPathClass(), newClaim())
+			s.client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if answer == nil {
+					return true, nil, apierrors.NewNotFound(v1.Resource("persistentvolumeclaims"), "claim")
+				}
+				return true, answer, nil
+			})
+			if err := s.provision(); err == nil {
+				t.Error("the claim is forgotten")
+			}
+		})
+	}
+}

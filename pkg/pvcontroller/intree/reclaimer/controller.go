@@ -169,8 +169,8 @@ func (c *Controller) wait(ctx context.Context, o observation, reason plugin.Reas
 	if reason == plugin.RecyclerPodUnfinished && o.state.Recycler == plugin.RecyclerRunning {
 		c.repeatPodEvents(ctx, o)
 	}
-	if reason.NeedsRequeue() && c.RequeueAfter > 0 {
-		c.loop.EnqueueAfter(o.volume.Name, c.RequeueAfter)
+	if reason.NeedsRequeue() {
+		c.lookAgain(o.volume)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package reclaimer deletes and recycles volumes with in-tree plugins, in the workqueue
-// "reclaims": it executes [reclaim.DecideInTree]. Package volume enqueues the volumes
+// "reclaims": it executes [plugin.Decide]. Package volume enqueues the volumes
 // that are Released or Failed, so a slow plugin does not delay a phase.
 //
 //	enqueued by                                writes

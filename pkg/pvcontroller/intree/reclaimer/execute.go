@@ -38,6 +38,7 @@ func (c *Controller) execute(ctx context.Context, o observation, decision plugin
 	case plugin.CreateRecycler:
 		return nil, c.createRecycler(ctx, o)
 	case plugin.DeleteRecycler:
+		c.lookAgain(o.volume) // whatever is answered to the deletion of the pod
 		return nil, c.deleteRecycler(ctx, o, decision.Reason)
 	case plugin.FinishRecycling:
 		return c.finishRecycling(ctx, o)
@@ -140,10 +141,21 @@ func (c *Controller) setFailed(ctx context.Context, volume *v1.PersistentVolume,
 	return nil
 }
 
+// lookAgain enqueues the volume after RequeueAfter.
+func (c *Controller) lookAgain(volume *v1.PersistentVolume) {
+	if c.RequeueAfter > 0 {
+		c.loop.EnqueueAfter(volume.Name, c.RequeueAfter)
+	}
+}
+
 // deleteObject deletes the PersistentVolume.
 func (c *Controller) deleteObject(ctx context.Context, o observation) (*observation, error) {
 	if err := c.volumes.DeleteObject(ctx, o.volume); err != nil {
 		return nil, err
+	}
+	if !o.state.Protected { // no write follows whose answer shows whether the object is being deleted
+		c.lookAgain(o.volume)
+		return nil, nil
 	}
 	c.memory.Update(o.volume.UID, func(p *progress) { p.objectDeleted = true })
 	return c.observeAgain(o), nil

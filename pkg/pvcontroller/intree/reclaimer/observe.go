@@ -61,8 +61,14 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 	if live.sharing, err = c.confirmSharing(ctx, o.volume); err != nil {
 		return nil, err
 	}
-	if live.volume, live.claim, err = controller.LivePair(ctx, c.Client, o.volume); live.volume == nil || err != nil {
+	live.volume, live.claim, err = controller.LivePair(ctx, c.Client, o.volume)
+	switch {
+	case err != nil:
 		return nil, err
+	case live.volume == nil && c.Caches.HasVolume(o.volume): // no event may follow
+		return nil, controller.ErrStaleCache
+	case live.volume == nil:
+		return nil, nil
 	}
 	if policyOf(live.volume) != policyOf(o.volume) { // it may need its recycler pod
 		return c.confirm(ctx, live)
