@@ -73,13 +73,16 @@ func (w *wiring) wireNode(ctx context.Context) error {
 	if !options.immediate {
 		return nil
 	}
-	selection := nodedeployment.New(nodedeployment.Config{
+	selection, err := nodedeployment.New(nodedeployment.Config{
 		Client: w.clients.Objects,
 		Claims: w.factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
 		Driver: w.driver, CapacityRequest: w.capacityRequest(), Serves: w.serves,
 		Node: options.name(), HasTopology: w.driver.HasTopology(), Topology: w.nodeTopology(),
 		BaseDelay: min(options.baseDelay, options.maxDelay), MaxDelay: options.maxDelay,
 	})
+	if err != nil {
+		return err
+	}
 	w.runOnTerm(selection.Watch, func(ctx context.Context) { selection.Run(ctx, w.options.workers) })
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Recorder returns a recorder whose events name the component, and a function that sends
-// the remaining events and stops. Events are also sent after the context has ended, while
-// workers finish their objects.
+// Recorder returns a recorder whose events name the component, and a function that
+// stops. Events are also sent after the context has ended, while workers finish their objects;
+// those of the last moment before the stop may be lost.
 func Recorder(ctx context.Context, client kubernetes.Interface, component string, options ...record.BroadcasterOption) (record.EventRecorder, func()) {
 	return RecorderTo(ctx, &corev1.EventSinkImpl{Interface: client.CoreV1().Events(v1.NamespaceAll)}, component, options...)
 }

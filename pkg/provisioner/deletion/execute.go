@@ -38,7 +38,7 @@ func (c *Controller) execute(ctx context.Context, o observation, action external
 	case external.DeleteVolume:
 		return c.deleteVolume(ctx, o)
 	case external.DeleteObject:
-		return c.withProgress(o, c.deleteObject(ctx, o.volume))
+		return c.deleteObject(ctx, o)
 	case external.SetStatusPending, external.SetStatusDone, external.RemoveStatus:
 		return c.setStatus(ctx, o, action)
 	case external.Wait:
@@ -140,6 +140,8 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 		klog.FromContext(ctx).V(4).Info("Another program deletes the volume", "reason", ignored.Reason)
 		c.loop.EnqueueAfter(volume.Name, c.Backoff.Max)
 		return nil, nil
+	case err != nil && ctx.Err() != nil: // the end of this process interrupted the call
+		return nil, err
 	case err != nil:
 		c.trackFailure(volume, err)
 		return nil, c.countFailure(volume, err)
@@ -168,12 +170,17 @@ func (c *Controller) PrepareDiscard(ctx context.Context, volume *v1.PersistentVo
 }
 
 // deleteObject deletes the PersistentVolume with the UID.
-func (c *Controller) deleteObject(ctx context.Context, volume *v1.PersistentVolume) error {
+func (c *Controller) deleteObject(ctx context.Context, o observation) (*observation, error) {
+	volume := o.volume
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(volume.UID))}
 	err := c.Client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, options)
 	if err != nil && !absent.IsOfKind(err, volume.Name, "persistentvolumes") {
-		return c.countFailure(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
+		return nil, c.countFailure(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
+	}
+	if !o.state.Protected && o.state.Status != reclaim.StatusPending { // no write follows whose answer shows whether the object is being deleted
+		c.loop.EnqueueAfter(volume.Name, c.Backoff.Max)
+		return nil, nil
 	}
 	c.memory.Update(volume.UID, func(p *progress) { p.objectDeleted = true })
-	return nil
+	return c.withProgress(o, nil)
 }

@@ -14,8 +14,9 @@ type progress struct {
 }
 
 // maxGoneReads bounds the wait for a deletion event, together with the backoff of stale keys:
-// 140 ms. A volume that is still in the cache then may have come back from a backup.
-const maxGoneReads = 3
+// 620 ms, which a busy API server takes. A volume that is still in the cache then may have come back
+// from a backup.
+const maxGoneReads = 5
 
 // awaitsEvent reports whether the PersistentVolume is gone and its deletion event has not
 // arrived. It returns false after a few calls.

@@ -3,6 +3,7 @@ package nodedeployment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -22,6 +23,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
+
+// byClass indexes the claims without a volume by storage class.
+const byClass = "unselected-class"
 
 // Driver reports the capacity of this node.
 type Driver interface {
@@ -60,18 +64,32 @@ type Controller struct {
 	attempts map[string]int
 }
 
-// New returns the controller.
-func New(config Config) *Controller {
+// New returns the controller and adds its index to the informer of claims.
+func New(config Config) (*Controller, error) {
 	versions := controller.NewVersions()
 	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), attempts: map[string]int{}}
 	c.loop = controller.NewLoop("nodedeployment", controller.Backoff{Initial: max(config.BaseDelay, time.Millisecond), Max: max(config.MaxDelay, time.Millisecond)}, c.Reconcile)
-	return c
+	if err := c.Claims.AddIndexers(cache.Indexers{byClass: classWithoutVolume}); err != nil {
+		return nil, fmt.Errorf("index claims by storage class: %w", err)
+	}
+	return c, nil
 }
 
-// Watch registers the event handler, and returns once every claim that this node may select
+// classWithoutVolume is the index of claims without a volume by storage class.
+func classWithoutVolume(object any) ([]string, error) {
+	claim, ok := object.(*v1.PersistentVolumeClaim)
+	if !ok || claim.Spec.VolumeName != "" {
+		return nil, nil
+	}
+	return []string{storage.ClaimClass(claim)}, nil
+}
+
+// Watch registers the event handlers, and returns once every claim that this node may select
 // is enqueued.
 func (c *Controller) Watch(ctx context.Context) error {
-	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.Claims, Handler: controller.OnChange(c.changed, c.deleted)})
+	return controller.RegisterHandlers(ctx,
+		controller.EventHandler{Informer: c.Claims, Handler: controller.OnChange(c.changed, c.deleted)},
+		controller.EventHandler{Informer: c.Classes, Handler: controller.OnChange(c.classChanged, func(*storagev1.StorageClass) {})})
 }
 
 // Run reconciles claims until the context ends. Watch has succeeded.
@@ -86,30 +104,32 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		c.forget(key)
 		return nil
 	}
-	state := c.observe(claim)
+	class := c.classOf(claim)
+	state := c.observe(claim, class)
 	action := provision.DecideNode(state)
 	if action == provision.CheckCapacity {
-		c.checkCapacity(ctx, claim, &state)
+		c.checkCapacity(ctx, claim, class, &state)
 		action = provision.DecideNode(state)
 	}
 	switch action {
 	case provision.SelectNode:
-		return c.selectNode(ctx, claim)
+		return c.selectNode(ctx, claim, class)
 	case provision.RetryLater:
 		klog.FromContext(ctx).V(4).Info("This node cannot serve the claim now", "capacity", state.Capacity, "classKnown", state.ClassKnown)
 		c.loop.EnqueueAfter(key, c.delay(key))
 	case provision.SkipClaim, provision.CheckCapacity:
-		c.finish(key, claim)
+		c.finish(key, claim, class)
 	}
 	return nil
 }
 
-func (c *Controller) observe(claim *v1.PersistentVolumeClaim) provision.NodeState {
+// observe reads a claim and its class, nil for none.
+func (c *Controller) observe(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) provision.NodeState {
 	state := provision.NodeState{
 		Wanted: claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && c.Serves(storage.ClaimProvisioner(claim)),
 		Server: provision.ServerOf(claim.Annotations[storage.AnnSelectedNode], c.Node),
 	}
-	if class := c.classOf(claim); class != nil {
+	if class != nil {
 		state.ClassKnown = true
 		state.Immediate = class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate
 		state.Allowed = !c.HasTopology || topology.Allows(class.AllowedTopologies, c.Topology)
@@ -119,12 +139,7 @@ func (c *Controller) observe(claim *v1.PersistentVolumeClaim) provision.NodeStat
 
 // checkCapacity asks the driver for the capacity of this node. A failure counts as enough
 // capacity: CreateVolume then fails and reports the reason.
-func (c *Controller) checkCapacity(ctx context.Context, claim *v1.PersistentVolumeClaim, state *provision.NodeState) {
-	class := c.classOf(claim)
-	if class == nil { // deleted since observe
-		state.ClassKnown = false
-		return
-	}
+func (c *Controller) checkCapacity(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, state *provision.NodeState) {
 	request, err := c.CapacityRequest(ctx, claim, class)
 	var foreign *provision.LeftToOther
 	if errors.As(err, &foreign) {
@@ -151,7 +166,7 @@ func (c *Controller) checkCapacity(ctx context.Context, claim *v1.PersistentVolu
 }
 
 // selectNode writes this node into the claim, in the version that was observed.
-func (c *Controller) selectNode(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
+func (c *Controller) selectNode(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
 	key := controller.Key(claim)
 	selection := patch.ForVersion(claim).Annotate(claim, map[string]string{storage.AnnSelectedNode: c.Node})
 	_, err := c.writer.PatchClaim(ctx, claim, selection)
@@ -165,15 +180,16 @@ func (c *Controller) selectNode(ctx context.Context, claim *v1.PersistentVolumeC
 	default:
 		klog.FromContext(ctx).V(2).Info("Selected this node for the claim", "node", c.Node)
 	}
-	c.finish(key, claim)
+	c.finish(key, claim, class)
 	return nil
 }
 
-// finish drops a claim that needs no further attempt. Events that came since the claim was
-// read were ignored, because the claim counted as queued: finish handles them again.
-func (c *Controller) finish(key string, read *v1.PersistentVolumeClaim) {
+// finish drops a claim that needs no further attempt. Events that came since the claim and its class
+// were read were ignored, because the claim counted as queued: finish handles them again.
+func (c *Controller) finish(key string, read *v1.PersistentVolumeClaim, class *storagev1.StorageClass) {
 	c.forget(key)
-	if now := controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key); now != nil && now.ResourceVersion != read.ResourceVersion {
+	now := controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key)
+	if now != nil && (now.ResourceVersion != read.ResourceVersion || c.classOf(now) != class) {
 		c.changed(read, now)
 	}
 }
@@ -181,10 +197,23 @@ func (c *Controller) finish(key string, read *v1.PersistentVolumeClaim) {
 // changed queues a claim that needs a node, after a random delay.
 func (c *Controller) changed(_, claim *v1.PersistentVolumeClaim) {
 	key := controller.Key(claim)
-	if provision.DecideNode(c.observe(claim)) == provision.SkipClaim || c.isQueued(key) {
+	if provision.DecideNode(c.observe(claim, c.classOf(claim))) == provision.SkipClaim || c.isQueued(key) {
 		return
 	}
 	c.loop.EnqueueAfter(key, c.delay(key))
+}
+
+// classChanged queues the claims of a class that allows this node now.
+func (c *Controller) classChanged(_, class *storagev1.StorageClass) {
+	claims, err := c.Claims.GetIndexer().ByIndex(byClass, class.Name)
+	if err != nil { // no such index
+		return
+	}
+	for _, object := range claims {
+		if claim, ok := object.(*v1.PersistentVolumeClaim); ok {
+			c.changed(nil, claim)
+		}
+	}
 }
 
 func (c *Controller) deleted(claim *v1.PersistentVolumeClaim) {
@@ -204,9 +233,9 @@ const firstRetry = time.Second
 func (c *Controller) delay(claim string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delay := c.BaseDelay
+	delay, longest := c.BaseDelay, max(c.MaxDelay, firstRetry)
 	for range c.attempts[claim] {
-		if delay = min(max(2*delay, firstRetry), c.MaxDelay); delay == c.MaxDelay {
+		if delay = min(max(2*delay, firstRetry), longest); delay == longest {
 			break
 		}
 	}

@@ -65,6 +65,12 @@ func class(change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
 	return c
 }
 
+func allowed(host string) func(*storagev1.StorageClass) {
+	return func(c *storagev1.StorageClass) {
+		c.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "host", Values: []string{host}}}}}
+	}
+}
+
 func selected(node string) func(*v1.PersistentVolumeClaim) {
 	return func(c *v1.PersistentVolumeClaim) { c.Annotations[storage.AnnSelectedNode] = node }
 }
@@ -101,7 +107,10 @@ func newWorld(t *testing.T, delay time.Duration, claim *v1.PersistentVolumeClaim
 	for _, f := range change {
 		f(&config)
 	}
-	w.Controller = nodedeployment.New(config)
+	var err error
+	if w.Controller, err = nodedeployment.New(config); err != nil {
+		t.Fatal(err)
+	}
 	factory.StartWithContext(t.Context())
 	factory.WaitForCacheSync(t.Context().Done())
 	if err := w.Watch(t.Context()); err != nil {
@@ -133,14 +142,12 @@ func TestNodeIsSelected(t *testing.T) {
 		"maximum volume size too small": {claim(), class(), &spec.GetCapacityResponse{AvailableCapacity: 100, MaximumVolumeSize: wrapperspb.Int64(9)}, nil, ""},
 		"driver reports no capacity":    {claim(), class(), nil, errors.New("unimplemented"), "mine"},
 		"WaitForFirstConsumer":          {claim(), class(func(c *storagev1.StorageClass) { c.VolumeBindingMode = &wait }), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"topology not allowed": {claim(), class(func(c *storagev1.StorageClass) {
-			c.AllowedTopologies = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "host", Values: []string{"yours"}}}}}
-		}), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"other node selected": {claim(selected("yours")), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "yours"},
-		"other driver":        {claim(func(c *v1.PersistentVolumeClaim) { c.Annotations[storage.AnnStorageProvisioner] = "other" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"claim with volume":   {claim(func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "volume" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"claim being deleted": {claim(func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{}; c.Finalizers = []string{"x"} }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"unknown class":       {claim(), nil, &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"topology not allowed":          {claim(), class(allowed("yours")), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"other node selected":           {claim(selected("yours")), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "yours"},
+		"other driver":                  {claim(func(c *v1.PersistentVolumeClaim) { c.Annotations[storage.AnnStorageProvisioner] = "other" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"claim with volume":             {claim(func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "volume" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"claim being deleted":           {claim(func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{}; c.Finalizers = []string{"x"} }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"unknown class":                 {claim(), nil, &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
 		"beta annotation only": {claim(func(c *v1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{storage.AnnBetaStorageProvisioner: "driver"}
 		}), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "mine"},
@@ -258,11 +265,30 @@ func TestRemovedNodeIsSelectedAgain(t *testing.T) {
 	if _, err := w.client.CoreV1().PersistentVolumeClaims("ns").Update(ctx, unselected, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	w.awaitSelection(ctx, t)
+}
+
+func (w *world) awaitSelection(ctx context.Context, t *testing.T) {
+	t.Helper()
 	for w.node(t) != "mine" {
 		select {
 		case <-ctx.Done():
-			t.Fatal("no node was selected again")
+			t.Fatal("the node was not selected")
 		case <-time.After(time.Millisecond):
 		}
 	}
+}
+
+// The allowed topologies of a class can be changed, and no event of the claim follows.
+func TestNodeThatTheClassAllowsLaterIsSelected(t *testing.T) {
+	w := newWorld(t, time.Millisecond, claim(), class(allowed("yours")))
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	go w.Run(ctx, 1)
+	changed := class(allowed("mine"))
+	changed.ResourceVersion = "2"
+	if _, err := w.client.StorageV1().StorageClasses().Update(ctx, changed, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitSelection(ctx, t)
 }

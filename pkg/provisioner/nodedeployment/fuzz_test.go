@@ -22,16 +22,19 @@ func FuzzObserve(f *testing.F) {
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	fill := fuzzcache.Caches{Claims: factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer()}
-	c := New(Config{
+	c, err := New(Config{
 		Client: client, Claims: fill.Claims, Classes: fill.Classes, Node: "node", HasTopology: true, BaseDelay: time.Second, MaxDelay: time.Second,
 		Serves: func(name string) bool { return name == fuzzobj.Driver },
 	})
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		c.Topology = d.Segments()
 		claim := d.Claim("p0")
 		expectUnchanged := fill.Fill(t, []runtime.Object{claim, d.Class("c0"), d.Class("c1")})
-		state := c.observe(claim)
+		state := c.observe(claim, c.classOf(claim))
 		state.Capacity = fuzzobj.Pick(d, provision.CapacityUnknown, provision.CapacityShort, provision.CapacityEnough)
 		action := provision.DecideNode(state)
 		enumtest.ExpectKnown(t, state)

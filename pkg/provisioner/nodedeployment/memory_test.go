@@ -15,10 +15,13 @@ import (
 func TestDeletedClaimIsForgotten(t *testing.T) {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "7"}}
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
-	c := New(Config{
+	c, err := New(Config{
 		Client: fake.NewClientset(), Claims: factory.Core().V1().PersistentVolumeClaims().Informer(),
 		Classes: factory.Storage().V1().StorageClasses().Informer(), BaseDelay: time.Second, MaxDelay: time.Second,
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.versions.RecordWrite(claim)
 	c.delay(controller.Key(claim))
 	c.deleted(claim)

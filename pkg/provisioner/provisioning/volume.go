@@ -121,8 +121,11 @@ func (c *Controller) recordFailure(ctx context.Context, o *observation, s provis
 	}) {
 		return o.afterCall(provision.NoCause, nil)
 	}
-	c.countPass(o, failed.Err)
 	cause, err := provision.CauseOf(failed.Infeasible, failed.Ignored, s.Want), failed.Err
+	if ctx.Err() != nil { // the end of this process interrupted the call, which is no failure of the driver
+		return o.afterCall(cause, err)
+	}
+	c.countPass(o, failed.Err)
 	if s.Want != provision.Unwanted && cause != provision.CallIgnored {
 		err = c.reportFailure(o, c.userError(o, err, cause == provision.CallInfeasible))
 	}
