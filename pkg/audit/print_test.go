@@ -137,6 +137,27 @@ func TestQuestionIfTheListIsOfOtherVolumes(t *testing.T) {
 	}
 }
 
+// TestQuestionIfTheDriverKnowsNoVolume has a driver that was given another storage system: it says of
+// every volume that it does not exist.
+func TestQuestionIfTheDriverKnowsNoVolume(t *testing.T) {
+	ghosts := []Ghost{{Handle: "a"}, {Handle: "b"}}
+	for name, tc := range map[string]struct {
+		report Report
+		want   bool
+	}{
+		"none is listed, and some do not exist":    {Report{Ghosts: ghosts[:1], Recorded: 2, NoneListed: true, Enumerated: true}, true},
+		"one is listed":                            {Report{Ghosts: ghosts[:1], Recorded: 2, Enumerated: true}, false},
+		"no list, and none exists":                 {Report{Ghosts: ghosts, Recorded: 2, NoneListed: true}, true},
+		"no list, and some exist":                  {Report{Ghosts: ghosts[:1], Recorded: 2, NoneListed: true}, false},
+		"none is listed, but the driver has them":  {Report{Recorded: 2, NoneListed: true, Enumerated: true}, false},
+		"no volume is recorded, and none is found": {Report{Enumerated: true}, false},
+	} {
+		if question := tc.report.Question(); strings.HasPrefix(question, "Does the driver talk to the storage system of this cluster?") != tc.want {
+			t.Errorf("%s: question %q", name, question)
+		}
+	}
+}
+
 func newRecordOf(driver, handle string) *v1.PersistentVolume {
 	volume := newRecord(handle, handle, types.UID(handle), "")
 	volume.Spec.CSI.Driver = driver

@@ -166,13 +166,16 @@ func (s *survey) sharedHandles() []Shared {
 func (r *Report) IsComplete() bool { return r.Enumerated && len(r.Incomplete) == 0 }
 
 // Question returns what to ask before anything else, or "": more orphans than recorded
-// volumes, or a list without recorded volumes, look like a storage system that another
-// cluster owns.
+// volumes, or none of the recorded volumes, look like a storage system that another
+// cluster owns, or like a driver that was given another one.
 func (r *Report) Question() string {
 	switch {
 	case len(r.Orphans) > 0 && r.NoneListed:
 		return fmt.Sprintf("Does this cluster own the storage system? %d volumes are orphans, and the list of volumes has none of the %d that are recorded in %s.",
 			len(r.Orphans), r.Recorded, strings.Join(r.Clusters, ", "))
+	case len(r.Ghosts) > 0 && r.NoneListed && (r.Enumerated || len(r.Ghosts) == r.Recorded):
+		return fmt.Sprintf("Does the driver talk to the storage system of this cluster? It knows nothing of %d of the %d volumes that are recorded in %s, and lists none.",
+			len(r.Ghosts), r.Recorded, strings.Join(r.Clusters, ", "))
 	case len(r.Orphans) <= r.Recorded:
 		return ""
 	}
