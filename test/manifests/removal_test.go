@@ -1,0 +1,48 @@
+package manifests
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Pods that are not ready, such as those of a wrong image, must not stop a drain of their node.
+func TestDisruptionBudgetsLetUnreadyPodsBeEvicted(t *testing.T) {
+	for name, objects := range map[string][]*unstructured.Unstructured{
+		"manifests": slices.Concat(kustomized(t, "pv-controller"), kustomized(t, "garbage-collector")),
+		"chart":     templated(t, everything()),
+	} {
+		budgets := slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return object.GetKind() != "PodDisruptionBudget" })
+		if len(budgets) < 2 {
+			t.Errorf("%s: %d budgets", name, len(budgets))
+		}
+		for _, budget := range budgets {
+			if policy, _, _ := unstructured.NestedString(budget.Object, "spec", "unhealthyPodEvictionPolicy"); policy != "AlwaysAllow" {
+				t.Errorf("%s: the budget %s has the policy %q", name, budget.GetName(), policy)
+			}
+		}
+	}
+}
+
+// An overlay is removed again by "kubectl delete -k": the namespace has other programs, too.
+func TestOverlaysLeaveTheNamespaceAlone(t *testing.T) {
+	for _, overlay := range []string{"overlays/csimock", "overlays/example", "pv-controller", "garbage-collector", "provisioner"} {
+		for _, object := range kustomized(t, overlay) {
+			if object.GetKind() == "Namespace" {
+				t.Errorf("%s contains the namespace %s", overlay, object.GetName())
+			}
+		}
+	}
+}
+
+// A value for --controllers that is copied as a whole switches on what the distribution, or the
+// installation of pv-controller, has switched off.
+func TestNoDocumentReplacesControllersFlag(t *testing.T) {
+	for _, name := range []string{"README.md", "docs/operations.md", "docs/garbage-collector.md"} {
+		if strings.Contains(guide(t, name), "--controllers=") {
+			t.Errorf("%s gives a whole value for --controllers", name)
+		}
+	}
+}
