@@ -46,7 +46,7 @@ func newPlan(s *observation) Plan {
 	entries := s.stepEntries()
 	early := deletions.State != rollback.Done
 	plan.Steps = []Step{
-		{Title: "Remove the admission policy", By: "exeunt", State: s.policy.state(), Items: s.policy.items},
+		s.stepPolicy(),
 		deletions,
 		entries,
 		s.stepProvisioners(early || entries.State != rollback.Done),
@@ -90,6 +90,15 @@ func (s *observation) contradicted() bool {
 		}
 	}
 	return false
+}
+
+// stepPolicy removes the admission policy, which is that of all drivers.
+func (s *observation) stepPolicy() Step {
+	step := Step{Title: "Remove the admission policy", By: "exeunt", State: s.policy.state(), Items: s.policy.items}
+	if len(s.policy.items) > 0 {
+		step.Text = append(step.Text, "It serves all drivers: do not confirm while the provisioner of Exeunt is to stay for one of them.")
+	}
+	return step
 }
 
 // stepPending are the deletions that only the provisioner of Exeunt finishes.
