@@ -43,11 +43,15 @@ func (w *wiring) wireSnapshots() error {
 	if err != nil {
 		return err
 	}
+	elsewhere := w.servedElsewhere
+	if w.options.snapshots.interval == 0 { // no sweep follows
+		elsewhere = nil
+	}
 	w.snapshots, err = snapshots.New(snapshots.Config{
 		Client: w.clients.Objects, Metadata: client, REST: whole.SnapshotV1().RESTClient(), Recorder: w.recorder,
 		Claims:   w.factory.Core().V1().PersistentVolumeClaims().Informer(),
 		Interval: w.options.snapshots.interval,
-		Waiting:  w.tracked.Waiting, Serves: w.servesClaim, Elsewhere: w.servedElsewhere,
+		Waiting:  w.tracked.Waiting, Serves: w.servesClaim, Elsewhere: elsewhere,
 	})
 	if err != nil {
 		return err

@@ -90,10 +90,11 @@ func (w *wiring) servesClaim(claim *v1.PersistentVolumeClaim) bool {
 	return w.serves(storage.ClaimProvisioner(claim)) && (servedBy == nil || servedBy(claim) == provision.ThisProcess)
 }
 
-// servedElsewhere reports whether another process creates the volume of the claim.
+// servedElsewhere reports whether another process creates the volume of the claim. A claim without a
+// provisioner, such as one that waits for a pod or is bound to an existing volume, has no such process.
 func (w *wiring) servedElsewhere(claim *v1.PersistentVolumeClaim) bool {
-	servedBy := w.servedBy()
-	return !w.serves(storage.ClaimProvisioner(claim)) || servedBy != nil && servedBy(claim) == provision.OtherProcess
+	name, servedBy := storage.ClaimProvisioner(claim), w.servedBy()
+	return name != "" && !w.serves(name) || servedBy != nil && servedBy(claim) == provision.OtherProcess
 }
 
 // volumeName returns the name of the claim's volume, in Kubernetes and in the storage system.
