@@ -341,7 +341,7 @@ func TestListStartsOverOnceAfterExpiredToken(t *testing.T) {
 				calls++
 				switch {
 				case calls%2 == 1 && calls/2 < tc.expired:
-					return true, &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{Continue: "t"}, Items: []coordinationv1.Lease{*lease(t, client, unresolvedName)}}, nil
+					return true, &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "t"}, Items: []coordinationv1.Lease{*lease(t, client, unresolvedName)}}, nil
 				case calls%2 == 0 && calls/2 <= tc.expired:
 					return true, nil, apierrors.NewResourceExpired("the provided continue parameter is too old")
 				}

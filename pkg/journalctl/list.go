@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -83,6 +84,9 @@ func List(ctx context.Context, client kubernetes.Interface, namespace string) (E
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		page, err := client.CoordinationV1().Leases(namespace).List(ctx, options)
+		if err == nil {
+			err = absent.CheckList(page)
+		}
 		switch {
 		case apierrors.IsResourceExpired(err) && !restarted:
 			found, restarted, options.Continue = EntryList{Items: []entryItem{}}, true, ""
