@@ -1,6 +1,7 @@
 package nodedeployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,9 +67,10 @@ type Controller struct {
 
 // New returns the controller and adds its index to the informer of claims.
 func New(config Config) (*Controller, error) {
+	config.MaxDelay = cmp.Or(config.MaxDelay, firstRetry) // without a pause the driver would be asked in a loop
 	versions := controller.NewVersions()
 	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), attempts: map[string]int{}}
-	c.loop = controller.NewLoop("nodedeployment", controller.Backoff{Initial: max(config.BaseDelay, time.Millisecond), Max: max(config.MaxDelay, time.Millisecond)}, c.Reconcile)
+	c.loop = controller.NewLoop("nodedeployment", controller.Backoff{Initial: min(max(config.BaseDelay, firstBackoff), config.MaxDelay), Max: config.MaxDelay}, c.Reconcile)
 	if err := c.Claims.AddIndexers(cache.Indexers{byClass: classWithoutVolume}); err != nil {
 		return nil, fmt.Errorf("index claims by storage class: %w", err)
 	}
@@ -225,17 +227,20 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.Storage
 	return controller.Lookup[*storagev1.StorageClass](c.Classes, storage.ClaimClass(claim))
 }
 
-// firstRetry is the delay of the second attempt without a base delay.
-const firstRetry = time.Second
+// firstRetry is the delay of the second attempt without a base delay, firstBackoff that after a failure.
+const (
+	firstRetry   = time.Second
+	firstBackoff = 100 * time.Millisecond
+)
 
 // delay counts an attempt and returns the random time until the attempt, which grows with
 // the number of attempts.
 func (c *Controller) delay(claim string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delay, longest := c.BaseDelay, max(c.MaxDelay, firstRetry)
+	delay := c.BaseDelay
 	for range c.attempts[claim] {
-		if delay = min(max(2*delay, firstRetry), longest); delay == longest {
+		if delay = min(max(2*delay, firstRetry), c.MaxDelay); delay == c.MaxDelay {
 			break
 		}
 	}
