@@ -174,7 +174,7 @@ func (r *Report) Question() string {
 		return fmt.Sprintf("Does this cluster own the storage system? %d volumes are orphans, and the list of volumes has none of the %d that are recorded in %s.",
 			len(r.Orphans), r.Recorded, strings.Join(r.Clusters, ", "))
 	case len(r.Ghosts) > 0 && r.NoneListed && (r.Enumerated || len(r.Ghosts) == r.Recorded):
-		return fmt.Sprintf("Does the driver talk to the storage system of this cluster? It knows nothing of %d of the %d volumes that are recorded in %s, and lists none.",
+		return fmt.Sprintf("Does the driver talk to the storage system of this cluster? It knows nothing of %d of the %d volumes that are recorded in %s.",
 			len(r.Ghosts), r.Recorded, strings.Join(r.Clusters, ", "))
 	case len(r.Orphans) <= r.Recorded:
 		return ""
