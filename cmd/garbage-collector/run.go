@@ -36,7 +36,7 @@ const (
 // Run runs until the context ends. The graph is filled before the lease is acquired, so that
 // a replica on standby can lead at once.
 func (o *options) Run(ctx context.Context) error {
-	program.CollectEarly()
+	program.PaceCollector()
 	clients, err := o.Clients(agent)
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err

@@ -27,7 +27,7 @@ import (
 // Run runs the program until the context ends, the driver changes, or another process takes
 // over the journal.
 func (o *options) Run(ctx context.Context) error {
-	program.CollectEarly()
+	program.PaceCollector()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failure atomic.Pointer[error]

@@ -31,7 +31,7 @@ const eventSource = "persistentvolume-controller"
 // Run runs until the context ends. Caches sync before the lease is acquired, so that a
 // replica on standby can lead at once.
 func (o *options) Run(ctx context.Context) error {
-	program.CollectEarly()
+	program.PaceCollector()
 	clients, err := o.Clients("pv-controller")
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err

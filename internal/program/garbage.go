@@ -2,17 +2,44 @@ package program
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 )
 
-// gcPercent is the default GOGC. While caches fill, nearly everything that is decoded is garbage:
-// at Go's default of 100, the peak is a quarter higher in pv-controller, 12 MB in the provisioner.
-const gcPercent = 50
+// Until the next collection the heap may grow by growthPercent of what is live, and by minGrowth at
+// least. Go's default of 100 percent makes the peak of a large cache a third higher; a small percentage of
+// a small heap makes collections frequent.
+const (
+	growthPercent = 25
+	minGrowth     = 8 << 20
+)
 
-// CollectEarly makes the garbage collector start at half of Go's default growth, unless the
-// environment sets GOGC.
-func CollectEarly() {
+// PaceCollector sets how far the heap grows between collections, and sets it anew after each
+// collection. It does nothing if the environment sets GOGC.
+func PaceCollector() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		(&pacer{percent: 100}).pace()
 	}
+}
+
+// percentFor returns the growth in percent for so many live bytes.
+func percentFor(live uint64) int {
+	return int(max(growthPercent, 100*minGrowth/max(live, minGrowth/4)))
+}
+
+// pacer sets the growth in percent.
+type pacer struct{ percent int }
+
+// cycle becomes garbage at once: its cleanup runs after the next collection.
+type cycle struct{ _ *byte }
+
+func (p *pacer) pace() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if percent := percentFor(live[0].Value.Uint64()); percent != p.percent {
+		p.percent = percent
+		debug.SetGCPercent(percent)
+	}
+	runtime.AddCleanup(new(cycle), func(p *pacer) { p.pace() }, p)
 }

@@ -2,7 +2,6 @@ package pvcontroller_test
 
 import (
 	"runtime"
-	"runtime/debug"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/internal/boundpairs"
+	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
@@ -25,8 +25,7 @@ import (
 // collector as the program sets it.
 func BenchmarkStart(b *testing.B) {
 	const pairs = 50_000
-	percent := debug.SetGCPercent(50)
-	defer debug.SetGCPercent(percent)
+	program.PaceCollector()
 	driver := func(int) string { return "csi.example.com" }
 	for b.Loop() {
 		caches, err := pvcache.Of(&pvcache.Caches{
