@@ -34,11 +34,12 @@ func detailsOf(err error) *metav1.StatusDetails {
 	return status.Status().Details
 }
 
-// CheckList returns an error if the answer is no list of the API server, which gives each list a version:
-// the empty answer of another server behind its address would say that no object exists.
-func CheckList(list metav1.ListInterface) error {
-	if list.GetResourceVersion() == "" {
-		return errors.New("the answer has no version, and is not that of the API server")
+// CheckedList returns the answer to a list request. An answer without a version is an error, since the API
+// server gives each list one: the empty page of another server behind its address would say that no object
+// exists.
+func CheckedList[L metav1.ListInterface](list L, err error) (L, error) {
+	if err == nil && list.GetResourceVersion() == "" {
+		err = errors.New("the answer has no version, and is not that of the API server")
 	}
-	return nil
+	return list, err
 }

@@ -78,8 +78,12 @@ func TestOtherErrorsProveNothing(t *testing.T) {
 
 // Lists are decoded from any JSON object: a page of another server is an empty one.
 func TestListWithoutVersionIsNoList(t *testing.T) {
+	failed := errors.New("unavailable")
+	if _, err := absent.CheckedList((*v1.PodList)(nil), failed); !errors.Is(err, failed) {
+		t.Errorf("no answer: %v", err)
+	}
 	for version, want := range map[string]bool{"": true, "7": false} {
-		if err := absent.CheckList(&v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}); (err != nil) != want {
+		if _, err := absent.CheckedList(&v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil); (err != nil) != want {
 			t.Errorf("version %q: %v", version, err)
 		}
 	}

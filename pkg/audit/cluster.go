@@ -126,8 +126,8 @@ func (r *reading) addUnknown() {
 
 func (r *reading) readJournals(ctx context.Context) {
 	r.page(ctx, schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, r.JournalNamespace, func(ctx context.Context, options metav1.ListOptions) (string, error) {
-		list, err := r.client.CoordinationV1().Leases(r.JournalNamespace).List(ctx, options)
-		if err = checkList(list, err); err != nil {
+		list, err := absent.CheckedList(r.client.CoordinationV1().Leases(r.JournalNamespace).List(ctx, options))
+		if err != nil {
 			return "", err
 		}
 		for i := range list.Items {
@@ -147,8 +147,8 @@ func (r *reading) addLease(lease *coordinationv1.Lease) {
 func (r *reading) readClaims(ctx context.Context) {
 	claims := v1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
 	r.page(ctx, claims.GroupResource(), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
-		list, err := r.metadata.Resource(claims).List(ctx, options)
-		if err = checkList(list, err); err != nil {
+		list, err := absent.CheckedList(r.metadata.Resource(claims).List(ctx, options))
+		if err != nil {
 			return "", err
 		}
 		for i := range list.Items {
@@ -160,8 +160,8 @@ func (r *reading) readClaims(ctx context.Context) {
 
 func (r *reading) readAttachments(ctx context.Context) {
 	r.page(ctx, storagev1.Resource("volumeattachments"), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
-		list, err := r.client.StorageV1().VolumeAttachments().List(ctx, options)
-		if err = checkList(list, err); err != nil {
+		list, err := absent.CheckedList(r.client.StorageV1().VolumeAttachments().List(ctx, options))
+		if err != nil {
 			return "", err
 		}
 		for i := range list.Items {
@@ -173,8 +173,8 @@ func (r *reading) readAttachments(ctx context.Context) {
 
 func (r *reading) readPods(ctx context.Context) {
 	r.page(ctx, v1.Resource("pods"), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
-		list, err := r.client.CoreV1().Pods("").List(ctx, options)
-		if err = checkList(list, err); err != nil {
+		list, err := absent.CheckedList(r.client.CoreV1().Pods("").List(ctx, options))
+		if err != nil {
 			return "", err
 		}
 		for i := range list.Items {
@@ -187,8 +187,8 @@ func (r *reading) readPods(ctx context.Context) {
 
 func (r *reading) readVolumes(ctx context.Context) {
 	r.page(ctx, v1.Resource("persistentvolumes"), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
-		list, err := r.client.CoreV1().PersistentVolumes().List(ctx, options)
-		if err = checkList(list, err); err != nil {
+		list, err := absent.CheckedList(r.client.CoreV1().PersistentVolumes().List(ctx, options))
+		if err != nil {
 			return "", err
 		}
 		for i := range list.Items {
@@ -231,14 +231,6 @@ func (r *reading) page(ctx context.Context, resource schema.GroupResource, names
 		}
 		options.Continue = next
 	}
-}
-
-// checkList returns the error of a list, or why its answer is none.
-func checkList(list metav1.ListInterface, err error) error {
-	if err != nil {
-		return err
-	}
-	return absent.CheckList(list)
 }
 
 // unread says which list could not be read, and how that can be changed.

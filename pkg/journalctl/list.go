@@ -83,10 +83,7 @@ func List(ctx context.Context, client kubernetes.Interface, namespace string) (E
 	found, restarted := EntryList{Items: []entryItem{}}, false
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
-		page, err := client.CoordinationV1().Leases(namespace).List(ctx, options)
-		if err == nil {
-			err = absent.CheckList(page)
-		}
+		page, err := absent.CheckedList(client.CoordinationV1().Leases(namespace).List(ctx, options))
 		switch {
 		case apierrors.IsResourceExpired(err) && !restarted:
 			found, restarted, options.Continue = EntryList{Items: []entryItem{}}, true, ""

@@ -90,21 +90,29 @@ func TestGoneVolumeInTheCacheIsReadAgain(t *testing.T) {
 	}
 }
 
+// swallowFirst has the API server say 200 to the first deletion of a volume, without effect. It returns
+// the number of deletions.
+func swallowFirst(client *fake.Clientset) *int {
+	deletions := new(int)
+	client.PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		*deletions++
+		return *deletions == 1, nil, nil
+	})
+	return deletions
+}
+
 // A login page in front of the API server says 200 to a deletion that did not happen.
 func TestVolumeThatIsNotBeingDeletedIsDeletedAgain(t *testing.T) {
 	volume := released("v")
 	volume.Finalizers = []string{string(finalizer.External)}
-	deletions, client := 0, fake.NewClientset(volume)
-	client.PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-		deletions++
-		return deletions == 1, nil, nil
-	})
+	client := fake.NewClientset(volume)
+	deletions := swallowFirst(client)
 	c := guarded(t, client, &vanishing{lose: func() {}}, volume)
 	if err := c.Reconcile(t.Context(), "v"); err != nil {
 		t.Error(err)
 	}
 	if _, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{}); err == nil {
-		t.Errorf("the volume is still there after %d deletions", deletions)
+		t.Errorf("the volume is still there after %d deletions", *deletions)
 	}
 }
 
@@ -112,11 +120,8 @@ func TestVolumeThatIsNotBeingDeletedIsDeletedAgain(t *testing.T) {
 func TestObjectWithoutFinalizerIsDeletedUntilItIsGone(t *testing.T) {
 	volume := released("v")
 	volume.Finalizers = nil
-	deletions, client := 0, fake.NewClientset(volume)
-	client.PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-		deletions++
-		return deletions == 1, nil, nil
-	})
+	client := fake.NewClientset(volume)
+	deletions := swallowFirst(client)
 	c := guarded(t, client, &vanishing{lose: func() {}}, volume)
 	queue := c.Loops()[0].Step()
 	if err := c.Reconcile(t.Context(), "v"); err != nil {
@@ -127,6 +132,6 @@ func TestObjectWithoutFinalizerIsDeletedUntilItIsGone(t *testing.T) {
 	}
 	queue.Reconcile(t.Context(), "v")
 	if _, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{}); err == nil {
-		t.Errorf("the volume is still there after %d deletions", deletions)
+		t.Errorf("the volume is still there after %d deletions", *deletions)
 	}
 }

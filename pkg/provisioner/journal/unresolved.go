@@ -204,9 +204,5 @@ func (s *Store) RemoveUnresolved(ctx context.Context, claim types.UID) error {
 
 // listLeases reads the Leases of the journal's namespace.
 func (s *Store) listLeases(ctx context.Context) (*coordinationv1.LeaseList, error) {
-	list, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{})
-	if err == nil {
-		err = absent.CheckList(list)
-	}
-	return list, err
+	return absent.CheckedList(s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{}))
 }

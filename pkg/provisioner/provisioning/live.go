@@ -34,24 +34,13 @@ func anyObject[T any](ctx context.Context, list pager.ListPageFunc, matches func
 // anyVolume reports whether a PersistentVolume, read live, matches.
 func anyVolume(ctx context.Context, client kubernetes.Interface, matches func(*v1.PersistentVolume) bool) (bool, error) {
 	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return checked(client.CoreV1().PersistentVolumes().List(ctx, options))
+		return absent.CheckedList(client.CoreV1().PersistentVolumes().List(ctx, options))
 	}, matches)
 }
 
 // anyClaim reports whether a claim, read live, matches.
 func anyClaim(ctx context.Context, client kubernetes.Interface, matches func(*v1.PersistentVolumeClaim) bool) (bool, error) {
 	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return checked(client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, options))
+		return absent.CheckedList(client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, options))
 	}, matches)
-}
-
-// checked returns a page of a list, or why the answer is none.
-func checked[L interface {
-	runtime.Object
-	metav1.ListInterface
-}](page L, err error) (runtime.Object, error) {
-	if err == nil {
-		err = absent.CheckList(page)
-	}
-	return page, err
 }

@@ -157,10 +157,7 @@ func (c *Controller) get(ctx context.Context, namespace, name string) (*metav1.P
 // the claims in its namespace. Claims of other namespaces can use the snapshot only with a
 // feature gate; for them the cache decides.
 func (c *Controller) isNeeded(ctx context.Context, snapshot metav1.Object) (bool, error) {
-	claims, err := c.Client.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).List(ctx, metav1.ListOptions{})
-	if err == nil {
-		err = absent.CheckList(claims)
-	}
+	claims, err := absent.CheckedList(c.Client.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).List(ctx, metav1.ListOptions{}))
 	if err != nil {
 		return false, fmt.Errorf("list claims in namespace %s: %w", snapshot.GetNamespace(), err)
 	}

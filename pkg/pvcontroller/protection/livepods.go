@@ -93,10 +93,7 @@ func (c *Controller) listPods(client kubernetes.Interface) func(ctx context.Cont
 			return nil, err
 		}
 		defer end()
-		found, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-		if err == nil {
-			err = absent.CheckList(found)
-		}
+		found, err := absent.CheckedList(client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{}))
 		if err != nil {
 			return nil, fmt.Errorf("list pods of namespace %s: %w", namespace, err)
 		}

@@ -191,8 +191,8 @@ func newKind[T, L any](name, group, resource string, client func(*Reader, string
 		},
 		list: func(ctx context.Context, r *Reader, namespace string, options metav1.ListOptions) ([]T, string, error) {
 			list, err := client(r, namespace).List(ctx, options)
-			if answer, is := any(list).(metav1.ListInterface); err == nil && is {
-				err = absent.CheckList(answer)
+			if answer, is := any(list).(metav1.ListInterface); is {
+				_, err = absent.CheckedList(answer, err)
 			}
 			if err != nil {
 				return nil, "", err
