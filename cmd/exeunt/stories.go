@@ -25,7 +25,7 @@ type storyFlags struct {
 
 // register declares the flags.
 func (f *storyFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.against, "against", "", "upstream plays stories with our programs and with upstream's, which `make build-upstream` builds")
+	set.StringVar(&f.against, "against", "", "`upstream` plays stories with our programs and with upstream's, which make build-upstream builds")
 	set.StringSliceVar(&f.names, "story", nil, "stories to play with --against: killed, policy-race, pv-first, pvc-first, namespace (default: all)")
 	set.IntVar(&f.volumes, "volumes", 500, "number of volumes in the stories pv-first and pvc-first")
 }
