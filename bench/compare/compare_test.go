@@ -52,6 +52,26 @@ func TestPageIsWrittenAgainFromResults(t *testing.T) {
 	}
 }
 
+func TestPageHasEachScenarioWhenItEnds(t *testing.T) {
+	dir := t.TempDir()
+	o := options{page: filepath.Join(dir, "performance.md"), results: filepath.Join(dir, "results.json")}
+	other := refusing(plan.Ours)
+	other.Scenario.Name = "storm-5000"
+	all := kept{o: o, older: measure.Result{Turns: []measure.Turn{refusing(plan.Upstream)}}}
+	for _, turn := range []measure.Turn{refusing(plan.Ours), other} {
+		if err := all.add([]measure.Turn{turn}); err != nil {
+			t.Fatal(err)
+		}
+		result, err := read(o.results)
+		if err != nil || len(result.Of(turn.Scenario.Name, plan.Ours)) != 1 || len(result.Of("storm-1000", plan.Upstream)) != 0 {
+			t.Errorf("after %s: %+v, %v", turn.Scenario.Name, result, err)
+		}
+	}
+	if got := len(all.result.Scenarios()); got != 2 {
+		t.Errorf("%d scenarios were measured", got)
+	}
+}
+
 func TestUnreadableResultsEndTheRunAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	results := filepath.Join(dir, "results.json")

@@ -16,6 +16,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/bench/measure"
 )
 
 func main() {
@@ -44,14 +46,24 @@ func run(ctx context.Context, args []string) error {
 	if o.again {
 		return write(o, older)
 	}
-	result, err := measureAll(ctx, o)
+	all := kept{o: o, older: older}
+	err = measureAll(ctx, o, all.add)
 	if ctx.Err() != nil {
-		return errors.New("interrupted: all processes were ended, there is no result")
+		return fmt.Errorf("interrupted: all processes were ended; %d scenarios were measured before", len(all.result.Scenarios()))
 	}
-	if len(result.Turns) == 0 {
-		return err
-	}
-	return errors.Join(err, write(o, older.With(result)), refusals(result))
+	return errors.Join(err, refusals(all.result))
+}
+
+// kept is what was measured. The page has it after each scenario, as a run can take hours.
+type kept struct {
+	o             options
+	older, result measure.Result
+}
+
+// add takes all turns of a scenario.
+func (k *kept) add(turns []measure.Turn) error {
+	k.result.Turns = append(k.result.Turns, turns...)
+	return write(k.o, k.older.With(k.result))
 }
 
 // parse reads the flags.

@@ -31,58 +31,64 @@ type options struct {
 	again    bool
 }
 
-// measureAll runs all turns. It returns also what was measured before and after an error.
-func measureAll(ctx context.Context, o options) (result measure.Result, err error) {
+// measureAll runs all turns and keeps those of each scenario when it ends. It goes on after an
+// error.
+func measureAll(ctx context.Context, o options, keep func([]measure.Turn) error) error {
 	scenarios, err := plan.Choose(plan.Scenarios(), o.choice)
 	if err != nil {
-		return result, err
+		return err
 	}
 	run := measure.Run{Began: time.Now().UTC().Format("2006-01-02 15:04"), Machine: machine()}
 	if run.Version, err = version(ctx, o.binaries); err != nil {
-		return result, err
+		return err
+	}
+	keepRun := func(turns []measure.Turn) error {
+		for i := range turns {
+			turns[i].Run = run
+		}
+		return keep(turns)
 	}
 	for _, cluster := range plan.Clusters(scenarios) {
-		turns, failed := measureCluster(ctx, cluster, o)
-		for _, turn := range turns {
-			turn.Run = run
-			result.Turns = append(result.Turns, turn)
-		}
+		failed := measureCluster(ctx, cluster, o, keepRun)
 		if err = errors.Join(err, failed); ctx.Err() != nil {
-			return result, err
+			return err
 		}
 	}
-	return result, err
+	return err
 }
 
 // measureCluster runs the turns of the scenarios in a new cluster.
-func measureCluster(ctx context.Context, scenarios []plan.Scenario, o options) (turns []measure.Turn, err error) {
+func measureCluster(ctx context.Context, scenarios []plan.Scenario, o options, keep func([]measure.Turn) error) (err error) {
 	r, err := rig.Start(ctx, rig.Config{Binaries: o.binaries, UpstreamRights: os.DirFS(o.rights), Profiling: o.profiles != ""})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() {
 		failed := err != nil && ctx.Err() == nil // who interrupts looks at no log
 		err = errors.Join(err, r.Stop(context.WithoutCancel(ctx), failed))
 	}()
 	if err := load.Define(ctx, r, scenarios[0].Kinds); err != nil {
-		return nil, err
+		return err
 	}
 	pairs := 0
 	for _, scenario := range scenarios {
 		if scenario.Background > pairs {
 			fmt.Printf("%s creating pairs %d to %d\n", now(), pairs+1, scenario.Background)
 			if err := load.Fill(ctx, r, pairs, scenario.Background); err != nil {
-				return turns, err
+				return err
 			}
 			pairs = scenario.Background
 		}
-		measured, failed := measureScenario(ctx, r, scenario, o)
-		turns = append(turns, measured...)
-		if err = errors.Join(err, failed); ctx.Err() != nil {
-			return turns, err
+		turns, failed := measureScenario(ctx, r, scenario, o)
+		if ctx.Err() != nil {
+			return errors.Join(err, failed) // some turns of the scenario are missing
+		}
+		err = errors.Join(err, failed)
+		if len(turns) > 0 {
+			err = errors.Join(err, keep(turns))
 		}
 	}
-	return turns, err
+	return err
 }
 
 // measureScenario runs the turns of a scenario. A turn that fails has no result, and the others
