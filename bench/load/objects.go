@@ -22,6 +22,9 @@ const driverName = csimock.DefaultName
 // class is the storage class of the driver: Immediate binding and policy Delete.
 const class = "bench"
 
+// instanceLabel is a label that differs from claim to claim, as those of a StatefulSet do.
+const instanceLabel = "app.kubernetes.io/instance"
+
 // prepare creates the class and a namespace of the turn's own, and returns its name.
 func (s *session) prepare(ctx context.Context) (string, error) {
 	_, err := s.client.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{
@@ -48,7 +51,7 @@ func gigabytes(size int) v1.ResourceList {
 // newClaim returns a claim of the class.
 func newClaim(namespace, name string) *v1.PersistentVolumeClaim {
 	return &v1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": "database", "app.kubernetes.io/instance": name}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": "database", instanceLabel: name}},
 		Spec: v1.PersistentVolumeClaimSpec{
 			StorageClassName: ptr.To(class),
 			AccessModes:      []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
@@ -56,6 +59,9 @@ func newClaim(namespace, name string) *v1.PersistentVolumeClaim {
 		},
 	}
 }
+
+// handleOf returns the handle of the volume of a claim.
+func handleOf(claim *v1.PersistentVolumeClaim) string { return "volume-of-" + string(claim.UID) }
 
 // newVolume returns the volume that a provisioner creates for a claim.
 func newVolume(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
@@ -80,7 +86,7 @@ func newVolume(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
 				UID: claim.UID, ResourceVersion: claim.ResourceVersion,
 			},
 			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
-				Driver: driverName, VolumeHandle: "volume-of-" + string(claim.UID), FSType: "ext4",
+				Driver: driverName, VolumeHandle: handleOf(claim), FSType: "ext4",
 				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1756400000000-8081-" + driverName},
 			}},
 		},

@@ -29,8 +29,8 @@ type serveFlags struct {
 	extraArgs       []string
 }
 
-// newCommand returns the command that serves, with subcommands that write kubeconfig files
-// and run etcd alone.
+// newCommand returns the command that serves, with subcommands that write kubeconfig files,
+// run etcd alone and store objects in it.
 func newCommand() *cobra.Command {
 	var flags serveFlags
 	command := &cobra.Command{
@@ -52,7 +52,7 @@ func newCommand() *cobra.Command {
 		return fmt.Errorf("%w, see %s --help", err, command.CommandPath())
 	})
 	flags.register(command.Flags())
-	command.AddCommand(newKubeconfigCommand(), newEtcdCommand())
+	command.AddCommand(newKubeconfigCommand(), newEtcdCommand(), newPutCommand())
 	return command
 }
 

@@ -2,8 +2,10 @@ package blackbox
 
 import (
 	"bufio"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,9 +89,7 @@ func TestRestartKeepsObjectsAndAddress(t *testing.T) {
 
 func TestEtcdRunsInAnotherProcess(t *testing.T) {
 	t.Parallel()
-	etcd := &controlPlane{dir: t.TempDir(), exited: make(chan struct{})}
-	etcd.run(t, command(t, "etcd", "--data-dir", etcd.dir, "--in-memory-speed"))
-	endpoint := strings.TrimPrefix(etcd.url, "controlplane: etcd ")
+	etcd, endpoint := startEtcd(t)
 	plane := start(t, "", "--etcd", endpoint)
 	createConfigMap(t, plane.admin(t), "object")
 	if _, err := os.Stat(filepath.Join(plane.dir, "etcd")); !os.IsNotExist(err) {
@@ -97,6 +97,27 @@ func TestEtcdRunsInAnotherProcess(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(etcd.dir, "etcd")); err != nil {
 		t.Errorf("the other process has no data: %v", err)
+	}
+}
+
+func TestStoredObjectsAreServed(t *testing.T) {
+	t.Parallel()
+	_, endpoint := startEtcd(t)
+	configMaps := start(t, "", "--etcd", endpoint).admin(t).CoreV1().ConfigMaps("default")
+	const count = 250 // more than two transactions
+	var values strings.Builder
+	for i := range count {
+		object := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"stored-%d"}}`, i)
+		fmt.Fprintf(&values, `{"key":"/registry/configmaps/default/stored-%d","value":%q}`, i, base64.StdEncoding.EncodeToString([]byte(object)))
+	}
+	put := command(t, "put", "--etcd", endpoint)
+	put.Stdin = strings.NewReader(values.String())
+	if output, err := put.CombinedOutput(); err != nil {
+		t.Fatalf("put: %v, %s", err, output)
+	}
+	list, err := configMaps.List(deadline(t), metav1.ListOptions{FieldSelector: "metadata.name!=kube-root-ca.crt"})
+	if err != nil || len(list.Items) != count {
+		t.Errorf("the API server serves %d of %d objects, %v", len(list.Items), count, err)
 	}
 }
 
@@ -189,6 +210,7 @@ func TestInputErrorsAreOneSentence(t *testing.T) {
 		"an unknown API flag":       {[]string{"--extra-arg", "nonsense=1"}, "parse flags of kube-apiserver: unknown flag: --nonsense"},
 		"an unknown feature gate":   {[]string{"--feature-gates", "Foo=true"}, "set feature gates: unrecognized feature gate: Foo"},
 		"a user without a file":     {[]string{"--user", "bob"}, `parse "bob": the file is missing, want WHO=FILE`},
+		"values without an etcd":    {[]string{"put"}, "--etcd is missing: it is the endpoint that controlplane etcd prints"},
 		"a directory without a key": {[]string{"kubeconfig", "--data-dir", "/nonexistent", "--user", "bob", "--out", "x"}, "find control plane: none has ever run on /nonexistent"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,6 +224,14 @@ func TestInputErrorsAreOneSentence(t *testing.T) {
 			}
 		})
 	}
+}
+
+// startEtcd runs etcd alone and returns its endpoint.
+func startEtcd(t *testing.T) (etcd *controlPlane, endpoint string) {
+	t.Helper()
+	etcd = &controlPlane{dir: t.TempDir(), exited: make(chan struct{})}
+	etcd.run(t, command(t, "etcd", "--data-dir", etcd.dir, "--in-memory-speed"))
+	return etcd, strings.TrimPrefix(etcd.url, "controlplane: etcd ")
 }
 
 // createConfigMap creates an object that identifies a control plane.
