@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/status"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -93,6 +94,10 @@ func (f *statusFlags) run(ctx context.Context, streams genericiooptions.IOStream
 	config, err := f.config.ToRESTConfig()
 	if err != nil {
 		return fmt.Errorf("load kubeconfig: %w", err)
+	}
+	if config.Timeout == 0 { // requests of discovery take no context
+		config = rest.CopyConfig(config)
+		config.Timeout = f.timeout
 	}
 	reader, err := cluster.NewReader(config)
 	if err != nil {

@@ -2,6 +2,8 @@
 package terminal
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"unicode"
 )
@@ -15,6 +17,24 @@ func Printable(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// EscapeJSON escapes what is not printable in encoded JSON. Such characters are in its
+// strings only. encoding/json escapes some control characters, and no format characters.
+func EscapeJSON(text []byte) []byte {
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.Bytes()
 }
 
 // Wrap breaks the text at spaces into lines of at most width characters, where its words

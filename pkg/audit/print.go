@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
 )
 
 // Formats are the values of --output; "" is a table.
@@ -28,7 +30,7 @@ func (r *Report) Print(out io.Writer, format string) error {
 		if err != nil {
 			return fmt.Errorf("encode report: %w", err)
 		}
-		_, err = fmt.Fprintln(out, string(text))
+		_, err = fmt.Fprintln(out, string(terminal.EscapeJSON(text)))
 		return err
 	case "yaml":
 		text, err := yaml.Marshal(r)

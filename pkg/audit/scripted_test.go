@@ -120,9 +120,9 @@ func (s worldServer) answer(request *http.Request) any {
 	case "/version":
 		return map[string]string{"major": "1"}
 	case "/apis":
-		return metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "snapshot.storage.k8s.io", PreferredVersion: version, Versions: []metav1.GroupVersionForDiscovery{version}}}}
+		return metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{Name: "snapshot.storage.k8s.io", PreferredVersion: version, Versions: []metav1.GroupVersionForDiscovery{version}}}}
 	case "/apis/" + snapshots:
-		return metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "volumesnapshotcontents"}}}
+		return metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, APIResources: []metav1.APIResource{{Name: "volumesnapshotcontents"}}}
 	}
 	return s.list(path, request.URL.Query().Get("continue"))
 }

@@ -21,11 +21,11 @@ func TestGroupOfANewDefinitionIsReadAgain(t *testing.T) {
 		served := metav1.GroupVersionForDiscovery{GroupVersion: version, Version: "v1"}
 		switch found := asked[r.URL.Path] > 1; {
 		case r.URL.Path == "/apis":
-			answer = metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: group, Versions: []metav1.GroupVersionForDiscovery{served}, PreferredVersion: served}}}
+			answer = metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{Name: group, Versions: []metav1.GroupVersionForDiscovery{served}, PreferredVersion: served}}}
 		case r.URL.Path == "/apis/"+version && found:
-			answer = metav1.APIResourceList{GroupVersion: version, APIResources: []metav1.APIResource{{Name: "volumesnapshotcontents"}}}
+			answer = metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: version, APIResources: []metav1.APIResource{{Name: "volumesnapshotcontents"}}}
 		case r.URL.Path == "/apis/"+version+"/volumesnapshotcontents":
-			answer = map[string]any{"items": []any{}}
+			answer = map[string]any{"metadata": map[string]any{"resourceVersion": "7"}, "items": []any{}}
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if _, missing := answer.(metav1.Status); missing {
@@ -45,5 +45,41 @@ func TestGroupOfANewDefinitionIsReadAgain(t *testing.T) {
 	r.readSnapshots(t.Context())
 	if missed := r.refs.incomplete; len(missed) > 0 || asked["/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents"] != 1 {
 		t.Errorf("incomplete %q, requests %v", missed, asked)
+	}
+}
+
+// Another server behind the address of the API server answers 200 to everything.
+func TestAnswersOfAnotherServerAreNoSnapshots(t *testing.T) {
+	group := metav1.GroupVersionForDiscovery{GroupVersion: "snapshot.storage.k8s.io/v1", Version: "v1"}
+	groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{Name: "snapshot.storage.k8s.io", PreferredVersion: group}}}
+	resources := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, APIResources: []metav1.APIResource{{Name: "volumesnapshotcontents"}}}
+	for name, answers := range map[string]map[string]any{
+		"groups":    {},
+		"resources": {"/apis": groups},
+		"contents":  {"/apis": groups, "/apis/snapshot.storage.k8s.io/v1": resources},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				answer := answers[r.URL.Path]
+				if answer == nil {
+					answer = struct{}{}
+				}
+				w.Header().Set("Content-Type", "application/json")
+				if err := json.NewEncoder(w).Encode(answer); err != nil {
+					t.Error(err)
+				}
+			}))
+			defer server.Close()
+			cluster, err := NewCluster("c", &rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cluster.Timeout = time.Minute
+			r := &reading{Cluster: cluster, refs: newReferences("d")}
+			r.readSnapshots(t.Context())
+			if len(r.refs.incomplete) == 0 {
+				t.Error("nothing is missing")
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/exeunt-io/exeunt/internal/absent"
 )
 
 // contents are the cluster-wide kinds of the snapshot API, which name the source volumes by
@@ -53,6 +56,9 @@ func (c *Cluster) servedVersion(ctx context.Context, resource schema.GroupResour
 	if err := c.decode(ctx, "/apis", &groups); err != nil {
 		return "", err
 	}
+	if groups.Kind != "APIGroupList" {
+		return "", errors.New("the answer to /apis is not that of the API server")
+	}
 	at := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == resource.Group })
 	if at < 0 {
 		return "", nil
@@ -62,6 +68,9 @@ func (c *Cluster) servedVersion(ctx context.Context, resource schema.GroupResour
 		var served metav1.APIResourceList
 		if err := c.decode(ctx, "/apis/"+version.GroupVersion, &served); err != nil {
 			return "", err
+		}
+		if served.Kind != "APIResourceList" {
+			return "", fmt.Errorf("the answer to /apis/%s is not that of the API server", version.GroupVersion)
 		}
 		if slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
 			return version.Version, nil
@@ -96,6 +105,9 @@ func (r *reading) readContents(ctx context.Context, resource schema.GroupResourc
 		}
 		var page contentPage
 		if err := r.decode(ctx, path, &page, parameters...); err != nil {
+			return "", err
+		}
+		if _, err := absent.CheckedList(&page.Metadata, nil); err != nil {
 			return "", err
 		}
 		for _, item := range page.Items {

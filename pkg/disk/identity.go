@@ -40,11 +40,11 @@ func (d Driver) Handle(volume *v1.PersistentVolume) (string, error) {
 
 // HandleOf returns the volume handle, "" for a volume of another driver.
 func (d Driver) HandleOf(volume *v1.PersistentVolume) string {
-	handle, err := d.Handle(volume)
-	if err != nil {
+	source, err := d.source(volume)
+	if err != nil || source.Driver != d.Name {
 		return ""
 	}
-	return handle
+	return source.VolumeHandle
 }
 
 // Same reports whether the two volumes stand for one disk. Plugin names count only if

@@ -5,10 +5,9 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -25,22 +24,16 @@ type liveObjects struct {
 
 // readLive reads the claim and the PersistentVolume of an entry from the API server.
 func readLive(ctx context.Context, client kubernetes.Interface, item entryItem) (liveObjects, error) {
-	claim, err := client.CoreV1().PersistentVolumeClaims(item.Claim.Namespace).Get(ctx, item.Claim.Name, metav1.GetOptions{})
-	if err != nil && !absent.Is(err, item.Claim.Name) {
-		return liveObjects{}, fmt.Errorf("read claim %s, nothing was changed: %w", item.Claim, err)
-	}
+	claim, err := controller.ReadLive(ctx, "claim", item.Claim.Name, client.CoreV1().PersistentVolumeClaims(item.Claim.Namespace).Get)
 	if err != nil {
-		claim = nil
+		return liveObjects{}, fmt.Errorf("claim %s, nothing was changed: %w", item.Claim, err)
 	}
 	live := liveObjects{claim: storage.ClaimWithUID(claim, item.ClaimUID, item.Volume)}
 	live.bound = live.claim == storage.ClaimBound && (claim.Status.Phase == v1.ClaimBound || claim.Status.Phase == v1.ClaimLost)
 	live.deleting = live.claim != storage.ClaimGone && claim.DeletionTimestamp != nil
-	volume, err := client.CoreV1().PersistentVolumes().Get(ctx, item.Volume, metav1.GetOptions{})
-	switch {
-	case absent.Is(err, item.Volume):
-		volume = nil
-	case err != nil:
-		return liveObjects{}, fmt.Errorf("read PersistentVolume %s, nothing was changed: %w", item.Volume, err)
+	volume, err := controller.ReadLive(ctx, "PersistentVolume", item.Volume, client.CoreV1().PersistentVolumes().Get)
+	if err != nil {
+		return liveObjects{}, fmt.Errorf("nothing was changed: %w", err)
 	}
 	live.volume = storage.RecordOf(volume, item.ClaimUID)
 	if live.volume == storage.RecordPresent && isOther(volume, item) {

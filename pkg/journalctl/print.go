@@ -21,7 +21,7 @@ func (l *EntryList) Print(out io.Writer, format string, now time.Time) error {
 		if err != nil {
 			return fmt.Errorf("encode entries: %w", err)
 		}
-		_, err = fmt.Fprintln(out, string(text))
+		_, err = fmt.Fprintln(out, string(terminal.EscapeJSON(text)))
 		return err
 	case "yaml":
 		text, err := yaml.Marshal(l)

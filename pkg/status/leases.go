@@ -19,6 +19,7 @@ import (
 // readLeases reads all Leases, and the entries of the journals.
 func (s *survey) readLeases(ctx context.Context) {
 	s.leases, _ = cluster.List(ctx, s.Reader, cluster.Leases, cluster.Selection{})
+	s.leasesAt = cluster.ListedAt(ctx, s.Reader, cluster.Leases, cluster.Selection{})
 	for i := range s.leases {
 		owner, kind, _, is := journal.Find(&s.leases[i])
 		if !is {
@@ -81,12 +82,12 @@ func (s *survey) addLeases() {
 		if !ofControlPlane && !wanted[lease.Name] {
 			continue
 		}
-		shown := Lease{Namespace: lease.Namespace, Name: lease.Name, Holder: holderOf(lease), Program: lease.Name, State: leaseState(lease, s.Reader.Now())}
+		shown := Lease{Namespace: lease.Namespace, Name: lease.Name, Holder: holderOf(lease), Program: lease.Name, State: leaseState(lease, s.leasesAt)}
 		if !ofControlPlane {
 			shown.Program = programOf(lease)
 		}
 		if lease.Spec.RenewTime != nil {
-			shown.AgeSeconds = int64(s.Reader.Now().Sub(lease.Spec.RenewTime.Time) / time.Second)
+			shown.AgeSeconds = int64(s.leasesAt.Sub(lease.Spec.RenewTime.Time) / time.Second)
 		}
 		s.report.Leases = append(s.report.Leases, shown)
 	}

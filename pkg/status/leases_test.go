@@ -20,7 +20,7 @@ func TestLeaderLeasesOfControlPlane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &survey{Options: Options{Reader: reader}}
+	s := &survey{Options: Options{Reader: reader}, leasesAt: now}
 	for _, name := range []string{"kube-system/pv-controller", "kube-system/garbage-collector", "kube-system/garbage-collector-canary-x", "other/garbage-collector"} {
 		namespace, lease, _ := strings.Cut(name, "/")
 		s.leases = append(s.leases, coordinationv1.Lease{

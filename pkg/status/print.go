@@ -21,7 +21,7 @@ func (r *Report) Print(out io.Writer, format string) error {
 	switch format {
 	case "json":
 		if text, err = json.MarshalIndent(r, "", "  "); err == nil {
-			text = append(text, '\n')
+			text = append(terminal.EscapeJSON(text), '\n')
 		}
 	case "yaml":
 		text, err = yaml.Marshal(r)

@@ -40,7 +40,9 @@ type survey struct {
 	claims  map[string]*corev1.PersistentVolumeClaim
 	writes  map[types.UID]phaseWrite
 	leases  []coordinationv1.Lease
-	seen    struct{ volumes, claims bool }
+	// leasesAt is when the Leases were read, by the clock of the API server.
+	leasesAt time.Time
+	seen     struct{ volumes, claims bool }
 	// journals are the Leases of journals by their owner.
 	journals map[journal.Journal]*Journal
 }

@@ -84,11 +84,16 @@ func (e *Explorer) All(ctx context.Context, scope Scope) (Survey, error) {
 
 var errNoKinds = errors.New("the API server serves none")
 
+// isEvent reports whether the kind is that of Kubernetes. Others may have the same name.
+func isEvent(resource cluster.Resource) bool {
+	return resource.Kind == "Event" && (resource.Group == "" || resource.Group == "events.k8s.io")
+}
+
 // covers reports whether objects of the kind can be in the scope, and can be deleted. Events
 // are left out: they expire, and there are too many.
 func (s Scope) covers(resource cluster.Resource) bool {
 	switch {
-	case resource.Kind == "Event" || !slices.Contains(resource.Verbs, "delete"):
+	case isEvent(resource) || !slices.Contains(resource.Verbs, "delete"):
 		return false
 	case resource.Kind == "PersistentVolume": // those of claims in the namespace
 		return true

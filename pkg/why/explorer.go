@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/api"
@@ -54,6 +55,9 @@ func (e *Explorer) Explain(ctx context.Context, ref cluster.Ref) (blocker.Report
 	case cluster.Present:
 		return e.report(ctx, object), nil
 	case cluster.Absent:
+		if !absent.Is(err, ref.Name) { // the kind was served a moment ago
+			return blocker.Report{}, err
+		}
 		name := blocker.Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Group: ref.Resource.Group}
 		return blocker.Report{Object: name, Verdict: blocker.Gone}.Normalized(), nil
 	case cluster.Unseen: // the error may tell why

@@ -133,7 +133,13 @@ func (s *watchState) gone(ctx context.Context, before blocker.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, recreation)
 	defer cancel()
 	for wait(ctx, s.changes) {
-		if report, err := s.Explain(ctx); err == nil && report.Object.UID != "" {
+		report, err := s.Explain(ctx)
+		switch {
+		case err != nil || report.Object.UID == "":
+		case report.Object.UID == before.UID: // the answer that it is gone was wrong
+			s.done = false
+			return s.changed(report)
+		default:
 			return s.changed(s.Recreated(ctx, before, report.Object))
 		}
 	}

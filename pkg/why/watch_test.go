@@ -199,3 +199,19 @@ func TestWatchEndsWithFirstError(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// A load balancer answers 404 once.
+func TestObjectThatIsNotGoneIsNoOtherOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{at: func(at time.Duration) (blocker.Report, error) {
+			if at > 5*time.Second && at < 15*time.Second {
+				return gone(), nil
+			}
+			return pod("1", blocker.GracePeriod, at.String()), nil
+		}}
+		if verdict := s.run(t); verdict != blocker.Waiting {
+			t.Errorf("the watch ends with %s", verdict)
+		}
+		expectPrinted(t, s, "waiting GracePeriod", "gone", "waiting GracePeriod")
+	})
+}

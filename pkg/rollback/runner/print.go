@@ -22,7 +22,7 @@ func (p *Plan) Print(out io.Writer, format string) error {
 	switch format {
 	case "json":
 		if text, err = json.MarshalIndent(p, "", "  "); err == nil {
-			text = append(text, '\n')
+			text = append(terminal.EscapeJSON(text), '\n')
 		}
 	case "yaml":
 		text, err = yaml.Marshal(p)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
@@ -16,6 +17,8 @@ import (
 // programs is the observed state of the programs of Exeunt.
 type programs struct {
 	leasesSeen, podsSeen bool
+	// leasesAt is when the Leases were read: a living leader has renewed its own since.
+	leasesAt time.Time
 	// leases are the Leases that are not of a journal, by namespace and name.
 	leases   map[[2]string]*coordinationv1.Lease
 	journals []journalLease
@@ -27,6 +30,7 @@ type programs struct {
 func (s *observation) readPrograms(ctx context.Context) {
 	p := &s.programs
 	leases, seen := cluster.List(ctx, s.reader, cluster.Leases, cluster.Selection{})
+	p.leasesAt = cluster.ListedAt(ctx, s.reader, cluster.Leases, cluster.Selection{})
 	p.leasesSeen, p.leases = seen, map[[2]string]*coordinationv1.Lease{}
 	for i := range leases {
 		lease := &leases[i]
@@ -76,7 +80,7 @@ func (p *programs) hasPods(namespace string, kind programKind) rollback.Pods {
 // of Exeunt is certain: another namespace may have a second Lease, or the journal.
 func (s *observation) lease(namespace, name string) rollback.LeaderLease {
 	lease := s.programs.leases[[2]string{namespace, name}]
-	state := leaderLease(lease, s.reader.Now())
+	state := leaderLease(lease, s.programs.leasesAt)
 	switch {
 	case state == rollback.LeaseExeunt, state == rollback.LeaseOther && s.programs.isHeldByPod(lease):
 		return rollback.LeaseExeunt

@@ -25,7 +25,7 @@ func observed(t *testing.T, leases map[[2]string]*coordinationv1.Lease, journals
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &observation{options: &Options{}, reader: reader, programs: programs{leasesSeen: true, podsSeen: true, leases: leases}}
+	s := &observation{options: &Options{}, reader: reader, programs: programs{leasesSeen: true, leasesAt: now, podsSeen: true, leases: leases}}
 	for _, namespace := range journals {
 		owner := journal.Journal{Namespace: namespace, Driver: driver}
 		lease := owner.Lease(journal.KindActive, 0, "pod_exeunt", journal.Custody{LeaderLease: "u"}, map[types.UID]string{})

@@ -98,7 +98,7 @@ func (s *observation) sidecarOf(ctx context.Context, driver string) rollback.Rem
 	switch workload := finding.State.Workload; {
 	case serves, workload == blocker.WorkloadReady, workload == blocker.WorkloadStarting:
 		return rollback.RemoverPresent
-	case workload == blocker.WorkloadUnseen:
+	case workload == blocker.WorkloadUnseen, workload == blocker.WorkloadUnready: // one of several may be the driver's
 		return rollback.RemoverUnseen
 	}
 	return rollback.RemoverAbsent

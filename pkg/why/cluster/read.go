@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -29,23 +30,36 @@ type Selection struct {
 
 // Get reads one object, once. The object is nil unless it is present.
 func Get[T any](ctx context.Context, r *Reader, kind Kind[T], namespace, name string) (*T, Presence) {
-	type answer struct {
-		object   *T
-		presence Presence
-	}
+	found := getOnce(ctx, r, kind, namespace, name)
+	return found.object, found.presence
+}
+
+// GotAt returns when the object was read, see ListedAt.
+func GotAt[T any](ctx context.Context, r *Reader, kind Kind[T], namespace, name string) time.Time {
+	return getOnce(ctx, r, kind, namespace, name).at
+}
+
+// getAnswer is what a request for an object returned.
+type getAnswer[T any] struct {
+	object   *T
+	presence Presence
+	at       time.Time
+}
+
+// getOnce reads an object, unless it has been read.
+func getOnce[T any](ctx context.Context, r *Reader, kind Kind[T], namespace, name string) getAnswer[T] {
 	key := fmt.Sprintf("get %s %s/%s", kind.Resource, namespace, name)
-	found := remember(&r.memory, key, func() answer {
+	return remember(&r.memory, key, func() getAnswer[T] {
 		object, err := kind.get(ctx, r, namespace, name)
 		switch {
 		case err == nil:
-			return answer{object, Present}
+			return getAnswer[T]{object, Present, r.Now()}
 		case isAbsent(err, kind.Resource, name):
-			return answer{nil, Absent}
+			return getAnswer[T]{nil, Absent, r.Now()}
 		}
 		r.noteFailure("get", kind.Resource, namespace, err)
-		return answer{nil, Unseen}
+		return getAnswer[T]{nil, Unseen, r.Now()}
 	})
-	return found.object, found.presence
 }
 
 // alwaysServed are the groups that every API server serves. Of other groups a 404 may mean the kind.
@@ -62,6 +76,7 @@ func isAbsent(err error, resource schema.GroupResource, name string) bool {
 type listAnswer[T any] struct {
 	items []T
 	seen  bool
+	at    time.Time
 }
 
 // List reads all objects of the selection, once, and reports whether all were seen. After a
@@ -70,12 +85,40 @@ func List[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selecti
 	if narrowed, known := narrow(r, kind, selection); known {
 		return narrowed, true
 	}
-	found := remember(&r.memory, listKey(kind, selection), func() listAnswer[T] {
-		var all []T
-		seen := each(ctx, r, kind, selection, func() { all = nil }, func(page []T) { all = append(all, page...) })
-		return listAnswer[T]{all, seen}
-	})
+	found := listOnce(ctx, r, kind, selection)
 	return found.items, found.seen
+}
+
+// ListedAt returns when the objects of a list were read, by the clock of the API server. What
+// ages, such as a Lease, is judged by this time: what is read of it later may have been renewed.
+func ListedAt[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selection) time.Time {
+	if at := listOnce(ctx, r, kind, selection).at; !at.IsZero() {
+		return at
+	}
+	return r.Now()
+}
+
+// listOnce reads all objects of the selection, unless they have been read.
+func listOnce[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selection) listAnswer[T] {
+	return remember(&r.memory, listKey(kind, selection), func() (found listAnswer[T]) {
+		found.seen = each(ctx, r, kind, selection, func() { found = listAnswer[T]{} }, func(page []T) {
+			if found.at.IsZero() { // all pages are of the version of the first
+				found.at = r.Now()
+			}
+			dropManagers(page)
+			found.items = append(found.items, page...)
+		})
+		return found
+	})
+}
+
+// dropManagers drops the managed fields, half of an object, of those that are not being deleted.
+func dropManagers[T any](page []T) {
+	for i := range page {
+		if object, ok := any(&page[i]).(metav1.Object); ok && object.GetDeletionTimestamp() == nil {
+			object.SetManagedFields(nil)
+		}
+	}
 }
 
 func listKey[T any](kind Kind[T], selection Selection) string {

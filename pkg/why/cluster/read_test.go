@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -96,5 +97,44 @@ func TestListThatStartsOverHasEachObjectOnce(t *testing.T) {
 				t.Errorf("objects are %v, all were seen: %v", names, seen)
 			}
 		})
+	}
+}
+
+// Reading the rest of the cluster takes longer than a Lease lasts.
+func TestLeasesAreJudgedByTheTimeOfTheirList(t *testing.T) {
+	listed := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r := clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
+		at := listed
+		if !strings.Contains(request.URL.Path, "leases") {
+			at = listed.Add(time.Hour)
+		}
+		w.Header().Set("Date", at.Format(http.TimeFormat))
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"metadata": {"resourceVersion": "7", "name": "n"}, "items": []}`)
+	})
+	if _, seen := cluster.List(t.Context(), r, cluster.Leases, cluster.Selection{}); !seen {
+		t.Fatal(r.Incomplete())
+	}
+	cluster.Get(t.Context(), r, cluster.Leases, "ns", "n")
+	cluster.List(t.Context(), r, cluster.Nodes, cluster.Selection{})
+	for what, at := range map[string]time.Time{
+		"list": cluster.ListedAt(t.Context(), r, cluster.Leases, cluster.Selection{}), "object": cluster.GotAt(t.Context(), r, cluster.Leases, "ns", "n"),
+	} {
+		if at.Sub(listed).Abs() > time.Minute {
+			t.Errorf("the %s counts as read at %s, want %s", what, at, listed)
+		}
+	}
+}
+
+// Half of an object are managed fields. Those of what is being deleted tell of its finalizers.
+func TestListsKeepManagersOfDeletedObjectsOnly(t *testing.T) {
+	r := clustertest.NewReader(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		const fields = `"managedFields": [{"manager": "m"}]`
+		fmt.Fprintf(w, `{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "lives", %s}}, {"metadata": {"name": "deleted", "deletionTimestamp": "2026-01-02T03:04:05Z", %s}}]}`, fields, fields)
+	})
+	pods, seen := cluster.List(t.Context(), r, cluster.Pods, cluster.Selection{})
+	if !seen || len(pods) != 2 || len(pods[0].ManagedFields) != 0 || len(pods[1].ManagedFields) != 1 {
+		t.Errorf("pods %+v, seen %v", pods, seen)
 	}
 }

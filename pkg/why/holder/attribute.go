@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,6 +85,10 @@ func (f Finder) suspects(ctx context.Context, object *unstructured.Unstructured,
 	group := object.GroupVersionKind().Group
 	servers := f.webhookServers(ctx, object, finalizer)
 	accounts := f.accountsWithRights(ctx, object)
+	fitting := slices.DeleteFunc(slices.Clone(leases), func(lease coordinationv1.Lease) bool {
+		domain := leaseDomain(lease.Name)
+		return !families.FitsGroup(finalizer, domain) && !families.FitsGroup(domain, group)
+	})
 	candidates := make([]families.Candidate, len(workloads))
 	for i, w := range workloads {
 		candidates[i] = families.Candidate{
@@ -91,11 +96,9 @@ func (f Finder) suspects(ctx context.Context, object *unstructured.Unstructured,
 			ServesGroup: slices.ContainsFunc(servers, func(s server) bool { return s.selects(w) }),
 			RunsManager: slices.ContainsFunc(attribution.Managers, func(m families.Manager) bool { return runsManager(w, m) }),
 			HasRights:   accounts[w.account()],
-		}
-		for _, lease := range leases {
-			domain := leaseDomain(lease.Name)
-			fits := families.FitsGroup(finalizer, domain) || families.FitsGroup(domain, group)
-			candidates[i].HoldsLease = candidates[i].HoldsLease || fits && lease.Namespace == w.namespace && isHeldBy(lease, w)
+			HoldsLease: slices.ContainsFunc(fitting, func(lease coordinationv1.Lease) bool {
+				return lease.Namespace == w.namespace && isHeldBy(lease, w)
+			}),
 		}
 	}
 	return candidates

@@ -35,7 +35,7 @@ type sighting struct {
 // sight looks for the controller's workloads, pods and Leases.
 func (f Finder) sight(ctx context.Context, controller families.Controller, driver string) sighting {
 	leases, leasesSeen := f.leases(ctx, controller)
-	s := sighting{controller: controller, driver: driver, now: f.Reader.Now()}
+	s := sighting{controller: controller, driver: driver, now: cluster.ListedAt(ctx, f.Reader, cluster.Leases, cluster.Selection{})}
 	candidates, maybes := f.candidates(ctx, &s, leases)
 	if leasesSeen && len(candidates) == 0 && f.isOnlyProgram(ctx, &s, maybes, leases) {
 		maybes[0].serves = true

@@ -108,7 +108,7 @@ func (o *observation) observeLease(ctx context.Context, e chain.Explorer) {
 	case cluster.Absent:
 		o.state.Lease = blocker.LeaseAbsent
 	case cluster.Present:
-		o.state.Lease = blocker.JudgeLease(lease, e.Reader().Now())
+		o.state.Lease = blocker.JudgeLease(lease, cluster.GotAt(ctx, e.Reader(), cluster.Leases, corev1.NamespaceNodeLease, o.pod.Spec.NodeName))
 		renewed := "never"
 		if lease.Spec.RenewTime != nil {
 			renewed = blocker.Time(lease.Spec.RenewTime.Time)
@@ -122,7 +122,8 @@ func (o *observation) observeLease(ctx context.Context, e chain.Explorer) {
 func (o *observation) observeCollector(ctx context.Context, e chain.Explorer) {
 	lease, presence := cluster.Get(ctx, e.Reader(), cluster.Leases, "kube-system", "kube-controller-manager")
 	o.state.CollectorUnseen = presence == cluster.Unseen
-	if presence == cluster.Present && blocker.JudgeLease(lease, e.Reader().Now()) == blocker.LeaseHeld {
+	at := cluster.GotAt(ctx, e.Reader(), cluster.Leases, "kube-system", "kube-controller-manager")
+	if presence == cluster.Present && blocker.JudgeLease(lease, at) == blocker.LeaseHeld {
 		o.state.CollectorAlive = true
 		o.add(blocker.FromLease, "kube-controller-manager is alive: its pod garbage collector deletes a pod about a minute after the node")
 	}

@@ -116,7 +116,7 @@ func (p Printer) encode(value any) error {
 		return fmt.Errorf("encode report: %w", err)
 	}
 	if p.Format != YAML {
-		return p.write(string(escapeJSON(b.Bytes())))
+		return p.write(string(terminal.EscapeJSON(b.Bytes())))
 	}
 	text, err := yaml.JSONToYAML(bytes.Map(visibleRune, b.Bytes()))
 	if err != nil {

@@ -63,11 +63,12 @@ func kindState(unresolved bool) volume.Journal {
 // serverOf returns who provisions for the driver: the provisioner of Exeunt or another.
 func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding, driver string) (volume.Server, []blocker.Evidence) {
 	leases, _ := cluster.List(ctx, e.Reader(), cluster.Leases, cluster.Selection{})
+	now := cluster.ListedAt(ctx, e.Reader(), cluster.Leases, cluster.Selection{})
 	leader := volume.LeaderUnseen
 	var facts []blocker.Evidence
 	for i := range leases {
 		lease := &leases[i]
-		if lease.Name != families.SanitizedDriver(driver) || lease.Spec.HolderIdentity == nil || !isHeld(lease, e.Reader().Now()) {
+		if lease.Name != families.SanitizedDriver(driver) || lease.Spec.HolderIdentity == nil || !isHeld(lease, now) {
 			continue
 		}
 		facts = append(facts, evidence(blocker.FromLease, "Lease %s/%s is held by %s", lease.Namespace, lease.Name, *lease.Spec.HolderIdentity))
