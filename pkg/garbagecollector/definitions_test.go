@@ -2,7 +2,7 @@ package garbagecollector
 
 import (
 	"context"
-	clocktesting "k8s.io/utils/clock/testing"
+	"maps"
 	"net/http"
 	"testing"
 	"time"
@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/garbage/barrier"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
@@ -128,6 +129,34 @@ func TestKindDefinedWithOtherScope(t *testing.T) {
 	}
 	if c.graph.Has("former") {
 		t.Error("an object of the former definition is in the graph")
+	}
+}
+
+// A barrier of the next second must not pass with the former scope.
+func TestScopeThatCouldNotBeReadIsReadAgain(t *testing.T) {
+	s := newAPIServer(t)
+	s.define(apiextensionsv1.ClusterScoped)
+	c, d := watchingWidgets(t, s)
+	d.serveWidgets("v1", false)
+	s.mu.Lock()
+	before := maps.Clone(s.handlers)
+	for request := range s.handlers {
+		s.handlers[request] = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }
+	}
+	s.mu.Unlock()
+	if err := c.discover(t.Context()); err == nil {
+		t.Fatal("the definition cannot be read")
+	}
+	s.mu.Lock()
+	s.handlers = before
+	s.mu.Unlock()
+	if err := c.refreshKinds(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if kind := c.graph.Kind(widgetKind); kind == nil || kind.Namespaced {
+		t.Errorf("served: %+v", kind)
 	}
 }
 

@@ -73,7 +73,13 @@ func (c *Collector) discover(ctx context.Context) error {
 	for _, kind := range rescoped {
 		errs = append(errs, c.serveDefined(ctx, kind.GroupResource().String()))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		c.mu.Lock()
+		c.outdated = true // a barrier must not pass with the former scope
+		c.mu.Unlock()
+		return err
+	}
+	return nil
 }
 
 // served are the kinds that discovery found.

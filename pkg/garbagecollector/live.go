@@ -78,6 +78,10 @@ func (c *Collector) verifyOwner(ctx context.Context, q graph.Question) error {
 	})
 }
 
+// slowReadLifetime is how long a read that took longer than its lifetime is good for after its answer: without that,
+// no owner of a slow API server would ever count as read.
+const slowReadLifetime = graph.ReadLifetime / 2
+
 // readOwner reads an owner live, records the verdict, and returns when the read began.
 func (c *Collector) readOwner(ctx context.Context, q graph.Question) (began time.Time, err error) {
 	live, began, err := c.read(ctx, q.Kind, q.At.Namespace, q.At.Name)
@@ -90,7 +94,7 @@ func (c *Collector) readOwner(ctx context.Context, q graph.Question) (began time
 			return
 		}
 		g.Refresh(q.Kind, live)
-		g.Read(q.Owner, q.At, live, began)
+		g.Read(q.Owner, q.At, live, maxTime(began, c.Clock.Now().Add(-slowReadLifetime)))
 	})
 	return began, nil
 }

@@ -123,9 +123,7 @@ func (m *monitor) Transformer() cache.TransformFunc {
 		if !ok {
 			return object, nil
 		}
-		if err := m.observe(partial); err != nil {
-			return nil, err
-		}
+		m.change(func(g *graph.Graph) { m.observeListed(g, partial) })
 		return &listed{nothingElse, partial.UID, unique.Make(partial.Namespace).Value(), partial.Name, partial.ResourceVersion}, nil
 	}
 }
@@ -141,12 +139,24 @@ func (m *monitor) observe(object any) error {
 	if !ok {
 		return fmt.Errorf("observe %T: not metadata", object)
 	}
-	m.change(func(g *graph.Graph) {
-		if m.runs() && g.Observe(m.kind, partial) {
-			m.noteDefinition(partial, true)
-		}
-	})
+	m.change(func(g *graph.Graph) { m.record(g, partial) })
 	return nil
+}
+
+// record has the graph observe an object. The caller holds the lock.
+func (m *monitor) record(g *graph.Graph, partial *metav1.PartialObjectMetadata) {
+	if m.runs() && g.Observe(m.kind, partial) {
+		m.noteDefinition(partial, true)
+	}
+}
+
+// observeListed records an object of a list. The caller holds the lock.
+func (m *monitor) observeListed(g *graph.Graph, partial *metav1.PartialObjectMetadata) {
+	isKnown := g.Has(partial.UID)
+	m.record(g, partial)
+	if m.listed && !isKnown {
+		g.Reappeared(partial.UID)
+	}
 }
 
 // Delete records that an object is gone, and how far the watch has come: a list that was read before must
@@ -203,8 +213,8 @@ func (m *monitor) list(g *graph.Graph, item metav1.Object) {
 	if !m.runs() {
 		return
 	}
-	if partial, whole := item.(*metav1.PartialObjectMetadata); whole && g.Observe(m.kind, partial) {
-		m.noteDefinition(partial, true)
+	if partial, whole := item.(*metav1.PartialObjectMetadata); whole {
+		m.observeListed(g, partial)
 	}
 	g.Listed(m.kind, item.GetUID(), item.GetNamespace(), item.GetName())
 }

@@ -113,6 +113,36 @@ func TestEveryKindIsRewound(t *testing.T) {
 }
 
 // A restored etcd may have a higher version than before, so that the list alone shows an object that was gone.
+// etcd was restored, and the list of the dependents comes before that of their owner.
+func TestListShowsDependentOfOwnerThatWasAbsent(t *testing.T) {
+	for name, whole := range map[string]bool{"a list in pages": true, "a list that is being received": false} {
+		t.Run(name, func(t *testing.T) {
+			m := newMonitor()
+			reference := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "owner", UID: "owner"}}
+			nodes := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Resource: "nodes"}
+			m.graph.Serve(nodes)
+			first, second := metadataOf("first", 2), metadataOf("second", 1)
+			first.OwnerReferences, second.OwnerReferences = reference, reference
+			if err := m.Replace([]any{first}, "3"); err != nil {
+				t.Fatal(err)
+			}
+			m.change(func(g *graph.Graph) {
+				g.Deleted("owner", graph.Coordinates{GroupKind: nodes.GroupKind(), Name: "owner"})
+			})
+			if whole {
+				if err := m.Replace([]any{first, second}, "9"); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := m.Transformer()(second); err != nil {
+				t.Fatal(err)
+			}
+			if j, _ := m.judge("second"); j.State.Absent || !j.State.Unverified {
+				t.Errorf("after the list: %+v", j.State)
+			}
+		})
+	}
+}
+
 func TestListShowsObjectThatWasAbsent(t *testing.T) {
 	for name, whole := range map[string]bool{"a list in pages": true, "a list that was received before": false} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 )
 
@@ -80,9 +81,19 @@ func (t *throttled) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.RoundTripper.RoundTrip(request)
 	if err == nil {
 		boundRetryAfter(response.Header)
-		t.throttle.pause(retryAfter(response.StatusCode, response.Header, t.throttle.clock.Now()))
+		if concernsAll(request.URL.Path) {
+			t.throttle.pause(retryAfter(response.StatusCode, response.Header, t.throttle.clock.Now()))
+		}
 	}
 	return response, err
+}
+
+// concernsAll reports whether an overload on the path concerns all requests. Other groups may be those of an
+// aggregated API server; one of Kubernetes shows in its own groups as well.
+func concernsAll(path string) bool {
+	_, rest, hasGroup := strings.Cut(path, "/apis/")
+	group, _, _ := strings.Cut(rest, "/")
+	return !hasGroup || ownGroups[group] || scheme.Scheme.IsGroupRegistered(group)
 }
 
 // boundRetryAfter bounds the time for which client-go delays a request that was refused.

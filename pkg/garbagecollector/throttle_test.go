@@ -59,6 +59,28 @@ func TestOnlyReadsWaitInTransport(t *testing.T) {
 	}
 }
 
+func TestOverloadOfOneGroupPausesNoOther(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/api/v1/pods": true, "/apis/apps/v1/deployments": true, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions": true, "/healthz": true,
+		"/apis/example.com/v1/widgets": false, "/clusters/c-1/apis/example.com/v1/widgets": false, "/clusters/c-1/api/v1/pods": true,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "5")
+			http.Error(w, "too many requests", http.StatusTooManyRequests)
+		}))
+		throttle := NewThrottle(clock.RealClock{})
+		response, err := (&http.Client{Transport: throttle.Wrap(http.DefaultTransport)}).Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		server.Close()
+		if got := throttle.remaining() > 0; got != want {
+			t.Errorf("after an overload on %s all requests pause: %v", path, got)
+		}
+	}
+}
+
 func TestThrottleWaitsForLongestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle, began := NewThrottle(clock.RealClock{}), time.Now()

@@ -35,7 +35,9 @@ func (c *Collector) work(ctx context.Context) {
 		if stopped {
 			return
 		}
-		c.finish(ctx, uid, c.reconcile(ctx, uid))
+		if ctx.Err() == nil { // a queue that was shut down still hands out what it has
+			c.finish(ctx, uid, c.reconcile(ctx, uid))
+		}
 		c.queue.Done(uid)
 	}
 }

@@ -73,6 +73,23 @@ func TestRateLimitDoesNotStopForegroundDeletion(t *testing.T) {
 	}
 }
 
+// The live read of an owner may take longer than it is good for.
+func TestSlowReadsDoNotStopOrphanDeletion(t *testing.T) {
+	s := newAPIServer(t)
+	owner := terminating(configMap("owner", "1"), metav1.FinalizerOrphanDependents)
+	s.answer("PATCH "+dependentPath, http.StatusOK, partial(configMap("dependent", "9")))
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	s.handle("GET "+configMapPath+"owner", func(w http.ResponseWriter, _ *http.Request) {
+		clock.Step(graph.ReadLifetime * 3 / 2)
+		respond(w, http.StatusOK, partial(owner))
+	})
+	c := connected(t, s, Config{Clock: clock})
+	c.observe(owner, configMap("dependent", "2", "owner"))
+	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("PATCH "+dependentPath) != 1 {
+		t.Errorf("reconcile = %v after %v", err, s.requests)
+	}
+}
+
 // pass lets the owner pass a barrier.
 func pass(c *Collector, owner types.UID) {
 	c.change(func(g *graph.Graph) {

@@ -155,6 +155,10 @@ func (g *Graph) changePolicy(n *node, object metav1.Object) {
 	g.changeDependents(n)
 }
 
+// maxAbsent bounds the places of one owner at which it is known to be absent. References can name any number of
+// them; a place that was forgotten is read again.
+const maxAbsent = 64
+
 // Deleted records that no object with the UID exists at the coordinates: a watch event
 // DELETED, or a live read. This is final.
 func (g *Graph) Deleted(uid types.UID, at Coordinates) {
@@ -164,6 +168,9 @@ func (g *Graph) Deleted(uid types.UID, at Coordinates) {
 	}
 	if len(n.dependents) > 0 && !n.isAbsentAt(at) {
 		own := n.own()
+		if len(own.absent) >= maxAbsent {
+			own.absent = nil
+		}
 		own.absent = append(own.absent, at)
 	}
 	if observed, found := n.identityAt(at); found {

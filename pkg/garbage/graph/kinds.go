@@ -66,6 +66,21 @@ func (g *Graph) Listed(kind *Kind, uid types.UID, namespace, name string) {
 	g.changeDependents(n)
 }
 
+// Reappeared records that a later list of a kind shows an object which the graph did not have. It is new, or etcd was
+// restored: then its owners may exist again, so that what is known of their absence proves nothing.
+func (g *Graph) Reappeared(uid types.UID) {
+	n := g.nodes[uid]
+	if n == nil {
+		return
+	}
+	for owner := range n.owners() {
+		if owner.owner != nil {
+			owner.owner.absent = nil
+		}
+	}
+	g.change(n)
+}
+
 // countOf returns how many of the objects the graph has as objects of the kind.
 func (g *Graph) countOf(kind *Kind, uids map[types.UID]struct{}) int {
 	count := 0
