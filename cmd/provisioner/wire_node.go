@@ -83,7 +83,15 @@ func (w *wiring) wireNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.runOnTerm(selection.Watch, func(ctx context.Context) { selection.Run(ctx, w.options.workers) })
+	watch := func(ctx context.Context) error {
+		select {
+		case <-w.engine.Started(): // a process that cannot serve a claim must not select its node
+			return selection.Watch(ctx)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	w.runOnTerm(watch, func(ctx context.Context) { selection.Run(ctx, w.options.workers) })
 	return nil
 }
 

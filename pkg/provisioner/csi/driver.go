@@ -236,12 +236,14 @@ func (d *Driver) HasSingleWriter() bool {
 
 // CreateVolume calls the driver. Errors are gRPC errors with secrets hidden; by the gRPC
 // code, the caller decides whether a volume may exist: an answer is never too long, for gRPC would say
-// ResourceExhausted, as a driver that created no volume.
+// ResourceExhausted, as a driver that created no volume. The error is [NotSent] if no driver has received
+// the call.
 func (d *Driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	response, err := spec.NewControllerClient(d.connection).CreateVolume(hideInLogs(ctx, request.GetSecrets()), request, d.onceKnown(), grpc.MaxCallRecvMsgSize(math.MaxInt32))
-	return response, redact(err, request.GetSecrets())
+	known := &knownDriver{driver: d}
+	response, err := spec.NewControllerClient(d.connection).CreateVolume(hideInLogs(ctx, request.GetSecrets()), request, grpc.PerRPCCredentials(known), grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	return response, known.orNotSent(redact(err, request.GetSecrets()))
 }
 
 // DeleteVolume calls the driver, which must return success for a volume that does not

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -42,22 +43,44 @@ func (d *Driver) connectionLost(context.Context) bool {
 // for it once it has chosen the connection of the call: after a lost connection, another driver
 // or one that is not ready may say that a volume does not exist.
 func (d *Driver) onceKnown() grpc.CallOption {
-	return grpc.PerRPCCredentials(knownDriver{d})
+	return grpc.PerRPCCredentials(&knownDriver{driver: d})
 }
 
 // knownDriver refuses a call while the driver is not known. It has no credentials.
-type knownDriver struct{ driver *Driver }
+type knownDriver struct {
+	driver *Driver
+	// passed: the call was not refused, and may have been sent.
+	passed atomic.Bool
+}
 
 // GetRequestMetadata returns the error of a refused call.
-func (k knownDriver) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+func (k *knownDriver) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	if known := k.driver.known.Load(); known >= 0 && known != k.driver.losses.Load() {
 		return nil, status.Errorf(codes.Unavailable, "the connection to driver %s was lost, and the driver has not reported its name and capabilities since", k.driver.Name())
 	}
+	k.passed.Store(true)
 	return nil, nil
 }
 
+// NotSent is the error of a call that no driver has received. It has the code of the gRPC error.
+type NotSent struct{ err error }
+
+// Error returns the message of the gRPC error.
+func (n *NotSent) Error() string { return n.err.Error() }
+
+// Unwrap returns the gRPC error.
+func (n *NotSent) Unwrap() error { return n.err }
+
+// orNotSent returns the error, as [NotSent] if gRPC gave the call up before it asked for the option.
+func (k *knownDriver) orNotSent(err error) error {
+	if err == nil || k.passed.Load() {
+		return err
+	}
+	return &NotSent{err}
+}
+
 // RequireTransportSecurity returns false: drivers are reached over unix sockets.
-func (knownDriver) RequireTransportSecurity() bool { return false }
+func (*knownDriver) RequireTransportSecurity() bool { return false }
 
 // keepConnected connects again right after a lost connection, until the context ends: gRPC
 // alone would wait for the next call.

@@ -2,6 +2,7 @@ package csi_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -172,4 +173,25 @@ func TestFailingDriverIsAskedAgain(t *testing.T) {
 		t.Errorf("a change is reported: %v", err)
 	default:
 	}
+}
+
+// A request that no driver has received leaves nothing behind.
+func TestUnsentRequestIsToldFromAFailure(t *testing.T) {
+	s, driver, _ := connectSocket(t, csimock.Config{})
+	create := func() error {
+		_, err := driver.CreateVolume(t.Context(), &spec.CreateVolumeRequest{Name: "pvc-1"})
+		return err
+	}
+	var unsent *csi.NotSent
+	if err := s.server.Inject(csimock.Fault{Method: "CreateVolume", Code: codes.Unavailable, Times: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := create(); errors.As(err, &unsent) || status.Code(err) != codes.Unavailable {
+		t.Errorf("the driver has answered: %v", err)
+	}
+	s.stop()
+	if err := create(); !errors.As(err, &unsent) || status.Code(err) != codes.Unavailable {
+		t.Errorf("the driver does not run: %v", err)
+	}
+	s.start(csimock.Config{})
 }

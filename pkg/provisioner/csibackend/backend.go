@@ -108,6 +108,10 @@ func (b *Backend) failure(err error) *backend.Failure {
 		Infeasible: code == codes.InvalidArgument,
 		NodeUnfit:  code == codes.ResourceExhausted && b.Driver.HasTopology(),
 	}
+	var unsent *csi.NotSent
+	if errors.As(err, &unsent) {
+		failure.Outcome = provision.Unchanged
+	}
 	if failure.Outcome == provision.Uncertain {
 		failure.Unresolved = fmt.Sprintf("the driver fails with the code %s, which does not say whether there is a volume", code)
 	}

@@ -64,8 +64,9 @@ type Controller struct {
 
 // Names of the indexes.
 const (
-	byDisk   = "disk"
-	byVolume = "volume"
+	byDisk      = "disk"
+	byEnclosing = "enclosing-disk"
+	byVolume    = "volume"
 )
 
 // New returns the controller and adds its indexes to the caches.
@@ -163,7 +164,7 @@ func (c *Controller) exists(volume *v1.PersistentVolume) bool {
 }
 
 func (c *Controller) addIndexes() error {
-	err := c.Volumes.AddIndexers(cache.Indexers{byDisk: controller.BucketIndex(c.diskKeys)})
+	err := c.Volumes.AddIndexers(cache.Indexers{byDisk: controller.BucketIndex(c.diskKeys), byEnclosing: controller.BucketIndex(c.enclosingKeys)})
 	if err != nil || c.Attachments == nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (c *Controller) SameDisk(a, b *v1.PersistentVolume) bool {
 // VolumesOnDisk returns the names of the cached volumes that have the disk of the volume, itself
 // included.
 func (c *Controller) VolumesOnDisk(volume *v1.PersistentVolume) []string {
-	return c.namesOf(c.Deleter.Keys(volume), func(other *v1.PersistentVolume) bool { return c.SameDisk(volume, other) })
+	return sortedNames(c.onDisk(volume))
 }
 
 // DeletedWith reports whether the deletion of the volume's disk deletes that of the other one: it is the
@@ -35,7 +35,16 @@ func (c *Controller) DeletedWith(volume, other *v1.PersistentVolume) bool {
 // VolumesDeletedWith returns the names of the cached volumes whose disks are deleted with that of the
 // volume, itself included.
 func (c *Controller) VolumesDeletedWith(volume *v1.PersistentVolume) []string {
-	return c.namesOf(c.Deleter.Keys(volume), func(other *v1.PersistentVolume) bool { return c.DeletedWith(volume, other) })
+	found := c.onDisk(volume)
+	if nested, ok := c.Deleter.(backend.Nested); ok {
+		found = append(found, c.matching(byEnclosing, c.Deleter.Keys(volume), func(other *v1.PersistentVolume) bool { return nested.Inside(other, volume) })...)
+	}
+	return sortedNames(found)
+}
+
+// onDisk returns the cached volumes that have the disk of the volume.
+func (c *Controller) onDisk(volume *v1.PersistentVolume) []*v1.PersistentVolume {
+	return c.matching(byDisk, c.Deleter.Keys(volume), func(other *v1.PersistentVolume) bool { return c.SameDisk(volume, other) })
 }
 
 // sharing returns the names of the other volumes whose disks are deleted with that of the volume.
@@ -49,33 +58,43 @@ func (c *Controller) enclosing(volume *v1.PersistentVolume) []string {
 	if !ok {
 		return nil
 	}
-	return c.namesOf(nested.Enclosing(volume), func(other *v1.PersistentVolume) bool { return nested.Inside(volume, other) })
+	return sortedNames(c.matching(byDisk, nested.Enclosing(volume), func(other *v1.PersistentVolume) bool { return nested.Inside(volume, other) }))
 }
 
-// namesOf returns the sorted names of the cached volumes with one of the keys that match: the event
-// that names the first one has one text.
-func (c *Controller) namesOf(keys []string, matches func(*v1.PersistentVolume) bool) []string {
-	var names []string
+// matching returns the cached volumes that match, of those with one of the keys in the index.
+func (c *Controller) matching(index string, keys []string, matches func(*v1.PersistentVolume) bool) []*v1.PersistentVolume {
+	var found []*v1.PersistentVolume
 	for _, key := range keys {
-		for _, volume := range controller.FromBucket(c.Volumes, byDisk, key, matches) {
-			if !slices.Contains(names, volume.Name) {
-				names = append(names, volume.Name)
-			}
-		}
+		found = append(found, controller.FromBucket(c.Volumes, index, key, matches)...)
+	}
+	return found
+}
+
+// sortedNames returns each name once, in order: the event that names the first one has one text.
+func sortedNames(volumes []*v1.PersistentVolume) []string {
+	var names []string
+	for _, volume := range volumes {
+		names = append(names, volume.Name)
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
-// diskKeys indexes volumes by their disks, and by those around them.
+// diskKeys indexes volumes by their disks.
 func (c *Controller) diskKeys(object any) []string {
 	volume, ok := object.(*v1.PersistentVolume)
 	if !ok {
 		return nil
 	}
-	keys := c.Deleter.Keys(volume)
-	if nested, ok := c.Deleter.(backend.Nested); ok {
-		keys = append(slices.Clip(keys), nested.Enclosing(volume)...)
+	return c.Deleter.Keys(volume)
+}
+
+// enclosingKeys indexes volumes by the disks that have theirs inside.
+func (c *Controller) enclosingKeys(object any) []string {
+	volume, isVolume := object.(*v1.PersistentVolume)
+	nested, isNested := c.Deleter.(backend.Nested)
+	if !isVolume || !isNested {
+		return nil
 	}
-	return keys
+	return nested.Enclosing(volume)
 }

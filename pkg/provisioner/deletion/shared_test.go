@@ -53,6 +53,33 @@ func TestDirectoryWithAnotherVolumeInsideIsKept(t *testing.T) {
 	}
 }
 
+// counting counts how often a volume is compared with others.
+type counting struct {
+	tree
+	compared int
+}
+
+func (d *counting) Inside(volume, other *v1.PersistentVolume) bool {
+	d.compared++
+	return d.tree.Inside(volume, other)
+}
+
+// Volumes beside one another in a directory do not concern each other.
+func TestVolumesOfOneDirectoryAreNotCompared(t *testing.T) {
+	var all []*v1.PersistentVolume
+	for i := range 100 {
+		volume := directory(fmt.Sprint("pv-", i))
+		volume.UID = types.UID(volume.Name)
+		volume.Spec.HostPath.Path += "/" + volume.Name
+		all = append(all, volume)
+	}
+	d := &counting{}
+	c := guarded(t, fake.NewClientset(), d, all...)
+	if names := append(c.sharing(all[0]), c.enclosing(all[0])...); len(names) > 0 || d.compared > 10 {
+		t.Errorf("%v after %d comparisons", names, d.compared)
+	}
+}
+
 // The event names one of several volumes of the disk, each time the same.
 func TestEventAboutSharedDiskHasOneText(t *testing.T) {
 	var all []*v1.PersistentVolume

@@ -59,11 +59,13 @@ type Engine struct {
 	deletions *deletion.Controller
 	// term is the time during which this process leads.
 	term atomic.Pointer[controller.Term]
+	// started is closed once the journal was read.
+	started chan struct{}
 }
 
 // New returns the engine and adds its indexes to the caches.
 func New(config Config) (*Engine, error) {
-	e := &Engine{Config: config}
+	e := &Engine{Config: config, started: make(chan struct{})}
 	holder, err := program.Identity()
 	if err != nil {
 		return nil, err
@@ -139,8 +141,12 @@ func (e *Engine) start(ctx context.Context) error {
 			return err
 		}
 	}
+	close(e.started)
 	return nil
 }
+
+// Started returns a channel that is closed once claims are served: Run has read the journal.
+func (e *Engine) Started() <-chan struct{} { return e.started }
 
 // watchJournal follows the Leases of the journal, if that is allowed.
 func (e *Engine) watchJournal(ctx context.Context) {

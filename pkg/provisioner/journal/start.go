@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -33,7 +34,10 @@ func (s *Store) Start(ctx context.Context) ([]journal.Entry, error) {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		entries, err := s.TakeOver(ctx)
 		if err == nil && !s.Off {
-			err = s.createFirst(ctx)
+			if err = s.createFirst(ctx); s.isRefusedLease(ctx, err) {
+				klog.FromContext(ctx).Error(err, "A first lease of the provisioning journal is refused; the write of each entry is tried")
+				return entries, nil
+			}
 		}
 		if err == nil || errors.Is(err, ErrLost) || ctx.Err() != nil {
 			return entries, err
@@ -69,6 +73,12 @@ func (s *Store) createFirst(ctx context.Context) error {
 	}
 	s.addEntries(l, l.entries, nil)
 	return nil
+}
+
+// isRefusedLease reports whether the first Lease is refused by a quota or an admission plugin. Then the
+// claims whose entries are refused say so, and volumes are deleted. A missing right ends the journal instead.
+func (s *Store) isRefusedLease(ctx context.Context, err error) bool {
+	return writeerror.IsRefused(err) && !(apierrors.IsForbidden(err) && s.isForbidden(ctx))
 }
 
 // Forbidden reports whether a request failed because the permission to write Leases has been

@@ -302,7 +302,7 @@ func TestMissingPermissionCountsAfterOneMinute(t *testing.T) {
 		"list permission missing":      {"list", false, false, ErrForbidden},
 		"create permission missing":    {"create", false, false, ErrForbidden},
 		"permission to ask is missing": {"list", false, true, ErrForbidden},
-		"forbidden for another reason": {"create", true, false, context.DeadlineExceeded},
+		"forbidden for another reason": {"list", true, false, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -340,6 +340,39 @@ func TestCustodyWithoutElectionLastsTenMinutes(t *testing.T) {
 				if got := run(t, New(settings)); len(got) != 1 || got[0].CustodyBroken != broken {
 					t.Errorf("inherited %+v, want custody broken: %v", got, broken)
 				}
+			})
+		})
+	}
+}
+
+// A quota or an admission plugin refuses Leases. Without a Lease there is no entry to take over: volumes are
+// deleted, and each claim says that its entry is refused.
+func TestRefusedFirstLeaseDelaysNothing(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"quota":            apierrors.NewForbidden(leasesResource, "", errors.New("exceeded quota")),
+		"admission policy": apierrors.NewInvalid(schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}, "", nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				api, refused := newServer(), true
+				api.before = func(verb string, _ *coordinationv1.Lease) error {
+					if verb == "create" && refused {
+						return refusal
+					}
+					return nil
+				}
+				api.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}, nil
+				})
+				store, began := New(config(api, pod, 5)), time.Now()
+				if entries := run(t, store); len(entries) > 0 || time.Since(began) > 0 {
+					t.Errorf("%d entries after %s", len(entries), time.Since(began))
+				}
+				if err := store.Write(t.Context(), newEntry(1)); err == nil {
+					t.Error("an entry is written though Leases are refused")
+				}
+				refused = false
+				must(t, store.Write(t.Context(), newEntry(1)))
 			})
 		})
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/kubernetes"
@@ -139,8 +141,8 @@ func (c *Controller) observe(claim *v1.PersistentVolumeClaim, class *storagev1.S
 	return state
 }
 
-// checkCapacity asks the driver for the capacity of this node. A failure counts as enough
-// capacity: CreateVolume then fails and reports the reason.
+// checkCapacity asks the driver for the capacity of this node. An answer without capacity counts as
+// enough: CreateVolume then fails and reports the reason. A driver that cannot be reached has none.
 func (c *Controller) checkCapacity(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, state *provision.NodeState) {
 	request, err := c.CapacityRequest(ctx, claim, class)
 	var foreign *provision.LeftToOther
@@ -155,6 +157,10 @@ func (c *Controller) checkCapacity(ctx context.Context, claim *v1.PersistentVolu
 			request.AccessibleTopology = &spec.Topology{Segments: c.Topology}
 		}
 		response, err = c.Driver.GetCapacity(ctx, request)
+	}
+	if status.Code(err) == codes.Unavailable { // the driver of this node does not run now, and others may
+		state.Capacity = provision.CapacityShort
+		return
 	}
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Selecting this node for the claim: the driver does not report capacity", "err", err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	v1 "k8s.io/api/core/v1"
@@ -141,6 +143,7 @@ func TestNodeIsSelected(t *testing.T) {
 		"capacity too small":            {claim(), class(), &spec.GetCapacityResponse{AvailableCapacity: 9}, nil, ""},
 		"maximum volume size too small": {claim(), class(), &spec.GetCapacityResponse{AvailableCapacity: 100, MaximumVolumeSize: wrapperspb.Int64(9)}, nil, ""},
 		"driver reports no capacity":    {claim(), class(), nil, errors.New("unimplemented"), "mine"},
+		"driver does not run":           {claim(), class(), nil, status.Error(codes.Unavailable, "no connection"), ""},
 		"WaitForFirstConsumer":          {claim(), class(func(c *storagev1.StorageClass) { c.VolumeBindingMode = &wait }), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
 		"topology not allowed":          {claim(), class(allowed("yours")), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
 		"other node selected":           {claim(selected("yours")), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "yours"},

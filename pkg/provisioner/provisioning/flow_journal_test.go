@@ -254,6 +254,42 @@ func TestTooLargeRequestIsSentWithoutEntry(t *testing.T) {
 	}
 }
 
+// smallFor is a journal that is too small for requests with the parameter. It notes whether the last entry
+// that it wrote is announced.
+type smallFor struct {
+	*store.Store
+	parameter string
+	announced *bool
+}
+
+func (n smallFor) Write(ctx context.Context, entry journal.Entry) error {
+	if _, has := entry.Request.GetParameters()[n.parameter]; has {
+		return journal.ErrTooLarge
+	}
+	*n.announced = entry.Announced
+	return n.Store.Write(ctx, entry)
+}
+
+// After a crash the entry of the first request must not lead to a call: the user may keep the volume.
+func TestEarlierEntryAnnouncesVolumeOfTooLargeRequest(t *testing.T) {
+	f := newFlow(t)
+	f.Honor = false
+	f.injectFault(codes.DeadlineExceeded, false, 1)
+	f.reconcile(true)
+	f.setClassParameter("large", "value")
+	var announced, before bool
+	f.Journal = smallFor{f.store, "large", &announced}
+	f.Timeouts.RepeatedFailure = 0
+	f.react("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		before = announced
+		return false, nil, nil
+	})
+	f.reconcile(false)
+	if f.expect(1, 1, 2, 0); !before {
+		t.Error("the entry of the first request does not say that a PersistentVolume may exist")
+	}
+}
+
 // tooSmall is a journal that refuses every entry as too large.
 type tooSmall struct{ *store.Store }
 

@@ -57,8 +57,13 @@ func (c *Controller) Start(ctx context.Context) error {
 }
 
 func (c *Controller) rescanLater(ctx context.Context, kept []journal.Entry) {
-	timer := time.AfterFunc(c.Timeouts.Rescan, func() { c.rescan(ctx, kept) })
-	context.AfterFunc(ctx, func() { timer.Stop() })
+	go func() {
+		select {
+		case <-time.After(c.Timeouts.Rescan):
+			c.rescan(ctx, kept)
+		case <-ctx.Done():
+		}
+	}()
 }
 
 // rescan reads Leases that the previous leader created after Start had listed them, and
@@ -248,9 +253,7 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 	entry := c.entryFor(o, r, o.plan)
 	err := c.Journal.Write(ctx, entry)
 	if errors.Is(err, journal.ErrTooLarge) {
-		c.reportTooLarge(o, err)
-		c.updateRecord(o, func(r *claimRecord) { r.bypass = bypassTooLarge })
-		return o, nil
+		return o, c.bypassEntry(ctx, o, s, err)
 	}
 	if err != nil {
 		c.updateRecord(o, func(r *claimRecord) { // the outcome of the write is unknown
@@ -267,6 +270,22 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 		}
 	})
 	return o, nil
+}
+
+// bypassEntry has a request sent that is too large for the journal. The entry of an earlier request stays, and
+// says first that a PersistentVolume without the finalizer may exist: this request is not announced later.
+func (c *Controller) bypassEntry(ctx context.Context, o *observation, s provision.State, tooLarge error) error {
+	r := o.record
+	announces := r.entry == provision.Durable && !r.announced && !isProtected(o.plan.volume)
+	if announces {
+		r.announced = true
+		if err := c.Journal.Write(ctx, c.entryFor(o, r, r.stored)); err != nil {
+			return c.notWritten(ctx, o, s, fmt.Errorf("the driver is not called before the journal entry says so: %w", err))
+		}
+	}
+	c.reportTooLarge(o, tooLarge)
+	c.updateRecord(o, func(r *claimRecord) { r.bypass, r.announced = bypassTooLarge, r.announced || announces })
+	return nil
 }
 
 // notWritten reports that a step waits for its journal entry. A lasting lack of permission ends
@@ -300,6 +319,10 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation, s prov
 	err := c.Journal.Write(ctx, entry)
 	if errors.Is(err, journal.ErrTooLarge) {
 		err = c.Journal.Write(ctx, c.Backend.Shorten(entry))
+	}
+	if errors.Is(err, journal.ErrTooLarge) { // after a crash the entry of the request finds the volume again
+		c.reportTooLarge(o, err)
+		err = nil
 	}
 	if err != nil {
 		return nil, c.notWritten(ctx, o, s, fmt.Errorf("the volume is not deleted before its journal entry says so: %w", err))

@@ -100,7 +100,7 @@ func (r *claimRecord) mayBeKept() bool {
 // forgetVolume resets the facts about the request and the created volume.
 func (r *claimRecord) forgetVolume() {
 	r.creation = provision.NotRequested
-	r.volume, r.plan, r.unusable, r.handle, r.shown = nil, nil, "", "", ""
+	r.volume, r.plan, r.unusable, r.handle, r.shown, r.bypass = nil, nil, "", "", "", ""
 	r.unresolved, r.unresolvedAt, r.failedAt, r.alternatives = "", time.Time{}, time.Time{}, 0
 }
 

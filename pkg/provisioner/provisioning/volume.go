@@ -109,7 +109,7 @@ func (c *Controller) recordFailure(ctx context.Context, o *observation, s provis
 		r.creation = creation
 		r.setFailedAt(creation)
 		reason := cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, r.alternatives >= len(r.superseded)))
-		if reason != "" || failed.Outcome != provision.Unanswered { // no answer tells nothing new
+		if isAnswer := failed.Outcome != provision.Unanswered && failed.Outcome != provision.Unchanged; reason != "" || isAnswer {
 			r.setUnresolved(reason)
 		}
 		if failed.Outcome == provision.Mismatch {
