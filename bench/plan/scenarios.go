@@ -56,16 +56,18 @@ func existing() []Scenario {
 func large() []Scenario {
 	var scenarios []Scenario
 	for _, cluster := range []struct {
-		name  string
-		pairs int
-		full  bool
+		name          string
+		pairs, lonely int
+		full          bool
+		sides         []Side // in a storm
 	}{
-		{"1000", 1_000, false}, {"10000", 10_000, true}, {"50000", 50_000, true}, {"200000", 200_000, true},
+		{"1000", 1_000, 30, false, nil}, {"10000", 10_000, 30, true, nil}, {"50000", 50_000, 30, true, nil},
+		{"200000", 200_000, 10, true, []Side{Ours, Ceiling}}, // upstream takes longer for a claim than a phase may last for all
 	} {
 		scenarios = append(scenarios,
 			Scenario{Name: "start-" + cluster.name, Topic: Large, Kind: Start, Background: cluster.pairs, Sides: programs, Full: cluster.full},
-			Scenario{Name: "lonely-" + cluster.name, Topic: Large, Kind: Lonely, Size: 30, Order: VolumeFirst, Background: cluster.pairs, Full: cluster.full},
-			Scenario{Name: "among-" + cluster.name, Topic: Large, Kind: Storm, Size: 500, Order: VolumeFirst, Background: cluster.pairs, Full: true})
+			Scenario{Name: "lonely-" + cluster.name, Topic: Large, Kind: Lonely, Size: cluster.lonely, Order: VolumeFirst, Background: cluster.pairs, Full: cluster.full},
+			Scenario{Name: "among-" + cluster.name, Topic: Large, Kind: Storm, Size: 500, Order: VolumeFirst, Background: cluster.pairs, Sides: cluster.sides, Full: true})
 	}
 	return append(scenarios, Scenario{Name: "rest-50000", Topic: Large, Kind: Rest, Background: 50_000, Full: true})
 }
