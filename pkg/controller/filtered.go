@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 )
 
 // NewFilteredListWatch lists and watches only the objects for which keep returns true. An
@@ -41,7 +43,7 @@ func NewFilteredListWatch(source *cache.ListWatch, client any, keep func(object 
 			if err != nil {
 				return nil, err
 			}
-			return f.filterWatch(watched), nil
+			return f.filterWatch(watched, beginsWithObjects(options)), nil
 		},
 	}, client), f.cameByWatch
 }
@@ -108,7 +110,7 @@ func (f *filter) filterList(list runtime.Object) error {
 // filterEvent returns the event for the cache, and false if the cache must not see it.
 func (f *filter) filterEvent(event watch.Event) (watch.Event, bool) {
 	object, ok := event.Object.(metav1.Object)
-	if ok && event.Type == watch.Bookmark && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+	if isEndOfObjects(event) {
 		f.completeList(object.GetResourceVersion())
 	}
 	if !ok || event.Type == watch.Bookmark || event.Type == watch.Error {
@@ -131,25 +133,51 @@ func (f *filter) filterEvent(event watch.Event) (watch.Event, bool) {
 	return event, true
 }
 
-// filterWatch passes events on until either end stops.
-func (f *filter) filterWatch(source watch.Interface) watch.Interface {
+// beginsWithObjects reports whether a watch begins with events about all objects, whose versions have no order.
+func beginsWithObjects(options metav1.ListOptions) bool {
+	return ptr.Deref(options.SendInitialEvents, false) || options.ResourceVersion == "" || options.ResourceVersion == "0"
+}
+
+// isEndOfObjects reports whether the event ends the events about all objects.
+func isEndOfObjects(event watch.Event) bool {
+	object, ok := event.Object.(metav1.Object)
+	return ok && event.Type == watch.Bookmark && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+}
+
+// filterWatch passes events on until either end stops. If the last events of the source are dropped, a bookmark takes
+// their place: the next watch begins after them, and a short watch is not taken for a broken one, which is
+// followed by a list of all objects.
+func (f *filter) filterWatch(source watch.Interface, beginsWithObjects bool) watch.Interface {
 	w := &filteredWatch{source: source, result: make(chan watch.Event), stopped: make(chan struct{})}
 	go func() {
 		defer close(w.result)
 		defer source.Stop()
+		var dropped runtime.Object
 		for event := range source.ResultChan() {
+			beginsWithObjects = beginsWithObjects && !isEndOfObjects(event)
 			filtered, pass := f.filterEvent(event)
-			if !pass {
+			if dropped = event.Object; !pass {
 				continue
 			}
-			select {
-			case w.result <- filtered:
-			case <-w.stopped:
+			if dropped = nil; !w.send(filtered) {
 				return
 			}
 		}
+		if dropped != nil && !beginsWithObjects {
+			w.send(bookmarkAt(dropped))
+		}
 	}()
 	return w
+}
+
+// bookmarkAt returns a bookmark with the version of the object.
+func bookmarkAt(object runtime.Object) watch.Event {
+	empty, _ := reflect.New(reflect.TypeOf(object).Elem()).Interface().(runtime.Object)
+	from, _ := object.(metav1.Object)
+	if to, ok := empty.(metav1.Object); ok && from != nil {
+		to.SetResourceVersion(from.GetResourceVersion())
+	}
+	return watch.Event{Type: watch.Bookmark, Object: empty}
 }
 
 type filteredWatch struct {
@@ -157,6 +185,16 @@ type filteredWatch struct {
 	result  chan watch.Event
 	stopped chan struct{}
 	once    sync.Once
+}
+
+// send passes an event on, and reports whether the watch goes on.
+func (w *filteredWatch) send(event watch.Event) bool {
+	select {
+	case w.result <- event:
+		return true
+	case <-w.stopped:
+		return false
+	}
 }
 
 // Stop ends the watch.

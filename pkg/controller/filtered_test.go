@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -74,6 +76,62 @@ func TestFilteredWatchPassesAcceptedObjects(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the cache sees %q, want %q", got, want)
+	}
+}
+
+// listsInPages is a client that does not stream lists.
+type listsInPages struct{}
+
+func (listsInPages) IsWatchListSemanticsUnSupported() bool { return true }
+
+// The API server ends watches of clients that it cannot serve fast enough. Clients take a watch without events
+// that ends at once for a broken one, and list all objects again.
+func TestShortWatchOfForeignObjectsIsFollowedByNoList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lists, version := 0, 20
+		var begun []string
+		short := &cache.ListWatch{
+			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				lists++
+				return &v1.PersistentVolumeList{ListMeta: metav1.ListMeta{ResourceVersion: "20"}}, nil
+			},
+			WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				begun = append(begun, options.ResourceVersion)
+				events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 2})
+				if len(begun) < 4 {
+					version++
+					foreign := labeled("foreign", false)
+					foreign.ResourceVersion = strconv.Itoa(version)
+					events.Modify(foreign)
+					events.Stop()
+				}
+				return events, nil
+			},
+		}
+		filtered, _ := controller.NewFilteredListWatch(short, listsInPages{}, isLabeled)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		cache.NewReflector(filtered, &v1.PersistentVolume{}, cache.NewStore(cache.MetaNamespaceKeyFunc), 0).RunWithContext(ctx)
+		if want := []string{"20", "21", "22", "23"}; lists != 1 || !slices.Equal(begun, want) {
+			t.Errorf("%d lists, watches after %v, want one list and %v", lists, begun, want)
+		}
+	})
+}
+
+// Before its end a streaming list is in no order.
+func TestForeignObjectOfAStreamingListIsNoBookmark(t *testing.T) {
+	for name, options := range map[string]metav1.ListOptions{"streaming list": {SendInitialEvents: ptr.To(true), ResourceVersion: "5"}, "any version": {ResourceVersion: "0"}} {
+		events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 2})
+		filtered, _ := controller.NewFilteredListWatch(source(nil, events), nil, isLabeled)
+		watched, err := cache.ToWatcherWithContext(filtered).WatchWithContext(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events.Add(labeled("foreign", false))
+		events.Stop()
+		for event := range watched.ResultChan() {
+			t.Errorf("%s: the cache sees %+v", name, event)
+		}
 	}
 }
 
