@@ -163,21 +163,27 @@ func (f *filter) filterWatch(source watch.Interface, beginsWithObjects bool) wat
 				return
 			}
 		}
-		if dropped != nil && !beginsWithObjects {
-			w.send(bookmarkAt(dropped))
+		if bookmark, ok := bookmarkAt(dropped); ok && !beginsWithObjects {
+			w.send(bookmark)
 		}
 	}()
 	return w
 }
 
-// bookmarkAt returns a bookmark with the version of the object.
-func bookmarkAt(object runtime.Object) watch.Event {
-	empty, _ := reflect.New(reflect.TypeOf(object).Elem()).Interface().(runtime.Object)
-	from, _ := object.(metav1.Object)
-	if to, ok := empty.(metav1.Object); ok && from != nil {
-		to.SetResourceVersion(from.GetResourceVersion())
+// bookmarkAt returns a bookmark with the version of the object, and false for an object without a version.
+func bookmarkAt(object runtime.Object) (watch.Event, bool) {
+	from, ok := object.(metav1.Object)
+	if !ok || from.GetResourceVersion() == "" {
+		return watch.Event{}, false
 	}
-	return watch.Event{Type: watch.Bookmark, Object: empty}
+	empty := reflect.New(reflect.TypeOf(object).Elem()).Interface()
+	to, isObject := empty.(metav1.Object)
+	bookmark, isRuntime := empty.(runtime.Object)
+	if !isObject || !isRuntime {
+		return watch.Event{}, false
+	}
+	to.SetResourceVersion(from.GetResourceVersion())
+	return watch.Event{Type: watch.Bookmark, Object: bookmark}, true
 }
 
 type filteredWatch struct {
