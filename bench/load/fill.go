@@ -67,7 +67,9 @@ func awaitServed(ctx context.Context, client kubernetes.Interface, name string) 
 		func() error { _, err := claims.List(ctx, fresh); return err },
 		func() error { _, err := volumes.List(ctx, fresh); return err },
 	} {
-		for err = list(); apierrors.IsTimeout(err); err = list() { // a cache is behind
+		err := list()
+		for apierrors.IsTimeout(err) { // the cache is behind
+			err = list()
 		}
 		if err != nil {
 			return fmt.Errorf("wait until the API server has all pairs: %w", err)

@@ -78,7 +78,7 @@ func (s *Store) createFirst(ctx context.Context) error {
 // isRefusedLease reports whether the first Lease is refused by a quota or an admission plugin. Then the
 // claims whose entries are refused say so, and volumes are deleted. A missing right ends the journal instead.
 func (s *Store) isRefusedLease(ctx context.Context, err error) bool {
-	return writeerror.IsRefused(err) && !(apierrors.IsForbidden(err) && s.isForbidden(ctx))
+	return writeerror.IsRefused(err) && (!apierrors.IsForbidden(err) || !s.isForbidden(ctx))
 }
 
 // Forbidden reports whether a request failed because the permission to write Leases has been
