@@ -57,9 +57,10 @@ func (c *Controller) Start(ctx context.Context) error {
 }
 
 func (c *Controller) rescanLater(ctx context.Context, kept []journal.Entry) {
+	after := time.After(c.Timeouts.Rescan)
 	go func() {
 		select {
-		case <-time.After(c.Timeouts.Rescan):
+		case <-after:
 			c.rescan(ctx, kept)
 		case <-ctx.Done():
 		}
