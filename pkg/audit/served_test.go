@@ -11,6 +11,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// missedSnapshots reads the snapshots of the server, and returns what could not be read.
+func missedSnapshots(t *testing.T, url string) []string {
+	t.Helper()
+	cluster, err := NewCluster("c", &rest.Config{Host: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster.Timeout = time.Minute
+	r := &reading{Cluster: cluster, refs: newReferences("d")}
+	r.readSnapshots(t.Context())
+	return r.refs.incomplete
+}
+
 // The API server lists the group of a new definition before it finds its version.
 func TestGroupOfANewDefinitionIsReadAgain(t *testing.T) {
 	asked := map[string]int{}
@@ -36,14 +49,7 @@ func TestGroupOfANewDefinitionIsReadAgain(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	cluster, err := NewCluster("c", &rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster.Timeout = time.Minute
-	r := &reading{Cluster: cluster, refs: newReferences("d")}
-	r.readSnapshots(t.Context())
-	if missed := r.refs.incomplete; len(missed) > 0 || asked["/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents"] != 1 {
+	if missed := missedSnapshots(t, server.URL); len(missed) > 0 || asked["/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents"] != 1 {
 		t.Errorf("incomplete %q, requests %v", missed, asked)
 	}
 }
@@ -70,14 +76,7 @@ func TestAnswersOfAnotherServerAreNoSnapshots(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			cluster, err := NewCluster("c", &rest.Config{Host: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
-			cluster.Timeout = time.Minute
-			r := &reading{Cluster: cluster, refs: newReferences("d")}
-			r.readSnapshots(t.Context())
-			if len(r.refs.incomplete) == 0 {
+			if len(missedSnapshots(t, server.URL)) == 0 {
 				t.Error("nothing is missing")
 			}
 		})

@@ -67,34 +67,27 @@ func (n smallForDiscarding) Write(ctx context.Context, entry journal.Entry) erro
 	return n.Store.Write(ctx, entry)
 }
 
-// tooSmallForDiscarding is a journal that is too small for discarding entries.
-type tooSmallForDiscarding struct{ *store.Store }
-
-func (n tooSmallForDiscarding) Write(ctx context.Context, entry journal.Entry) error {
-	if entry.State == journal.Discarding {
-		return journal.ErrTooLarge
-	}
-	return n.Store.Write(ctx, entry)
-}
-
 func TestVolumeWithTooLargeEntryIsDiscarded(t *testing.T) {
 	f := newFlow(t)
 	f.failNext("create", "persistentvolumes", false)
 	f.reconcile(true)
 	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
-	f.Journal = tooSmallForDiscarding{f.store}
+	f.Journal = refusingDiscarding{f.store, journal.ErrTooLarge}
 	f.reconcile(false)
 	if len(f.mock.Volumes()) > 0 {
 		t.Errorf("the volumes %v are left", f.mock.Volumes())
 	}
 }
 
-// refusingDiscarding is a journal that refuses entries of volumes to be discarded.
-type refusingDiscarding struct{ *store.Store }
+// refusingDiscarding is a journal that refuses entries of volumes to be discarded, with the error.
+type refusingDiscarding struct {
+	*store.Store
+	err error
+}
 
 func (n refusingDiscarding) Write(ctx context.Context, entry journal.Entry) error {
 	if entry.State == journal.Discarding {
-		return errors.New("no")
+		return n.err
 	}
 	return n.Store.Write(ctx, entry)
 }
@@ -106,7 +99,7 @@ func TestVolumeThatCannotBeDiscardedIsReported(t *testing.T) {
 	f.reconcile(true)
 	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
 	f.takeEvents()
-	f.Journal = refusingDiscarding{f.store}
+	f.Journal = refusingDiscarding{f.store, errors.New("no")}
 	f.reconcile(true)
 	if events := f.takeEvents(); !strings.Contains(events, "ProvisioningFailed") || !strings.Contains(events, "not deleted before its journal entry says so") {
 		t.Errorf("the events are %q", events)
